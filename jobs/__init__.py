@@ -1,0 +1,1 @@
+"""Everything that touches the world: files, network, clock, environment, Delta."""

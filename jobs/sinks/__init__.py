@@ -1,0 +1,1 @@
+"""Writers: Delta tables, report files, mail."""

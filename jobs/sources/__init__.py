@@ -1,0 +1,1 @@
+"""Readers: ZooKeeper live, dumps and folders; KRaft log folders."""

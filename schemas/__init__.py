@@ -1,0 +1,1 @@
+"""Declarations: records, znodes, tables, entities, checks. No behaviour lives here."""

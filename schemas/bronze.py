@@ -1,0 +1,172 @@
+"""Bronze tables: what was there, once, append-only. Secrets are already fingerprints here."""
+
+from __future__ import annotations
+
+from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
+    ByteType,
+    IntegerType,
+    LongType,
+    ShortType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from schemas.table import Layer, Table, column
+
+RUN_COLUMNS = (
+    column("cluster", StringType(), "Name of the audited cluster, from the run's configuration."),
+    column("run_id", StringType(), "Run that wrote the row."),
+)
+
+ACL_ENTRIES = ArrayType(
+    StructType(
+        [
+            StructField("perms", IntegerType()),
+            StructField("scheme", StringType()),
+            StructField("id", StringType()),
+        ]
+    )
+)
+
+ZNODE_COLUMNS = (
+    column("path", StringType(), "Absolute znode path below the chroot."),
+    column("data", StringType(), "Data as UTF-8 text (surrogateescape replaced by U+FFFD), secrets fingerprinted."),
+    column("data_is_null", BooleanType(), "True when the data is null; ZooKeeper keeps null and empty apart."),
+    column("data_length", IntegerType(), "Bytes of data as stored, before redaction."),
+    column("czxid", LongType(), "zxid of the transaction that created the znode."),
+    column("mzxid", LongType(), "zxid of the last change of the data."),
+    column("pzxid", LongType(), "zxid of the last change of the list of children."),
+    column("ctime", LongType(), "Creation time, milliseconds since the epoch, by the ZooKeeper leader's clock."),
+    column("mtime", LongType(), "Time of the last data change, milliseconds since the epoch."),
+    column("version", IntegerType(), "dataVersion."),
+    column("cversion", IntegerType(), "Version of the list of children."),
+    column("aversion", IntegerType(), "Version of the ACL."),
+    column("ephemeral_owner", LongType(), "Session that owns an ephemeral znode; 0 for a persistent one."),
+    column("num_children", IntegerType(), "Number of children."),
+    column("acl", ACL_ENTRIES, "Access control list; hashes inside digest ids are fingerprinted."),
+    column("redacted", BooleanType(), "True when a secret in the data was replaced by its fingerprint."),
+    column("problem", StringType(), "Why the znode could not be read whole (NoAuth, not UTF-8, …); null when it was."),
+)
+
+ZK_ZNODES = Table(
+    Layer.BRONZE,
+    "zk_znodes",
+    "ZooKeeper trees as read: one row a znode and snapshot.",
+    (*RUN_COLUMNS, column("snapshot_id", StringType(), "Which walk, dump or data folder the row was read from."), *ZNODE_COLUMNS),
+)
+
+LOG_RECORD_COLUMNS = (
+    column("controller_id", IntegerType(), "Node whose copy of the log the record was read from."),
+    column("file", StringType(), "File name inside the copy: a .log segment or a .checkpoint."),
+    column("position", LongType(), "Byte position of the record's batch (or of the damage) in the file."),
+    column("length", LongType(), "Bytes the record takes in the file; for damage, the bytes it covers."),
+    column("checkpoint_offset", LongType(), "Exclusive end offset of the snapshot file; null for log records."),
+    column("offset", LongType(), "Log offset; inside a checkpoint, the position within the file."),
+    column("epoch", IntegerType(), "partitionLeaderEpoch of the batch: the KRaft leader epoch."),
+    column("append_time", LongType(), "Append time of the batch, milliseconds since the epoch."),
+    column("control", BooleanType(), "True for a control record (leader change, snapshot header, …)."),
+    column("type", StringType(), "Record type as Kafka's dump spells it, e.g. PARTITION_CHANGE_RECORD; LEADER_CHANGE for control."),
+    column("version", ShortType(), "Record version."),
+    column("partition_id", IntegerType(), "Partition and PartitionChange: the partition."),
+    column("topic_id", StringType(), "Partition and PartitionChange: the topic id."),
+    column("replicas", ArrayType(IntegerType()), "Partition and PartitionChange; null is 'unchanged'."),
+    column("isr", ArrayType(IntegerType()), "Partition and PartitionChange; null is 'unchanged'."),
+    column("removing_replicas", ArrayType(IntegerType()), "Partition and PartitionChange; null is 'unchanged'."),
+    column("adding_replicas", ArrayType(IntegerType()), "Partition and PartitionChange; null is 'unchanged'."),
+    column("leader", IntegerType(), "Partition; PartitionChange with -2 for 'unchanged'."),
+    column("leader_epoch", IntegerType(), "Partition only."),
+    column("partition_epoch", IntegerType(), "Partition only."),
+    column("leader_recovery_state", ByteType(), "Partition; PartitionChange with -1 for 'unchanged'."),
+    column("directories", ArrayType(StringType()), "Partition v1+ and PartitionChange v1+; null is 'unchanged'."),
+    column("eligible_leader_replicas", ArrayType(IntegerType()), "v2+; null is 'unchanged'."),
+    column("last_known_elr", ArrayType(IntegerType()), "v2+; null is 'unchanged'."),
+    column("data", StringType(), "Body of every other type as one JSON object, spelled as Kafka's dump spells it; secrets fingerprinted."),
+    column("problem", StringType(), "What is wrong with these bytes; null for a good record. Such a row has no body."),
+)
+
+KRAFT_RECORDS = Table(
+    Layer.BRONZE,
+    "kraft_records",
+    "Records of the metadata log and of its snapshots, one row each; bytes that are no record have a row with `problem`.",
+    (*RUN_COLUMNS, *LOG_RECORD_COLUMNS),
+)
+
+EPOCH_STARTS = ArrayType(StructType([StructField("epoch", IntegerType()), StructField("start_offset", LongType())]))
+CHECKPOINTS = ArrayType(
+    StructType(
+        [
+            StructField("file", StringType()),
+            StructField("offset", LongType()),
+            StructField("epoch", IntegerType()),
+            StructField("complete", BooleanType()),
+        ]
+    )
+)
+
+LOG_COPY_COLUMNS = (
+    column("controller_id", IntegerType(), "node.id (or broker.id) of meta.properties."),
+    column("location", StringType(), "Folder the copy was read from."),
+    column("cluster_id", StringType(), "cluster.id of meta.properties."),
+    column("meta_version", IntegerType(), "version of meta.properties."),
+    column("log_start_offset", LongType(), "First offset held by the segments; null when there is no segment with a batch."),
+    column("log_end_offset", LongType(), "One past the last offset of the last intact batch (exclusive)."),
+    column("last_epoch", IntegerType(), "Leader epoch of the last intact batch."),
+    column("last_append_time", LongType(), "Append time of the last intact batch, milliseconds since the epoch."),
+    column("epoch_starts", EPOCH_STARTS, "First offset of each epoch, from the batches."),
+    column("checkpoints", CHECKPOINTS, "Metadata snapshots; complete means header and footer are there."),
+    column("quorum_leader_id", IntegerType(), "leaderId of quorum-state."),
+    column("quorum_leader_epoch", IntegerType(), "leaderEpoch of quorum-state."),
+    column("voters", ArrayType(IntegerType()), "Voters of quorum-state or of the newest LeaderChange."),
+    column("bytes", LongType(), "Bytes of all segments."),
+    column("torn_tail_bytes", LongType(), "Bytes after the last intact batch (zero-filled, preallocated or torn)."),
+    column("chosen_from", LongType(), "First offset the audit took from this copy; null when it took none."),
+    column("chosen_to", LongType(), "One past the last offset the audit took from this copy."),
+    column("problem", StringType(), "Why the copy can't be used, or null."),
+)
+
+KRAFT_LOG_COPIES = Table(
+    Layer.BRONZE,
+    "kraft_log_copies",
+    "One row a controller's copy of the metadata log and run: what it holds and what was taken from it.",
+    (*RUN_COLUMNS, *LOG_COPY_COLUMNS),
+)
+
+QUARANTINE = Table(
+    Layer.BRONZE,
+    "quarantine",
+    "Everything that could not be read or decoded: where it is and why; never the bytes.",
+    (
+        *RUN_COLUMNS,
+        column("source", StringType(), "zookeeper or kraft."),
+        column("file", StringType(), "File or znode path."),
+        column("position", LongType(), "Byte position, if there is one."),
+        column("length", LongType(), "Bytes affected."),
+        column("offset", LongType(), "Log offset, if known."),
+        column("reason", StringType(), "What is wrong, in one line."),
+    ),
+)
+
+ZK_TRANSACTIONS = Table(
+    Layer.BRONZE,
+    "zk_transactions",
+    "ZooKeeper transaction logs: one row a transaction or sub-operation of a multi.",
+    (
+        *RUN_COLUMNS,
+        column("zxid", LongType(), "Transaction id."),
+        column("time", LongType(), "Time in the transaction header, milliseconds since the epoch."),
+        column("session", LongType(), "Session that sent it."),
+        column("multi_index", IntegerType(), "Position inside a multi; null when it stands alone."),
+        column("multi_size", IntegerType(), "Number of operations of the multi; null when it stands alone."),
+        column("failed", BooleanType(), "True when the multi holds an error: nothing of it was applied."),
+        column("type", StringType(), "create, setData, delete, check, error, createSession, closeSession, setACL, …"),
+        column("path", StringType(), "Path it acts on."),
+        column("data", StringType(), "New data as text, secrets fingerprinted."),
+        column("version", IntegerType(), "Resulting or checked version."),
+    ),
+)
+
+TABLES = (ZK_ZNODES, ZK_TRANSACTIONS, KRAFT_RECORDS, KRAFT_LOG_COPIES, QUARANTINE)

@@ -1,0 +1,52 @@
+"""How an entity of cluster metadata is declared: its key, what is compared, what is only shown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from pyspark.sql.types import IntegerType, LongType, StringType, StructField
+
+from schemas.bronze import RUN_COLUMNS
+from schemas.table import Layer, Table, column
+
+PROVENANCE_COLUMNS = (
+    column("zk_path", StringType(), "Znode the row was read from; null on KRaft rows."),
+    column("zk_czxid", LongType(), "Creating transaction of that znode."),
+    column("zk_mzxid", LongType(), "Last data change of that znode."),
+    column("zk_mtime", LongType(), "Time of that change, milliseconds since the epoch."),
+    column("kraft_offset", LongType(), "Offset of the last record that changed the row; null on ZooKeeper rows."),
+    column("kraft_created_offset", LongType(), "Offset of the first record that is known to have made the row."),
+    column("kraft_epoch", IntegerType(), "Leader epoch of the last record that changed the row."),
+    column("kraft_append_time", LongType(), "Append time of that record, milliseconds since the epoch."),
+)
+SOURCE_COLUMN = column("source", StringType(), "Side of the migration: zookeeper or kraft.")
+
+
+@dataclass(frozen=True)
+class Entity:
+    """One kind of metadata, the same columns for both sides.
+
+    `key` names the canonical key (S§6) and `compared` the columns whose difference is a divergence; every other
+    column is only shown. `unordered` columns are compared as sets; `tolerance` is relative, for float columns.
+    `comparable_flag` names a boolean column that is false where a cell must not be compared (ciphertext).
+    """
+
+    name: str
+    comment: str
+    columns: tuple[StructField, ...]
+    key: tuple[str, ...]
+    compared: tuple[str, ...] = ()
+    severity: str = "error"
+    column_severity: dict[str, str] = field(default_factory=dict)
+    unordered: frozenset[str] = frozenset()
+    tolerance: dict[str, float] = field(default_factory=dict)
+    comparable_flag: str | None = None
+    mirrored: bool = True
+
+    @property
+    def table(self) -> Table:
+        """The entity's silver table."""
+        return Table(
+            Layer.SILVER, self.name, self.comment, (*RUN_COLUMNS, SOURCE_COLUMN, *self.columns, *PROVENANCE_COLUMNS)
+        )
+

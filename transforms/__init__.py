@@ -1,0 +1,1 @@
+"""Pure functions: bytes or DataFrames in, DataFrames or Arrow out. No I/O, no clock, no environment, no session."""

@@ -1,0 +1,1 @@
+"""The KRaft metadata log: wire format, decoding, committed end, replay."""

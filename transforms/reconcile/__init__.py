@@ -1,0 +1,1 @@
+"""Compare the two sides, classify what differs, judge the gates."""

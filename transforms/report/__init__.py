@@ -1,0 +1,1 @@
+"""Render a finished report; nothing here decides anything."""

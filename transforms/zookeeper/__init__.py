@@ -1,0 +1,1 @@
+"""ZooKeeper: znodes to state, snapshot and transaction-log files."""
