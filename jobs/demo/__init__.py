@@ -1,0 +1,1 @@
+"""The demonstration: two real captures, a real ZooKeeper server, two audits."""
