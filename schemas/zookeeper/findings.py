@@ -1,0 +1,43 @@
+"""What can be wrong with a znode (S§11): the code of a finding, how bad it is, and what it means.
+
+Codes are the S§7 check's id where one exists.
+"""
+
+FINDINGS: dict[str, tuple[str, str]] = {
+    "CAP-07": ("error", "The znode could not be read: everything below it is unknown to the audit."),
+    "START-03": ("error", "A topic has no topic id: the migration's load fails on it."),
+    "START-04": ("error", "A partition's state can't be read: the load invents a state and later writes fail."),
+    "START-13": ("error", "A configuration, quota or credential that Kafka can't parse: the load aborts."),
+    "START-14": ("error", "An ACL that Kafka can't parse or mirror."),
+    "START-18": ("error", "/controller_epoch is not an integer: no controller can claim ZooKeeper."),
+    "MIGRATION-NULL": (
+        "error",
+        "/migration exists with null data: the controllers' migration driver fails on it (KAFKA-19480).",
+    ),
+    "MIGRATION-DATA": ("error", "/migration can't be parsed: the controllers' migration driver fails on it."),
+    "CONTROLLER-DATA": ("error", "/controller can't be parsed."),
+    "CLUSTER-ID": ("error", "/cluster/id can't be parsed."),
+    "TOPIC-DATA": ("error", "A topic znode can't be parsed: Kafka reads it as a topic without partitions or fails."),
+    "TOPIC-ID": ("error", "A topic id that is no uuid, or a reserved one."),
+    "TOPIC-NAME": ("warning", "A topic name that Kafka would not accept."),
+    "PARTITION-KEY": ("error", "A partition of an assignment is not a number: Kafka fails on the topic."),
+    "ASSIGNMENT": ("error", "An assignment with no, repeated or negative broker ids: KRaft's rules reject it."),
+    "STATE-DELETING": ("info", "A partition with leader -2: its deletion is in progress."),
+    "ISR-EMPTY": ("warning", "A partition whose ISR is empty."),
+    "RECOVERY-STATE": ("error", "leader_recovery_state is neither 0 nor 1: Kafka fails on it."),
+    "CONFIG-DATA": ("warning", "A configuration znode that is not JSON: Kafka reads it as no configuration."),
+    "QUOTA-KEY": ("warning", "A quota key that Kafka does not know: it loads, but dual writing it back fails."),
+    "QUOTA-VALUE": ("warning", "A quota value that its key does not allow: dual writing it back fails."),
+    "ACL-DATA": ("error", "An ACL znode that is not JSON: Kafka reads it as no ACL, access changes silently."),
+    "ACL-TYPE": ("warning", "A resource type Kafka does not know: its ACLs are not migrated."),
+    "TOKEN-DATA": ("error", "A delegation token that Kafka can't parse."),
+    "TOKEN-EMPTY": ("info", "A delegation token znode without data: Kafka skips it."),
+    "PRODUCER-BLOCK": ("error", "/latest_producer_id_block can't be parsed."),
+    "PRODUCER-WIDTH": ("warning", "The producer id block is not 1,000 ids wide."),
+    "FEATURE-DATA": ("warning", "/feature can't be parsed."),
+    "BROKER-DATA": ("error", "A broker's registration can't be parsed."),
+    "ADMIN-DATA": ("warning", "An admin request or notification that can't be parsed."),
+    "DUPLICATE-KEY": ("warning", "A JSON key appears twice; the last one counts, as in Kafka."),
+    "NOT-UTF8": ("warning", "A name or data that is not UTF-8."),
+    "UNKNOWN-PATH": ("info", "A znode Kafka does not know."),
+}

@@ -1,0 +1,61 @@
+"""Where Kafka keeps what in ZooKeeper (S§1.1, `kafka.zk.ZkData`)."""
+
+# The subtrees an audit needs. `/consumers` (offsets of pre-0.9 consumers) can be huge and is no metadata; `/zookeeper`
+# is the server's own.
+NEEDED_ROOTS: tuple[str, ...] = (
+    "/admin",
+    "/brokers",
+    "/cluster",
+    "/config",
+    "/controller",
+    "/controller_epoch",
+    "/delegation_token",
+    "/feature",
+    "/isr_change_notification",
+    "/kafka-acl",
+    "/kafka-acl-changes",
+    "/kafka-acl-extended",
+    "/kafka-acl-extended-changes",
+    "/latest_producer_id_block",
+    "/log_dir_event_notification",
+    "/migration",
+)
+NEVER_READ: tuple[str, ...] = ("/consumers", "/zookeeper")
+
+CONFIG_ROOT = "/config/"
+USERS_ROOT = "/config/users/"
+BROKERS_CONFIG_ROOT = "/config/brokers/"
+CONFIG_CHANGES_ROOT = "/config/changes/"
+
+DEFAULT_ENTITY = "<default>"
+
+# Parents and parts of a path that hold no fact of their own; Kafka makes them with null data.
+CONTAINERS: frozenset[str] = frozenset(
+    {
+        "/",
+        "/admin",
+        "/admin/delete_topics",
+        "/brokers",
+        "/brokers/ids",
+        "/brokers/seqid",
+        "/brokers/topics",
+        "/cluster",
+        "/config",
+        "/config/brokers",
+        "/config/changes",
+        "/config/clients",
+        "/config/ips",
+        "/config/topics",
+        "/config/users",
+        "/delegation_token",
+        "/delegation_token/token_changes",
+        "/delegation_token/tokens",
+        "/isr_change_notification",
+        "/kafka-acl",
+        "/kafka-acl-changes",
+        "/kafka-acl-extended",
+        "/kafka-acl-extended/prefixed",
+        "/kafka-acl-extended-changes",
+        "/log_dir_event_notification",
+    }
+)

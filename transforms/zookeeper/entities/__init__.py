@@ -1,0 +1,1 @@
+"""Readers of znodes, one module an entity, named as in `schemas.entities`."""
