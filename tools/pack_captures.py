@@ -1,7 +1,7 @@
 """Pack folders of captures for the tests and the demonstration.
 
-`python tools/pack_captures.py CAPTURES` reads CAPTURES/<version>/<stage>/ and writes tests/data/captures/<version>.tar.xz and
-jobs/demo/captures.tar.xz.
+`python tools/pack_captures.py CAPTURES` reads CAPTURES/<version>/<stage>/ and writes
+tests/data/captures/<version>.tar.xz and jobs/demo/captures.tar.xz.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Captures of real migrations, kept as archives: packing and unpacking.
 
-A capture is a folder with `kraft/<controller>/`, `zookeeper/version-2/` and what Kafka's own tools said about them. Captures of one
-version repeat each other almost wholly, so they are kept as one solid `.tar.xz`, with inner `.gz` files stored plain: 34 MB become half a
-megabyte. Unpacking compresses them again, so the folder looks as it was captured.
+A capture is a folder with `kraft/<controller>/`, `zookeeper/version-2/` and what Kafka's own tools said about them.
+Captures of one version repeat each other almost wholly, so they are kept as one solid `.tar.xz`, with inner `.gz`
+files stored plain: 34 MB become half a megabyte. Unpacking compresses them again, so the folder looks as it was
+captured.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ def pack(folders: list[Path], archive: Path) -> None:
 def unpack(archive: Path, folder: Path) -> Path:
     """Unpack an archive into `folder`, once, and return the folder.
 
-    Another process may do the same at the same time: whoever renames its finished copy first wins. Raises `tarfile.TarError` or
-    `OSError` when the archive is damaged or can't be written out.
+    Another process may do the same at the same time: whoever renames its finished copy first wins. Raises
+    `tarfile.TarError` or `OSError` when the archive is damaged or can't be written out.
     """
     if folder.is_dir():
         return folder
@@ -43,7 +44,7 @@ def unpack(archive: Path, folder: Path) -> Path:
     draft = Path(tempfile.mkdtemp(prefix=f"{folder.name}.", dir=folder.parent))
     try:
         with tarfile.open(archive, "r:xz") as tar:
-            tar.extractall(draft, filter="data")  # noqa: S202 - the data filter refuses paths outside the folder
+            tar.extractall(draft, filter="data")
         for path in draft.rglob("*"):
             if path.suffix in COMPRESSED_SUFFIXES:
                 _compress(path)
@@ -54,7 +55,7 @@ def unpack(archive: Path, folder: Path) -> Path:
 
 
 def demo_capture(stage: str, cache: Path) -> Path:
-    """Return the folder of a capture that ships with the package, unpacked below `cache`; `stage` is e.g. `8-zookeeper-behind`."""
+    """Return the folder of a capture that ships with the package, e.g. `8-zookeeper-behind`, unpacked below `cache`."""
     return unpack(DEMO_ARCHIVE, cache / "captures") / stage
 
 

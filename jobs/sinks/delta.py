@@ -1,0 +1,247 @@
+"""The warehouse: Delta tables below a folder or in a catalog schema; a repeated or interrupted run does no harm.
+
+Each write is one Delta commit, the first one creates the table with its comments. Only DataFrame and SQL calls are
+used, so it works through Spark Connect too. A table with a `cluster` column is partitioned by it: clusters of one
+warehouse never disturb each other.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from delta.exceptions import (
+    ConcurrentAppendException,
+    ConcurrentDeleteDeleteException,
+    ConcurrentDeleteReadException,
+    ConcurrentTransactionException,
+    ConcurrentWriteException,
+    DeltaConcurrentModificationException,
+    MetadataChangedException,
+    ProtocolChangedException,
+)
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column, DataFrame, DataFrameWriterV2, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from schemas.table import Table
+
+PARTITION_COLUMN = "cluster"
+CONFLICTS = (
+    ConcurrentAppendException,
+    ConcurrentDeleteDeleteException,
+    ConcurrentDeleteReadException,
+    ConcurrentTransactionException,
+    ConcurrentWriteException,
+    DeltaConcurrentModificationException,
+    MetadataChangedException,
+    ProtocolChangedException,
+)
+MISSING = (
+    "PATH_NOT_FOUND",
+    "TABLE_OR_VIEW_NOT_FOUND",
+    "DELTA_TABLE_NOT_FOUND",
+    "DELTA_MISSING_DELTA_TABLE",
+    "DELTA_PATH_DOES_NOT_EXIST",
+)
+EXISTS = ("TABLE_OR_VIEW_ALREADY_EXISTS", "DELTA_TABLE_ALREADY_EXISTS")
+DEFAULT_WRITERS = 4
+
+
+class WarehouseError(Exception):
+    """A table could not be written or read; the text names it and says what to do."""
+
+
+class ConcurrentWriteError(WarehouseError):
+    """Another run changed the same rows of the table at the same time; its write stands, this one left no trace."""
+
+
+class SchemaMismatchError(WarehouseError):
+    """The rows to write don't have exactly the table's columns and types."""
+
+
+@dataclass(frozen=True)
+class Warehouse:
+    """All tables of one installation: below the folder `root` (or a URI Spark can write), or in `catalog.schema`."""
+
+    spark: SparkSession
+    root: str
+    catalog: bool = False
+
+    def identifier(self, table: Table) -> str:
+        """Name of the table in SQL: ``delta.`root/layer/name` `` or `` `catalog`.`schema`.`layer_name` ``."""
+        if self.catalog:
+            return ".".join(_quoted(part) for part in [*self.root.split("."), f"{table.layer.value}_{table.name}"])
+        return f"delta.{_quoted(self.location(table))}"
+
+    def location(self, table: Table) -> str:
+        """Folder of the table below `root`, absolute for local folders; in a catalog, its dotted name."""
+        if self.catalog:
+            return f"{self.root}.{table.layer.value}_{table.name}"
+        root = self.root if _is_uri(self.root) else str(Path(self.root).absolute())
+        return f"{root.rstrip('/')}/{table.layer.value}/{table.name}"
+
+    def append(self, table: Table, rows: DataFrame, txn_app_id: str, txn_version: int = 1) -> None:
+        """Add rows. A second call with the same `txn_app_id` and the same or a lower `txn_version` writes nothing.
+
+        Raises `SchemaMismatchError`, `ConcurrentWriteError`.
+        """
+        options = {"txnAppId": txn_app_id, "txnVersion": str(txn_version)}
+        self._write(table, rows, options, lambda writer: writer.append())
+
+    def replace_where(self, table: Table, rows: DataFrame, predicate: Mapping[str, str]) -> None:
+        """Replace, in one commit, the rows whose columns equal the values of `predicate`; every new row must match it.
+
+        Raises `SchemaMismatchError`, `ConcurrentWriteError`, and `ValueError` for an empty predicate or a column the
+        table lacks.
+        """
+        condition = _equals(table, predicate)
+        self._write(table, rows, {}, lambda writer: writer.overwrite(condition))
+
+    def create(self, table: Table) -> None:
+        """Create the table, empty, if it is missing."""
+        if self.version(table) is None:
+            self._create(table, self.empty(table), {})
+
+    def read(self, table: Table, version: int | None = None) -> DataFrame:
+        """Rows of a table, now or as of an earlier version; no rows when the table does not exist yet."""
+        reader = self.spark.read if version is None else self.spark.read.option("versionAsOf", version)
+        try:
+            rows = (
+                reader.table(self.identifier(table))
+                if self.catalog
+                else reader.format("delta").load(self.location(table))
+            )
+            # Columns added by a newer release are null in tables that an older one made.
+            return rows.to(table.struct)
+        except AnalysisException as error:
+            if _is(error, MISSING) and version is None:
+                return self.empty(table)
+            raise WarehouseError(f"table {table.full_name} can't be read: {_first_line(error)}") from error
+
+    def empty(self, table: Table) -> DataFrame:
+        """No rows, with the table's columns."""
+        return self.spark.createDataFrame([], table.struct)
+
+    def version(self, table: Table) -> int | None:
+        """Number of the newest commit, as time travel counts; None when the table does not exist."""
+        if not self.catalog and not _is_uri(self.root):
+            return _newest_commit(Path(self.location(table)) / "_delta_log")
+        try:
+            newest = self.spark.sql(f"DESCRIBE HISTORY {self.identifier(table)} LIMIT 1").select("version").first()
+        except AnalysisException as error:
+            if _is(error, MISSING):
+                return None
+            raise
+        return None if newest is None else int(newest["version"])
+
+    def _write(
+        self, table: Table, rows: DataFrame, options: Mapping[str, str], write: Callable[[DataFrameWriterV2], None]
+    ) -> None:
+        writer = self._writer(table, _shaped(table, rows), {"mergeSchema": "true", **options})
+        with _typed_errors(table):
+            try:
+                write(writer)
+            except AnalysisException as error:
+                if not _is(error, MISSING):
+                    raise
+                self._create_or(table, _shaped(table, rows), options, lambda: write(writer))
+
+    def _writer(self, table: Table, rows: DataFrame, options: Mapping[str, str]) -> DataFrameWriterV2:
+        return rows.writeTo(self.identifier(table)).options(**options)
+
+    def _create_or(self, table: Table, rows: DataFrame, options: Mapping[str, str], write: Callable[[], None]) -> None:
+        """Create the table from the rows, or write them when another run's first write just created it."""
+        try:
+            self._create(table, rows, options)
+        except ConcurrentWriteError:
+            write()
+
+    def _create(self, table: Table, rows: DataFrame, options: Mapping[str, str]) -> None:
+        writer = self._writer(table, rows, options).using("delta").tableProperty("comment", table.comment)
+        if PARTITION_COLUMN in table.column_names:
+            writer = writer.partitionedBy(F.col(PARTITION_COLUMN))
+        with _typed_errors(table):
+            writer.create()
+
+
+def in_parallel(writes: Sequence[Callable[[], None]], writers: int = DEFAULT_WRITERS) -> None:
+    """Run writes of different tables at the same time and wait for all; then raise the first error, if any.
+
+    A small commit is mostly waiting for files, so four at once take little longer than one.
+    """
+    with ThreadPoolExecutor(max_workers=max(1, min(writers, len(writes) or 1))) as pool:
+        running = [pool.submit(write) for write in writes]
+    for outcome in running:
+        outcome.result()
+
+
+def _shaped(table: Table, rows: DataFrame) -> DataFrame:
+    """The rows with the table's columns in its order and with its comments; nothing is cast, added or dropped."""
+    wanted = {field.name: field.dataType for field in table.columns}
+    given = {field.name: field.dataType for field in rows.schema.fields}
+    problems = [f"{name} is missing" for name in wanted if name not in given]
+    problems += [f"{name} is not a column of it" for name in given if name not in wanted]
+    problems += [
+        f"{name} is {given[name].simpleString()}, not {wanted[name].simpleString()}"
+        for name in wanted
+        if name in given and given[name].simpleString() != wanted[name].simpleString()
+    ]
+    if problems:
+        raise SchemaMismatchError(f"rows for {table.full_name} don't fit: {'; '.join(problems)}")
+    return rows.to(table.struct)
+
+
+def _equals(table: Table, predicate: Mapping[str, str]) -> Column:
+    unknown = [name for name in predicate if name not in table.column_names]
+    if unknown or not predicate:
+        raise ValueError(
+            f"rows of {table.full_name} can't be chosen by {unknown or 'nothing'}; columns: {table.column_names}"
+        )
+    conditions = [F.col(name) == F.lit(value) for name, value in predicate.items()]
+    condition = conditions[0]
+    for following in conditions[1:]:
+        condition &= following
+    return condition
+
+
+@contextmanager
+def _typed_errors(table: Table) -> Iterator[None]:
+    try:
+        yield
+    except CONFLICTS as error:
+        raise ConcurrentWriteError(_conflict(table, error)) from error
+    except AnalysisException as error:
+        if _is(error, EXISTS):
+            raise ConcurrentWriteError(_conflict(table, error)) from error
+        raise
+
+
+def _conflict(table: Table, error: Exception) -> str:
+    reason = f"was changed by another run at the same time ({_first_line(error)})"
+    return f"table {table.full_name} {reason}; run again when that one has finished"
+
+
+def _is(error: AnalysisException, conditions: Sequence[str]) -> bool:
+    return (error.getCondition() or "").split(".")[0] in conditions
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().splitlines()[0][:300] if str(error).strip() else type(error).__name__
+
+
+def _newest_commit(log: Path) -> int | None:
+    commits = [int(path.stem) for path in log.glob("*.json") if path.stem.isdigit()] if log.is_dir() else []
+    return max(commits, default=None)
+
+
+def _is_uri(root: str) -> bool:
+    return re.match(r"[a-z][a-z0-9+.-]+:", root) is not None
+
+
+def _quoted(name: str) -> str:
+    return f"`{name.replace('`', '``')}`"

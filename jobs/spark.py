@@ -1,0 +1,171 @@
+"""The Spark session of a run: made with the settings that were measured to matter, or the one that is already there.
+
+Nothing outside this module makes a session or reaches into the JVM, so the same jobs run on a laptop, under
+`spark-submit`, on Databricks and through Spark Connect.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Literal
+
+import pyspark
+from pyspark.conf import SparkConf
+from pyspark.sql import SparkSession
+from pyspark.sql.utils import is_remote
+
+from jobs.java import java_home, java_without_vectors
+
+# small: demonstration, tests, one-off audits; local: one big machine; cluster: whatever spark-submit was told.
+Profile = Literal["small", "local", "cluster"]
+
+DELTA_VERSION = "4.4.0"
+DELTA_PACKAGE = f"io.delta:delta-spark_4.2_2.13:{DELTA_VERSION}"
+# The package declares 31 more jars for catalog and kernel clients; Spark brings what is needed of them.
+DELTA_EXCLUDES = "com.*:*,org.*:*,commons-*:*,javax.*:*,io.airlift:*,io.unitycatalog:*,io.delta:delta-kernel*"
+DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
+DELTA_CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+LOOPBACK = "127.0.0.1"
+LOG_CONFIGURATION = Path(__file__).with_name("log4j2.properties")
+
+COMMON_SETTINGS: dict[str, str] = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.adaptive.enabled": "true",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+    "spark.sql.parquet.compression.codec": "zstd",
+    "spark.ui.showConsoleProgress": "false",
+}
+ONE_MACHINE_SETTINGS: dict[str, str] = {
+    "spark.ui.enabled": "false",
+    "spark.driver.host": LOOPBACK,
+    "spark.driver.bindAddress": LOOPBACK,
+    # Reading the Delta log with one task instead of 50 is the largest single saving on small tables.
+    "spark.databricks.delta.snapshotPartitions": "1",
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
+}
+SMALL_SETTINGS: dict[str, str] = {
+    "spark.sql.shuffle.partitions": "1",
+    "spark.default.parallelism": "2",
+}
+SMALL_JVM_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
+
+
+@contextmanager
+def spark_session(
+    profile: Profile,
+    app_name: str = "kraft-audit",
+    *,
+    cores: int | None = None,
+    driver_memory: str | None = None,
+    settings: Mapping[str, str] | None = None,
+) -> Iterator[SparkSession]:
+    """Yield a Spark session; stop it at the end only if this call started it.
+
+    profile: how much machine to expect. An active session (Databricks, a notebook, an enclosing call) is yielded as
+    it is, whatever the profile. cores and driver_memory (`"6g"`) count for the profiles of one machine only.
+    settings: Spark settings that override the profile's. Raises `JavaNotFoundError` when a session must be started
+    here and there is no Java for it.
+    """
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        yield active
+        return
+    session = _start(profile, app_name, cores, driver_memory, dict(settings or {}))
+    try:
+        yield session
+    finally:
+        session.stop()
+
+
+def profile_settings(profile: Profile, cores: int | None = None, driver_memory: str | None = None) -> dict[str, str]:
+    """Spark settings of a profile, without those that only the starting of a JVM needs."""
+    if profile == "cluster":
+        return dict(COMMON_SETTINGS)
+    cores = cores or os.cpu_count() or 2
+    chosen = COMMON_SETTINGS | ONE_MACHINE_SETTINGS
+    if profile == "small":
+        chosen |= SMALL_SETTINGS
+    else:
+        chosen |= {"spark.sql.shuffle.partitions": str(2 * cores)}
+    return chosen | {
+        "spark.master": f"local[{cores}]",
+        "spark.driver.memory": driver_memory or ("2g" if profile == "small" else "6g"),
+    }
+
+
+def _start(
+    profile: Profile, app_name: str, cores: int | None, driver_memory: str | None, extra: dict[str, str]
+) -> SparkSession:
+    builder = SparkSession.builder.appName(app_name)
+    if is_remote():
+        return builder.getOrCreate()
+    if "PYSPARK_GATEWAY_PORT" in os.environ:
+        return _configured(builder, _under_submit(profile_settings("cluster") | extra)).getOrCreate()
+    settings = profile_settings(profile, cores, driver_memory) | _delta_settings() | extra
+    if profile != "cluster":
+        settings |= {
+            "spark.driver.extraJavaOptions": _jvm_options(profile, settings.get("spark.driver.extraJavaOptions", ""))
+        }
+    with java_without_vectors(java_home()) as home, _environment(_launch_environment(profile, home)):
+        return _configured(builder, settings).getOrCreate()
+
+
+def _configured(builder: SparkSession.Builder, settings: Mapping[str, str]) -> SparkSession.Builder:
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    return builder
+
+
+def _under_submit(settings: dict[str, str]) -> dict[str, str]:
+    """What spark-submit was told wins over the profile; Delta is switched on beside the extensions it was told of."""
+    submitted = SparkConf()
+    chosen = {key: value for key, value in settings.items() if not submitted.contains(key)}
+    extensions = [name for name in submitted.get("spark.sql.extensions", "").split(",") if name]
+    if DELTA_EXTENSION not in extensions:
+        chosen["spark.sql.extensions"] = ",".join([*extensions, DELTA_EXTENSION])
+    if not submitted.contains("spark.sql.catalog.spark_catalog"):
+        chosen["spark.sql.catalog.spark_catalog"] = DELTA_CATALOG
+    return chosen
+
+
+def _delta_settings() -> dict[str, str]:
+    """Settings that load Delta: from the jars that `make setup` put beside Spark's, else through Spark's own resolver."""
+    chosen = {"spark.sql.extensions": DELTA_EXTENSION, "spark.sql.catalog.spark_catalog": DELTA_CATALOG}
+    home = Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent)
+    if not list((home / "jars").glob("delta-spark_*.jar")):
+        chosen |= {"spark.jars.packages": DELTA_PACKAGE, "spark.jars.excludes": DELTA_EXCLUDES}
+    return chosen
+
+
+def _jvm_options(profile: Profile, extra: str) -> str:
+    options = [f"-Dlog4j2.configurationFile={LOG_CONFIGURATION.as_uri()}", extra]
+    if profile == "small":
+        options.append(SMALL_JVM_OPTIONS)
+    return " ".join(option for option in options if option)
+
+
+def _launch_environment(profile: Profile, home: Path) -> dict[str, str]:
+    variables = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable, "JAVA_HOME": str(home)}
+    if profile != "cluster":
+        variables["SPARK_LOCAL_IP"] = LOOPBACK
+    return variables
+
+
+@contextmanager
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """Set environment variables while the JVM starts: it inherits them, and nothing after it does."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
