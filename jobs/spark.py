@@ -134,7 +134,7 @@ def _under_submit(settings: dict[str, str]) -> dict[str, str]:
 
 
 def _delta_settings() -> dict[str, str]:
-    """Settings that load Delta: from the jars that `make setup` put beside Spark's, else through Spark's own resolver."""
+    """Settings that load Delta: from the jars `make setup` put beside Spark's, else through Spark's own resolver."""
     chosen = {"spark.sql.extensions": DELTA_EXTENSION, "spark.sql.catalog.spark_catalog": DELTA_CATALOG}
     home = Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent)
     if not list((home / "jars").glob("delta-spark_*.jar")):

@@ -1,0 +1,23 @@
+"""Fixtures that several areas share: one Spark session for the whole run, one empty warehouse for each test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from jobs.sinks.delta import Warehouse
+from jobs.spark import spark_session
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    with spark_session("small", "kraft-audit-tests", cores=2) as session:
+        yield session
+
+
+@pytest.fixture
+def warehouse(spark: SparkSession, tmp_path: Path) -> Warehouse:
+    return Warehouse(spark, str(tmp_path / "warehouse"))
