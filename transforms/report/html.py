@@ -1,0 +1,176 @@
+"""The HTML report: one self-contained file, no network, no script, failing items first (DESIGN §9).
+
+Autoescape is on, every printed text is stripped of invisible characters and bounded, and a content security policy in
+the page forbids what a mistake here would still let through.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from schemas.report import GATES, CheckResult, Gate, Report
+from transforms.report import printable, view
+from transforms.report.chart import MOST_RUNS, divergence_chart, lag_chart
+from transforms.report.story import defect_count, duration, is_next_step, reach, tell
+from transforms.report.words import GATE_QUESTIONS, GATE_TITLES, MODE_MEANINGS, VERDICT_WORDS
+
+_WIDE, _NARROW = 540, 350
+_NOT_REPORTED = Gate("unknown")
+
+
+@dataclass(frozen=True)
+class GateView:
+    """One gate as the banner shows it."""
+
+    title: str
+    question: str
+    answer: str
+    tone: str
+    explanation: str
+    blocking: view.Bounded[str]
+
+
+def render_html(report: Report) -> str:
+    """Render a report as one HTML document. Its size is bounded whatever the report holds."""
+    groups = view.row_groups(report)
+    loud, quiet = view.checks_in_order(report)
+    defects = view.defects_in_order(report)
+    history = report.history[-MOST_RUNS:]
+    return (
+        environment()
+        .get_template("report.html.j2")
+        .render(
+            report=report,
+            story=tell(report),
+            defect_count=defect_count(report),
+            gates=gate_views(report),
+            groups=groups,
+            rows_shown=sum(len(group.rows) for group in groups),
+            no_rows=no_rows_sentence(report),
+            by_status={name: report.divergences.by_status.get(name, 0) for name in ("new", "persisting", "resolved")},
+            resolved=view.bounded(
+                [view.row_view(row) for row in report.resolved[: view.MOST_RESOLVED]],
+                view.MOST_RESOLVED,
+                len(report.resolved),
+            ),
+            has_previous=len(report.history) > 1,
+            loud=loud,
+            quiet=quiet,
+            brokers=view.bounded(view.brokers_in_order(report), view.MOST_BROKERS),
+            copies=view.bounded(view.copies_in_order(report), view.MOST_COPIES),
+            notes=view.bounded(report.notes, view.MOST_NOTES),
+            classes=view.classes_in_order(report),
+            open_defects=[defect for defect in defects if defect.exposed or defect.evidence],
+            closed_defects=[defect.jira for defect in defects if not defect.exposed and not defect.evidence],
+            runs=len(history),
+            lag_wide=lag_chart(history, _WIDE),
+            lag_narrow=lag_chart(history, _NARROW),
+            bars_wide=divergence_chart(history, _WIDE),
+            bars_narrow=divergence_chart(history, _NARROW),
+            mode_meaning=MODE_MEANINGS.get(report.mode, ""),
+            most_evidence=view.MOST_EVIDENCE,
+            most_notes=view.MOST_NOTES,
+        )
+    )
+
+
+def gate_views(report: Report) -> list[GateView]:
+    """The four gates in order of the migration, one the report lacks as unknown."""
+    return [_gate_view(report, name, report.gates.get(name, _NOT_REPORTED)) for name in GATES]
+
+
+def no_rows_sentence(report: Report) -> str:
+    """Say why the list of differences is empty: equal sides and sides never compared are not the same."""
+    if report.mode in ("kraft_only", "zookeeper_only"):
+        return "Only one side was given, so nothing was compared."
+    if report.migration.state.upper() in ("NONE", "PRE_MIGRATION"):
+        return "Nothing has been copied yet, so there is nothing to compare."
+    return "None: both sides hold the same metadata."
+
+
+@cache
+def environment() -> Environment:
+    """Make the template environment: autoescape always on, unknown names an error, every text made visible."""
+    made = Environment(
+        loader=PackageLoader("transforms.report", "."),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_finalize,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters.update(
+        anchor=_anchor,
+        check_tone=check_tone,
+        check_word=check_word,
+        counted=printable.counted,
+        duration=duration,
+        listed=printable.listed,
+        number=_number,
+        offset=_number,
+        reach=reach,
+        reference_parts=view.reference_parts,
+        utc=utc,
+        value_text=printable.value_text,
+        visible=printable.visible,
+        yes_no=_yes_no,
+    )
+    return made
+
+
+def check_tone(check: CheckResult) -> str:
+    """Colour of a check: what only waits for its turn warns, what fails alarms."""
+    if is_next_step(check):
+        return "warn"
+    return {"fail": "bad", "warn": "warn", "unknown": "warn", "pass": "good"}.get(check.verdict, "quiet")
+
+
+def check_word(check: CheckResult) -> str:
+    """The verdict of a check in a word."""
+    return "not yet" if is_next_step(check) else VERDICT_WORDS.get(check.verdict, check.verdict)
+
+
+def gate_tone(report: Report, verdict: str) -> str:
+    """Colour of a gate: a gate closed in a run without errors is waiting for its turn, not broken."""
+    if verdict == "no_go":
+        return "bad" if report.verdict == "errors" else "warn"
+    return {"go": "good", "unknown": "warn"}.get(verdict, "quiet")
+
+
+def utc(timestamp: str) -> str:
+    """Shorten an ISO time to `YYYY-MM-DD HH:MM:SS UTC`; any other text is shown as it is."""
+    found = re.fullmatch(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(?:\.\d+)?(?:Z|\+00:00)", timestamp)
+    return f"{found[1]} {found[2]} UTC" if found else printable.visible(timestamp, 40)
+
+
+def _gate_view(report: Report, name: str, gate: Gate) -> GateView:
+    return GateView(
+        title=GATE_TITLES[name],
+        question=GATE_QUESTIONS[name],
+        answer=VERDICT_WORDS.get(gate.verdict, gate.verdict),
+        tone=gate_tone(report, gate.verdict),
+        explanation=gate.explanation,
+        blocking=view.bounded(gate.blocking, 8),
+    )
+
+
+def _finalize(value: Any) -> Any:
+    return printable.visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _anchor(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9-]", "-", name[:80])
+
+
+def _number(value: int | None) -> str:
+    return "-" if value is None else f"{value:,}"
+
+
+def _yes_no(value: bool | None) -> str:
+    return "-" if value is None else ("yes" if value else "no")

@@ -1,0 +1,129 @@
+"""`report.json`, the contract for automation (DESIGN §9): `to_json` writes it, `from_json` reads it back.
+
+Equal reports give equal texts: fields stand in their declared order, open maps are sorted. The text is ASCII, so that
+no name of a cluster can break a terminal, a log line or a reader that refuses lone surrogates.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import types
+from collections.abc import Mapping
+from dataclasses import MISSING, Field, fields, is_dataclass
+from numbers import Integral, Real
+from typing import Any, Union, cast, get_args, get_origin, get_type_hints
+
+from schemas.report import FORMAT, Report
+
+
+class ReportFormatError(ValueError):
+    """A text that is not a report of a format this version reads; the message says where and why."""
+
+
+def to_json(report: Report) -> str:
+    """Write a report as JSON text ending in a newline.
+
+    NaN and infinities, which JSON does not have, become the texts `NaN`, `Infinity` and `-Infinity` inside values
+    (a quota may really hold one) and null in measured fields. Raises TypeError for a value JSON cannot hold.
+    """
+    return json.dumps(_plain(report, "report"), indent=1, allow_nan=False) + "\n"
+
+
+def from_json(text: str) -> Report:
+    """Read `to_json`'s text, or a newer one of the same format: fields this version does not know are left out.
+
+    Raises ReportFormatError when the text is not JSON, is of a later format, or lacks what a report must have.
+    """
+    try:
+        data = json.loads(text)
+    except ValueError as error:
+        raise ReportFormatError(f"report.json is not JSON: {error}") from None
+    if not isinstance(data, dict) or not isinstance(data.get("format"), int):
+        raise ReportFormatError("report.json has no format number: it was not written by kraft-audit")
+    if data["format"] > FORMAT:
+        raise ReportFormatError(
+            f"report.json is of format {data['format']}, this version reads up to {FORMAT}: use a newer version"
+        )
+    return cast(Report, _load(Report, data, "report"))
+
+
+def _plain(value: Any, where: str) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        return {_json_name(f): _field(f, getattr(value, f.name), where) for f in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(name): _plain(value[name], f"{where}.{name}") for name in sorted(value, key=str)}
+    if isinstance(value, list | tuple):
+        return [_plain(item, f"{where}[{index}]") for index, item in enumerate(value)]
+    return _scalar(value, where)
+
+
+def _field(declared: Field[Any], value: Any, where: str) -> Any:
+    plain = _plain(value, f"{where}.{declared.name}")
+    measured = "float" in str(declared.type)
+    return None if measured and isinstance(plain, str) else plain
+
+
+def _scalar(value: Any, where: str) -> Any:
+    if value is None or isinstance(value, str | bool):
+        return value
+    if isinstance(value, Integral):
+        return int(value)
+    if isinstance(value, Real):
+        return _number(float(value))
+    raise TypeError(f"{where} holds a {type(value).__name__}, which JSON has no form for")
+
+
+def _number(number: float) -> float | str:
+    if math.isfinite(number):
+        return number
+    if math.isnan(number):
+        return "NaN"
+    return "Infinity" if number > 0 else "-Infinity"
+
+
+def _json_name(declared: Field[Any]) -> str:
+    # `class` is a Python keyword: the dataclass spells it `class_`.
+    return declared.name.rstrip("_")
+
+
+def _load(wanted: Any, value: Any, where: str) -> Any:
+    origin = get_origin(wanted)
+    if wanted is Any:
+        return value
+    if origin in (Union, types.UnionType):
+        present = [option for option in get_args(wanted) if option is not type(None)]
+        return None if value is None else _load(present[0], value, where)
+    if origin is list:
+        return [_load(get_args(wanted)[0], item, f"{where}[{i}]") for i, item in enumerate(_of(list, value, where))]
+    if origin is dict:
+        return {k: _load(get_args(wanted)[1], item, f"{where}.{k}") for k, item in _of(dict, value, where).items()}
+    if is_dataclass(wanted):
+        return _load_dataclass(cast("type[Any]", wanted), _of(dict, value, where), where)
+    return _load_scalar(wanted, value, where)
+
+
+def _load_dataclass(wanted: type[Any], value: dict[str, Any], where: str) -> Any:
+    hints = get_type_hints(wanted)
+    arguments: dict[str, Any] = {}
+    for declared in fields(wanted):
+        name = _json_name(declared)
+        if name in value:
+            arguments[declared.name] = _load(hints[declared.name], value[name], f"{where}.{name}")
+        elif declared.default is MISSING and declared.default_factory is MISSING:
+            raise ReportFormatError(f"{where}.{name} is missing from report.json")
+    return wanted(**arguments)
+
+
+def _load_scalar(wanted: type[Any], value: Any, where: str) -> Any:
+    if wanted is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if wanted is int and isinstance(value, bool):
+        raise ReportFormatError(f"{where} in report.json should be a number, not {value!r}")
+    return _of(wanted, value, where)
+
+
+def _of(wanted: type[Any], value: Any, where: str) -> Any:
+    if not isinstance(value, wanted):
+        raise ReportFormatError(f"{where} in report.json should be a {wanted.__name__}, not a {type(value).__name__}")
+    return value

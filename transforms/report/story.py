@@ -1,0 +1,194 @@
+"""The report's first three seconds: am I fine, what is wrong, what do I do. Sentences only, no markup."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from schemas.report import GATES, CheckResult, MigrationSummary, Report
+from transforms.report.printable import counted, listed
+from transforms.report.words import (
+    CHECK_ORDER,
+    CLASS_ORDER,
+    DEFECT_CLASSES,
+    GATE_TITLES,
+    GATE_VERBS,
+    SEVERITY_ORDER,
+    state_words,
+)
+
+TONES = {"clean": "good", "warnings": "warn", "errors": "bad"}
+VERDICT_LABELS = {"clean": "Clean", "warnings": "Warnings", "errors": "Errors"}
+_BEFORE_THE_COPY = ("NONE", "PRE_MIGRATION")
+_ACTIONS = 4
+
+
+@dataclass(frozen=True)
+class Action:
+    """One thing to do: `what` in a sentence, `why` names the check or the class that asks for it."""
+
+    what: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Story:
+    """The banner: `tone` is good, warn or bad; `title` a phrase, `sentences` what it means, `actions` gravest first.
+
+    `next_steps` lead towards finalising and are no repairs.
+    """
+
+    tone: str
+    label: str
+    title: str
+    sentences: list[str]
+    actions: list[Action]
+    next_steps: list[Action]
+
+
+def tell(report: Report) -> Story:
+    """Put a report into plain words."""
+    return Story(
+        tone=TONES.get(report.verdict, "bad"),
+        label=VERDICT_LABELS.get(report.verdict, report.verdict),
+        title=_title(report),
+        sentences=[s for s in (_consequence(report), _lag_sentence(report), *_gate_sentences(report)) if s],
+        actions=repairs(report) or (next_steps(report) if report.verdict == "errors" else []),
+        next_steps=next_steps(report) if report.verdict == "clean" else [],
+    )
+
+
+def defect_count(report: Report) -> int:
+    """Count the differences that are defects, all of them, listed or not."""
+    return sum(report.divergences.by_class.get(name, 0) for name in DEFECT_CLASSES)
+
+
+def check_rank(check: CheckResult) -> tuple[int, bool, int, str]:
+    """Sort checks failing first, repairs before next steps, gravest first, then by id."""
+    return (rank(CHECK_ORDER, check.verdict), is_next_step(check), rank(SEVERITY_ORDER, check.severity), check.id)
+
+
+def is_next_step(check: CheckResult) -> bool:
+    """Tell whether a check that does not hold yet is a step of the plan (brokers still to be rolled), not a fault.
+
+    That is so for what only the finalise gate asks for; a critical check is a fault whatever asks for it.
+    """
+    return check.verdict == "fail" and check.gates == ["finalize"] and check.severity != "critical"
+
+
+def rank(order: tuple[str, ...], word: str) -> int:
+    """Place of a word in an order; a word nobody knows comes first, where it is seen."""
+    return order.index(word) if word in order else -1
+
+
+def repairs(report: Report) -> list[Action]:
+    """List what to repair, each thing once: failing checks, then the defects' remedies, then warnings."""
+    checks = [check for check in sorted(report.checks, key=check_rank) if check.remedy and not is_next_step(check)]
+    rows = sorted(report.divergences.rows, key=lambda row: rank(CLASS_ORDER, row.class_))
+    return _once(
+        [Action(check.remedy, check.id) for check in checks if check.verdict == "fail"]
+        + [Action(row.remedy, row.class_) for row in rows if row.remedy and row.class_ in DEFECT_CLASSES]
+        + [Action(check.remedy, check.id) for check in checks if check.verdict == "warn"]
+    )
+
+
+def next_steps(report: Report) -> list[Action]:
+    """List what the finalise gate still waits for."""
+    return _once(
+        [Action(c.remedy, c.id) for c in sorted(report.checks, key=check_rank) if c.remedy and is_next_step(c)]
+    )
+
+
+def _once(wanted: list[Action]) -> list[Action]:
+    return list({action.what: action for action in reversed(wanted)}.values())[::-1][:_ACTIONS]
+
+
+def _title(report: Report) -> str:
+    if report.verdict == "errors":
+        return _error_title(report)
+    if report.verdict == "warnings":
+        return _warning_title(report)
+    state = report.migration.state.upper()
+    start = report.gates.get("start")
+    if state in _BEFORE_THE_COPY and start is not None and start.verdict == "go":
+        return "Ready to start the migration"
+    return state_words(report.migration.state).title
+
+
+def _error_title(report: Report) -> str:
+    defects = defect_count(report)
+    if defects:
+        return f"ZooKeeper and KRaft disagree: {counted(defects, 'defect')}"
+    if report.lag.alive is False:
+        return "Dual writing has stopped"
+    closed = _closed(report)
+    if report.migration.state.upper() in _BEFORE_THE_COPY and "start" in closed:
+        return "The migration cannot start"
+    if closed:
+        return f"{counted(len(closed), 'gate')} closed: {', '.join(GATE_TITLES[g].lower() for g in closed)}"
+    failing = sum(1 for check in report.checks if check.verdict == "fail")
+    return f"{counted(failing, 'check')} failed"
+
+
+def _warning_title(report: Report) -> str:
+    if report.lag.records:
+        return f"ZooKeeper is {counted(report.lag.records, 'record')} behind KRaft"
+    warned = sum(1 for check in report.checks if check.verdict == "warn")
+    return f"No defects, {counted(warned, 'warning')}" if warned else "No defects, but not everything could be judged"
+
+
+def _consequence(report: Report) -> str:
+    lost = report.divergences.by_class.get("lost_write", 0)
+    if lost and report.migration.state.upper() == "MIGRATION":
+        return f"A rollback to ZooKeeper now would lose {counted(lost, 'change')}."
+    if defect_count(report):
+        return "The two sides differ in ways dual write will not repair by itself."
+    return state_words(report.migration.state).meaning
+
+
+def _lag_sentence(report: Report) -> str:
+    lag = report.lag
+    if lag.alive is False:
+        return "ZooKeeper is no longer being written, whatever the lag metric says."
+    if lag.records is None:
+        return ""
+    if lag.records == 0 and defect_count(report):
+        return "The lag is 0, so waiting will not repair it."
+    if lag.records == 0:
+        return "ZooKeeper holds every committed record."
+    age = f", the oldest {duration(lag.seconds)} old" if lag.seconds is not None else ""
+    return f"{counted(lag.records, 'committed record')} not in ZooKeeper yet{age}."
+
+
+def _gate_sentences(report: Report) -> list[str]:
+    return [
+        f"Do not {GATE_VERBS[name]} ({listed(report.gates[name].blocking)})."
+        for name in _closed(report)
+        if name in GATE_VERBS and report.gates[name].blocking
+    ]
+
+
+def _closed(report: Report) -> list[str]:
+    return [name for name in GATES if name in report.gates and report.gates[name].verdict == "no_go"]
+
+
+def duration(seconds: float | None) -> str:
+    """Write a span the way people say it: `0.4 s`, `95 s`, `12 min`, `3.2 h`, `4.0 days`; `unknown` for None."""
+    if seconds is None:
+        return "unknown"
+    if abs(seconds) < 10:
+        return f"{seconds:.1f} s"
+    if abs(seconds) < 120:
+        return f"{seconds:.0f} s"
+    if abs(seconds) < 7200:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h" if abs(seconds) < 172_800 else f"{seconds / 86_400:.1f} days"
+
+
+def reach(migration: MigrationSummary) -> str:
+    """Say how far `/migration` has got in the committed log: `306 of 306 committed`, `nothing copied yet`."""
+    offset, end = migration.kraft_metadata_offset, migration.committed_end_offset
+    if offset is None:
+        return "not there"
+    if offset < 0:
+        return "nothing copied yet"
+    return f"{offset:,} of {'unknown' if end is None else f'{end:,}'} committed"

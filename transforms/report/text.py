@@ -1,0 +1,142 @@
+"""The report as plain text for a terminal, a log, a mail: at most 100 columns, hostile characters escaped."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable
+
+from schemas.report import GATES, CheckResult, Report
+from transforms.report import view
+from transforms.report.printable import NAME_LIMIT, counted, listed, visible
+from transforms.report.story import Action, Story, defect_count, duration, is_next_step, reach, tell
+from transforms.report.words import VERDICT_WORDS
+
+WIDTH = 100
+MOST_ROWS = 10
+MOST_CHECKS = 15
+MOST_EVIDENCE = 3
+
+
+def render_text(report: Report) -> str:
+    """Render the short verdict: where the migration stands, its gates, what fails, what differs, what to do."""
+    story = tell(report)
+    blocks = [
+        _head(report, story),
+        _facts(report),
+        _gates(report),
+        _steps("What to do", story.actions),
+        _steps("Next, towards finalising", story.next_steps),
+        _checks(report),
+        _differences(report),
+        _foot(report),
+    ]
+    return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
+
+
+def _head(report: Report, story: Story) -> list[str]:
+    name = visible(report.cluster, NAME_LIMIT)
+    return [
+        *_wrapped(f"{story.label.upper()}: {story.title}"),
+        *_wrapped(" ".join(story.sentences), "  "),
+        *_wrapped(f"Cluster {name}, Kafka {report.kafka_version}, compared by {report.mode}", "  "),
+    ]
+
+
+def _facts(report: Report) -> list[str]:
+    migration = report.migration
+    alive = {True: ", alive", False: ", STOPPED", None: ""}[report.lag.alive]
+    records = "n/a" if report.lag.records is None else counted(report.lag.records, "record")
+    age = "" if report.lag.seconds is None else f", {duration(report.lag.seconds)}"
+    defects = defect_count(report)
+    return [
+        *_wrapped(f"State        {migration.state}"),
+        f"Lag          {records}{age}{alive}",
+        f"/migration   {reach(migration)}",
+        f"Differences  {report.divergences.total:,}, of them {counted(defects, 'defect')}{_since(report)}",
+    ]
+
+
+def _since(report: Report) -> str:
+    known = [
+        f"{report.divergences.by_status[name]:,} {name}"
+        for name in ("new", "persisting", "resolved")
+        if report.divergences.by_status.get(name)
+    ]
+    return f" ({', '.join(known)})" if known else ""
+
+
+def _gates(report: Report) -> list[str]:
+    lines = ["Gates"]
+    for name in GATES:
+        gate = report.gates.get(name)
+        verdict = "unknown" if gate is None else gate.verdict
+        blocking = f"  {listed(gate.blocking)}" if gate is not None and gate.blocking else ""
+        lines += _wrapped(f"  {name:<11}{VERDICT_WORDS.get(verdict, verdict):<8}{blocking}", "", "  " + " " * 21)
+    return lines
+
+
+def _steps(title: str, steps: list[Action]) -> list[str]:
+    if not steps:
+        return []
+    lines = [title]
+    for number, step in enumerate(steps, 1):
+        lines += _wrapped(f"{number}. {step.what} ({step.why})", "  ", "     ")
+    return lines
+
+
+def _checks(report: Report) -> list[str]:
+    loud, quiet = view.checks_in_order(report)
+    if not loud:
+        return [f"Checks: all that apply have passed ({len(quiet)} passed or not applicable)"]
+    lines = [f"Checks ({len(loud)} open, {len(quiet)} passed or not applicable)"]
+    for check in loud[:MOST_CHECKS]:
+        lines += _check(check)
+    return [*lines, *_more(len(loud) - MOST_CHECKS, "checks")]
+
+
+def _check(check: CheckResult) -> list[str]:
+    word = "not yet" if is_next_step(check) else VERDICT_WORDS.get(check.verdict, check.verdict)
+    number = f" ({counted(check.violations, 'violation')})" if check.violations else ""
+    name = f"{check.id}  {check.title}" if check.title else check.id
+    lines = _wrapped(f"  {word:<8} {name}{number}", "", " " * 11)
+    for evidence in check.evidence[:MOST_EVIDENCE]:
+        lines += _wrapped(visible(evidence, 160), " " * 13)
+    return lines
+
+
+def _differences(report: Report) -> list[str]:
+    if not report.divergences.total and not report.divergences.rows:
+        return []
+    groups = view.row_groups(report, MOST_ROWS)
+    shown = sum(len(group.rows) for group in groups)
+    lines = [f"Differences ({shown} of {report.divergences.total:,})"]
+    for group in groups:
+        for row in group.rows:
+            column = f" · {row.column}" if row.column else ""
+            lines += _wrapped(f"{group.class_}  {row.entity}  {row.key}{column}", "  ", "    ")
+            where = ", ".join(part for part in (row.zxid, row.kraft_offset, row.status) if part)
+            lines += _wrapped(f"ZooKeeper: {row.zookeeper} | KRaft: {row.kraft} | {where}", "      ", "      ")
+    return lines
+
+
+def _foot(report: Report) -> list[str]:
+    lines = []
+    if report.quarantined:
+        lines.append(f"{counted(report.quarantined, 'piece')} of input could not be read (table quarantine)")
+    return [*lines, f"Exit code {report.exit_code}"]
+
+
+def _more(number: int, what: str) -> Iterable[str]:
+    return [f"  ... {number:,} more {what}"] if number > 0 else []
+
+
+def _wrapped(text: str, indent: str = "", next_indent: str | None = None) -> list[str]:
+    return textwrap.wrap(
+        visible(text),
+        WIDTH,
+        initial_indent=indent,
+        subsequent_indent=indent if next_indent is None else next_indent,
+        drop_whitespace=True,
+        replace_whitespace=False,
+        break_on_hyphens=False,
+    )

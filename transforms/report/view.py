@@ -1,0 +1,201 @@
+"""A report put in the order it is read and cut to what a page can hold; every cut says how much it left out."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, Generic, TypeVar
+
+from schemas.report import BrokerPresence, CheckResult, Defect, DivergenceRow, LogCopy, Report
+from transforms.report.printable import ABSENT, key_text, value_text, visible
+from transforms.report.story import check_rank, rank
+from transforms.report.words import CLASS_MEANINGS, CLASS_ORDER, DEFECT_CLASSES, SEVERITY_ORDER
+
+MOST_ROWS = 200
+MOST_RESOLVED = 30
+MOST_EVIDENCE = 10
+MOST_BROKERS = 300
+MOST_COPIES = 40
+MOST_NOTES = 60
+
+Item = TypeVar("Item")
+_KNOWN_PAGE = re.compile(r"KAFKA-\d{1,6}|KIP-\d{1,5}|(?:PR ?|#)\d{4,6}")
+_KIP_866 = "https://cwiki.apache.org/confluence/display/KAFKA/KIP-866+ZooKeeper+to+KRaft+Migration"
+_ALL_KIPS = "https://cwiki.apache.org/confluence/display/KAFKA/Kafka+Improvement+Proposals"
+
+
+@dataclass(frozen=True)
+class Bounded(Generic[Item]):
+    """The first of many: `shown`, and how many there are in all."""
+
+    shown: Sequence[Item]
+    total: int
+
+    @property
+    def left_out(self) -> int:
+        """How many are not shown."""
+        return self.total - len(self.shown)
+
+
+@dataclass(frozen=True)
+class RowView:
+    """One difference as text: what, both values, where each stands, and its own advice when the group has none."""
+
+    entity: str
+    key: str
+    column: str
+    zookeeper: str
+    kraft: str
+    zk_path: str
+    zxid: str
+    kraft_offset: str
+    status: str
+    explanation: str
+    remedy: str
+
+
+@dataclass(frozen=True)
+class RowGroup:
+    """The differences of one class; `explanation` and `remedy` are what several of its rows share."""
+
+    class_: str
+    tone: str
+    meaning: str
+    total: int
+    explanation: str
+    remedy: str
+    rows: list[RowView]
+
+
+def bounded(items: Sequence[Item], most: int, total: int | None = None) -> Bounded[Item]:
+    """Keep the first `most` items."""
+    return Bounded(items[:most], max(total or 0, len(items)))
+
+
+def row_groups(report: Report, most: int = MOST_ROWS) -> list[RowGroup]:
+    """Group the listed differences by class, defects first, gravest rows first, `most` rows in all."""
+    rows = sorted(report.divergences.rows, key=_row_rank)[:most]
+    return [
+        _group(class_, list(members), report.divergences.by_class.get(class_, 0))
+        for class_, members in groupby(rows, key=lambda row: row.class_)
+    ]
+
+
+def row_view(row: DivergenceRow, said: tuple[str, str] = ("", "")) -> RowView:
+    """Turn a difference into text; `said` is the (explanation, remedy) its group already gives."""
+    missing = row.column is None
+    return RowView(
+        entity=row.entity.replace("_", " "),
+        key=key_text(row.entity, row.key),
+        column="" if missing else visible(row.column or "", 80),
+        zookeeper=_side(row, row.zk_value, lacking="kraft_only"),
+        kraft=_side(row, row.kraft_value, lacking="zk_only"),
+        zk_path=visible(row.zk_path or "", 120),
+        zxid="" if row.zk_mzxid is None else f"zxid {row.zk_mzxid:#x}",
+        kraft_offset="" if row.kraft_offset is None else f"offset {row.kraft_offset}",
+        status=row.status,
+        explanation="" if row.explanation == said[0] else row.explanation,
+        remedy="" if row.remedy == said[1] else row.remedy,
+    )
+
+
+def checks_in_order(report: Report) -> tuple[list[CheckResult], list[CheckResult]]:
+    """Split the checks: those that need a reader (failing first), and those that passed or do not apply."""
+    ordered = sorted(report.checks, key=check_rank)
+    quiet = [check for check in ordered if check.verdict in ("pass", "not_applicable")]
+    return [check for check in ordered if check not in quiet], quiet
+
+
+def brokers_in_order(report: Report) -> list[BrokerPresence]:
+    """Order the ledger: brokers that block something first, then by id."""
+    return sorted(report.broker_presence, key=lambda broker: (not broker.blocks, broker.broker_id))
+
+
+def copies_in_order(report: Report) -> list[LogCopy]:
+    """Order the log copies: the one that was used first."""
+    used = report.migration.copy_used
+    return sorted(report.log_copies, key=lambda copy: (copy.controller_id != used, copy.controller_id is None))
+
+
+def defects_in_order(report: Report) -> list[Defect]:
+    """Order known Kafka defects: traces found, then exposed, then the others."""
+    return sorted(report.defects, key=lambda defect: (not defect.evidence, not defect.exposed, defect.jira))
+
+
+def classes_in_order(report: Report) -> list[tuple[str, int, str, str]]:
+    """List (class, count, tone, meaning), defects first."""
+    counts = report.divergences.by_class
+    return [
+        (name, counts[name], class_tone(name), CLASS_MEANINGS.get(name, ""))
+        for name in sorted(counts, key=lambda name: (rank(CLASS_ORDER, name), name))
+    ]
+
+
+def class_tone(class_: str) -> str:
+    """Colour of a class: bad for defects, warn for lag and for what could not be judged, quiet otherwise."""
+    if class_ in DEFECT_CLASSES or class_ not in CLASS_ORDER:
+        return "bad"
+    return "warn" if class_ in ("lag", "not_comparable") else "quiet"
+
+
+def reference_parts(reference: str) -> list[tuple[str, str | None]]:
+    """Split a reference into (text, public page or None); only Kafka's own trackers are ever linked."""
+    parts: list[tuple[str, str | None]] = []
+    end = 0
+    for found in _KNOWN_PAGE.finditer(reference):
+        parts.append((reference[end : found.start()], None))
+        parts.append((found.group(), _page(found.group())))
+        end = found.end()
+    parts.append((reference[end:], None))
+    return [part for part in parts if part[0]]
+
+
+def _page(name: str) -> str:
+    if name.startswith("KAFKA-"):
+        return f"https://issues.apache.org/jira/browse/{name}"
+    if name.startswith("KIP-"):
+        return _KIP_866 if name == "KIP-866" else _ALL_KIPS
+    return f"https://github.com/apache/kafka/pull/{re.sub('[^0-9]', '', name)}"
+
+
+def _row_rank(row: DivergenceRow) -> tuple[int, str, int, str, str, str]:
+    key = key_text(row.entity, row.key)
+    return (
+        rank(CLASS_ORDER, row.class_),
+        row.class_,
+        rank(SEVERITY_ORDER, row.severity),
+        row.entity,
+        key,
+        row.column or "",
+    )
+
+
+def _group(class_: str, rows: list[DivergenceRow], total: int) -> RowGroup:
+    explanation = _shared([row.explanation for row in rows])
+    remedy = _shared([row.remedy for row in rows])
+    return RowGroup(
+        class_=class_,
+        tone=class_tone(class_),
+        meaning=CLASS_MEANINGS.get(class_, ""),
+        total=max(total, len(rows)),
+        explanation=explanation,
+        remedy=remedy,
+        rows=[row_view(row, said=(explanation, remedy)) for row in rows],
+    )
+
+
+def _shared(texts: list[str]) -> str:
+    """The text said most often, if it is said of several rows or of the only one: the group says it once."""
+    text, times = Counter(texts).most_common(1)[0]
+    return text if times > 1 or len(texts) == 1 else ""
+
+
+def _side(row: DivergenceRow, value: Any, lacking: str) -> str:
+    if row.kind == lacking and row.column is None:
+        return ABSENT
+    if row.column is None and value in (None, {}, ""):
+        return "present"
+    return value_text(value)

@@ -1,0 +1,93 @@
+"""The words a report uses: what each class, gate, verdict and mode means to the people who read it (S§5.6, S§7)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+# Classes that are defects, gravest first; every other class is an expected or undecided difference.
+DEFECT_CLASSES = ("load_loss", "lost_write", "foreign_write", "load_extra")
+_OTHER_CLASSES = (
+    "lag",
+    "not_comparable",
+    "in_flight",
+    "uncommitted_tail",
+    "pending_delete",
+    "expected_stale",
+    "in_sync",
+)
+CLASS_ORDER = DEFECT_CLASSES + _OTHER_CLASSES
+SEVERITY_ORDER = ("critical", "block", "error", "warn", "unknown", "info", "none")
+CHECK_ORDER = ("fail", "warn", "unknown", "pass", "not_applicable")
+
+CLASS_MEANINGS = {
+    "load_loss": "ZooKeeper had it before the copy and KRaft never got it.",
+    "load_extra": "The copy created it in KRaft although ZooKeeper did not have it.",
+    "lost_write": "/migration has passed the record, yet ZooKeeper does not have it. A rollback would lose it.",
+    "foreign_write": "Something other than the KRaft controller changed ZooKeeper after the takeover.",
+    "lag": "Committed in KRaft, not yet written to ZooKeeper. Dual write is expected to catch up.",
+    "in_flight": "ZooKeeper already holds a newer KRaft version than /migration says: a write was under way.",
+    "uncommitted_tail": "Only records that cannot be proven committed make the difference.",
+    "pending_delete": "The topic was waiting for deletion in ZooKeeper when it was copied.",
+    "expected_stale": "The migration is finalised: ZooKeeper is history and no longer written.",
+    "not_comparable": "The two values cannot be compared, for example encrypted passwords without the secret.",
+    "in_sync": "Both sides agree.",
+}
+
+GATE_TITLES = {
+    "start": "Start the migration",
+    "dual_write": "Stay in dual write",
+    "finalize": "Finalise",
+    "rollback": "Roll back",
+}
+GATE_QUESTIONS = {
+    "start": "May the copy begin?",
+    "dual_write": "Is dual write doing its job?",
+    "finalize": "May I leave ZooKeeper for good?",
+    "rollback": "Can I still return to ZooKeeper?",
+}
+# What a closed gate forbids; dual write is a state, not a step.
+GATE_VERBS = {"start": "start the migration", "finalize": "finalise yet", "rollback": "roll back"}
+VERDICT_WORDS = {
+    "go": "GO",
+    "no_go": "NO-GO",
+    "unknown": "UNKNOWN",
+    "not_applicable": "n/a",
+    "pass": "pass",
+    "warn": "warn",
+    "fail": "FAIL",
+}
+MODE_MEANINGS = {
+    "barrier": "ZooKeeper rebuilt from its snapshot and transaction log at a /migration write: exact.",
+    "bracket": "two live walks around the copy of the log: a difference counts only if both walks show it.",
+    "single": "one live walk: rows changed during the walk may show as differences for one run.",
+    "kraft_only": "only the KRaft log was given: nothing could be compared.",
+    "zookeeper_only": "only ZooKeeper was given: nothing could be compared.",
+}
+
+
+@dataclass(frozen=True)
+class StateWords:
+    """How a migration state reads: `title` for the banner of a clean run, `meaning` for the sentence under it."""
+
+    title: str
+    meaning: str
+
+
+STATES = {
+    "NONE": StateWords("No migration is in progress", "The cluster runs on ZooKeeper; nothing has been copied yet."),
+    "PRE_MIGRATION": StateWords(
+        "Waiting for the migration to start", "The controllers are up and wait for the brokers; nothing is copied yet."
+    ),
+    "MIGRATION": StateWords(
+        "Dual write is healthy", "KRaft is in charge and writes every change to ZooKeeper as well."
+    ),
+    "POST_MIGRATION": StateWords(
+        "The migration is finalised", "KRaft is in charge alone; ZooKeeper is history and there is no way back."
+    ),
+}
+UNKNOWN_STATE = StateWords("The audit found nothing wrong", "The state of the migration could not be told.")
+
+
+def state_words(state: str) -> StateWords:
+    """Words for a state, whatever its letter case; a plain sentence for one nobody knows."""
+    return STATES.get(state.upper(), UNKNOWN_STATE)
