@@ -32,3 +32,9 @@ def _array(values: Sequence[Any], field: pa.Field) -> pa.Array:
     codes = [distinct.setdefault(None if acl is None else tuple(acl), len(distinct)) for acl in values]
     forms = [None if acl is None else [entry._asdict() for entry in acl] for acl in distinct]
     return pa.array(forms, type=field.type).take(pa.array(codes, type=pa.int32()))
+
+
+def one_batch(table: pa.Table) -> pa.RecordBatch:
+    """Return a table as one batch; an empty table is a batch without rows."""
+    batches = table.combine_chunks().to_batches()
+    return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=table.schema)

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
 
-from transforms.zookeeper.arrow import STATE_SCHEMA
+from transforms.zookeeper.arrow import STATE_SCHEMA, one_batch
 from transforms.zookeeper.entities.topics import check_topic
 
 _STATE_PATH = r"^/brokers/topics/(?P<topic>[^/]+)/partitions/(?P<partition>[0-9]{1,9})/state$"
@@ -64,7 +64,7 @@ def partition_states(batch: pa.RecordBatch, names: pa.StructArray) -> tuple[pa.T
     clean = _clean_states(parsed)
     odd = pa.Table.from_batches([batch.filter(pc.invert(plain)), good.filter(pc.invert(clean))])
     rows = _state_table(good.filter(clean), good_names.filter(clean), parsed.filter(clean))
-    return rows, _one_batch(odd)
+    return rows, one_batch(odd)
 
 
 def topics(batch: pa.RecordBatch) -> tuple[pa.Table, pa.RecordBatch]:
@@ -200,7 +200,7 @@ def _topic_table(batch: pa.RecordBatch, found: _Assignments) -> pa.Table:
 
 def _assignment_table(batch: pa.RecordBatch, found: _Assignments) -> pa.Table:
     replicas = pa.array(found.replicas, type=pa.int32())
-    if replicas.null_count or bool in set(map(type, found.replicas)) or _any_negative(replicas):
+    if set(map(type, found.replicas)) - {int} or _any_negative(replicas):
         raise ValueError("an assignment holds something that is no broker id")
     offsets = np.concatenate(([0], np.cumsum(np.asarray(found.sizes, dtype=np.int64)))).astype(np.int32)
     none = pa.ListArray.from_arrays(pa.array(np.zeros(len(offsets), dtype=np.int32)), pa.array([], pa.int32()))
@@ -233,8 +233,3 @@ def _table(entity: str, batch: pa.RecordBatch, columns: dict[str, pa.Array]) -> 
         known[field.name] if field.name in known else pa.nulls(batch.num_rows, field.type) for field in STATE_SCHEMA
     ]
     return pa.Table.from_arrays(arrays, schema=STATE_SCHEMA)
-
-
-def _one_batch(table: pa.Table) -> pa.RecordBatch:
-    batches = table.combine_chunks().to_batches()
-    return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=table.schema)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 import pyarrow as pa
 
 from transforms.zookeeper import hot, routes
-from transforms.zookeeper.arrow import STATE_SCHEMA
+from transforms.zookeeper.arrow import STATE_SCHEMA, one_batch
 from transforms.zookeeper.facts import Fact, ZnodeView
 
 _TYPED = {"partition_assignments", "partition_states"}
@@ -33,8 +33,7 @@ def znodes_to_state(batch: pa.RecordBatch) -> pa.RecordBatch:
     states, odd_states = hot.partition_states(batch.filter(kinds.states), kinds.state_names.filter(kinds.states))
     topics, odd_topics = hot.topics(batch.filter(kinds.topics))
     rest = (_cold(part) for part in (batch.filter(kinds.others), odd_states, odd_topics))
-    joined = pa.concat_tables([states, topics, *rest]).combine_chunks()
-    return joined.to_batches()[0] if joined.num_rows else STATE_SCHEMA.empty_table().to_batches()[0]
+    return one_batch(pa.concat_tables([states, topics, *rest]))
 
 
 def _cold(batch: pa.RecordBatch) -> pa.Table:
