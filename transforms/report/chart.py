@@ -49,12 +49,12 @@ def divergence_chart(history: Sequence[RunPoint], width: int) -> Markup:
 
 
 def nice_top(values: Sequence[float | None]) -> float:
-    """Round the largest value up to 1, 2, 4, 5 or 10 times a power of ten; 4 when all are zero or missing."""
+    """Round the largest value up to an even number that halves well (20, 40, 60…); 4 when all are zero or missing."""
     largest = max((value for value in values if value is not None), default=0.0)
     if largest <= 4:
         return 4.0
     magnitude = 10.0 ** (len(str(int(largest))) - 1)
-    return next(m * magnitude for m in (1.0, 2.0, 4.0, 5.0, 10.0) if m * magnitude >= largest)
+    return next(m * magnitude for m in (1.0, 2.0, 4.0, 6.0, 8.0, 10.0) if m * magnitude >= largest)
 
 
 def short_number(value: float) -> str:

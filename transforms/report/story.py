@@ -142,13 +142,15 @@ def _consequence(report: Report) -> str:
         return f"A rollback to ZooKeeper now would lose {counted(lost, 'change')}."
     if defect_count(report):
         return "The two sides differ in ways dual write will not repair by itself."
+    if report.lag.alive is False:
+        return "Changes made in KRaft do not reach ZooKeeper any more; a rollback would lose them."
     return state_words(report.migration.state).meaning
 
 
 def _lag_sentence(report: Report) -> str:
     lag = report.lag
     if lag.alive is False:
-        return "ZooKeeper is no longer being written, whatever the lag metric says."
+        return "Do not trust the lag metric: nothing writes to ZooKeeper."
     if lag.records is None:
         return ""
     if lag.records == 0 and defect_count(report):

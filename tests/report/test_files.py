@@ -1,0 +1,39 @@
+"""Reports reach the disk whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from jobs.sinks import report_files
+from jobs.sinks.report_files import ReportWriteError, write_report
+from tests.report.samples import defective, healthy
+from transforms.report.json import from_json
+
+
+def test_both_files_are_written_and_read_back(tmp_path: Path) -> None:
+    paths = write_report(defective(), tmp_path / "new" / "folder")
+    assert from_json(paths.json.read_text(encoding="utf-8")) == defective()
+    assert paths.html.read_text(encoding="utf-8").startswith("<!doctype html>")
+    assert sorted(path.name for path in paths.html.parent.iterdir()) == ["report.html", "report.json"]
+
+
+def test_a_write_that_dies_leaves_the_earlier_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = write_report(healthy(), tmp_path).json.read_bytes()
+
+    def full(_descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(report_files.os, "fsync", full)
+    with pytest.raises(ReportWriteError, match=f"cannot write the report into {tmp_path}: No space left on device"):
+        write_report(defective(), tmp_path)
+    assert (tmp_path / "report.json").read_bytes() == before
+    assert sorted(os.listdir(tmp_path)) == ["report.html", "report.json"]
+
+
+def test_a_folder_that_is_a_file_is_one_clear_line(tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("x")
+    with pytest.raises(ReportWriteError, match="give --out a folder that can be written"):
+        write_report(healthy(), tmp_path / "out")

@@ -1,0 +1,229 @@
+"""The HTML report says the truth first, lets no cluster write into it, fetches nothing and stays small."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from schemas.report import CheckResult, DivergenceRow, Divergences, Gate, Report
+from tests.report.samples import HOSTILE, HUGE, SAMPLES, defective, healthy, lagging, not_ready, runs
+from transforms.report.html import render_html
+
+VOID = {"meta", "img", "br", "circle", "link", "input", "hr"}
+ALLOWED_PAGES = (
+    "https://issues.apache.org/jira/browse/KAFKA-",
+    "https://cwiki.apache.org/confluence/",
+    "https://github.com/apache/kafka/pull/",
+)
+
+
+class Page(HTMLParser):
+    """Tags, attributes and text of a page; fails on tags that do not close in order."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text: list[str] = []
+        self.style: list[str] = []
+        self._open: list[str] = []
+        self.feed(html)
+        self.close()
+        assert self._open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID or tag == "circle":
+            self._open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        # p and li are always closed by the template, so order must hold exactly.
+        assert self._open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        (self.style if self._open and self._open[-1] == "style" else self.text).append(data)
+
+    @property
+    def words(self) -> str:
+        return re.sub(r"\s+", " ", " ".join(self.text))
+
+
+def attributes(page: Page) -> Iterator[tuple[str, str, str]]:
+    for tag, found in page.tags:
+        for name, value in found.items():
+            yield tag, name, value or ""
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_no_script_no_fetch_no_unknown_link(name: str) -> None:
+    html = render_html(SAMPLES[name]())
+    page = Page(html)
+    assert not {"script", "img", "iframe", "object", "embed", "link", "form", "base", "video"} & {
+        t for t, _ in page.tags
+    }
+    for tag, attribute, value in attributes(page):
+        assert not attribute.startswith("on"), (tag, attribute)
+        assert attribute not in ("src", "srcset", "action", "formaction", "xlink:href", "background", "style") or (
+            attribute == "style" and "HOSTILE" not in value and "url(" not in value
+        )
+        if attribute == "href":
+            assert value.startswith("#") or value.startswith(ALLOWED_PAGES), value
+    assert "url(" not in "".join(page.style)
+    assert "@import" not in "".join(page.style)
+    assert "default-src 'none'" in html
+
+
+def test_hostile_names_are_text_and_nothing_else() -> None:
+    html = render_html(defective())
+    assert html.count("<script") == 0
+    assert html.count("</style>") == 1
+    assert html.count("</title>") == html.count("<title>")
+    assert "onerror=alert(2)&gt;" in html
+    # The template language in a name is not evaluated.
+    assert "{{7*7}}" in html
+    page = Page(html)
+    assert "<script>alert(1)</script>" in page.words
+    assert not [c for c in html if unicodedata.category(c) in {"Cc", "Cf", "Cs"} and c != "\n"]
+    assert "\\u202e" in page.words
+    assert "\\x1b[31m" in page.words
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.text(max_size=60))
+def test_any_name_is_shown_as_text(name: str) -> None:
+    row = DivergenceRow(
+        "topics", {"topic": name}, "topic_id", "differs", name, name, "lost_write", "error", zk_path=name
+    )
+    check = CheckResult(name, "fail", 1, [name], [name], name, name, name, name)
+    report = replace(healthy(), cluster=name, checks=[check], divergences=Divergences(1, {name: 1}, rows=[row]))
+    harmless = Page(render_html(replace(report, cluster="a", checks=[replace(check, id="b")])))
+    page = Page(render_html(report))
+    tags = [tag for tag, _ in page.tags if tag != "a"]
+    assert [tag for tag, _ in harmless.tags if tag != "a"] == tags
+
+
+@pytest.mark.parametrize(
+    ("name", "title", "label"),
+    [
+        ("healthy", "Dual write is healthy", "Clean"),
+        ("lagging", "ZooKeeper is 11 records behind KRaft", "Warnings"),
+        ("defective", "ZooKeeper and KRaft disagree: 5 defects", "Errors"),
+        ("not_ready", "The migration cannot start", "Errors"),
+    ],
+)
+def test_the_verdict_comes_first(name: str, title: str, label: str) -> None:
+    words = Page(render_html(SAMPLES[name]())).words
+    assert words.index(label) < words.index(title) < words.index("Stay in dual write") < words.index("Differences (")
+
+
+def test_the_banner_says_what_to_do_gravest_first() -> None:
+    words = Page(render_html(defective())).words
+    banner = words[: words.index("Stay in dual write")]
+    assert banner.index("Repair every row listed") < banner.index("Set or remove the same quota")
+    # Rolling brokers on towards finalising is the last thing to do while writes are being lost.
+    assert "Restart brokers 0, 1, 2" not in banner
+    assert "A rollback to ZooKeeper now would lose 3 changes." in banner
+    assert "ZooKeeper holds every committed record" not in banner
+
+
+def test_a_clean_run_shows_the_next_step_and_no_alarm() -> None:
+    html = render_html(healthy())
+    words = Page(html).words
+    assert "Nothing to repair. Next, towards finalising" in words
+    assert "not yet" in words
+    assert 'class="check bad"' not in html
+    assert 'class="gate bad"' not in html
+
+
+def test_failing_checks_stand_before_warnings_and_passes_are_folded() -> None:
+    html = render_html(defective())
+    checks = html[html.index('id="checks"') : html.index('id="brokers"')]
+    order = re.findall(r'<div class="check (\w+)"', checks)
+    assert order == ["bad", "warn", "warn", "warn", "warn", "good", "good", "good", "good"]
+    assert (
+        checks.index("DUR-05</b>") < checks.index("FIN-01</b>") < checks.index("CAP-07</b>") < checks.index("<details>")
+    )
+    assert checks.index("<details>") < checks.index("CAP-04</b>")
+
+
+def test_defects_stand_before_lag() -> None:
+    html = render_html(defective())
+    part = html[html.index('id="differences"') : html.index('id="checks"')]
+    classes = re.findall(r'<h3><span class="v">(\w+)</span>', part)
+    assert classes == ["lost_write", "foreign_write", "lag"]
+
+
+def test_a_difference_shows_both_values_and_where_they_stand() -> None:
+    words = Page(render_html(lagging())).words
+    assert (
+        "configs TOPIC orders · retention.ms value 86400000 /config/topics/orders zxid 0x32c 172800000 offset 1213"
+        in words
+    )
+    assert "topics behind-1 whole row absent topic_id=Zf7bq2kFQ0K2oG8j5bqj1w offset 1208 new" in words
+
+
+def test_shared_advice_is_said_once() -> None:
+    html = render_html(replace(defective(), checks=[]))
+    differences = html[html.index('id="differences"') :]
+    assert differences.count("Set or remove the same quota") == 1
+
+
+@pytest.mark.parametrize(
+    ("report", "sentence"),
+    [
+        (healthy(), "None: both sides hold the same metadata."),
+        (not_ready(), "Nothing has been copied yet, so there is nothing to compare."),
+        (replace(healthy(), mode="kraft_only"), "Only one side was given, so nothing was compared."),
+    ],
+)
+def test_no_differences_has_its_reason(report: Report, sentence: str) -> None:
+    assert sentence in Page(render_html(report)).words
+
+
+@pytest.mark.parametrize("number", [0, 1, 2, 60, 200])
+def test_the_trend_holds_at_most_sixty_runs(number: int) -> None:
+    html = render_html(replace(healthy(), history=runs(number, [0, 5, None, 7])))
+    widest = html[html.index('id="trend"') : html.index('id="counts"')]
+    shown = [index % 4 for index in range(max(number - 60, 0), number)]
+    # Two drawings of each chart: for wide screens and for phones.
+    assert widest.count("<circle") == 2 * sum(1 for index in shown if index != 2)
+    assert widest.count('class="bar"') == 2 * sum(1 for index in shown if index in (1, 3))
+
+
+def test_points_of_the_trend_lie_inside_the_drawing() -> None:
+    html = render_html(replace(healthy(), history=runs(60, [0, 123_456_789])))
+    ys = [float(y) for y in re.findall(r'cy="([-.\d]+)"', html)]
+    assert ys
+    assert min(ys) >= 10
+    assert max(ys) <= 130
+
+
+def test_size_is_bounded_whatever_comes() -> None:
+    row = DivergenceRow(
+        "topics", {"topic": HOSTILE * 1000}, HUGE, "differs", HUGE, HUGE, "lag", "warn", HUGE, 1, 1, HUGE, HUGE, HUGE
+    )
+    check = CheckResult("X", "fail", 10**9, [HUGE] * 1000, [HUGE] * 100, "error", HUGE, HUGE, HUGE)
+    report = replace(
+        defective(),
+        divergences=Divergences(10**9, {"lag": 10**9}, rows=[row] * 1000),
+        checks=[check] * 80,
+        notes=[HUGE] * 1000,
+        gates={"start": Gate("no_go", [HUGE] * 1000, HUGE)},
+        resolved=[row] * 1000,
+    )
+    html = render_html(report)
+    assert len(html) < 3_000_000
+    assert "999,999,800 more: report.json lists the first of them" in html
+
+
+def test_counts_and_totals_are_exact() -> None:
+    words = Page(render_html(defective())).words
+    assert "5 of 7 differences" in words
+    assert "client quotas 14 12 2" in words
+    assert "2 pieces of input that could not be read" in words

@@ -1,0 +1,110 @@
+"""The terminal verdict: narrow, complete, and nothing a cluster named can move the cursor."""
+
+from __future__ import annotations
+
+import unicodedata
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.report.samples import SAMPLES, defective, healthy, not_ready
+from transforms.report.printable import key_text, value_text, visible
+from transforms.report.text import render_text
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_lines_fit_and_hold_no_control_characters(name: str) -> None:
+    text = render_text(SAMPLES[name]())
+    assert max(map(len, text.splitlines())) <= 100
+    assert not [c for c in text if unicodedata.category(c) in {"Cc", "Cf", "Cs", "Zl", "Zp"} and c != "\n"]
+    assert text.rstrip().endswith(f"Exit code {SAMPLES[name]().exit_code}")
+
+
+def test_a_healthy_verdict() -> None:
+    text = render_text(healthy())
+    assert text.startswith("CLEAN: Dual write is healthy\n")
+    assert "Lag          0 records, 0.0 s, alive" in text
+    assert "  finalize   NO-GO     FIN-01, FIN-02" in text
+    assert "  rollback   GO" in text
+    assert "Differences  0, of them 0 defects" in text
+
+
+def test_a_blocked_start_names_its_check_and_the_remedy() -> None:
+    text = render_text(not_ready())
+    assert text.startswith("ERRORS: The migration cannot start\n")
+    assert "  start      NO-GO     START-02" in text
+    assert "  1. Start broker 3 with zookeeper.metadata.migration.enable=true, or move its replicas. (START-02)" in text
+    assert "  FAIL     START-02  Every replica's broker is registered for migration (1 violation)" in text
+
+
+def test_defects_show_both_values_offset_and_zxid() -> None:
+    text = render_text(defective())
+    assert "  lost_write  client quotas  client-id=app-9 · producer_byte_rate\n" in text
+    assert "ZooKeeper: 11.0 | KRaft: absent | zxid 0x32c, offset 318, new\n" in text
+
+
+def test_stopped_dual_write_is_said_although_lag_reads_zero() -> None:
+    report = healthy()
+    stopped = replace(report, verdict="errors", exit_code=20, lag=replace(report.lag, alive=False))
+    text = render_text(stopped)
+    assert text.startswith("ERRORS: Dual writing has stopped\n")
+    assert "nothing writes to ZooKeeper" in text
+    assert "ZooKeeper holds every committed record" not in text
+
+
+@pytest.mark.parametrize(
+    ("entity", "key", "shown"),
+    [
+        ("topics", {"topic": "orders"}, "orders"),
+        ("partitions", {"topic": "orders", "partition": 3}, "orders-3"),
+        (
+            "configs",
+            {"resource_type": "TOPIC", "resource_name": "a", "config": "retention.ms"},
+            "TOPIC a · retention.ms",
+        ),
+        ("configs", {"resource_type": "BROKER", "resource_name": "", "config": "x"}, "BROKER cluster-wide default · x"),
+        (
+            "client_quotas",
+            {"entity": {"user": "a", "client-id": None}, "quota": "r"},
+            "user=a, client-id=<default> · r",
+        ),
+        ("scram_credentials", {"user": "a", "mechanism": "SCRAM-SHA-256"}, "a · SCRAM-SHA-256"),
+        ("producer_ids", {}, "next producer id"),
+        ("partitions", {"odd": 1}, "odd=1"),
+        ("client_quotas", {"entity": None, "quota": "r"}, "entity=absent, quota=r"),
+        ("unheard_of", {"b": 1, "a": "x"}, "a=x, b=1"),
+    ],
+)
+def test_keys_read_as_operators_say_them(entity: str, key: dict[str, object], shown: str) -> None:
+    assert key_text(entity, key) == shown
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (None, "absent"),
+        ("", '""'),
+        (11.0, "11.0"),
+        (True, "true"),
+        ([0, 1, 2], "[0, 1, 2]"),
+        ({"b": 1, "a": "x"}, "a=x, b=1"),
+        ("a\u202eb\x00c\u200b\ud800\u00a0d", "a\\u202eb\\x00c\\u200b\\ud800\\xa0d"),
+        ("Zürich 東京", "Zürich 東京"),
+    ],
+)
+def test_values_are_shown_whole_and_visible(value: object, shown: str) -> None:
+    assert value_text(value) == shown
+
+
+def test_long_text_keeps_both_ends_and_counts_the_rest() -> None:
+    assert visible("a" * 1000 + "end", 100) == "a" * 75 + "…[903 more characters]…" + "a" * 22 + "end"
+
+
+@settings(max_examples=200)
+@given(st.text())
+def test_visible_text_has_no_unshowable_character_and_stays_as_it_is(text: str) -> None:
+    shown = visible(text, 10_000)
+    assert not [c for c in shown if unicodedata.category(c) in {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}]
+    assert visible(shown, 10**6) == shown
