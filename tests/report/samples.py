@@ -526,4 +526,37 @@ def not_ready() -> Report:
     )
 
 
-SAMPLES = {"healthy": healthy, "lagging": lagging, "defective": defective, "not_ready": not_ready}
+def finalised() -> Report:
+    base = healthy()
+    stale = DivergenceRow(
+        "topics", {"topic": "after"}, None, "kraft_only", None, {}, "expected_stale", "info", kraft_offset=1301
+    )
+    return replace(
+        base,
+        migration=replace(
+            base.migration, state="POST_MIGRATION", kraft_metadata_offset=1205, committed_end_offset=1310
+        ),
+        lag=Lag(None, None, None),
+        gates={
+            **base.gates,
+            "dual_write": Gate("not_applicable"),
+            "finalize": Gate("not_applicable", [], "Done at offset 1240."),
+            "rollback": Gate("no_go", ["RB-01"], "The migration is finalised."),
+        },
+        checks=[
+            *passes("CAP-04"),
+            CheckResult(
+                "RB-01", "fail", 1, ["offset 1240"], ["rollback"], "error", TITLES["RB-01"], "Plan without it."
+            ),
+        ],
+        divergences=Divergences(1, {"expected_stale": 1}, {"topics": {"expected_stale": 1}}, {"new": 1}, [stale]),
+    )
+
+
+SAMPLES = {
+    "healthy": healthy,
+    "lagging": lagging,
+    "defective": defective,
+    "not_ready": not_ready,
+    "finalised": finalised,
+}

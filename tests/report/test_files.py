@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from jobs.sinks import report_files
 from jobs.sinks.report_files import ReportWriteError, write_report
 from tests.report.samples import defective, healthy
 from transforms.report.json import from_json
@@ -26,7 +25,7 @@ def test_a_write_that_dies_leaves_the_earlier_report(tmp_path: Path, monkeypatch
     def full(_descriptor: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(report_files.os, "fsync", full)
+    monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(ReportWriteError, match=f"cannot write the report into {tmp_path}: No space left on device"):
         write_report(defective(), tmp_path)
     assert (tmp_path / "report.json").read_bytes() == before

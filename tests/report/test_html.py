@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from schemas.report import CheckResult, DivergenceRow, Divergences, Gate, Report
-from tests.report.samples import HOSTILE, HUGE, SAMPLES, defective, healthy, lagging, not_ready, runs
+from tests.report.samples import HOSTILE, HUGE, SAMPLES, defective, finalised, healthy, lagging, not_ready, runs
 from transforms.report.html import render_html
 
 VOID = {"meta", "img", "br", "circle", "link", "input", "hr"}
@@ -115,6 +115,7 @@ def test_any_name_is_shown_as_text(name: str) -> None:
         ("lagging", "ZooKeeper is 11 records behind KRaft", "Warnings"),
         ("defective", "ZooKeeper and KRaft disagree: 5 defects", "Errors"),
         ("not_ready", "The migration cannot start", "Errors"),
+        ("finalised", "The migration is finalised", "Clean"),
     ],
 )
 def test_the_verdict_comes_first(name: str, title: str, label: str) -> None:
@@ -139,6 +140,25 @@ def test_a_clean_run_shows_the_next_step_and_no_alarm() -> None:
     assert "not yet" in words
     assert 'class="check bad"' not in html
     assert 'class="gate bad"' not in html
+
+
+def test_after_finalising_the_closed_rollback_gate_is_no_alarm() -> None:
+    html = render_html(finalised())
+    words = Page(html).words
+    assert "The migration is finalised" in words
+    assert "there is no way back" in words
+    assert "Nothing to repair." in words
+    assert "closed RB-01" in words
+    assert "Do not roll back" not in words
+    assert "not in ZooKeeper yet" not in words
+    assert 'class="check bad"' not in html
+
+
+def test_a_failed_rollback_check_before_finalising_is_an_alarm() -> None:
+    report = finalised()
+    words = Page(render_html(replace(report, migration=replace(report.migration, state="MIGRATION")))).words
+    assert "FAIL RB-01" in words
+    assert "Do not roll back (RB-01)." in words
 
 
 def test_failing_checks_stand_before_warnings_and_passes_are_folded() -> None:

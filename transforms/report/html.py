@@ -17,7 +17,7 @@ from markupsafe import Markup
 from schemas.report import GATES, CheckResult, Gate, Report
 from transforms.report import printable, view
 from transforms.report.chart import MOST_RUNS, divergence_chart, lag_chart
-from transforms.report.story import defect_count, duration, is_next_step, reach, tell
+from transforms.report.story import calm_word, defect_count, duration, reach, tell
 from transforms.report.words import GATE_QUESTIONS, GATE_TITLES, MODE_MEANINGS, VERDICT_WORDS
 
 _WIDE, _NARROW = 540, 350
@@ -124,16 +124,17 @@ def environment() -> Environment:
     return made
 
 
-def check_tone(check: CheckResult) -> str:
+def check_tone(check: CheckResult, report: Report) -> str:
     """Colour of a check: what only waits for its turn warns, what fails alarms."""
-    if is_next_step(check):
-        return "warn"
+    calm = calm_word(report, check)
+    if calm is not None:
+        return "warn" if calm == "not yet" else "quiet"
     return {"fail": "bad", "warn": "warn", "unknown": "warn", "pass": "good"}.get(check.verdict, "quiet")
 
 
-def check_word(check: CheckResult) -> str:
+def check_word(check: CheckResult, report: Report) -> str:
     """The verdict of a check in a word."""
-    return "not yet" if is_next_step(check) else VERDICT_WORDS.get(check.verdict, check.verdict)
+    return calm_word(report, check) or VERDICT_WORDS.get(check.verdict, check.verdict)
 
 
 def gate_tone(report: Report, verdict: str) -> str:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from schemas.report import GATES, CheckResult, MigrationSummary, Report
+from schemas.classes import CLASSES, DEFECTS, ORDER
+from schemas.report import GATES, CheckResult, DivergenceRow, MigrationSummary, Report
 from transforms.report.printable import counted, listed
 from transforms.report.words import (
     CHECK_ORDER,
-    CLASS_ORDER,
-    DEFECT_CLASSES,
     GATE_TITLES,
     GATE_VERBS,
     SEVERITY_ORDER,
@@ -59,20 +59,30 @@ def tell(report: Report) -> Story:
 
 def defect_count(report: Report) -> int:
     """Count the differences that are defects, all of them, listed or not."""
-    return sum(report.divergences.by_class.get(name, 0) for name in DEFECT_CLASSES)
+    return sum(report.divergences.by_class.get(name, 0) for name in DEFECTS)
 
 
-def check_rank(check: CheckResult) -> tuple[int, bool, int, str]:
-    """Sort checks failing first, repairs before next steps, gravest first, then by id."""
-    return (rank(CHECK_ORDER, check.verdict), is_next_step(check), rank(SEVERITY_ORDER, check.severity), check.id)
+def check_rank(report: Report) -> Callable[[CheckResult], tuple[int, bool, int, str]]:
+    """Make the order of a report's checks: failing first, faults before steps of the plan, gravest first."""
+    return lambda check: (
+        rank(CHECK_ORDER, check.verdict),
+        calm_word(report, check) is not None,
+        rank(SEVERITY_ORDER, check.severity),
+        check.id,
+    )
 
 
-def is_next_step(check: CheckResult) -> bool:
-    """Tell whether a check that does not hold yet is a step of the plan (brokers still to be rolled), not a fault.
+def calm_word(report: Report, check: CheckResult) -> str | None:
+    """Name a failed check that is no fault: `not yet` for a step of the plan, `closed` for a way that is past.
 
-    That is so for what only the finalise gate asks for; a critical check is a fault whatever asks for it.
+    What only the finalise gate asks for (brokers still to be rolled) is a step of the plan, and after finalising the
+    rollback gate is closed for good. None for faults: a critical check is one whatever asks for it.
     """
-    return check.verdict == "fail" and check.gates == ["finalize"] and check.severity != "critical"
+    if check.verdict != "fail" or check.severity == "critical":
+        return None
+    if check.gates == ["finalize"]:
+        return "not yet"
+    return "closed" if check.gates == ["rollback"] and _state(report) == "POST_MIGRATION" else None
 
 
 def rank(order: tuple[str, ...], word: str) -> int:
@@ -82,24 +92,34 @@ def rank(order: tuple[str, ...], word: str) -> int:
 
 def repairs(report: Report) -> list[Action]:
     """List what to repair, each thing once: failing checks, then the defects' remedies, then warnings."""
-    checks = [check for check in sorted(report.checks, key=check_rank) if check.remedy and not is_next_step(check)]
-    rows = sorted(report.divergences.rows, key=lambda row: rank(CLASS_ORDER, row.class_))
+    checks = sorted((check for check in report.checks if calm_word(report, check) is None), key=check_rank(report))
+    rows = sorted(report.divergences.rows, key=lambda row: rank(ORDER, row.class_))
     return _once(
         [Action(check.remedy, check.id) for check in checks if check.verdict == "fail"]
-        + [Action(row.remedy, row.class_) for row in rows if row.remedy and row.class_ in DEFECT_CLASSES]
+        + [Action(remedy_of(row), row.class_) for row in rows if row.class_ in DEFECTS]
         + [Action(check.remedy, check.id) for check in checks if check.verdict == "warn"]
     )
 
 
 def next_steps(report: Report) -> list[Action]:
     """List what the finalise gate still waits for."""
-    return _once(
-        [Action(c.remedy, c.id) for c in sorted(report.checks, key=check_rank) if c.remedy and is_next_step(c)]
-    )
+    waiting = [check for check in report.checks if calm_word(report, check) == "not yet"]
+    return _once([Action(check.remedy, check.id) for check in sorted(waiting, key=check_rank(report))])
+
+
+def remedy_of(row: DivergenceRow) -> str:
+    """What to do about a difference: the row's own remedy, else its class's."""
+    known = CLASSES.get(row.class_)
+    return row.remedy or (known.remedy if known else "")
 
 
 def _once(wanted: list[Action]) -> list[Action]:
-    return list({action.what: action for action in reversed(wanted)}.values())[::-1][:_ACTIONS]
+    once = {action.what: action for action in reversed(wanted) if action.what}
+    return list(once.values())[::-1][:_ACTIONS]
+
+
+def _state(report: Report) -> str:
+    return report.migration.state.upper()
 
 
 def _title(report: Report) -> str:
@@ -107,7 +127,7 @@ def _title(report: Report) -> str:
         return _error_title(report)
     if report.verdict == "warnings":
         return _warning_title(report)
-    state = report.migration.state.upper()
+    state = _state(report)
     start = report.gates.get("start")
     if state in _BEFORE_THE_COPY and start is not None and start.verdict == "go":
         return "Ready to start the migration"
@@ -121,7 +141,7 @@ def _error_title(report: Report) -> str:
     if report.lag.alive is False:
         return "Dual writing has stopped"
     closed = _closed(report)
-    if report.migration.state.upper() in _BEFORE_THE_COPY and "start" in closed:
+    if _state(report) in _BEFORE_THE_COPY and "start" in closed:
         return "The migration cannot start"
     if closed:
         return f"{counted(len(closed), 'gate')} closed: {', '.join(GATE_TITLES[g].lower() for g in closed)}"
@@ -138,7 +158,7 @@ def _warning_title(report: Report) -> str:
 
 def _consequence(report: Report) -> str:
     lost = report.divergences.by_class.get("lost_write", 0)
-    if lost and report.migration.state.upper() == "MIGRATION":
+    if lost and _state(report) == "MIGRATION":
         return f"A rollback to ZooKeeper now would lose {counted(lost, 'change')}."
     if defect_count(report):
         return "The two sides differ in ways dual write will not repair by itself."
@@ -149,6 +169,8 @@ def _consequence(report: Report) -> str:
 
 def _lag_sentence(report: Report) -> str:
     lag = report.lag
+    if _state(report) != "MIGRATION":
+        return ""
     if lag.alive is False:
         return "Do not trust the lag metric: nothing writes to ZooKeeper."
     if lag.records is None:
@@ -165,8 +187,13 @@ def _gate_sentences(report: Report) -> list[str]:
     return [
         f"Do not {GATE_VERBS[name]} ({listed(report.gates[name].blocking)})."
         for name in _closed(report)
-        if name in GATE_VERBS and report.gates[name].blocking
+        if name in GATE_VERBS and report.gates[name].blocking and not _is_history(report, name)
     ]
+
+
+def _is_history(report: Report, gate: str) -> bool:
+    # Finalised: that there is no way back is the state itself, not an advice.
+    return gate == "rollback" and _state(report) == "POST_MIGRATION"
 
 
 def _closed(report: Report) -> list[str]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from schemas.report import GATES, CheckResult, Report
 from transforms.report import view
 from transforms.report.printable import NAME_LIMIT, counted, listed, visible
-from transforms.report.story import Action, Story, defect_count, duration, is_next_step, reach, tell
+from transforms.report.story import Action, Story, calm_word, defect_count, duration, reach, tell
 from transforms.report.words import VERDICT_WORDS
 
 WIDTH = 100
@@ -90,12 +90,12 @@ def _checks(report: Report) -> list[str]:
         return [f"Checks: all that apply have passed ({len(quiet)} passed or not applicable)"]
     lines = [f"Checks ({len(loud)} open, {len(quiet)} passed or not applicable)"]
     for check in loud[:MOST_CHECKS]:
-        lines += _check(check)
+        lines += _check(report, check)
     return [*lines, *_more(len(loud) - MOST_CHECKS, "checks")]
 
 
-def _check(check: CheckResult) -> list[str]:
-    word = "not yet" if is_next_step(check) else VERDICT_WORDS.get(check.verdict, check.verdict)
+def _check(report: Report, check: CheckResult) -> list[str]:
+    word = calm_word(report, check) or VERDICT_WORDS.get(check.verdict, check.verdict)
     number = f" ({counted(check.violations, 'violation')})" if check.violations else ""
     name = f"{check.id}  {check.title}" if check.title else check.id
     lines = _wrapped(f"  {word:<8} {name}{number}", "", " " * 11)

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Generic, TypeVar
 
+from schemas.classes import CLASSES, DEFECTS, ORDER
 from schemas.report import BrokerPresence, CheckResult, Defect, DivergenceRow, LogCopy, Report
 from transforms.report.printable import ABSENT, key_text, value_text, visible
-from transforms.report.story import check_rank, rank
-from transforms.report.words import CLASS_MEANINGS, CLASS_ORDER, DEFECT_CLASSES, SEVERITY_ORDER
+from transforms.report.story import check_rank, rank, remedy_of
+from transforms.report.words import SEVERITY_ORDER
 
 MOST_ROWS = 200
 MOST_RESOLVED = 30
@@ -98,13 +99,13 @@ def row_view(row: DivergenceRow, said: tuple[str, str] = ("", "")) -> RowView:
         kraft_offset="" if row.kraft_offset is None else f"offset {row.kraft_offset}",
         status=row.status,
         explanation="" if row.explanation == said[0] else row.explanation,
-        remedy="" if row.remedy == said[1] else row.remedy,
+        remedy="" if remedy_of(row) == said[1] else remedy_of(row),
     )
 
 
 def checks_in_order(report: Report) -> tuple[list[CheckResult], list[CheckResult]]:
     """Split the checks: those that need a reader (failing first), and those that passed or do not apply."""
-    ordered = sorted(report.checks, key=check_rank)
+    ordered = sorted(report.checks, key=check_rank(report))
     quiet = [check for check in ordered if check.verdict in ("pass", "not_applicable")]
     return [check for check in ordered if check not in quiet], quiet
 
@@ -129,16 +130,22 @@ def classes_in_order(report: Report) -> list[tuple[str, int, str, str]]:
     """List (class, count, tone, meaning), defects first."""
     counts = report.divergences.by_class
     return [
-        (name, counts[name], class_tone(name), CLASS_MEANINGS.get(name, ""))
-        for name in sorted(counts, key=lambda name: (rank(CLASS_ORDER, name), name))
+        (name, counts[name], class_tone(name), class_meaning(name))
+        for name in sorted(counts, key=lambda name: (rank(ORDER, name), name))
     ]
 
 
 def class_tone(class_: str) -> str:
     """Colour of a class: bad for defects, warn for lag and for what could not be judged, quiet otherwise."""
-    if class_ in DEFECT_CLASSES or class_ not in CLASS_ORDER:
+    if class_ in DEFECTS or class_ not in ORDER:
         return "bad"
     return "warn" if class_ in ("lag", "not_comparable") else "quiet"
+
+
+def class_meaning(class_: str) -> str:
+    """A class's meaning as a sentence; empty for one the catalogue does not have."""
+    known = CLASSES.get(class_)
+    return f"{known.meaning[0].upper()}{known.meaning[1:]}." if known else ""
 
 
 def reference_parts(reference: str) -> list[tuple[str, str | None]]:
@@ -164,7 +171,7 @@ def _page(name: str) -> str:
 def _row_rank(row: DivergenceRow) -> tuple[int, str, int, str, str, str]:
     key = key_text(row.entity, row.key)
     return (
-        rank(CLASS_ORDER, row.class_),
+        rank(ORDER, row.class_),
         row.class_,
         rank(SEVERITY_ORDER, row.severity),
         row.entity,
@@ -175,11 +182,11 @@ def _row_rank(row: DivergenceRow) -> tuple[int, str, int, str, str, str]:
 
 def _group(class_: str, rows: list[DivergenceRow], total: int) -> RowGroup:
     explanation = _shared([row.explanation for row in rows])
-    remedy = _shared([row.remedy for row in rows])
+    remedy = _shared([remedy_of(row) for row in rows])
     return RowGroup(
         class_=class_,
         tone=class_tone(class_),
-        meaning=CLASS_MEANINGS.get(class_, ""),
+        meaning=class_meaning(class_),
         total=max(total, len(rows)),
         explanation=explanation,
         remedy=remedy,

@@ -1,37 +1,11 @@
-"""The words a report uses: what each class, gate, verdict and mode means to the people who read it (S§5.6, S§7)."""
+"""The words a report uses: what each state, gate, verdict and mode means to the people who read it (S§4.4, S§7)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-# Classes that are defects, gravest first; every other class is an expected or undecided difference.
-DEFECT_CLASSES = ("load_loss", "lost_write", "foreign_write", "load_extra")
-_OTHER_CLASSES = (
-    "lag",
-    "not_comparable",
-    "in_flight",
-    "uncommitted_tail",
-    "pending_delete",
-    "expected_stale",
-    "in_sync",
-)
-CLASS_ORDER = DEFECT_CLASSES + _OTHER_CLASSES
-SEVERITY_ORDER = ("critical", "block", "error", "warn", "unknown", "info", "none")
+SEVERITY_ORDER = ("critical", "error", "warning", "warn", "info")
 CHECK_ORDER = ("fail", "warn", "unknown", "pass", "not_applicable")
-
-CLASS_MEANINGS = {
-    "load_loss": "ZooKeeper had it before the copy and KRaft never got it.",
-    "load_extra": "The copy created it in KRaft although ZooKeeper did not have it.",
-    "lost_write": "/migration has passed the record, yet ZooKeeper does not have it. A rollback would lose it.",
-    "foreign_write": "Something other than the KRaft controller changed ZooKeeper after the takeover.",
-    "lag": "Committed in KRaft, not yet written to ZooKeeper. Dual write is expected to catch up.",
-    "in_flight": "ZooKeeper already holds a newer KRaft version than /migration says: a write was under way.",
-    "uncommitted_tail": "Only records that cannot be proven committed make the difference.",
-    "pending_delete": "The topic was waiting for deletion in ZooKeeper when it was copied.",
-    "expected_stale": "The migration is finalised: ZooKeeper is history and no longer written.",
-    "not_comparable": "The two values cannot be compared, for example encrypted passwords without the secret.",
-    "in_sync": "Both sides agree.",
-}
 
 GATE_TITLES = {
     "start": "Start the migration",
@@ -83,6 +57,9 @@ STATES = {
     ),
     "POST_MIGRATION": StateWords(
         "The migration is finalised", "KRaft is in charge alone; ZooKeeper is history and there is no way back."
+    ),
+    "ROLLED_BACK": StateWords(
+        "The cluster was rolled back to ZooKeeper", "A ZooKeeper broker is the controller again; nothing is compared."
     ),
 }
 UNKNOWN_STATE = StateWords("The audit found nothing wrong", "The state of the migration could not be told.")
