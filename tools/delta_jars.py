@@ -1,7 +1,8 @@
 """Put Delta's two jars beside Spark's, once, so that runs need neither a resolver nor a network.
 
 They come through Spark's own resolver, so Maven settings of the machine count: local repositories, and
-DEFAULT_ARTIFACT_REPOSITORY for a mirror of Maven Central. What arrives must have the SHA-256 kept in tools/delta_jars.sha256.
+DEFAULT_ARTIFACT_REPOSITORY for a mirror of Maven Central. What arrives must have the SHA-256 kept in
+tools/delta_jars.sha256.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def main() -> int:
 
 def _resolve(cache: str) -> None:
     packages = {"spark.jars.packages": DELTA_PACKAGE, "spark.jars.excludes": DELTA_EXCLUDES, "spark.jars.ivy": cache}
-    options = " ".join(_proxy_options() + [os.environ.get("SPARK_SUBMIT_OPTS", "")])
+    options = " ".join([*_proxy_options(), os.environ.get("SPARK_SUBMIT_OPTS", "")])
     os.environ["SPARK_SUBMIT_OPTS"] = options.strip()
     with spark_session("small", "delta-jars", settings=packages):
         return

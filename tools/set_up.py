@@ -35,7 +35,7 @@ class SetUpError(Exception):
 
 def main() -> int:
     """Do what is missing; 1 with one line when a step fails."""
-    if sys.version_info < (3, 11):
+    if sys.version_info < (3, 11):  # noqa: UP036 - asked of whatever Python the machine has
         print(
             f"Python 3.11 or newer is needed; this is {sys.version.split()[0]}. make PYTHON=python3.11 setup",
             file=sys.stderr,
@@ -78,7 +78,7 @@ def _install() -> None:
     )
     _step("Installing the locked packages", *_uv("sync", "--require-hashes", LOCK))
     _step("Installing kraft-audit", *_uv("install", "--no-deps", "--no-build-isolation", "-e", "."))
-    _step("Fetching Delta's jars", str(PYTHON), "tools/delta_jars.py")
+    _step("Fetching Delta's jars", str(PYTHON), "tools/delta_jars.py", quiet=True)
 
 
 def _uv(*arguments: str) -> list[str]:
@@ -95,14 +95,25 @@ def _usable_environment() -> bool:
     return found.strip() == str(tuple(sys.version_info[:2]))
 
 
-def _step(title: str, *command: str) -> None:
+def _step(title: str, *command: str, quiet: bool = False) -> None:
+    """Run a command; what a quiet one prints is shown only when it fails."""
     print(f"{title} …", flush=True)
     environment = {
         name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")
     }
-    code = subprocess.run(command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, check=False).returncode  # noqa: S603
-    if code != 0:
-        raise SetUpError(f"“{title}” failed with exit code {code}; its messages are above")
+    done = subprocess.run(  # noqa: S603 - fixed commands
+        command,
+        cwd=ROOT,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE if quiet else None,
+        stderr=subprocess.STDOUT if quiet else None,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        print(done.stdout or "", file=sys.stderr)
+        raise SetUpError(f"“{title}” failed with exit code {done.returncode}; its messages are above")
 
 
 def _state() -> str:
