@@ -100,7 +100,11 @@ class Warehouse:
         table lacks.
         """
         condition = _equals(table, predicate)
-        self._write(table, rows, {}, lambda writer: writer.overwrite(condition))
+        # Spark resolves the condition before it finds the table missing, so the table must be there first.
+        if self.version(table) is None:
+            self._create_or(table, _shaped(table, rows), {}, lambda: self.replace_where(table, rows, predicate))
+        else:
+            self._write(table, rows, {}, lambda writer: writer.overwrite(condition))
 
     def create(self, table: Table) -> None:
         """Create the table, empty, if it is missing."""

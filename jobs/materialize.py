@@ -1,0 +1,187 @@
+"""Step 3: bronze to silver: the log replayed into state, the znodes parsed into the same tables."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from jobs.run import Run, step_main
+from jobs.sinks.delta import in_parallel
+from schemas.bronze import KRAFT_LOG_COPIES, KRAFT_RECORDS, QUARANTINE, ZK_ZNODES
+from schemas.entities import ENTITIES, MIRRORED, Entity
+from schemas.entities.migration import MIGRATION
+from schemas.silver import ADMIN_OPERATIONS, FINDINGS, LEADER_EPOCHS, ROW_VERSIONS
+from schemas.table import Table
+from schemas.zookeeper.state import ZNODE_STATE
+from transforms.kraft.image import Log, image, row_versions, with_base
+from transforms.kraft.quorum import CommittedEnd, LogCopyFacts, NoUsableLog, ReadPlan, committed_end, plan_read
+from transforms.kraft.transactions import MARKERS, Marker, TransactionLog, read_transactions
+from transforms.zookeeper.state import state_batches
+from transforms.zookeeper.tables import migration_row, tables
+
+_STATE_RECORD, _LEADER_CHANGE = "ZK_MIGRATION_STATE_RECORD", "LEADER_CHANGE"
+_MILESTONES = (*MARKERS, _STATE_RECORD, _LEADER_CHANGE)
+
+
+@dataclass(frozen=True)
+class KraftSide:
+    """The log of a run: what to apply of it and up to where."""
+
+    copies: tuple[LogCopyFacts, ...]
+    plan: ReadPlan
+    committed: CommittedEnd
+    records: DataFrame
+    milestones: Sequence[Mapping[str, Any]]
+    transactions: TransactionLog
+
+
+def run_step(run: Run) -> None:
+    """Make the run's silver tables from its bronze rows."""
+    state = run.read(ZK_ZNODES).mapInArrow(state_batches, ZNODE_STATE).persist()
+    znode_migration = migration_row(row.asDict() for row in state.where("entity = 'migration'").collect())
+    kraft = read_kraft_side(run, znode_migration)
+    made: list[tuple[Table, DataFrame]] = [(MIGRATION.table, _migration(run, znode_migration, kraft))]
+    made += _entity_tables(run, tables(state), kraft, znode_migration)
+    made += [(ADMIN_OPERATIONS, _admin_operations(state)), (FINDINGS, _findings(state))]
+    if kraft is not None:
+        made.append((LEADER_EPOCHS, _leader_epochs(run, kraft)))
+    writes: list[Callable[[], None]] = [lambda t=table, r=rows: run.replace(t, r) for table, rows in made]  # type: ignore[misc]
+    writes.append(lambda: run.append(QUARANTINE, _quarantine(run)))
+    in_parallel(writes)
+    state.unpersist()
+
+
+def read_kraft_side(run: Run, znode_migration: Mapping[str, Any] | None) -> KraftSide | None:
+    """Plan the log of the run's copies; None when there is no log that can be used."""
+    copies = tuple(LogCopyFacts.from_row(row.asDict(recursive=True)) for row in run.read(KRAFT_LOG_COPIES).collect())
+    try:
+        plan = plan_read(copies)
+    except NoUsableLog:
+        return None
+    migration = znode_migration or {}
+    committed = committed_end(
+        copies, plan, migration.get("kraft_metadata_offset"), migration.get("kraft_metadata_epoch")
+    )
+    records = with_base(run.read(KRAFT_RECORDS), None if plan.base is None else plan.base[1].offset)
+    milestones = [
+        row.asDict()
+        for row in records.where(F.col("type").isin(list(_MILESTONES)) & F.col("problem").isNull())
+        .select("type", "offset", "epoch", "append_time", "data", "checkpoint_offset")
+        .orderBy("offset")
+        .collect()
+    ]
+    markers = [
+        Marker(row["offset"], row["type"], json.loads(row["data"]).get("name"), row["append_time"])
+        for row in milestones
+        if row["type"] in MARKERS
+    ]
+    return KraftSide(copies, plan, committed, records, milestones, read_transactions(markers))
+
+
+def _entity_tables(
+    run: Run, zookeeper: dict[str, DataFrame], kraft: KraftSide | None, znode_migration: Mapping[str, Any] | None
+) -> list[tuple[Table, DataFrame]]:
+    images: dict[str, DataFrame] = {}
+    made: list[tuple[Table, DataFrame]] = []
+    if kraft is not None:
+        end = kraft.plan.leading.end
+        log = Log.of(kraft.records, end, kraft.transactions.discarded)
+        log = Log(log.events.persist(), log.hot)
+        images = image(log.below(kraft.committed.offset))
+        offset = (znode_migration or {}).get("kraft_metadata_offset")
+        after = end if offset is None or offset < 0 else min(offset + 1, kraft.committed.offset)
+        made.append((ROW_VERSIONS, row_versions(log, after, kraft.committed.offset, MIRRORED)))
+    for entity in ENTITIES:
+        if entity is not MIGRATION:
+            sides = [("zookeeper", zookeeper.get(entity.name)), ("kraft", images.get(entity.name))]
+            made.append((entity.table, _both(run, entity, sides)))
+    return made
+
+
+def _both(run: Run, entity: Entity, sides: Sequence[tuple[str, DataFrame | None]]) -> DataFrame:
+    rows = run.warehouse.empty(entity.table).drop("cluster", "run_id")
+    for source, side in sides:
+        if side is not None:
+            rows = rows.unionByName(side.withColumn("source", F.lit(source)), allowMissingColumns=True)
+    return rows
+
+
+def _migration(run: Run, znode: Mapping[str, Any] | None, kraft: KraftSide | None) -> DataFrame:
+    names = [name for name in MIGRATION.table.column_names if name not in ("cluster", "run_id")]
+    rows: list[dict[str, Any]] = []
+    if znode is not None:
+        rows.append({"source": "zookeeper", **znode})
+    for record in kraft.milestones if kraft else ():
+        if record["type"] == _STATE_RECORD:
+            rows.append(
+                {
+                    "source": "kraft",
+                    "state_code": json.loads(record["data"])["zkMigrationState"],
+                    "kraft_offset": record["offset"],
+                    "kraft_created_offset": record["offset"],
+                    "kraft_epoch": record["epoch"],
+                    "kraft_append_time": record["append_time"],
+                }
+            )
+    struct = StructType([field for field in MIGRATION.table.columns if field.name in names])
+    return run.spark.createDataFrame([tuple(row.get(name) for name in names) for row in rows], struct)
+
+
+def _leader_epochs(run: Run, kraft: KraftSide) -> DataFrame:
+    struct = StructType([field for field in LEADER_EPOCHS.columns if field.name not in ("cluster", "run_id")])
+    rows = [
+        (
+            record["epoch"],
+            record["offset"],
+            (body := json.loads(record["data"]))["leaderId"],
+            [voter["voterId"] for voter in body["voters"]],
+            record["append_time"],
+        )
+        for record in kraft.milestones
+        if record["type"] == _LEADER_CHANGE and record["checkpoint_offset"] is None
+    ]
+    return run.spark.createDataFrame(rows, struct)
+
+
+def _admin_operations(state: DataFrame) -> DataFrame:
+    rows = state.where("entity = 'admin_operations'")
+    parsed = rows.withColumn("parsed", F.from_json("row", "kind string, subject string, detail string"))
+    return parsed.select("parsed.*", "zk_path", "zk_czxid", "zk_mzxid", "zk_mtime")
+
+
+def _findings(state: DataFrame) -> DataFrame:
+    rows = state.where("entity = 'findings'")
+    parsed = rows.withColumn("parsed", F.from_json("row", "code string, subject string, detail string"))
+    return parsed.select(F.lit("zookeeper").alias("source"), "parsed.*", F.col("zk_path").alias("place"))
+
+
+def _quarantine(run: Run) -> DataFrame:
+    znodes = run.read(ZK_ZNODES).where("problem IS NOT NULL")
+    records = run.read(KRAFT_RECORDS).where("problem IS NOT NULL")
+    nothing = F.lit(None).cast("bigint")
+    return znodes.select(
+        F.lit("zookeeper").alias("source"),
+        F.col("path").alias("file"),
+        nothing.alias("position"),
+        F.col("data_length").cast("bigint").alias("length"),
+        nothing.alias("offset"),
+        F.col("problem").alias("reason"),
+    ).unionByName(
+        records.select(F.lit("kraft").alias("source"), "file", "position", "length", "offset", F.col("problem").alias("reason"))
+    )
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Entry point of the step alone."""
+    return step_main("materialize", run_step, argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,232 @@
+"""A run's configuration: one YAML file, validated before anything is touched.
+
+Secrets are never in the file: it names environment variables that hold them.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+from pathlib import Path
+from typing import Annotated, Literal, get_args
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+GateName = Literal["start", "dual_write", "finalize", "rollback"]
+FailOn = Literal["error", "warn", "never"]
+EnvironmentName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+
+
+class UsageError(Exception):
+    """The command line, the configuration or a path it names is wrong; the text is one line: what, where, what to do."""
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class ZooKeeperAuth(_Strict):
+    """How to authenticate to ZooKeeper; secrets by the name of their environment variable."""
+
+    scheme: Literal["digest", "sasl_digest_md5", "sasl_gssapi"]
+    username: str | None = None
+    password_env: EnvironmentName | None = None
+    service: str = "zookeeper"
+
+
+class ZooKeeperTls(_Strict):
+    """TLS to ZooKeeper; certificate and key switch on mutual TLS."""
+
+    ca_file: Path | None = None
+    certificate_file: Path | None = None
+    key_file: Path | None = None
+    key_password_env: EnvironmentName | None = None
+    verify: bool = True
+
+
+class ZooKeeperSettings(_Strict):
+    """Where the ZooKeeper side comes from: exactly one of a live ensemble, a data folder or a dump."""
+
+    connect: str | None = None
+    folder: Path | None = None
+    log_folder: Path | None = None
+    dump: Path | None = None
+    auth: ZooKeeperAuth | None = None
+    tls: ZooKeeperTls | None = None
+    read_only: bool = True
+    requests_per_second: Annotated[float, Field(gt=0)] | None = None
+    window: Annotated[int, Field(ge=1, le=10_000)] = 500
+    session_timeout_seconds: Annotated[float, Field(gt=0)] = 30.0
+
+    @model_validator(mode="after")
+    def _one_source(self) -> ZooKeeperSettings:
+        given = [name for name in ("connect", "folder", "dump") if getattr(self, name) is not None]
+        if len(given) != 1:
+            raise ValueError(f"give exactly one of connect, folder and dump (given: {', '.join(given) or 'none'})")
+        return self
+
+
+class KraftSettings(_Strict):
+    """Where the KRaft side comes from: the controllers' log folders, or a parent of several."""
+
+    folders: Annotated[list[str], Field(min_length=1)]
+
+
+class SecretSettings(_Strict):
+    """Environment variables that hold secrets."""
+
+    fingerprint_key_env: EnvironmentName | None = None
+    password_encoder_secret_envs: list[EnvironmentName] = []
+
+
+class Thresholds(_Strict):
+    """When a number is a warning."""
+
+    lag_seconds: Annotated[float, Field(ge=0)] = 60.0
+    alive_seconds: Annotated[float, Field(gt=0)] = 5.0
+    capture_skew_seconds: Annotated[float, Field(gt=0)] = 60.0
+
+
+class MailSettings(_Strict):
+    """The morning e-mail."""
+
+    host: str
+    port: Annotated[int, Field(ge=1, le=65535)] = 587
+    security: Literal["starttls", "tls", "none"] = "starttls"
+    username_env: EnvironmentName | None = None
+    password_env: EnvironmentName | None = None
+    sender: str
+    recipients: Annotated[list[str], Field(min_length=1)]
+    error_recipients: list[str] = []
+    send: Literal["always", "when_red"] = "always"
+
+
+class ReportSettings(_Strict):
+    """Where reports go and how many rows they list."""
+
+    folder: Path = Path("reports")
+    rows: Annotated[int, Field(ge=1, le=100_000)] = 1000
+    mail: MailSettings | None = None
+
+
+class SparkSettings(_Strict):
+    """The Spark session when the run has to start one itself."""
+
+    profile: Literal["small", "local", "cluster"] = "local"
+    cores: Annotated[int, Field(ge=1)] | None = None
+    driver_memory: Annotated[str, Field(pattern=r"^[0-9]+[mg]$")] | None = None
+
+
+class Settings(_Strict):
+    """Everything a run needs to know."""
+
+    cluster: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,100}$")]
+    warehouse: str
+    catalog: bool = False
+    zookeeper: ZooKeeperSettings | None = None
+    kraft: KraftSettings | None = None
+    kafka_version: Annotated[str, Field(pattern=r"^[0-9]+\.[0-9]+(\.[0-9]+)?$")] | None = None
+    secrets: SecretSettings = SecretSettings()
+    thresholds: Thresholds = Thresholds()
+    report: ReportSettings = ReportSettings()
+    spark: SparkSettings = SparkSettings()
+    fail_on: FailOn = "error"
+    gate: GateName | None = None
+
+    @model_validator(mode="after")
+    def _some_source(self) -> Settings:
+        if self.zookeeper is None and self.kraft is None:
+            raise ValueError("give zookeeper, kraft or both; there is nothing to audit")
+        return self
+
+
+def load_settings(path: Path) -> Settings:
+    """Read and validate a configuration file. Raises UsageError with one line that names the file and the key."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"configuration {path} can't be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"configuration {path} is not UTF-8 text (byte {error.start})") from error
+    try:
+        content = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        place = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        raise UsageError(f"configuration {path} is not valid YAML{place}") from error
+    if not isinstance(content, dict):
+        raise UsageError(f"configuration {path} must be a mapping with at least `cluster` and `warehouse`")
+    return validated(content, f"configuration {path}")
+
+
+def validated(content: dict[str, object], where: str) -> Settings:
+    """Validate a configuration. Raises UsageError for the first thing that is wrong, naming `where`."""
+    try:
+        settings = Settings.model_validate(content)
+    except ValidationError as error:
+        raise UsageError(f"{where}: {_first_problem(error)}") from None
+    _check_files(settings, where)
+    return settings
+
+
+def _first_problem(error: ValidationError) -> str:
+    # pydantic's own text would show the input, which may be a secret put in the wrong place.
+    problem = sorted(error.errors(include_input=False), key=lambda p: p["type"] != "extra_forbidden")[0]
+    place = ".".join(str(part) for part in problem["loc"])
+    if problem["type"] == "extra_forbidden":
+        known = _known_keys(problem["loc"][:-1])
+        close = difflib.get_close_matches(str(problem["loc"][-1]), known, n=1, cutoff=0.4)
+        hint = f"did you mean `{close[0]}`?" if close else f"known keys: {', '.join(sorted(known))}"
+        return f"unknown key `{place}`; {hint}"
+    message = problem["msg"].removeprefix("Value error, ")
+    return f"`{place}`: {message}" if place else message
+
+
+def _known_keys(location: tuple[int | str, ...]) -> list[str]:
+    model: type[BaseModel] = Settings
+    for part in location:
+        if isinstance(part, int) or part not in model.model_fields:
+            continue
+        annotation = model.model_fields[part].annotation
+        candidates = [c for c in (annotation, *get_args(annotation)) if isinstance(c, type) and issubclass(c, BaseModel)]
+        if candidates:
+            model = candidates[0]
+    return list(model.model_fields)
+
+
+def _check_files(settings: Settings, where: str) -> None:
+    zookeeper = settings.zookeeper
+    if zookeeper is not None:
+        _readable_file(zookeeper.dump, f"{where}: `zookeeper.dump`")
+        _readable_folder(zookeeper.folder, f"{where}: `zookeeper.folder`")
+        _readable_folder(zookeeper.log_folder, f"{where}: `zookeeper.log_folder`")
+    for folder in settings.kraft.folders if settings.kraft else []:
+        if "://" not in folder:
+            _readable_folder(Path(folder), f"{where}: `kraft.folders`")
+
+
+def _readable_file(path: Path | None, what: str) -> None:
+    if path is None:
+        return
+    if not path.is_file():
+        raise UsageError(f"{what}: there is no file {path}")
+    if not os.access(path, os.R_OK):
+        raise UsageError(f"{what}: {path} is not readable by this user")
+
+
+def _readable_folder(path: Path | None, what: str) -> None:
+    if path is None:
+        return
+    if not path.is_dir():
+        raise UsageError(f"{what}: there is no folder {path}")
+    if not os.access(path, os.R_OK | os.X_OK):
+        raise UsageError(f"{what}: {path} is not readable by this user")
+
+
+def secret_from_environment(name: str, what: str) -> str:
+    """The secret in an environment variable. Raises UsageError naming the variable, never its value."""
+    value = os.environ.get(name)
+    if not value:
+        raise UsageError(f"{what}: the environment variable {name} is not set")
+    return value

@@ -1,0 +1,86 @@
+"""Classes of differences (S§5.6)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class DivergenceClass:
+    """One class: `defect` when a row in it is a fault; `remedy` says what to do about one."""
+
+    name: str
+    defect: bool
+    meaning: str
+    remedy: str
+
+
+LAG = "lag"
+IN_FLIGHT = "in_flight"
+LOST_WRITE = "lost_write"
+FOREIGN_WRITE = "foreign_write"
+LOAD_LOSS = "load_loss"
+LOAD_EXTRA = "load_extra"
+EXPECTED_STALE = "expected_stale"
+PENDING_DELETE = "pending_delete"
+UNCOMMITTED_TAIL = "uncommitted_tail"
+NOT_COMPARABLE = "not_comparable"
+
+CLASSES: dict[str, DivergenceClass] = {
+    entry.name: entry
+    for entry in (
+        DivergenceClass(
+            LOST_WRITE,
+            True,
+            "dual writing passed the record and ZooKeeper does not have its effect; a rollback would lose it",
+            "Make the change again through the Admin API, or force a full sync by moving the controller leadership, "
+            "then run the audit again before finalising or rolling back.",
+        ),
+        DivergenceClass(
+            FOREIGN_WRITE,
+            True,
+            "something other than the KRaft controller wrote ZooKeeper after it took over",
+            "Find the writer (an old broker, a script, a person) and stop it; make the wanted value true through the "
+            "Admin API, so that KRaft overwrites the znode.",
+        ),
+        DivergenceClass(
+            LOAD_LOSS,
+            True,
+            "the row was in ZooKeeper before the load and KRaft never had it",
+            "Create it again through the Admin API before the brokers leave ZooKeeper mode.",
+        ),
+        DivergenceClass(
+            LOAD_EXTRA,
+            True,
+            "the load made a row that ZooKeeper has no counterpart of",
+            "Remove or rename it through the Admin API; check the known defects of this Kafka version.",
+        ),
+        DivergenceClass(
+            UNCOMMITTED_TAIL,
+            False,
+            "the difference is only in records that are not proved committed",
+            "Give the audit the other controllers' logs, or run it again later.",
+        ),
+        DivergenceClass(
+            LAG, False, "the record is committed and not yet in ZooKeeper", "Wait; watch that the lag falls."
+        ),
+        DivergenceClass(
+            IN_FLIGHT, False, "ZooKeeper already has a version newer than /migration's offset", "Nothing."
+        ),
+        DivergenceClass(
+            PENDING_DELETE, False, "the topic is queued for deletion in ZooKeeper", "Let the deletion finish."
+        ),
+        DivergenceClass(
+            EXPECTED_STALE, False, "the migration is finalised; ZooKeeper is history", "Nothing."
+        ),
+        DivergenceClass(
+            NOT_COMPARABLE,
+            False,
+            "an encrypted value that can't be decoded without the broker's password.encoder.secret",
+            "Name the environment variable that holds the secret in the configuration.",
+        ),
+    )
+}
+DEFECTS: tuple[str, ...] = tuple(entry.name for entry in CLASSES.values() if entry.defect)
+# The order rows are listed in: defects first.
+ORDER: tuple[str, ...] = tuple(CLASSES)

@@ -1,0 +1,95 @@
+"""Silver tables beside the entities': the log's epochs, row versions, barriers, leftovers and parse findings."""
+
+from __future__ import annotations
+
+from pyspark.sql.types import ArrayType, BooleanType, IntegerType, LongType, StringType
+
+from schemas.bronze import RUN_COLUMNS
+from schemas.entities import ENTITIES
+from schemas.table import Layer, Table, column
+
+LEADER_EPOCHS = Table(
+    Layer.SILVER,
+    "leader_epochs",
+    "KRaft leader epochs: one row a LeaderChange record.",
+    (
+        *RUN_COLUMNS,
+        column("epoch", IntegerType(), "Leader epoch."),
+        column("start_offset", LongType(), "Offset of the epoch's LeaderChange."),
+        column("leader_id", IntegerType(), "Elected controller."),
+        column("voters", ArrayType(IntegerType()), "Voters the record names."),
+        column("append_time", LongType(), "Append time, milliseconds since the epoch."),
+    ),
+)
+
+BARRIERS = Table(
+    Layer.SILVER,
+    "barriers",
+    "Stand-alone writes of `/migration` that moved the offset: at that zxid ZooKeeper equals KRaft at that offset (S§5.5).",
+    (
+        *RUN_COLUMNS,
+        column("zxid", LongType(), "Transaction that wrote `/migration`."),
+        column("time", LongType(), "Its time, milliseconds since the epoch, by ZooKeeper's clock."),
+        column("kraft_metadata_offset", LongType(), "Offset it wrote, inclusive."),
+        column("kraft_metadata_epoch", IntegerType(), "Epoch of that offset."),
+        column("kraft_controller_id", IntegerType(), "Controller that wrote it."),
+        column("kraft_controller_epoch", IntegerType(), "Its epoch."),
+    ),
+)
+
+ROW_VERSIONS = Table(
+    Layer.SILVER,
+    "row_versions",
+    "KRaft states of compared rows other than the committed one: what a row was at `/migration`'s offset, every version "
+    "since, and the removal of rows that are gone. This is what tells lag from loss.",
+    (
+        *RUN_COLUMNS,
+        column("entity", StringType(), "Entity of the row."),
+        column("key", StringType(), "Canonical key as one JSON object."),
+        column("row", StringType(), "Compared columns as one JSON object; for a removal, the last content."),
+        column("removed", BooleanType(), "True for a removal."),
+        column("from_offset", LongType(), "Offset of the record that made the version; valid until the next version's."),
+        column("from_epoch", IntegerType(), "Leader epoch of that record."),
+        column("from_append_time", LongType(), "Append time of that record, milliseconds since the epoch."),
+        column("created_offset", LongType(), "First record known of the row; null on versions after the first."),
+    ),
+)
+
+ADMIN_OPERATIONS = Table(
+    Layer.SILVER,
+    "admin_operations",
+    "ZooKeeper znodes that ask for something or notify: pending deletions, reassignments, elections, notifications.",
+    (
+        *RUN_COLUMNS,
+        column("kind", StringType(), "delete_topic, reassignment, preferred_election, isr_change, log_dir_event, …"),
+        column("subject", StringType(), "Topic, topic-partition or znode name it is about."),
+        column("detail", StringType(), "What it asks for, in one line."),
+        column("zk_path", StringType(), "Znode."),
+        column("zk_czxid", LongType(), "Creating transaction."),
+        column("zk_mzxid", LongType(), "Last data change."),
+        column("zk_mtime", LongType(), "Time of that change, milliseconds since the epoch."),
+    ),
+)
+
+FINDINGS = Table(
+    Layer.SILVER,
+    "findings",
+    "What could not be read or parsed, or breaks a rule of its format (S§11).",
+    (
+        *RUN_COLUMNS,
+        column("source", StringType(), "zookeeper or kraft."),
+        column("code", StringType(), "Check id or short code."),
+        column("subject", StringType(), "Topic, partition, user, record type, … it is about."),
+        column("detail", StringType(), "What is wrong, in one line, secrets masked."),
+        column("place", StringType(), "Znode path, or file and offset."),
+    ),
+)
+
+TABLES: tuple[Table, ...] = (
+    *(entity.table for entity in ENTITIES),
+    LEADER_EPOCHS,
+    BARRIERS,
+    ROW_VERSIONS,
+    ADMIN_OPERATIONS,
+    FINDINGS,
+)

@@ -1,0 +1,33 @@
+"""Records to events, one module per entity. Partitions are folded in columns, by `transforms.kraft.partitions`."""
+
+from transforms.kraft.entities import (
+    acls,
+    brokers,
+    client_quotas,
+    configs,
+    controllers,
+    delegation_tokens,
+    features,
+    migration,
+    producer_ids,
+    scram_credentials,
+    topics,
+)
+from transforms.kraft.entities.event import DELETE, PATCH, UPSERT, Event, EventReader
+
+_MODULES = (
+    topics,
+    configs,
+    client_quotas,
+    acls,
+    scram_credentials,
+    delegation_tokens,
+    features,
+    producer_ids,
+    brokers,
+    controllers,
+    migration,
+)
+READERS: dict[str, EventReader] = {name: reader for module in _MODULES for name, reader in module.READERS.items()}
+
+__all__ = ["DELETE", "PATCH", "READERS", "UPSERT", "Event", "EventReader"]

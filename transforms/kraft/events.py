@@ -1,0 +1,120 @@
+"""Metadata records to a stream of events on rows, in the workers (Arrow in, Arrow out).
+
+Partition and PartitionChange records are not here: they are most of any log and are folded in columns by
+`transforms.kraft.partitions`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
+
+from transforms.kraft.entities import READERS
+
+PARTITION = "PARTITION_RECORD"
+PARTITION_CHANGE = "PARTITION_CHANGE_RECORD"
+HOT_TYPES = (PARTITION, PARTITION_CHANGE)
+
+EVENT = StructType(
+    [
+        StructField("entity", StringType()),
+        StructField("replay_key", StringType()),
+        StructField("op", StringType()),
+        StructField("row", StringType()),
+        StructField("offset", LongType()),
+        StructField("epoch", IntegerType()),
+        StructField("append_time", LongType()),
+    ]
+)
+_ARROW_EVENT = pa.schema(
+    [
+        ("entity", pa.string()),
+        ("replay_key", pa.string()),
+        ("op", pa.string()),
+        ("row", pa.string()),
+        ("offset", pa.int64()),
+        ("epoch", pa.int32()),
+        ("append_time", pa.int64()),
+    ]
+)
+
+Ranges = Sequence[tuple[int, int | None]]
+
+
+def applied(records: DataFrame, end: int, discarded: Ranges) -> DataFrame:
+    """Good records below `end` that take effect: no control records, nothing of aborted or open transactions.
+
+    `discarded` are offset ranges with both ends inclusive (None: to the end of the log). Records of a base checkpoint
+    are never discarded: markers do not occur in snapshots.
+    """
+    kept = records.where(F.col("problem").isNull() & ~F.col("control") & (F.col("offset") < F.lit(end)))
+    if not discarded:
+        return kept
+    inside = F.lit(False)
+    for begin, last in discarded:
+        bound = F.col("offset") >= F.lit(begin)
+        inside = inside | (bound if last is None else bound & (F.col("offset") <= F.lit(last)))
+    return kept.where(F.col("checkpoint_offset").isNotNull() | ~inside)
+
+
+def events(records: DataFrame) -> DataFrame:
+    """Events of all records but the two partition types: columns of EVENT, in no particular order."""
+    bodies = records.where(F.col("type").isin(list(READERS))).select("type", "data", "offset", "epoch", "append_time")
+    return with_cascades(bodies.mapInArrow(_read_batches, EVENT))
+
+
+def with_cascades(stream: DataFrame) -> DataFrame:
+    """Add what removing a topic deletes besides the topic: its configs (`ConfigurationControlManager.deleteTopicConfigs`)."""
+    removals = stream.where((F.col("entity") == "topics") & (F.col("op") == "delete"))
+    names = stream.where((F.col("entity") == "topics") & (F.col("op") == "upsert")).select(
+        "replay_key", _field("topic").alias("topic")
+    )
+    removed = removals.select("replay_key", "offset", "epoch", "append_time").join(names.distinct(), "replay_key")
+    configs = (
+        stream.where((F.col("entity") == "configs") & (F.col("op") == "upsert"))
+        .where(_field("resource_type") == "TOPIC")
+        .select(F.col("replay_key").alias("config_key"), _field("resource_name").alias("topic"))
+        .distinct()
+    )
+    deletes = removed.join(configs, "topic").select(
+        F.lit("configs").alias("entity"),
+        F.col("config_key").alias("replay_key"),
+        F.lit("delete").alias("op"),
+        F.lit(None).cast("string").alias("row"),
+        "offset",
+        "epoch",
+        "append_time",
+    )
+    return stream.unionByName(deletes)
+
+
+def _field(name: str) -> Column:
+    return F.get_json_object("row", f"$.{name}")
+
+
+def _read_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        yield read_batch(batch)
+
+
+def read_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """One Arrow batch of (type, data, offset, epoch, append_time) to a batch of EVENT rows."""
+    columns = [batch.column(name).to_pylist() for name in ("type", "data", "offset", "epoch", "append_time")]
+    rows = [
+        (event.entity, json.dumps(event.key), event.op, _dump(event.row), offset, epoch, append_time)
+        for record_type, data, offset, epoch, append_time in zip(*columns, strict=True)
+        for event in READERS[record_type](json.loads(data))
+    ]
+    arrays = list(zip(*rows, strict=True)) or [()] * len(_ARROW_EVENT)
+    return pa.RecordBatch.from_arrays(
+        [pa.array(values, field.type) for values, field in zip(arrays, _ARROW_EVENT, strict=True)], schema=_ARROW_EVENT
+    )
+
+
+def _dump(row: dict[str, object] | None) -> str | None:
+    return None if row is None else json.dumps(row)

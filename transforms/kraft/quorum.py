@@ -1,0 +1,296 @@
+"""Several controllers' copies of one log: which is the truth, and how much of it is committed.
+
+No file of a controller stores the high watermark, so it is proved from below (S§2.9): a checkpoint, the offset
+ZooKeeper's `/migration` has seen, or a majority of copies. Copies disagree only in a suffix that was never committed;
+there the copy with the higher epoch wins (S§2.10).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A metadata snapshot file; everything below `offset` (exclusive) is in it."""
+
+    file: str
+    offset: int
+    epoch: int
+    complete: bool
+
+
+@dataclass(frozen=True)
+class LogCopyFacts:
+    """What one copy holds. `log_end` is exclusive; `epoch_starts` are (epoch, first offset), ascending."""
+
+    controller_id: int
+    location: str
+    cluster_id: str | None
+    log_start: int | None
+    log_end: int | None
+    last_epoch: int | None
+    last_append_time: int | None
+    epoch_starts: tuple[tuple[int, int], ...]
+    checkpoints: tuple[Checkpoint, ...]
+    voters: tuple[int, ...]
+    leader_id: int | None
+    leader_epoch: int | None
+    problem: str | None
+
+    @staticmethod
+    def from_row(row: Mapping[str, Any]) -> LogCopyFacts:
+        """Read a row of bronze `kraft_log_copies` (or of the folder scan that fills it)."""
+        return LogCopyFacts(
+            controller_id=row["controller_id"],
+            location=row["location"],
+            cluster_id=row["cluster_id"],
+            log_start=row["log_start_offset"],
+            log_end=row["log_end_offset"],
+            last_epoch=row["last_epoch"],
+            last_append_time=row["last_append_time"],
+            epoch_starts=tuple((e["epoch"], e["start_offset"]) for e in row["epoch_starts"] or ()),
+            checkpoints=tuple(
+                Checkpoint(c["file"], c["offset"], c["epoch"], c["complete"]) for c in row["checkpoints"] or ()
+            ),
+            voters=tuple(row["voters"] or ()),
+            leader_id=row["quorum_leader_id"],
+            leader_epoch=row["quorum_leader_epoch"],
+            problem=row["problem"],
+        )
+
+    @property
+    def has_log(self) -> bool:
+        """True when the copy holds at least one intact batch and nothing forbids its use."""
+        return self.problem is None and self.log_end is not None and self.last_epoch is not None
+
+    @property
+    def end(self) -> int:
+        """Log end offset, 0 for an empty copy."""
+        return self.log_end or 0
+
+    def epoch_at(self, offset: int) -> int | None:
+        """Leader epoch of the record at `offset`, None outside the copy."""
+        if self.log_start is None or not self.log_start <= offset < self.end:
+            return None
+        epochs = [epoch for epoch, start in self.epoch_starts if start <= offset]
+        return epochs[-1] if epochs else None
+
+    def epoch_end(self, epoch: int) -> int | None:
+        """One past the last offset of `epoch` in this copy, None when the copy has nothing of it."""
+        later = [start for other, start in self.epoch_starts if other > epoch]
+        if all(other != epoch for other, _ in self.epoch_starts):
+            return None
+        return later[0] if later else self.end
+
+
+@dataclass(frozen=True)
+class Slice:
+    """Offsets [from_offset, to_offset) to be taken from the copy at `location`."""
+
+    location: str
+    from_offset: int
+    to_offset: int
+
+
+@dataclass(frozen=True)
+class Fork:
+    """A copy whose suffix is not in the winning log: it was never committed and will be truncated on rejoining."""
+
+    controller_id: int
+    offset: int
+    losing_epoch: int
+    winning_epoch: int
+
+
+@dataclass(frozen=True)
+class ReadPlan:
+    """Which bytes make the one true log: a base checkpoint (or none) and slices that follow each other."""
+
+    leading: LogCopyFacts
+    base: tuple[str, Checkpoint] | None
+    slices: tuple[Slice, ...]
+    forks: tuple[Fork, ...]
+    explanation: str
+
+    @property
+    def start(self) -> int:
+        """First offset the plan gives as records; the base covers what is below."""
+        return self.slices[0].from_offset if self.slices else self.leading.end
+
+
+class NoUsableLog(Exception):
+    """No copy can serve: the message says what was tried and why each was refused."""
+
+
+def common_end(copy: LogCopyFacts, other: LogCopyFacts) -> int | None:
+    """Offset up to which two copies agree, by their epochs; None when they share no epoch."""
+    shared = {epoch for epoch, _ in copy.epoch_starts} & {epoch for epoch, _ in other.epoch_starts}
+    if not shared:
+        return None
+    newest = max(shared)
+    ends = (copy.epoch_end(newest), other.epoch_end(newest))
+    return min(end for end in ends if end is not None)
+
+
+def plan_read(copies: Sequence[LogCopyFacts]) -> ReadPlan:
+    """Choose the leading copy (highest epoch, then longest) and stitch the longest history in front of it.
+
+    Raises NoUsableLog when no copy has a batch, or history starts beyond every complete checkpoint.
+    """
+    usable = [copy for copy in copies if copy.has_log]
+    if not usable:
+        reasons = "; ".join(f"{copy.location}: {copy.problem or 'no batch'}" for copy in copies)
+        raise NoUsableLog(f"no controller's copy of the metadata log can be used: {reasons or 'none was given'}")
+    leading = max(usable, key=lambda copy: (copy.last_epoch or 0, copy.end, -(copy.log_start or 0), -copy.controller_id))
+    forks = tuple(_forks(leading, usable))
+    oldest = min(usable, key=lambda copy: _history_order(leading, copy))
+    slices = _stitch(leading, oldest)
+    base = _base_checkpoint(usable, slices[0].from_offset)
+    if slices[0].from_offset > 0 and base is None:
+        raise NoUsableLog(
+            f"the log of controller {leading.controller_id} starts at offset {slices[0].from_offset} and no complete "
+            f".checkpoint covers what is before; copy the newest .checkpoint beside the segments"
+        )
+    if base is not None:
+        slices = _after(slices, base[1].offset)
+    return ReadPlan(leading, base, slices, forks, _explain(leading, oldest, usable))
+
+
+def _forks(leading: LogCopyFacts, usable: Sequence[LogCopyFacts]) -> list[Fork]:
+    forks = []
+    for copy in usable:
+        end = common_end(copy, leading)
+        if end is None or end >= copy.end:
+            continue
+        losing, winning = copy.epoch_at(end), leading.epoch_at(end)
+        if losing is not None and winning is not None and losing != winning:
+            forks.append(Fork(copy.controller_id, end, losing, winning))
+    return forks
+
+
+def _history_order(leading: LogCopyFacts, copy: LogCopyFacts) -> tuple[int, int]:
+    """Order copies by how far back they reach, among those that overlap the leading one without a gap."""
+    end = common_end(copy, leading)
+    start = copy.log_start or 0
+    reaches = end is not None and end > (leading.log_start or 0) and start < (leading.log_start or 0)
+    return (start if reaches else (leading.log_start or 0), 0 if copy is leading else 1)
+
+
+def _stitch(leading: LogCopyFacts, oldest: LogCopyFacts) -> tuple[Slice, ...]:
+    start, end = leading.log_start or 0, leading.end
+    if oldest is leading:
+        return (Slice(leading.location, start, end),)
+    return (
+        Slice(oldest.location, oldest.log_start or 0, start),
+        Slice(leading.location, start, end),
+    )
+
+
+def _base_checkpoint(usable: Sequence[LogCopyFacts], start: int) -> tuple[str, Checkpoint] | None:
+    if start == 0:
+        return None
+    candidates = [
+        (checkpoint.offset, copy.location, checkpoint)
+        for copy in usable
+        for checkpoint in copy.checkpoints
+        if checkpoint.complete and checkpoint.offset >= start
+    ]
+    if not candidates:
+        return None
+    _, location, checkpoint = min(candidates, key=lambda candidate: candidate[:2])
+    return location, checkpoint
+
+
+def _after(slices: tuple[Slice, ...], offset: int) -> tuple[Slice, ...]:
+    return tuple(
+        Slice(s.location, max(s.from_offset, offset), s.to_offset) for s in slices if s.to_offset > offset
+    )
+
+
+def _explain(leading: LogCopyFacts, oldest: LogCopyFacts, usable: Sequence[LogCopyFacts]) -> str:
+    text = (
+        f"controller {leading.controller_id}'s copy is the most advanced of {len(usable)} "
+        f"(epoch {leading.last_epoch}, end offset {leading.end})"
+    )
+    behind = [copy for copy in usable if copy.end < leading.end]
+    if behind:
+        names = ", ".join(f"{copy.controller_id} ends at {copy.end}" for copy in behind)
+        text += f"; behind it: {names}"
+    if oldest is not leading:
+        text += f"; records before offset {leading.log_start} come from controller {oldest.controller_id}"
+    return text
+
+
+@dataclass(frozen=True)
+class CommittedEnd:
+    """Everything below `offset` is committed; `proof` says why (majority, migration, checkpoint, log_start)."""
+
+    offset: int
+    proof: str
+    explanation: str
+
+
+def committed_end(
+    copies: Sequence[LogCopyFacts], plan: ReadPlan, migration_offset: int | None, migration_epoch: int | None
+) -> CommittedEnd:
+    """Take the best of the lower bounds of S§2.9.
+
+    `migration_offset`/`migration_epoch` are `/migration`'s kraft_metadata_offset (inclusive) and kraft_metadata_epoch,
+    None when ZooKeeper was not read.
+    """
+    bounds = [
+        _log_start_bound(plan),
+        _checkpoint_bound(copies, plan),
+        _migration_bound(plan, migration_offset, migration_epoch),
+        _majority_bound(copies, plan),
+    ]
+    return max((bound for bound in bounds if bound is not None), key=lambda bound: bound.offset)
+
+
+def _log_start_bound(plan: ReadPlan) -> CommittedEnd:
+    start = plan.leading.log_start or 0
+    return CommittedEnd(start, "log_start", f"a log that starts at {start} is committed up to there")
+
+
+def _checkpoint_bound(copies: Sequence[LogCopyFacts], plan: ReadPlan) -> CommittedEnd | None:
+    offsets = [
+        (checkpoint.offset, copy.controller_id)
+        for copy in copies
+        if copy.has_log
+        for checkpoint in copy.checkpoints
+        if checkpoint.complete and checkpoint.offset <= plan.leading.end
+    ]
+    if not offsets:
+        return None
+    offset, controller_id = max(offsets)
+    return CommittedEnd(offset, "checkpoint", f"controller {controller_id} has a complete checkpoint at {offset}")
+
+
+def _migration_bound(plan: ReadPlan, offset: int | None, epoch: int | None) -> CommittedEnd | None:
+    if offset is None or offset < 0 or epoch is None or plan.leading.epoch_at(offset) != epoch:
+        return None
+    return CommittedEnd(
+        offset + 1, "migration", f"/migration names offset {offset} of epoch {epoch}, which this log has"
+    )
+
+
+def _majority_bound(copies: Sequence[LogCopyFacts], plan: ReadPlan) -> CommittedEnd | None:
+    leading = plan.leading
+    voters = set(leading.voters) or {copy.controller_id for copy in copies}
+    ends = [_agreed_end(copy, leading) for copy in copies if copy.has_log and copy.controller_id in voters]
+    ends = sorted([*ends, *[0] * (len(voters) - len(ends))], reverse=True)
+    offset = ends[len(voters) // 2]
+    newest_epoch_start = leading.epoch_starts[-1][1]
+    if offset <= newest_epoch_start:
+        return None
+    held = sum(1 for end in ends if end >= offset)
+    return CommittedEnd(offset, "majority", f"{held} of {len(voters)} voters' copies hold every record below {offset}")
+
+
+def _agreed_end(copy: LogCopyFacts, leading: LogCopyFacts) -> int:
+    if copy is leading:
+        return copy.end
+    return common_end(copy, leading) or 0

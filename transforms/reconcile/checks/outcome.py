@@ -1,0 +1,48 @@
+"""What a check's function returns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from transforms.reconcile.facts import Facts, Sample
+
+EVIDENCE_LIMIT = 20
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Violations of a check: an exact total and bounded evidence. `tolerable` ones warn instead of failing.
+
+    `unknown` says what was not collected; then nothing else counts.
+    """
+
+    violations: int = 0
+    evidence: tuple[str, ...] = ()
+    tolerable: bool = False
+    unknown: str | None = None
+
+
+CheckFunction = Callable[[Facts], Outcome]
+
+
+def found(violations: Iterable[str], *, tolerable: bool = False) -> Outcome:
+    """An outcome from a list of violations; none is a pass."""
+    listed = tuple(violations)
+    return Outcome(len(listed), listed[:EVIDENCE_LIMIT], tolerable)
+
+
+def sampled(*samples: Sample, tolerable: bool = False) -> Outcome:
+    """An outcome from exact totals with samples."""
+    evidence = tuple(example for sample in samples for example in sample.examples)
+    return Outcome(sum(sample.total for sample in samples), evidence[:EVIDENCE_LIMIT], tolerable)
+
+
+def unknown(what: str) -> Outcome:
+    """The check's input was not collected."""
+    return Outcome(unknown=what)
+
+
+def listed_ids(ids: Iterable[int]) -> str:
+    """Ids for a message, in order."""
+    return ", ".join(str(number) for number in sorted(ids))

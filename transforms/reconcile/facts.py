@@ -1,0 +1,129 @@
+"""What the checks judge: small facts of one run, gathered by aggregates that do not grow with the cluster's rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from schemas.checks import KRAFT, Phase
+from schemas.kraft.metadata_versions import migration_state_name
+from transforms.kraft.quorum import CommittedEnd, LogCopyFacts, ReadPlan
+from transforms.kraft.transactions import TransactionLog
+
+
+@dataclass(frozen=True)
+class Sample:
+    """An exact total and a bounded sample."""
+
+    total: int = 0
+    examples: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ReplicaUse:
+    """How many replicas ZooKeeper's assignments give a broker, with a few of the partitions."""
+
+    broker_id: int
+    replicas: int
+    examples: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class StateChange:
+    """One ZkMigrationState record."""
+
+    offset: int
+    code: int
+    append_time: int | None
+
+
+@dataclass(frozen=True)
+class LeaderEpoch:
+    """One LeaderChange record."""
+
+    epoch: int
+    start_offset: int
+    leader_id: int
+    voters: tuple[int, ...]
+    append_time: int | None
+
+
+@dataclass(frozen=True)
+class LagMeasure:
+    """ZkWriteBehindLag. `seconds` is the age of the oldest record ZooKeeper lacks; `silence` is how long before the
+    newest committed record `/migration` was last written (seconds, two clocks)."""
+
+    records: int
+    seconds: float
+    silence: float | None
+
+
+@dataclass(frozen=True)
+class Facts:
+    """One run's facts. Lists are as long as the cluster has brokers, controllers or epochs, never partitions."""
+
+    phase: Phase
+    collected: frozenset[str]
+    kafka_version: str | None
+    zookeeper: Mapping[str, Any] | None = None
+    copies: Sequence[LogCopyFacts] = ()
+    plan: ReadPlan | None = None
+    plan_problem: str | None = None
+    committed: CommittedEnd | None = None
+    transactions: TransactionLog | None = None
+    states: Sequence[StateChange] = ()
+    epochs: Sequence[LeaderEpoch] = ()
+    brokers_in_zookeeper: Sequence[Mapping[str, Any]] = ()
+    brokers_in_kraft: Sequence[Mapping[str, Any]] = ()
+    controllers: Sequence[Mapping[str, Any]] = ()
+    features: Mapping[str, int] = field(default_factory=dict)
+    replicas: Sequence[ReplicaUse] = ()
+    brokers_with_config: frozenset[int] = frozenset()
+    findings: Mapping[str, Sample] = field(default_factory=dict)
+    unreadable_znodes: Sample = Sample()
+    damaged_log: Sample = Sample()
+    topics_without_id: Sample = Sample()
+    partitions_without_state: Sample = Sample()
+    unmirrored_configs: Sample = Sample()
+    divergences: Mapping[str, Sample] = field(default_factory=dict)
+    compared: bool = False
+    lag: LagMeasure | None = None
+    topics_in_kraft: int | None = None
+
+    @property
+    def migration_offset(self) -> int | None:
+        """kraft_metadata_offset of `/migration`, None when it is absent or unreadable."""
+        return None if self.zookeeper is None else self.zookeeper.get("kraft_metadata_offset")
+
+    @property
+    def leader(self) -> LeaderEpoch | None:
+        """The newest leader epoch of the log."""
+        return self.epochs[-1] if self.epochs else None
+
+    @property
+    def state_name(self) -> str:
+        """Name of the log's migration state by the Kafka version; NONE without a record."""
+        if not self.states:
+            return "NONE"
+        return migration_state_name(self.states[-1].code, self.kafka_version)
+
+
+def phase_of(
+    collected: frozenset[str], state_name: str, zookeeper: Mapping[str, Any] | None, has_zookeeper_brokers: bool
+) -> Phase:
+    """Where the cluster stands, from the log's state and who holds `/controller`.
+
+    `state_name` is NONE, PRE_MIGRATION, MIGRATION or POST_MIGRATION. 3.4 never writes MIGRATION: a PRE_MIGRATION log
+    whose `/migration` offset is positive is loaded only there, so callers pass MIGRATION for it (S§4.3).
+    """
+    if KRAFT not in collected:
+        return Phase.ZOOKEEPER
+    if state_name == "PRE_MIGRATION":
+        return Phase.WAITING
+    if state_name == "POST_MIGRATION":
+        return Phase.FINALIZED
+    if state_name == "MIGRATION":
+        owned_by_broker = zookeeper is not None and zookeeper.get("controller_persistent") is False
+        return Phase.ROLLED_BACK if owned_by_broker else Phase.DUAL_WRITE
+    return Phase.ZOOKEEPER if has_zookeeper_brokers else Phase.KRAFT
