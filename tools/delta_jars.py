@@ -10,19 +10,27 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import ssl
 import sys
 import tempfile
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pyspark
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import BestAvailableEncryption
+from cryptography.hazmat.primitives.serialization.pkcs12 import PKCS12Certificate, serialize_java_truststore
+from run_uv import pip_settings
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
+from jobs.java import java_home, packaged_home  # noqa: E402
 from jobs.spark import DELTA_EXCLUDES, DELTA_PACKAGE, spark_session  # noqa: E402
 
 PINS = Path(__file__).with_suffix(".sha256")
+# Java wants one; what it locks is a copy of public certificates.
+TRUST_STORE_WORD = "changeit"
 JARS = Path(pyspark.__file__).parent / "jars"
 
 
@@ -48,11 +56,25 @@ def main() -> int:
 
 
 def _resolve(cache: str) -> None:
+    trust_store = _trust_store(Path(cache))
     packages = {"spark.jars.packages": DELTA_PACKAGE, "spark.jars.excludes": DELTA_EXCLUDES, "spark.jars.ivy": cache}
-    options = " ".join([*_proxy_options(), os.environ.get("SPARK_SUBMIT_OPTS", "")])
+    options = " ".join([*_proxy_options(), *trust_store, os.environ.get("SPARK_SUBMIT_OPTS", "")])
     os.environ["SPARK_SUBMIT_OPTS"] = options.strip()
     with spark_session("small", "delta-jars", settings=packages):
         return
+
+
+def _trust_store(folder: Path) -> list[str]:
+    """The packaged Java knows its maker's authorities only; let it trust those that pip trusts on this machine, too."""
+    settings = pip_settings(sys.executable)
+    chosen = settings.get("cert") or os.environ.get("SSL_CERT_FILE") or ssl.get_default_verify_paths().cafile
+    if java_home() != packaged_home() or not chosen or not Path(chosen).is_file():
+        return []
+    certificates = x509.load_pem_x509_certificates(Path(chosen).read_bytes())
+    entries = [PKCS12Certificate(certificate, str(number).encode()) for number, certificate in enumerate(certificates)]
+    file = folder / "trust.p12"
+    file.write_bytes(serialize_java_truststore(entries, BestAvailableEncryption(TRUST_STORE_WORD.encode())))
+    return [f"-Djavax.net.ssl.trustStore={file}", f"-Djavax.net.ssl.trustStorePassword={TRUST_STORE_WORD}"]
 
 
 def _proxy_options() -> list[str]:

@@ -1,4 +1,4 @@
-"""Run uv with the settings that pip has on this machine: `python tools/uv.py pip sync …`.
+"""Run uv with the settings that pip has on this machine: `python tools/run_uv.py pip sync …`.
 
 uv does not read pip's configuration. Whoever needs an index, a certificate or a proxy set it for pip (pip.conf or
 PIP_*), so it is read from there; a UV_* variable that is set already wins. Only the standard library is used: this

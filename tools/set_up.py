@@ -23,7 +23,7 @@ INPUTS = (
     UV_LOCK,
     "pyproject.toml",
     "tools/set_up.py",
-    "tools/uv.py",
+    "tools/run_uv.py",
     "tools/delta_jars.py",
     "tools/delta_jars.sha256",
 )
@@ -82,7 +82,7 @@ def _install() -> None:
 
 
 def _uv(*arguments: str) -> list[str]:
-    return [str(PYTHON), "tools/uv.py", "pip", arguments[0], "-q", "--python", str(PYTHON), *arguments[1:]]
+    return [str(PYTHON), "tools/run_uv.py", "pip", arguments[0], "-q", "--python", str(PYTHON), *arguments[1:]]
 
 
 def _usable_environment() -> bool:
