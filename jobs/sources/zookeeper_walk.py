@@ -223,7 +223,7 @@ class _Walk:
         self._under_way.append(_Request(path, self._client.get_async(path), self._client.get_acls_async(path)))
 
     def _answer(self, request: _Request) -> Znode | None:
-        """Return the znode of a request; None when it vanished, waits for its list of children, or must be asked again."""
+        """Return the znode of a request; None when it vanished, was a list of children, or must be asked for again."""
         try:
             if request.children is not None:
                 self._paths.extend(_join(request.path, name) for name in request.children.get())

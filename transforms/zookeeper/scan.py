@@ -1,0 +1,199 @@
+"""The loops over a snapshot's bytes, compiled.
+
+tree   = node* end          in depth-first order, every parent before its children
+node   = path string · data buffer · acl i64 · czxid i64 · mzxid i64 · ctime i64 · mtime i64
+         · version i32 · cversion i32 · aversion i32 · ephemeralOwner i64 · pzxid i64
+end    = string "/"         the root's own path is ""
+string, buffer = length i32 (-1 null) · bytes          all numbers big-endian (jute)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+Bytes = npt.NDArray[np.uint8]
+
+OK, TRUNCATED, NEGATIVE_LENGTH, NO_PARENT, TOO_DEEP, BAD_PATH = range(6)
+FAULTS = (
+    "",
+    "the file ends inside a node",
+    "a length is negative",
+    "a node's parent is not there",
+    "the tree is deeper than any tree ZooKeeper writes",
+    "a path does not start with '/'",
+)
+# Smallest node: a path of no bytes, null data, the ACL's index and the stat.
+MIN_NODE_BYTES = 4 + 4 + 8 + 60
+_MAX_DEPTH = 1 << 16
+_SLASH = ord("/")
+# Where the stat's fields lie behind the data.
+ACL, CZXID, MZXID, CTIME, MTIME, VERSION, CVERSION, AVERSION, OWNER, PZXID = 0, 8, 16, 24, 32, 40, 44, 48, 52, 60
+
+
+@numba.njit(cache=True, inline="always")  # type: ignore[misc]
+def _i32(data: Bytes, at: int) -> int:
+    value = (
+        (np.int64(data[at]) << 24)
+        | (np.int64(data[at + 1]) << 16)
+        | (np.int64(data[at + 2]) << 8)
+        | np.int64(data[at + 3])
+    )
+    return value - (np.int64(1) << 32) if value >> 31 else value
+
+
+@numba.njit(cache=True, inline="always")  # type: ignore[misc]
+def _i64(data: Bytes, at: int) -> int:
+    return (np.int64(_i32(data, at)) << 32) | (np.int64(_i32(data, at + 4)) & np.int64(0xFFFFFFFF))
+
+
+@numba.njit(cache=True)  # type: ignore[misc]
+def scan_tree(data: Bytes, start: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32], int, int]:
+    """Find the nodes of a tree that begins at `start`.
+
+    Returns the position of each node, its number of children, where the scan ended, and a fault (an index of FAULTS;
+    OK when the tree's end was found). Looks at no byte outside `data`, whatever is in it.
+    """
+    size = len(data)
+    room = max(size - start, 0) // MIN_NODE_BYTES + 1
+    positions = np.empty(room, np.int64)
+    children = np.zeros(room, np.int32)
+    stack = np.empty(_MAX_DEPTH, np.int64)
+    depth = 0
+    count = 0
+    at = start
+    while True:
+        if at + 4 > size:
+            return positions[:count], children[:count], at, TRUNCATED
+        length = _i32(data, at)
+        if length < 0:
+            return positions[:count], children[:count], at, NEGATIVE_LENGTH
+        path = at + 4
+        if path + length + 4 > size and not (length == 1 and path + 1 <= size):
+            return positions[:count], children[:count], at, TRUNCATED
+        if length == 1 and data[path] == _SLASH:
+            return positions[:count], children[:count], path + 1, OK
+        depth, fault = _find_parent(data, positions, stack, depth, count, path, length)
+        if fault != OK:
+            return positions[:count], children[:count], at, fault
+        held = _i32(data, path + length)
+        if held < -1:
+            return positions[:count], children[:count], at, NEGATIVE_LENGTH
+        stop = path + length + 4 + max(held, 0) + 68
+        if stop > size:
+            return positions[:count], children[:count], at, TRUNCATED
+        if depth:
+            children[stack[depth - 1]] += 1
+        positions[count] = at
+        stack[depth] = count
+        depth += 1
+        count += 1
+        at = stop
+
+
+@numba.njit(cache=True)  # type: ignore[misc]
+def _find_parent(
+    data: Bytes,
+    positions: npt.NDArray[np.int64],
+    stack: npt.NDArray[np.int64],
+    depth: int,
+    count: int,
+    path: int,
+    length: int,
+) -> tuple[int, int]:
+    """Drop what is no ancestor from the stack; returns its new depth and a fault."""
+    if length == 0:
+        return 0, OK if count == 0 else NO_PARENT
+    if data[path] != _SLASH:
+        return depth, BAD_PATH
+    slash = length - 1
+    while data[path + slash] != _SLASH:
+        slash -= 1
+    while depth and _i32(data, positions[stack[depth - 1]]) > slash:
+        depth -= 1
+    if depth == 0:
+        return depth, NO_PARENT
+    parent = positions[stack[depth - 1]]
+    if _i32(data, parent) != slash:
+        return depth, NO_PARENT
+    for index in range(slash):
+        if data[parent + 4 + index] != data[path + index]:
+            return depth, NO_PARENT
+    return depth, OK if depth < _MAX_DEPTH - 1 else TOO_DEEP
+
+
+@numba.njit(cache=True)  # type: ignore[misc]
+def measure(data: Bytes, positions: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return where each node's path and data would end if they were laid end to end, each with a leading 0."""
+    count = len(positions)
+    paths = np.zeros(count + 1, np.int64)
+    held = np.zeros(count + 1, np.int64)
+    for index in range(count):
+        at = positions[index]
+        length = _i32(data, at)
+        # The root's path is empty in the file and "/" to everyone else.
+        paths[index + 1] = paths[index] + max(length, 1)
+        held[index + 1] = held[index] + max(_i32(data, at + 4 + length), 0)
+    return paths, held
+
+
+@numba.njit(cache=True)  # type: ignore[misc]
+def extract(
+    data: Bytes,
+    positions: npt.NDArray[np.int64],
+    path_ends: npt.NDArray[np.int64],
+    data_ends: npt.NDArray[np.int64],
+) -> tuple[Bytes, Bytes, npt.NDArray[np.bool_], npt.NDArray[np.int64], npt.NDArray[np.int32]]:
+    """Copy nodes into columns; `path_ends` and `data_ends` are what `measure` found.
+
+    Returns the paths' bytes, the data's bytes, whether the data is null, the longs (rows acl, czxid, mzxid, ctime,
+    mtime, ephemeralOwner, pzxid) and the ints (rows version, cversion, aversion).
+    """
+    count = len(positions)
+    path_bytes, data_bytes = np.empty(path_ends[-1], np.uint8), np.empty(data_ends[-1], np.uint8)
+    is_null, longs, ints = np.empty(count, np.bool_), np.empty((7, count), np.int64), np.empty((3, count), np.int32)
+    for index in range(count):
+        at = positions[index]
+        length = _i32(data, at)
+        target = path_ends[index]
+        if length == 0:
+            path_bytes[target] = _SLASH
+        for offset in range(length):
+            path_bytes[target + offset] = data[at + 4 + offset]
+        at += 4 + length
+        held = _i32(data, at)
+        is_null[index] = held < 0
+        target = data_ends[index]
+        for offset in range(held):
+            data_bytes[target + offset] = data[at + 4 + offset]
+        at += 4 + max(held, 0)
+        longs[0, index] = _i64(data, at + ACL)
+        longs[1, index] = _i64(data, at + CZXID)
+        longs[2, index] = _i64(data, at + MZXID)
+        longs[3, index] = _i64(data, at + CTIME)
+        longs[4, index] = _i64(data, at + MTIME)
+        longs[5, index] = _i64(data, at + OWNER)
+        longs[6, index] = _i64(data, at + PZXID)
+        ints[0, index] = _i32(data, at + VERSION)
+        ints[1, index] = _i32(data, at + CVERSION)
+        ints[2, index] = _i32(data, at + AVERSION)
+    return path_bytes, data_bytes, is_null, longs, ints
+
+
+@numba.njit(cache=True)  # type: ignore[misc]
+def owned(data: Bytes, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    """Say which nodes have an ephemeralOwner other than 0."""
+    found = np.empty(len(positions), np.bool_)
+    for index in range(len(positions)):
+        at = positions[index]
+        at += 4 + _i32(data, at)
+        found[index] = _i64(data, at + 4 + max(_i32(data, at), 0) + OWNER) != 0
+    return found
+
+
+def as_bytes(buffer: Any) -> Bytes:
+    """View a buffer (bytes, mmap) as an array without copying it."""
+    return np.frombuffer(buffer, dtype=np.uint8)
