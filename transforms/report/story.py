@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from schemas.classes import CLASSES, DEFECTS, ORDER
 from schemas.report import GATES, CheckResult, DivergenceRow, MigrationSummary, Report
-from transforms.report.printable import counted, listed
+from transforms.report.printable import counted, listed, visible
 from transforms.report.words import (
     CHECK_ORDER,
     GATE_TITLES,
@@ -49,7 +49,7 @@ def tell(report: Report) -> Story:
     """Put a report into plain words."""
     return Story(
         tone=TONES.get(report.verdict, "bad"),
-        label=VERDICT_LABELS.get(report.verdict, report.verdict),
+        label=VERDICT_LABELS.get(report.verdict, visible(report.verdict, 20)),
         title=_title(report),
         sentences=[s for s in (_consequence(report), _lag_sentence(report), *_gate_sentences(report)) if s],
         actions=repairs(report) or (next_steps(report) if report.verdict == "errors" else []),

@@ -1,0 +1,173 @@
+"""Sends the report by SMTP: who gets it, whether it is sent at all, and one clear line when it can't be.
+
+The password comes from an environment variable and goes nowhere but to the server, never without encryption. A private
+certificate authority is named by the usual SSL_CERT_FILE variable.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import smtplib
+import socket
+import ssl
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.message import EmailMessage
+from email.utils import format_datetime, parseaddr
+
+from jobs.settings import MailSettings, secret_from_environment
+from schemas.report import Report
+from transforms.report.mail import render_mail
+from transforms.report.printable import visible
+
+TIMEOUT_SECONDS = 30.0
+
+
+class MailError(Exception):
+    """The mail was not sent; the text is one line: which server, why, what to do."""
+
+
+@dataclass(frozen=True)
+class SentMail:
+    """A mail the server took: for whom, and whom it refused."""
+
+    recipients: list[str]
+    refused: list[str]
+
+
+def send_report(
+    report: Report,
+    settings: MailSettings,
+    *,
+    location: str = "",
+    context: ssl.SSLContext | None = None,
+    timeout_seconds: float = TIMEOUT_SECONDS,
+) -> SentMail | None:
+    """Send a report if the settings want it sent; None when they don't (`when_red`, and it is not).
+
+    Raises MailError when the server can't be reached, trusted or satisfied, and UsageError when an environment variable
+    the settings name is not set.
+    """
+    if not is_wanted(report, settings):
+        return None
+    message = addressed(render_mail(report, location), report, settings, datetime.now(UTC))
+    server = f"{settings.host}:{settings.port}"
+    with _one_line_errors(server, settings), _connect(settings, context, timeout_seconds) as connection:
+        _log_in(connection, settings, server)
+        refused = connection.send_message(message)
+    return SentMail(recipients_of(report, settings), [visible(address, 200) for address in sorted(refused)])
+
+
+def is_wanted(report: Report, settings: MailSettings) -> bool:
+    """Tell whether the policy asks for this report: always, or when it has errors."""
+    return settings.send == "always" or report.verdict == "errors"
+
+
+def recipients_of(report: Report, settings: MailSettings) -> list[str]:
+    """List who gets this report: the recipients, and with errors the error recipients too, each once."""
+    wanted = [*settings.recipients, *(settings.error_recipients if report.verdict == "errors" else [])]
+    return list(dict.fromkeys(wanted))
+
+
+def addressed(message: EmailMessage, report: Report, settings: MailSettings, now: datetime) -> EmailMessage:
+    """Add sender, recipients, date and a message id that is the same when one run is sent twice.
+
+    Raises MailError for an address that is none.
+    """
+    domain = _domain(settings.sender)
+    for address in recipients_of(report, settings):
+        _domain(address)
+    message["From"] = settings.sender
+    message["To"] = ", ".join(recipients_of(report, settings))
+    message["Date"] = format_datetime(now)
+    run = hashlib.sha256(f"{report.cluster}\0{report.run_id}".encode("utf-8", "surrogatepass")).hexdigest()[:24]
+    message["Message-ID"] = f"<kraft-audit-{run}@{domain}>"
+    return message
+
+
+def _domain(address: str) -> str:
+    bare = parseaddr(address)[1]
+    local, at, domain = bare.rpartition("@")
+    if not (local and at and domain) or not address.isprintable() or not bare.isascii() or " " in bare:
+        raise MailError(
+            f"mail not sent: {visible(address, 100)!r} in the mail settings is not an address (name@domain)"
+        )
+    return domain
+
+
+@contextmanager
+def _connect(settings: MailSettings, context: ssl.SSLContext | None, timeout: float) -> Iterator[smtplib.SMTP]:
+    trusted = context or ssl.create_default_context()
+    if settings.security == "tls":
+        with smtplib.SMTP_SSL(settings.host, settings.port, timeout=timeout, context=trusted) as connection:
+            yield connection
+        return
+    with smtplib.SMTP(settings.host, settings.port, timeout=timeout) as connection:
+        if settings.security == "starttls":
+            connection.starttls(context=trusted)
+        yield connection
+
+
+def _log_in(connection: smtplib.SMTP, settings: MailSettings, server: str) -> None:
+    if settings.username_env is None or settings.password_env is None:
+        return
+    if settings.security == "none":
+        raise MailError(
+            f"mail to {server} not sent: a password needs `security: starttls` or `tls` in the mail settings"
+        )
+    username = secret_from_environment(settings.username_env, "mail settings")
+    connection.login(username, secret_from_environment(settings.password_env, "mail settings"))
+
+
+@contextmanager
+def _one_line_errors(server: str, settings: MailSettings) -> Iterator[None]:
+    try:
+        yield
+    except (smtplib.SMTPException, OSError, UnicodeError) as error:
+        raise MailError(f"mail to {server} not sent: {_reason(error, settings)}") from None
+
+
+def _reason(error: Exception, settings: MailSettings) -> str:
+    # smtplib reports a time-out while it waits for an answer as a lost connection.
+    cause = error.__context__ if isinstance(error.__context__, TimeoutError) else error
+    for kind, words in _REASONS:
+        if isinstance(cause, kind):
+            return words(error, settings)
+    return f"{type(error).__name__}; check `host`, `port` and `security` in the mail settings"
+
+
+def _refused(error: Exception, _settings: MailSettings) -> str:
+    refused = error.recipients if isinstance(error, smtplib.SMTPRecipientsRefused) else {}
+    return f"the server refused every recipient ({visible(', '.join(sorted(refused)), 200)}); check `recipients`"
+
+
+def _answer(error: Exception, _settings: MailSettings) -> str:
+    code, text = (error.smtp_code, error.smtp_error) if isinstance(error, smtplib.SMTPResponseException) else (0, b"")
+    said = text.decode("utf-8", "replace") if isinstance(text, bytes) else str(text)
+    return f"the server answered {code} {visible(said, 200)}"
+
+
+def _authentication(_error: Exception, settings: MailSettings) -> str:
+    # The server's own words are left out: some repeat what they were sent.
+    return f"the server refused the login; check the variables {settings.username_env} and {settings.password_env}"
+
+
+def _fixed(words: str) -> Callable[[Exception, MailSettings], str]:
+    return lambda _error, _settings: words
+
+
+# First match wins: the special before the general.
+_REASONS: tuple[tuple[type[Exception], Callable[[Exception, MailSettings], str]], ...] = (
+    (smtplib.SMTPAuthenticationError, _authentication),
+    (smtplib.SMTPRecipientsRefused, _refused),
+    (smtplib.SMTPResponseException, _answer),
+    (smtplib.SMTPNotSupportedError, _fixed("the server offers no STARTTLS or login; check `port` and `security`")),
+    (smtplib.SMTPServerDisconnected, _fixed("the server closed the connection; check `port` and `security`")),
+    (ssl.SSLCertVerificationError, _fixed("its certificate is not trusted; name your CA's file in SSL_CERT_FILE")),
+    (ssl.SSLError, _fixed("the encrypted connection failed; check `port` and `security`")),
+    (socket.gaierror, _fixed("there is no such host; check `host`")),
+    (TimeoutError, _fixed("the server did not answer in time; check `host`, `port` and the firewall")),
+    (ConnectionRefusedError, _fixed("nothing listens there; check `host` and `port`")),
+)

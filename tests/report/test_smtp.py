@@ -1,0 +1,289 @@
+"""Mail goes through a real SMTP server on loopback: encrypted, logged in, and with one clear line when it can't."""
+
+from __future__ import annotations
+
+import datetime as dt
+import ipaddress
+import socket
+import ssl
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from email import message_from_bytes
+from email.policy import SMTP as SMTP_POLICY
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from aiosmtpd.controller import Controller
+from aiosmtpd.smtp import AuthResult, Envelope, LoginPassword, Session
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from jobs.settings import MailSettings, UsageError
+from jobs.sinks.mail import MailError, send_report
+from schemas.report import Report
+from tests.report.samples import defective, healthy, lagging
+
+PASSWORD = "correct horse battery"
+USER = "audit"
+Received = list[tuple[str, list[str], bytes]]
+
+
+class Certificate(NamedTuple):
+    """A certificate for 127.0.0.1, signed by itself."""
+
+    file: Path
+    key: Path
+
+    def server(self) -> ssl.SSLContext:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(self.file, self.key)
+        return context
+
+    def client(self) -> ssl.SSLContext:
+        return ssl.create_default_context(cafile=str(self.file))
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
+    folder = tmp_path_factory.mktemp("tls")
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "127.0.0.1")])
+    now = dt.datetime.now(dt.UTC)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - dt.timedelta(hours=1))
+        .not_valid_after(now + dt.timedelta(hours=1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    (folder / "cert.pem").write_bytes(made.public_bytes(serialization.Encoding.PEM))
+    (folder / "key.pem").write_bytes(
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    )
+    return Certificate(folder / "cert.pem", folder / "key.pem")
+
+
+class Mailbox:
+    """Keeps what the server took; refuses recipients of `refused.example`."""
+
+    def __init__(self) -> None:
+        self.received: Received = []
+
+    async def handle_RCPT(  # noqa: N802 - the server's own hook
+        self, server: Any, session: Session, envelope: Envelope, address: str, options: list[str]
+    ) -> str:
+        if address.endswith("@refused.example"):
+            return "550 no such user here"
+        envelope.rcpt_tos.append(address)
+        return "250 OK"
+
+    async def handle_DATA(self, server: Any, session: Session, envelope: Envelope) -> str:  # noqa: N802
+        assert isinstance(envelope.content, bytes)
+        self.received.append((envelope.mail_from or "", envelope.rcpt_tos, envelope.content))
+        return "250 taken"
+
+
+def authenticate(server: Any, session: Any, envelope: Any, mechanism: str, data: Any) -> AuthResult:
+    known = isinstance(data, LoginPassword) and (data.login, data.password) == (USER.encode(), PASSWORD.encode())
+    return AuthResult(success=known, handled=False)
+
+
+@contextmanager
+def running(mailbox: Mailbox, **options: Any) -> Iterator[int]:
+    controller = Controller(mailbox, hostname="127.0.0.1", port=free_port(), **options)
+    controller.start()
+    try:
+        yield controller.port
+    finally:
+        controller.stop()
+
+
+@contextmanager
+def secured(mailbox: Mailbox, certificate: Certificate) -> Iterator[int]:
+    """A server that takes mail only after STARTTLS and a login."""
+    with running(
+        mailbox, tls_context=certificate.server(), require_starttls=True, auth_required=True, authenticator=authenticate
+    ) as port:
+        yield port
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def settings_for(port: int, **changes: Any) -> MailSettings:
+    return MailSettings(
+        **{
+            "host": "127.0.0.1",
+            "port": port,
+            "username_env": "SMTP_USER",
+            "password_env": "SMTP_PASSWORD",
+            "sender": "Kafka audit <audit@example.com>",
+            "recipients": ["team@example.com"],
+            "error_recipients": ["oncall@example.com", "team@example.com"],
+            **changes,
+        }
+    )
+
+
+@pytest.fixture(autouse=True)
+def _login(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SMTP_USER", USER)
+    monkeypatch.setenv("SMTP_PASSWORD", PASSWORD)
+
+
+def test_starttls_and_login_deliver_the_report(certificate: Certificate) -> None:
+    mailbox = Mailbox()
+    with secured(mailbox, certificate) as port:
+        sent = send_report(defective(), settings_for(port), location="/srv/r.html", context=certificate.client())
+    assert sent is not None
+    assert sent.recipients == ["team@example.com", "oncall@example.com"]
+    assert sent.refused == []
+    [(sender, recipients, content)] = mailbox.received
+    assert sender == "audit@example.com"
+    assert recipients == ["team@example.com", "oncall@example.com"]
+    assert len(content) <= 100_000
+    message = message_from_bytes(content, policy=SMTP_POLICY)
+    assert str(message["Subject"]).startswith("[kraft-audit] ERRORS prod-us ")
+    assert message["From"] == "Kafka audit <audit@example.com>"
+    assert message["Bcc"] is None
+    assert str(message["Message-ID"]).endswith("@example.com>")
+    assert PASSWORD.encode() not in content
+
+
+def test_implicit_tls_delivers(certificate: Certificate) -> None:
+    mailbox = Mailbox()
+    with _implicit_tls(mailbox, certificate) as port:
+        sent = send_report(healthy(), settings_for(port, security="tls", **NO_LOGIN), context=certificate.client())
+    assert sent is not None
+    assert [recipients for _, recipients, _ in mailbox.received] == [["team@example.com"]]
+
+
+def test_the_same_run_has_the_same_message_id(certificate: Certificate) -> None:
+    mailbox = Mailbox()
+    with secured(mailbox, certificate) as port:
+        for _ in range(2):
+            send_report(healthy(), settings_for(port), context=certificate.client())
+    first, second = (message_from_bytes(content)["Message-ID"] for _, _, content in mailbox.received)
+    assert first == second
+
+
+@pytest.mark.parametrize(
+    ("report", "policy", "is_sent"),
+    [
+        (healthy, "always", True),
+        (healthy, "when_red", False),
+        (lagging, "when_red", False),
+        (defective, "when_red", True),
+    ],
+)
+def test_the_policy_decides(certificate: Certificate, report: Callable[[], Report], policy: str, is_sent: bool) -> None:
+    mailbox = Mailbox()
+    with secured(mailbox, certificate) as port:
+        sent = send_report(report(), settings_for(port, send=policy), context=certificate.client())
+    assert (sent is not None, len(mailbox.received)) == (is_sent, int(is_sent))
+
+
+def test_a_refused_recipient_is_named_and_the_others_get_it(certificate: Certificate) -> None:
+    mailbox = Mailbox()
+    with secured(mailbox, certificate) as port:
+        settings = settings_for(port, recipients=["team@example.com", "gone@refused.example"])
+        sent = send_report(healthy(), settings, context=certificate.client())
+    assert sent is not None
+    assert sent.refused == ["gone@refused.example"]
+    assert [recipients for _, recipients, _ in mailbox.received] == [["team@example.com"]]
+
+
+def failure(report: Report, settings: MailSettings, context: ssl.SSLContext | None = None) -> str:
+    with pytest.raises(MailError) as caught:
+        send_report(report, settings, context=context, timeout_seconds=1.0)
+    message = str(caught.value)
+    assert "\n" not in message
+    assert PASSWORD not in message
+    assert caught.value.__cause__ is None
+    # The cause may repeat what was sent to the server.
+    assert caught.value.__context__ is None or caught.value.__suppress_context__
+    return message
+
+
+def test_a_wrong_password_names_the_variables(certificate: Certificate, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SMTP_PASSWORD", "wrong-secret")
+    with secured(Mailbox(), certificate) as port:
+        message = failure(healthy(), settings_for(port), certificate.client())
+    assert message.endswith("the server refused the login; check the variables SMTP_USER and SMTP_PASSWORD")
+    assert "wrong-secret" not in message
+
+
+def test_an_untrusted_certificate_is_refused(certificate: Certificate) -> None:
+    mailbox = Mailbox()
+    with secured(mailbox, certificate) as port:
+        message = failure(healthy(), settings_for(port))
+    assert "its certificate is not trusted; name your CA's file in SSL_CERT_FILE" in message
+    assert mailbox.received == []
+
+
+def test_a_server_without_starttls_gets_no_password() -> None:
+    mailbox = Mailbox()
+    with running(mailbox) as port:
+        assert "offers no STARTTLS" in failure(healthy(), settings_for(port))
+        assert "a password needs `security: starttls` or `tls`" in failure(
+            healthy(), settings_for(port, security="none")
+        )
+    assert mailbox.received == []
+
+
+def test_every_recipient_refused(certificate: Certificate) -> None:
+    with secured(Mailbox(), certificate) as port:
+        message = failure(healthy(), settings_for(port, recipients=["gone@refused.example"]), certificate.client())
+    assert "the server refused every recipient (gone@refused.example)" in message
+
+
+def test_nothing_listens() -> None:
+    assert "nothing listens there" in failure(healthy(), settings_for(free_port()))
+
+
+def test_a_silent_server_times_out() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        assert "did not answer in time" in failure(healthy(), settings_for(port, security="none", **NO_LOGIN))
+
+
+def test_no_such_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(*_arguments: object, **_options: object) -> None:
+        raise socket.gaierror(-2, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)
+    assert failure(healthy(), settings_for(25, host="mail.invalid")) == (
+        "mail to mail.invalid:25 not sent: there is no such host; check `host`"
+    )
+
+
+def test_an_unset_variable_is_named(certificate: Certificate, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SMTP_PASSWORD")
+    with secured(Mailbox(), certificate) as port, pytest.raises(UsageError, match="SMTP_PASSWORD is not set"):
+        send_report(healthy(), settings_for(port), context=certificate.client())
+
+
+@pytest.mark.parametrize(
+    "address", ["nobody", "a@b.c\r\nBcc: x@evil.example", "a@", "@b", "münch@example.com", "a b@c.d"]
+)
+def test_what_is_no_address_is_refused_before_connecting(address: str) -> None:
+    message = failure(healthy(), settings_for(1, recipients=[address]))
+    assert "is not an address (name@domain)" in message
+
+
+NO_LOGIN: dict[str, Any] = {"username_env": None, "password_env": None}
+
+
+@contextmanager
+def _implicit_tls(mailbox: Mailbox, certificate: Certificate) -> Iterator[int]:
+    with running(mailbox, ssl_context=certificate.server()) as port:
+        yield port

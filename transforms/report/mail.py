@@ -1,0 +1,122 @@
+"""The report as an e-mail: the same story in at most 100 KB, with a plain-text twin and the trend as an inline picture.
+
+Tables and inline styles only, which is what mail clients keep. Sender, recipients, date and message id are the sender's
+business (`jobs.sinks.mail`); here is what the message says.
+"""
+
+from __future__ import annotations
+
+from email.message import EmailMessage
+from email.policy import SMTP
+
+from schemas.report import Report
+from transforms.report import view
+from transforms.report.chart import MOST_RUNS
+from transforms.report.html import environment, gate_views
+from transforms.report.picture import trend_png
+from transforms.report.printable import counted, visible
+from transforms.report.story import Story, defect_count, duration, reach, tell
+from transforms.report.text import render_text
+
+SIZE_LIMIT = 100_000
+SUBJECT_LIMIT = 60
+_TEXT_LIMIT = 16_000
+_CHART_ID = "trend@kraft-audit"
+# (rows, checks, chart): the first that fits is sent; the last fits always, its parts all being short.
+_FITS = ((12, 10, True), (12, 10, False), (4, 4, False), (0, 0, False))
+
+
+def render_mail(report: Report, location: str = "") -> EmailMessage:
+    """Make the message, without sender and recipients; `location` tells where the full report is (a path or address).
+
+    Its bytes are at most SIZE_LIMIT: a report that is too long for that lists fewer rows and says how many there are.
+    """
+    story = tell(report)
+    for rows, checks, chart in _FITS[:-1]:
+        message = _message(report, story, location, (rows, checks, chart))
+        if len(message.as_bytes()) <= SIZE_LIMIT:
+            return message
+    return _message(report, story, location, _FITS[-1])
+
+
+def subject(report: Report, story: Story) -> str:
+    """The subject line: verdict, cluster, and the banner's title; one line whatever the cluster is called."""
+    title = visible(story.title, SUBJECT_LIMIT)
+    return f"[kraft-audit] {story.label.upper()} {visible(report.cluster, SUBJECT_LIMIT)}: {title}"
+
+
+def _message(report: Report, story: Story, location: str, sizes: tuple[int, int, bool]) -> EmailMessage:
+    rows, checks, chart = sizes
+    chart = chart and bool(report.history)
+    message = EmailMessage(policy=SMTP)
+    message["Subject"] = subject(report, story)
+    message["Auto-Submitted"] = "auto-generated"
+    message["X-Kraft-Audit-Verdict"] = visible(report.verdict, 20)
+    message.set_content(_plain(report, location))
+    message.add_alternative(_html(report, story, location, (rows, checks, chart)), subtype="html")
+    if chart:
+        html = message.get_payload()[1]  # type: ignore[index]
+        html.add_related(  # type: ignore[union-attr]
+            trend_png(report.history), "image", "png", cid=f"<{_CHART_ID}>", disposition="inline", filename="trend.png"
+        )
+    return message
+
+
+def _plain(report: Report, location: str) -> str:
+    text = render_text(report)
+    if len(text) > _TEXT_LIMIT:
+        text = text[:_TEXT_LIMIT].rsplit("\n", 1)[0] + f"\n...\nExit code {report.exit_code}\n"
+    return f"{text}Full report: {visible(location, 300)}\n" if location else text
+
+
+def _html(report: Report, story: Story, location: str, sizes: tuple[int, int, bool]) -> str:
+    rows, checks, chart = sizes
+    groups = view.row_groups(report, rows)
+    loud, _quiet = view.checks_in_order(report)
+    return (
+        environment()
+        .get_template("mail.html.j2")
+        .render(
+            report=report,
+            story=story,
+            subject=subject(report, story),
+            steps=story.actions or story.next_steps,
+            gates=gate_views(report),
+            facts=_facts(report),
+            groups=groups,
+            rows_shown=sum(len(group.rows) for group in groups),
+            checks=view.bounded(loud, checks),
+            chart_id=_CHART_ID if chart else "",
+            chart_words=_chart_words(report),
+            runs=min(len(report.history), MOST_RUNS),
+            location=location,
+        )
+    )
+
+
+def _facts(report: Report) -> list[tuple[str, str]]:
+    lag = report.lag
+    behind = "n/a" if lag.records is None else counted(lag.records, "record")
+    age = "" if lag.seconds is None else f", {duration(lag.seconds)}"
+    status = report.divergences.by_status
+    since = ", ".join(f"{status.get(name, 0):,} {name}" for name in ("new", "persisting", "resolved"))
+    facts = [
+        ("State", report.migration.state),
+        ("Lag", behind + age),
+        ("/migration", reach(report.migration)),
+        ("Defects", f"{defect_count(report):,} of {counted(report.divergences.total, 'difference')}"),
+        ("Since the last run", since),
+        ("Kafka", f"{report.kafka_version}, compared by {report.mode}"),
+    ]
+    blocking = [f"{b.broker_id} ({visible(b.mode, 20)})" for b in view.brokers_in_order(report) if b.blocks]
+    if blocking:
+        more = f" and {len(blocking) - 8} more" if len(blocking) > 8 else ""
+        facts.append(("Blocking brokers", ", ".join(blocking[:8]) + more))
+    if report.quarantined:
+        facts.append(("Quarantined", f"{counted(report.quarantined, 'piece')} of input could not be read"))
+    return facts
+
+
+def _chart_words(report: Report) -> str:
+    behind = [point.lag_records for point in report.history if point.lag_records is not None]
+    return f"Lag over the last runs, at most {max(behind):,} records" if behind else "Differences over the last runs"
