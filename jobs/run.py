@@ -19,9 +19,11 @@ from pyspark.sql import functions as F
 from jobs.settings import Settings, UsageError, load_settings, secret_from_environment
 from jobs.sinks.delta import Warehouse, WarehouseError
 from jobs.spark import spark_session
+from schemas import bronze, gold, silver
 from schemas.table import Table
 from transforms.secrets import Fingerprinter
 
+ALL_TABLES = (*bronze.TABLES, *silver.TABLES, *gold.TABLES)
 LOG = logging.getLogger("kraft-audit")
 OK, WARNINGS, ERRORS, USAGE, CRASH = 0, 10, 20, 2, 1
 _KEY_FILE = ".fingerprint-key"
@@ -56,6 +58,11 @@ class Run:
     def replace(self, table: Table, rows: DataFrame) -> None:
         """Make this run's rows the cluster's rows of a table."""
         self.warehouse.replace_where(table, self.stamped(rows), {"cluster": self.cluster})
+
+    def table_versions(self) -> dict[str, int]:
+        """Delta version of every table there is, for time travel to this run."""
+        versions = {table.full_name: self.warehouse.version(table) for table in ALL_TABLES}
+        return {name: version for name, version in versions.items() if version is not None}
 
     def read(self, table: Table) -> DataFrame:
         """This run's rows of a table."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 import pyspark
-from pyspark.conf import SparkConf
+from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 from pyspark.sql.utils import is_remote
 
@@ -34,6 +34,8 @@ LOG_CONFIGURATION = Path(__file__).with_name("log4j2.properties")
 
 COMMON_SETTINGS: dict[str, str] = {
     "spark.sql.session.timeZone": "UTC",
+    # Names that come from a cluster may hold "${…}".
+    "spark.sql.variable.substitute": "false",
     "spark.sql.adaptive.enabled": "true",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
@@ -101,18 +103,17 @@ def profile_settings(profile: Profile, cores: int | None = None, driver_memory: 
 def _start(
     profile: Profile, app_name: str, cores: int | None, driver_memory: str | None, extra: dict[str, str]
 ) -> SparkSession:
-    builder = SparkSession.builder.appName(app_name)
     if is_remote():
-        return builder.getOrCreate()
+        return SparkSession.builder.getOrCreate()
     if "PYSPARK_GATEWAY_PORT" in os.environ:
-        return _configured(builder, _under_submit(profile_settings("cluster") | extra)).getOrCreate()
+        return _configured(SparkSession.builder, _under_submit(profile_settings("cluster") | extra)).getOrCreate()
     settings = profile_settings(profile, cores, driver_memory) | _delta_settings() | extra
     if profile != "cluster":
         settings |= {
             "spark.driver.extraJavaOptions": _jvm_options(profile, settings.get("spark.driver.extraJavaOptions", ""))
         }
     with java_without_vectors(java_home()) as home, _environment(_launch_environment(profile, home)):
-        return _configured(builder, settings).getOrCreate()
+        return _configured(SparkSession.builder.appName(app_name), settings).getOrCreate()
 
 
 def _configured(builder: SparkSession.Builder, settings: Mapping[str, str]) -> SparkSession.Builder:
@@ -123,6 +124,7 @@ def _configured(builder: SparkSession.Builder, settings: Mapping[str, str]) -> S
 
 def _under_submit(settings: dict[str, str]) -> dict[str, str]:
     """What spark-submit was told wins over the profile; Delta is switched on beside the extensions it was told of."""
+    SparkContext._ensure_initialized()
     submitted = SparkConf()
     chosen = {key: value for key, value in settings.items() if not submitted.contains(key)}
     extensions = [name for name in submitted.get("spark.sql.extensions", "").split(",") if name]

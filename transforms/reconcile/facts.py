@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from schemas.checks import KRAFT, Phase
-from schemas.kraft.metadata_versions import migration_state_name
+from schemas.kraft.metadata_versions import zk_migration_states
 from transforms.kraft.quorum import CommittedEnd, LogCopyFacts, ReadPlan
 from transforms.kraft.transactions import TransactionLog
 
@@ -101,12 +101,21 @@ class Facts:
         """The newest leader epoch of the log."""
         return self.epochs[-1] if self.epochs else None
 
+    def name_of(self, change: StateChange) -> str:
+        """Name of one recorded state."""
+        return state_name(change.code, self.kafka_version)
+
     @property
     def state_name(self) -> str:
         """Name of the log's migration state by the Kafka version; NONE without a record."""
         if not self.states:
             return "NONE"
-        return migration_state_name(self.states[-1].code, self.kafka_version)
+        return state_name(self.states[-1].code, self.kafka_version)
+
+
+def state_name(code: int, kafka_version: str | None) -> str:
+    """Name of a ZkMigrationState byte in a release (S§2.6); NONE in 4.x, which ignores the record."""
+    return zk_migration_states(kafka_version).get(code, "NONE")
 
 
 def phase_of(

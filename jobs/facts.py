@@ -1,0 +1,197 @@
+"""Gather a run's facts from its tables: bounded queries, collected to the driver."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from jobs.materialize import KraftSide, read_kraft_side
+from jobs.run import Run
+from schemas.bronze import KRAFT_LOG_COPIES, KRAFT_RECORDS, ZK_ZNODES
+from schemas.checks import KRAFT, ZOOKEEPER
+from schemas.entities import ENTITIES
+from schemas.entities.migration import MIGRATION
+from schemas.silver import ADMIN_OPERATIONS, FINDINGS, LEADER_EPOCHS
+from transforms.kraft.quorum import LogCopyFacts, NoUsableLog, plan_read
+from transforms.kraft.release import Release, before, infer_release
+from transforms.reconcile import queries
+from transforms.reconcile.facts import (
+    Facts,
+    LagMeasure,
+    LeaderEpoch,
+    ReplicaUse,
+    Sample,
+    StateChange,
+    phase_of,
+    state_name,
+)
+
+_EXAMPLES = 5
+
+
+class Gatherer:
+    """Reads the run's silver tables once and turns them into `Facts`."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.silver: dict[str, DataFrame] = {entity.name: run.read(entity.table) for entity in ENTITIES}
+        self.silver["findings"] = run.read(FINDINGS)
+        self.zookeeper = self._migration_znodes()
+        self.kraft: KraftSide | None = read_kraft_side(run, self.zookeeper) if run.settings.kraft else None
+        self.brokers = self._rows("brokers")
+        self.controllers = self._rows("controllers")
+        self.features = {row["feature"]: row["level"] for row in self._rows("features") if row["source"] == KRAFT}
+        self.release = self._release()
+
+    def facts(self) -> Facts:
+        """All facts but what only the comparison of rows can tell."""
+        states = self._states()
+        phase = self._phase(states)
+        collected = self._collected()
+        totals = self._samples()
+        return Facts(
+            phase=phase,
+            collected=collected,
+            kafka_version=self.release.version,
+            zookeeper=self.zookeeper,
+            copies=self.copies(),
+            plan=self.kraft.plan if self.kraft else None,
+            plan_problem=self._plan_problem(),
+            committed=self.kraft.committed if self.kraft else None,
+            transactions=self.kraft.transactions if self.kraft else None,
+            states=states,
+            epochs=self._epochs(),
+            brokers_in_zookeeper=[row for row in self.brokers if row["source"] == ZOOKEEPER],
+            brokers_in_kraft=[row for row in self.brokers if row["source"] == KRAFT],
+            controllers=self.controllers,
+            features=self.features,
+            replicas=self._replicas(),
+            brokers_with_config=self._configured_brokers(),
+            findings=totals,
+            unreadable_znodes=totals.get("CAP-07", Sample()),
+            damaged_log=totals.get("CAP-02", Sample()),
+            topics_without_id=totals.get("START-03", Sample()),
+            partitions_without_state=totals.get("START-04", Sample()),
+            unmirrored_configs=totals.get("DUR-06", Sample()),
+            lag=self._lag(),
+        )
+
+    def copies(self) -> Sequence[LogCopyFacts]:
+        """Facts of every copy of the log."""
+        if self.kraft is not None:
+            return self.kraft.copies
+        rows = self.run.read(KRAFT_LOG_COPIES).collect() if self.run.settings.kraft else []
+        return [LogCopyFacts.from_row(row.asDict(recursive=True)) for row in rows]
+
+    def counts(self) -> dict[str, dict[str, int | None]]:
+        """Rows per entity and side; None for a side that was not collected."""
+        collected = self._collected()
+        wanted = {name: rows for name, rows in self.silver.items() if name not in ("findings", "migration")}
+        counts: dict[str, dict[str, int | None]] = {
+            name: {side: 0 if side in collected else None for side in (ZOOKEEPER, KRAFT)} for name in wanted
+        }
+        for row in queries.row_counts(wanted).collect():
+            counts[row["entity"]][row["source"]] = row["rows"]
+        return counts
+
+    def pending_deletes(self) -> DataFrame:
+        """Topics queued for deletion: one column, topic."""
+        return (
+            self.run.read(ADMIN_OPERATIONS).where("kind = 'delete_topic'").select(F.col("subject").alias("topic")).distinct()
+        )
+
+    def newest_append_time(self) -> int | None:
+        """Append time of the leading copy's last record."""
+        return self.kraft.plan.leading.last_append_time if self.kraft else None
+
+    def _rows(self, entity: str) -> list[dict[str, Any]]:
+        return [row.asDict(recursive=True) for row in self.silver[entity].collect()]
+
+    def _migration_znodes(self) -> Mapping[str, Any] | None:
+        rows = self.run.read(MIGRATION.table).where("source = 'zookeeper'").collect()
+        return rows[0].asDict() if rows else None
+
+    def _collected(self) -> frozenset[str]:
+        sides = set()
+        if self.run.settings.zookeeper is not None:
+            sides.add(ZOOKEEPER)
+        if self.kraft is not None:
+            sides.add(KRAFT)
+        return frozenset(sides)
+
+    def _release(self) -> Release:
+        kraft_brokers = [row for row in self.brokers if row["source"] == KRAFT]
+        level = self.features.get("metadata.version")
+        return infer_release(self.run.settings.kafka_version, self.controllers, kraft_brokers, level)
+
+    def _states(self) -> list[StateChange]:
+        rows = self.run.read(MIGRATION.table).where("source = 'kraft'").orderBy("kraft_offset").collect()
+        return [StateChange(row["kraft_offset"], row["state_code"], row["kraft_append_time"]) for row in rows]
+
+    def _epochs(self) -> list[LeaderEpoch]:
+        rows = self.run.read(LEADER_EPOCHS).orderBy("epoch").collect() if self.kraft else []
+        return [
+            LeaderEpoch(row["epoch"], row["start_offset"], row["leader_id"], tuple(row["voters"]), row["append_time"])
+            for row in rows
+        ]
+
+    def _phase(self, states: Sequence[StateChange]) -> Any:
+        name = state_name(states[-1].code, self.release.version) if states else "NONE"
+        offset = (self.zookeeper or {}).get("kraft_metadata_offset")
+        if name == "PRE_MIGRATION" and before(self.release.version, 3, 5) and offset is not None and offset > 0:
+            name = "MIGRATION"
+        in_zookeeper = any(row["source"] == ZOOKEEPER for row in self.brokers)
+        return phase_of(self._collected(), name, self.zookeeper, in_zookeeper)
+
+    def _plan_problem(self) -> str | None:
+        if self.kraft is not None or not self.run.settings.kraft:
+            return None
+        try:
+            plan_read(list(self.copies()))
+        except NoUsableLog as error:
+            return str(error)
+        return None
+
+    def _samples(self) -> dict[str, Sample]:
+        found = queries.violations(self.silver, self.run.read(ZK_ZNODES), self.run.read(KRAFT_RECORDS))
+        totals: dict[str, int] = {}
+        examples: dict[str, list[str]] = defaultdict(list)
+        for row in queries.samples(found).collect():
+            totals[row["code"]] = row["total"]
+            examples[row["code"]].append(row["text"])
+        return {code: Sample(total, tuple(examples[code])) for code, total in totals.items()}
+
+    def _replicas(self) -> list[ReplicaUse]:
+        side = ZOOKEEPER if self.run.settings.zookeeper is not None else KRAFT
+        partitions = self.silver["partitions"].where(F.col("source") == side)
+        counts = queries.replica_counts(partitions, self.pending_deletes()).collect()
+        known = {row["broker_id"] for row in self.brokers if row["source"] == KRAFT and row["is_migrating_zk_broker"]}
+        absent = [row["broker_id"] for row in counts if row["broker_id"] not in known]
+        examples: dict[int, list[str]] = defaultdict(list)
+        if absent:
+            for row in queries.partitions_on(partitions, absent, _EXAMPLES).collect():
+                examples[row["broker_id"]].append(row["text"])
+        uses = [ReplicaUse(row["broker_id"], row["replicas"], tuple(examples[row["broker_id"]])) for row in counts]
+        return sorted(uses, key=lambda use: use.broker_id)
+
+    def _configured_brokers(self) -> frozenset[int]:
+        names = self.silver["configs"].where("resource_type = 'BROKER'").select("resource_name").distinct().collect()
+        return frozenset(int(row[0]) for row in names if row[0].isdigit())
+
+    def _lag(self) -> LagMeasure | None:
+        offset = (self.zookeeper or {}).get("kraft_metadata_offset")
+        if self.kraft is None or offset is None or offset < 0:
+            return None
+        end = self.kraft.committed.offset
+        times = queries.append_times(self.run.read(KRAFT_RECORDS).where("problem IS NULL"), offset, end).collect()[0]
+        newest, oldest = times["newest"], times["oldest_behind"]
+        written = (self.zookeeper or {}).get("migration_mtime")
+        return LagMeasure(
+            records=max(0, end - 1 - offset),
+            seconds=0.0 if oldest is None else (newest - oldest) / 1000,
+            silence=None if newest is None or written is None else max(0.0, (newest - written) / 1000),
+        )

@@ -1,0 +1,442 @@
+"""Step 4: silver to gold: what differs, why, and whether the gates are open."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from jobs.facts import Gatherer
+from jobs.run import ERRORS, OK, WARNINGS, Run, step_main
+from jobs.sinks.delta import in_parallel
+from schemas.checks import KRAFT, ZOOKEEPER, Phase
+from schemas.classes import CLASSES, DEFECTS, LAG
+from schemas.entities import MIRRORED
+from schemas.gold import BROKER_PRESENCE, CHECKS, DIVERGENCES, GATES, LAG as LAG_TABLE, RUNS  # noqa: I001
+from schemas.report import (
+    BrokerPresence,
+    CheckResult,
+    DivergenceRow,
+    Divergences,
+    Gate,
+    Lag,
+    LogCopy,
+    MigrationSummary,
+    Report,
+    RunPoint,
+)
+from schemas.silver import ROW_VERSIONS
+from schemas.table import Table
+from transforms.reconcile.canonical import canonical
+from transforms.reconcile.classify import Context
+from transforms.reconcile.difference import differing_rows, union_all
+from transforms.reconcile.divergences import divergences, followed, ranked, totals
+from transforms.reconcile.facts import Facts, Sample
+from transforms.reconcile.judge import WARN, is_error, judge_gates, run_checks
+from transforms.reconcile.presence import broker_ledger
+from transforms.report.json import to_json
+from transforms.report.printable import key_text, value_text
+from transforms.kraft.release import before
+
+_COMPARED_PHASES = (Phase.DUAL_WRITE, Phase.FINALIZED)
+_HISTORY = 60
+_SAMPLE = 20
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The rows of this run and what the report says of them."""
+
+    rows: DataFrame | None
+    summary: Divergences
+    resolved: list[DivergenceRow]
+    samples: dict[str, Sample]
+
+
+def run_step(run: Run) -> Report:
+    """Compare, classify, check and decide; write gold and return the report."""
+    gatherer = Gatherer(run)
+    facts = gatherer.facts()
+    previous = _previous_runs(run)
+    comparison = _compare(run, gatherer, facts, previous[-1]["run_id"] if previous else None)
+    facts = replace(facts, divergences=comparison.samples, compared=comparison.rows is not None)
+    checks = run_checks(facts)
+    gates = judge_gates(checks, facts)
+    ledger = broker_ledger(facts)
+    report = _report(run, gatherer, facts, comparison, (checks, gates, ledger), previous)
+    _write(run, report, comparison)
+    return report
+
+
+def may_compare(facts: Facts) -> bool:
+    """Rows are compared in dual write and after finalising, when both sides are there and the log reaches M (CAP-04)."""
+    if facts.phase not in _COMPARED_PHASES or not {ZOOKEEPER, KRAFT} <= facts.collected or facts.plan is None:
+        return False
+    offset = facts.migration_offset
+    return offset is not None and 0 <= offset < facts.plan.leading.end and facts.plan.leading.epoch_at(offset) in (
+        None,
+        (facts.zookeeper or {}).get("kraft_metadata_epoch"),
+    )
+
+
+def _compare(run: Run, gatherer: Gatherer, facts: Facts, previous_run: str | None) -> Comparison:
+    if not may_compare(facts):
+        return Comparison(None, Divergences(), [], {})
+    sides = {
+        side: union_all(
+            [canonical(e, gatherer.silver[e.name].where(F.col("source") == side)) for e in MIRRORED]
+        )
+        for side in (ZOOKEEPER, KRAFT)
+    }
+    assert facts.committed is not None  # noqa: S101 - `may_compare` has looked
+    differing = differing_rows(
+        sides[ZOOKEEPER], sides[KRAFT], run.read(ROW_VERSIONS), facts.committed.offset
+    )
+    current = divergences(differing, _context(gatherer, facts))
+    history = run.warehouse.read(DIVERGENCES).where((F.col("cluster") == run.cluster) & (F.col("run_id") == previous_run))
+    run.append(DIVERGENCES, followed(current.where("class <> 'not_comparable'").persist(), history, run.run_id))
+    rows = run.read(DIVERGENCES).persist()
+    return Comparison(rows, *_summarise(rows, run.settings.report.rows))
+
+
+def _context(gatherer: Gatherer, facts: Facts) -> Context:
+    load = next((t for t in _transactions(facts) if t.name == "ZK Migration" and t.outcome == "end"), None)
+    loaded = next((change for change in facts.states if facts.state_name != "NONE" and change.code == 1), None)
+    assert facts.committed is not None and facts.migration_offset is not None  # noqa: S101 - `may_compare` has looked
+    return Context(
+        frozen=facts.phase is Phase.FINALIZED,
+        migration_offset=facts.migration_offset,
+        migration_mzxid=(facts.zookeeper or {}).get("migration_mzxid"),
+        committed_end=facts.committed.offset,
+        load_begin=load.begin if load else None,
+        load_end=load.end if load else (loaded.offset if loaded else None),
+        load_time=loaded.append_time if loaded else None,
+        newest_append_time=gatherer.newest_append_time(),
+        pending_deletes=frozenset(row[0] for row in gatherer.pending_deletes().collect()),
+        tokens_migrate=not before(facts.kafka_version, 3, 6),
+    )
+
+
+def _transactions(facts: Facts) -> Sequence[Any]:
+    return facts.transactions.transactions if facts.transactions else ()
+
+
+def _summarise(rows: DataFrame, limit: int) -> tuple[Divergences, list[DivergenceRow], dict[str, Sample]]:
+    by_class: dict[str, int] = defaultdict(int)
+    by_entity: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+    by_status: dict[str, int] = defaultdict(int)
+    for row in totals(rows).collect():
+        by_status[row["status"]] += row["rows"]
+        if row["status"] != "resolved":
+            by_class[row["class"]] += row["rows"]
+            by_entity[row["entity"]][row["class"]] += row["rows"]
+    listed = ranked(rows.where("status <> 'resolved'")).orderBy("rank").limit(limit).collect() if by_class else []
+    gone = rows.where("status = 'resolved'").limit(limit).collect() if by_status.get("resolved") else []
+    shown = [_divergence_row(row) for row in listed]
+    summary = Divergences(
+        total=sum(by_class.values()),
+        by_class=dict(by_class),
+        by_entity={entity: dict(classes) for entity, classes in by_entity.items()},
+        by_status=dict(by_status),
+        rows=shown,
+    )
+    return summary, [_divergence_row(row) for row in gone], _samples(shown, by_class)
+
+
+def _samples(rows: Sequence[DivergenceRow], by_class: dict[str, int]) -> dict[str, Sample]:
+    texts: dict[str, list[str]] = defaultdict(list)
+    for row in rows:
+        if len(texts[row.class_]) < _SAMPLE:
+            texts[row.class_].append(_one_line(row))
+    return {name: Sample(total, tuple(texts[name])) for name, total in by_class.items()}
+
+
+def _one_line(row: DivergenceRow) -> str:
+    what = key_text(row.entity, row.key) + (f" {row.column}" if row.column else "")
+    return f"{row.class_}: {row.entity} {what}: ZooKeeper {value_text(row.zk_value)}, KRaft {value_text(row.kraft_value)}"
+
+
+def _divergence_row(row: Any) -> DivergenceRow:
+    return DivergenceRow(
+        entity=row["entity"],
+        key=json.loads(row["key"]),
+        column=row["column"],
+        kind=row["kind"],
+        zk_value=json.loads(row["zk_value"]),
+        kraft_value=json.loads(row["kraft_value"]),
+        class_=row["class"],
+        severity=row["severity"],
+        zk_path=row["zk_path"],
+        zk_mzxid=row["zk_mzxid"],
+        kraft_offset=row["kraft_offset"],
+        status=row["status"],
+        explanation=row["explanation"],
+        remedy=CLASSES[row["class"]].remedy,
+    )
+
+
+Judged = tuple[list[CheckResult], dict[str, Gate], list[BrokerPresence]]
+
+
+def _report(
+    run: Run, gatherer: Gatherer, facts: Facts, comparison: Comparison, judged: Judged, previous: Sequence[Any]
+) -> Report:
+    checks, gates, ledger = judged
+    exit_code, verdict = verdict_of(run, comparison.summary, checks, gates)
+    lag = _lag(run, facts)
+    finished_at = datetime.now(UTC)
+    point = RunPoint(
+        run.run_id,
+        _iso(run.started_at),
+        verdict,
+        facts.state_name,
+        lag.records,
+        lag.seconds,
+        _defects(comparison.summary),
+        comparison.summary.total,
+    )
+    return Report(
+        cluster=run.cluster,
+        run_id=run.run_id,
+        started_at=_iso(run.started_at),
+        finished_at=_iso(finished_at),
+        kafka_version=facts.kafka_version or "unknown",
+        kafka_version_evidence=gatherer.release.evidence,
+        mode=_mode(facts),
+        mode_explanation=_MODES[_mode(facts)],
+        exit_code=exit_code,
+        verdict=verdict,
+        migration=_migration(facts),
+        lag=lag,
+        gates=gates,
+        checks=checks,
+        counts=gatherer.counts(),
+        divergences=comparison.summary,
+        resolved=comparison.resolved,
+        broker_presence=ledger,
+        log_copies=_copies(facts),
+        history=[*[_point(row) for row in previous[-(_HISTORY - 1) :]], point],
+        notes=_notes(facts),
+        quarantined=facts.damaged_log.total + facts.unreadable_znodes.total,
+    )
+
+
+def verdict_of(
+    run: Run, summary: Divergences, checks: Sequence[CheckResult], gates: dict[str, Gate]
+) -> tuple[int, str]:
+    """Exit code and verdict (DESIGN §5): errors are defects, failed checks about the present, a requested gate shut."""
+    gate = run.settings.gate
+    shut = gate is not None and gates[gate].verdict == "no_go"
+    failed = any(is_error(check, gate) for check in checks)
+    late = any(row.class_ == LAG and row.severity == "warning" for row in summary.rows)
+    if _defects(summary) or failed or shut:
+        exit_code, verdict = ERRORS, "errors"
+    elif late or any(check.verdict == WARN for check in checks):
+        exit_code, verdict = WARNINGS, "warnings"
+    else:
+        exit_code, verdict = OK, "clean"
+    tolerated = {"error": (), "warn": (), "never": (WARNINGS, ERRORS)}[run.settings.fail_on]
+    if shut:
+        return ERRORS, verdict
+    if run.settings.fail_on == "warn" and exit_code == WARNINGS:
+        return ERRORS, verdict
+    return (OK if exit_code in tolerated else exit_code), verdict
+
+
+def _defects(summary: Divergences) -> int:
+    return sum(summary.by_class.get(name, 0) for name in DEFECTS)
+
+
+_MODES = {
+    "single": "one walk of the ZooKeeper tree against the log",
+    "kraft_only": "only the metadata log was given; nothing is compared",
+    "zookeeper_only": "only the ZooKeeper tree was given; nothing is compared",
+}
+
+
+def _mode(facts: Facts) -> str:
+    if {ZOOKEEPER, KRAFT} <= facts.collected:
+        return "single"
+    return "kraft_only" if KRAFT in facts.collected else "zookeeper_only"
+
+
+def _migration(facts: Facts) -> MigrationSummary:
+    leader = facts.leader
+    return MigrationSummary(
+        state=facts.state_name,
+        kraft_metadata_offset=facts.migration_offset,
+        committed_end_offset=None if facts.committed is None else facts.committed.offset - 1,
+        log_end_offset=None if facts.plan is None else facts.plan.leading.end - 1,
+        leader_id=leader.leader_id if leader else None,
+        leader_epoch=leader.epoch if leader else None,
+        copy_used=facts.plan.leading.controller_id if facts.plan else None,
+        explanation="; ".join(
+            text
+            for text in (
+                facts.plan.explanation if facts.plan else None,
+                f"committed below {facts.committed.offset}: {facts.committed.explanation}" if facts.committed else None,
+            )
+            if text
+        ),
+        history=[
+            {"offset": change.offset, "state": facts.name_of(change), "append_time": change.append_time}
+            for change in facts.states
+        ],
+    )
+
+
+def _lag(run: Run, facts: Facts) -> Lag:
+    if facts.phase is not Phase.DUAL_WRITE or facts.lag is None:
+        return Lag(None, None, None, "there is no dual writing to measure")
+    limit = run.settings.thresholds.alive_seconds
+    silence = facts.lag.silence
+    alive = silence is None or silence <= limit
+    text = "" if alive else f"/migration was last written {silence:.1f} s before the newest committed record"
+    return Lag(facts.lag.records, facts.lag.seconds, alive, text)
+
+
+def _copies(facts: Facts) -> list[LogCopy]:
+    used = {piece.location: piece for piece in facts.plan.slices} if facts.plan else {}
+    copies = []
+    for copy in facts.copies:
+        piece = used.get(copy.location)
+        text = f"offsets {piece.from_offset} to {piece.to_offset - 1}" if piece else "not needed"
+        fork = next((f for f in (facts.plan.forks if facts.plan else ()) if f.controller_id == copy.controller_id), None)
+        if fork is not None:
+            text = (
+                f"its records from offset {fork.offset} on (epoch {fork.losing_epoch}) were never committed: "
+                f"epoch {fork.winning_epoch} won"
+            )
+        copies.append(
+            LogCopy(
+                copy.controller_id,
+                copy.location,
+                copy.log_start,
+                None if copy.log_end is None else copy.log_end - 1,
+                copy.last_epoch,
+                text,
+                copy.problem,
+            )
+        )
+    return copies
+
+
+def _notes(facts: Facts) -> list[str]:
+    notes = []
+    hidden = facts.findings.get("CIPHERTEXT", Sample())
+    if hidden.total:
+        notes.append(
+            f"{hidden.total} encrypted configuration{'s' if hidden.total > 1 else ''} could not be compared: "
+            "name the environment variable that holds password.encoder.secret to have them decoded"
+        )
+    if facts.phase is Phase.ROLLED_BACK:
+        notes.append("a ZooKeeper broker is the controller again: the cluster was rolled back, nothing is compared")
+    if facts.committed is not None and facts.plan is not None and facts.committed.offset < facts.plan.leading.end:
+        tail = facts.plan.leading.end - facts.committed.offset
+        notes.append(f"the last {tail} records of the log are not proved committed; they are judged apart")
+    return notes
+
+
+def _previous_runs(run: Run) -> list[Any]:
+    rows = run.warehouse.read(RUNS).where((F.col("cluster") == run.cluster) & (F.col("run_id") != run.run_id))
+    newest = rows.orderBy(F.col("started_at").desc()).limit(_HISTORY).drop("report", "table_versions").collect()
+    return list(reversed(newest))
+
+
+def _point(row: Any) -> RunPoint:
+    return RunPoint(
+        row["run_id"],
+        _iso(row["started_at"]),
+        row["verdict"],
+        row["state"],
+        row["lag_records"],
+        row["lag_seconds"],
+        row["defects"],
+        row["divergences"],
+    )
+
+
+def _iso(moment: datetime) -> str:
+    aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return aware.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _write(run: Run, report: Report, comparison: Comparison) -> None:
+    """Gold first, the runs row last: a run without one never counts, so an interrupted run changes no report."""
+    written: dict[Table, list[dict[str, Any]]] = {
+        CHECKS: [
+            {
+                "check_id": c.id,
+                "gates": c.gates,
+                "severity": c.severity,
+                "verdict": c.verdict,
+                "violations": c.violations,
+                "evidence": c.evidence,
+                "title": c.title,
+            }
+            for c in report.checks
+        ],
+        GATES: [
+            {"gate": name, "verdict": gate.verdict, "blocking": gate.blocking} for name, gate in report.gates.items()
+        ],
+        BROKER_PRESENCE: [
+            {name: getattr(entry, name) for name in BROKER_PRESENCE.column_names if hasattr(entry, name)}
+            for entry in report.broker_presence
+        ],
+        LAG_TABLE: [
+            {
+                "measured_at": int(run.started_at.timestamp() * 1000),
+                "records": report.lag.records,
+                "seconds": report.lag.seconds,
+                "alive": report.lag.alive,
+                "kraft_metadata_offset": report.migration.kraft_metadata_offset,
+                "committed_end_offset": report.migration.committed_end_offset,
+            }
+        ],
+    }
+    writes: list[Callable[[], None]] = [_appending(run, table, rows) for table, rows in written.items()]
+    in_parallel(writes)
+    _appending(run, RUNS, [_run_row(run, report)])()
+    if comparison.rows is not None:
+        comparison.rows.unpersist()
+
+
+def _appending(run: Run, table: Table, rows: list[dict[str, Any]]) -> Callable[[], None]:
+    struct = StructType([field for field in table.columns if field.name not in ("cluster", "run_id")])
+    values = [tuple(row.get(name) for name in struct.fieldNames()) for row in rows]
+    return lambda: run.append(table, run.spark.createDataFrame(values, struct))
+
+
+def _run_row(run: Run, report: Report) -> dict[str, Any]:
+    return {
+        "started_at": run.started_at,
+        "finished_at": datetime.now(UTC),
+        "kafka_version": report.kafka_version,
+        "mode": report.mode,
+        "state": report.migration.state,
+        "verdict": report.verdict,
+        "exit_code": report.exit_code,
+        "defects": _defects(report.divergences),
+        "divergences": report.divergences.total,
+        "lag_records": report.lag.records,
+        "lag_seconds": report.lag.seconds,
+        "table_versions": run.table_versions(),
+        "report": to_json(report),
+    }
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Entry point of the step alone."""
+    return step_main("reconcile", lambda run: run_step(run).exit_code, argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
