@@ -27,11 +27,11 @@ class JuteReader:
         """Bytes not read yet."""
         return len(self._data) - self.position
 
-    def int(self) -> int:
+    def i32(self) -> int:
         """Read an i32."""
         return int(_INT.unpack(self._take(4))[0])
 
-    def long(self) -> int:
+    def i64(self) -> int:
         """Read an i64."""
         return int(_LONG.unpack(self._take(8))[0])
 
@@ -41,7 +41,7 @@ class JuteReader:
 
     def buffer(self) -> bytes | None:
         """Read a length and as many bytes; None for null."""
-        length = self.int()
+        length = self.i32()
         if length == -1:
             return None
         return self._take(length)
@@ -52,12 +52,12 @@ class JuteReader:
 
     def acl(self) -> list[AclEntry] | None:
         """Read a list of ACL entries; None for null."""
-        count = self.int()
+        count = self.i32()
         if count == -1:
             return None
         if count < 0 or count * _ACL_MIN_BYTES > self.remaining:
             raise JuteError(f"a list of {count} ACL entries at byte {self.position} does not fit")
-        return [AclEntry(self.int(), self.string(), self.string()) for _ in range(count)]
+        return [AclEntry(self.i32(), self.string(), self.string()) for _ in range(count)]
 
     def _take(self, length: int) -> bytes:
         if length < 0 or length > self.remaining:

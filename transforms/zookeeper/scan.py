@@ -34,8 +34,8 @@ _SLASH = ord("/")
 ACL, CZXID, MZXID, CTIME, MTIME, VERSION, CVERSION, AVERSION, OWNER, PZXID = 0, 8, 16, 24, 32, 40, 44, 48, 52, 60
 
 
-@numba.njit(cache=True, inline="always")  # type: ignore[misc]
-def _i32(data: Bytes, at: int) -> int:
+@numba.njit(cache=True, inline="always")
+def _i32(data: Bytes, at: Any) -> Any:
     value = (
         (np.int64(data[at]) << 24)
         | (np.int64(data[at + 1]) << 16)
@@ -45,12 +45,12 @@ def _i32(data: Bytes, at: int) -> int:
     return value - (np.int64(1) << 32) if value >> 31 else value
 
 
-@numba.njit(cache=True, inline="always")  # type: ignore[misc]
-def _i64(data: Bytes, at: int) -> int:
+@numba.njit(cache=True, inline="always")
+def _i64(data: Bytes, at: Any) -> Any:
     return (np.int64(_i32(data, at)) << 32) | (np.int64(_i32(data, at + 4)) & np.int64(0xFFFFFFFF))
 
 
-@numba.njit(cache=True)  # type: ignore[misc]
+@numba.njit(cache=True)
 def scan_tree(data: Bytes, start: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32], int, int]:
     """Find the nodes of a tree that begins at `start`.
 
@@ -94,7 +94,7 @@ def scan_tree(data: Bytes, start: int) -> tuple[npt.NDArray[np.int64], npt.NDArr
         at = stop
 
 
-@numba.njit(cache=True)  # type: ignore[misc]
+@numba.njit(cache=True)
 def _find_parent(
     data: Bytes,
     positions: npt.NDArray[np.int64],
@@ -125,7 +125,7 @@ def _find_parent(
     return depth, OK if depth < _MAX_DEPTH - 1 else TOO_DEEP
 
 
-@numba.njit(cache=True)  # type: ignore[misc]
+@numba.njit(cache=True)
 def measure(data: Bytes, positions: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Return where each node's path and data would end if they were laid end to end, each with a leading 0."""
     count = len(positions)
@@ -140,7 +140,7 @@ def measure(data: Bytes, positions: npt.NDArray[np.int64]) -> tuple[npt.NDArray[
     return paths, held
 
 
-@numba.njit(cache=True)  # type: ignore[misc]
+@numba.njit(cache=True)
 def extract(
     data: Bytes,
     positions: npt.NDArray[np.int64],
@@ -183,7 +183,7 @@ def extract(
     return path_bytes, data_bytes, is_null, longs, ints
 
 
-@numba.njit(cache=True)  # type: ignore[misc]
+@numba.njit(cache=True)
 def owned(data: Bytes, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
     """Say which nodes have an ephemeralOwner other than 0."""
     found = np.empty(len(positions), np.bool_)

@@ -86,19 +86,19 @@ def open_snapshot(buffer: bytes | memoryview) -> Snapshot:
 
 
 def _read_head(reader: JuteReader) -> tuple[dict[int, int], dict[int, list[AclEntry]]]:
-    magic, version, _ = reader.int(), reader.int(), reader.long()
+    magic, version, _ = reader.i32(), reader.i32(), reader.i64()
     if magic != MAGIC or version != VERSION:
         raise SnapshotError("it does not start as a snapshot (ZKSN, version 2)")
-    count = reader.int()
+    count = reader.i32()
     if count < 0 or count * _SESSION_BYTES > reader.remaining:
         raise SnapshotError(f"it claims {count} sessions")
-    sessions = {reader.long(): reader.int() for _ in range(count)}
+    sessions = {reader.i64(): reader.i32() for _ in range(count)}
     acls = {_OPEN_INDEX: _OPEN_ACL}
-    count = reader.int()
+    count = reader.i32()
     if count < 0 or count * _SESSION_BYTES > reader.remaining:
         raise SnapshotError(f"it claims {count} ACLs")
     for _ in range(count):
-        index = reader.long()
+        index = reader.i64()
         acls[index] = reader.acl() or []
     return sessions, acls
 
@@ -114,7 +114,7 @@ def _check_seals(buffer: bytes | memoryview, end: int) -> None:
         checksum = zlib.adler32(view[done:end], checksum)
         done = end
         reader = JuteReader(view, end)
-        if reader.long() != checksum or bytes(view[end + 8 : end + SEAL_BYTES]) != _LAST_SEAL_END:
+        if reader.i64() != checksum or bytes(view[end + 8 : end + SEAL_BYTES]) != _LAST_SEAL_END:
             raise SnapshotError(f"its checksum at byte {end} does not hold")
         end += SEAL_BYTES
 

@@ -122,7 +122,7 @@ def read_transactions(buffer: bytes | memoryview) -> Iterator[Transaction]:
     if len(view) == 0:
         return
     head = JuteReader(view)
-    if len(view) < HEADER_BYTES or head.int() != MAGIC or head.int() != VERSION:
+    if len(view) < HEADER_BYTES or head.i32() != MAGIC or head.i32() != VERSION:
         raise TransactionLogError("it does not start as a transaction log (ZKLG, version 2)")
     at = HEADER_BYTES
     while (entry := _entry(view, at)) is not None:
@@ -141,7 +141,7 @@ def _entry(view: memoryview, at: int) -> tuple[memoryview, int] | None:
     if at + _ENTRY_HEAD_BYTES > len(view):
         return None
     head = JuteReader(view, at)
-    checksum, length = head.long(), head.int()
+    checksum, length = head.i64(), head.i32()
     if length == 0 and checksum == 0:
         return None
     start, end = at + _ENTRY_HEAD_BYTES, at + _ENTRY_HEAD_BYTES + length
@@ -169,7 +169,7 @@ def _is_torn(view: memoryview, at: int, end: int) -> bool:
 def parse_transaction(body: bytes | memoryview) -> Transaction:
     """Parse the body of one entry. Raises JuteError."""
     reader = JuteReader(body)
-    session, cxid, zxid, time, kind = reader.long(), reader.int(), reader.long(), reader.long(), reader.int()
+    session, cxid, zxid, time, kind = reader.i64(), reader.i32(), reader.i64(), reader.i64(), reader.i32()
     if kind == OpCode.MULTI:
         operations = _multi(reader)
     elif kind == OpCode.CLOSE_SESSION:
@@ -183,12 +183,12 @@ def parse_transaction(body: bytes | memoryview) -> Transaction:
 
 
 def _multi(reader: JuteReader) -> list[Operation]:
-    count = reader.int()
+    count = reader.i32()
     if count < 0 or count * 8 > reader.remaining:
         raise JuteError(f"a multi of {count} operations does not fit")
     operations = []
     for _ in range(count):
-        kind = reader.int()
+        kind = reader.i32()
         operations.append(_operation(kind, JuteReader(reader.buffer() or b"")))
     return operations
 
@@ -203,20 +203,20 @@ def _operation(kind: int, reader: JuteReader) -> Operation:
 def _create(kind: int, reader: JuteReader) -> Operation:
     operation = Operation(kind, reader.string(), reader.buffer(), reader.acl(), version=0, ephemeral=reader.boolean())
     # Before ZooKeeper 3.4 (`CreateTxnV0`) the parent's cversion was not written.
-    operation.parent_cversion = reader.int() if reader.remaining >= 4 else -1
+    operation.parent_cversion = reader.i32() if reader.remaining >= 4 else -1
     return operation
 
 
 def _create_container(kind: int, reader: JuteReader) -> Operation:
     operation = Operation(kind, reader.string(), reader.buffer(), reader.acl(), version=0, owner=CONTAINER_OWNER)
-    operation.parent_cversion = reader.int()
+    operation.parent_cversion = reader.i32()
     return operation
 
 
 def _create_ttl(kind: int, reader: JuteReader) -> Operation:
     operation = Operation(kind, reader.string(), reader.buffer(), reader.acl(), version=0)
-    operation.parent_cversion = reader.int()
-    operation.owner = _TTL_OWNER | reader.long()
+    operation.parent_cversion = reader.i32()
+    operation.owner = _TTL_OWNER | reader.i64()
     return operation
 
 
@@ -225,23 +225,23 @@ def _delete(kind: int, reader: JuteReader) -> Operation:
 
 
 def _set_data(kind: int, reader: JuteReader) -> Operation:
-    return Operation(kind, reader.string(), reader.buffer(), version=reader.int())
+    return Operation(kind, reader.string(), reader.buffer(), version=reader.i32())
 
 
 def _set_acl(kind: int, reader: JuteReader) -> Operation:
-    return Operation(kind, reader.string(), acl=reader.acl(), version=reader.int())
+    return Operation(kind, reader.string(), acl=reader.acl(), version=reader.i32())
 
 
 def _check(kind: int, reader: JuteReader) -> Operation:
-    return Operation(kind, reader.string(), version=reader.int())
+    return Operation(kind, reader.string(), version=reader.i32())
 
 
 def _error(kind: int, reader: JuteReader) -> Operation:
-    return Operation(kind, error=reader.int())
+    return Operation(kind, error=reader.i32())
 
 
 def _create_session(kind: int, reader: JuteReader) -> Operation:
-    reader.int()
+    reader.i32()
     return Operation(kind)
 
 
@@ -253,7 +253,7 @@ def _closed_paths(reader: JuteReader) -> list[str] | None:
     if reader.remaining < 4:
         return None
     try:
-        count = reader.int()
+        count = reader.i32()
         if count < 0 or count * 4 > reader.remaining:
             return None
         paths = [reader.string() for _ in range(count)]
