@@ -1,0 +1,157 @@
+"""The warehouse on real Delta tables: comments, repetition, replacement, hostile names, races."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import LongType, StringType
+
+from jobs.sinks.delta import ConcurrentWriteError, SchemaMismatchError, Warehouse, WarehouseError, in_parallel
+from schemas.table import Layer, Table, column
+
+NUMBERS = Table(
+    Layer.GOLD,
+    "numbers",
+    "Numbers; not `letters`, isn't it?",
+    (
+        column("cluster", StringType(), "Which cluster's."),
+        column("run_id", StringType(), "Run that wrote it."),
+        column("number", LongType(), "The number's value."),
+    ),
+)
+
+
+def _rows(spark: SparkSession, *numbers: int, cluster: str = "c", run_id: str = "r") -> DataFrame:
+    return spark.createDataFrame([(cluster, run_id, number) for number in numbers], NUMBERS.struct).coalesce(1)
+
+
+def _numbers(warehouse: Warehouse, version: int | None = None) -> list[int]:
+    return sorted(row["number"] for row in warehouse.read(NUMBERS, version).collect())
+
+
+def test_first_write_makes_the_table_with_its_comments_in_one_commit(spark: SparkSession, warehouse: Warehouse) -> None:
+    assert warehouse.version(NUMBERS) is None
+    assert _numbers(warehouse) == []
+    warehouse.append(NUMBERS, _rows(spark, 1).select("number", "run_id", "cluster"), "run-1")
+    assert warehouse.version(NUMBERS) == 0
+    detail = spark.sql(f"DESCRIBE DETAIL {warehouse.identifier(NUMBERS)}").first()
+    assert detail is not None
+    assert (detail["description"], detail["partitionColumns"]) == (NUMBERS.comment, ["cluster"])
+    written = spark.read.table(warehouse.identifier(NUMBERS)).schema
+    assert [(field.name, field.metadata.get("comment")) for field in written] == [
+        (field.name, field.metadata["comment"]) for field in NUMBERS.columns
+    ]
+
+
+def test_an_append_that_is_repeated_adds_nothing(spark: SparkSession, warehouse: Warehouse) -> None:
+    for transaction, number in [("run-1", 1), ("run-1", 1), ("run-2", 2), ("run-2", 2), ("run-1", 1)]:
+        warehouse.append(NUMBERS, _rows(spark, number), transaction)
+    assert _numbers(warehouse) == [1, 2]
+    warehouse.append(NUMBERS, _rows(spark, 3), "run-1", 2)
+    assert _numbers(warehouse) == [1, 2, 3]
+    assert _numbers(warehouse, version=0) == [1]
+    with pytest.raises(WarehouseError, match=r"gold\.numbers can't be read: .*99"):
+        warehouse.read(NUMBERS, version=99)
+
+
+def test_replacing_touches_only_the_rows_it_names(spark: SparkSession, warehouse: Warehouse) -> None:
+    hostile = "it's \\ `x` %41 / ${y} -- ; DROP"
+    warehouse.replace_where(NUMBERS, _rows(spark, 1, 2), {"cluster": "c", "run_id": "r"})
+    warehouse.replace_where(
+        NUMBERS, _rows(spark, 7, cluster=hostile, run_id=hostile), {"cluster": hostile, "run_id": hostile}
+    )
+    warehouse.replace_where(NUMBERS, _rows(spark, 3, run_id="other"), {"cluster": "c", "run_id": "other"})
+    assert _numbers(warehouse) == [1, 2, 3, 7]
+    warehouse.replace_where(
+        NUMBERS, _rows(spark, 8, cluster=hostile, run_id=hostile), {"cluster": hostile, "run_id": hostile}
+    )
+    warehouse.replace_where(NUMBERS, _rows(spark, 4), {"cluster": "c"})
+    assert _numbers(warehouse) == [4, 8]
+    assert {row["cluster"] for row in warehouse.read(NUMBERS).collect()} == {"c", hostile}
+    warehouse.replace_where(NUMBERS, warehouse.empty(NUMBERS), {"cluster": "c"})
+    assert _numbers(warehouse) == [8]
+
+
+def test_rows_outside_the_replaced_part_are_refused(spark: SparkSession, warehouse: Warehouse) -> None:
+    warehouse.replace_where(NUMBERS, _rows(spark, 1), {"cluster": "c"})
+    with pytest.raises(Exception, match="DELTA_REPLACE_WHERE_MISMATCH"):
+        warehouse.replace_where(NUMBERS, _rows(spark, 2, cluster="d"), {"cluster": "c"})
+    with pytest.raises(ValueError, match="can't be chosen by"):
+        warehouse.replace_where(NUMBERS, _rows(spark, 2), {"nope": "c"})
+    with pytest.raises(ValueError, match="can't be chosen by nothing"):
+        warehouse.replace_where(NUMBERS, _rows(spark, 2), {})
+    assert _numbers(warehouse) == [1]
+
+
+def test_rows_of_another_shape_are_refused_by_name(spark: SparkSession, warehouse: Warehouse) -> None:
+    wrong = spark.createDataFrame([("c", 1, "x")], "cluster string, number int, letter string")
+    with pytest.raises(SchemaMismatchError) as refused:
+        warehouse.append(NUMBERS, wrong, "run-1")
+    assert str(refused.value) == (
+        "rows for gold.numbers don't fit: run_id is missing; letter is not a column of it; number is int, not bigint"
+    )
+    assert warehouse.version(NUMBERS) is None
+
+
+def test_a_column_added_by_a_newer_release_is_null_in_older_rows(spark: SparkSession, warehouse: Warehouse) -> None:
+    older = Table(NUMBERS.layer, NUMBERS.name, NUMBERS.comment, NUMBERS.columns[:2])
+    warehouse.append(older, _rows(spark, 1).drop("number"), "run-1")
+    assert [row["number"] for row in warehouse.read(NUMBERS).collect()] == [None]
+    warehouse.append(NUMBERS, _rows(spark, 2), "run-2")
+    assert {row["number"] for row in warehouse.read(NUMBERS).collect()} == {None, 2}
+
+
+def test_of_two_runs_that_replace_the_same_rows_one_is_told(spark: SparkSession, warehouse: Warehouse) -> None:
+    warehouse.replace_where(NUMBERS, _rows(spark, 0), {"cluster": "c"})
+    writes = [lambda n=n: warehouse.replace_where(NUMBERS, _rows(spark, n), {"cluster": "c"}) for n in range(1, 5)]
+    with pytest.raises(ConcurrentWriteError, match=r"^table gold\.numbers was changed by another run .*; run again"):
+        in_parallel(writes)
+    assert len(_numbers(warehouse)) == 1
+
+
+def test_runs_of_different_clusters_and_racing_first_writes_do_not_disturb_each_other(
+    spark: SparkSession, warehouse: Warehouse
+) -> None:
+    in_parallel([lambda n=n: warehouse.append(NUMBERS, _rows(spark, n, cluster=f"c{n}"), f"run-{n}") for n in range(4)])
+    assert _numbers(warehouse) == [0, 1, 2, 3]
+    replacements = [(n, {"cluster": f"c{n}"}) for n in range(4)]
+    in_parallel(
+        [
+            lambda n=n, part=part: warehouse.replace_where(NUMBERS, _rows(spark, n + 10, cluster=f"c{n}"), part)
+            for n, part in replacements
+        ]
+    )
+    assert _numbers(warehouse) == [10, 11, 12, 13]
+
+
+def test_parallel_writes_all_run_and_the_first_error_is_raised() -> None:
+    done = []
+
+    def fail() -> None:
+        raise WarehouseError("first")
+
+    with pytest.raises(WarehouseError, match="first"):
+        in_parallel([fail, lambda: done.append(1), lambda: done.append(2)], writers=2)
+    assert sorted(done) == [1, 2]
+    in_parallel([])
+
+
+def test_location_and_name_follow_the_root(spark: SparkSession, tmp_path: Path) -> None:
+    assert Warehouse(spark, "s3a://bucket/audit/").location(NUMBERS) == "s3a://bucket/audit/gold/numbers"
+    assert Warehouse(spark, "/data/it`s").identifier(NUMBERS) == "delta.`/data/it``s/gold/numbers`"
+    assert Warehouse(spark, "main.audit", catalog=True).identifier(NUMBERS) == "`main`.`audit`.`gold_numbers`"
+
+
+def test_tables_in_a_catalog_schema(spark: SparkSession, tmp_path: Path) -> None:
+    spark.sql(f"CREATE DATABASE audit_test LOCATION '{tmp_path / 'db'}'")
+    try:
+        warehouse = Warehouse(spark, "spark_catalog.audit_test", catalog=True)
+        assert (warehouse.version(NUMBERS), _numbers(warehouse)) == (None, [])
+        warehouse.append(NUMBERS, _rows(spark, 1), "run-1")
+        warehouse.replace_where(NUMBERS, _rows(spark, 2), {"cluster": "c"})
+        assert (warehouse.version(NUMBERS), _numbers(warehouse)) == (1, [2])
+        assert spark.catalog.tableExists("audit_test.gold_numbers")
+    finally:
+        spark.sql("DROP DATABASE audit_test CASCADE")

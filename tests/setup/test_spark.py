@@ -1,0 +1,67 @@
+"""The Spark session: reused when there is one, quiet, leaving no trace, and what spark-submit says wins."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from jobs.spark import profile_settings, spark_session
+
+ROOT = Path(__file__).parents[2]
+PROGRAM = """
+import os
+from jobs.spark import spark_session
+with spark_session("{profile}", settings={{"spark.sql.shuffle.partitions": "3"}}) as spark:
+    spark.range(2).write.format("delta").save("{folder}/table")
+    keys = ["master", "sql.session.timeZone", "sql.shuffle.partitions", "sql.extensions", "app.name"]
+    print([spark.conf.get(f"spark.{{key}}") for key in keys], spark.range(3).count(), os.environ.get("SPARK_LOCAL_IP"))
+"""
+
+
+def test_an_active_session_is_reused_and_left_running(spark: SparkSession) -> None:
+    with spark_session("local", "another", settings={"spark.sql.shuffle.partitions": "77"}) as inner:
+        assert inner is spark
+    assert spark.conf.get("spark.sql.shuffle.partitions") != "77"
+    assert spark.range(2).count() == 2
+
+
+def test_profiles_differ_where_it_matters() -> None:
+    assert "spark.master" not in profile_settings("cluster")
+    assert profile_settings("local", cores=3, driver_memory="9g").items() >= {
+        ("spark.master", "local[3]"),
+        ("spark.driver.memory", "9g"),
+        ("spark.sql.shuffle.partitions", "6"),
+    }
+    assert profile_settings("small")["spark.sql.shuffle.partitions"] == "1"
+
+
+@pytest.mark.slow
+def test_a_run_prints_its_own_lines_only(tmp_path: Path) -> None:
+    done = _run([sys.executable, "-c", PROGRAM.format(profile="small", folder=tmp_path)], cwd=tmp_path)
+    assert done.stdout.splitlines() == [
+        f"['local[{os.cpu_count()}]', 'UTC', '3', 'io.delta.sql.DeltaSparkSessionExtension', 'kraft-audit'] 3 None"
+    ]
+    assert done.stderr == ""
+    assert [path.name for path in tmp_path.iterdir()] == ["table"]
+
+
+@pytest.mark.slow
+def test_spark_submit_wins_over_the_profile(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(PROGRAM.format(profile="small", folder=tmp_path))
+    submit = [str(Path(sys.executable).with_name("spark-submit")), "--master", "local[1]", "--name", "submitted"]
+    settings = ["--conf", "spark.sql.session.timeZone=Asia/Tokyo", "--conf", "spark.ui.enabled=false"]
+    done = _run([*submit, *settings, "program.py"], cwd=tmp_path)
+    assert "['local[1]', 'Asia/Tokyo', '3', 'io.delta.sql.DeltaSparkSessionExtension', 'submitted'] 3 " in done.stdout
+
+
+def _run(command: list[str], cwd: Path) -> subprocess.CompletedProcess[str]:
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable}
+    environment.pop("PYSPARK_GATEWAY_PORT", None)
+    done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done

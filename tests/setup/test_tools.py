@@ -1,0 +1,70 @@
+"""Set-up: pip's settings reach uv, and the lock files are complete and name no index."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+
+from run_uv import pip_settings, uv_environment  # noqa: E402
+
+
+def test_pip_configuration_reaches_uv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith("PIP_")]:
+        monkeypatch.delenv(name)
+    configuration = tmp_path / "pip.conf"
+    configuration.write_text(
+        "[global]\nindex-url = https://mirror.example/simple\ncert = /certs/global.pem\n"
+        "[install]\nextra-index-url =\n    https://a.example/simple\n    https://b.example/simple\n"
+        "trusted-host = a.example\n"
+    )
+    monkeypatch.setenv("PIP_CONFIG_FILE", str(configuration))
+    monkeypatch.setenv("PIP_CERT", "/certs/environment.pem")
+    monkeypatch.setenv("PIP_FIND_LINKS", f"{tmp_path} {tmp_path / 'missing'}")
+    assert uv_environment(pip_settings(sys.executable)) == {
+        "UV_DEFAULT_INDEX": "https://mirror.example/simple",
+        "UV_INDEX": "https://a.example/simple https://b.example/simple",
+        "UV_INDEX_STRATEGY": "unsafe-best-match",
+        "UV_INSECURE_HOST": "a.example",
+        "SSL_CERT_FILE": "/certs/environment.pem",
+        "UV_FIND_LINKS": str(tmp_path),
+    }
+
+
+@pytest.mark.parametrize("name", ["run", "dev", "uv"])
+def test_lock_file_pins_every_package_by_hash_and_names_no_index(name: str) -> None:
+    text = (ROOT / "requirements" / f"{name}.lock").read_text()
+    assert "://" not in text
+    entries = re.split(r"\n(?=[a-z0-9])", re.sub(r"(?m)^ *#.*\n", "", text))
+    assert entries
+    assert [
+        entry for entry in entries if not re.match(r"[a-z0-9.-]+==\S+", entry) or "--hash=sha256:" not in entry
+    ] == []
+
+
+def test_lock_files_hold_what_the_project_asks_for() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    run = _names((ROOT / "requirements" / "run.lock").read_text())
+    dev = _names((ROOT / "requirements" / "dev.lock").read_text())
+    needed = {_name(line) for line in project["project"]["dependencies"]}
+    tools = {_name(line) for line in project["dependency-groups"]["dev"]}
+    assert needed <= run.keys()
+    assert needed | tools <= dev.keys()
+    assert run.items() <= dev.items()
+
+
+def _names(lock: str) -> dict[str, str]:
+    return dict(re.findall(r"(?m)^([a-z0-9.-]+)==(\S+)", lock))
+
+
+def _name(requirement: str) -> str:
+    match = re.match(r"[A-Za-z0-9-]+", requirement)
+    assert match
+    return match.group().lower()
