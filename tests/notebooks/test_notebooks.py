@@ -1,0 +1,214 @@
+"""The notebooks run as plain Python over a warehouse and show what its tables say."""
+
+from __future__ import annotations
+
+import json
+import runpy
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from jobs.notebook import Notebook, NotebookError
+from jobs.sinks.delta import Warehouse, in_parallel
+from schemas.bronze import KRAFT_RECORDS, ZK_TRANSACTIONS
+from schemas.entities.partitions import PARTITIONS
+from schemas.gold import BROKER_PRESENCE, CHECKS, DIVERGENCES, GATES, LAG, RUNS
+from schemas.table import Table
+from tests.report.samples import HOSTILE, defective
+from transforms.report.json import to_json
+
+NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
+TOPIC_ID = "Zf7bq2kFQ0K2oG8j5bqj1w"
+OLD, NEW = {"cluster": "prod", "run_id": "r1"}, {"cluster": "prod", "run_id": "r2"}
+OTHER = {"cluster": "other", "run_id": "r3"}
+PARTITION = {"topic": "orders", "partition": 3}
+
+
+@pytest.fixture(scope="module")
+def filled(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
+    """Two runs of one cluster and a later one of another, in the tables the notebooks read."""
+    warehouse = Warehouse(spark, str(tmp_path_factory.mktemp("warehouse")))
+    tables = _tables()
+    in_parallel([lambda t=table: _write(warehouse, t, tables[t]) for table in tables])  # type: ignore[misc]
+    return warehouse
+
+
+def _write(warehouse: Warehouse, table: Table, rows: Sequence[dict[str, Any]]) -> None:
+    values = [tuple(row.get(name) for name in table.column_names) for row in rows]
+    for row in rows:
+        assert set(row) <= set(table.column_names)
+    warehouse.append(table, warehouse.spark.createDataFrame(values, table.struct).coalesce(1), "filled")
+
+
+def _run(run: dict[str, str], hour: int) -> dict[str, Any]:
+    report = to_json(defective())
+    started = datetime(2026, 11, 21, hour)
+    counts = {"defects": 2, "divergences": 3, "lag_records": 0}
+    return {**run, **counts, "started_at": started, "verdict": "errors", "state": "MIGRATION", "report": report}
+
+
+def _divergence(class_: str, entity: str, key: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {
+        **NEW,
+        "class": class_,
+        "entity": entity,
+        "key": json.dumps(key),
+        "status": "new",
+        "severity": "error",
+        **more,
+    }
+
+
+def _change(offset: int, **more: Any) -> dict[str, Any]:
+    record = {"offset": offset, "epoch": 1, "control": False, "type": "PARTITION_CHANGE_RECORD", "topic_id": TOPIC_ID}
+    return {**NEW, **record, "partition_id": 3, **more}
+
+
+def _tables() -> dict[Table, list[dict[str, Any]]]:
+    topic = {"type": "TOPIC_RECORD", "data": json.dumps({"name": "orders", "topicId": TOPIC_ID})}
+    state = "/brokers/topics/orders/partitions/3/state"
+    return {
+        RUNS: [_run(OLD, 6), _run(NEW, 7), _run(OTHER, 8)],
+        GATES: [
+            {**NEW, "gate": "rollback", "verdict": "no_go", "blocking": ["DUR-05"]},
+            {**NEW, "gate": "start", "verdict": "not_applicable", "blocking": []},
+            {**OLD, "gate": "start", "verdict": "go", "blocking": []},
+        ],
+        CHECKS: [
+            {**NEW, "check_id": "DUR-04", "verdict": "pass", "violations": 0},
+            {**NEW, "check_id": "DUR-06", "verdict": "warn", "violations": 1},
+            {**NEW, "check_id": "FIN-01", "verdict": "unknown", "violations": 0},
+            {**NEW, "check_id": "DUR-05", "verdict": "fail", "violations": 2, "evidence": [HOSTILE]},
+        ],
+        DIVERGENCES: [
+            _divergence("lag", "partitions", PARTITION, column="isr"),
+            _divergence("lost_write", "topics", {"topic": HOSTILE}, zk_value=HOSTILE),
+            _divergence("lost_write", "partitions", {"topic": "aaa", "partition": 0}, status="resolved"),
+        ],
+        BROKER_PRESENCE: [
+            {**OLD, "broker_id": 0, "mode": "zookeeper", "blocks": ["finalize"]},
+            {**OLD, "broker_id": 1, "mode": "zookeeper", "blocks": ["finalize"]},
+            {**NEW, "broker_id": 0, "mode": "kraft", "blocks": []},
+            {**NEW, "broker_id": 1, "mode": "zookeeper", "blocks": ["finalize"]},
+        ],
+        LAG: [{**OLD, "records": 11, "alive": True}, {**NEW, "records": 0, "alive": True}],
+        PARTITIONS.table: [
+            {**NEW, **PARTITION, "source": "zookeeper", "isr": [0, 1, 2], "zk_mzxid": 799, "zk_mtime": 1_000},
+            {**NEW, **PARTITION, "source": "kraft", "isr": [0, 1], "kraft_offset": 1215},
+            {**NEW, "topic": "aaa", "partition": 0, "source": "kraft"},
+            {**OLD, **PARTITION, "source": "kraft", "isr": [9]},
+        ],
+        KRAFT_RECORDS: [
+            {**NEW, "offset": 10, "epoch": 1, "control": False, **topic},
+            _change(12, type="PARTITION_RECORD", isr=[0, 1, 2], controller_id=3000),
+            _change(12, type="PARTITION_RECORD", isr=[0, 1, 2], controller_id=3001),
+            _change(1215, isr=[0, 1], append_time=1_700_000_000_000),
+            _change(1300, isr=[7], partition_id=4),
+            _change(5, isr=[8], checkpoint_offset=100),
+        ],
+        ZK_TRANSACTIONS: [
+            {**NEW, "zxid": 799, "time": 1_000, "type": "setData", "path": state},
+            {**OLD, "zxid": 799, "time": 1_000, "type": "setData", "path": state},
+            {**NEW, "zxid": 500, "time": 900, "type": "create", "path": "/brokers/topics/orders"},
+            {**NEW, "zxid": 801, "time": 900, "type": "create", "path": "/brokers/topics/others"},
+        ],
+    }
+
+
+def _execute(name: str, warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch, **parameters: str) -> Notebook:
+    for parameter, value in {"warehouse": warehouse.root, "cluster": "prod", **parameters}.items():
+        monkeypatch.setenv(f"KRAFT_AUDIT_{parameter.upper()}", value)
+    notebook = runpy.run_path(str(NOTEBOOKS / name), init_globals={"spark": warehouse.spark})["notebook"]
+    assert isinstance(notebook, Notebook)
+    return notebook
+
+
+def _shown(notebook: Notebook, title: str, *columns: str) -> list[tuple[Any, ...]]:
+    return [tuple(row) for row in notebook.shown[title].select(*columns).collect()]
+
+
+def test_the_verdict(filled: Warehouse, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    notebook = _execute("01_verdict.py", filled, monkeypatch)
+    assert _shown(notebook, "Gates", "gate", "verdict") == [("start", "not_applicable"), ("rollback", "no_go")]
+    failing, warned, unknown = _shown(notebook, "Checks", "check_id", "remedy")
+    assert (failing[0], warned[0], unknown[0]) == ("DUR-05", "DUR-06", "FIN-01")
+    assert failing[1]
+    by_class = _shown(notebook, "Differences by class", "class", "status", "count")
+    assert by_class == [("lost_write", "new", 1), ("lost_write", "resolved", 1), ("lag", "new", 1)]
+    assert [row[0] for row in _shown(notebook, "Differences", "class")] == ["lost_write", "lag"]
+    assert _shown(notebook, "Brokers", "broker_id", "mode") == [(1, "zookeeper"), (0, "kraft")]
+    printed = capsys.readouterr().out
+    assert "ERRORS: ZooKeeper and KRaft disagree: 5 defects" in printed
+    assert "\x1b" not in printed
+    assert "\u202e" not in printed
+
+
+def test_the_story_of_a_partition(filled: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    notebook = _execute("02_explore.py", filled, monkeypatch)
+    # Without a topic, the first partition that differs and is not resolved.
+    assert _shown(notebook, "Both sides", "source", "topic", "isr") == [
+        ("kraft", "orders", [0, 1]),
+        ("zookeeper", "orders", [0, 1, 2]),
+    ]
+    assert _shown(notebook, "KRaft records", "offset", "isr") == [(12, [0, 1, 2]), (1215, [0, 1])]
+    assert _shown(notebook, "ZooKeeper transactions", "zxid", "type") == [(500, "create"), (799, "setData")]
+    # A broker is listed again only when something about it changed.
+    assert _shown(notebook, "Brokers over the runs", "broker_id", "mode") == [
+        (0, "zookeeper"),
+        (0, "kraft"),
+        (1, "zookeeper"),
+    ]
+    assert _shown(notebook, "Lag over the runs", "records", "run_id") == [(11, "r1"), (0, "r2")]
+
+
+def test_a_named_partition_that_was_never_there_is_no_error(filled: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    notebook = _execute("02_explore.py", filled, monkeypatch, topic="none", partition="7")
+    assert [notebook.shown[title].count() for title in ("Both sides", "KRaft records", "ZooKeeper transactions")] == [
+        0
+    ] * 3
+
+
+class _Widgets:
+    def __init__(self) -> None:
+        self.values = {"topic": "from a widget"}
+
+    def text(self, name: str, default: str) -> None:
+        self.values.setdefault(name, default)
+
+    def get(self, name: str) -> str:
+        return self.values[name]
+
+
+class _Databricks:
+    widgets = _Widgets()
+
+
+def test_databricks_widgets_and_displays_are_used(filled: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KRAFT_AUDIT_TOPIC", "from the environment")
+    displayed: list[Any] = []
+    scope = {"dbutils": _Databricks(), "display": displayed.append, "displayHTML": displayed.append}
+    notebook = Notebook(scope)
+    assert (notebook.parameter("topic"), notebook.parameter("other", "x")) == ("from a widget", "x")
+    frame = filled.read(RUNS)
+    notebook.show("runs", frame)
+    notebook.html("<p>")
+    assert displayed == [frame, "<p>"]
+
+
+def test_the_newest_run_is_found(filled: Warehouse) -> None:
+    notebook = Notebook({})
+    assert notebook.run(filled)["run_id"] == "r3"
+    assert notebook.run(filled, "prod")["run_id"] == "r2"
+    assert notebook.run(filled, "prod", "r1")["run_id"] == "r1"
+    with pytest.raises(NotebookError, match="does not hold cluster prod, run r3; check `warehouse` and `cluster`"):
+        notebook.run(filled, "prod", "r3")
+
+
+def test_a_warehouse_is_a_folder_or_a_catalog(spark: SparkSession) -> None:
+    notebook = Notebook({"spark": spark})
+    assert notebook.warehouse("main.kraft_audit").identifier(RUNS) == "`main`.`kraft_audit`.`gold_runs`"
+    assert notebook.warehouse("/srv/audit").identifier(RUNS) == "delta.`/srv/audit/gold/runs`"
