@@ -1,0 +1,52 @@
+"""What ZooKeeper's transaction logs tell beyond the tree: barriers, who wrote, what kind of write it was (S§5.1)."""
+
+from __future__ import annotations
+
+from pyspark.sql.types import IntegerType, LongType, StringType
+
+from schemas.table import column
+
+BARRIER_COLUMNS = (
+    column(
+        "zxid", LongType(), "Transaction that moved the offset: right after it ZooKeeper equals KRaft at the offset."
+    ),
+    column("time", LongType(), "Its time, milliseconds since the epoch, by the ZooKeeper leader's clock."),
+    column("kraft_metadata_offset", LongType(), "Offset of the last mirrored record, inclusive."),
+    column("kraft_metadata_epoch", IntegerType(), "Epoch of that record."),
+    column("kraft_controller_id", IntegerType(), "Controller that wrote it."),
+    column("kraft_controller_epoch", IntegerType(), "Its leader epoch."),
+)
+
+WRITE_COLUMNS = (
+    column("zxid", LongType(), "Transaction id."),
+    column("time", LongType(), "Time in the transaction header, milliseconds since the epoch."),
+    column("session", LongType(), "Session that sent it."),
+    column("writer", StringType(), "controller N, broker N, or unknown: by the claims and ephemerals of the session."),
+    column("kind", StringType(), "Kind of write, one of schemas.zookeeper.history.KINDS."),
+    column("type", StringType(), "create, setData, delete, …; the operations of a multi joined by '+'."),
+    column("path", StringType(), "Path of the operation that matters: the last one of a multi."),
+)
+
+KINDS: dict[str, str] = {
+    "zookeeper_mode": "Written while a ZooKeeper broker was the controller: legitimate.",
+    "envelope": "A KRaft controller's change: a multi with checks of /controller_epoch and /migration before it.",
+    "envelope_failed": "Such a change that ZooKeeper refused: nothing of it was applied.",
+    "migration": "A stand-alone write of /migration by a KRaft controller.",
+    "claim": "A KRaft controller took over /controller and /controller_epoch.",
+    "notification": "A change notification for ZooKeeper brokers, or its removal.",
+    "parent": "A missing parent that a KRaft controller made.",
+    "broker": "A broker's own registration, or its generated id.",
+    "rollback": "/controller or /migration was removed by hand.",
+    "session": "A session began or ended.",
+    "refused": "An operation that ZooKeeper refused: nothing changed.",
+    "foreign": "Anything else after the claim: ZooKeeper was written behind KRaft's back.",
+}
+
+NOTIFICATION_ROOTS: tuple[str, ...] = (
+    "/config/changes/",
+    "/kafka-acl-changes/",
+    "/kafka-acl-extended-changes/",
+    "/delegation_token/token_changes/",
+    "/isr_change_notification/",
+    "/log_dir_event_notification/",
+)

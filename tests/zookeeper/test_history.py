@@ -1,0 +1,216 @@
+"""Barriers, writers and the census of writes, on real transaction logs and on logs with a stranger in them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from jobs.sources.zookeeper_folder import read_folder, read_log
+from tests.captures import capture
+from tests.zookeeper import journal
+from tests.zookeeper.journal import Log
+from tests.zookeeper.test_state import secrets_of
+from tests.zookeeper.trees import EVERY_STAGE, HEALTHY, REDACTOR
+from transforms.zookeeper.history import History, transaction_batch
+from transforms.zookeeper.transactions import OpCode, read_transactions
+
+
+def history(version: str, stage: str) -> History:
+    problems: list[str] = []
+    result = History()
+    for _ in result.read(read_log(capture(version, stage) / "zookeeper", problems=problems)):
+        pass
+    assert problems == []
+    return result
+
+
+def of_log(log: Log) -> History:
+    result = History()
+    for _ in result.read(read_transactions(log.padded())):
+        pass
+    return result
+
+
+@pytest.mark.parametrize(("version", "stage"), EVERY_STAGE)
+def test_nothing_foreign_in_any_capture(version: str, stage: str) -> None:
+    seen = history(version, stage)
+    assert seen.foreign == []
+    numbered = stage.split("-", maxsplit=1)[0]
+    if numbered in ("1", "2", "3", "blocked"):
+        assert (seen.first_claim_zxid, seen.barriers, dict(seen.census)) == (None, [], {})
+    else:
+        assert seen.first_claim_zxid is not None
+        assert seen.barriers
+
+
+def test_census_of_the_real_run_up_to_the_failover() -> None:
+    seen = history("3.9.1", "7-dual-write-failover")
+    shapes = seen.shapes
+    assert shapes["envelope", "check+check+setData"] == 231
+    assert shapes["envelope", "check+check+delete"] + shapes["envelope", "check+setData+delete"] == 26 + 5
+    assert shapes["claim", "setData+delete+create"] == seen.census["claim"] == 2
+    assert seen.census["foreign"] == 0
+    # Version 3.9 writes /migration once at each claim without moving its offset.
+    assert seen.census["migration"] == len(seen.barriers) + 2
+    assert {"controller 3000", "controller 3001", "broker 0", "broker 1", "broker 2"} == set(seen.writers.values())
+
+
+@pytest.mark.parametrize(("version", "stage"), HEALTHY)
+def test_data_version_of_migration_is_the_writes_that_succeeded(version: str, stage: str) -> None:
+    """S§5.1: stand-alone and multi writes count, those inside failed multis do not."""
+    log = list(read_log(capture(version, stage) / "zookeeper"))
+    writes = sum(
+        operation.type == OpCode.SET_DATA and operation.path == "/migration" and not transaction.failed
+        for transaction in log
+        for operation in transaction.operations
+    )
+    batches = list(read_folder(capture(version, stage) / "zookeeper", REDACTOR))
+    assert znode(batches, "/migration")["version"] == writes
+
+
+@pytest.mark.parametrize(("version", "stage"), [pair for pair in HEALTHY if pair[1].startswith(("7", "11"))])
+def test_a_tree_at_a_barrier_ends_with_the_barrier(version: str, stage: str) -> None:
+    folder = capture(version, stage) / "zookeeper"
+    barriers = history(version, stage).barriers
+    assert [barrier.kraft_metadata_offset for barrier in barriers] == sorted(
+        {barrier.kraft_metadata_offset for barrier in barriers}
+    )
+    for barrier in barriers[:: len(barriers) // 8]:
+        batches = list(read_folder(folder, REDACTOR, zxid=barrier.zxid))
+        migration = znode(batches, "/migration")
+        assert migration["mzxid"] == barrier.zxid
+        assert migration["mtime"] == barrier.time
+        assert json.loads(migration["data"]) == {
+            "version": 0,
+            "kraft_metadata_offset": barrier.kraft_metadata_offset,
+            "kraft_metadata_epoch": barrier.kraft_metadata_epoch,
+            "kraft_controller_id": barrier.kraft_controller_id,
+            "kraft_controller_epoch": barrier.kraft_controller_epoch,
+        }
+        # S§5.6: nothing but notifications and brokers' own znodes is newer than a barrier.
+        newest = max(row["mzxid"] for batch in batches for row in batch.to_pylist())
+        assert newest == barrier.zxid
+
+
+@pytest.mark.parametrize(("version", "stage"), [("3.9.1", "12-finalized"), ("3.5.2", "7-dual-write-failover")])
+def test_transactions_table(version: str, stage: str) -> None:
+    log = list(read_log(capture(version, stage) / "zookeeper"))
+    rows = transaction_batch(log, REDACTOR).to_pylist()
+    assert len(rows) == sum(len(transaction.operations) for transaction in log)
+    assert len({row["zxid"] for row in rows}) == len(log)
+    multis = [row for row in rows if row["multi_size"]]
+    assert {row["multi_index"] for row in multis} == {0, 1, 2}
+    assert all(row["failed"] == (row["type"] == "error") for row in rows if row["multi_size"] is None)
+    shown = json.dumps(rows)
+    assert not [secret for secret in secrets_of(version, stage) if secret in shown]
+    assert "hmac:" in shown
+
+
+def znode(batches: list[pa.RecordBatch], path: str) -> dict[str, Any]:
+    return next(row for batch in batches for row in batch.to_pylist() if row["path"] == path)
+
+
+CLAIM = journal.multi(
+    (OpCode.SET_DATA, journal.set_data("/controller_epoch", b"4", 4)),
+    (OpCode.DELETE, journal.string("/controller")),
+    (OpCode.CREATE, journal.create("/controller", b'{"version":2,"brokerid":3000,"kraftControllerEpoch":1}')),
+)
+
+
+def migration(offset: int, epoch: int = 1) -> bytes:
+    document = {
+        "version": 0,
+        "kraft_controller_id": 3000,
+        "kraft_controller_epoch": 1,
+        "kraft_metadata_offset": offset,
+        "kraft_metadata_epoch": epoch,
+    }
+    return json.dumps(document).encode()
+
+
+def enveloped(*change: Any, write: bytes | None = None) -> bytes:
+    check = (OpCode.CHECK, journal.string("/controller_epoch") + journal.i32(4))
+    second = (OpCode.CHECK, journal.string("/migration") + journal.i32(1))
+    if write is not None:
+        second = (OpCode.SET_DATA, journal.set_data("/migration", write, 2))
+    return journal.multi(check, second, change)
+
+
+def dual_write() -> Log:
+    log = Log()
+    log.add(OpCode.CREATE, journal.create("/brokers/ids/1", b"{}", ephemeral=True), session=11)
+    log.add(OpCode.CREATE, journal.create("/migration", migration(-1, -1)), session=30)
+    log.add(OpCode.MULTI, CLAIM, session=30)
+    log.add(OpCode.SET_DATA, journal.set_data("/migration", migration(-1, -1), 1), session=30)
+    return log
+
+
+def test_barriers_are_stand_alone_writes_that_move_the_offset() -> None:
+    log = dual_write()
+    log.add(OpCode.SET_DATA, journal.set_data("/migration", migration(100), 2), session=30)
+    change = (OpCode.SET_DATA, journal.set_data("/config/topics/t", b"{}", 1))
+    log.add(OpCode.MULTI, enveloped(*change, write=migration(100)), session=30)
+    log.add(OpCode.SET_DATA, journal.set_data("/migration", migration(100), 4), session=30)
+    log.add(OpCode.SET_DATA, journal.set_data("/migration", migration(100, 2), 5), session=30)
+    seen = of_log(log)
+    assert [
+        (barrier.zxid, barrier.kraft_metadata_offset, barrier.kraft_metadata_epoch) for barrier in seen.barriers
+    ] == [
+        (5, 100, 1),
+        (8, 100, 2),
+    ]
+    assert seen.barrier_batch().to_pylist()[0]["time"] == 10_005
+
+
+@pytest.mark.parametrize(
+    ("kind", "record", "session", "expected"),
+    [
+        (OpCode.SET_DATA, journal.set_data("/config/topics/t", b"{}", 1), 11, "foreign"),
+        (OpCode.SET_DATA, journal.set_data("/config/topics/t", b"{}", 1), 30, "foreign"),
+        (OpCode.DELETE, journal.string("/brokers/topics/t"), 99, "foreign"),
+        (OpCode.SET_ACL, journal.set_acl("/config", [(1, "world", "anyone")], 1), 99, "foreign"),
+        (OpCode.CREATE, journal.create("/config/users", b""), 30, "parent"),
+        (OpCode.CREATE, journal.create("/config/users", b""), 99, "foreign"),
+        (OpCode.CREATE, journal.create("/config/changes/config_change_1", b"{}"), 30, "notification"),
+        (OpCode.DELETE, journal.string("/config/changes/config_change_1"), 11, "notification"),
+        (OpCode.CREATE, journal.create("/brokers/ids/2", b"{}", ephemeral=True), 12, "broker"),
+        (OpCode.SET_DATA, journal.set_data("/migration", migration(5), 1), 30, "migration"),
+        (OpCode.DELETE, journal.string("/controller"), 99, "rollback"),
+        (OpCode.MULTI, CLAIM, 31, "claim"),
+        (OpCode.ERROR, journal.i32(-110), 11, "refused"),
+        (OpCode.MULTI, enveloped(OpCode.DELETE, journal.string("/config/topics/t")), 30, "envelope"),
+        (OpCode.MULTI, enveloped(OpCode.ERROR, journal.i32(-101)), 30, "envelope_failed"),
+        (OpCode.CREATE_SESSION, journal.i32(1), 50, "session"),
+    ],
+)
+def test_kinds_of_writes_after_the_claim(kind: int, record: bytes, session: int, expected: str) -> None:
+    seen = of_log(dual_write().add(kind, record, session=session))
+    before = of_log(dual_write())
+    assert (seen.census - before.census) == {expected: 1}
+    assert len(seen.foreign) == (expected == "foreign")
+
+
+def test_a_stranger_is_named_by_its_session() -> None:
+    log = dual_write().add(OpCode.SET_DATA, journal.set_data("/config/topics/t", b"{}", 1), session=11)
+    seen = of_log(log)
+    row = seen.write_batch(seen.foreign).to_pylist()[0]
+    assert (row["writer"], row["path"], row["type"], row["kind"]) == (
+        "broker 1",
+        "/config/topics/t",
+        "setData",
+        "foreign",
+    )
+
+
+def test_after_a_rollback_brokers_write_rightly() -> None:
+    log = dual_write().add(OpCode.DELETE, journal.string("/controller"), session=99)
+    election = journal.multi(
+        (OpCode.CREATE, journal.create("/controller", b'{"version":2,"brokerid":1}', ephemeral=True)),
+        (OpCode.SET_DATA, journal.set_data("/controller_epoch", b"5", 5)),
+    )
+    log.add(OpCode.MULTI, election, session=11)
+    log.add(OpCode.SET_DATA, journal.set_data("/config/topics/t", b"{}", 1), session=11)
+    assert of_log(log).foreign == []
