@@ -1,8 +1,12 @@
-"""Real captures for tests: `capture("3.9.1", "8-zookeeper-behind")` is a folder laid out as it was captured."""
+"""Real captures for tests: `capture("3.9.1", "8-zookeeper-behind")` is a folder laid out as it was captured.
+
+`python -m tests.captures 3.9.1 8` prints that folder.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import sys
 from functools import cache
 from pathlib import Path
 
@@ -33,3 +37,7 @@ def capture(version: str, stage: str) -> Path:
     if len(found) != 1:
         raise LookupError(f"no capture {stage!r} of {version}; there are: {', '.join(stages(version))}")
     return version_folder(version) / found[0]
+
+
+if __name__ == "__main__":
+    print(capture(*sys.argv[1:]))
