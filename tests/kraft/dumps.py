@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-CAPTURES = Path(__file__).parent.parent / "captures"
+from tests.captures import VERSIONS, capture, stages
 
 _BATCH = re.compile(
     r"^baseOffset: (?P<base>\d+) lastOffset: (?P<last>\d+) count: \d+ .*partitionLeaderEpoch: (?P<epoch>\d+) .*"
@@ -39,26 +39,27 @@ class DumpedRecord:
     text: str | None
 
 
-def captures() -> list[Path]:
-    """Folders of the captures in the repository."""
-    return sorted(path.parent for path in CAPTURES.glob("*/*/capture.yaml"))
-
-
-def dumps() -> list[tuple[Path, int]]:
-    """(capture, controller) for each dump in the repository."""
+def dumps() -> list[tuple[str, str, int]]:
+    """(version, stage, controller) of each dump in the repository."""
     return [
-        (capture, int(dump.name.removeprefix("dump-log-").removesuffix(".txt.gz")))
-        for capture in captures()
-        for dump in sorted(capture.glob("dump-log-*.txt.gz"))
+        (version, stage, int(dump.name.removeprefix("dump-log-").removesuffix(".txt.gz")))
+        for version in VERSIONS
+        for stage in stages(version)
+        for dump in sorted(capture(version, stage).glob("dump-log-*.txt.gz"))
     ]
 
 
-def read_dump(capture: Path, controller: int) -> dict[str, list[DumpedRecord]]:
+def log_folder(version: str, stage: str, controller: int) -> Path:
+    """A controller's `__cluster_metadata-0` folder in a capture."""
+    return capture(version, stage) / "kraft" / str(controller) / "__cluster_metadata-0"
+
+
+def read_dump(version: str, stage: str, controller: int) -> dict[str, list[DumpedRecord]]:
     """Records by file name."""
     files: dict[str, list[DumpedRecord]] = {}
     current: list[DumpedRecord] = []
     batch: re.Match[str] | None = None
-    for line in _lines(capture / f"dump-log-{controller}.txt.gz"):
+    for line in _lines(capture(version, stage) / f"dump-log-{controller}.txt.gz"):
         if line.startswith("# "):
             current = files.setdefault(line[2:], [])
         elif matched := _BATCH.match(line):

@@ -32,7 +32,7 @@ _CONTROL = 0x20
 _NO_PRODUCER = b"\xff" * 14
 _NO_PRODUCER_AT = 43
 # Bytes whose CRC may be tried in vain while searching one file; only crafted input has more look-alikes than this.
-_SEARCH_BUDGET = 256 * 1024 * 1024
+SEARCH_BUDGET = 256 * 1024 * 1024
 _BLOCK = 1 << 20
 
 
@@ -95,23 +95,26 @@ def frames(data: Buffer, *, verify: bool = True) -> Iterator[Frame]:
 
     Without `verify` only headers are looked at, except where a header makes no sense; the frames are the same.
     """
-    budget = [_SEARCH_BUDGET]
-    position, end = 0, len(data)
-    while position < end:
-        size = batch_size(data, position)
-        if size is None:
-            yield (damage := _damage(data, position, None, budget))
-            position += damage.size
-            continue
-        followed = position + size == end or batch_size(data, position + size) is not None
-        computed = crc_of(data, position, size) if verify or not followed else None
-        batch = read_header(data, position, size, computed)
-        if batch.intact or followed:
-            yield batch
-            position += size
-        else:
-            yield (damage := _damage(data, position, batch, budget))
-            position += damage.size
+    budget = [SEARCH_BUDGET]
+    position = 0
+    while position < len(data):
+        frame = frame_at(data, position, budget, verify=verify)
+        yield frame
+        position += frame.size
+
+
+def frame_at(data: Buffer, position: int, budget: list[int], *, verify: bool = True) -> Frame:
+    """Read the frame at `position`, where the one before it ends.
+
+    `budget` holds the bytes whose CRC may still be tried in searches (at first `SEARCH_BUDGET`); it is drawn on.
+    """
+    size = batch_size(data, position)
+    if size is None:
+        return _damage(data, position, None, budget)
+    followed = position + size == len(data) or batch_size(data, position + size) is not None
+    computed = crc_of(data, position, size) if verify or not followed else None
+    batch = read_header(data, position, size, computed)
+    return batch if batch.intact or followed else _damage(data, position, batch, budget)
 
 
 def batch_size(data: Buffer, position: int) -> int | None:

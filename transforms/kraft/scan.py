@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from schemas.kraft.control import LEADER_CHANGE, SNAPSHOT_FOOTER, SNAPSHOT_HEADER
 from transforms.kraft.codec import decode_record
 from transforms.kraft.framing import HEADER_SIZE, Batch, Damage, crc_of, frames
-from transforms.kraft.segments import Continuation
+from transforms.kraft.walk import Continuation
 from transforms.kraft.wire import Buffer, Reader, WireError
 
 SPLIT_BYTES = 8 * 1024 * 1024

@@ -1,0 +1,197 @@
+"""Segments through the compiled kernel, with the declaration-driven decoder for whatever the kernel leaves.
+
+The rows are exactly those of `transforms.kraft.segments`: the kernel takes ordinary batches only. Two things come back
+from it: a batch that is not ordinary (decoded whole by the other path), and single bodies whose text it did not write
+(secrets, tags, escapes), which are decoded one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from schemas.kraft.records import RECORD_TYPES
+from transforms.kraft import kernel, kernel_hot
+from transforms.kraft.codec import decode_record
+from transforms.kraft.columnar import empty_columns, to_batch
+from transforms.kraft.kernel_hot import Columns
+from transforms.kraft.kernel_wire import Bytes
+from transforms.kraft.masking import mask
+from transforms.kraft.program import program
+from transforms.kraft.spelling import to_json
+from transforms.kraft.walk import Continuation, Walk
+from transforms.kraft.wire import WireError
+
+_HEADROOM_BYTES = 1 << 20
+
+
+def decode_fast(walk: Walk, rows_per_batch: int) -> Iterator[pa.RecordBatch]:
+    """Decode all of the walk's data; the walk keeps the state and decodes what the kernel leaves."""
+    return _FastPass(walk, rows_per_batch).batches()
+
+
+def warm_up() -> None:
+    """Compile the kernel and leave the machine code in numba's cache on disk, so that no run has to."""
+    _run(np.frombuffer(b"", np.uint8), _Place(0, -1, -1, 0), empty_columns(1, 0))
+
+
+class _Place(NamedTuple):
+    """Where the kernel is: position in the bytes, next offset and epoch (-1 unknown), next row."""
+
+    position: int
+    next_offset: int
+    epoch: int
+    row: int
+
+
+def _run(data: Bytes, place: _Place, columns: Columns) -> tuple[int, _Place]:
+    """Call the kernel; returns why it stopped, and where."""
+    code = program()
+    reason, position, row, next_offset, epoch = kernel.decode_batches(
+        data,
+        place.position,
+        place.next_offset,
+        place.epoch,
+        place.row,
+        code.instructions,
+        code.types,
+        code.words,
+        code.blob,
+        columns.longs,
+        columns.ints,
+        columns.shorts,
+        columns.lists,
+        columns.topics,
+        columns.directories,
+        columns.text,
+        columns.used,
+    )
+    return reason, _Place(position, next_offset, epoch, row)
+
+
+class _FastPass:
+    def __init__(self, walk: Walk, rows_per_batch: int) -> None:
+        self.data = walk.data
+        self.walk = walk
+        self.capacity = rows_per_batch
+        self.columns = empty_columns(rows_per_batch, _HEADROOM_BYTES)
+        self.rows = 0
+        # (first row, row after the last, rows that stand there instead)
+        self.edits: list[tuple[int, int, pa.RecordBatch]] = []
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Alternate between the kernel and the other path until the data ends."""
+        view = np.frombuffer(self.data, np.uint8)
+        position = 0
+        while position < len(self.data):
+            reason, position = self._run_kernel(view, position)
+            if reason == kernel.FULL and self.rows:
+                yield from self._flush()
+            elif reason != kernel.DONE:
+                position = self._decode_slowly(position)
+        yield from self._flush()
+
+    def _run_kernel(self, view: Bytes, position: int) -> tuple[int, int]:
+        walk = self.walk
+        next_offset = -1 if walk.next_offset is None else walk.next_offset
+        epoch = -1 if walk.epoch is None else walk.epoch
+        before = self.rows
+        reason, place = _run(view, _Place(position, next_offset, epoch, before), self.columns)
+        self.rows = place.row
+        if self.rows > before:
+            walk.next_offset, walk.epoch = place.next_offset, place.epoch
+            walk.first_type = walk.first_type or RECORD_TYPES[int(self.columns.shorts[kernel_hot.TYPE, before])].name
+            walk.last_type = RECORD_TYPES[int(self.columns.shorts[kernel_hot.TYPE, self.rows - 1])].name
+        return reason, place.position
+
+    def _decode_slowly(self, position: int) -> int:
+        """Decode the frame at `position` by the declarations; returns the position after it."""
+        frame = self.walk.frame_at(position)
+        self.walk.frame(frame)
+        if len(self.walk.rows):
+            self.edits.append((self.rows, self.rows, self.walk.rows.take()))
+        return position + frame.size
+
+    def _flush(self) -> Iterator[pa.RecordBatch]:
+        texts = self._pending_texts()
+        if self.rows:
+            ordinary = to_batch(self.columns, self.rows, self.walk.origin, self.walk.base, texts)
+            pieces = list(_splice(ordinary, self.edits))
+        else:
+            pieces = [rows for _, _, rows in self.edits]
+        self.edits, self.rows = [], 0
+        self.columns = empty_columns(self.capacity, _HEADROOM_BYTES)
+        yield from _merged(pieces, self.capacity)
+
+    def _pending_texts(self) -> dict[int, str]:
+        """Bodies of the rows the kernel left; a body with a problem makes its whole batch an edit."""
+        texts: dict[int, str] = {}
+        pending = np.flatnonzero(self.columns.longs[kernel_hot.PENDING, : self.rows] >= 0)
+        done_until = -1
+        for row in pending.tolist():
+            if row < done_until:
+                continue
+            text = self._text(row)
+            if text is None:
+                done_until = self._redo_batch(row)
+            else:
+                texts[row] = text
+        return texts
+
+    def _text(self, row: int) -> str | None:
+        longs, shorts = self.columns.longs, self.columns.shorts
+        record_type = RECORD_TYPES[int(shorts[kernel_hot.TYPE, row])]
+        version, start = int(shorts[kernel_hot.VERSION, row]), int(longs[kernel_hot.PENDING, row])
+        position = int(longs[kernel_hot.POSITION, row])
+        end = self._end_of_value(row, position)
+        try:
+            values, body, notes = decode_record(record_type, version, self.data, start, end)
+        except WireError:
+            return None
+        return None if notes else to_json(body, version, mask(body, values, self.walk.masking))
+
+    def _end_of_value(self, row: int, position: int) -> int:
+        """The value ends one byte (the empty header list) before its record, and records lie end to end."""
+        first = row - (int(self.columns.longs[kernel_hot.OFFSET, row]) - self._base_offset(position))
+        return position + int(self.columns.longs[kernel_hot.LENGTH, first : row + 1].sum()) - 1
+
+    def _base_offset(self, position: int) -> int:
+        return int.from_bytes(self.data[position : position + 8], "big", signed=True)
+
+    def _redo_batch(self, row: int) -> int:
+        """Replace the rows of the batch of `row` by what the declarations make of it; returns the row after them."""
+        position = int(self.columns.longs[kernel_hot.POSITION, row])
+        base_offset = self._base_offset(position)
+        first = row - (int(self.columns.longs[kernel_hot.OFFSET, row]) - base_offset)
+        walk = Walk(
+            self.data,
+            self.walk.origin,
+            self.walk.masking,
+            Continuation(self.walk.base, base_offset, int(self.columns.ints[kernel_hot.EPOCH, row])),
+        )
+        frame = walk.frame_at(position)
+        walk.frame(frame)
+        after = int(np.searchsorted(self.columns.longs[kernel_hot.POSITION, : self.rows], position, "right"))
+        self.edits.append((first, after, walk.rows.take()))
+        return after
+
+
+def _splice(batch: pa.RecordBatch, edits: list[tuple[int, int, pa.RecordBatch]]) -> Iterator[pa.RecordBatch]:
+    at = 0
+    for first, after, rows in sorted(edits, key=lambda edit: edit[:2]):
+        if first > at:
+            yield batch.slice(at, first - at)
+        yield rows
+        at = after
+    if at < batch.num_rows:
+        yield batch.slice(at)
+
+
+def _merged(pieces: list[pa.RecordBatch], rows_per_batch: int) -> Iterator[pa.RecordBatch]:
+    if len(pieces) > 1:
+        yield from pa.Table.from_batches(pieces).combine_chunks().to_batches(max_chunksize=2 * rows_per_batch)
+    else:
+        yield from pieces
