@@ -26,8 +26,9 @@ from kazoo.exceptions import (
     SessionMovedError,
 )
 from kazoo.handlers.threading import KazooTimeoutError
-from kazoo.protocol.states import KeeperState
+from kazoo.protocol.states import KazooState, KeeperState
 
+from jobs.sources.zookeeper_handler import PipeliningHandler
 from schemas.zookeeper.paths import NEEDED_ROOTS
 from transforms.zookeeper.redact import Redactor
 from transforms.zookeeper.znode import AclEntry, Znode, unreadable
@@ -127,6 +128,7 @@ def _client(settings: LiveSettings) -> KazooClient:
         "hosts": settings.connect,
         "timeout": settings.session_timeout_seconds,
         "read_only": settings.read_only,
+        "handler": PipeliningHandler(),
     }
     if settings.digest:
         options["auth_data"] = [("digest", settings.digest)]
@@ -192,6 +194,12 @@ class _Walk:
         self._under_way: deque[_Request] = deque()
         self._pace = _Pace(settings.requests_per_second)
         self._acls: dict[tuple[Any, ...], list[AclEntry]] = {}
+        client.add_listener(self._note_state)
+
+    def _note_state(self, state: str) -> None:
+        # Called by kazoo's own thread; the walk began connected, so every later connection is a new one.
+        if state == KazooState.CONNECTED:
+            self._summary.reconnects += 1
 
     def znodes(self) -> Iterator[Znode]:
         """Yield the znodes; fills the summary."""
@@ -201,12 +209,19 @@ class _Walk:
             # Two requests a znode, so half the window in znodes.
             while self._paths and len(self._under_way) * 2 < self._settings.window:
                 self._ask(self._paths.pop())
-            znode = self._answer(self._under_way.popleft())
-            if znode is not None:
-                self._summary.znodes += 1
-                self._progress(self._summary.znodes)
-                yield znode
+            self._wait()
+            for _ in range(len(self._under_way) // 2 + 1):
+                znode = self._answer(self._under_way.popleft())
+                if znode is not None:
+                    self._summary.znodes += 1
+                    self._progress(self._summary.znodes)
+                    yield znode
         self._summary.last_zxid = self._newest_zxid()
+
+    def _wait(self) -> None:
+        """Wait for half of the answers at once: waking up for each would cost more than the answer itself."""
+        last = self._under_way[len(self._under_way) // 2]
+        (last.children or last.acl).wait()
 
     def _newest_zxid(self) -> int:
         while True:
@@ -254,8 +269,6 @@ class _Walk:
             self._paths.append(request.path)
 
     def _reconnect(self) -> None:
-        if not self._client.connected:
-            self._summary.reconnects += 1
         deadline = time.monotonic() + self._settings.reconnect_seconds
         while not self._client.connected:
             if self._client.client_state == KeeperState.AUTH_FAILED:
