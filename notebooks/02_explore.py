@@ -32,6 +32,12 @@ def of_this_run(table):
     return of_this_cluster(table).where(F.col("run_id") == F.lit(run["run_id"]))
 
 
+def as_of_this_run(table):
+    """State as this run left it: silver holds the newest run's, so an earlier one is read by time travel."""
+    rows = warehouse.read(table, (run["table_versions"] or {}).get(table.full_name))
+    return rows.where(F.col("cluster") == F.lit(run["cluster"]))
+
+
 def moment(column):
     """A column of milliseconds as a timestamp."""
     return F.timestamp_millis(F.col(column)).alias(column)
@@ -44,7 +50,7 @@ def moment(column):
 
 # COMMAND ----------
 
-partitions = of_this_run(PARTITIONS.table)
+partitions = as_of_this_run(PARTITIONS.table)
 topic, partition = notebook.parameter("topic"), notebook.parameter("partition", "0")
 if not topic:
     differing = of_this_run(DIVERGENCES).where("entity = 'partitions' AND status != 'resolved'").select(

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from jobs.notebook import Notebook, NotebookError
 from jobs.sinks.delta import Warehouse, in_parallel
@@ -26,6 +26,11 @@ TOPIC_ID = "Zf7bq2kFQ0K2oG8j5bqj1w"
 OLD, NEW = {"cluster": "prod", "run_id": "r1"}, {"cluster": "prod", "run_id": "r2"}
 OTHER = {"cluster": "other", "run_id": "r3"}
 PARTITION = {"topic": "orders", "partition": 3}
+_PARTITIONS = [
+    {**NEW, **PARTITION, "source": "zookeeper", "isr": [0, 1, 2], "zk_mzxid": 799, "zk_mtime": 1_000},
+    {**NEW, **PARTITION, "source": "kraft", "isr": [0, 1], "kraft_offset": 1215},
+    {**NEW, "topic": "aaa", "partition": 0, "source": "kraft"},
+]
 
 
 @pytest.fixture(scope="module")
@@ -34,21 +39,36 @@ def filled(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> War
     warehouse = Warehouse(spark, str(tmp_path_factory.mktemp("warehouse")))
     tables = _tables()
     in_parallel([lambda t=table: _write(warehouse, t, tables[t]) for table in tables])  # type: ignore[misc]
+    # Silver holds the newest run's state; what the run before found is its earlier version.
+    warehouse.replace_where(PARTITIONS.table, _frame(warehouse, PARTITIONS.table, _PARTITIONS), {"cluster": "prod"})
     return warehouse
 
 
 def _write(warehouse: Warehouse, table: Table, rows: Sequence[dict[str, Any]]) -> None:
-    values = [tuple(row.get(name) for name in table.column_names) for row in rows]
+    warehouse.append(table, _frame(warehouse, table, rows), "filled")
+
+
+def _frame(warehouse: Warehouse, table: Table, rows: Sequence[dict[str, Any]]) -> DataFrame:
     for row in rows:
         assert set(row) <= set(table.column_names)
-    warehouse.append(table, warehouse.spark.createDataFrame(values, table.struct).coalesce(1), "filled")
+    values = [tuple(row.get(name) for name in table.column_names) for row in rows]
+    return warehouse.spark.createDataFrame(values, table.struct).coalesce(1)
 
 
-def _run(run: dict[str, str], hour: int) -> dict[str, Any]:
+def _run(run: dict[str, str], hour: int, version: int) -> dict[str, Any]:
     report = to_json(defective())
+    versions = {"table_versions": {PARTITIONS.table.full_name: version}}
     started = datetime(2026, 11, 21, hour)
     counts = {"defects": 2, "divergences": 3, "lag_records": 0}
-    return {**run, **counts, "started_at": started, "verdict": "errors", "state": "MIGRATION", "report": report}
+    return {
+        **run,
+        **counts,
+        **versions,
+        "started_at": started,
+        "verdict": "errors",
+        "state": "MIGRATION",
+        "report": report,
+    }
 
 
 def _divergence(class_: str, entity: str, key: dict[str, Any], **more: Any) -> dict[str, Any]:
@@ -72,7 +92,7 @@ def _tables() -> dict[Table, list[dict[str, Any]]]:
     topic = {"type": "TOPIC_RECORD", "data": json.dumps({"name": "orders", "topicId": TOPIC_ID})}
     state = "/brokers/topics/orders/partitions/3/state"
     return {
-        RUNS: [_run(OLD, 6), _run(NEW, 7), _run(OTHER, 8)],
+        RUNS: [_run(OLD, 6, version=0), _run(NEW, 7, version=1), _run(OTHER, 8, version=1)],
         GATES: [
             {**NEW, "gate": "rollback", "verdict": "no_go", "blocking": ["DUR-05"]},
             {**NEW, "gate": "start", "verdict": "not_applicable", "blocking": []},
@@ -96,12 +116,7 @@ def _tables() -> dict[Table, list[dict[str, Any]]]:
             {**NEW, "broker_id": 1, "mode": "zookeeper", "blocks": ["finalize"]},
         ],
         LAG: [{**OLD, "records": 11, "alive": True}, {**NEW, "records": 0, "alive": True}],
-        PARTITIONS.table: [
-            {**NEW, **PARTITION, "source": "zookeeper", "isr": [0, 1, 2], "zk_mzxid": 799, "zk_mtime": 1_000},
-            {**NEW, **PARTITION, "source": "kraft", "isr": [0, 1], "kraft_offset": 1215},
-            {**NEW, "topic": "aaa", "partition": 0, "source": "kraft"},
-            {**OLD, **PARTITION, "source": "kraft", "isr": [9]},
-        ],
+        PARTITIONS.table: [{**OLD, **PARTITION, "source": "kraft", "isr": [9]}],
         KRAFT_RECORDS: [
             {**NEW, "offset": 10, "epoch": 1, "control": False, **topic},
             _change(12, type="PARTITION_RECORD", isr=[0, 1, 2], controller_id=3000),
@@ -163,6 +178,11 @@ def test_the_story_of_a_partition(filled: Warehouse, monkeypatch: pytest.MonkeyP
         (1, "zookeeper"),
     ]
     assert _shown(notebook, "Lag over the runs", "records", "run_id") == [(11, "r1"), (0, "r2")]
+
+
+def test_an_earlier_run_is_seen_as_it_was(filled: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    notebook = _execute("02_explore.py", filled, monkeypatch, run_id="r1", topic="orders", partition="3")
+    assert _shown(notebook, "Both sides", "source", "isr") == [("kraft", [9])]
 
 
 def test_a_named_partition_that_was_never_there_is_no_error(filled: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,6 +20,7 @@ _UNSHOWABLE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 _MARKS_IN_A_ROW = 2
 
 ABSENT = "absent"
+PRESENT = "present"
 
 
 def visible(text: str, limit: int = TEXT_LIMIT) -> str:
@@ -64,7 +65,10 @@ def value_text(value: Any, limit: int = VALUE_LIMIT) -> str:
         return '""'
     if isinstance(value, str):
         return visible(value, limit)
-    if isinstance(value, Mapping) and value:
+    if value == {}:
+        # A row that is all key: an ACL.
+        return PRESENT
+    if isinstance(value, Mapping):
         return visible(", ".join(f"{name}={value_text(value[name])}" for name in sorted(value, key=str)), limit)
     return visible(json.dumps(value, ensure_ascii=False, sort_keys=True, default=str), limit)
 

@@ -91,12 +91,12 @@ def rank(order: tuple[str, ...], word: str) -> int:
 
 
 def repairs(report: Report) -> list[Action]:
-    """List what to repair, each thing once: failing checks, then the defects' remedies, then warnings."""
+    """List what to repair, each thing once: the defects' own remedies, then failing checks, then warnings."""
     checks = sorted((check for check in report.checks if calm_word(report, check) is None), key=check_rank(report))
     rows = sorted(report.divergences.rows, key=lambda row: rank(ORDER, row.class_))
     return _once(
-        [Action(check.remedy, check.id) for check in checks if check.verdict == "fail"]
-        + [Action(remedy_of(row), row.class_) for row in rows if row.class_ in DEFECTS]
+        [Action(remedy_of(row), row.class_) for row in rows if row.class_ in DEFECTS]
+        + [Action(check.remedy, check.id) for check in checks if check.verdict == "fail"]
         + [Action(check.remedy, check.id) for check in checks if check.verdict == "warn"]
     )
 
@@ -151,7 +151,8 @@ def _error_title(report: Report) -> str:
 
 def _warning_title(report: Report) -> str:
     if report.lag.records:
-        return f"ZooKeeper is {counted(report.lag.records, 'record')} behind KRaft"
+        stopped = "Dual writing has stopped: " if report.lag.alive is False else ""
+        return f"{stopped}ZooKeeper is {counted(report.lag.records, 'record')} behind KRaft"
     warned = sum(1 for check in report.checks if check.verdict == "warn")
     return f"No defects, {counted(warned, 'warning')}" if warned else "No defects, but not everything could be judged"
 
@@ -171,8 +172,8 @@ def _lag_sentence(report: Report) -> str:
     lag = report.lag
     if _state(report) != "MIGRATION":
         return ""
-    if lag.alive is False:
-        return "Do not trust the lag metric: nothing writes to ZooKeeper."
+    if lag.alive is False and not lag.records:
+        return "Do not trust a lag of 0: nothing writes to ZooKeeper."
     if lag.records is None:
         return ""
     if lag.records == 0 and defect_count(report):

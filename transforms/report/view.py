@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Generic, TypeVar
 
 from schemas.classes import CLASSES, DEFECTS, ORDER
 from schemas.report import BrokerPresence, CheckResult, Defect, DivergenceRow, LogCopy, Report
-from transforms.report.printable import ABSENT, key_text, value_text, visible
+from transforms.report.printable import ABSENT, PRESENT, key_text, value_text, visible
 from transforms.report.story import check_rank, rank, remedy_of
 from transforms.report.words import SEVERITY_ORDER
 
@@ -203,6 +203,10 @@ def _shared(texts: list[str]) -> str:
 def _side(row: DivergenceRow, value: Any, lacking: str) -> str:
     if row.kind == lacking and row.column is None:
         return ABSENT
-    if row.column is None and value in (None, {}, ""):
-        return "present"
+    if row.column is None and value in (None, ""):
+        return PRESENT
+    if row.column is None and isinstance(value, Mapping):
+        # A whole row: its empty columns say nothing.
+        filled = {name: held for name, held in value.items() if held not in (None, "", [])}
+        return value_text(filled) if filled else PRESENT
     return value_text(value)
