@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.report.samples import SAMPLES, defective, healthy, not_ready
+from schemas.report import DivergenceRow, Divergences
+from tests.report.samples import SAMPLES, defective, healthy, lagging, not_ready
 from transforms.report.printable import key_text, value_text, visible
 from transforms.report.text import render_text
 
@@ -54,6 +55,23 @@ def test_stopped_dual_write_is_said_although_lag_reads_zero() -> None:
     assert "ZooKeeper holds every committed record" not in text
 
 
+def test_stopped_dual_write_with_lag_says_both() -> None:
+    report = lagging()
+    text = render_text(replace(report, lag=replace(report.lag, alive=False)))
+    assert text.startswith("WARNINGS: Dual writing has stopped: ZooKeeper is 11 records behind KRaft\n")
+    assert "11 committed records not in" in text
+    assert "a lag of 0" not in text
+
+
+def test_a_missing_row_shows_what_the_other_side_holds() -> None:
+    held = {"replicas": [2, 0], "adding_replicas": [], "leader": 0, "rack": None, "name": ""}
+    row = DivergenceRow("partitions", {"topic": "a", "partition": 0}, None, "kraft_only", None, held, "lag", "warning")
+    report = replace(healthy(), divergences=Divergences(1, {"lag": 1}, rows=[row, replace(row, kraft_value={})]))
+    text = render_text(report)
+    assert "ZooKeeper: absent | KRaft: leader=0, replicas=[2, 0] | new" in text
+    assert "ZooKeeper: absent | KRaft: present | new" in text
+
+
 @pytest.mark.parametrize(
     ("entity", "key", "shown"),
     [
@@ -86,6 +104,7 @@ def test_keys_read_as_operators_say_them(entity: str, key: dict[str, object], sh
     [
         (None, "absent"),
         ("", '""'),
+        ({}, "present"),
         (11.0, "11.0"),
         (True, "true"),
         ([0, 1, 2], "[0, 1, 2]"),
