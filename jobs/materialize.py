@@ -22,6 +22,7 @@ from schemas.table import Table
 from schemas.zookeeper.state import ZNODE_STATE
 from transforms.kraft.image import Log, image, row_versions, with_base
 from transforms.kraft.quorum import CommittedEnd, LogCopyFacts, NoUsableLog, ReadPlan, committed_end, plan_read
+from transforms.kraft.replay import fold
 from transforms.kraft.transactions import MARKERS, Marker, TransactionLog, read_transactions
 from transforms.zookeeper.state import state_batches
 from transforms.zookeeper.tables import migration_row, tables
@@ -94,10 +95,14 @@ def _entity_tables(
         end = kraft.plan.leading.end
         log = Log.of(kraft.records, end, kraft.transactions.discarded)
         log = Log(log.events.persist(), log.hot)
-        images = image(log.below(kraft.committed.offset))
+        committed = log.below(kraft.committed.offset)
+        folded = fold(committed.events).persist()
+        # Every table below reads these: they are made once, not by each of the writers that start together.
+        folded.count()
+        images = image(committed, folded)
         offset = (znode_migration or {}).get("kraft_metadata_offset")
         after = end if offset is None or offset < 0 else min(offset + 1, kraft.committed.offset)
-        made.append((ROW_VERSIONS, row_versions(log, after, kraft.committed.offset, MIRRORED)))
+        made.append((ROW_VERSIONS, row_versions(log, folded, after, MIRRORED)))
     for entity in ENTITIES:
         if entity is not MIGRATION:
             sides = [("zookeeper", zookeeper.get(entity.name)), ("kraft", images.get(entity.name))]

@@ -90,16 +90,9 @@ def may_compare(facts: Facts) -> bool:
 def _compare(run: Run, gatherer: Gatherer, facts: Facts, previous_run: str | None) -> Comparison:
     if not may_compare(facts):
         return Comparison(None, Divergences(), [], {})
-    sides = {
-        side: union_all(
-            [canonical(e, gatherer.silver[e.name].where(F.col("source") == side)) for e in MIRRORED]
-        )
-        for side in (ZOOKEEPER, KRAFT)
-    }
+    both = union_all([canonical(entity, gatherer.silver[entity.name]) for entity in MIRRORED])
     assert facts.committed is not None  # noqa: S101 - `may_compare` has looked
-    differing = differing_rows(
-        sides[ZOOKEEPER], sides[KRAFT], run.read(ROW_VERSIONS), facts.committed.offset
-    )
+    differing = differing_rows(both, run.read(ROW_VERSIONS), facts.committed.offset)
     current = divergences(differing, _context(gatherer, facts))
     history = run.warehouse.read(DIVERGENCES).where((F.col("cluster") == run.cluster) & (F.col("run_id") == previous_run))
     run.append(DIVERGENCES, followed(current.where("class <> 'not_comparable'").persist(), history, run.run_id))

@@ -53,8 +53,11 @@ ONE_MACHINE_SETTINGS: dict[str, str] = {
 SMALL_SETTINGS: dict[str, str] = {
     "spark.sql.shuffle.partitions": "1",
     "spark.default.parallelism": "2",
+    # Compiling a query takes longer than interpreting it on the few thousand rows of a small cluster.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
-SMALL_JVM_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
+SMALL_JVM_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto -XX:ReservedCodeCacheSize=256m"
 
 
 @contextmanager

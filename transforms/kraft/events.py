@@ -7,6 +7,7 @@ Partition and PartitionChange records are not here: they are most of any log and
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
@@ -14,7 +15,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
-from transforms.kraft.entities import READERS
+from schemas.entities import ENTITIES
+from transforms.kraft.entities import READERS, UPSERT, Event
 
 PARTITION = "PARTITION_RECORD"
 PARTITION_CHANGE = "PARTITION_CHANGE_RECORD"
@@ -24,6 +26,7 @@ EVENT = StructType(
     [
         StructField("entity", StringType()),
         StructField("replay_key", StringType()),
+        StructField("key", StringType()),
         StructField("op", StringType()),
         StructField("row", StringType()),
         StructField("offset", LongType()),
@@ -35,6 +38,7 @@ _ARROW_EVENT = pa.schema(
     [
         ("entity", pa.string()),
         ("replay_key", pa.string()),
+        ("key", pa.string()),
         ("op", pa.string()),
         ("row", pa.string()),
         ("offset", pa.int64()),
@@ -84,6 +88,7 @@ def with_cascades(stream: DataFrame) -> DataFrame:
     deletes = removed.join(configs, "topic").select(
         F.lit("configs").alias("entity"),
         F.col("config_key").alias("replay_key"),
+        F.lit(None).cast("string").alias("key"),
         F.lit("delete").alias("op"),
         F.lit(None).cast("string").alias("row"),
         "offset",
@@ -106,7 +111,7 @@ def read_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
     """One Arrow batch of (type, data, offset, epoch, append_time) to a batch of EVENT rows."""
     columns = [batch.column(name).to_pylist() for name in ("type", "data", "offset", "epoch", "append_time")]
     rows = [
-        (event.entity, json.dumps(event.key), event.op, _dump(event.row), offset, epoch, append_time)
+        (event.entity, json.dumps(event.key), canonical_key(event), event.op, _dump(event.row), offset, epoch, append_time)
         for record_type, data, offset, epoch, append_time in zip(*columns, strict=True)
         for event in READERS[record_type](json.loads(data))
     ]
@@ -114,6 +119,20 @@ def read_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(
         [pa.array(values, field.type) for values, field in zip(arrays, _ARROW_EVENT, strict=True)], schema=_ARROW_EVENT
     )
+
+
+_ENTITIES = {entity.name: entity for entity in ENTITIES}
+_CONTROL = re.compile(r"\\u00[0-9a-f]{2}")
+
+
+def canonical_key(event: Event) -> str | None:
+    """The canonical key of an upsert, in the very text that `transforms.reconcile.canonical.key_json` makes of it."""
+    if event.op != UPSERT or event.row is None:
+        return None
+    row = event.row
+    text = json.dumps({name: row[name] for name in _ENTITIES[event.entity].key}, ensure_ascii=False, separators=(",", ":"))
+    # Jackson writes other control characters with upper-case hex digits.
+    return _CONTROL.sub(lambda match: "\\u" + match[0][2:].upper(), text)
 
 
 def _dump(row: dict[str, object] | None) -> str | None:

@@ -13,7 +13,7 @@ from schemas.entities.partitions import PARTITIONS
 from schemas.entities.topics import TOPICS
 from transforms.kraft import replay
 from transforms.kraft.events import Ranges, applied, events
-from transforms.kraft.partitions import KEY, fold_partitions, named, partition_records, partition_versions
+from transforms.kraft.partitions import fold_partitions, named, partition_history, partition_records
 from transforms.reconcile.canonical import key_json, row_json
 
 _FOLDED_ELSEWHERE = ("partitions", "brokers", "migration")
@@ -50,12 +50,13 @@ def with_base(records: DataFrame, base_offset: int | None) -> DataFrame:
     return records.where(base | (log & (F.col("offset") >= base_offset))).withColumn("offset", moved)
 
 
-def image(log: Log) -> dict[str, DataFrame]:
+def image(log: Log, folded: DataFrame | None = None) -> dict[str, DataFrame]:
     """State after all of `log`: silver columns of each entity with KRaft provenance, by entity name.
 
-    The migration's row is not here: its history is a few records, read by the caller.
+    `folded` is `replay.fold` of the log's events, for a caller that has it already. The migration's row is not here:
+    its history is a few records, read by the caller.
     """
-    folded = replay.fold(log.events)
+    folded = replay.fold(log.events) if folded is None else folded
     tables = {
         entity.name: replay.typed(folded, entity.name, StructType(list(entity.columns)))
         for entity in ENTITIES
@@ -85,67 +86,57 @@ def _silver_partitions(partitions: DataFrame) -> DataFrame:
     )
 
 
-def row_versions(log: Log, after: int, committed: int, mirrored: tuple[Entity, ...]) -> DataFrame:
+def row_versions(log: Log, folded: DataFrame, after: int, mirrored: tuple[Entity, ...]) -> DataFrame:
     """Silver row_versions (without the run's columns) of the compared entities.
 
     Versions of every row touched at `after` or later, the one valid at `after` included, through the log's end; and
-    the removals before `committed` of rows that are not there any more.
+    the removals before it of rows that are not there any more. `folded` is `replay.fold` of the committed part.
     """
-    moved = replay.versions(log.events, after)
-    gone = replay.fold(log.below(committed).events).where("removed")
-    stories = moved.unionByName(gone).distinct()
-    plain = [_versions_of(entity, stories) for entity in mirrored if entity.name != "partitions"]
-    partitions = _partition_versions(log, after, committed)
-    for frame in plain:
-        partitions = partitions.unionByName(frame)
-    return partitions
-
-
-def _versions_of(entity: Entity, stories: DataFrame) -> DataFrame:
-    struct = StructType(list(entity.columns))
-    rows = stories.where(F.col("entity") == entity.name).withColumn("parsed", F.from_json("row", struct))
-    flat = rows.select(
-        *[F.col(f"parsed.{name}").alias(name) for name in struct.fieldNames()],
-        *[F.col(name).alias(f"v_{name}") for name in _VERSION],
+    names = [entity.name for entity in mirrored]
+    moved = replay.versions(log.events.where(F.col("entity").isin(names)), after)
+    gone = folded.where(F.col("removed") & F.col("entity").isin(names) & (F.col("offset") < after))
+    rows = moved.unionByName(gone).select(
+        "entity",
+        "key",
+        "row",
+        "removed",
+        F.col("offset").alias("from_offset"),
+        F.col("epoch").alias("from_epoch"),
+        F.col("append_time").alias("from_append_time"),
+        "created_offset",
     )
-    return _canonical_versions(entity, flat)
+    return rows.unionByName(_partition_versions(log, replay.fold(log.events.where("entity = 'topics'")), after))
 
 
-_VERSION = ("removed", "offset", "epoch", "append_time", "created_offset")
+def _partition_versions(log: Log, folded: DataFrame, after: int) -> DataFrame:
+    """Versions of partitions whose topic was touched at `after` or later, and of those whose topic is gone.
 
-
-def _canonical_versions(entity: Entity, flat: DataFrame) -> DataFrame:
+    Removing a topic removes its partitions without a record of their own (`RemoveTopicRecord` cascades).
+    """
+    topics = folded.where("entity = 'topics'").withColumn("parsed", F.from_json("row", StructType(list(TOPICS.columns))))
+    names = topics.select(
+        "parsed.topic",
+        "parsed.topic_id",
+        F.when(F.col("removed"), F.struct("offset", "epoch", "append_time")).alias("removal"),
+    )
+    dead = names.where("removal IS NOT NULL").select("topic_id")
+    asked = log.hot.where(F.col("offset") >= after).select("topic_id").union(dead).distinct()
+    history = partition_history(log.hot.join(F.broadcast(asked), "topic_id", "left_semi"))
+    told = named(history, names).join(F.broadcast(names.select("topic_id", "removal")), "topic_id")
+    last = F.col("next_offset").isNull()
+    valid = F.coalesce("next_offset", "removal.offset", F.lit(after + 1)) > F.lit(after)
+    living = F.struct(F.lit(False).alias("removed"), "offset", "epoch", "append_time")
+    gone = F.struct(F.lit(True).alias("removed"), "removal.offset", "removal.epoch", "removal.append_time")
+    steps = F.array_compact(F.array(F.when(valid, living), F.when(last & F.col("removal").isNotNull(), gone)))
+    rows = told.withColumn("step", F.explode(steps))
+    flat = rows.drop("offset", "epoch", "append_time").select("*", "step.*")
     return flat.select(
-        F.lit(entity.name).alias("entity"),
-        key_json(entity).alias("key"),
-        row_json(entity).alias("row"),
-        F.col("v_removed").alias("removed"),
-        F.col("v_offset").alias("from_offset"),
-        F.col("v_epoch").alias("from_epoch"),
-        F.col("v_append_time").alias("from_append_time"),
-        F.col("v_created_offset").alias("created_offset"),
+        F.lit(PARTITIONS.name).alias("entity"),
+        key_json(PARTITIONS).alias("key"),
+        row_json(PARTITIONS).alias("row"),
+        "removed",
+        F.col("offset").alias("from_offset"),
+        F.col("epoch").alias("from_epoch"),
+        F.col("append_time").alias("from_append_time"),
+        "created_offset",
     )
-
-
-def _partition_versions(log: Log, after: int, committed: int) -> DataFrame:
-    topics = replay.fold(log.events.where("entity = 'topics'"))
-    names = topics.withColumn("parsed", F.from_json("row", StructType(list(TOPICS.columns)))).select(
-        "parsed.topic", "parsed.topic_id", "removed", F.struct("offset", "epoch", "append_time").alias("removal")
-    )
-    living = named(partition_versions(log.hot, after), names).withColumn("removed", F.lit(False))
-    dead = names.where("removed")
-    doomed = log.hot.join(F.broadcast(dead.select("topic_id")), "topic_id", "left_semi")
-    last_rows = named(fold_partitions(doomed), dead)
-    gone = (
-        last_rows.join(dead.select("topic_id", "removal"), "topic_id")
-        .withColumns(
-            {"removed": F.lit(True), **{name: F.col(f"removal.{name}") for name in ("offset", "epoch", "append_time")}}
-        )
-        .drop("removal")
-    )
-    # A partition of a topic removed after `after` existed at it, though no partition record touched it since.
-    late = dead.where(F.col("removal.offset") >= after)
-    existed = named(fold_partitions(doomed.where(F.col("offset") < after)), late).withColumn("removed", F.lit(False))
-    rows = living.unionByName(gone).unionByName(existed).distinct()
-    flat = rows.withColumnsRenamed({name: f"v_{name}" for name in _VERSION})
-    return _canonical_versions(PARTITIONS, flat)

@@ -92,26 +92,16 @@ def _since_last_whole_record(hot: DataFrame) -> DataFrame:
     return joined.where(F.col("restart").isNull() | (F.col("offset") >= F.col("restart"))).drop("restart")
 
 
-def partition_versions(hot: DataFrame, after: int) -> DataFrame:
-    """Every state a partition had from `after` (inclusive) on, for partitions touched there.
+def partition_history(hot: DataFrame) -> DataFrame:
+    """Every state every partition of `hot` had: columns of `fold_partitions`, one row a record, and `next_offset`.
 
-    Columns of `fold_partitions`; one row a version, the one valid at `after` included.
+    A state is valid from its `offset` to `next_offset` (exclusive; null for the newest). Give it only the partitions
+    that are asked for: it sorts their records.
     """
-    touching = hot.where(F.col("offset") >= after)
-    keys = touching.select(*KEY).distinct()
-    earlier = hot.where(F.col("offset") < after).join(F.broadcast(keys), KEY, "left_semi")
-    before = fold_partitions(earlier).select(
-        *KEY,
-        F.lit(True).alias("whole"),
-        "offset",
-        "epoch",
-        "append_time",
-        *_MERGED,
-        "leader_epoch",
-        "partition_epoch",
-    )
     story = Window.partitionBy(*KEY).orderBy("offset")
-    lives = before.unionByName(touching).withColumn("life", F.sum(F.col("whole").cast("int")).over(story))
+    lives = hot.withColumns(
+        {"life": F.sum(F.col("whole").cast("int")).over(story), "next_offset": F.lead("offset").over(story)}
+    )
     life = Window.partitionBy(*KEY, "life").orderBy("offset")
     change = ~F.col("whole")
     elected = change & F.col("leader").isNotNull()
@@ -124,6 +114,7 @@ def partition_versions(hot: DataFrame, after: int) -> DataFrame:
         "epoch",
         "append_time",
         F.first("offset").over(life).alias("created_offset"),
+        "next_offset",
     )
 
 
@@ -148,4 +139,5 @@ def named(partitions: DataFrame, topics: DataFrame) -> DataFrame:
         "epoch",
         "append_time",
         "created_offset",
+        *[name for name in partitions.columns if name == "next_offset"],
     )

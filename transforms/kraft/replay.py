@@ -13,8 +13,8 @@ from pyspark.sql.types import StructType
 from schemas.entities.brokers import BROKERS
 from transforms.kraft.entities.event import DELETE, PATCH, UPSERT
 
-# Columns of `fold`: entity, replay_key, row (JSON; of a removed row its last content), removed, offset, epoch,
-# append_time (of the last event), created_offset.
+# Columns of `fold`: entity, replay_key, key (canonical), row (JSON; of a removed row its last content), removed, offset,
+# epoch, append_time (of the last event), created_offset.
 def _last() -> Column:
     return F.max(F.struct("offset", "epoch", "append_time")).alias("last")
 
@@ -26,14 +26,15 @@ def fold(stream: DataFrame) -> DataFrame:
     is_upsert = F.col("op") == UPSERT
     folded = whole.groupBy("entity", "replay_key").agg(
         F.max_by("op", "offset").alias("op"),
-        _filtered("max_by(row, offset)", "op = 'upsert'").alias("row"),
+        _filtered("max_by(struct(key, row), offset)", "op = 'upsert'").alias("content"),
         _last(),
         F.min(F.when(is_upsert, F.col("offset"))).alias("created_offset"),
     )
-    return folded.where(F.col("row").isNotNull()).select(
+    return folded.where(F.col("content").isNotNull()).select(
         "entity",
         "replay_key",
-        "row",
+        "content.key",
+        "content.row",
         (F.col("op") == DELETE).alias("removed"),
         F.col("last.offset").alias("offset"),
         F.col("last.epoch").alias("epoch"),
@@ -107,8 +108,7 @@ def _patched(name: str) -> Column:
 def versions(stream: DataFrame, after: int) -> DataFrame:
     """Every state a row had from offset `after` (inclusive) on, for rows touched there.
 
-    Columns: entity, replay_key, row, removed, offset, epoch, append_time, created_offset; one row a version, the one
-    valid at `after` included. A version is valid until the next one's offset. Only whole-row events count (brokers,
+    Columns of `fold`; one row a version, the one valid at `after` included. A version is valid until the next one's offset. Only whole-row events count (brokers,
     which are patched, are not compared between the sides).
     """
     touching = stream.where((F.col("offset") >= after) & (F.col("op") != PATCH))
@@ -117,6 +117,7 @@ def versions(stream: DataFrame, after: int) -> DataFrame:
     later = touching.select(
         "entity",
         "replay_key",
+        "key",
         "row",
         (F.col("op") == DELETE).alias("removed"),
         "offset",
@@ -126,5 +127,7 @@ def versions(stream: DataFrame, after: int) -> DataFrame:
     )
     story = Window.partitionBy("entity", "replay_key").orderBy("offset")
     # A delete names only the key; what was deleted is the content of the version before it.
-    told = before.unionByName(later).withColumn("row", F.last("row", ignorenulls=True).over(story))
+    told = before.unionByName(later).withColumns(
+        {name: F.last(name, ignorenulls=True).over(story) for name in ("key", "row")}
+    )
     return told.where("row IS NOT NULL")

@@ -34,9 +34,10 @@ def comparable(entity: Entity) -> Column:
 
 
 def canonical(entity: Entity, rows: DataFrame) -> DataFrame:
-    """Silver rows of one entity and one side to (entity, key, row, comparable, provenance)."""
+    """Silver rows of one entity to (zk: which side, entity, key, row, comparable, provenance)."""
     assignment = "partitions" == entity.name
     return rows.select(
+        (F.col("source") == "zookeeper").alias("zk"),
         F.lit(entity.name).alias("entity"),
         key_json(entity).alias("key"),
         row_json(entity).alias("row"),

@@ -16,15 +16,14 @@ def union_all(frames: list[DataFrame]) -> DataFrame:
     return reduce(DataFrame.unionByName, frames)
 
 
-def differing_rows(zookeeper: DataFrame, kraft: DataFrame, versions: DataFrame, tail_from: int) -> DataFrame:
+def differing_rows(both: DataFrame, versions: DataFrame, tail_from: int) -> DataFrame:
     """Rows that are not the same on both sides, with everything a verdict needs.
 
-    `zookeeper` and `kraft` are `canonical` rows; `versions` are silver row_versions. `tail_from` is the committed end:
+    `both` are `canonical` rows of both sides; `versions` are silver row_versions. `tail_from` is the committed end:
     rows whose newest version starts there or later are kept too, because their difference may be in the tail only.
     Columns: entity, key, zk_row, zk_rows (how many had this key), kraft_row, kraft_rows, comparable, provenance of both
     sides, and `versions` ordered by offset (array of VERSION_FIELDS; null when there is none).
     """
-    both = zookeeper.withColumn("zk", F.lit(True)).unionByName(kraft.withColumn("zk", F.lit(False)))
     rows = both.groupBy("entity", "key").agg(
         F.expr("first(row) FILTER (WHERE zk)").alias("zk_row"),
         F.count_if("zk").alias("zk_rows"),
@@ -46,7 +45,3 @@ def differing_rows(zookeeper: DataFrame, kraft: DataFrame, versions: DataFrame, 
     in_tail = F.coalesce(F.col("newest_version") >= F.lit(tail_from), F.lit(False))
     return joined.where(differs | in_tail).drop("newest_version")
 
-
-def counts(rows: DataFrame) -> DataFrame:
-    """Rows per entity of one side's canonical rows: columns entity, rows."""
-    return rows.groupBy("entity").agg(F.count("*").alias("rows"))
