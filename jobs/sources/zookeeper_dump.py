@@ -4,8 +4,9 @@
      "mtime": 1795233141874, "version": 4, "cversion": 0, "aversion": 0, "ephemeral_owner": 0, "data_length": 1,
      "num_children": 0, "acl": [[31, "world", "anyone"]]}
 
-`data_base64` is null for null data and "" for empty data. A line whose secrets the dumping side already replaced has
-`data` (text) and `"redacted": true` instead; a znode that could not be read has `problem`. Times are milliseconds.
+`data_base64` is null for null data and "" for empty data. A dump may hold `data` instead: the text, null for null
+data, and with `"redacted": true` the dumping side has replaced the secrets in it by fingerprints already. What could
+not be read is told in `problem`, and then a line may have no more than that and the path. Times are milliseconds.
 """
 
 from __future__ import annotations
@@ -116,8 +117,8 @@ def _integer(document: dict[str, Any], name: str) -> int:
 
 
 def _data(document: dict[str, Any], path: str, redactor: Redactor) -> tuple[str | None, bool, int, bool, str | None]:
-    if document.get("redacted") is True and isinstance(document.get("data"), str):
-        return document["data"], False, _integer(document, "data_length"), True, document.get("problem")
+    if "data" in document:
+        return _text_data(document, path, redactor)
     encoded = document.get("data_base64")
     if encoded is not None and not isinstance(encoded, str):
         raise _LineError("'data_base64' is not a text")
@@ -127,6 +128,18 @@ def _data(document: dict[str, Any], path: str, redactor: Redactor) -> tuple[str 
         raise _LineError("'data_base64' is not base64") from None
     text, redacted, problem = redactor.data(path, data)
     return text, data is None, len(data or b""), redacted, problem
+
+
+def _text_data(
+    document: dict[str, Any], path: str, redactor: Redactor
+) -> tuple[str | None, bool, int, bool, str | None]:
+    data, length, problem = document["data"], _integer(document, "data_length"), document.get("problem")
+    if not (data is None or isinstance(data, str)) or not (problem is None or isinstance(problem, str)):
+        raise _LineError("'data' or 'problem' is not a text")
+    if data is None or document.get("redacted") is True:
+        return data, data is None, length, data is not None, problem
+    text, redacted, own_problem = redactor.data(path, data.encode("utf-8", "replace"))
+    return text, False, length, redacted, problem or own_problem
 
 
 def _acl(document: dict[str, Any], redactor: Redactor) -> list[AclEntry]:

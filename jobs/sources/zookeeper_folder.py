@@ -44,7 +44,8 @@ class ZooKeeperFolderError(Exception):
 class FolderSummary:
     """What was read, complete once the batches are used up.
 
-    `last_zxid` is the tree's; `problems` says which files could not be used, or not to their end.
+    `last_zxid` is the tree's; `problems` says which files could not be used, or not to their end; `notes` tells what
+    is normal for a copy of a running server, such as a torn last entry.
     """
 
     snapshot: str = ""
@@ -53,6 +54,7 @@ class FolderSummary:
     last_time: int | None = None
     transactions: int = 0
     problems: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, order=True)
@@ -192,24 +194,25 @@ def _snappy_size(block: bytes) -> int:
 
 
 def _after(logs: list[_File], start: int, end: int | None, summary: FolderSummary) -> Iterator[Transaction]:
-    """Yield the transactions with start < zxid ≤ end; at damage or a gap the logs end, and the summary says so."""
+    """Yield the transactions with start < zxid <= end; at damage or a gap the logs end, and the summary says so."""
     previous = start
     for file in _covering(logs, start):
+        torn: list[str] = []
         try:
-            for transaction in read_transactions(_mapped(file.path)):
+            for transaction in read_transactions(_mapped(file.path), torn):
                 if transaction.zxid <= start:
                     continue
                 if end is not None and transaction.zxid > end:
                     return
                 fault = _out_of_step(previous, transaction.zxid)
                 if fault:
-                    summary.problems.append(f"{file.path.name}: {fault} (byte {transaction.position})")
-                    return
+                    raise DamagedError(f"{fault} (byte {transaction.position})")
                 previous = transaction.zxid
                 yield transaction
         except (DamagedError, TransactionLogError) as error:
             summary.problems.append(f"{file.path.name}: {error}; the tree ends at zxid {previous:#x}")
             return
+        summary.notes.extend(f"{file.path.name}: {note}" for note in torn)
 
 
 def _covering(logs: list[_File], start: int) -> list[_File]:

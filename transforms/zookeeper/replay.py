@@ -181,7 +181,7 @@ class Replay:
             ctime=node.ctime,
             mtime=node.mtime,
             version=node.version,
-            cversion=node.creations * 2 - node.children,
+            cversion=_as_int(node.creations * 2 - node.children),
             aversion=node.aversion,
             ephemeral_owner=node.owner,
             num_children=node.children,
@@ -189,6 +189,11 @@ class Replay:
             redacted=redacted,
             problem=problem,
         )
+
+
+def _as_int(value: int) -> int:
+    """Wrap a number as a Java int does."""
+    return (value + 2**31) % 2**32 - 2**31
 
 
 def _is_session(owner: int) -> bool:

@@ -24,6 +24,8 @@ HEADER_BYTES = 16
 _ENTRY_HEAD_BYTES = 12
 _END_OF_ENTRY = 0x42
 _DIGEST_BYTES = 12
+# No server takes a request this large (`jute.maxbuffer` is 1 MiB unless raised).
+_MAX_ENTRY_BYTES = 256 * 1024 * 1024
 
 
 class OpCode(IntEnum):
@@ -112,20 +114,22 @@ class Transaction:
         return any(operation.type == OpCode.ERROR for operation in self.operations)
 
 
-def read_transactions(buffer: bytes | memoryview) -> Iterator[Transaction]:
+def read_transactions(buffer: bytes | memoryview, notes: list[str] | None = None) -> Iterator[Transaction]:
     """Yield the transactions of one log file, in order.
 
-    A torn last entry and the zero padding end the log quietly, as they do for ZooKeeper. Raises TransactionLogError
-    when the file is no log, DamagedError (with the byte position) at an entry whose checksum or content is wrong.
+    A torn last entry and the zero padding end the log, as they do for ZooKeeper; a torn entry is told in `notes`.
+    Raises TransactionLogError when the file is no log, DamagedError (with the byte position) at an entry whose
+    checksum or content is wrong.
     """
     view = memoryview(buffer)
+    notes = notes if notes is not None else []
     if len(view) == 0:
         return
     head = JuteReader(view)
     if len(view) < HEADER_BYTES or head.i32() != MAGIC or head.i32() != VERSION:
         raise TransactionLogError("it does not start as a transaction log (ZKLG, version 2)")
     at = HEADER_BYTES
-    while (entry := _entry(view, at)) is not None:
+    while (entry := _entry(view, at, notes)) is not None:
         body, following = entry
         try:
             transaction = parse_transaction(body)
@@ -136,34 +140,26 @@ def read_transactions(buffer: bytes | memoryview) -> Iterator[Transaction]:
         at = following
 
 
-def _entry(view: memoryview, at: int) -> tuple[memoryview, int] | None:
+def _entry(view: memoryview, at: int, notes: list[str]) -> tuple[memoryview, int] | None:
     """Return an entry's body and where the next one starts; None at the end of what was written."""
     if at + _ENTRY_HEAD_BYTES > len(view):
+        if any(view[at:]):
+            notes.append(f"a torn entry of {len(view) - at} bytes at byte {at}")
         return None
     head = JuteReader(view, at)
     checksum, length = head.i64(), head.i32()
     if length == 0 and checksum == 0:
         return None
     start, end = at + _ENTRY_HEAD_BYTES, at + _ENTRY_HEAD_BYTES + length
-    if length <= 0:
+    if not 0 < length <= _MAX_ENTRY_BYTES:
         raise DamagedError(f"the entry at byte {at} has a length of {length}")
-    if end >= len(view) or view[end] != _END_OF_ENTRY:
-        # The entry was never finished: the server died while it wrote.
-        if end < len(view) and zlib.adler32(view[start:end]) == checksum:
-            raise DamagedError(f"the entry at byte {at} is not closed")
-        if _is_torn(view, at, end):
-            return None
+    if end < len(view) and view[end] == _END_OF_ENTRY and zlib.adler32(view[start:end]) == checksum:
+        return view[start:end], end + 1
+    if end < len(view) and any(view[end : end + HEADER_BYTES]):
         raise DamagedError(f"the entry at byte {at} fails its checksum and is followed by others")
-    if zlib.adler32(view[start:end]) != checksum:
-        raise DamagedError(f"the entry at byte {at} fails its checksum")
-    return view[start:end], end + 1
-
-
-def _is_torn(view: memoryview, at: int, end: int) -> bool:
-    """Tell whether an unfinished entry is the last thing in the file: behind what was written, only padding."""
-    if end >= len(view):
-        return True
-    return not any(view[end : end + HEADER_BYTES])
+    # The entry was never finished, and behind it is padding: the server died, or was copied, while it wrote.
+    notes.append(f"a torn entry at byte {at}")
+    return None
 
 
 def parse_transaction(body: bytes | memoryview) -> Transaction:

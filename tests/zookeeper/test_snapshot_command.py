@@ -1,0 +1,156 @@
+"""The dump command, the Spark data source, and two walks around a log copy."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from kazoo.client import KazooClient
+from pyspark.sql import SparkSession
+
+from jobs import snapshot_zookeeper
+from jobs.demo.zookeeper_server import zookeeper_server
+from jobs.sources.zookeeper_datasource import ZooKeeperDataSource
+from jobs.sources.zookeeper_dump import read_dump
+from jobs.sources.zookeeper_live import read_live
+from jobs.sources.zookeeper_walk import LiveSettings
+from tests.captures import capture
+from tests.zookeeper.test_state import secrets_of
+from tests.zookeeper.trees import ENCODER_SECRET, FINGERPRINT, REDACTOR, codes, dump_batches, state_rows
+from transforms.secrets import Fingerprinter
+from transforms.zookeeper.bracket import bracket
+from transforms.zookeeper.redact import Redactor
+
+STAGE = ("3.9.1", "5-dual-write-changed")
+OTHER = Redactor(Fingerprinter(b"another key"))
+
+
+def test_a_written_dump_is_the_live_tree_without_its_secrets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "dump.jsonl.gz"
+    monkeypatch.setenv("AUDIT_KEY", FINGERPRINT.key.decode())
+    monkeypatch.setenv("ENCODER", ENCODER_SECRET)
+    with zookeeper_server(capture(*STAGE) / "zookeeper") as server:
+        arguments = ["--connect", server.address, "--out", str(out), "--fingerprint-key-env", "AUDIT_KEY"]
+        assert snapshot_zookeeper.main([*arguments, "--password-encoder-secret-env", "ENCODER"]) == 0
+        live = [row for batch in read_live(LiveSettings(server.address), REDACTOR) for row in batch.to_pylist()]
+    # What was written is read back as it is, whatever key the reader has: the secrets are gone already.
+    assert [row for batch in read_dump(out, OTHER) for row in batch.to_pylist()] == live
+    assert stat.S_IMODE(out.stat().st_mode) == 0o600
+    text = gzip.decompress(out.read_bytes()).decode()
+    assert not [secret for secret in secrets_of(*STAGE) if secret in text]
+    assert "321 znodes" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == [out]
+
+
+def test_usage_and_failures_are_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("AUDIT_KEY", "k")
+    arguments = ["--connect", "127.0.0.1:1", "--out", str(tmp_path / "d.jsonl")]
+    assert snapshot_zookeeper.main([*arguments, "--fingerprint-key-env", "NOT_SET_HERE"]) == 2
+    assert capsys.readouterr().err == (
+        "kraft-audit snapshot-zookeeper: the environment variable NOT_SET_HERE is not set\n"
+    )
+    nowhere = ["--connect", "127.0.0.1:1", "--out", str(tmp_path / "no" / "d.jsonl")]
+    assert snapshot_zookeeper.main([*nowhere, "--fingerprint-key-env", "AUDIT_KEY"]) == 2
+    assert "No such file or directory" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_command_needs_kazoo_alone() -> None:
+    program = (
+        "import sys, jobs.snapshot_zookeeper\n"
+        "heavy = {'pyspark', 'pyarrow', 'numpy', 'pandas', 'cryptography', 'delta', 'pydantic'} & set(sys.modules)\n"
+        "sys.exit(', '.join(sorted(heavy)) or 0)"
+    )
+    finished = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (finished.returncode, finished.stderr) == (0, "")
+
+
+def test_lines_that_are_no_znodes_are_findings(tmp_path: Path) -> None:
+    lines = gzip.decompress((capture(*STAGE) / "zookeeper.jsonl.gz").read_bytes()).decode().splitlines()
+    good = json.loads(lines[5])
+    bad = [
+        "{",
+        "[]",
+        "[" * 100_000,
+        "5",
+        json.dumps({**good, "path": "relative"}),
+        json.dumps({**good, "czxid": "1"}),
+        json.dumps({**good, "mzxid": 2**63}),
+        json.dumps({**good, "version": 2**31}),
+        json.dumps({**good, "data_base64": "$$"}),
+        json.dumps({**good, "data_base64": 7}),
+        json.dumps({**good, "acl": [["x"]]}),
+        json.dumps({**good, "acl": 5}),
+    ]
+    for name, compress in (("d.jsonl", False), ("d.jsonl.gz", True)):
+        content = "\n".join([lines[0], *bad, "", lines[1]]).encode()
+        (tmp_path / name).write_bytes(gzip.compress(content) if compress else content)
+        batches = list(read_dump(tmp_path / name, REDACTOR, batch_rows=5))
+        rows = [row for batch in batches for row in batch.to_pylist()]
+        assert [row["path"] for row in rows if not row["problem"]] == ["/", "/admin"]
+        assert [row["path"] for row in rows if row["problem"]] == [f"{name}: line {n}" for n in range(2, 2 + len(bad))]
+        assert codes(state_rows(batches)) == ["CAP-07"] * len(bad)
+
+
+def test_a_dump_cut_short_is_told(tmp_path: Path) -> None:
+    whole = (capture(*STAGE) / "zookeeper.jsonl.gz").read_bytes()
+    (tmp_path / "cut.jsonl.gz").write_bytes(whole[: len(whole) // 2])
+    rows = [row for batch in read_dump(tmp_path / "cut.jsonl.gz", REDACTOR) for row in batch.to_pylist()]
+    assert [row["path"][:22] for row in rows if row["problem"]] == ["cut.jsonl.gz: after li"]
+    assert len(rows) > 50
+
+
+def test_the_data_source(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    spark.dataSource.register(ZooKeeperDataSource)
+    folder = capture(*STAGE) / "zookeeper"
+    rows = {
+        row["path"]: row.asDict(recursive=True) for row in spark.read.format("zookeeper").load(str(folder)).collect()
+    }
+    dumped = {row["path"]: row for batch in dump_batches(*STAGE) for row in batch.to_pylist()}
+    assert rows.keys() == dumped.keys()
+    hidden = {path for path, row in dumped.items() if row["redacted"]}
+    assert {path: row for path, row in rows.items() if path not in hidden} == {
+        path: row for path, row in dumped.items() if path not in hidden
+    }
+    early = spark.read.format("zookeeper").option("zxid", "0x100").load(str(folder))
+    assert early.agg({"mzxid": "max"}).collect()[0][0] <= 0x100
+
+
+def test_two_walks_keep_what_stood_still(spark: SparkSession) -> None:
+    def walked(address: str) -> object:
+        batches = list(read_live(LiveSettings(address), REDACTOR))
+        return [row for batch in batches for row in batch.to_pylist()]
+
+    with zookeeper_server(capture(*STAGE) / "zookeeper") as server:
+        before = walked(server.address)
+        writer = KazooClient(server.address)
+        writer.start()
+        writer.set("/config/topics/wide", b'{"version":1,"config":{}}')
+        writer.create("/config/topics/new", b"")
+        writer.delete("/config/ips/10.1.2.4")
+        writer.delete("/config/ips/10.1.2.3")
+        writer.create("/config/ips/10.1.2.3", b"")
+        writer.stop()
+        writer.close()
+        after = walked(server.address)
+    schema = ZooKeeperDataSource({}).schema()
+    kept, moved = bracket(spark.createDataFrame(before, schema), spark.createDataFrame(after, schema))
+    changes = {
+        "/config/topics/wide": "data",
+        "/config/topics/new": "appeared",
+        "/config/ips/10.1.2.4": "vanished",
+        "/config/ips/10.1.2.3": "recreated",
+    }
+    assert {row["path"]: row["moved"] for row in moved.collect()} == changes
+    paths = {row["path"] for row in kept.select("path").collect()}
+    assert paths == {row["path"] for row in after} - changes.keys()
+    assert kept.columns == schema.names
