@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import os
 import re
@@ -46,6 +47,7 @@ def java_home() -> Path:
     )
 
 
+@functools.cache
 def java_version(home: Path) -> int | None:
     """Major version of the runtime in `home` (17, 21, …); None when there is no runtime that starts."""
     return parse_java_version(_output_of(home / "bin" / "java", "-version"))

@@ -18,7 +18,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 from pyspark.sql.utils import is_remote
 
-from jobs.java import java_home, java_without_vectors
+from jobs.java import java_home, java_version, java_without_vectors
 
 # small: demonstration, tests, one-off audits; local: one big machine; cluster: whatever spark-submit was told.
 Profile = Literal["small", "local", "cluster"]
@@ -57,7 +57,9 @@ SMALL_SETTINGS: dict[str, str] = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
-SMALL_JVM_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto -XX:ReservedCodeCacheSize=256m"
+SMALL_JVM_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+MAKE_ARCHIVE = "-XX:ArchiveClassesAtExit"
+QUIET_JVM = "-Xshare:auto -Xlog:disable -Xlog:all=error:stderr"
 
 
 @contextmanager
@@ -147,10 +149,18 @@ def _delta_settings() -> dict[str, str]:
     return chosen
 
 
+def class_archive() -> Path:
+    """Where `make setup` keeps the classes that an audit loads, in a form that the Java in use starts quickly from."""
+    return Path(sys.prefix) / f"spark-classes-java{java_version(java_home())}.jsa"
+
+
 def _jvm_options(profile: Profile, extra: str) -> str:
     options = [f"-Dlog4j2.configurationFile={LOG_CONFIGURATION.as_uri()}", extra]
     if profile == "small":
         options.append(SMALL_JVM_OPTIONS)
+    if MAKE_ARCHIVE not in extra and class_archive().is_file():
+        # An archive of another build or class path is left aside by Java itself; it need not say so.
+        options.append(f"-XX:SharedArchiveFile={class_archive()} {QUIET_JVM}")
     return " ".join(option for option in options if option)
 
 
