@@ -24,11 +24,11 @@ import pyarrow.compute as pc
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from jobs.sources.kraft_folder import CheckpointFile, KraftSourceError, LogCopy, read_copies
+from jobs.sources.kraft_folder import CheckpointFile, KraftSourceError, LogCopy, SegmentFile, mapped, read_copies
 from schemas.bronze import LOG_RECORD_COLUMNS
 from transforms.kraft.masking import Masking
 from transforms.kraft.rows import Origin
-from transforms.kraft.scan import SPLIT_BYTES
+from transforms.kraft.scan import SPLIT_BYTES, scan_segment
 from transforms.kraft.segments import Continuation, decode_checkpoint, decode_segment
 from transforms.secrets import Fingerprinter
 
@@ -71,18 +71,39 @@ EVERYTHING = Selection()
 
 def plan_log(copy: LogCopy, selection: Selection = EVERYTHING) -> list[ReadTask]:
     """List the byte ranges of a copy's segments that can hold wanted offsets, in log order."""
+    return [task for segment in copy.segments for task in _plan_segment(segment, copy.controller_id, selection)]
+
+
+def plan_file(path: Path, selection: Selection = EVERYTHING) -> list[ReadTask]:
+    """List the byte ranges of a single file: a `.checkpoint`, or anything else as a segment.
+
+    `bootstrap.checkpoint` counts as a snapshot up to offset 0. Raises KraftSourceError when the file can't be read.
+    """
+    try:
+        if path.suffix == ".checkpoint":
+            digits = path.name.partition("-")[0]
+            origin = Origin(None, path.name, int(digits) if digits.isdecimal() else 0)
+            return [ReadTask(str(path), 0, path.stat().st_size, origin, Continuation())]
+        with mapped(path) as data:
+            scan = scan_segment(data)
+    except OSError as error:
+        raise KraftSourceError(f"{path}: can't be read: {error.strerror}") from None
+    segment = SegmentFile(path, 0, scan.size, scan.next_offset, tuple(scan.ranges))
+    return _plan_segment(segment, None, selection)
+
+
+def _plan_segment(segment: SegmentFile, controller_id: int | None, selection: Selection) -> list[ReadTask]:
+    origin = Origin(controller_id, segment.path.name)
     tasks = []
-    for segment in copy.segments:
-        for index, piece in enumerate(segment.ranges):
-            following = segment.ranges[index + 1].continuation.next_offset if index + 1 < len(segment.ranges) else None
-            after = following if following is not None else segment.next_offset
-            if selection.from_offset is not None and after is not None and after <= selection.from_offset:
-                continue
-            first = piece.continuation.next_offset
-            if selection.to_offset is not None and first is not None and first >= selection.to_offset:
-                continue
-            origin = Origin(copy.controller_id, segment.path.name)
-            tasks.append(ReadTask(str(segment.path), piece.start, piece.end, origin, piece.continuation))
+    for index, piece in enumerate(segment.ranges):
+        following = segment.ranges[index + 1].continuation.next_offset if index + 1 < len(segment.ranges) else None
+        after = following if following is not None else segment.next_offset
+        if selection.from_offset is not None and after is not None and after <= selection.from_offset:
+            continue
+        first = piece.continuation.next_offset
+        if selection.to_offset is not None and first is not None and first >= selection.to_offset:
+            continue
+        tasks.append(ReadTask(str(segment.path), piece.start, piece.end, origin, piece.continuation))
     return tasks
 
 

@@ -14,6 +14,8 @@ from transforms.kraft.wire import Buffer, Reader, WireError
 
 Values = dict[str, Any]
 
+DEAD_BODY = "a body that only development versions of Kafka had; releases fail on it"
+
 _SCALARS: dict[Kind, Callable[[Reader], Any]] = {
     Kind.INT8: Reader.int8,
     Kind.INT16: Reader.int16,
@@ -32,7 +34,7 @@ def decode_record(
     """Decode the body at `data[position:end]`, all of it.
 
     Returns the values, the body that fitted (the present one, or a dead one of S§2.5) and notes on what was odd:
-    unknown tags and unknown codes. Raises WireError when no body fits.
+    unknown tags, unknown codes, a dead body. Raises WireError when no body fits.
     """
     if not 0 <= version <= record_type.body.highest:
         raise WireError(f"version {version} is unknown; {record_type.name} is known up to {record_type.body.highest}")
@@ -43,7 +45,7 @@ def decode_record(
         for body in record_type.dead:
             attempt = Reader(data, position, end)
             try:
-                return _decode_whole(body, version, attempt), body, attempt.notes
+                return _decode_whole(body, version, attempt), body, [*attempt.notes, DEAD_BODY]
             except WireError:
                 continue
         raise

@@ -11,21 +11,25 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from schemas.kraft.records import RECORD_TYPES
 from transforms.kraft import kernel, kernel_hot
 from transforms.kraft.codec import decode_record
 from transforms.kraft.columnar import empty_columns, to_batch
+from transforms.kraft.framing import SEARCH_BUDGET, frame_at
 from transforms.kraft.kernel_hot import Columns
 from transforms.kraft.kernel_wire import Bytes
 from transforms.kraft.masking import mask
 from transforms.kraft.program import program
 from transforms.kraft.spelling import to_json
 from transforms.kraft.walk import Continuation, Walk
-from transforms.kraft.wire import WireError
+from transforms.kraft.wire import Buffer, WireError
 
 _HEADROOM_BYTES = 1 << 20
+_HEADER_ROWS = 7
+_HEADERS_PER_CHUNK = 65_536
 
 
 def decode_fast(walk: Walk, rows_per_batch: int) -> Iterator[pa.RecordBatch]:
@@ -35,7 +39,22 @@ def decode_fast(walk: Walk, rows_per_batch: int) -> Iterator[pa.RecordBatch]:
 
 def warm_up() -> None:
     """Compile the kernel and leave the machine code in numba's cache on disk, so that no run has to."""
-    _run(np.frombuffer(b"", np.uint8), _Place(0, -1, -1, 0), empty_columns(1, 0))
+    nothing = np.frombuffer(b"", np.uint8)
+    _run(nothing, _Place(0, -1, -1, 0), empty_columns(1, 0))
+    kernel.scan_batches(nothing, 0, np.empty((_HEADER_ROWS, 1), np.int64))
+
+
+def scan_fast(data: Buffer) -> Iterator[npt.NDArray[np.int64]]:
+    """Headers of the intact batches of `data`, in chunks; the rows are those of `kernel.scan_batches`."""
+    view = np.frombuffer(data, np.uint8)
+    budget = [SEARCH_BUDGET]
+    position, reason = 0, kernel.FULL
+    while reason != kernel.DONE:
+        headers = np.empty((_HEADER_ROWS, _HEADERS_PER_CHUNK), np.int64)
+        reason, position, count = kernel.scan_batches(view, position, headers)
+        if reason == kernel.NOT_MINE:
+            position += frame_at(data, position, budget).size
+        yield headers[:, :count]
 
 
 class _Place(NamedTuple):

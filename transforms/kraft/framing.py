@@ -20,6 +20,8 @@ import google_crc32c
 from transforms.kraft.wire import Buffer
 
 HEADER_SIZE = 61
+# Offsets beyond this could overflow 64 bits when something is added.
+MOST_OFFSET = 1 << 62
 _HEADER = struct.Struct(">qiibIhiqqqhii")
 _LENGTH_AT = 8
 _CRC_FROM = 21
@@ -54,8 +56,9 @@ class Batch:
 
     @property
     def next_offset(self) -> int:
-        """One past the last offset."""
-        return self.base_offset + self.last_offset_delta + 1
+        """One past the last offset; absurd base offsets, which only crafted batches have, stay as they are."""
+        absurd = not -MOST_OFFSET <= self.base_offset <= MOST_OFFSET
+        return self.base_offset if absurd else self.base_offset + self.last_offset_delta + 1
 
     @property
     def control(self) -> bool:

@@ -14,9 +14,8 @@ code on disk.
 
 from __future__ import annotations
 
-import numpy as np
-
 from schemas.kraft.records import CONFIG, PARTITION, PARTITION_CHANGE
+from transforms.kraft.framing import MOST_OFFSET
 from transforms.kraft.kernel_hot import (
     APPEND_TIME,
     DATA,
@@ -168,7 +167,7 @@ def _read_batch(
 def _is_ordinary(data: Bytes, start: int, size: int, count: int, next_offset: int, epoch: int) -> bool:
     """Check the header and the CRC. `next_offset` and `epoch` are -1 when unknown."""
     base_offset = big(data, start, 8)
-    if big(data, start + 21, 2) & _UNORDINARY_ATTRIBUTES or base_offset < 0 or base_offset > (1 << 62):
+    if big(data, start + 21, 2) & _UNORDINARY_ATTRIBUTES or base_offset < 0 or base_offset > MOST_OFFSET:
         return False
     if count <= 0 or count > (size - _HEADER) // _SMALLEST_RECORD or int32_at(data, start + 23) != count - 1:
         return False
@@ -247,3 +246,31 @@ def decode_batches(
         position += size
         row += count
     return DONE, position, row, next_offset, epoch
+
+
+@compiled
+def scan_batches(data: Bytes, position: int, headers: Longs) -> tuple[int, int, int]:
+    """Read headers of batches whose CRC is right, from `position` on, into the columns of `headers`.
+
+    Rows of `headers`: position, size, base offset, next offset, epoch, max timestamp, control. Returns the reason to
+    stop (DONE, FULL, NOT_MINE), the position and the number of batches.
+    """
+    row = 0
+    while position < data.size:
+        size = size_of_batch(data, position)
+        if size < 0 or crc32c(data, position + 21, position + size) != big(data, position + 17, 4):
+            return NOT_MINE, position, row
+        if row == headers.shape[1]:
+            return FULL, position, row
+        headers[0, row] = position
+        headers[1, row] = size
+        headers[2, row] = big(data, position, 8)
+        headers[3, row] = headers[2, row]
+        if -MOST_OFFSET <= headers[2, row] <= MOST_OFFSET:
+            headers[3, row] += int32_at(data, position + 23) + 1
+        headers[4, row] = int32_at(data, position + 12)
+        headers[5, row] = big(data, position + 35, 8)
+        headers[6, row] = (big(data, position + 21, 2) & 0x20) >> 5
+        position += size
+        row += 1
+    return DONE, position, row

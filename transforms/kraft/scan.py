@@ -1,16 +1,21 @@
-"""What a segment or a snapshot holds, from its batch headers alone: offsets, epochs, where to split, where it ends."""
+"""What a segment or a snapshot holds, from its batches' headers: offsets, epochs, where to split, where it ends."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
 
 from schemas.kraft.control import LEADER_CHANGE, SNAPSHOT_FOOTER, SNAPSHOT_HEADER
 from transforms.kraft.codec import decode_record
-from transforms.kraft.framing import HEADER_SIZE, Batch, Damage, crc_of, frames
-from transforms.kraft.walk import Continuation
+from transforms.kraft.framing import HEADER_SIZE, Batch, Damage, frames, read_header
+from transforms.kraft.walk import FAST_FROM_BYTES, Continuation
 from transforms.kraft.wire import Buffer, Reader, WireError
 
 SPLIT_BYTES = 8 * 1024 * 1024
+Headers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -24,10 +29,10 @@ class ByteRange:
 
 @dataclass
 class SegmentScan:
-    """Facts of one segment. Offsets are None when it holds no batch; `next_offset` is exclusive.
+    """Facts of one segment. Offsets are None when it holds no intact batch; `next_offset` is exclusive.
 
-    `torn_bytes` follow the last batch whose CRC is right; `voters` and `leader_id` are those of the newest
-    LeaderChange in the segment.
+    `torn_bytes` follow the last intact batch; `voters` and `leader_id` are those of the newest LeaderChange in the
+    segment.
     """
 
     size: int
@@ -43,77 +48,106 @@ class SegmentScan:
 
 
 def scan_segment(data: Buffer, previous: Continuation | None = None, split_bytes: int = SPLIT_BYTES) -> SegmentScan:
-    """Scan a whole segment. `previous` says which offset and epoch must follow; its position is ignored."""
-    scan = SegmentScan(size=len(data))
-    ranges = _Ranges(previous or Continuation(), split_bytes)
-    tail: list[Batch] = []
-    newest_control: Batch | None = None
-    for frame in frames(data, verify=False):
-        ranges.before(frame.position)
-        if isinstance(frame, Damage):
-            continue
-        _note_batch(scan, frame)
-        ranges.after(frame)
-        tail = [*tail[-_TAIL_BATCHES:], frame]
-        if frame.control:
-            newest_control = frame
-    scan.ranges = ranges.finish(len(data))
-    _find_end(scan, data, tail)
-    if newest_control is not None:
-        _read_leader_change(scan, data, newest_control)
+    """Scan a whole segment: headers and CRCs, no records. `previous` says which offset and epoch must follow.
+
+    Only intact batches (CRC right) count; the ranges cover every byte all the same.
+    """
+    fold = _Fold(previous or Continuation(), split_bytes)
+    for headers in _header_chunks(data):
+        fold.add(headers)
+    scan = SegmentScan(
+        size=len(data),
+        first_offset=fold.first_offset,
+        torn_bytes=len(data) - fold.end,
+        epoch_starts=fold.epoch_starts,
+        ranges=fold.ranges(len(data)),
+    )
+    if fold.last is not None:
+        scan.next_offset, scan.last_epoch, scan.last_append_time = fold.last
+    if fold.newest_control is not None:
+        position, size = fold.newest_control
+        _read_leader_change(scan, data, read_header(data, position, size, None))
     return scan
 
 
-# Batches at the end whose CRC is verified: a crash tears the last one, a lost page a few more.
-_TAIL_BATCHES = 64
+def _header_chunks(data: Buffer) -> Iterator[Headers]:
+    """Headers of the intact batches, in columns as `kernel_hot` numbers them."""
+    if len(data) < FAST_FROM_BYTES:
+        found = [
+            (
+                frame.position,
+                frame.size,
+                frame.base_offset,
+                frame.next_offset,
+                frame.epoch,
+                frame.max_timestamp,
+                frame.control,
+            )
+            for frame in frames(data)
+            if isinstance(frame, Batch) and frame.intact
+        ]
+        yield np.array(found, np.int64).reshape(-1, 7).T
+        return
+    # numba takes half a second to import: only inputs that gain from it pay.
+    from transforms.kraft.fast import scan_fast  # noqa: PLC0415
+
+    yield from scan_fast(data)
 
 
-class _Ranges:
+class _Fold:
+    """What the batches so far add up to."""
+
     def __init__(self, previous: Continuation, split_bytes: int) -> None:
         self.split_bytes = split_bytes
-        self.next_offset = previous.next_offset
-        self.epoch = previous.epoch
-        self.done: list[ByteRange] = []
-        self.open = Continuation(0, self.next_offset, self.epoch)
+        self.first_offset: int | None = None
+        self.last: tuple[int, int, int] | None = None
+        self.end = 0
+        self.epoch_starts: list[tuple[int, int]] = []
+        self.newest_control: tuple[int, int] | None = None
+        self._open = Continuation(0, previous.next_offset, previous.epoch)
+        self._next_offset = previous.next_offset
+        self._epoch = previous.epoch
+        self._done: list[ByteRange] = []
 
-    def before(self, position: int) -> None:
-        """A frame begins at `position`: close the open range when it is long enough."""
-        if position - self.open.position >= self.split_bytes:
-            self.done.append(ByteRange(self.open.position, position, self.open))
-            self.open = Continuation(position, self.next_offset, self.epoch)
-
-    def after(self, batch: Batch) -> None:
-        """Remember what `batch` leaves behind."""
-        self.next_offset = max(self.next_offset or 0, batch.next_offset)
-        self.epoch = batch.epoch
-
-    def finish(self, size: int) -> list[ByteRange]:
-        """All ranges, the last one up to the end of the file."""
-        if size > self.open.position:
-            self.done.append(ByteRange(self.open.position, size, self.open))
-        return self.done
-
-
-def _note_batch(scan: SegmentScan, batch: Batch) -> None:
-    if scan.first_offset is None:
-        scan.first_offset = batch.base_offset
-    if not scan.epoch_starts or batch.epoch > scan.epoch_starts[-1][0]:
-        scan.epoch_starts.append((batch.epoch, batch.base_offset))
-
-
-def _find_end(scan: SegmentScan, data: Buffer, tail: list[Batch]) -> None:
-    """Find the last batch whose CRC is right; what follows it is torn."""
-    for batch in reversed(tail):
-        if crc_of(data, batch.position, batch.size) == batch.crc:
-            scan.next_offset = batch.next_offset
-            scan.last_epoch = batch.epoch
-            scan.last_append_time = batch.max_timestamp
-            scan.torn_bytes = len(data) - batch.position - batch.size
-            scan.epoch_starts = [(epoch, start) for epoch, start in scan.epoch_starts if start <= batch.base_offset]
+    def add(self, headers: Headers) -> None:
+        """Add batches, in the order of the file."""
+        if headers.shape[1] == 0:
             return
-    scan.first_offset = None
-    scan.torn_bytes = len(data)
-    scan.epoch_starts = []
+        position, size, base, after, epoch, time, control = headers
+        if self.first_offset is None:
+            self.first_offset = int(base[0])
+        self._note_epochs(epoch, base)
+        self._cut(position, np.maximum.accumulate(np.maximum(after, self._next_offset or 0)), epoch)
+        self._next_offset = max(int(after.max()), self._next_offset or 0)
+        self._epoch = int(epoch[-1])
+        self.last = int(after[-1]), int(epoch[-1]), int(time[-1])
+        self.end = int(position[-1] + size[-1])
+        controls = np.flatnonzero(control)
+        if controls.size:
+            self.newest_control = int(position[controls[-1]]), int(size[controls[-1]])
+
+    def ranges(self, size: int) -> list[ByteRange]:
+        """All ranges, the last one up to the end of the file."""
+        return [*self._done, ByteRange(self._open.position, size, self._open)] if size else []
+
+    def _note_epochs(self, epoch: Headers, base: Headers) -> None:
+        highest = self.epoch_starts[-1][0] if self.epoch_starts else -1
+        before = np.maximum.accumulate(np.concatenate(([highest], epoch[:-1])))
+        for index in np.flatnonzero(epoch > before).tolist():
+            self.epoch_starts.append((int(epoch[index]), int(base[index])))
+
+    def _cut(self, position: Headers, next_offsets: Headers, epoch: Headers) -> None:
+        """Close ranges that are long enough, each at the start of an intact batch."""
+        while True:
+            index = int(np.searchsorted(position, self._open.position + max(self.split_bytes, 1)))
+            if index == position.size:
+                return
+            start = int(position[index])
+            self._done.append(ByteRange(self._open.position, start, self._open))
+            if index:
+                self._open = Continuation(start, int(next_offsets[index - 1]), int(epoch[index - 1]))
+            else:
+                self._open = Continuation(start, self._next_offset, self._epoch)
 
 
 def control_records(data: Buffer, batch: Batch) -> list[tuple[int, int, int]]:

@@ -14,14 +14,12 @@ import pyarrow as pa
 from schemas.kraft.control import SNAPSHOT_FOOTER, SNAPSHOT_HEADER
 from transforms.kraft.masking import Masking
 from transforms.kraft.rows import Origin
-from transforms.kraft.walk import Continuation, Walk
+from transforms.kraft.walk import FAST_FROM_BYTES, Continuation, Walk
 from transforms.kraft.wire import Buffer
 
 __all__ = ["Continuation", "decode_checkpoint", "decode_segment"]
 
 DEFAULT_ROWS = 65_536
-# Loading the compiled kernel takes longer than decoding this much by the declarations alone.
-FAST_FROM_BYTES = 256 * 1024
 
 
 def decode_segment(

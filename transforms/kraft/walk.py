@@ -15,6 +15,8 @@ from transforms.kraft.rows import HOT_COLUMNS, Origin, Rows
 from transforms.kraft.spelling import to_json
 from transforms.kraft.wire import Buffer, Reader, WireError
 
+# Loading the compiled kernel takes longer than reading this much by the declarations alone.
+FAST_FROM_BYTES = 256 * 1024
 _FRAME_VERSION = 1
 _INT64 = 1 << 63
 _INT16 = 1 << 15
@@ -190,7 +192,7 @@ class _UnknownTypeError(WireError):
 
 
 def _record_fields(reader: Reader, end: int) -> tuple[bytes | None, int, int]:
-    """Read a record up to its value. Returns the key, the end of the value and the offset delta.
+    """Read a record and leave the reader at its value. Returns the key, the end of the value and the offset delta.
 
     Headers are read over with a note: no controller writes any.
     """
@@ -208,7 +210,7 @@ def _record_fields(reader: Reader, end: int) -> tuple[bytes | None, int, int]:
         reader.notes.append("record headers, which no controller writes")
     elif reader.position != end:
         raise WireError(f"{end - reader.position} trailing bytes in the record")
-    reader.position = start
+    reader.position, reader.end = start, value_end
     return key, value_end, delta
 
 

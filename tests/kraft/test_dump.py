@@ -1,0 +1,127 @@
+"""`kraft-audit dump` prints what Kafka's own tool prints, and no secret unless told twice."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import shutil
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs.dump import CLEAN, FINDINGS, USAGE, add_arguments, run
+from tests.kraft.dumps import DumpedRecord, log_folder, read_dump
+
+STAGE = ("3.9.1", "8-zookeeper-behind", 3001)
+LOG = "00000000000000000000.log"
+# What the users of the captures log in with, in clear text in the log (README of the captures).
+SECRET_TEXTS = ("alice-secret", "bob-secret", "carol-secret", "dave-secret", "svc-secret", "encoder-secret")
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def dump(*arguments: str | Path, out: io.StringIO | None = None) -> tuple[int, list[str], str]:
+    parser = ArgumentParser()
+    add_arguments(parser)
+    out, err = out or io.StringIO(), io.StringIO()
+    code = run(parser.parse_args([str(argument) for argument in arguments]), out, err)
+    return code, out.getvalue().splitlines(), err.getvalue()
+
+
+def spelled(record: DumpedRecord) -> dict[str, Any]:
+    kind = f"CONTROL_{record.type}" if record.control else record.type
+    return {"offset": record.offset, "epoch": record.epoch, "timestamp": record.time, "type": kind}
+
+
+def test_unmasked_lines_are_kafkas_lines() -> None:
+    for name, records in read_dump(*STAGE).items():
+        code, lines, _ = dump(log_folder(*STAGE) / name, "--unmask", "--unmask-into-file")
+        assert code == CLEAN
+        assert len(lines) == len(records)
+        for line, record in zip(lines, records, strict=True):
+            row = json.loads(line)
+            assert {key: row[key] for key in ("offset", "epoch", "timestamp", "type")} == spelled(record)
+            if record.text is not None:
+                assert line[line.index('"data":') + 7 : -1] == record.text
+
+
+def test_secrets_are_masked_unless_asked_for_twice() -> None:
+    folder = log_folder(*STAGE).parent
+    code, lines, _ = dump(folder)
+    masked = "\n".join(lines)
+    assert code == CLEAN
+    secrets = [
+        part
+        for record in read_dump(*STAGE)[LOG]
+        if record.type == "USER_SCRAM_CREDENTIAL_RECORD" and record.data is not None
+        for part in (record.data["salt"], record.data["storedKey"], record.data["serverKey"])
+    ]
+    assert len(secrets) >= 3
+    for secret in (*secrets, *SECRET_TEXTS):
+        assert secret not in masked
+    assert base64.b64decode(secrets[0]).hex() not in masked
+    refused, printed, complaint = dump(folder, "--unmask")
+    assert (refused, printed) == (USAGE, [])
+    assert "--unmask-into-file" in complaint
+    _, shown, _ = dump(folder, "--unmask", out=Terminal())
+    assert secrets[0] in "\n".join(shown)
+
+
+def test_offsets_and_types_select() -> None:
+    folder = log_folder(*STAGE)
+    _, lines, _ = dump(folder, "--from", "100", "--to", "110")
+    assert [json.loads(line)["offset"] for line in lines] == list(range(100, 110))
+    _, topics, _ = dump(folder, "--type", "topic")
+    assert {json.loads(line)["type"] for line in topics} == {"TOPIC_RECORD"}
+    _, control, _ = dump(folder, "--type", "CONTROL")
+    assert [json.loads(line)["offset"] for line in control] == [0, 475]
+    _, leaders, _ = dump(folder, "--type", "LEADER_CHANGE", "--format", "table")
+    assert len(leaders) == 2
+    assert "CONTROL_LEADER_CHANGE v0" in leaders[0]
+
+
+def test_damage_is_a_line_with_its_place(tmp_path: Path) -> None:
+    data = bytearray((log_folder(*STAGE) / LOG).read_bytes())
+    data[-5] ^= 1
+    (tmp_path / LOG).write_bytes(data)
+    code, lines, complaint = dump(tmp_path / LOG)
+    bad = json.loads(lines[-1])
+    assert code == FINDINGS
+    assert bad["problem"].startswith("CRC stored 0x")
+    assert bad["position"] + bad["length"] == len(data)
+    assert "findings" in complaint
+    _, rows, _ = dump(tmp_path / LOG, "--format", "table")
+    assert rows[-1].split("!")[1].strip().startswith("CRC stored 0x")
+
+
+def test_terminal_controls_in_names_are_escaped(tmp_path: Path) -> None:
+    from tests.kraft.encoder import batch, data_record  # noqa: PLC0415
+
+    record = data_record("TOPIC_RECORD", 0, {"name": "a\x1b[2J\x9b1m\u202eb", "topicId": "AAAAAAAAAAAAAAAAAAAABA"})
+    (tmp_path / LOG).write_bytes(batch([record], base_offset=0))
+    _, lines, _ = dump(tmp_path / LOG)
+    assert not any(character in lines[0] for character in "\x1b\x9b\u202e")
+    assert json.loads(lines[0])["data"]["name"] == "a\x1b[2J\x9b1m\u202eb"
+
+
+def test_wrong_paths_are_one_clear_line(tmp_path: Path) -> None:
+    several = log_folder(*STAGE).parents[1]
+    for path, says in ((several, "give one of"), (tmp_path, "no __cluster_metadata-0"), (tmp_path / "x", "not exist")):
+        code, lines, complaint = dump(path)
+        assert (code, lines) == (USAGE, [])
+        assert says in complaint
+        assert complaint.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", ["bootstrap.checkpoint"])
+def test_bootstrap_snapshot(name: str, tmp_path: Path) -> None:
+    shutil.copy(log_folder(*STAGE).parent / name, tmp_path / name)
+    _, lines, _ = dump(tmp_path / name)
+    types = [json.loads(line)["type"] for line in lines]
+    assert types == ["CONTROL_SNAPSHOT_HEADER", "FEATURE_LEVEL_RECORD", "CONTROL_SNAPSHOT_FOOTER"]
