@@ -15,7 +15,10 @@ GATES = ("start", "dual_write", "finalize", "rollback")
 
 @dataclass(frozen=True)
 class MigrationSummary:
-    """Where the migration stands. Offsets are inclusive except `log_end_offset`'s file sense: it is LEO - 1."""
+    """Where the migration stands. Offsets are inclusive except `log_end_offset`'s file sense: it is LEO - 1.
+
+    `phase` is a `schemas.checks.Phase` value: it tells a cluster rolled back, or one born in KRaft, from its `state`.
+    """
 
     state: str
     kraft_metadata_offset: int | None
@@ -26,6 +29,7 @@ class MigrationSummary:
     copy_used: int | None
     explanation: str = ""
     history: list[dict[str, Any]] = field(default_factory=list)
+    phase: str = ""
 
 
 @dataclass(frozen=True)

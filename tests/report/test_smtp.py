@@ -20,7 +20,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from jobs.settings import MailSettings, UsageError
+from jobs.exit import UsageError
+from jobs.settings import MailSettings
 from jobs.sinks.mail import MailError, send_report
 from schemas.report import Report
 from tests.report.samples import defective, healthy, lagging

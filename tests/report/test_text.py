@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from schemas.report import DivergenceRow, Divergences
-from tests.report.samples import SAMPLES, defective, healthy, lagging, not_ready
+from schemas.report import CheckResult, DivergenceRow, Divergences, Gate, Report
+from tests.report.samples import SAMPLES, TITLES, defective, healthy, lagging, not_ready
 from transforms.report.printable import key_text, value_text, visible
 from transforms.report.text import render_text
 
@@ -53,6 +53,60 @@ def test_stopped_dual_write_is_said_although_lag_reads_zero() -> None:
     assert text.startswith("ERRORS: Dual writing has stopped\n")
     assert "nothing writes to ZooKeeper" in text
     assert "ZooKeeper holds every committed record" not in text
+
+
+def first_lines(report: Report) -> str:
+    """The title and the sentences under it, in one line."""
+    return " ".join(render_text(report).split("\n\n", maxsplit=1)[0].split())
+
+
+@pytest.mark.parametrize(
+    ("phase", "start"),
+    [
+        ("zookeeper", "CLEAN: No migration is in progress The cluster runs on ZooKeeper"),
+        ("waiting", "CLEAN: Waiting for the migration to start "),
+        ("dual_write", "CLEAN: Dual write is healthy KRaft is in charge"),
+        ("finalized", "CLEAN: The migration is finalised "),
+        ("rolled_back", "CLEAN: The cluster was rolled back to ZooKeeper A ZooKeeper broker is the controller again"),
+        ("kraft", "CLEAN: The cluster runs on KRaft Its log knows of no migration"),
+    ],
+)
+def test_every_phase_has_its_words(phase: str, start: str) -> None:
+    report = healthy()
+    report = replace(report, migration=replace(report.migration, phase=phase))
+    assert first_lines(report).startswith(start)
+    told = "dual_write" if phase == "dual_write" else phase.replace("_", " ")
+    assert (
+        "State        MIGRATION\n" if phase == "dual_write" else f"State        MIGRATION ({told})\n"
+    ) in render_text(report)
+
+
+def test_dual_write_that_was_not_judged_is_not_called_healthy() -> None:
+    report = healthy()
+    unjudged = replace(report, mode="kraft_only", gates={**report.gates, "dual_write": Gate("unknown")})
+    assert first_lines(unjudged).startswith("CLEAN: Nothing wrong was found, but dual write was not judged")
+
+
+def test_a_failed_check_of_dual_write_is_said_instead_of_what_should_be() -> None:
+    report = healthy()
+    owner = CheckResult("DUR-02", "fail", 1, [], ["dual_write", "finalize"], "error", TITLES["DUR-02"], "Look.")
+    lines = first_lines(
+        replace(
+            report,
+            verdict="errors",
+            exit_code=20,
+            checks=[*report.checks, owner],
+            gates={**report.gates, "dual_write": Gate("no_go", ["DUR-02"])},
+        )
+    )
+    assert lines.startswith("ERRORS: Dual write is not as it must be This does not hold: /controller is held by")
+    assert "writes every change" not in lines
+
+
+def test_a_requested_gate_that_waits_is_named() -> None:
+    report = replace(healthy(), verdict="errors", exit_code=20)
+    assert first_lines(report).startswith("ERRORS: 1 gate closed: finalise")
+    assert "What to do\n  1. Restart brokers 0, 1, 2" in render_text(report)
 
 
 def test_stopped_dual_write_with_lag_says_both() -> None:

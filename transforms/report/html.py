@@ -17,11 +17,17 @@ from markupsafe import Markup
 from schemas.report import GATES, CheckResult, Gate, Report
 from transforms.report import printable, view
 from transforms.report.chart import MOST_RUNS, divergence_chart, lag_chart
-from transforms.report.story import calm_word, defect_count, duration, reach, tell
+from transforms.report.story import calm_word, defect_count, duration, phase_of, reach, state_text, tell
 from transforms.report.words import GATE_QUESTIONS, GATE_TITLES, MODE_MEANINGS, VERDICT_WORDS
 
 _WIDE, _NARROW = 540, 350
 _NOT_REPORTED = Gate("unknown")
+_NOT_COMPARED = {
+    "zookeeper": "Nothing has been copied yet, so there is nothing to compare.",
+    "waiting": "Nothing has been copied yet, so there is nothing to compare.",
+    "rolled_back": "The cluster was rolled back, so there is nothing to compare.",
+    "kraft": "The cluster knows no ZooKeeper, so there is nothing to compare.",
+}
 
 
 @dataclass(frozen=True)
@@ -89,8 +95,9 @@ def no_rows_sentence(report: Report) -> str:
     """Say why the list of differences is empty: equal sides and sides never compared are not the same."""
     if report.mode in ("kraft_only", "zookeeper_only"):
         return "Only one side was given, so nothing was compared."
-    if report.migration.state.upper() in ("NONE", "PRE_MIGRATION"):
-        return "Nothing has been copied yet, so there is nothing to compare."
+    reason = _NOT_COMPARED.get(phase_of(report))
+    if reason is not None:
+        return reason
     return "None: both sides hold the same metadata."
 
 
@@ -115,6 +122,7 @@ def environment() -> Environment:
         number=_number,
         offset=_number,
         reach=reach,
+        state_text=state_text,
         reference_parts=view.reference_parts,
         utc=utc,
         value_text=printable.value_text,

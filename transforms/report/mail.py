@@ -15,7 +15,7 @@ from transforms.report.chart import MOST_RUNS
 from transforms.report.html import environment, gate_views
 from transforms.report.picture import trend_png
 from transforms.report.printable import counted, visible
-from transforms.report.story import Story, defect_count, duration, reach, tell
+from transforms.report.story import Story, defect_count, duration, reach, state_text, tell
 from transforms.report.text import render_text
 
 SIZE_LIMIT = 100_000
@@ -101,7 +101,7 @@ def _facts(report: Report) -> list[tuple[str, str]]:
     status = report.divergences.by_status
     since = ", ".join(f"{status.get(name, 0):,} {name}" for name in ("new", "persisting", "resolved"))
     facts = [
-        ("State", report.migration.state),
+        ("State", state_text(report.migration)),
         ("Lag", behind + age),
         ("/migration", reach(report.migration)),
         ("Defects", f"{defect_count(report):,} of {counted(report.divergences.total, 'difference')}"),

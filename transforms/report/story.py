@@ -12,13 +12,17 @@ from transforms.report.words import (
     CHECK_ORDER,
     GATE_TITLES,
     GATE_VERBS,
+    PHASE_OF_STATE,
+    PHASES,
     SEVERITY_ORDER,
-    state_words,
+    UNJUDGED,
+    UNKNOWN_PHASE,
+    StateWords,
 )
 
 TONES = {"clean": "good", "warnings": "warn", "errors": "bad"}
 VERDICT_LABELS = {"clean": "Clean", "warnings": "Warnings", "errors": "Errors"}
-_BEFORE_THE_COPY = ("NONE", "PRE_MIGRATION")
+_BEFORE_THE_COPY = ("zookeeper", "waiting")
 _ACTIONS = 4
 
 
@@ -82,7 +86,7 @@ def calm_word(report: Report, check: CheckResult) -> str | None:
         return None
     if check.gates == ["finalize"]:
         return "not yet"
-    return "closed" if check.gates == ["rollback"] and _state(report) == "POST_MIGRATION" else None
+    return "closed" if check.gates == ["rollback"] and phase_of(report) == "finalized" else None
 
 
 def rank(order: tuple[str, ...], word: str) -> int:
@@ -118,8 +122,17 @@ def _once(wanted: list[Action]) -> list[Action]:
     return list(once.values())[::-1][:_ACTIONS]
 
 
-def _state(report: Report) -> str:
-    return report.migration.state.upper()
+def phase_of(report: Report) -> str:
+    """Where the cluster stands, a `schemas.checks.Phase` value; from the state when the report names no phase."""
+    return report.migration.phase or PHASE_OF_STATE.get(report.migration.state.upper(), "")
+
+
+def _words(report: Report) -> StateWords:
+    phase = phase_of(report)
+    dual_write = report.gates.get("dual_write")
+    if phase == "dual_write" and dual_write is not None and dual_write.verdict != "go":
+        return UNJUDGED
+    return PHASES.get(phase, UNKNOWN_PHASE)
 
 
 def _title(report: Report) -> str:
@@ -127,11 +140,10 @@ def _title(report: Report) -> str:
         return _error_title(report)
     if report.verdict == "warnings":
         return _warning_title(report)
-    state = _state(report)
     start = report.gates.get("start")
-    if state in _BEFORE_THE_COPY and start is not None and start.verdict == "go":
+    if phase_of(report) in _BEFORE_THE_COPY and start is not None and start.verdict == "go":
         return "Ready to start the migration"
-    return state_words(report.migration.state).title
+    return _words(report).title
 
 
 def _error_title(report: Report) -> str:
@@ -141,12 +153,19 @@ def _error_title(report: Report) -> str:
     if report.lag.alive is False:
         return "Dual writing has stopped"
     closed = _closed(report)
-    if _state(report) in _BEFORE_THE_COPY and "start" in closed:
+    if phase_of(report) in _BEFORE_THE_COPY and "start" in closed:
         return "The migration cannot start"
-    if closed:
-        return f"{counted(len(closed), 'gate')} closed: {', '.join(GATE_TITLES[g].lower() for g in closed)}"
-    failing = sum(1 for check in report.checks if check.verdict == "fail")
-    return f"{counted(failing, 'check')} failed"
+    if "dual_write" in closed:
+        return "Dual write is not as it must be"
+    failed = _failed(report)
+    if failed or not closed:
+        return f"{counted(len(failed), 'check')} failed"
+    return f"{counted(len(closed), 'gate')} closed: {', '.join(GATE_TITLES[name].lower() for name in closed)}"
+
+
+def _failed(report: Report) -> list[CheckResult]:
+    failed = [check for check in report.checks if check.verdict == "fail" and calm_word(report, check) is None]
+    return sorted(failed, key=check_rank(report))
 
 
 def _warning_title(report: Report) -> str:
@@ -159,18 +178,27 @@ def _warning_title(report: Report) -> str:
 
 def _consequence(report: Report) -> str:
     lost = report.divergences.by_class.get("lost_write", 0)
-    if lost and _state(report) == "MIGRATION":
+    if lost and phase_of(report) == "dual_write":
         return f"A rollback to ZooKeeper now would lose {counted(lost, 'change')}."
     if defect_count(report):
         return "The two sides differ in ways dual write will not repair by itself."
     if report.lag.alive is False:
         return "Changes made in KRaft do not reach ZooKeeper any more; a rollback would lose them."
-    return state_words(report.migration.state).meaning
+    if report.verdict != "errors":
+        return _words(report).meaning
+    where = "" if phase_of(report) == "dual_write" else PHASES.get(phase_of(report), UNKNOWN_PHASE).meaning
+    return f"{where} {_what_does_not_hold(report)}".strip()
+
+
+def _what_does_not_hold(report: Report) -> str:
+    titles = [visible(check.title, 160) for check in _failed(report) if check.title]
+    more = f" ({len(titles) - 1} more below)" if len(titles) > 1 else ""
+    return f"This does not hold: {titles[0]}{more}." if titles else ""
 
 
 def _lag_sentence(report: Report) -> str:
     lag = report.lag
-    if _state(report) != "MIGRATION":
+    if phase_of(report) != "dual_write":
         return ""
     if lag.alive is False and not lag.records:
         return "Do not trust a lag of 0: nothing writes to ZooKeeper."
@@ -194,7 +222,7 @@ def _gate_sentences(report: Report) -> list[str]:
 
 def _is_history(report: Report, gate: str) -> bool:
     # Finalised: that there is no way back is the state itself, not an advice.
-    return gate == "rollback" and _state(report) == "POST_MIGRATION"
+    return gate == "rollback" and phase_of(report) == "finalized"
 
 
 def _closed(report: Report) -> list[str]:
@@ -222,3 +250,10 @@ def reach(migration: MigrationSummary) -> str:
     if offset < 0:
         return "nothing copied yet"
     return f"{offset:,} of {'unknown' if end is None else f'{end:,}'} committed"
+
+
+def state_text(migration: MigrationSummary) -> str:
+    """Name the state as the log records it, and the phase where it is another story: `MIGRATION (rolled back)`."""
+    told = PHASE_OF_STATE.get(migration.state.upper())
+    phase = f" ({migration.phase.replace('_', ' ')})" if migration.phase and migration.phase != told else ""
+    return f"{migration.state}{phase}"

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from schemas.report import GATES, CheckResult, Report
 from transforms.report import view
 from transforms.report.printable import NAME_LIMIT, counted, listed, visible
-from transforms.report.story import Action, Story, calm_word, defect_count, duration, reach, tell
+from transforms.report.story import Action, Story, calm_word, defect_count, duration, reach, state_text, tell
 from transforms.report.words import VERDICT_WORDS
 
 WIDTH = 100
@@ -49,7 +49,7 @@ def _facts(report: Report) -> list[str]:
     age = "" if report.lag.seconds is None else f", {duration(report.lag.seconds)}"
     defects = defect_count(report)
     return [
-        *_wrapped(f"State        {migration.state}"),
+        *_wrapped(f"State        {state_text(migration)}"),
         f"Lag          {records}{age}{alive}",
         f"/migration   {reach(migration)}",
         f"Differences  {report.divergences.total:,}, of them {counted(defects, 'defect')}{_since(report)}",

@@ -41,30 +41,41 @@ MODE_MEANINGS = {
 
 @dataclass(frozen=True)
 class StateWords:
-    """How a migration state reads: `title` for the banner of a clean run, `meaning` for the sentence under it."""
+    """How a phase of the migration reads: `title` for the banner of a clean run, `meaning` for the sentence under it."""
 
     title: str
     meaning: str
 
 
-STATES = {
-    "NONE": StateWords("No migration is in progress", "The cluster runs on ZooKeeper; nothing has been copied yet."),
-    "PRE_MIGRATION": StateWords(
+# By `schemas.checks.Phase`.
+PHASES = {
+    "zookeeper": StateWords(
+        "No migration is in progress", "The cluster runs on ZooKeeper; nothing has been copied yet."
+    ),
+    "waiting": StateWords(
         "Waiting for the migration to start", "The controllers are up and wait for the brokers; nothing is copied yet."
     ),
-    "MIGRATION": StateWords(
+    "dual_write": StateWords(
         "Dual write is healthy", "KRaft is in charge and writes every change to ZooKeeper as well."
     ),
-    "POST_MIGRATION": StateWords(
+    "finalized": StateWords(
         "The migration is finalised", "KRaft is in charge alone; ZooKeeper is history and there is no way back."
     ),
-    "ROLLED_BACK": StateWords(
-        "The cluster was rolled back to ZooKeeper", "A ZooKeeper broker is the controller again; nothing is compared."
+    "rolled_back": StateWords(
+        "The cluster was rolled back to ZooKeeper",
+        "A ZooKeeper broker is the controller again, so the two sides are not compared.",
     ),
+    "kraft": StateWords("The cluster runs on KRaft", "Its log knows of no migration from ZooKeeper."),
 }
-UNKNOWN_STATE = StateWords("The audit found nothing wrong", "The state of the migration could not be told.")
-
-
-def state_words(state: str) -> StateWords:
-    """Words for a state, whatever its letter case; a plain sentence for one nobody knows."""
-    return STATES.get(state.upper(), UNKNOWN_STATE)
+UNJUDGED = StateWords(
+    "Nothing wrong was found, but dual write was not judged",
+    "The cluster is in dual write, and what was given is not enough to tell whether it works.",
+)
+UNKNOWN_PHASE = StateWords("The audit found nothing wrong", "Where the migration stands could not be told.")
+# The state a log records, for reports that name no phase.
+PHASE_OF_STATE = {
+    "NONE": "zookeeper",
+    "PRE_MIGRATION": "waiting",
+    "MIGRATION": "dual_write",
+    "POST_MIGRATION": "finalized",
+}
