@@ -1,0 +1,78 @@
+"""`spark.read.format("kraft_log")` in a real session: split over tasks, exact schema, options, no key and no secret shown."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from jobs.sources.kraft_folder import read_copy
+from jobs.sources.kraft_log import KraftLogDataSource, KraftLogReader, plan_log, read_records
+from schemas.bronze import LOG_RECORD_COLUMNS
+from tests.kraft.dumps import log_folder, read_dump
+from transforms.secrets import Fingerprinter
+
+STAGE = ("3.9.1", "8-zookeeper-behind", 3001)
+KEY = bytes(range(32))
+
+
+def load(spark: SparkSession, **options: str) -> DataFrame:
+    spark.dataSource.register(KraftLogDataSource)
+    reader = spark.read.format("kraft_log").option("fingerprint_key", KEY.hex()).options(**options)
+    return reader.load(str(log_folder(*STAGE).parents[1]))
+
+
+def test_rows_are_those_read_without_spark(spark: SparkSession) -> None:
+    frame = load(spark, controller="3001", split_bytes="3000")
+    assert [(field.name, field.dataType) for field in frame.schema] == [
+        (field.name, field.dataType) for field in LOG_RECORD_COLUMNS
+    ]
+    assert frame.rdd.getNumPartitions() >= 4
+    tasks = plan_log(read_copy(log_folder(*STAGE)))
+    direct = [row for batch in read_records(tasks, Fingerprinter(KEY)) for row in batch.to_pylist()]
+    assert [row.asDict() for row in frame.orderBy("offset").collect()] == direct
+
+
+def test_options_select(spark: SparkSession) -> None:
+    assert {row.controller_id for row in load(spark).select("controller_id").distinct().collect()} == {3000, 3001, 3002}
+    some = load(spark, controller="3001", from_offset="470", to_offset="480", include_control="false")
+    assert sorted(row.offset for row in some.select("offset").collect()) == [
+        470,
+        471,
+        472,
+        473,
+        474,
+        476,
+        477,
+        478,
+        479,
+    ]
+    [name] = [name for name in read_dump(*STAGE) if name.endswith(".checkpoint")]
+    assert load(spark, controller="3001", checkpoint=name).count() == len(read_dump(*STAGE)[name])
+
+
+def test_neither_key_nor_secret_is_shown(spark: SparkSession, capfd: pytest.CaptureFixture[str]) -> None:
+    frame = load(spark, controller="3001").where("type = 'USER_SCRAM_CREDENTIAL_RECORD'")
+    frame.explain(mode="extended")
+    bodies = [row.data for row in frame.select("data").collect()]
+    shown = "\n".join([*capfd.readouterr(), *bodies, repr(Fingerprinter(KEY))])
+    assert KEY.hex() not in shown
+    assert len(bodies) >= 5
+    assert all(len(re.findall(r'"hmac:[0-9a-f]{24}"', body)) == 3 for body in bodies)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"colour": "red"}, "unknown option 'colour'"),
+        ({"from_offset": "x"}, "option from_offset of kraft_log must be a number"),
+        ({"include_control": "maybe"}, "must be true or false"),
+        ({"fingerprint_key": "xyz"}, "must be hex digits"),
+        ({"path": ""}, "needs a path"),
+    ],
+)
+def test_wrong_options_are_named(options: dict[str, str], says: str) -> None:
+    given = {"path": "p"} | options
+    with pytest.raises(ValueError, match=says):
+        KraftLogReader({key: value for key, value in given.items() if value})

@@ -1,0 +1,208 @@
+"""What a controller's folder holds is told from its files alone, and damaged or missing files are said, not raised."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from jobs.sources.kraft_folder import (
+    KraftSourceError,
+    LogCopy,
+    find_log_folders,
+    read_copies,
+    read_copy,
+    read_epoch_checkpoint,
+)
+from jobs.sources.kraft_log import Selection, plan_checkpoint, plan_log, read_records
+from schemas.bronze import LOG_COPY_COLUMNS
+from tests.captures import VERSIONS, capture, stages
+from tests.kraft.dumps import dumps, log_folder, read_dump
+from transforms.kraft.framing import Batch, frames
+from transforms.kraft.masking import UNMASKED
+
+WHOLE = ("3.9.1", "8-zookeeper-behind", 3001)
+FROM_SNAPSHOT = ("3.9.1", "8-zookeeper-behind", 3000)
+LOG = "00000000000000000000.log"
+
+
+@pytest.fixture
+def controller(tmp_path: Path) -> Path:
+    """A controller's folder, to be changed by the test."""
+    shutil.copytree(log_folder(*WHOLE).parent, tmp_path / "3001", copy_function=shutil.copyfile)
+    return tmp_path / "3001"
+
+
+def copy_in(controller: Path) -> LogCopy:
+    [copy] = read_copies(controller)
+    return copy
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_facts_of_every_capture(version: str) -> None:
+    seen = 0
+    for _, stage, controller in (key for key in dumps() if key[0] == version):
+        folder = log_folder(version, stage, controller)
+        copy = read_copy(folder)
+        records = [row for name, rows in read_dump(version, stage, controller).items() if "log" in name for row in rows]
+        quorum = json.loads((folder / "quorum-state").read_text())
+        assert (copy.problem, copy.notes, copy.torn_tail_bytes, copy.controller_id) == (None, (), 0, controller)
+        assert (copy.log_start_offset, copy.log_end_offset) == (records[0].offset, records[-1].offset + 1)
+        assert (copy.last_epoch, copy.last_append_time) == (records[-1].epoch, records[-1].time)
+        assert dict(copy.epoch_starts) == {
+            row.epoch: min(other.offset for other in records if other.epoch == row.epoch) for row in records
+        }
+        checkpoint = read_epoch_checkpoint(folder)
+        assert checkpoint is not None
+        assert set(checkpoint[1:]) <= set(copy.epoch_starts)
+        assert (copy.quorum_leader_id, copy.quorum_leader_epoch) == (quorum["leaderId"], quorum["leaderEpoch"])
+        assert copy.voters == (3000, 3001, 3002)
+        assert [file.path.name for file in copy.checkpoints] == sorted(
+            path.name for path in folder.iterdir() if path.name.endswith(".checkpoint")
+        )
+        assert all(file.complete for file in copy.checkpoints)
+        assert list(copy.row()) == [column.name for column in LOG_COPY_COLUMNS]
+        seen += 1
+    assert seen >= 30
+
+
+def test_leftovers_and_the_snapshot_trap_are_left_alone() -> None:
+    folder = log_folder(*FROM_SNAPSHOT)
+    assert (folder / f"{LOG}.deleted").exists()
+    assert any(path.suffix == ".snapshot" for path in log_folder("3.5.2", "12-finalized", 3001).iterdir())
+    copy = read_copy(folder)
+    assert [segment.base_offset for segment in copy.segments] == [488]
+    assert [file.offset for file in copy.checkpoints] == [488]
+    assert [file.offset for file in read_copy(log_folder("3.5.2", "12-finalized", 3001)).checkpoints] == [515]
+
+
+def test_every_way_to_name_a_folder() -> None:
+    folder = log_folder(*WHOLE)
+    assert find_log_folders(folder) == find_log_folders(folder.parent) == [folder]
+    assert [copy.controller_id for copy in read_copies(folder.parents[1])] == [3000, 3001, 3002]
+
+
+def test_wrong_paths(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for path, says in (
+        (tmp_path, "no __cluster_metadata-0"),
+        (tmp_path / "no", "not exist"),
+        (tmp_path / "file", "a file"),
+    ):
+        with pytest.raises(KraftSourceError, match=says):
+            read_copies(path)
+
+
+def test_meta_properties_of_both_versions(controller: Path) -> None:
+    (controller / "meta.properties").write_text("# x\nbroker.id=7\nversion=0\ncluster.id=abc\n")
+    copy = copy_in(controller)
+    assert (copy.controller_id, copy.meta_version, copy.cluster_id, copy.problem) == (7, 0, "abc", None)
+    (controller / "meta.properties").unlink()
+    copy = copy_in(controller)
+    assert (copy.controller_id, copy.problem) == (None, None)
+    assert "meta.properties is missing" in copy.notes[0]
+
+
+def test_quorum_state_of_version_1_or_garbage_falls_back_to_the_log(controller: Path) -> None:
+    path = controller / "__cluster_metadata-0" / "quorum-state"
+    path.write_text(
+        '{"leaderId":3001,"leaderEpoch":2,"votedId":-1,"votedDirectoryId":"AAAAAAAAAAAAAAAAAAAAAA","data_version":1}'
+    )
+    assert (copy_in(controller).voters, copy_in(controller).quorum_leader_id) == ((3000, 3001, 3002), 3001)
+    path.write_bytes(b"\xff{")
+    copy = copy_in(controller)
+    assert (copy.voters, copy.quorum_leader_id, copy.problem) == ((3000, 3001, 3002), None, None)
+    assert "not readable as JSON" in copy.notes[0]
+
+
+@pytest.mark.parametrize("tail", [b"\0" * 10_000, b"\0\0\0\1", b"\x01" * 300])
+def test_bytes_after_the_last_batch_are_a_torn_tail(controller: Path, tail: bytes) -> None:
+    with (controller / "__cluster_metadata-0" / LOG).open("ab") as log:
+        log.write(tail)
+    copy = copy_in(controller)
+    assert (copy.log_end_offset, copy.torn_tail_bytes, copy.problem) == (504, len(tail), None)
+
+
+def test_a_last_batch_that_was_half_written_is_torn(controller: Path) -> None:
+    path = controller / "__cluster_metadata-0" / LOG
+    data = path.read_bytes()
+    last = [frame for frame in frames(data) if isinstance(frame, Batch)][-1]
+    for damaged in (data[:-3], data[:-3] + b"\1" * 6):
+        path.write_bytes(damaged)
+        copy = copy_in(controller)
+        assert (copy.log_end_offset, copy.torn_tail_bytes) == (last.base_offset, len(damaged) - last.position)
+
+
+def test_a_truncated_snapshot_is_incomplete(controller: Path) -> None:
+    [path] = (controller / "__cluster_metadata-0").glob("*.checkpoint")
+    path.write_bytes(path.read_bytes()[:-75])
+    copy = copy_in(controller)
+    assert [file.complete for file in copy.checkpoints] == [False]
+    assert copy.problem is None
+    assert "the footer is missing" in copy.notes[0]
+
+
+def test_a_log_whose_beginning_is_lost_can_not_be_used(tmp_path: Path) -> None:
+    shutil.copytree(log_folder(*FROM_SNAPSHOT), tmp_path / "__cluster_metadata-0", copy_function=shutil.copyfile)
+    assert read_copies(tmp_path)[0].problem is None
+    for path in (tmp_path / "__cluster_metadata-0").glob("*.checkpoint"):
+        path.unlink()
+    assert read_copies(tmp_path)[0].problem == (
+        "the log begins at offset 488 and no complete snapshot covers what came before"
+    )
+    for path in (tmp_path / "__cluster_metadata-0").glob("*.log"):
+        path.write_bytes(b"")
+    assert read_copies(tmp_path)[0].problem == "no record batch and no complete snapshot in it"
+
+
+def test_several_segments_read_like_one(controller: Path) -> None:
+    folder = controller / "__cluster_metadata-0"
+    data = (folder / LOG).read_bytes()
+    whole = [row for batch in read_records(plan_log(copy_in(controller)), UNMASKED) for row in batch.to_pylist()]
+    cuts = [frame for frame in frames(data) if isinstance(frame, Batch)][10::40]
+    (folder / LOG).write_bytes(data[: cuts[0].position])
+    for cut, following in zip(cuts, [*cuts[1:], None], strict=True):
+        end = len(data) if following is None else following.position
+        (folder / f"{cut.base_offset:020d}.log").write_bytes(data[cut.position : end])
+    [copy] = read_copies(controller, split_bytes=2000)
+    assert (copy.log_start_offset, copy.log_end_offset, len(copy.segments)) == (0, 504, len(cuts) + 1)
+    tasks = plan_log(copy)
+    assert len(tasks) > len(copy.segments)
+    pieces = [row for batch in read_records(tasks, UNMASKED) for row in batch.to_pylist()]
+    place = ("file", "position")
+    assert [{key: row[key] for key in row if key not in place} for row in pieces] == [
+        {key: row[key] for key in row if key not in place} for row in whole
+    ]
+    (folder / f"{cuts[0].base_offset:020d}.log").unlink()
+    problems = [
+        problem
+        for batch in read_records(plan_log(copy_in(controller)), UNMASKED)
+        for problem in batch.column("problem").to_pylist()
+        if problem
+    ]
+    missing = cuts[1].base_offset - cuts[0].base_offset
+    assert problems == [f"gap: {missing} offsets missing before offset {cuts[1].base_offset}"]
+
+
+def test_offsets_select_ranges(controller: Path) -> None:
+    [copy] = read_copies(controller, split_bytes=1000)
+    for first, last in ((0, 504), (100, 101), (250, 300), (500, 9_999), (600, 700)):
+        selection = Selection(first, last)
+        rows = [
+            row for batch in read_records(plan_log(copy, selection), UNMASKED, selection) for row in batch.to_pylist()
+        ]
+        assert [row["offset"] for row in rows] == list(range(first, min(last, 504)))
+    assert len(plan_log(copy, Selection(500, 504))) < len(plan_log(copy)) / 4
+
+
+def test_snapshots_are_read_by_position() -> None:
+    copy = read_copy(log_folder(*FROM_SNAPSHOT))
+    [batch] = read_records(plan_checkpoint(copy, copy.checkpoints[0]), UNMASKED)
+    assert batch.column("offset").to_pylist() == list(range(batch.num_rows))
+    assert set(batch.column("checkpoint_offset").to_pylist()) == {488}
+
+
+def test_captures_have_controllers() -> None:
+    assert any((capture("3.9.1", stage) / "kraft").exists() for stage in stages("3.9.1"))
