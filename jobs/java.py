@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from jobs.exit import AuditError
+
 # Spark 4.2 needs 17; 25 is the newest release it is built for.
 OLDEST_JAVA, NEWEST_JAVA = 17, 25
 VERSION_TIMEOUT_SECONDS = 60
@@ -26,7 +28,7 @@ exec {java} "$@"
 """
 
 
-class JavaNotFoundError(Exception):
+class JavaNotFoundError(AuditError):
     """No usable Java runtime; the text says what to install."""
 
 

@@ -19,6 +19,7 @@ from pathlib import Path
 
 import pyspark
 
+from jobs.exit import AuditError
 from jobs.java import java_home
 
 LOOPBACK = "127.0.0.1"
@@ -54,8 +55,8 @@ ATTEMPTS = 3
 STOP_SECONDS = 10
 
 
-class ZooKeeperServerError(Exception):
-    """The server did not come up; the text holds the end of its log."""
+class ZooKeeperServerError(AuditError):
+    """The server did not come up; the text holds the first error in its log."""
 
 
 @dataclass(frozen=True)
@@ -121,9 +122,7 @@ def _start(
         _stop(process)
         if not died or attempt == ATTEMPTS or "BindException" not in _log(home):
             break
-    raise ZooKeeperServerError(
-        f"the ZooKeeper server did not come up: {_log(home)[-1500:].strip() or 'it logged nothing'}"
-    )
+    raise ZooKeeperServerError(f"the ZooKeeper server did not come up: {_first_error(_log(home))}")
 
 
 def _write_configuration(home: Path, config: Mapping[str, str]) -> Path:
@@ -190,6 +189,12 @@ def _free_ports(count: int) -> list[int]:
     for listener in listeners:
         listener.close()
     return ports
+
+
+def _first_error(log: str) -> str:
+    lines = [line.strip() for line in log.splitlines() if line.strip()]
+    errors = [line for line in lines if "ERROR" in line or "Exception" in line]
+    return (errors or lines or ["it logged nothing"])[0][:500]
 
 
 def _log(home: Path) -> str:

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from jobs import run
+from jobs import cli
+from jobs import exit as codes
 from jobs.settings import GateName, Settings
 from schemas.classes import CLASSES
 
@@ -43,11 +44,11 @@ def test_the_smallest_configuration_is_valid() -> None:
 
 def test_exit_codes_are_the_programs() -> None:
     listed = {int(code): meaning for code, meaning in re.findall(r"(?m)^\| (\d+) \| (.*) \|$", README)}
-    assert listed.keys() == {run.OK, run.WARNINGS, run.ERRORS, run.USAGE, run.CRASH}
-    assert listed[run.OK] == "clean"
-    assert listed[run.WARNINGS].startswith("warnings")
-    assert listed[run.ERRORS].startswith("errors")
-    assert "configuration" in listed[run.USAGE]
+    assert listed.keys() == {codes.OK, codes.WARNINGS, codes.ERRORS, codes.USAGE, codes.CRASH}
+    assert listed[codes.OK] == "clean"
+    assert listed[codes.WARNINGS].startswith("warnings")
+    assert listed[codes.ERRORS].startswith("errors")
+    assert "configuration" in listed[codes.USAGE]
 
 
 def test_every_class_is_explained_with_what_it_is() -> None:
@@ -59,3 +60,9 @@ def test_every_class_is_explained_with_what_it_is() -> None:
 def test_gates_are_the_programs() -> None:
     (listed,) = re.findall(r"--gate \{([\w,]+)\}", README)
     assert tuple(listed.split(",")) == GateName.__args__  # type: ignore[attr-defined]
+
+
+def test_commands_are_the_programs() -> None:
+    commands = {command.name for command in (*cli.COMMANDS, *cli.MAINS)}
+    used = set(re.findall(r"kraft-audit (\w[\w-]*)(?= --|$)", README + (ROOT / "Makefile").read_text(), re.MULTILINE))
+    assert {"run", "check", "demo"} <= used <= commands
