@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from schemas.report import CheckResult, DivergenceRow, Divergences, Gate, Report
+from schemas.report import CheckResult, DivergenceRow, Divergences, Gate, Lag, Report
 from tests.report.samples import SAMPLES, TITLES, defective, healthy, lagging, not_ready
 from transforms.report.printable import key_text, value_text, visible
+from transforms.report.story import tell
 from transforms.report.text import render_text
 
 
@@ -79,6 +80,19 @@ def test_every_phase_has_its_words(phase: str, start: str) -> None:
     assert (
         "State        MIGRATION\n" if phase == "dual_write" else f"State        MIGRATION ({told})\n"
     ) in render_text(report)
+
+
+def test_a_start_that_is_blocked_is_not_called_clean() -> None:
+    report = replace(not_ready(), verdict="clean", exit_code=0)
+    assert first_lines(report).startswith("NOT READY: The migration cannot start yet The controllers are up")
+    assert "Do not start the migration (START-02)." in first_lines(report)
+    assert tell(report).tone == "warn"
+
+
+def test_warnings_outside_dual_write_name_the_phase() -> None:
+    report = lagging()
+    report = replace(report, lag=Lag(None, None, None), migration=replace(report.migration, phase="rolled_back"))
+    assert first_lines(report).startswith("WARNINGS: The cluster was rolled back to ZooKeeper: 1 warning ")
 
 
 def test_dual_write_that_was_not_judged_is_not_called_healthy() -> None:

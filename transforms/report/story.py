@@ -52,8 +52,8 @@ class Story:
 def tell(report: Report) -> Story:
     """Put a report into plain words."""
     return Story(
-        tone=TONES.get(report.verdict, "bad"),
-        label=VERDICT_LABELS.get(report.verdict, visible(report.verdict, 20)),
+        tone="warn" if _is_not_ready(report) else TONES.get(report.verdict, "bad"),
+        label="Not ready" if _is_not_ready(report) else VERDICT_LABELS.get(report.verdict, visible(report.verdict, 20)),
         title=_title(report),
         sentences=[s for s in (_consequence(report), _lag_sentence(report), *_gate_sentences(report)) if s],
         actions=repairs(report) or (next_steps(report) if report.verdict == "errors" else []),
@@ -140,10 +140,17 @@ def _title(report: Report) -> str:
         return _error_title(report)
     if report.verdict == "warnings":
         return _warning_title(report)
+    if _is_not_ready(report):
+        return "The migration cannot start yet"
     start = report.gates.get("start")
     if phase_of(report) in _BEFORE_THE_COPY and start is not None and start.verdict == "go":
         return "Ready to start the migration"
     return _words(report).title
+
+
+def _is_not_ready(report: Report) -> bool:
+    # Nothing is broken, so the verdict may be clean, and yet the migration would wait for ever.
+    return report.verdict == "clean" and phase_of(report) in _BEFORE_THE_COPY and "start" in _closed(report)
 
 
 def _error_title(report: Report) -> str:
@@ -173,6 +180,8 @@ def _warning_title(report: Report) -> str:
         stopped = "Dual writing has stopped: " if report.lag.alive is False else ""
         return f"{stopped}ZooKeeper is {counted(report.lag.records, 'record')} behind KRaft"
     warned = sum(1 for check in report.checks if check.verdict == "warn")
+    if phase_of(report) != "dual_write" and warned:
+        return f"{_words(report).title}: {counted(warned, 'warning')}"
     return f"No defects, {counted(warned, 'warning')}" if warned else "No defects, but not everything could be judged"
 
 

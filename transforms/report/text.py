@@ -100,7 +100,7 @@ def _check(report: Report, check: CheckResult) -> list[str]:
     name = f"{check.id}  {check.title}" if check.title else check.id
     lines = _wrapped(f"  {word:<8} {name}{number}", "", " " * 11)
     for evidence in check.evidence[:MOST_EVIDENCE]:
-        lines += _wrapped(visible(evidence, 160), " " * 13)
+        lines += _wrapped(visible(evidence, 240), " " * 13)
     return lines
 
 
