@@ -16,7 +16,7 @@ from schemas.checks import KRAFT, ZOOKEEPER
 from schemas.entities import ENTITIES
 from schemas.entities.migration import MIGRATION
 from schemas.silver import ADMIN_OPERATIONS, FINDINGS, LEADER_EPOCHS
-from transforms.kraft.quorum import LogCopyFacts, NoUsableLog, plan_read
+from transforms.kraft.quorum import LogCopyFacts, NoUsableLogError, plan_read
 from transforms.kraft.release import Release, before, infer_release
 from transforms.reconcile import queries
 from transforms.reconcile.facts import (
@@ -101,7 +101,10 @@ class Gatherer:
     def pending_deletes(self) -> DataFrame:
         """Topics queued for deletion: one column, topic."""
         return (
-            self.run.read(ADMIN_OPERATIONS).where("kind = 'delete_topic'").select(F.col("subject").alias("topic")).distinct()
+            self.run.read(ADMIN_OPERATIONS)
+            .where("kind = 'delete_topic'")
+            .select(F.col("subject").alias("topic"))
+            .distinct()
         )
 
     def newest_append_time(self) -> int | None:
@@ -152,7 +155,7 @@ class Gatherer:
             return None
         try:
             plan_read(list(self.copies()))
-        except NoUsableLog as error:
+        except NoUsableLogError as error:
             return str(error)
         return None
 

@@ -13,13 +13,13 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
+from jobs.exit import UsageError
 from jobs.run import Run, step_main
-from jobs.settings import UsageError
 from jobs.sources.kraft_folder import KraftSourceError, LogCopy, read_copies
 from jobs.sources.kraft_log import ReadTask, Selection, plan_checkpoint, plan_log, read_records
 from schemas.bronze import KRAFT_LOG_COPIES, KRAFT_RECORDS, LOG_COPY_COLUMNS, LOG_RECORD_COLUMNS
 from transforms.kraft.masking import Masking
-from transforms.kraft.quorum import LogCopyFacts, NoUsableLog, ReadPlan, plan_read
+from transforms.kraft.quorum import LogCopyFacts, NoUsableLogError, ReadPlan, plan_read
 
 _COPIES = StructType(list(LOG_COPY_COLUMNS))
 _RECORDS = StructType(list(LOG_RECORD_COLUMNS))
@@ -53,7 +53,7 @@ def find_copies(folders: Sequence[str]) -> Copies:
         raise UsageError(str(error)) from error
     try:
         return Copies(copies, plan_read([LogCopyFacts.from_row(copy.row()) for copy in copies]), None)
-    except NoUsableLog as error:
+    except NoUsableLogError as error:
         return Copies(copies, None, str(error))
 
 

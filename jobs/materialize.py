@@ -21,7 +21,7 @@ from schemas.silver import ADMIN_OPERATIONS, FINDINGS, LEADER_EPOCHS, ROW_VERSIO
 from schemas.table import Table
 from schemas.zookeeper.state import ZNODE_STATE
 from transforms.kraft.image import Log, image, row_versions, with_base
-from transforms.kraft.quorum import CommittedEnd, LogCopyFacts, NoUsableLog, ReadPlan, committed_end, plan_read
+from transforms.kraft.quorum import CommittedEnd, LogCopyFacts, NoUsableLogError, ReadPlan, committed_end, plan_read
 from transforms.kraft.replay import fold
 from transforms.kraft.transactions import MARKERS, Marker, TransactionLog, read_transactions
 from transforms.zookeeper.state import state_batches
@@ -64,7 +64,7 @@ def read_kraft_side(run: Run, znode_migration: Mapping[str, Any] | None) -> Kraf
     copies = tuple(LogCopyFacts.from_row(row.asDict(recursive=True)) for row in run.read(KRAFT_LOG_COPIES).collect())
     try:
         plan = plan_read(copies)
-    except NoUsableLog:
+    except NoUsableLogError:
         return None
     migration = znode_migration or {}
     committed = committed_end(
@@ -179,7 +179,9 @@ def _quarantine(run: Run) -> DataFrame:
         nothing.alias("offset"),
         F.col("problem").alias("reason"),
     ).unionByName(
-        records.select(F.lit("kraft").alias("source"), "file", "position", "length", "offset", F.col("problem").alias("reason"))
+        records.select(
+            F.lit("kraft").alias("source"), "file", "position", "length", "offset", F.col("problem").alias("reason")
+        )
     )
 
 

@@ -14,13 +14,15 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from jobs.exit import ERRORS, OK, WARNINGS
 from jobs.facts import Gatherer
-from jobs.run import ERRORS, OK, WARNINGS, Run, step_main
+from jobs.run import Run, step_main
 from jobs.sinks.delta import in_parallel
 from schemas.checks import KRAFT, ZOOKEEPER, Phase
 from schemas.classes import CLASSES, DEFECTS, LAG
 from schemas.entities import MIRRORED
-from schemas.gold import BROKER_PRESENCE, CHECKS, DIVERGENCES, GATES, LAG as LAG_TABLE, RUNS  # noqa: I001
+from schemas.gold import BROKER_PRESENCE, CHECKS, DIVERGENCES, GATES, RUNS
+from schemas.gold import LAG as LAG_TABLE
 from schemas.report import (
     BrokerPresence,
     CheckResult,
@@ -35,6 +37,7 @@ from schemas.report import (
 )
 from schemas.silver import ROW_VERSIONS
 from schemas.table import Table
+from transforms.kraft.release import before
 from transforms.reconcile.canonical import canonical
 from transforms.reconcile.classify import Context
 from transforms.reconcile.difference import differing_rows, union_all
@@ -44,7 +47,6 @@ from transforms.reconcile.judge import WARN, is_error, judge_gates, run_checks
 from transforms.reconcile.presence import broker_ledger
 from transforms.report.json import to_json
 from transforms.report.printable import key_text, value_text
-from transforms.kraft.release import before
 
 _COMPARED_PHASES = (Phase.DUAL_WRITE, Phase.FINALIZED)
 _HISTORY = 60
@@ -81,9 +83,14 @@ def may_compare(facts: Facts) -> bool:
     if facts.phase not in _COMPARED_PHASES or not {ZOOKEEPER, KRAFT} <= facts.collected or facts.plan is None:
         return False
     offset = facts.migration_offset
-    return offset is not None and 0 <= offset < facts.plan.leading.end and facts.plan.leading.epoch_at(offset) in (
-        None,
-        (facts.zookeeper or {}).get("kraft_metadata_epoch"),
+    return (
+        offset is not None
+        and 0 <= offset < facts.plan.leading.end
+        and facts.plan.leading.epoch_at(offset)
+        in (
+            None,
+            (facts.zookeeper or {}).get("kraft_metadata_epoch"),
+        )
     )
 
 
@@ -94,7 +101,9 @@ def _compare(run: Run, gatherer: Gatherer, facts: Facts, previous_run: str | Non
     assert facts.committed is not None  # noqa: S101 - `may_compare` has looked
     differing = differing_rows(both, run.read(ROW_VERSIONS), facts.committed.offset)
     current = divergences(differing, _context(gatherer, facts))
-    history = run.warehouse.read(DIVERGENCES).where((F.col("cluster") == run.cluster) & (F.col("run_id") == previous_run))
+    history = run.warehouse.read(DIVERGENCES).where(
+        (F.col("cluster") == run.cluster) & (F.col("run_id") == previous_run)
+    )
     run.append(DIVERGENCES, followed(current.where("class <> 'not_comparable'").persist(), history, run.run_id))
     rows = run.read(DIVERGENCES).persist()
     return Comparison(rows, *_summarise(rows, run.settings.report.rows))
@@ -154,7 +163,9 @@ def _samples(rows: Sequence[DivergenceRow], by_class: dict[str, int]) -> dict[st
 
 def _one_line(row: DivergenceRow) -> str:
     what = key_text(row.entity, row.key) + (f" {row.column}" if row.column else "")
-    return f"{row.class_}: {row.entity} {what}: ZooKeeper {value_text(row.zk_value)}, KRaft {value_text(row.kraft_value)}"
+    return (
+        f"{row.class_}: {row.entity} {what}: ZooKeeper {value_text(row.zk_value)}, KRaft {value_text(row.kraft_value)}"
+    )
 
 
 def _divergence_row(row: Any) -> DivergenceRow:
@@ -265,6 +276,7 @@ def _migration(facts: Facts) -> MigrationSummary:
     leader = facts.leader
     return MigrationSummary(
         state=facts.state_name,
+        phase=facts.phase.value,
         kraft_metadata_offset=facts.migration_offset,
         committed_end_offset=None if facts.committed is None else facts.committed.offset - 1,
         log_end_offset=None if facts.plan is None else facts.plan.leading.end - 1,
@@ -302,7 +314,9 @@ def _copies(facts: Facts) -> list[LogCopy]:
     for copy in facts.copies:
         piece = used.get(copy.location)
         text = f"offsets {piece.from_offset} to {piece.to_offset - 1}" if piece else "not needed"
-        fork = next((f for f in (facts.plan.forks if facts.plan else ()) if f.controller_id == copy.controller_id), None)
+        fork = next(
+            (f for f in (facts.plan.forks if facts.plan else ()) if f.controller_id == copy.controller_id), None
+        )
         if fork is not None:
             text = (
                 f"its records from offset {fork.offset} on (epoch {fork.losing_epoch}) were never committed: "

@@ -6,7 +6,6 @@ import argparse
 import logging
 import os
 import secrets
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -16,8 +15,9 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from jobs.settings import Settings, UsageError, load_settings, secret_from_environment
-from jobs.sinks.delta import Warehouse, WarehouseError
+from jobs.exit import OK, UsageError, guarded
+from jobs.settings import Settings, load_settings, secret_from_environment
+from jobs.sinks.delta import Warehouse
 from jobs.spark import spark_session
 from schemas import bronze, gold, silver
 from schemas.table import Table
@@ -25,7 +25,6 @@ from transforms.secrets import Fingerprinter
 
 ALL_TABLES = (*bronze.TABLES, *silver.TABLES, *gold.TABLES)
 LOG = logging.getLogger("kraft-audit")
-OK, WARNINGS, ERRORS, USAGE, CRASH = 0, 10, 20, 2, 1
 _KEY_FILE = ".fingerprint-key"
 _KEY_BYTES = 32
 
@@ -137,18 +136,3 @@ def step_main(name: str, step: Callable[[Run], object], argv: list[str] | None) 
         return outcome if isinstance(outcome, int) else OK
 
     return guarded(body)
-
-
-def guarded(body: Callable[[], int]) -> int:
-    """Run `body`; one clear line and exit code 2 for a wrong call, 1 for anything else that stops it."""
-    try:
-        return body()
-    except UsageError as error:
-        print(f"kraft-audit: {error}", file=sys.stderr)
-        return USAGE
-    except WarehouseError as error:
-        print(f"kraft-audit: {error}", file=sys.stderr)
-        return CRASH
-    except KeyboardInterrupt:
-        print("kraft-audit: interrupted; the previous run's report is unchanged", file=sys.stderr)
-        return CRASH

@@ -13,13 +13,11 @@ from typing import Annotated, Literal, get_args
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from jobs.exit import UsageError
+
 GateName = Literal["start", "dual_write", "finalize", "rollback"]
 FailOn = Literal["error", "warn", "never"]
 EnvironmentName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
-
-
-class UsageError(Exception):
-    """The command line, the configuration or a path it names is wrong; the text is one line: what, where, what to do."""
 
 
 class _Strict(BaseModel):
@@ -189,7 +187,9 @@ def _known_keys(location: tuple[int | str, ...]) -> list[str]:
         if isinstance(part, int) or part not in model.model_fields:
             continue
         annotation = model.model_fields[part].annotation
-        candidates = [c for c in (annotation, *get_args(annotation)) if isinstance(c, type) and issubclass(c, BaseModel)]
+        candidates = [
+            c for c in (annotation, *get_args(annotation)) if isinstance(c, type) and issubclass(c, BaseModel)
+        ]
         if candidates:
             model = candidates[0]
     return list(model.model_fields)
@@ -230,3 +230,8 @@ def secret_from_environment(name: str, what: str) -> str:
     if not value:
         raise UsageError(f"{what}: the environment variable {name} is not set")
     return value
+
+
+def overridden(settings: Settings, **values: object) -> Settings:
+    """The settings with those values replaced that are not None (command-line options)."""
+    return settings.model_copy(update={name: value for name, value in values.items() if value is not None})

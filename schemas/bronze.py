@@ -12,7 +12,6 @@ from pyspark.sql.types import (
     StringType,
     StructField,
     StructType,
-    TimestampType,
 )
 
 from schemas.table import Layer, Table, column
@@ -56,7 +55,11 @@ ZK_ZNODES = Table(
     Layer.BRONZE,
     "zk_znodes",
     "ZooKeeper trees as read: one row a znode and snapshot.",
-    (*RUN_COLUMNS, column("snapshot_id", StringType(), "Which walk, dump or data folder the row was read from."), *ZNODE_COLUMNS),
+    (
+        *RUN_COLUMNS,
+        column("snapshot_id", StringType(), "Which walk, dump or data folder the row was read from."),
+        *ZNODE_COLUMNS,
+    ),
 )
 
 LOG_RECORD_COLUMNS = (
@@ -69,7 +72,11 @@ LOG_RECORD_COLUMNS = (
     column("epoch", IntegerType(), "partitionLeaderEpoch of the batch: the KRaft leader epoch."),
     column("append_time", LongType(), "Append time of the batch, milliseconds since the epoch."),
     column("control", BooleanType(), "True for a control record (leader change, snapshot header, …)."),
-    column("type", StringType(), "Record type as Kafka's dump spells it, e.g. PARTITION_CHANGE_RECORD; LEADER_CHANGE for control."),
+    column(
+        "type",
+        StringType(),
+        "Record type as Kafka's dump spells it, e.g. PARTITION_CHANGE_RECORD; LEADER_CHANGE for control.",
+    ),
     column("version", ShortType(), "Record version."),
     column("partition_id", IntegerType(), "Partition and PartitionChange: the partition."),
     column("topic_id", StringType(), "Partition and PartitionChange: the topic id."),
@@ -84,7 +91,11 @@ LOG_RECORD_COLUMNS = (
     column("directories", ArrayType(StringType()), "Partition v1+ and PartitionChange v1+; null is 'unchanged'."),
     column("eligible_leader_replicas", ArrayType(IntegerType()), "v2+; null is 'unchanged'."),
     column("last_known_elr", ArrayType(IntegerType()), "v2+; null is 'unchanged'."),
-    column("data", StringType(), "Body of every other type as one JSON object, spelled as Kafka's dump spells it; secrets fingerprinted."),
+    column(
+        "data",
+        StringType(),
+        "Body of every other type as one JSON object, spelled as Kafka's dump spells it; secrets fingerprinted.",
+    ),
     column("problem", StringType(), "What is wrong with these bytes; null for a good record. Such a row has no body."),
 )
 
@@ -112,7 +123,9 @@ LOG_COPY_COLUMNS = (
     column("location", StringType(), "Folder the copy was read from."),
     column("cluster_id", StringType(), "cluster.id of meta.properties."),
     column("meta_version", IntegerType(), "version of meta.properties."),
-    column("log_start_offset", LongType(), "First offset held by the segments; null when there is no segment with a batch."),
+    column(
+        "log_start_offset", LongType(), "First offset held by the segments; null when there is no segment with a batch."
+    ),
     column("log_end_offset", LongType(), "One past the last offset of the last intact batch (exclusive)."),
     column("last_epoch", IntegerType(), "Leader epoch of the last intact batch."),
     column("last_append_time", LongType(), "Append time of the last intact batch, milliseconds since the epoch."),

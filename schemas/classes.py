@@ -64,15 +64,11 @@ CLASSES: dict[str, DivergenceClass] = {
         DivergenceClass(
             LAG, False, "the record is committed and not yet in ZooKeeper", "Wait; watch that the lag falls."
         ),
-        DivergenceClass(
-            IN_FLIGHT, False, "ZooKeeper already has a version newer than /migration's offset", "Nothing."
-        ),
+        DivergenceClass(IN_FLIGHT, False, "ZooKeeper already has a version newer than /migration's offset", "Nothing."),
         DivergenceClass(
             PENDING_DELETE, False, "the topic is queued for deletion in ZooKeeper", "Let the deletion finish."
         ),
-        DivergenceClass(
-            EXPECTED_STALE, False, "the migration is finalised; ZooKeeper is history", "Nothing."
-        ),
+        DivergenceClass(EXPECTED_STALE, False, "the migration is finalised; ZooKeeper is history", "Nothing."),
         DivergenceClass(
             NOT_COMPARABLE,
             False,

@@ -48,7 +48,9 @@ ROW_VERSIONS = Table(
         column("key", StringType(), "Canonical key as one JSON object."),
         column("row", StringType(), "Compared columns as one JSON object; for a removal, the last content."),
         column("removed", BooleanType(), "True for a removal."),
-        column("from_offset", LongType(), "Offset of the record that made the version; valid until the next version's."),
+        column(
+            "from_offset", LongType(), "Offset of the record that made the version; valid until the next version's."
+        ),
         column("from_epoch", IntegerType(), "Leader epoch of that record."),
         column("from_append_time", LongType(), "Append time of that record, milliseconds since the epoch."),
         column("created_offset", LongType(), "First record known of the row; null on versions after the first."),

@@ -6,7 +6,6 @@ fingerprint tells nothing, not even to someone who guesses (HMAC-SHA-256, RFC 21
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 from dataclasses import dataclass
 
@@ -29,7 +28,7 @@ class Fingerprinter:
 
     def bytes(self, secret: bytes) -> str:
         """Fingerprint bytes: `hmac:` and 24 hex digits."""
-        return PREFIX + hmac.new(self.key, secret, hashlib.sha256).hexdigest()[: 2 * _DIGEST_BYTES]
+        return PREFIX + hmac.digest(self.key, secret, "sha256")[:_DIGEST_BYTES].hex()
 
     def text(self, secret: str) -> str:
         """Fingerprint a text by its UTF-8 bytes."""

@@ -26,8 +26,9 @@ from delta.exceptions import (
 )
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, DataFrameWriterV2, SparkSession
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import functions as F
 
+from jobs.exit import AuditError
 from schemas.table import Table
 
 PARTITION_COLUMN = "cluster"
@@ -52,7 +53,7 @@ EXISTS = ("TABLE_OR_VIEW_ALREADY_EXISTS", "DELTA_TABLE_ALREADY_EXISTS")
 DEFAULT_WRITERS = 4
 
 
-class WarehouseError(Exception):
+class WarehouseError(AuditError):
     """A table could not be written or read; the text names it and says what to do."""
 
 

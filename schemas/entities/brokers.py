@@ -25,7 +25,11 @@ ENDPOINTS = ArrayType(
 )
 FEATURE_RANGES = ArrayType(
     StructType(
-        [StructField("name", StringType()), StructField("min_level", IntegerType()), StructField("max_level", IntegerType())]
+        [
+            StructField("name", StringType()),
+            StructField("min_level", IntegerType()),
+            StructField("max_level", IntegerType()),
+        ]
     )
 )
 
@@ -36,7 +40,11 @@ BROKERS = Entity(
         column("broker_id", IntegerType(), "Broker id."),
         column("broker_epoch", LongType(), "Broker epoch: czxid of the znode, or the log offset of the registration."),
         column("incarnation_id", StringType(), "Incarnation (KRaft only)."),
-        column("is_migrating_zk_broker", BooleanType(), "True while the broker runs in ZooKeeper mode and is ready to migrate."),
+        column(
+            "is_migrating_zk_broker",
+            BooleanType(),
+            "True while the broker runs in ZooKeeper mode and is ready to migrate.",
+        ),
         column("fenced", BooleanType(), "Fenced (KRaft only)."),
         column("in_controlled_shutdown", BooleanType(), "In controlled shutdown (KRaft only)."),
         column("rack", StringType(), "Rack."),

@@ -11,7 +11,11 @@ CLIENT_QUOTAS = Entity(
     name="client_quotas",
     comment="Quotas: `/config/users`, `/config/clients`, `/config/ips` and ClientQuotaRecord.",
     columns=(
-        column("entity", QUOTA_ENTITY, "Entity parts sorted by type (client-id, ip, user); name null is the default entity."),
+        column(
+            "entity",
+            QUOTA_ENTITY,
+            "Entity parts sorted by type (client-id, ip, user); name null is the default entity.",
+        ),
         column("quota", StringType(), "Quota key, e.g. producer_byte_rate."),
         column("value", DoubleType(), "Quota value."),
     ),

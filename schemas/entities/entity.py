@@ -49,4 +49,3 @@ class Entity:
         return Table(
             Layer.SILVER, self.name, self.comment, (*RUN_COLUMNS, SOURCE_COLUMN, *self.columns, *PROVENANCE_COLUMNS)
         )
-

@@ -21,7 +21,9 @@ PARTITIONS = Entity(
         column("leader", IntegerType(), "Leader; -1 none, -2 being deleted (ZooKeeper); null without a state znode."),
         column("leader_epoch", IntegerType(), "Leader epoch."),
         column("leader_recovery_state", IntegerType(), "0 recovered, 1 recovering from an unclean election."),
-        column("partition_epoch", IntegerType(), "Partition epoch; in ZooKeeper the state's dataVersion. Never compared."),
+        column(
+            "partition_epoch", IntegerType(), "Partition epoch; in ZooKeeper the state's dataVersion. Never compared."
+        ),
         column("controller_epoch", IntegerType(), "controller_epoch of the state znode. Never compared."),
         column("directories", ArrayType(StringType()), "Log directory ids (KRaft only). Never compared."),
         column("eligible_leader_replicas", _BROKERS, "ELR (KRaft only). Never compared."),

@@ -111,7 +111,16 @@ def read_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
     """One Arrow batch of (type, data, offset, epoch, append_time) to a batch of EVENT rows."""
     columns = [batch.column(name).to_pylist() for name in ("type", "data", "offset", "epoch", "append_time")]
     rows = [
-        (event.entity, json.dumps(event.key), canonical_key(event), event.op, _dump(event.row), offset, epoch, append_time)
+        (
+            event.entity,
+            json.dumps(event.key),
+            canonical_key(event),
+            event.op,
+            _dump(event.row),
+            offset,
+            epoch,
+            append_time,
+        )
         for record_type, data, offset, epoch, append_time in zip(*columns, strict=True)
         for event in READERS[record_type](json.loads(data))
     ]
@@ -130,7 +139,9 @@ def canonical_key(event: Event) -> str | None:
     if event.op != UPSERT or event.row is None:
         return None
     row = event.row
-    text = json.dumps({name: row[name] for name in _ENTITIES[event.entity].key}, ensure_ascii=False, separators=(",", ":"))
+    text = json.dumps(
+        {name: row[name] for name in _ENTITIES[event.entity].key}, ensure_ascii=False, separators=(",", ":")
+    )
     # Jackson writes other control characters with upper-case hex digits.
     return _CONTROL.sub(lambda match: "\\u" + match[0][2:].upper(), text)
 

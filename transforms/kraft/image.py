@@ -113,7 +113,9 @@ def _partition_versions(log: Log, folded: DataFrame, after: int) -> DataFrame:
 
     Removing a topic removes its partitions without a record of their own (`RemoveTopicRecord` cascades).
     """
-    topics = folded.where("entity = 'topics'").withColumn("parsed", F.from_json("row", StructType(list(TOPICS.columns))))
+    topics = folded.where("entity = 'topics'").withColumn(
+        "parsed", F.from_json("row", StructType(list(TOPICS.columns)))
+    )
     names = topics.select(
         "parsed.topic",
         "parsed.topic_id",

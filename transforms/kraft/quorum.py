@@ -121,7 +121,7 @@ class ReadPlan:
         return self.slices[0].from_offset if self.slices else self.leading.end
 
 
-class NoUsableLog(Exception):
+class NoUsableLogError(Exception):
     """No copy can serve: the message says what was tried and why each was refused."""
 
 
@@ -138,19 +138,21 @@ def common_end(copy: LogCopyFacts, other: LogCopyFacts) -> int | None:
 def plan_read(copies: Sequence[LogCopyFacts]) -> ReadPlan:
     """Choose the leading copy (highest epoch, then longest) and stitch the longest history in front of it.
 
-    Raises NoUsableLog when no copy has a batch, or history starts beyond every complete checkpoint.
+    Raises NoUsableLogError when no copy has a batch, or history starts beyond every complete checkpoint.
     """
     usable = [copy for copy in copies if copy.has_log]
     if not usable:
         reasons = "; ".join(f"{copy.location}: {copy.problem or 'no batch'}" for copy in copies)
-        raise NoUsableLog(f"no controller's copy of the metadata log can be used: {reasons or 'none was given'}")
-    leading = max(usable, key=lambda copy: (copy.last_epoch or 0, copy.end, -(copy.log_start or 0), -copy.controller_id))
+        raise NoUsableLogError(f"no controller's copy of the metadata log can be used: {reasons or 'none was given'}")
+    leading = max(
+        usable, key=lambda copy: (copy.last_epoch or 0, copy.end, -(copy.log_start or 0), -copy.controller_id)
+    )
     forks = tuple(_forks(leading, usable))
     oldest = min(usable, key=lambda copy: _history_order(leading, copy))
     slices = _stitch(leading, oldest)
     base = _base_checkpoint(usable, slices[0].from_offset)
     if slices[0].from_offset > 0 and base is None:
-        raise NoUsableLog(
+        raise NoUsableLogError(
             f"the log of controller {leading.controller_id} starts at offset {slices[0].from_offset} and no complete "
             f".checkpoint covers what is before; copy the newest .checkpoint beside the segments"
         )
@@ -205,9 +207,7 @@ def _base_checkpoint(usable: Sequence[LogCopyFacts], start: int) -> tuple[str, C
 
 
 def _after(slices: tuple[Slice, ...], offset: int) -> tuple[Slice, ...]:
-    return tuple(
-        Slice(s.location, max(s.from_offset, offset), s.to_offset) for s in slices if s.to_offset > offset
-    )
+    return tuple(Slice(s.location, max(s.from_offset, offset), s.to_offset) for s in slices if s.to_offset > offset)
 
 
 def _explain(leading: LogCopyFacts, oldest: LogCopyFacts, usable: Sequence[LogCopyFacts]) -> str:

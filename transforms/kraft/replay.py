@@ -13,11 +13,11 @@ from pyspark.sql.types import StructType
 from schemas.entities.brokers import BROKERS
 from transforms.kraft.entities.event import DELETE, PATCH, UPSERT
 
+
 # Columns of `fold`: entity, replay_key, key (canonical), row (JSON; of a removed row its last content), removed, offset,
 # epoch, append_time (of the last event), created_offset.
 def _last() -> Column:
     return F.max(F.struct("offset", "epoch", "append_time")).alias("last")
-
 
 
 def fold(stream: DataFrame) -> DataFrame:
@@ -80,7 +80,14 @@ def brokers(stream: DataFrame, folded: DataFrame) -> DataFrame:
     patches = (
         stream.where((F.col("entity") == "brokers") & (F.col("op") == PATCH))
         .withColumn("parsed", F.from_json("row", struct))
-        .select("parsed.broker_id", "parsed.broker_epoch", *[f"parsed.{c}" for c in _PATCHED], "offset", "epoch", "append_time")
+        .select(
+            "parsed.broker_id",
+            "parsed.broker_epoch",
+            *[f"parsed.{c}" for c in _PATCHED],
+            "offset",
+            "epoch",
+            "append_time",
+        )
     )
     changes = (
         patches.join(registered.select("broker_id", "broker_epoch", "kraft_offset"), ["broker_id", "broker_epoch"])

@@ -35,7 +35,7 @@ def comparable(entity: Entity) -> Column:
 
 def canonical(entity: Entity, rows: DataFrame) -> DataFrame:
     """Silver rows of one entity to (zk: which side, entity, key, row, comparable, provenance)."""
-    assignment = "partitions" == entity.name
+    assignment = entity.name == "partitions"
     return rows.select(
         (F.col("source") == "zookeeper").alias("zk"),
         F.lit(entity.name).alias("entity"),

@@ -141,7 +141,9 @@ def _read(raw: Mapping[str, Any], context: Context) -> _Row:
 def _of_an_earlier_life(version: Mapping[str, Any], raw: Mapping[str, Any]) -> bool:
     """A removal before the row was made again, under another id: it says nothing of the row that lives now."""
     born = raw["kraft_created_offset"]
-    return bool(version["removed"]) and raw["kraft_row"] is not None and born is not None and version["from_offset"] < born
+    return (
+        bool(version["removed"]) and raw["kraft_row"] is not None and born is not None and version["from_offset"] < born
+    )
 
 
 def _version(value: Mapping[str, Any]) -> _Version:
@@ -194,7 +196,10 @@ def _zk_only(row: _Row, context: Context) -> tuple[str, str]:
         return classes.FOREIGN_WRITE, _foreign(row, context)
     if row.removed_offset is not None:
         if _written_long_after(row):
-            return classes.FOREIGN_WRITE, f"KRaft removed it at offset {row.removed_offset}; the znode was written later"
+            return (
+                classes.FOREIGN_WRITE,
+                f"KRaft removed it at offset {row.removed_offset}; the znode was written later",
+            )
         return classes.LOST_WRITE, (
             f"KRaft removed it at offset {row.removed_offset}, /migration has passed {context.migration_offset}, "
             "and ZooKeeper still has it"

@@ -33,7 +33,14 @@ def differing_rows(both: DataFrame, versions: DataFrame, tail_from: int) -> Data
         *[F.first(name, ignorenulls=True).alias(name) for name in ("zk_path",)],
         *[
             F.max(name).alias(name)
-            for name in ("zk_czxid", "zk_mzxid", "zk_mtime", "kraft_offset", "kraft_created_offset", "kraft_append_time")
+            for name in (
+                "zk_czxid",
+                "zk_mzxid",
+                "zk_mtime",
+                "kraft_offset",
+                "kraft_created_offset",
+                "kraft_append_time",
+            )
         ],
     )
     stories = versions.groupBy("entity", "key").agg(
@@ -44,4 +51,3 @@ def differing_rows(both: DataFrame, versions: DataFrame, tail_from: int) -> Data
     differs = ~F.col("zk_row").eqNullSafe(F.col("kraft_row"))
     in_tail = F.coalesce(F.col("newest_version") >= F.lit(tail_from), F.lit(False))
     return joined.where(differs | in_tail).drop("newest_version")
-

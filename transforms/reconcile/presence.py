@@ -31,9 +31,7 @@ def broker_ledger(facts: Facts) -> list[BrokerPresence]:
     ]
 
 
-def _entry(
-    broker: int, in_zookeeper: bool, row: Any, replicas: int, facts: Facts
-) -> BrokerPresence:
+def _entry(broker: int, in_zookeeper: bool, row: Any, replicas: int, facts: Facts) -> BrokerPresence:
     mode = _mode(in_zookeeper, row, replicas, facts.phase)
     blocks, notes = _blocks(broker, in_zookeeper, row, replicas, facts.phase)
     if mode == CONFIG_ONLY:
@@ -67,9 +65,7 @@ def _mode(in_zookeeper: bool, row: Any, replicas: int, phase: Phase) -> str:
     return STOPPED if row["fenced"] else TRANSITION
 
 
-def _blocks(
-    broker: int, in_zookeeper: bool, row: Any, replicas: int, phase: Phase
-) -> tuple[list[str], list[str]]:
+def _blocks(broker: int, in_zookeeper: bool, row: Any, replicas: int, phase: Phase) -> tuple[list[str], list[str]]:
     ready = row is not None and row["is_migrating_zk_broker"]
     if phase in (Phase.ZOOKEEPER, Phase.WAITING) and not ready and (in_zookeeper or replicas):
         what = "in /brokers/ids" if in_zookeeper else f"holds {replicas} replicas and is not running"

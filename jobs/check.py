@@ -1,0 +1,114 @@
+"""A one-off audit of files: `kraft-audit check --zookeeper PATH --kraft PATH --out DIR`, without a configuration."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+
+from jobs.exit import UsageError, guarded
+from jobs.pipeline import add_verdict_arguments, audit
+from jobs.settings import Settings, validated
+
+_DUMP_SUFFIXES = (".jsonl", ".jsonl.gz")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of `kraft-audit check`."""
+    parser.add_argument(
+        "--zookeeper", type=Path, metavar="PATH", help="ZooKeeper data folder, or a dump (.jsonl, .jsonl.gz)"
+    )
+    parser.add_argument(
+        "--kraft",
+        action="append",
+        default=[],
+        metavar="PATH",
+        help="a controller's metadata log folder, or a parent of several; may be repeated",
+    )
+    parser.add_argument("--kafka-version", metavar="V", help="Kafka release, e.g. 3.9; inferred when left out")
+    parser.add_argument("--cluster", default="check", help="name of the cluster in tables and reports")
+    parser.add_argument(
+        "--password-encoder-secret-env",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="environment variable with password.encoder.secret, to compare encrypted configurations",
+    )
+    parser.add_argument(
+        "--out", type=Path, metavar="DIR", help="folder for the report and the tables (default: a new one)"
+    )
+    add_verdict_arguments(parser)
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Audit the files and write tables, report.html and report.json below the output folder."""
+    out: Path = arguments.out or Path(tempfile.mkdtemp(prefix="kraft-audit-"))
+    return audit(settings_for(arguments, out), out)
+
+
+def settings_for(arguments: argparse.Namespace, out: Path) -> Settings:
+    """The configuration these options stand for. Raises UsageError, naming the option that is wrong."""
+    if arguments.zookeeper is None and not arguments.kraft:
+        raise UsageError("give --zookeeper, --kraft or both; there is nothing to audit")
+    content: dict[str, object] = {
+        "cluster": arguments.cluster,
+        "warehouse": str(_output(out) / "tables"),
+        "secrets": {"password_encoder_secret_envs": arguments.password_encoder_secret_env},
+        "spark": {"profile": profile_for(arguments)},
+        "report": {"folder": str(out)},
+    }
+    if arguments.zookeeper is not None:
+        content["zookeeper"] = zookeeper_source(arguments.zookeeper)
+    if arguments.kraft:
+        content["kraft"] = {"folders": arguments.kraft}
+    for name in ("kafka_version", "gate", "fail_on"):
+        if getattr(arguments, name) is not None:
+            content[name] = getattr(arguments, name)
+    return validated(content, "command line")
+
+
+def _output(out: Path) -> Path:
+    if out.exists() and not out.is_dir():
+        raise UsageError(f"--out: {out} is a file; give a folder")
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"--out: {out} can't be made: {error.strerror}") from error
+    return out
+
+
+def zookeeper_source(path: Path) -> dict[str, str]:
+    """A dump by its name, a data folder otherwise. Raises UsageError for anything else."""
+    if path.name.endswith(_DUMP_SUFFIXES):
+        return {"dump": str(path)}
+    if path.is_dir():
+        return {"folder": str(path)}
+    what = "is neither a folder nor a .jsonl or .jsonl.gz dump" if path.exists() else "does not exist"
+    raise UsageError(f"--zookeeper: {path} {what}")
+
+
+_SMALL_BYTES = 64 * 1024 * 1024
+
+
+def profile_for(arguments: argparse.Namespace) -> str:
+    """A few thousand rows need little: Spark's settings follow the size of the input."""
+    paths = [Path(path) for path in arguments.kraft] + ([arguments.zookeeper] if arguments.zookeeper else [])
+    return "small" if sum(_size(path) for path in paths) < _SMALL_BYTES else "local"
+
+
+def _size(path: Path) -> int:
+    if path.is_file():
+        return path.stat().st_size
+    return sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Entry point for spark-submit."""
+    parser = argparse.ArgumentParser(prog="kraft-audit check", description=__doc__)
+    add_arguments(parser)
+    return guarded(lambda: execute(parser.parse_args(argv)))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

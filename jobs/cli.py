@@ -1,0 +1,83 @@
+"""`kraft-audit`: one command, a sub-command a task. Exit codes: 0 clean, 10 warnings, 20 errors, 2 usage, 1 crash."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import logging
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from jobs.exit import guarded
+
+
+@dataclass(frozen=True)
+class Command:
+    """A sub-command: where its functions are. Modules are imported only when called: Spark takes seconds."""
+
+    name: str
+    help: str
+    module: str
+    arguments: str = "add_arguments"
+    execute: str = "execute"
+
+
+COMMANDS = (
+    Command("run", "audit the cluster a configuration describes", "jobs.pipeline"),
+    Command("check", "audit files once, without a configuration", "jobs.check"),
+    Command("report", "write the report of an earlier run again", "jobs.report"),
+    Command("gates", "what blocks each gate", "jobs.history", "add_gates_arguments", "execute_gates"),
+    Command("history", "the cluster's last runs", "jobs.history", "add_history_arguments", "execute_history"),
+    Command("quorum", "the controllers' copies of the log, side by side", "jobs.quorum"),
+)
+# Sub-commands that parse their own arguments: `main(argv) -> int`.
+MAINS = (
+    Command("dump", "print a metadata log, secrets masked", "jobs.dump"),
+    Command("snapshot-zookeeper", "dump a live ZooKeeper tree to a file", "jobs.snapshot_zookeeper"),
+    Command("demo", "two audits of a real capture", "jobs.demo.demo"),
+    Command("ingest-zookeeper", "step 1 alone", "jobs.ingest_zookeeper"),
+    Command("ingest-kraft", "step 2 alone", "jobs.ingest_kraft"),
+    Command("materialize", "step 3 alone", "jobs.materialize"),
+    Command("reconcile", "step 4 alone", "jobs.reconcile"),
+)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; returns the exit code."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", stream=sys.stderr)
+    logging.getLogger("py4j").setLevel(logging.WARNING)
+    own = {command.name: command for command in MAINS}
+    if arguments and arguments[0] in own:
+        exit_code: int = importlib.import_module(own[arguments[0]].module).main(arguments[1:])
+        return exit_code
+    chosen = {command.name: command for command in COMMANDS}.get(arguments[0] if arguments else "")
+    if chosen is None:
+        return _usage(arguments)
+    module = importlib.import_module(chosen.module)
+    parser = argparse.ArgumentParser(prog=f"kraft-audit {chosen.name}", description=chosen.help)
+    getattr(module, chosen.arguments)(parser)
+    parsed = parser.parse_args(arguments[1:])
+    return guarded(lambda: int(getattr(module, chosen.execute)(parsed)))
+
+
+def _usage(arguments: Sequence[str]) -> int:
+    asked = bool(arguments) and arguments[0] in ("-h", "--help")
+    out = sys.stdout if asked else sys.stderr
+    if arguments and not asked:
+        print(f"kraft-audit: there is no command {arguments[0]!r}", file=out)
+    print("usage: kraft-audit COMMAND [options]\n\nAudits a Kafka migration from ZooKeeper to KRaft.\n", file=out)
+    for command in sorted((*COMMANDS, *MAINS), key=lambda c: c.name):
+        print(f"  {command.name:<20} {command.help}", file=out)
+    print("\n`kraft-audit COMMAND --help` tells the options.", file=out)
+    return 0 if asked else 2
+
+
+def entry_point() -> None:
+    """Console script."""
+    sys.exit(main())
+
+
+if __name__ == "__main__":
+    entry_point()
