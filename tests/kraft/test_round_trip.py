@@ -245,6 +245,21 @@ def test_huge_lists() -> None:
     assert json.loads(row["data"]) == quota
 
 
+def test_batches_larger_than_the_buffers(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = minimal(RECORD_TYPES[3].body.fields, 1) | {"replicas": [1, 2, 3], "directories": ["B" * 21 + "A"] * 3}
+    partition, nothing = data_value(RECORD_TYPES[3], 1, values), data_value(RECORD_TYPES[20], 0, {})
+    data = (
+        batch([(None, nothing)] * 9_000, 0)
+        + batch([(None, partition)] * 9_000, 9_000)
+        + batch([(None, nothing)], 18_000)
+    )
+    both(data)
+    # A snapshot's batches are of this kind: the kernel has to take them, or a large one would take minutes.
+    monkeypatch.setattr(Walk, "frame", None)
+    rows = sum(part.num_rows for part in decode_fast(Walk(data, Origin(1, "a.log"), UNMASKED, Continuation()), 1000))
+    assert rows == 18_001
+
+
 @pytest.mark.parametrize("length", [1 << 27, (1 << 31) - 2, 0xFFFFFFFF])
 def test_absurd_lengths_are_refused_without_allocating(length: int) -> None:
     for head in (b"", b"\0" * 20):

@@ -18,7 +18,7 @@ from schemas.kraft.records import RECORD_TYPES
 from transforms.kraft import kernel, kernel_hot
 from transforms.kraft.codec import decode_record
 from transforms.kraft.columnar import empty_columns, to_batch
-from transforms.kraft.framing import SEARCH_BUDGET, frame_at
+from transforms.kraft.framing import SEARCH_BUDGET, batch_size, frame_at
 from transforms.kraft.kernel_hot import Columns
 from transforms.kraft.kernel_wire import Bytes
 from transforms.kraft.masking import mask
@@ -27,8 +27,11 @@ from transforms.kraft.spelling import to_json
 from transforms.kraft.walk import Continuation, Walk
 from transforms.kraft.wire import Buffer, WireError
 
-_HEADROOM_BYTES = 1 << 20
+# Batches up to this size find room in fresh buffers whatever is in them; larger ones get buffers of their own.
+_HEADROOM_BYTES = 1 << 17
+_LARGEST_BATCH = 1 << 26
 _HEADER_ROWS = 7
+_MOST_PIECES = 8
 _HEADERS_PER_CHUNK = 65_536
 
 
@@ -97,6 +100,7 @@ class _FastPass:
         self.walk = walk
         self.capacity = rows_per_batch
         self.columns = empty_columns(rows_per_batch, _HEADROOM_BYTES)
+        self.room = 0
         self.rows = 0
         # (first row, row after the last, rows that stand there instead)
         self.edits: list[tuple[int, int, pa.RecordBatch]] = []
@@ -109,6 +113,8 @@ class _FastPass:
             reason, position = self._run_kernel(view, position)
             if reason == kernel.FULL and self.rows:
                 yield from self._flush()
+            elif reason == kernel.FULL and self._make_room(position):
+                continue
             elif reason != kernel.DONE:
                 position = self._decode_slowly(position)
         yield from self._flush()
@@ -126,6 +132,16 @@ class _FastPass:
             walk.last_type = RECORD_TYPES[int(self.columns.shorts[kernel_hot.TYPE, self.rows - 1])].name
         return reason, place.position
 
+    def _make_room(self, position: int) -> bool:
+        """Get buffers that hold the batch at `position`; False when there are such already or it is absurdly large."""
+        size = batch_size(self.data, position) or 0
+        count = int.from_bytes(self.data[position + 57 : position + 61], "big")
+        if size > _LARGEST_BATCH or self.room >= max(size, count):
+            return False
+        self.room = max(size, count)
+        self.columns = empty_columns(max(self.capacity, count), size)
+        return True
+
     def _decode_slowly(self, position: int) -> int:
         """Decode the frame at `position` by the declarations; returns the position after it."""
         frame = self.walk.frame_at(position)
@@ -141,7 +157,7 @@ class _FastPass:
             pieces = list(_splice(ordinary, self.edits))
         else:
             pieces = [rows for _, _, rows in self.edits]
-        self.edits, self.rows = [], 0
+        self.edits, self.rows, self.room = [], 0, 0
         self.columns = empty_columns(self.capacity, _HEADROOM_BYTES)
         yield from _merged(pieces, self.capacity)
 
@@ -210,7 +226,8 @@ def _splice(batch: pa.RecordBatch, edits: list[tuple[int, int, pa.RecordBatch]])
 
 
 def _merged(pieces: list[pa.RecordBatch], rows_per_batch: int) -> Iterator[pa.RecordBatch]:
-    if len(pieces) > 1:
+    # Copying is dearer than a few small batches.
+    if len(pieces) > _MOST_PIECES:
         yield from pa.Table.from_batches(pieces).combine_chunks().to_batches(max_chunksize=2 * rows_per_batch)
     else:
         yield from pieces

@@ -1,0 +1,146 @@
+"""The choice among copies and the committed end (S§2.9, S§2.10), on made-up copies and on the captures."""
+
+from __future__ import annotations
+
+import pytest
+
+from jobs.ingest_kraft import find_copies
+from tests.captures import capture
+from transforms.kraft.quorum import (
+    Checkpoint,
+    LogCopyFacts,
+    NoUsableLogError,
+    Slice,
+    committed_end,
+    common_end,
+    plan_read,
+)
+
+
+def copy(
+    node: int,
+    start: int,
+    end: int,
+    epochs: tuple[tuple[int, int], ...],
+    checkpoints: tuple[Checkpoint, ...] = (),
+    voters: tuple[int, ...] = (1, 2, 3),
+) -> LogCopyFacts:
+    return LogCopyFacts(
+        controller_id=node,
+        location=f"/logs/{node}",
+        cluster_id="c",
+        log_start=start,
+        log_end=end,
+        last_epoch=epochs[-1][0],
+        last_append_time=1000 + end,
+        epoch_starts=epochs,
+        checkpoints=checkpoints,
+        voters=voters,
+        leader_id=1,
+        leader_epoch=epochs[-1][0],
+        problem=None,
+    )
+
+
+def test_the_highest_epoch_leads_though_another_copy_is_longer() -> None:
+    old_leader = copy(1, 0, 120, ((1, 0),))
+    new_leader = copy(2, 0, 110, ((1, 0), (2, 100)))
+    plan = plan_read([old_leader, new_leader])
+    assert plan.leading.controller_id == 2
+    assert [(fork.controller_id, fork.offset, fork.losing_epoch, fork.winning_epoch) for fork in plan.forks] == [
+        (1, 100, 1, 2)
+    ]
+
+
+def test_a_copy_that_is_only_behind_is_no_fork() -> None:
+    plan = plan_read([copy(1, 0, 90, ((1, 0),)), copy(2, 0, 110, ((1, 0), (2, 100)))])
+    assert plan.forks == ()
+    assert "1 ends at 90" in plan.explanation
+
+
+def test_history_before_the_leading_copy_comes_from_an_older_one() -> None:
+    leading = copy(1, 50, 120, ((2, 50),), (Checkpoint("c", 50, 2, True),))
+    older = copy(2, 0, 110, ((1, 0), (2, 40)))
+    plan = plan_read([leading, older])
+    assert plan.slices == (Slice("/logs/2", 0, 50), Slice("/logs/1", 50, 120))
+    assert plan.base is None
+
+
+def test_a_log_that_starts_late_needs_its_complete_checkpoint() -> None:
+    complete, torn = Checkpoint("good", 60, 2, True), Checkpoint("torn", 55, 2, False)
+    plan = plan_read([copy(1, 50, 120, ((2, 50),), (complete, torn))])
+    assert plan.base == ("/logs/1", complete)
+    assert plan.slices == (Slice("/logs/1", 60, 120),)
+    with pytest.raises(NoUsableLogError, match="starts at offset 50"):
+        plan_read([copy(1, 50, 120, ((2, 50),), (torn,))])
+
+
+def test_no_copy_at_all_says_what_was_tried() -> None:
+    with pytest.raises(NoUsableLogError, match="none was given"):
+        plan_read([])
+
+
+def test_common_end_is_where_the_epochs_part() -> None:
+    assert common_end(copy(1, 0, 120, ((1, 0), (3, 80))), copy(2, 0, 110, ((1, 0), (2, 70), (4, 90)))) == 70
+    assert common_end(copy(1, 0, 120, ((1, 0),)), copy(2, 130, 150, ((5, 130),))) is None
+
+
+@pytest.mark.parametrize(
+    ("ends", "offset", "proof"),
+    [
+        ((120, 115, 90), 115, "majority"),
+        ((120, 120, 120), 120, "majority"),
+        # A majority below the newest epoch's first record commits nothing of that epoch, nor proves what is before.
+        ((120, 95, 90), 0, "log_start"),
+    ],
+)
+def test_a_majority_of_copies_commits(ends: tuple[int, int, int], offset: int, proof: str) -> None:
+    copies = [copy(node, 0, end, ((1, 0), (2, 100)) if end > 100 else ((1, 0),)) for node, end in enumerate(ends, 1)]
+    end = committed_end(copies, plan_read(copies), None, None)
+    assert (end.offset, end.proof) == (offset, proof)
+
+
+def test_missing_voters_count_as_empty() -> None:
+    alone = [copy(1, 0, 120, ((1, 0),))]
+    assert committed_end(alone, plan_read(alone), None, None).offset == 0
+    assert committed_end(alone, plan_read(alone), 80, 1).offset == 81
+    # The epoch of /migration is of another quorum: it proves nothing.
+    assert committed_end(alone, plan_read(alone), 80, 7).offset == 0
+
+
+def test_a_single_voter_is_its_own_majority() -> None:
+    alone = [copy(1, 0, 120, ((1, 0),), voters=(1,))]
+    end = committed_end(alone, plan_read(alone), 80, 1)
+    assert (end.offset, end.proof) == (120, "majority")
+
+
+def test_a_checkpoint_is_committed() -> None:
+    alone = [copy(1, 0, 120, ((1, 0),), (Checkpoint("x", 100, 1, True), Checkpoint("y", 110, 1, False)))]
+    assert committed_end(alone, plan_read(alone), None, None).offset == 100
+
+
+def test_after_the_failover_the_stopped_controller_is_passed_over() -> None:
+    found = find_copies([str(capture("3.9.1", "7") / "kraft")])
+    assert found.plan is not None
+    facts = [LogCopyFacts.from_row(c.row()) for c in found.copies]
+    assert found.plan.leading.controller_id in (3001, 3002)
+    assert found.plan.leading.end == 490
+    assert "3000 ends at 475" in found.plan.explanation
+    end = committed_end(facts, found.plan, 489, 2)
+    assert (end.offset, end.proof) in ((490, "majority"), (490, "migration"))
+
+
+def test_a_rejoined_controller_starts_at_a_checkpoint_and_history_comes_from_another() -> None:
+    found = find_copies([str(capture("3.9.1", "8") / "kraft")])
+    assert found.plan is not None
+    assert {c.controller_id: c.log_start_offset for c in found.copies} == {3000: 488, 3001: 0, 3002: 0}
+    assert found.plan.start == 0
+    assert found.plan.base is None
+
+
+def test_the_rejoined_controller_alone_is_replayed_from_its_checkpoint() -> None:
+    found = find_copies([str(capture("3.9.1", "8") / "kraft" / "3000")])
+    assert found.plan is not None
+    assert found.plan.base is not None
+    assert found.plan.base[1].offset == 488
+    assert found.plan.slices[0].from_offset == 488

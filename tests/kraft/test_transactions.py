@@ -1,0 +1,39 @@
+"""Metadata transactions: what takes effect and what does not (S§2.7)."""
+
+from __future__ import annotations
+
+from transforms.kraft.transactions import ABORT, BEGIN, END, Marker, read_transactions
+
+
+def marker(offset: int, kind: str, name: str | None = None) -> Marker:
+    return Marker(offset, kind, name, 1000 + offset)
+
+
+def test_an_ended_transaction_takes_effect() -> None:
+    log = read_transactions([marker(1, BEGIN, "Bootstrap records"), marker(4, END)])
+    assert [(t.begin, t.end, t.outcome, t.name) for t in log.transactions] == [(1, 4, "end", "Bootstrap records")]
+    assert log.discarded == ()
+    assert log.open is None
+
+
+def test_an_aborted_one_is_discarded_with_its_markers() -> None:
+    log = read_transactions([marker(5, BEGIN, "ZK Migration"), marker(9, ABORT), marker(12, BEGIN), marker(20, END)])
+    assert log.discarded == ((5, 9),)
+
+
+def test_an_open_one_is_pending_to_the_end_of_the_log() -> None:
+    log = read_transactions([marker(26, BEGIN, "ZK Migration")])
+    assert log.discarded == ((26, None),)
+    assert log.open is not None
+    assert log.open.name == "ZK Migration"
+
+
+def test_markers_without_partners_are_told() -> None:
+    log = read_transactions([marker(1, END), marker(5, BEGIN), marker(6, BEGIN), marker(9, END)])
+    assert [m.offset for m in log.unmatched] == [1, 6]
+    assert [(t.begin, t.end) for t in log.transactions] == [(5, 9)]
+
+
+def test_order_of_arrival_does_not_matter() -> None:
+    markers = [marker(9, ABORT), marker(5, BEGIN), marker(20, END), marker(12, BEGIN)]
+    assert read_transactions(markers) == read_transactions(sorted(markers, key=lambda m: m.offset))
