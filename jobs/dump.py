@@ -32,7 +32,7 @@ _RECORD_SUFFIX = "_RECORD"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `dump`."""
-    parser.add_argument("path", type=Path, help="a .log segment, a .checkpoint, or one controller's log folder")
+    parser.add_argument("path", help="a .log segment, a .checkpoint, or one controller's log folder")
     parser.add_argument(
         "--format", choices=("jsonl", "table"), default="jsonl", help="one JSON object a line, or columns"
     )
@@ -86,9 +86,9 @@ def run(arguments: argparse.Namespace, out: TextIO, err: TextIO) -> int:
     return FINDINGS if findings else CLEAN
 
 
-def _tasks(path: Path, selection: Selection) -> list[ReadTask]:
-    if path.is_file():
-        return plan_file(path, selection)
+def _tasks(path: str, selection: Selection) -> list[ReadTask]:
+    if Path(path).is_file():
+        return plan_file(Path(path), selection)
     copies = read_copies(path)
     if len(copies) > 1:
         names = ", ".join(copy.location for copy in copies)

@@ -10,10 +10,11 @@ import mmap
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from jobs.sources.remote import RemoteError, is_remote, local_path, staged
 from transforms.kraft.scan import SPLIT_BYTES, ByteRange, SegmentScan, checkpoint_problem, scan_segment
 from transforms.kraft.segments import Continuation
 
@@ -30,13 +31,14 @@ class KraftSourceError(ValueError):
 
 @dataclass(frozen=True)
 class SegmentFile:
-    """One `.log` file; `ranges` cut it along batches for parallel reading."""
+    """One `.log` file; `ranges` cut it along batches for parallel reading, `location` is where workers read it."""
 
     path: Path
     base_offset: int
     size: int
     next_offset: int | None
     ranges: tuple[ByteRange, ...]
+    location: str
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,7 @@ class CheckpointFile:
     epoch: int
     size: int
     problem: str | None
+    location: str
 
     @property
     def complete(self) -> bool:
@@ -128,8 +131,32 @@ def find_log_folders(path: Path | str) -> list[Path]:
 
 
 def read_copies(path: Path | str, split_bytes: int = SPLIT_BYTES) -> list[LogCopy]:
-    """Read the facts of every copy below `path` (see `find_log_folders`)."""
-    return [read_copy(folder, split_bytes) for folder in find_log_folders(path)]
+    """Read the facts of every copy below `path` (see `find_log_folders`), which may be remote (`jobs.sources.remote`)."""
+    text = local_path(str(path))
+    if not is_remote(text):
+        return [read_copy(folder, split_bytes) for folder in find_log_folders(text)]
+    try:
+        with staged(text) as folder:
+            copies = [read_copy(found, split_bytes) for found in find_log_folders(folder)]
+            return [_moved(copy, str(folder), text.rstrip("/")) for copy in copies]
+    except RemoteError as error:
+        raise KraftSourceError(str(error)) from None
+
+
+def _moved(copy: LogCopy, staged_at: str, uri: str) -> LogCopy:
+    """The copy as it is where it was staged from: locations and messages name the remote files."""
+
+    def there(text: str) -> str:
+        return text.replace(staged_at, uri)
+
+    return replace(
+        copy,
+        location=there(copy.location),
+        checkpoints=tuple(replace(file, location=there(file.location)) for file in copy.checkpoints),
+        segments=tuple(replace(file, location=there(file.location)) for file in copy.segments),
+        problem=None if copy.problem is None else there(copy.problem),
+        notes=tuple(there(note) for note in copy.notes),
+    )
 
 
 def read_copy(folder: Path, split_bytes: int = SPLIT_BYTES) -> LogCopy:
@@ -210,7 +237,7 @@ def _segments(folder: Path, split_bytes: int) -> tuple[list[SegmentFile], list[S
             continue
         with mapped(path) as data:
             scan = scan_segment(data, previous, split_bytes)
-        files.append(SegmentFile(path, int(matched[1]), scan.size, scan.next_offset, tuple(scan.ranges)))
+        files.append(SegmentFile(path, int(matched[1]), scan.size, scan.next_offset, tuple(scan.ranges), str(path)))
         scans.append(scan)
         if scan.next_offset is not None:
             previous = Continuation(0, scan.next_offset, scan.last_epoch)
@@ -224,7 +251,7 @@ def _checkpoints(folder: Path) -> list[CheckpointFile]:
         if matched is not None:
             with mapped(path) as data:
                 problem = checkpoint_problem(data)
-                found.append(CheckpointFile(path, int(matched[1]), int(matched[2]), len(data), problem))
+                found.append(CheckpointFile(path, int(matched[1]), int(matched[2]), len(data), problem, str(path)))
     return found
 
 

@@ -25,6 +25,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from jobs.sources.kraft_folder import CheckpointFile, KraftSourceError, LogCopy, SegmentFile, mapped, read_copies
+from jobs.sources.remote import read_range
 from schemas.bronze import LOG_RECORD_COLUMNS
 from transforms.kraft.masking import Masking
 from transforms.kraft.rows import Origin
@@ -88,7 +89,7 @@ def plan_file(path: Path, selection: Selection = EVERYTHING) -> list[ReadTask]:
             scan = scan_segment(data)
     except OSError as error:
         raise KraftSourceError(f"{path}: can't be read: {error.strerror}") from None
-    segment = SegmentFile(path, 0, scan.size, scan.next_offset, tuple(scan.ranges))
+    segment = SegmentFile(path, 0, scan.size, scan.next_offset, tuple(scan.ranges), str(path))
     return _plan_segment(segment, None, selection)
 
 
@@ -103,14 +104,14 @@ def _plan_segment(segment: SegmentFile, controller_id: int | None, selection: Se
         first = piece.continuation.next_offset
         if selection.to_offset is not None and first is not None and first >= selection.to_offset:
             continue
-        tasks.append(ReadTask(str(segment.path), piece.start, piece.end, origin, piece.continuation))
+        tasks.append(ReadTask(segment.location, piece.start, piece.end, origin, piece.continuation))
     return tasks
 
 
 def plan_checkpoint(copy: LogCopy, checkpoint: CheckpointFile) -> list[ReadTask]:
     """The one task that reads a snapshot file of a copy."""
     origin = Origin(copy.controller_id, checkpoint.path.name, checkpoint.offset)
-    return [ReadTask(str(checkpoint.path), 0, checkpoint.size, origin, Continuation())]
+    return [ReadTask(checkpoint.location, 0, checkpoint.size, origin, Continuation())]
 
 
 def read_records(
@@ -118,9 +119,7 @@ def read_records(
 ) -> Iterator[pa.RecordBatch]:
     """Read tasks one after the other into batches of the bronze schema (`transforms.kraft.rows.RECORD_SCHEMA`)."""
     for task in tasks:
-        with open(task.path, "rb") as file:
-            file.seek(task.start)
-            data = file.read(task.end - task.start)
+        data = read_range(task.path, task.start, task.end)
         if task.origin.checkpoint_offset is not None:
             yield from decode_checkpoint(data, task.origin, masking)
         else:

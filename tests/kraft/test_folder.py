@@ -17,8 +17,9 @@ from jobs.sources.kraft_folder import (
     read_epoch_checkpoint,
 )
 from jobs.sources.kraft_log import Selection, plan_checkpoint, plan_log, read_records
+from jobs.sources.remote import is_remote, local_path
 from schemas.bronze import LOG_COPY_COLUMNS
-from tests.captures import VERSIONS, capture, stages
+from tests.captures import VERSIONS
 from tests.kraft.dumps import dumps, log_folder, read_dump
 from transforms.kraft.framing import Batch, frames
 from transforms.kraft.masking import UNMASKED
@@ -204,5 +205,27 @@ def test_snapshots_are_read_by_position() -> None:
     assert set(batch.column("checkpoint_offset").to_pylist()) == {488}
 
 
-def test_captures_have_controllers() -> None:
-    assert any((capture("3.9.1", stage) / "kraft").exists() for stage in stages("3.9.1"))
+def test_remote_folders_are_scanned_where_they_are_staged_and_read_where_they_are(controller: Path) -> None:
+    uri = (controller.parent / ".").resolve().as_uri()
+    [copy] = read_copies(uri)
+    [local] = read_copies(controller)
+    log_uri = f"{uri}/3001/__cluster_metadata-0"
+    assert copy.location == log_uri
+    assert copy.row() == local.row() | {"location": log_uri}
+    tasks = plan_log(copy) + plan_checkpoint(copy, copy.checkpoints[0])
+    assert {task.path.rpartition("/")[0] for task in tasks} == {log_uri}
+    remote = [row for batch in read_records(tasks, UNMASKED) for row in batch.to_pylist()]
+    here = plan_log(local) + plan_checkpoint(local, local.checkpoints[0])
+    assert remote == [row for batch in read_records(here, UNMASKED) for row in batch.to_pylist()]
+    assert read_copies(log_uri)[0].log_end_offset == 504
+    with pytest.raises(KraftSourceError, match="no such folder"):
+        read_copies(uri + "/nothing")
+    with pytest.raises(KraftSourceError, match="nonsense"):
+        read_copies("nonsense://bucket/logs")
+
+
+def test_paths_of_file_systems() -> None:
+    assert local_path("dbfs:/logs/3000") == "/dbfs/logs/3000"
+    assert [
+        is_remote(path) for path in ("/a", "a/b", "dbfs:/x", "C:/x", "s3a://b/k", "abfss://c@a/x", "hdfs://n/x")
+    ] == ([False] * 4 + [True] * 3)

@@ -1,0 +1,103 @@
+"""Log folders that are not on this machine's file system: object stores and HDFS, through `pyarrow.fs`.
+
+A folder is staged for the scan (batch headers and CRCs), on the driver's disk and only while the scan runs; records are
+read by the workers from where they are, byte range by byte range. Credentials are the platform's own (environment,
+instance profile, `core-site.xml`); none is taken here.
+
+| path | read through |
+| --- | --- |
+| `s3://`, `s3a://`, `gs://`, `abfs://`, `abfss://`, `hdfs://`, `viewfs://`, `file://` | `pyarrow.fs` |
+| `dbfs:/…` | the `/dbfs` mount that every Databricks worker has; `/Volumes/…` needs nothing |
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pyarrow as pa
+from pyarrow import fs
+
+# Two letters at least, so that a drive letter is no scheme.
+_SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]+):/")
+# Hadoop's names for what pyarrow knows under another.
+_SAME = {"s3a": "s3", "s3n": "s3", "abfss": "abfss"}
+_DBFS = re.compile(r"^dbfs:/+")
+_COPY_BYTES = 8 * 1024 * 1024
+
+
+class RemoteError(ValueError):
+    """A location that can't be reached; the message says which and why, in one line."""
+
+
+def local_path(path: str) -> str:
+    """`dbfs:/x` is `/dbfs/x` on every worker; any other path stays as it is."""
+    return _DBFS.sub("/dbfs/", path)
+
+
+def is_remote(path: str) -> bool:
+    """Tell whether a path names its file system (`s3://…`) and is to be read through `pyarrow.fs`."""
+    return _SCHEME.match(local_path(path)) is not None
+
+
+def read_range(path: str, start: int, end: int) -> bytes:
+    """Read bytes [start, end) of a file, remote or not; fewer when the file is shorter by now."""
+    if not is_remote(path):
+        with open(local_path(path), "rb") as file:
+            file.seek(start)
+            return file.read(end - start)
+    system, inner = _resolve(path)
+    with system.open_input_file(inner) as stream:
+        length = min(end, stream.size()) - start
+        return bytes(stream.read_at(length, start)) if length > 0 else b""
+
+
+@contextmanager
+def staged(uri: str) -> Iterator[Path]:
+    """Copy the files of a remote folder (and of the folders in it, three levels) to a folder that goes afterwards.
+
+    Raises RemoteError when the folder is not there or can't be reached.
+    """
+    try:
+        system, inner = _resolve(uri)
+        base = inner.rstrip("/")
+        if system.get_file_info(base).type != fs.FileType.Directory:
+            raise RemoteError(f"{uri}: no such folder")
+        with TemporaryDirectory(prefix="kraft-audit-") as folder:
+            # The staged folder has the name of the remote one: the name tells a log folder from its parent.
+            target = Path(folder) / base.rpartition("/")[2]
+            _copy_folder(system, base, target)
+            yield target
+    except (OSError, pa.ArrowException) as error:
+        raise RemoteError(f"{uri}: can't be read: {str(error).splitlines()[0]}") from None
+
+
+def _resolve(uri: str) -> tuple[fs.FileSystem, str]:
+    scheme, separator, rest = uri.partition(":")
+    try:
+        system, inner = fs.FileSystem.from_uri(_SAME.get(scheme.lower(), scheme) + separator + rest)
+    except (OSError, pa.ArrowException) as error:
+        raise RemoteError(f"{uri}: {str(error).splitlines()[0]}") from None
+    return system, inner
+
+
+def _copy_folder(system: fs.FileSystem, base: str, target: Path) -> None:
+    target.mkdir(parents=True)
+    for info in system.get_file_info(fs.FileSelector(base, recursive=True)):
+        relative = info.path[len(base) :].lstrip("/")
+        place = (target / relative).resolve()
+        if info.type != fs.FileType.File or not _wanted(relative) or not place.is_relative_to(target.resolve()):
+            continue
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with system.open_input_stream(info.path) as source, place.open("wb") as copy:
+            while block := source.read(_COPY_BYTES):
+                copy.write(block)
+
+
+def _wanted(relative: str) -> bool:
+    name = relative.rpartition("/")[2]
+    known = name in ("meta.properties", "quorum-state", "leader-epoch-checkpoint")
+    return known or name.endswith((".log", ".checkpoint"))
