@@ -1,8 +1,9 @@
-"""A kazoo handler that spares system calls, so that one session can carry many requests at once.
+"""A kazoo handler through which one session carries many reads at once.
 
-kazoo asks its handler for sockets and for `select` (`kazoo.interfaces.IHandler`). Its own handler makes a new epoll
-for every select and a system call for every four bytes read. This one reads in large pieces, sends what several
-requests wrote at once, and lets requests wake the connection without a byte through a socket while it is awake.
+kazoo opens, keeps and reopens the session: servers, TLS, SASL, pings. It asks its handler for sockets and for
+`select` (`kazoo.interfaces.IHandler`), and there a walk's own requests join the stream: they are sent many to a
+system call, and their replies, told by their xids, leave the stream before kazoo looks at it. kazoo's own way costs a
+new epoll and several system calls a request.
 """
 
 from __future__ import annotations
@@ -10,48 +11,73 @@ from __future__ import annotations
 import select
 import socket
 import ssl
+import struct
+import time
 from collections import deque
 from collections.abc import Iterable
+from queue import SimpleQueue
 from typing import Any
 
 from kazoo.handlers.threading import SequentialThreadingHandler
 
+# kazoo numbers its requests of a connection from 1; nobody sends a milliard of them.
+OWN_XIDS = 1 << 30
 _READ_BYTES = 256 * 1024
-# Enough requests for one system call; more would only let the server wait.
-_SEND_BYTES = 16 * 1024
 _SEND_TIMEOUT_MS = 10_000
+_HEAD = struct.Struct(">ii")
+# ZooKeeper itself refuses far smaller ones; a list of a million children fits.
+_MAX_FRAME_BYTES = 1 << 30
 
 
-class BufferedSocket:
-    """A non-blocking connection that reads ahead and collects what is sent until `flush`."""
+class Link:
+    """One connection. kazoo sees a non-blocking socket; a walk sees `ask` and `answers`.
 
-    def __init__(self, connection: socket.socket) -> None:
+    `answers` gives lists of reply frames (without their length) in the order of the requests, then None when the
+    connection is gone.
+    """
+
+    def __init__(self, connection: socket.socket, wake: WakeSocket) -> None:
+        self.answers: SimpleQueue[list[bytes] | None] = SimpleQueue()
         self._connection = connection
-        self._read = memoryview(b"")
+        self._wake = wake
+        self._asked: deque[bytes] = deque()
         self._unsent = bytearray()
+        self._unsplit = bytearray()
+        self._for_kazoo = bytearray()
+        self._ended = False
+
+    def ask(self, frames: bytes) -> None:
+        """Send whole requests. May be called from any thread; all else belongs to kazoo's."""
+        self._asked.append(frames)
+        self._wake.nudge()
+
+    def has_requests(self) -> bool:
+        """Tell whether requests wait to be sent."""
+        return bool(self._asked)
 
     def recv(self, length: int) -> bytes:
-        """Return up to `length` bytes; b"" when the peer closed the connection."""
-        if not self._read:
-            self._read = memoryview(self._connection.recv(_READ_BYTES))
-        part = self._read[:length]
-        self._read = self._read[len(part) :]
-        return part.tobytes()
+        """Return up to `length` bytes of kazoo's replies; b"" when the peer closed the connection."""
+        part = bytes(self._for_kazoo[:length])
+        del self._for_kazoo[:length]
+        return part
 
     def pending(self) -> int:
-        """Bytes that can be read without waiting; kazoo then asks for no select."""
-        inner = self._connection.pending() if isinstance(self._connection, ssl.SSLSocket) else 0
-        return len(self._read) + inner
+        """Bytes that kazoo can read without waiting."""
+        return len(self._for_kazoo)
+
+    def ready(self) -> bool:
+        """Tell whether kazoo should read: a reply is there, or the end."""
+        return self._ended or bool(self._for_kazoo)
 
     def send(self, data: bytes) -> int:
         """Take in all of `data` to be sent."""
         self._unsent += data
-        if len(self._unsent) >= _SEND_BYTES:
-            self.flush()
         return len(data)
 
     def flush(self) -> None:
-        """Send what was taken in. Raises OSError when the peer does not take it in time."""
+        """Send everything taken in. Raises OSError when the peer does not take it in time."""
+        while self._asked:
+            self._unsent += self._asked.popleft()
         while self._unsent:
             try:
                 sent = self._connection.send(self._unsent)
@@ -60,6 +86,39 @@ class BufferedSocket:
                 self._wait_for(select.POLLOUT)
             except ssl.SSLWantReadError:
                 self._wait_for(select.POLLIN)
+
+    def feed(self) -> None:
+        """Read what has come, and part the walk's replies from kazoo's. Raises OSError."""
+        more = True
+        while more:
+            try:
+                chunk = self._connection.recv(_READ_BYTES)
+            except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
+                break
+            self._ended = not chunk
+            self._unsplit += chunk
+            # What TLS has decrypted already would never wake a poll.
+            more = isinstance(self._connection, ssl.SSLSocket) and self._connection.pending() > 0
+        self._split()
+
+    def _split(self) -> None:
+        own: list[bytes] = []
+        data, at = self._unsplit, 0
+        while len(data) - at >= _HEAD.size:
+            length, xid = _HEAD.unpack_from(data, at)
+            if not _HEAD.size - 4 <= length <= _MAX_FRAME_BYTES:
+                raise OSError(f"ZooKeeper sent a reply of {length} bytes")
+            end = at + 4 + length
+            if end > len(data):
+                break
+            if xid >= OWN_XIDS:
+                own.append(bytes(data[at + 4 : end]))
+            else:
+                self._for_kazoo += data[at:end]
+            at = end
+        del data[:at]
+        if own:
+            self.answers.put(own)
 
     def _wait_for(self, event: int) -> None:
         poll = select.poll()
@@ -81,12 +140,13 @@ class BufferedSocket:
     def close(self) -> None:
         """Close the connection; what was not sent is gone."""
         self._connection.close()
+        self.answers.put(None)
 
 
 class WakeSocket:
-    """The pair of sockets by which requests wake the connection, both ends in one: signals count in memory.
+    """The pair of sockets by which requests wake kazoo's thread, both ends in one: signals count in memory.
 
-    A byte goes through a real pair only while the connection sleeps in `select`.
+    A byte goes through a real pair only while the thread sleeps in `select`.
     """
 
     def __init__(self) -> None:
@@ -97,33 +157,34 @@ class WakeSocket:
         self._asleep = False
 
     def send(self, data: bytes) -> int:
-        """Signal once."""
+        """Signal a request of kazoo's."""
         self._signals.append(data)
-        if self._asleep:
-            # One byte ends the sleep; more would only cost system calls.
-            self._asleep = False
-            self._wake()
+        self.nudge()
         return len(data)
 
-    def _wake(self) -> None:
+    def nudge(self) -> None:
+        """End the sleep, if there is one."""
+        if not self._asleep:
+            return
+        # One byte is enough; more would only cost system calls.
+        self._asleep = False
         try:
             self._writer.send(b"\0")
-        except BlockingIOError:
-            # So many unread wake-ups are enough of them.
+        except (BlockingIOError, OSError):
+            # Full of unread wake-ups, or closed with nobody left to wake.
             return
 
     def recv(self, _: int) -> bytes:
         """Take one signal; b"" when there is none."""
         return self._signals.popleft() if self._signals else b""
 
-    def signalled(self) -> bool:
+    def ready(self) -> bool:
         """Tell whether a signal waits."""
         return bool(self._signals)
 
-    def prepare_sleep(self) -> bool:
-        """Ask for a real byte at the next signal; False when a signal came meanwhile and sleeping would miss it."""
+    def prepare_sleep(self) -> None:
+        """Ask for a real byte at the next signal or nudge."""
         self._asleep = True
-        return not self._signals
 
     def end_sleep(self) -> None:
         """Stop asking for real bytes and drop those that came."""
@@ -145,47 +206,57 @@ class WakeSocket:
 
 
 class PipeliningHandler(SequentialThreadingHandler):  # type: ignore[misc]
-    """kazoo's threading handler with the sockets above."""
+    """kazoo's threading handler with the sockets above. `link` is the newest connection, None before the first."""
 
-    def create_connection(self, *args: Any, **options: Any) -> BufferedSocket:
+    def __init__(self) -> None:
+        super().__init__()
+        self.link: Link | None = None
+        self._wake = WakeSocket()
+
+    def create_connection(self, *args: Any, **options: Any) -> Link:
         """Connect as kazoo does."""
-        return BufferedSocket(super().create_connection(*args, **options))
+        self.link = Link(super().create_connection(*args, **options), self._wake)
+        return self.link
 
     def create_socket_pair(self) -> tuple[WakeSocket, WakeSocket]:
         """Return both ends of the wake-up pair."""
-        wake = WakeSocket()
-        return wake, wake
+        self._wake = WakeSocket()
+        return self._wake, self._wake
 
     def select(
         self, readers: Iterable[Any], writers: Iterable[Any], _: Iterable[Any], timeout: float | None = None
     ) -> tuple[list[Any], list[Any], list[Any]]:
         """Return who can be read; writing is always possible, into memory."""
-        writers = list(writers)
+        writers, readers = list(writers), list(readers)
         if writers:
             return [], writers, []
-        connections = [item for item in readers if isinstance(item, BufferedSocket)]
-        wakes = [item for item in readers if isinstance(item, WakeSocket)]
-        waiting = [item for item in wakes if item.signalled()]
-        if not waiting:
-            for connection in connections:
-                connection.flush()
-        ready = [item for item in connections if item.pending()] + waiting
-        return (ready or _sleep(connections, wakes, timeout)), [], []
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while True:
+            ready = [item for item in readers if item.ready()]
+            links = [item for item in readers if isinstance(item, Link)]
+            # kazoo hands over its requests one by one; they leave together, when it has no more.
+            if not any(isinstance(item, WakeSocket) for item in ready):
+                for link in links:
+                    link.flush()
+            left = None if deadline is None else deadline - time.monotonic()
+            if ready or (left is not None and left <= 0):
+                return ready, [], []
+            _sleep(links, self._wake, left)
 
 
-def _sleep(connections: list[BufferedSocket], wakes: list[WakeSocket], timeout: float | None) -> list[Any]:
-    """Wait until one of them can be read or `timeout` (seconds) is over."""
+def _sleep(links: list[Link], wake: WakeSocket, seconds: float | None) -> None:
+    """Wait until something comes, somebody nudges or the time is over; take in what came."""
     poll = select.poll()
-    items: list[BufferedSocket | WakeSocket] = [*connections, *wakes]
-    for item in items:
-        poll.register(item.fileno(), select.POLLIN)
+    for number in (wake.fileno(), *(link.fileno() for link in links)):
+        poll.register(number, select.POLLIN)
+    wake.prepare_sleep()
     try:
-        calm = not [wake for wake in wakes if not wake.prepare_sleep()]
-        limit = None if timeout is None else max(timeout, 0) * 1000
-        events = poll.poll(limit if calm else 0)
+        # Whoever signalled before the sleep was announced sent no byte.
+        missed = wake.ready() or any(link.has_requests() for link in links)
+        events = poll.poll(0 if missed else None if seconds is None else max(seconds, 0) * 1000)
     finally:
-        for wake in wakes:
-            wake.end_sleep()
+        wake.end_sleep()
     readable = {number for number, _ in events}
-    found = [connection for connection in connections if connection.fileno() in readable]
-    return [*found, *(wake for wake in wakes if wake.signalled())]
+    for link in links:
+        if link.fileno() in readable:
+            link.feed()

@@ -10,17 +10,14 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from queue import Empty
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import (
     AuthFailedError,
     ConnectionClosedError,
     ConnectionLoss,
-    KazooException,
-    NoAuthError,
-    NoNodeError,
     OperationTimeoutError,
     SessionExpiredError,
     SessionMovedError,
@@ -28,62 +25,37 @@ from kazoo.exceptions import (
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol.states import KazooState, KeeperState
 
-from jobs.sources.zookeeper_handler import PipeliningHandler
-from schemas.zookeeper.paths import NEEDED_ROOTS
+from jobs.sources.zookeeper_client import (
+    LiveSettings,
+    SaslSettings,
+    TlsSettings,
+    ZooKeeperWalkError,
+    make_client,
+    start,
+)
+from jobs.sources.zookeeper_handler import OWN_XIDS, Link
+from transforms.zookeeper.jute import JuteError, JuteReader
 from transforms.zookeeper.redact import Redactor
+from transforms.zookeeper.wire import (
+    GET_ACL,
+    GET_CHILDREN,
+    GET_DATA,
+    NO_AUTH,
+    NO_NODE,
+    OK,
+    acl_bytes,
+    children,
+    data_and_stat,
+    reply,
+    request,
+)
 from transforms.zookeeper.znode import AclEntry, Znode, unreadable
 
 # The answer got lost with the connection: ask again once there is one.
 _RETRIABLE = (ConnectionLoss, ConnectionClosedError, OperationTimeoutError, SessionExpiredError, SessionMovedError)
 _RECONNECT_POLL_SECONDS = 0.05
-
-
-class ZooKeeperWalkError(Exception):
-    """The walk can't start or go on. One line: which server, what happened, what to do."""
-
-
-@dataclass(frozen=True)
-class TlsSettings:
-    """TLS to the ensemble. Paths are PEM files; `cert_file` and `key_file` are for mutual TLS."""
-
-    ca_file: str | None = None
-    cert_file: str | None = None
-    key_file: str | None = None
-    key_password: str | None = field(default=None, repr=False)
-    verify_certificates: bool = True
-    check_hostname: bool = False
-
-
-@dataclass(frozen=True)
-class SaslSettings:
-    """SASL to the ensemble: DIGEST-MD5 with user and password, or GSSAPI with the ticket of the environment."""
-
-    mechanism: str = "DIGEST-MD5"
-    username: str | None = None
-    password: str | None = field(default=None, repr=False)
-    service: str = "zookeeper"
-
-
-@dataclass(frozen=True)
-class LiveSettings:
-    """Where and how to walk.
-
-    `connect` is ZooKeeper's connect string, `host:port,host:port/chroot`. `digest` is `user:password` of a digest
-    identity. `window` bounds the requests under way, `requests_per_second` their rate (None: no limit).
-    `reconnect_seconds` is how long a lost connection may stay lost. `read_only` accepts a server without a quorum.
-    """
-
-    connect: str
-    tls: TlsSettings | None = None
-    sasl: SaslSettings | None = None
-    digest: str | None = field(default=None, repr=False)
-    read_only: bool = False
-    window: int = 400
-    requests_per_second: float | None = None
-    session_timeout_seconds: float = 15.0
-    connect_timeout_seconds: float = 30.0
-    reconnect_seconds: float = 120.0
-    roots: tuple[str, ...] = NEEDED_ROOTS
+_LAST_XID = 2**31 - 1
+_ZNODE_READS: tuple[int, ...] = (GET_DATA, GET_ACL)
 
 
 @dataclass
@@ -110,90 +82,40 @@ def walk(
     A znode that may not be read is a row with `problem`; one that vanishes between listing and reading is counted and
     left out. Raises ZooKeeperWalkError when the ensemble can't be reached, refuses the identity, or stays lost.
     """
-    client = _client(settings)
+    client = make_client(settings)
     try:
-        _start(client, settings)
-        yield from _Walk(client, settings, redactor, summary or WalkSummary(), progress or _silent).znodes()
+        start(client, settings)
+        summary = summary if summary is not None else WalkSummary()
+        for znode in _Walk(client, settings, redactor, summary).znodes():
+            if progress is not None:
+                progress(summary.znodes)
+            yield znode
     finally:
         client.stop()
         client.close()
 
 
-def _silent(_: int) -> None:
-    """Ignore progress."""
-
-
-def _client(settings: LiveSettings) -> KazooClient:
-    options: dict[str, Any] = {
-        "hosts": settings.connect,
-        "timeout": settings.session_timeout_seconds,
-        "read_only": settings.read_only,
-        "handler": PipeliningHandler(),
-    }
-    if settings.digest:
-        options["auth_data"] = [("digest", settings.digest)]
-    if settings.sasl:
-        options["sasl_options"] = {
-            "mechanism": settings.sasl.mechanism,
-            "service": settings.sasl.service,
-            "username": settings.sasl.username,
-            "password": settings.sasl.password,
-        }
-    if settings.tls:
-        options |= {
-            "use_ssl": True,
-            "ca": settings.tls.ca_file,
-            "certfile": settings.tls.cert_file,
-            "keyfile": settings.tls.key_file,
-            "keyfile_password": settings.tls.key_password,
-            "verify_certs": settings.tls.verify_certificates,
-            "check_hostname": settings.tls.check_hostname,
-        }
-    return KazooClient(**options)
-
-
-def _start(client: KazooClient, settings: LiveSettings) -> None:
-    try:
-        client.start(timeout=settings.connect_timeout_seconds)
-    except KazooTimeoutError:
-        raise ZooKeeperWalkError(
-            f"ZooKeeper at {settings.connect} did not answer within {settings.connect_timeout_seconds:g} s: check the "
-            "address, the port (TLS or not) and the identity"
-        ) from None
-    except (KazooException, OSError) as error:
-        raise ZooKeeperWalkError(f"ZooKeeper at {settings.connect}: {type(error).__name__}: {error}") from None
-
-
-@dataclass
-class _Request:
-    """One znode under way: its answers come in the order the requests were sent."""
-
-    path: str
-    data: Any
-    acl: Any
-    children: Any = None
+# A request under way: what was asked of which path.
+_Asked = tuple[int, str]
 
 
 class _Walk:
-    """One walk: paths still to ask for, requests under way in the order they were sent."""
+    """One walk: paths still to read, lists of children still to get, requests under way in the order they were sent."""
 
-    def __init__(
-        self,
-        client: KazooClient,
-        settings: LiveSettings,
-        redactor: Redactor,
-        summary: WalkSummary,
-        progress: Callable[[int], None],
-    ) -> None:
+    def __init__(self, client: KazooClient, settings: LiveSettings, redactor: Redactor, summary: WalkSummary) -> None:
         self._client = client
         self._settings = settings
         self._redactor = redactor
         self._summary = summary
-        self._progress = progress
+        self._chroot = client.chroot
         self._paths = list(reversed(settings.roots))
-        self._under_way: deque[_Request] = deque()
+        self._lists: list[str] = []
+        self._under_way: deque[_Asked] = deque()
+        self._xid = OWN_XIDS
         self._pace = _Pace(settings.requests_per_second)
-        self._acls: dict[tuple[Any, ...], list[AclEntry]] = {}
+        self._acls: dict[bytes, list[AclEntry]] = {}
+        # The getData reply of the znode whose getACL reply comes next.
+        self._data: bytes = b""
         client.add_listener(self._note_state)
 
     def _note_state(self, state: str) -> None:
@@ -203,97 +125,117 @@ class _Walk:
 
     def znodes(self) -> Iterator[Znode]:
         """Yield the znodes; fills the summary."""
-        self._summary.first_zxid = self._newest_zxid()
+        link = self._connect()
+        self._summary.first_zxid = self._summary.last_zxid
         self._summary.read_only = self._client.client_state == KeeperState.CONNECTED_RO
-        while self._paths or self._under_way:
-            # Two requests a znode, so half the window in znodes.
-            while self._paths and len(self._under_way) * 2 < self._settings.window:
-                self._ask(self._paths.pop())
-            self._wait()
-            for _ in range(len(self._under_way) // 2 + 1):
-                znode = self._answer(self._under_way.popleft())
+        while self._paths or self._lists or self._under_way:
+            self._ask(link)
+            answers = self._wait(link)
+            if answers is None:
+                self._ask_again()
+                link = self._connect()
+                continue
+            for frame in answers:
+                znode = self._read(frame)
                 if znode is not None:
                     self._summary.znodes += 1
-                    self._progress(self._summary.znodes)
                     yield znode
-        self._summary.last_zxid = self._newest_zxid()
+        self._connect()
 
-    def _wait(self) -> None:
-        """Wait for half of the answers at once: waking up for each would cost more than the answer itself."""
-        last = self._under_way[len(self._under_way) // 2]
-        (last.children or last.acl).wait()
-
-    def _newest_zxid(self) -> int:
+    def _connect(self) -> Link:
+        """Return the connection, once the session is there and every identity was sent; notes the newest zxid."""
+        deadline = time.monotonic() + self._settings.reconnect_seconds
         while True:
             try:
-                self._client.exists("/")
-                return int(self._client.last_zxid)
+                # kazoo sends this only when its handshake is over.
+                self._client.exists_async("/").get(timeout=max(deadline - time.monotonic(), 0.001))
+                link: Link | None = self._client.handler.link
+                if link is not None:
+                    self._summary.last_zxid = max(self._summary.last_zxid, int(self._client.last_zxid))
+                    return link
+            except KazooTimeoutError:
+                raise self._lost() from None
             except _RETRIABLE:
-                self._reconnect()
+                self._await_connection(deadline)
             except AuthFailedError:
                 raise self._refused() from None
 
-    def _ask(self, path: str) -> None:
-        self._pace.wait(2)
-        self._under_way.append(_Request(path, self._client.get_async(path), self._client.get_acls_async(path)))
-
-    def _answer(self, request: _Request) -> Znode | None:
-        """Return the znode of a request; None when it vanished, was a list of children, or must be asked for again."""
-        try:
-            if request.children is not None:
-                self._paths.extend(_join(request.path, name) for name in request.children.get())
-                return None
-            data, stat = request.data.get()
-            acl, _ = request.acl.get()
-        except NoNodeError:
-            self._summary.vanished += request.path not in self._settings.roots
-            return None
-        except NoAuthError:
-            return self._denied(request.path, "children" if request.children is not None else "znode")
-        except AuthFailedError:
-            raise self._refused() from None
-        except _RETRIABLE:
-            self._again(request)
-            return None
-        if stat.numChildren:
-            self._pace.wait(1)
-            self._under_way.append(_Request(request.path, None, None, self._client.get_children_async(request.path)))
-        return self._znode(request.path, data, stat, acl)
-
-    def _again(self, request: _Request) -> None:
-        """Wait for a connection and ask again for what got lost."""
-        self._reconnect()
-        if request.children is not None:
-            self._under_way.append(_Request(request.path, None, None, self._client.get_children_async(request.path)))
-        else:
-            self._paths.append(request.path)
-
-    def _reconnect(self) -> None:
-        deadline = time.monotonic() + self._settings.reconnect_seconds
+    def _await_connection(self, deadline: float) -> None:
         while not self._client.connected:
             if self._client.client_state == KeeperState.AUTH_FAILED:
                 raise self._refused()
             if time.monotonic() > deadline:
-                raise ZooKeeperWalkError(
-                    f"ZooKeeper at {self._settings.connect} was lost after {self._summary.znodes} znodes and did not "
-                    f"come back within {self._settings.reconnect_seconds:g} s"
-                )
+                raise self._lost()
             time.sleep(_RECONNECT_POLL_SECONDS)
 
-    def _refused(self) -> ZooKeeperWalkError:
-        return ZooKeeperWalkError(f"ZooKeeper at {self._settings.connect} refused the identity")
+    def _ask(self, link: Link) -> None:
+        frames = bytearray()
+        asked = 0
+        while len(self._under_way) < self._settings.window and (self._lists or self._paths):
+            kinds = (GET_CHILDREN,) if self._lists else _ZNODE_READS
+            path = (self._lists or self._paths).pop()
+            for kind in kinds:
+                self._xid = self._xid + 1 if self._xid < _LAST_XID else OWN_XIDS
+                self._under_way.append((kind, path))
+                frames += request(self._xid, kind, self._absolute(path))
+                asked += 1
+        if asked:
+            self._pace.wait(asked)
+            link.ask(bytes(frames))
 
-    def _denied(self, path: str, what: str) -> Znode:
-        self._summary.denied += 1
-        return unreadable(path, f"NoAuth: the {what} may not be read with this identity")
+    def _absolute(self, path: str) -> str:
+        return f"{self._chroot}{path}" if path != "/" else self._chroot or "/"
 
-    def _znode(self, path: str, data: bytes | None, stat: Any, acl: list[Any]) -> Znode:
+    def _wait(self, link: Link) -> list[bytes] | None:
+        try:
+            return link.answers.get(timeout=self._settings.reconnect_seconds)
+        except Empty:
+            raise self._lost() from None
+
+    def _ask_again(self) -> None:
+        """Put what was under way back: its answers went with the connection."""
+        for kind, path in self._under_way:
+            if kind == GET_CHILDREN:
+                self._lists.append(path)
+            elif kind == GET_ACL:
+                # Every getData is followed by its getACL.
+                self._paths.append(path)
+        self._under_way.clear()
+
+    def _read(self, frame: bytes) -> Znode | None:
+        try:
+            return self._answer(frame)
+        except JuteError as error:
+            raise ZooKeeperWalkError(f"ZooKeeper at {self._settings.connect} sent what is no reply: {error}") from None
+
+    def _answer(self, frame: bytes) -> Znode | None:
+        """Return the znode that is complete with this reply, if one is."""
+        kind, path = self._under_way.popleft()
+        head = reply(frame)
+        self._summary.last_zxid = max(self._summary.last_zxid, head.zxid)
+        if kind == GET_DATA:
+            self._data = frame
+            return None
+        if kind == GET_ACL:
+            return self._complete(path, frame)
+        if head.error == OK:
+            self._paths.extend(f"{path.rstrip('/')}/{name}" for name in children(frame))
+            return None
+        return self._failed(path, head.error, "list of children")
+
+    def _complete(self, path: str, frame: bytes) -> Znode | None:
+        for error in (reply(self._data).error, reply(frame).error):
+            if error != OK:
+                return self._failed(path, error, "znode")
+        data, stat = data_and_stat(self._data)
+        if stat.num_children:
+            self._lists.append(path)
         text, redacted, problem = self._redactor.data(path, data)
         return Znode(
             path,
             text,
             data is None,
-            stat.dataLength,
+            stat.data_length,
             stat.czxid,
             stat.mzxid,
             stat.pzxid,
@@ -302,20 +244,38 @@ class _Walk:
             stat.version,
             stat.cversion,
             stat.aversion,
-            stat.ephemeralOwner,
-            stat.numChildren,
-            self._entries(tuple(acl)),
+            stat.ephemeral_owner,
+            stat.num_children,
+            self._entries(acl_bytes(frame)),
             redacted,
             problem,
         )
 
-    def _entries(self, acl: tuple[Any, ...]) -> list[AclEntry]:
-        if acl not in self._acls:
-            self._acls[acl] = [
-                AclEntry(entry.perms, entry.id.scheme, self._redactor.acl_id(entry.id.scheme, entry.id.id))
-                for entry in acl
+    def _failed(self, path: str, error: int, what: str) -> Znode | None:
+        if error == NO_NODE:
+            self._summary.vanished += path not in self._settings.roots
+            return None
+        self._summary.denied += 1
+        if error == NO_AUTH:
+            return unreadable(path, f"NoAuth: the {what} may not be read with this identity")
+        return unreadable(path, f"the {what} can't be read: ZooKeeper answered with error {error}")
+
+    def _entries(self, encoded: bytes) -> list[AclEntry]:
+        if encoded not in self._acls:
+            self._acls[encoded] = [
+                entry._replace(id=self._redactor.acl_id(entry.scheme, entry.id))
+                for entry in JuteReader(encoded).acl() or []
             ]
-        return self._acls[acl]
+        return self._acls[encoded]
+
+    def _refused(self) -> ZooKeeperWalkError:
+        return ZooKeeperWalkError(f"ZooKeeper at {self._settings.connect} refused the identity")
+
+    def _lost(self) -> ZooKeeperWalkError:
+        return ZooKeeperWalkError(
+            f"ZooKeeper at {self._settings.connect} was lost after {self._summary.znodes} znodes and did not "
+            f"come back within {self._settings.reconnect_seconds:g} s"
+        )
 
 
 class _Pace:
@@ -335,5 +295,4 @@ class _Pace:
         self._next = max(self._next, now) + requests * self._interval
 
 
-def _join(parent: str, name: str) -> str:
-    return f"{parent.rstrip('/')}/{name}"
+__all__ = ["LiveSettings", "SaslSettings", "TlsSettings", "WalkSummary", "ZooKeeperWalkError", "walk"]
