@@ -57,7 +57,8 @@ SMALL_SETTINGS: dict[str, str] = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
-SMALL_JVM_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+# Without the second compiler Java reserves 48 MB for compiled code; one audit fills them and goes on uncompiled.
+SMALL_JVM_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC"
 MAKE_ARCHIVE = "-XX:ArchiveClassesAtExit"
 QUIET_JVM = "-Xshare:auto -Xlog:disable -Xlog:all=error:stderr"
 
