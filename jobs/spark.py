@@ -55,6 +55,10 @@ SMALL_SETTINGS: dict[str, str] = {
     "spark.default.parallelism": "2",
     # Compiling a query takes longer than interpreting it on the few thousand rows of a small cluster.
     "spark.sql.codegen.wholeStage": "false",
+    # A commit of a few rows costs half without adaptive stages, column statistics and history metrics.
+    "spark.sql.adaptive.enabled": "false",
+    "spark.databricks.delta.stats.collect": "false",
+    "spark.databricks.delta.history.metricsEnabled": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
 # Without the second compiler Java reserves 48 MB for compiled code; one audit fills them and goes on uncompiled.

@@ -1,0 +1,148 @@
+"""The pipeline on real migrations: the replayed state, the classes and the gates, stage by stage.
+
+The truth is `expected.json`: an independent replay of the dump that Kafka's own tool printed, against the live tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from schemas.classes import DEFECTS
+from schemas.entities import acls, brokers, client_quotas, configs, features, partitions, scram_credentials, topics
+from schemas.entities.delegation_tokens import DELEGATION_TOKENS
+from schemas.entities.entity import Entity
+from schemas.kraft.enums import SCRAM_MECHANISMS
+from tests.captures import capture
+from tests.pipeline import expected
+from tests.pipeline.audits import Audit, audit, settings_content
+
+STAGES = [
+    *[("3.9.1", stage) for stage in ("3", "4", "5", "6", "7", "8", "9", "10", "11", "12")],
+    *[("3.9.1", stage) for stage in ("quota-removal", "blocked-by-missing-broker", "retry-leftover-migration", "rolled-back")],
+    *[("3.6.2", stage) for stage in ("3", "4", "5", "6", "7", "8", "9", "10", "11", "12")],
+    *[("3.5.2", stage) for stage in ("5", "7", "8", "12")],
+]
+HEALTHY = {"4", "5", "6", "7", "9", "10", "11"}
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("spark")]
+
+
+@pytest.fixture(scope="module", params=STAGES, ids=lambda pair: "/".join(pair))
+def audited(
+    request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[str, str, Path, Audit]]:
+    version, stage = request.param
+    folder = capture(version, stage)
+    yield version, stage, folder, audit(settings_content(folder, tmp_path_factory.mktemp("audit")))
+    spark.catalog.clearCache()
+
+
+def kraft_rows(result: Audit, entity: Entity) -> list[dict[str, object]]:
+    return result.rows(entity.table, "source = 'kraft'")
+
+
+def test_the_replayed_state_is_what_kafkas_own_dump_replays_to(audited: tuple[str, str, Path, Audit]) -> None:
+    _, _, folder, result = audited
+    state = expected.load(folder)["state"]
+    assert {row["topic"]: row["topic_id"] for row in kraft_rows(result, topics.TOPICS)} == expected.topics(state)
+    assert {
+        (row["topic"], row["partition"]): {
+            "replicas": row["replicas"],
+            "adding": row["adding_replicas"],
+            "removing": row["removing_replicas"],
+            "isr": row["isr"],
+            "leader": row["leader"],
+            "leader_epoch": row["leader_epoch"],
+            "partition_epoch": row["partition_epoch"],
+            "recovery": row["leader_recovery_state"],
+        }
+        for row in kraft_rows(result, partitions.PARTITIONS)
+    } == expected.partitions(state)
+    clear = {
+        (row["resource_type"], row["resource_name"], row["config"]): row["value"]
+        for row in kraft_rows(result, configs.CONFIGS)
+        if not row["sensitive"]
+    }
+    wanted = expected.configs(state)
+    assert clear == {key: value for key, value in wanted.items() if key in clear}
+    assert len(kraft_rows(result, configs.CONFIGS)) == len(wanted)
+    assert {row["feature"]: row["level"] for row in kraft_rows(result, features.FEATURES)} == expected.features(state)
+    assert {
+        row["broker_id"]: {
+            "epoch": row["broker_epoch"],
+            "fenced": row["fenced"],
+            "rack": row["rack"],
+            "zk": row["is_migrating_zk_broker"],
+        }
+        for row in kraft_rows(result, brokers.BROKERS)
+    } == expected.brokers(state)
+
+
+def test_quotas_acls_credentials_and_tokens_replay_to_the_same(audited: tuple[str, str, Path, Audit]) -> None:
+    _, _, folder, result = audited
+    state = expected.load(folder)["state"]
+    assert {
+        (tuple((part["type"], part["name"]) for part in row["entity"]), row["quota"]): row["value"]
+        for row in kraft_rows(result, client_quotas.CLIENT_QUOTAS)
+    } == expected.quotas(state)
+    key = acls.ACLS.key
+    assert {tuple(row[name] for name in key) for row in kraft_rows(result, acls.ACLS)} == expected.acls(state)
+    codes = {name: code for code, name in SCRAM_MECHANISMS.items()}
+    assert {
+        (row["user"], codes[str(row["mechanism"])], row["iterations"])
+        for row in kraft_rows(result, scram_credentials.SCRAM_CREDENTIALS)
+    } == expected.scram(state)
+    assert {
+        row["token_id"]: {name: row[name] for name in DELEGATION_TOKENS.compared}
+        for row in kraft_rows(result, DELEGATION_TOKENS)
+    } == expected.tokens(state)
+
+
+def test_counts_of_both_sides(audited: tuple[str, str, Path, Audit]) -> None:
+    _, _, folder, result = audited
+    truth = expected.load(folder)
+    names = {
+        "acls": "acls",
+        "configs": "configs",
+        "partitions": "partitions",
+        "quotas": "client_quotas",
+        "scram": "scram_credentials",
+        "tokens": "delegation_tokens",
+        "topics": "topics",
+    }
+    counts = result.report.counts
+    assert {name: counts[entity]["kraft"] for name, entity in names.items()} == truth["counts"]
+    assert {name: counts[entity]["zookeeper"] for name, entity in names.items()} == truth["zk_counts"]
+
+
+def test_healthy_stages_have_no_defect_and_no_difference(audited: tuple[str, str, Path, Audit]) -> None:
+    version, stage, _, result = audited
+    if version == "3.5.2" or stage not in HEALTHY:
+        pytest.skip("this stage is not a healthy one; its differences are checked below")
+    assert result.report.divergences.total == 0
+    assert result.report.divergences.by_class == {}
+    assert (result.report.exit_code, result.report.verdict) == (0, "clean")
+    assert result.report.lag.records == 0
+    assert result.report.gates["dual_write"].verdict == "go"
+    assert result.report.gates["rollback"].verdict == "go"
+    assert [check.id for check in result.report.checks if check.verdict in ("fail", "warn", "unknown")] == [
+        check.id for check in result.report.checks if check.id in ("FIN-01", "FIN-02") and check.verdict == "fail"
+    ]
+
+
+def test_what_differs_is_what_differs_in_kafkas_own_state(audited: tuple[str, str, Path, Audit]) -> None:
+    """The rows of `expected.json` and no other, where the two sides are to be compared."""
+    _, stage, folder, result = audited
+    truth = expected.load(folder)
+    if stage not in {*HEALTHY, "8", "12", "quota-removal"}:
+        assert result.report.divergences.total == 0, "nothing is compared before the load and after a rollback"
+        return
+    assert result.report.divergences.total == len(truth["divergences"])
+    defects = sum(result.report.divergences.by_class.get(name, 0) for name in DEFECTS)
+    assert defects == len(truth["divergences_at_migration_offset"])
+    assert result.report.migration.committed_end_offset == truth["end_offset"]
+    assert result.report.migration.kraft_metadata_offset == truth["migration"]["kraft_metadata_offset"]

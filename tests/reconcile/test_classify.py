@@ -1,0 +1,215 @@
+"""Every class by its rule (S§5.6): one differing row at a time, with the story that decides it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from schemas import classes
+from transforms.reconcile.classify import CLOCK_MARGIN_MS, Context, Divergence, classify
+
+LOADED_AT = 1_000_000
+CONTEXT = Context(
+    frozen=False,
+    migration_offset=100,
+    migration_mzxid=900,
+    committed_end=110,
+    load_begin=10,
+    load_end=50,
+    load_time=LOADED_AT,
+    newest_append_time=2_000_000,
+)
+TOPIC_KEY = {"topic": "orders"}
+PARTITION_KEY = {"topic": "orders", "partition": 3}
+STATE: dict[str, Any] = {
+    "replicas": [1, 2, 3],
+    "adding_replicas": [],
+    "removing_replicas": [],
+    "isr": [1, 2, 3],
+    "leader": 1,
+    "leader_epoch": 5,
+    "leader_recovery_state": 0,
+}
+
+
+def version(offset: int, row: dict[str, Any], *, removed: bool = False) -> dict[str, Any]:
+    return {
+        "from_offset": offset,
+        "row": json.dumps(row),
+        "removed": removed,
+        "from_append_time": 1_990_000 + offset,
+        "created_offset": None,
+    }
+
+
+def differing(entity: str, key: dict[str, Any], **values: Any) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "entity": entity,
+        "key": json.dumps(key),
+        "zk_row": None,
+        "kraft_row": None,
+        "comparable": True,
+        "zk_path": "/brokers/topics/orders",
+        "zk_mzxid": 500,
+        "zk_mtime": LOADED_AT,
+        "kraft_offset": None,
+        "kraft_created_offset": None,
+        "kraft_append_time": None,
+        "versions": None,
+    }
+    for name, value in values.items():
+        row[name] = json.dumps(value) if name in ("zk_row", "kraft_row") and value is not None else value
+    return row
+
+
+def one(row: dict[str, Any], context: Context = CONTEXT) -> Divergence:
+    found = list(classify(row, context))
+    assert len(found) == 1
+    return found[0]
+
+
+def partition(zk: dict[str, Any], kraft: dict[str, Any], **values: Any) -> dict[str, Any]:
+    defaults = {"kraft_offset": 60, "kraft_created_offset": 40, "kraft_append_time": LOADED_AT + 5}
+    return differing("partitions", PARTITION_KEY, zk_row=zk, kraft_row=kraft, **{**defaults, **values})
+
+
+def test_lag_is_a_row_changed_past_migrations_offset() -> None:
+    new = STATE | {"isr": [1, 2]}
+    row = partition(
+        STATE, new, kraft_offset=105, kraft_append_time=1_999_000, versions=[version(60, STATE), version(105, new)]
+    )
+    found = one(row)
+    assert (found.class_, found.column, found.severity) == (classes.LAG, "isr", "info")
+    assert (found.zk_value, found.kraft_value) == ([1, 2, 3], [1, 2])
+    assert one({**row, "kraft_append_time": 1_900_000}).severity == "warning", "a minute and more is late"
+
+
+def test_lag_of_a_new_row_and_of_a_removed_one() -> None:
+    made = differing("topics", TOPIC_KEY, kraft_row={"topic_id": "x"}, kraft_offset=105, versions=[version(105, {"topic_id": "x"})])
+    assert (one(made).class_, one(made).kind) == (classes.LAG, "kraft_only")
+    gone = [version(60, {"topic_id": "x"}), version(106, {"topic_id": "x"}, removed=True)]
+    removed = differing("topics", TOPIC_KEY, zk_row={"topic_id": "x"}, versions=gone)
+    assert (one(removed).class_, one(removed).kind) == (classes.LAG, "zk_only")
+
+
+def test_the_same_after_finalising_is_expected_stale() -> None:
+    made = differing("topics", TOPIC_KEY, kraft_row={"topic_id": "x"}, kraft_offset=105, versions=[version(105, {"topic_id": "x"})])
+    assert one(made, replace(CONTEXT, frozen=True)).class_ == classes.EXPECTED_STALE
+
+
+def test_lost_write_is_what_migrations_offset_has_passed() -> None:
+    found = one(partition(STATE, STATE | {"leader_epoch": 6}))
+    assert (found.class_, found.column, found.severity) == (classes.LOST_WRITE, "leader_epoch", "error")
+    assert found.kraft_offset == 60
+
+
+def test_lost_write_of_a_removal_and_of_a_missing_row() -> None:
+    gone = [version(70, {"topic_id": "x"}, removed=True)]
+    found = one(differing("topics", TOPIC_KEY, zk_row={"topic_id": "x"}, versions=gone))
+    assert (found.class_, found.kind, found.kraft_offset) == (classes.LOST_WRITE, "zk_only", 70)
+    missing = differing("topics", TOPIC_KEY, kraft_row={"topic_id": "x"}, kraft_offset=70, kraft_created_offset=70)
+    assert (one(missing).class_, one(missing).kind) == (classes.LOST_WRITE, "kraft_only")
+
+
+def test_only_the_cell_that_lags_is_lag_when_another_is_lost() -> None:
+    at_migration = STATE | {"leader_epoch": 6}
+    now = at_migration | {"isr": [1]}
+    row = partition(STATE, now, kraft_offset=105, versions=[version(60, at_migration), version(105, now)])
+    assert {d.column: d.class_ for d in classify(row, CONTEXT)} == {
+        "isr": classes.LAG,
+        "leader_epoch": classes.LOST_WRITE,
+    }
+
+
+def test_in_flight_is_a_version_newer_than_migrations_offset() -> None:
+    middle, newest = STATE | {"isr": [1, 2]}, STATE | {"isr": [1]}
+    story = [version(60, STATE), version(104, middle), version(107, newest)]
+    assert one(partition(middle, newest, kraft_offset=107, versions=story)).class_ == classes.IN_FLIGHT
+
+
+def test_foreign_write_is_newer_than_migrations_own_transaction() -> None:
+    found = one(partition(STATE | {"leader": 3}, STATE, zk_mzxid=901))
+    assert (found.class_, found.zk_mzxid) == (classes.FOREIGN_WRITE, 901)
+    assert "901" in found.explanation
+
+
+def test_foreign_write_is_written_long_after_krafts_last_change() -> None:
+    late = LOADED_AT + 5 + CLOCK_MARGIN_MS
+    assert one(partition(STATE | {"leader": 3}, STATE, zk_mtime=late + 1)).class_ == classes.FOREIGN_WRITE
+    assert one(partition(STATE | {"leader": 3}, STATE, zk_mtime=late)).class_ == classes.LOST_WRITE
+
+
+def test_a_row_kraft_never_had_is_load_loss_or_foreign_by_its_time() -> None:
+    before = differing("topics", TOPIC_KEY, zk_row={"topic_id": "x"}, zk_mtime=LOADED_AT - 5)
+    assert (one(before).class_, one(before).severity) == (classes.LOAD_LOSS, "error")
+    after = differing("topics", TOPIC_KEY, zk_row={"topic_id": "x"}, zk_mtime=LOADED_AT + CLOCK_MARGIN_MS + 1)
+    assert one(after).class_ == classes.FOREIGN_WRITE
+
+
+@pytest.mark.parametrize(
+    ("entity", "key", "jira"),
+    [
+        ("client_quotas", {"entity": [{"type": "user", "name": "carol%40corp"}], "quota": "q"}, "KAFKA-16222"),
+        ("client_quotas", {"entity": [{"type": "user", "name": ""}], "quota": "q"}, "KAFKA-16411"),
+        ("scram_credentials", {"user": "carol%40corp", "mechanism": "SCRAM-SHA-256"}, "KAFKA-16222"),
+    ],
+)
+def test_mangled_names_are_load_extra_and_name_the_defect(entity: str, key: dict[str, Any], jira: str) -> None:
+    row = {"value": 1.0} if entity == "client_quotas" else {"salt": "a", "stored_key": "b", "server_key": "c", "iterations": 1}
+    found = one(differing(entity, key, kraft_row=row, kraft_offset=30, kraft_created_offset=30))
+    assert found.class_ == classes.LOAD_EXTRA
+    assert jira in found.explanation
+
+
+def test_pending_deletion_covers_the_topic_its_partitions_and_configs() -> None:
+    context = replace(CONTEXT, pending_deletes=frozenset({"orders"}))
+    config = {"resource_type": "TOPIC", "resource_name": "orders", "config": "retention.ms"}
+    for entity, key, row in (
+        ("topics", TOPIC_KEY, {"topic_id": "x"}),
+        ("partitions", PARTITION_KEY, STATE),
+        ("configs", config, {"value": "1"}),
+    ):
+        assert one(differing(entity, key, zk_row=row), context).class_ == classes.PENDING_DELETE
+    other = {**config, "resource_type": "BROKER"}
+    assert one(differing("configs", other, zk_row={"value": "1"}), context).class_ != classes.PENDING_DELETE
+
+
+def test_ciphertext_is_not_comparable() -> None:
+    key = {"resource_type": "BROKER", "resource_name": "1", "config": "sasl.jaas.config"}
+    row = differing("configs", key, zk_row={"value": "ciphertext:hmac:1"}, kraft_row={"value": "hmac:2"}, comparable=False)
+    assert one(row).class_ == classes.NOT_COMPARABLE
+
+
+def test_a_difference_of_the_tail_alone_is_uncommitted() -> None:
+    new = STATE | {"isr": [1, 2]}
+    row = partition(STATE, STATE, versions=[version(60, STATE), version(115, new)])
+    found = one(row)
+    assert (found.class_, found.column, found.severity) == (classes.UNCOMMITTED_TAIL, "isr", "info")
+
+
+def test_a_tail_that_changes_nothing_is_nothing() -> None:
+    assert list(classify(partition(STATE, STATE, versions=[version(60, STATE), version(115, STATE)]), CONTEXT)) == []
+
+
+def test_quota_values_are_compared_as_floats() -> None:
+    key = {"entity": [{"type": "user", "name": None}], "quota": "request_percentage"}
+    close = differing("client_quotas", key, zk_row={"value": 35.0}, kraft_row={"value": 35.00001}, kraft_offset=30)
+    assert list(classify(close, CONTEXT)) == []
+    apart = differing("client_quotas", key, zk_row={"value": 35.0}, kraft_row={"value": 35.1}, kraft_offset=30)
+    assert one(apart).key == {"entity": {"user": None}, "quota": "request_percentage"}
+
+
+def test_order_alone_is_told_and_not_alarming() -> None:
+    found = one(partition(STATE | {"isr": [3, 2, 1]}, STATE))
+    assert (found.column, found.severity) == ("isr", "info")
+
+
+def test_a_removal_of_an_earlier_life_says_nothing_of_the_row_that_lives_now() -> None:
+    earlier = [version(20, {"topic_id": "old"}, removed=True)]
+    row = differing(
+        "topics", TOPIC_KEY, kraft_row={"topic_id": "new"}, kraft_offset=60, kraft_created_offset=60, versions=earlier
+    )
+    assert one(row).class_ == classes.LOST_WRITE
