@@ -17,12 +17,15 @@ sys.path.insert(0, str(ROOT))
 
 from jobs.demo.demo import SCENES, audit_scene  # noqa: E402
 from jobs.spark import MAKE_ARCHIVE, QUIET_JVM, class_archive, spark_session  # noqa: E402
+from transforms.kraft.fast import warm_up as compile_log_kernel  # noqa: E402
 
 JVM_EXIT_SECONDS = 180
 
 
 def main() -> int:
     """Audit the demonstration's first capture with a Java that writes its classes down when it ends."""
+    # The captures' logs are too small for the kernel, which large logs need at once.
+    compile_log_kernel()
     draft = class_archive().with_suffix(".draft")
     draft.unlink(missing_ok=True)
     options = {"spark.driver.extraJavaOptions": f"{MAKE_ARCHIVE}={draft} {QUIET_JVM}"}
