@@ -173,7 +173,7 @@ def read_copy(folder: Path, split_bytes: int = SPLIT_BYTES) -> LogCopy:
     problem: str | None = None
     try:
         checkpoints = _checkpoints(folder)
-        segments, scans = _segments(folder, split_bytes)
+        segments, scans = _segments(folder, split_bytes, notes)
     except OSError as error:
         problem = f"{error.filename}: can't be read: {error.strerror}"
     filled = [scan for scan in scans if scan.first_offset is not None]
@@ -227,7 +227,7 @@ def _holds_log(folder: Path) -> bool:
     return any(_SEGMENT.match(child.name) or _CHECKPOINT.match(child.name) for child in folder.iterdir())
 
 
-def _segments(folder: Path, split_bytes: int) -> tuple[list[SegmentFile], list[SegmentScan]]:
+def _segments(folder: Path, split_bytes: int, notes: list[str]) -> tuple[list[SegmentFile], list[SegmentScan]]:
     files: list[SegmentFile] = []
     scans: list[SegmentScan] = []
     previous = Continuation()
@@ -235,8 +235,14 @@ def _segments(folder: Path, split_bytes: int) -> tuple[list[SegmentFile], list[S
         matched = _SEGMENT.match(path.name)
         if matched is None:
             continue
-        with mapped(path) as data:
-            scan = scan_segment(data, previous, split_bytes)
+        try:
+            with mapped(path) as data:
+                scan = scan_segment(data, previous, split_bytes)
+        except FileNotFoundError:
+            notes.append(f"{path.name} went away while it was read: a controller is at work in this folder")
+            continue
+        if scan.first_offset is not None and scan.first_offset != int(matched[1]):
+            notes.append(f"{path.name} begins with offset {scan.first_offset}, not with the one it is named after")
         files.append(SegmentFile(path, int(matched[1]), scan.size, scan.next_offset, tuple(scan.ranges), str(path)))
         scans.append(scan)
         if scan.next_offset is not None:

@@ -187,6 +187,22 @@ def test_several_segments_read_like_one(controller: Path) -> None:
     assert problems == [f"gap: {missing} offsets missing before offset {cuts[1].base_offset}"]
 
 
+def test_a_segment_under_a_wrong_name_is_noted(controller: Path) -> None:
+    folder = controller / "__cluster_metadata-0"
+    (folder / LOG).rename(folder / "00000000000000000007.log")
+    assert copy_in(controller).notes == (
+        "00000000000000000007.log begins with offset 0, not with the one it is named after",
+    )
+
+
+def test_a_segment_that_goes_away_is_noted(controller: Path) -> None:
+    # Listed but not there any more: what a live controller's clean-up looks like to a reader.
+    (controller / "__cluster_metadata-0" / "00000000000000000900.log").symlink_to("nowhere")
+    copy = copy_in(controller)
+    assert (copy.log_end_offset, copy.problem) == (504, None)
+    assert copy.notes[0].startswith("00000000000000000900.log went away")
+
+
 def test_offsets_select_ranges(controller: Path) -> None:
     [copy] = read_copies(controller, split_bytes=1000)
     for first, last in ((0, 504), (100, 101), (250, 300), (500, 9_999), (600, 700)):
