@@ -18,7 +18,6 @@ from transforms.zookeeper.arrow import STATE_SCHEMA, one_batch
 from transforms.zookeeper.entities.topics import check_topic
 
 _STATE_PATH = r"^/brokers/topics/(?P<topic>[^/]+)/partitions/(?P<partition>[0-9]{1,9})/state$"
-_TOPIC_PATH = r"^/brokers/topics/[^/]+$"
 _CONTAINER_PATH = r"^/brokers/topics/[^/]+/partitions(/[0-9]{1,9})?$"
 _BROKERS = pa.list_(pa.field("element", pa.int32()))
 _STATE_FIELDS = pa.schema(
@@ -32,26 +31,37 @@ _STATE_FIELDS = pa.schema(
 )
 _MANDATORY = ("isr", "leader", "leader_epoch", "controller_epoch")
 _PARTITION = re.compile(r"[0-9]{1,9}")
-_TOPIC_PREFIX = len("/brokers/topics/")
+_TOPICS = "/brokers/topics/"
+_TOPIC_PREFIX = len(_TOPICS)
 
 
-class Kinds(NamedTuple):
-    """Masks over a batch's paths; `state_names` is a struct (topic, partition), null where the path is no state."""
+class Sorted(NamedTuple):
+    """A batch's znodes by how they are read; `state_names` has the topic and the partition of each state."""
 
-    states: pa.BooleanArray
-    topics: pa.BooleanArray
-    others: pa.BooleanArray
+    states: pa.RecordBatch
     state_names: pa.StructArray
+    topics: pa.RecordBatch
+    others: pa.RecordBatch
 
 
-def classify(paths: pa.StringArray) -> Kinds:
-    """Sort paths into partition states, topics and others; the containers between them hold no fact and are in none."""
-    names = pc.extract_regex(paths, _STATE_PATH)
-    states = pc.is_valid(names)
-    topics = pc.match_substring_regex(paths, _TOPIC_PATH)
-    containers = pc.match_substring_regex(paths, _CONTAINER_PATH)
-    others = pc.invert(pc.or_(pc.or_(states, topics), containers))
-    return Kinds(states, topics, others, names)
+def sort_out(batch: pa.RecordBatch) -> Sorted:
+    """Part partition states and topics from the rest; the containers between them hold no fact and are in none."""
+    path = batch["path"]
+    below_topics = pc.starts_with(path, _TOPICS)
+    state_like = pc.and_(below_topics, pc.ends_with(path, "/state"))
+    states = batch.filter(state_like)
+    names = pc.extract_regex(states["path"], _STATE_PATH)
+    named = pc.is_valid(names)
+    between = batch.filter(pc.and_not(below_topics, state_like))
+    is_topic = pc.equal(pc.count_substring(between["path"], "/"), 3)
+    unknown = pc.invert(pc.or_(is_topic, pc.match_substring_regex(between["path"], _CONTAINER_PATH)))
+    others = [batch.filter(pc.invert(below_topics)), states.filter(pc.invert(named)), between.filter(unknown)]
+    return Sorted(
+        states.filter(named),
+        names.filter(named),
+        between.filter(is_topic),
+        one_batch(pa.Table.from_batches(others)),
+    )
 
 
 def partition_states(batch: pa.RecordBatch, names: pa.StructArray) -> tuple[pa.Table, pa.RecordBatch]:
@@ -173,7 +183,7 @@ def _is_plain_topic(path: str, topic: str, document: Any, data: str) -> bool:
     if type(document) is not dict or type(document.get("partitions")) is not dict:
         return False
     # Topics with a reassignment under way are few and take the careful way, as do documents that repeat a key.
-    if document.get("adding_replicas") or document.get("removing_replicas"):
+    if any(document.get(key) not in (None, {}) for key in ("adding_replicas", "removing_replicas")):
         return False
     partitions = document["partitions"]
     nested = sum(len(value) for value in document.values() if type(value) is dict)
@@ -186,7 +196,10 @@ def _is_plain_topic(path: str, topic: str, document: Any, data: str) -> bool:
 
 def _is_replica_list(replicas: Any) -> bool:
     # What the items are is found out for all of them at once, when they become an array.
-    return type(replicas) is list and bool(replicas) and len(set(map(str, replicas))) == len(replicas)
+    try:
+        return type(replicas) is list and len(set(replicas)) == len(replicas) > 0
+    except TypeError:
+        return False
 
 
 def _topic_table(batch: pa.RecordBatch, found: _Assignments) -> pa.Table:

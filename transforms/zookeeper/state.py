@@ -16,6 +16,7 @@ from transforms.zookeeper.arrow import STATE_SCHEMA, one_batch
 from transforms.zookeeper.facts import Fact, ZnodeView
 
 _TYPED = {"partition_assignments", "partition_states"}
+_ENCODE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def state_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -29,16 +30,34 @@ def znodes_to_state(batch: pa.RecordBatch) -> pa.RecordBatch:
 
     Never fails on a znode's content: what can't be read is a row of entity `findings`.
     """
-    kinds = hot.classify(batch["path"])
-    states, odd_states = hot.partition_states(batch.filter(kinds.states), kinds.state_names.filter(kinds.states))
-    topics, odd_topics = hot.topics(batch.filter(kinds.topics))
-    rest = (_cold(part) for part in (batch.filter(kinds.others), odd_states, odd_topics))
+    parts = hot.sort_out(batch.select(ZnodeView._fields))
+    states, odd_states = hot.partition_states(parts.states, parts.state_names)
+    topics, odd_topics = hot.topics(parts.topics)
+    rest = (_cold(part) for part in (parts.others, odd_states, odd_topics))
     return one_batch(pa.concat_tables([states, topics, *rest]))
 
 
 def _cold(batch: pa.RecordBatch) -> pa.Table:
-    rows = [_row(znode, fact) for znode in _views(batch) for fact in routes.read(znode)]
-    return pa.Table.from_pylist(rows, schema=STATE_SCHEMA)
+    found = [(znode, fact) for znode in _views(batch) for fact in routes.read(znode)]
+    plain = [pair for pair in found if pair[1].entity not in _TYPED]
+    typed = [_typed_row(znode, fact) for znode, fact in found if fact.entity in _TYPED]
+    return pa.concat_tables([_plain_table(plain), pa.Table.from_pylist(typed, schema=STATE_SCHEMA)])
+
+
+def _plain_table(found: list[tuple[ZnodeView, Fact]]) -> pa.Table:
+    columns = {
+        "entity": [fact.entity for _, fact in found],
+        "row": [_ENCODE(fact.row) for _, fact in found],
+        "zk_path": [znode.path for znode, _ in found],
+        "zk_czxid": [znode.czxid for znode, _ in found],
+        "zk_mzxid": [znode.mzxid for znode, _ in found],
+        "zk_mtime": [znode.mtime for znode, _ in found],
+    }
+    arrays = [
+        pa.array(columns[field.name], field.type) if field.name in columns else pa.nulls(len(found), field.type)
+        for field in STATE_SCHEMA
+    ]
+    return pa.Table.from_arrays(arrays, schema=STATE_SCHEMA)
 
 
 def _views(batch: pa.RecordBatch) -> Iterator[ZnodeView]:
@@ -46,14 +65,12 @@ def _views(batch: pa.RecordBatch) -> Iterator[ZnodeView]:
     return map(ZnodeView._make, zip(*columns, strict=True))
 
 
-def _row(znode: ZnodeView, fact: Fact) -> dict[str, object]:
-    provenance = {
+def _typed_row(znode: ZnodeView, fact: Fact) -> dict[str, object]:
+    return {
+        **fact.row,
         "entity": fact.entity,
         "zk_path": znode.path,
         "zk_czxid": znode.czxid,
         "zk_mzxid": znode.mzxid,
         "zk_mtime": znode.mtime,
     }
-    if fact.entity in _TYPED:
-        return {**fact.row, **provenance}
-    return {"row": json.dumps(fact.row, ensure_ascii=False, separators=(",", ":")), **provenance}

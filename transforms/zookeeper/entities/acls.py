@@ -42,7 +42,7 @@ def _entries(znode: ZnodeView, resource: dict[str, str]) -> Iterator[Fact]:
     except MalformedError as problem:
         yield finding("ACL-DATA", znode.path, str(problem))
         return
-    for repeated in duplicate_keys(znode.data or "{}"):
+    for repeated in duplicate_keys(znode.data or "{}", document):
         yield finding("DUPLICATE-KEY", znode.path, f"'{repeated}' appears twice")
     entries = document.get("acls", [])
     if document.get("version") != 1 or not isinstance(entries, list):

@@ -40,7 +40,8 @@ def read_entries(znode: ZnodeView, problems: list[Fact]) -> dict[str, Any]:
             problems.append(finding("CONFIG-DATA", znode.path, str(problem)))
         return {}
     problems.extend(
-        finding("DUPLICATE-KEY", znode.path, f"'{name}' appears twice") for name in duplicate_keys(znode.data or "{}")
+        finding("DUPLICATE-KEY", znode.path, f"'{name}' appears twice")
+        for name in duplicate_keys(znode.data or "{}", document)
     )
     config = document.get("config")
     return config if isinstance(config, dict) else {}
