@@ -18,8 +18,8 @@ from jobs.exit import ERRORS, OK, WARNINGS
 from jobs.facts import Gatherer
 from jobs.run import Run, step_main
 from jobs.sinks.delta import in_parallel
-from schemas.checks import KRAFT, ZOOKEEPER, Phase
-from schemas.classes import CLASSES, DEFECTS, LAG
+from schemas.checks import Phase
+from schemas.classes import CLASSES
 from schemas.entities import MIRRORED
 from schemas.gold import BROKER_PRESENCE, CHECKS, DIVERGENCES, GATES, RUNS
 from schemas.gold import LAG as LAG_TABLE
@@ -29,26 +29,23 @@ from schemas.report import (
     DivergenceRow,
     Divergences,
     Gate,
-    Lag,
-    LogCopy,
-    MigrationSummary,
     Report,
     RunPoint,
 )
 from schemas.silver import ROW_VERSIONS
 from schemas.table import Table
 from transforms.kraft.release import before
+from transforms.reconcile import summary
 from transforms.reconcile.canonical import canonical
 from transforms.reconcile.classify import Context
 from transforms.reconcile.difference import differing_rows, union_all
 from transforms.reconcile.divergences import divergences, followed, ranked, totals
 from transforms.reconcile.facts import Facts, Sample
-from transforms.reconcile.judge import WARN, is_error, judge_gates, run_checks
+from transforms.reconcile.judge import judge_gates, run_checks
 from transforms.reconcile.presence import broker_ledger
 from transforms.report.json import to_json
 from transforms.report.printable import key_text, value_text
 
-_COMPARED_PHASES = (Phase.DUAL_WRITE, Phase.FINALIZED)
 _HISTORY = 60
 _SAMPLE = 20
 
@@ -78,29 +75,13 @@ def run_step(run: Run) -> Report:
     return report
 
 
-def may_compare(facts: Facts) -> bool:
-    """Rows are compared in dual write and after finalising, when both sides are there and the log reaches M (CAP-04)."""
-    if facts.phase not in _COMPARED_PHASES or not {ZOOKEEPER, KRAFT} <= facts.collected or facts.plan is None:
-        return False
-    offset = facts.migration_offset
-    return (
-        offset is not None
-        and 0 <= offset < facts.plan.leading.end
-        and facts.plan.leading.epoch_at(offset)
-        in (
-            None,
-            (facts.zookeeper or {}).get("kraft_metadata_epoch"),
-        )
-    )
-
-
 def _compare(run: Run, gatherer: Gatherer, facts: Facts, previous_run: str | None) -> Comparison:
-    if not may_compare(facts):
+    if not summary.may_compare(facts):
         return Comparison(None, Divergences(), [], {})
     both = union_all([canonical(entity, gatherer.silver[entity.name]) for entity in MIRRORED])
-    assert facts.committed is not None  # noqa: S101 - `may_compare` has looked
-    differing = differing_rows(both, run.read(ROW_VERSIONS), facts.committed.offset)
-    current = divergences(differing, _context(gatherer, facts))
+    context = _context(gatherer, facts)
+    differing = differing_rows(both, run.read(ROW_VERSIONS), context.committed_end)
+    current = divergences(differing, context)
     history = run.warehouse.read(DIVERGENCES).where(
         (F.col("cluster") == run.cluster) & (F.col("run_id") == previous_run)
     )
@@ -110,25 +91,19 @@ def _compare(run: Run, gatherer: Gatherer, facts: Facts, previous_run: str | Non
 
 
 def _context(gatherer: Gatherer, facts: Facts) -> Context:
-    load = next((t for t in _transactions(facts) if t.name == "ZK Migration" and t.outcome == "end"), None)
     loaded = next((change for change in facts.states if facts.state_name != "NONE" and change.code == 1), None)
-    assert facts.committed is not None and facts.migration_offset is not None  # noqa: S101 - `may_compare` has looked
+    if facts.committed is None or facts.migration_offset is None:
+        raise ValueError("rows are compared only when the log and /migration are there; see may_compare")
     return Context(
         frozen=facts.phase is Phase.FINALIZED,
         migration_offset=facts.migration_offset,
         migration_mzxid=(facts.zookeeper or {}).get("migration_mzxid"),
         committed_end=facts.committed.offset,
-        load_begin=load.begin if load else None,
-        load_end=load.end if load else (loaded.offset if loaded else None),
         load_time=loaded.append_time if loaded else None,
         newest_append_time=gatherer.newest_append_time(),
         pending_deletes=frozenset(row[0] for row in gatherer.pending_deletes().collect()),
         tokens_migrate=not before(facts.kafka_version, 3, 6),
     )
-
-
-def _transactions(facts: Facts) -> Sequence[Any]:
-    return facts.transactions.transactions if facts.transactions else ()
 
 
 def _summarise(rows: DataFrame, limit: int) -> tuple[Divergences, list[DivergenceRow], dict[str, Sample]]:
@@ -194,8 +169,9 @@ def _report(
     run: Run, gatherer: Gatherer, facts: Facts, comparison: Comparison, judged: Judged, previous: Sequence[Any]
 ) -> Report:
     checks, gates, ledger = judged
-    exit_code, verdict = verdict_of(run, comparison.summary, checks, gates)
-    lag = _lag(run, facts)
+    verdict = summary.verdict(comparison.summary, checks, gates, facts.phase, run.settings.gate)
+    lag = summary.lag(facts, run.settings.thresholds.alive_seconds)
+    mode = summary.mode(facts)
     finished_at = datetime.now(UTC)
     point = RunPoint(
         run.run_id,
@@ -204,7 +180,7 @@ def _report(
         facts.state_name,
         lag.records,
         lag.seconds,
-        _defects(comparison.summary),
+        summary.defects(comparison.summary),
         comparison.summary.total,
     )
     return Report(
@@ -214,11 +190,11 @@ def _report(
         finished_at=_iso(finished_at),
         kafka_version=facts.kafka_version or "unknown",
         kafka_version_evidence=gatherer.release.evidence,
-        mode=_mode(facts),
-        mode_explanation=_MODES[_mode(facts)],
-        exit_code=exit_code,
+        mode=mode,
+        mode_explanation=summary.MODES[mode],
+        exit_code=exit_code(verdict, run.settings.fail_on),
         verdict=verdict,
-        migration=_migration(facts),
+        migration=summary.migration(facts),
         lag=lag,
         gates=gates,
         checks=checks,
@@ -226,130 +202,18 @@ def _report(
         divergences=comparison.summary,
         resolved=comparison.resolved,
         broker_presence=ledger,
-        log_copies=_copies(facts),
+        log_copies=summary.copies(facts),
         history=[*[_point(row) for row in previous[-(_HISTORY - 1) :]], point],
-        notes=_notes(facts),
+        notes=summary.notes(facts),
         quarantined=facts.damaged_log.total + facts.unreadable_znodes.total,
     )
 
 
-def verdict_of(
-    run: Run, summary: Divergences, checks: Sequence[CheckResult], gates: dict[str, Gate]
-) -> tuple[int, str]:
-    """Exit code and verdict (DESIGN §5): errors are defects, failed checks about the present, a requested gate shut."""
-    gate = run.settings.gate
-    shut = gate is not None and gates[gate].verdict == "no_go"
-    failed = any(is_error(check, gate) for check in checks)
-    late = any(row.class_ == LAG and row.severity == "warning" for row in summary.rows)
-    if _defects(summary) or failed or shut:
-        exit_code, verdict = ERRORS, "errors"
-    elif late or any(check.verdict == WARN for check in checks):
-        exit_code, verdict = WARNINGS, "warnings"
-    else:
-        exit_code, verdict = OK, "clean"
-    tolerated = {"error": (), "warn": (), "never": (WARNINGS, ERRORS)}[run.settings.fail_on]
-    if shut:
-        return ERRORS, verdict
-    if run.settings.fail_on == "warn" and exit_code == WARNINGS:
-        return ERRORS, verdict
-    return (OK if exit_code in tolerated else exit_code), verdict
-
-
-def _defects(summary: Divergences) -> int:
-    return sum(summary.by_class.get(name, 0) for name in DEFECTS)
-
-
-_MODES = {
-    "single": "one walk of the ZooKeeper tree against the log",
-    "kraft_only": "only the metadata log was given; nothing is compared",
-    "zookeeper_only": "only the ZooKeeper tree was given; nothing is compared",
-}
-
-
-def _mode(facts: Facts) -> str:
-    if {ZOOKEEPER, KRAFT} <= facts.collected:
-        return "single"
-    return "kraft_only" if KRAFT in facts.collected else "zookeeper_only"
-
-
-def _migration(facts: Facts) -> MigrationSummary:
-    leader = facts.leader
-    return MigrationSummary(
-        state=facts.state_name,
-        phase=facts.phase.value,
-        kraft_metadata_offset=facts.migration_offset,
-        committed_end_offset=None if facts.committed is None else facts.committed.offset - 1,
-        log_end_offset=None if facts.plan is None else facts.plan.leading.end - 1,
-        leader_id=leader.leader_id if leader else None,
-        leader_epoch=leader.epoch if leader else None,
-        copy_used=facts.plan.leading.controller_id if facts.plan else None,
-        explanation="; ".join(
-            text
-            for text in (
-                facts.plan.explanation if facts.plan else None,
-                f"committed below {facts.committed.offset}: {facts.committed.explanation}" if facts.committed else None,
-            )
-            if text
-        ),
-        history=[
-            {"offset": change.offset, "state": facts.name_of(change), "append_time": change.append_time}
-            for change in facts.states
-        ],
-    )
-
-
-def _lag(run: Run, facts: Facts) -> Lag:
-    if facts.phase is not Phase.DUAL_WRITE or facts.lag is None:
-        return Lag(None, None, None, "there is no dual writing to measure")
-    limit = run.settings.thresholds.alive_seconds
-    silence = facts.lag.silence
-    alive = silence is None or silence <= limit
-    text = "" if alive else f"/migration was last written {silence:.1f} s before the newest committed record"
-    return Lag(facts.lag.records, facts.lag.seconds, alive, text)
-
-
-def _copies(facts: Facts) -> list[LogCopy]:
-    used = {piece.location: piece for piece in facts.plan.slices} if facts.plan else {}
-    copies = []
-    for copy in facts.copies:
-        piece = used.get(copy.location)
-        text = f"offsets {piece.from_offset} to {piece.to_offset - 1}" if piece else "not needed"
-        fork = next(
-            (f for f in (facts.plan.forks if facts.plan else ()) if f.controller_id == copy.controller_id), None
-        )
-        if fork is not None:
-            text = (
-                f"its records from offset {fork.offset} on (epoch {fork.losing_epoch}) were never committed: "
-                f"epoch {fork.winning_epoch} won"
-            )
-        copies.append(
-            LogCopy(
-                copy.controller_id,
-                copy.location,
-                copy.log_start,
-                None if copy.log_end is None else copy.log_end - 1,
-                copy.last_epoch,
-                text,
-                copy.problem,
-            )
-        )
-    return copies
-
-
-def _notes(facts: Facts) -> list[str]:
-    notes = []
-    hidden = facts.findings.get("CIPHERTEXT", Sample())
-    if hidden.total:
-        notes.append(
-            f"{hidden.total} encrypted configuration{'s' if hidden.total > 1 else ''} could not be compared: "
-            "name the environment variable that holds password.encoder.secret to have them decoded"
-        )
-    if facts.phase is Phase.ROLLED_BACK:
-        notes.append("a ZooKeeper broker is the controller again: the cluster was rolled back, nothing is compared")
-    if facts.committed is not None and facts.plan is not None and facts.committed.offset < facts.plan.leading.end:
-        tail = facts.plan.leading.end - facts.committed.offset
-        notes.append(f"the last {tail} records of the log are not proved committed; they are judged apart")
-    return notes
+def exit_code(verdict: str, fail_on: str) -> int:
+    """Exit code of a verdict (DESIGN §5): `--fail-on warn` makes warnings errors, `never` makes everything 0."""
+    if fail_on == "never" or verdict == summary.CLEAN:
+        return OK
+    return ERRORS if verdict == summary.ERRORS or fail_on == "warn" else WARNINGS
 
 
 def _previous_runs(run: Run) -> list[Any]:
@@ -431,7 +295,7 @@ def _run_row(run: Run, report: Report) -> dict[str, Any]:
         "state": report.migration.state,
         "verdict": report.verdict,
         "exit_code": report.exit_code,
-        "defects": _defects(report.divergences),
+        "defects": summary.defects(report.divergences),
         "divergences": report.divergences.total,
         "lag_records": report.lag.records,
         "lag_seconds": report.lag.seconds,

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from transforms.zookeeper.arrow import znode_batch
 from transforms.zookeeper.redact import Redactor
 from transforms.zookeeper.replay import Replay
 from transforms.zookeeper.snapshot import Snapshot, SnapshotError, open_snapshot, owned_paths, read_batches
@@ -26,6 +27,7 @@ from transforms.zookeeper.transactions import (
     TransactionLogError,
     read_transactions,
 )
+from transforms.zookeeper.znode import unreadable
 
 _VERSION_FOLDER = "version-2"
 _SNAPSHOT_NAME = re.compile(r"snapshot\.([0-9a-f]{1,16})(\.gz|\.snappy)?")
@@ -73,6 +75,7 @@ def read_folder(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the tree at the end of the logs, or right after transaction `zxid`, as batches of `ZNODE_COLUMNS`.
 
+    A file that can't be used, or not to its end, is a row too: its name as the path, and `problem`.
     Raises ZooKeeperFolderError when there is no usable snapshot (or none early enough for `zxid`).
     """
     summary = summary if summary is not None else FolderSummary()
@@ -83,6 +86,9 @@ def read_folder(
     summary.last_zxid = transactions[-1].zxid if transactions else summary.snapshot_zxid
     summary.last_time = transactions[-1].time if transactions else None
     yield from Replay(transactions, redactor).run(read_batches(snapshot, redactor), owned_paths(snapshot))
+    if summary.problems:
+        # What is wrong with the files goes where the rows go: nobody else sees a worker's summary.
+        yield znode_batch([unreadable(*problem.split(": ", 1)) for problem in summary.problems])
 
 
 def read_log(

@@ -5,6 +5,7 @@ Codes are the S§7 check's id where one exists.
 
 FINDINGS: dict[str, tuple[str, str]] = {
     "CAP-07": ("error", "The znode could not be read: everything below it is unknown to the audit."),
+    "SOURCE-FALLBACK": ("warning", "ZooKeeper's newest snapshot is damaged; an older one and the logs were used."),
     "START-03": ("error", "A topic has no topic id: the migration's load fails on it."),
     "START-04": ("error", "A partition's state can't be read: the load invents a state and later writes fail."),
     "START-13": ("error", "A configuration, quota or credential that Kafka can't parse: the load aborts."),

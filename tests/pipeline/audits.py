@@ -34,16 +34,16 @@ class Audit:
         return self.run.read(table)
 
 
-def settings_content(
-    folder: Path, warehouse: Path, *, data_folder: bool = False, **more: object
-) -> dict[str, object]:
+def settings_content(folder: Path, warehouse: Path, *, data_folder: bool = False, **more: object) -> dict[str, object]:
     """The configuration of an audit of one capture's files."""
     content: dict[str, object] = {
         "cluster": "test",
         "warehouse": str(warehouse),
         "spark": {"profile": "small"},
         "report": {"folder": str(warehouse / "reports")},
-        "zookeeper": {"folder": str(folder / "zookeeper")} if data_folder else {"dump": str(folder / "zookeeper.jsonl.gz")},
+        "zookeeper": {"folder": str(folder / "zookeeper")}
+        if data_folder
+        else {"dump": str(folder / "zookeeper.jsonl.gz")},
         **more,
     }
     if (folder / "kraft").is_dir():

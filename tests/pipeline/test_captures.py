@@ -22,7 +22,10 @@ from tests.pipeline.audits import Audit, audit, settings_content
 
 STAGES = [
     *[("3.9.1", stage) for stage in ("3", "4", "5", "6", "7", "8", "9", "10", "11", "12")],
-    *[("3.9.1", stage) for stage in ("quota-removal", "blocked-by-missing-broker", "retry-leftover-migration", "rolled-back")],
+    *[
+        ("3.9.1", stage)
+        for stage in ("quota-removal", "blocked-by-missing-broker", "retry-leftover-migration", "rolled-back")
+    ],
     *[("3.6.2", stage) for stage in ("3", "4", "5", "6", "7", "8", "9", "10", "11", "12")],
     *[("3.5.2", stage) for stage in ("5", "7", "8", "12")],
 ]
@@ -31,7 +34,7 @@ HEALTHY = {"4", "5", "6", "7", "9", "10", "11"}
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("spark")]
 
 
-@pytest.fixture(scope="module", params=STAGES, ids=lambda pair: "/".join(pair))
+@pytest.fixture(scope="module", params=STAGES, ids="/".join)
 def audited(
     request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[str, str, Path, Audit]]:

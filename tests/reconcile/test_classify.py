@@ -17,8 +17,6 @@ CONTEXT = Context(
     migration_offset=100,
     migration_mzxid=900,
     committed_end=110,
-    load_begin=10,
-    load_end=50,
     load_time=LOADED_AT,
     newest_append_time=2_000_000,
 )
@@ -88,7 +86,9 @@ def test_lag_is_a_row_changed_past_migrations_offset() -> None:
 
 
 def test_lag_of_a_new_row_and_of_a_removed_one() -> None:
-    made = differing("topics", TOPIC_KEY, kraft_row={"topic_id": "x"}, kraft_offset=105, versions=[version(105, {"topic_id": "x"})])
+    made = differing(
+        "topics", TOPIC_KEY, kraft_row={"topic_id": "x"}, kraft_offset=105, versions=[version(105, {"topic_id": "x"})]
+    )
     assert (one(made).class_, one(made).kind) == (classes.LAG, "kraft_only")
     gone = [version(60, {"topic_id": "x"}), version(106, {"topic_id": "x"}, removed=True)]
     removed = differing("topics", TOPIC_KEY, zk_row={"topic_id": "x"}, versions=gone)
@@ -96,7 +96,9 @@ def test_lag_of_a_new_row_and_of_a_removed_one() -> None:
 
 
 def test_the_same_after_finalising_is_expected_stale() -> None:
-    made = differing("topics", TOPIC_KEY, kraft_row={"topic_id": "x"}, kraft_offset=105, versions=[version(105, {"topic_id": "x"})])
+    made = differing(
+        "topics", TOPIC_KEY, kraft_row={"topic_id": "x"}, kraft_offset=105, versions=[version(105, {"topic_id": "x"})]
+    )
     assert one(made, replace(CONTEXT, frozen=True)).class_ == classes.EXPECTED_STALE
 
 
@@ -158,7 +160,11 @@ def test_a_row_kraft_never_had_is_load_loss_or_foreign_by_its_time() -> None:
     ],
 )
 def test_mangled_names_are_load_extra_and_name_the_defect(entity: str, key: dict[str, Any], jira: str) -> None:
-    row = {"value": 1.0} if entity == "client_quotas" else {"salt": "a", "stored_key": "b", "server_key": "c", "iterations": 1}
+    row = (
+        {"value": 1.0}
+        if entity == "client_quotas"
+        else {"salt": "a", "stored_key": "b", "server_key": "c", "iterations": 1}
+    )
     found = one(differing(entity, key, kraft_row=row, kraft_offset=30, kraft_created_offset=30))
     assert found.class_ == classes.LOAD_EXTRA
     assert jira in found.explanation
@@ -179,7 +185,9 @@ def test_pending_deletion_covers_the_topic_its_partitions_and_configs() -> None:
 
 def test_ciphertext_is_not_comparable() -> None:
     key = {"resource_type": "BROKER", "resource_name": "1", "config": "sasl.jaas.config"}
-    row = differing("configs", key, zk_row={"value": "ciphertext:hmac:1"}, kraft_row={"value": "hmac:2"}, comparable=False)
+    row = differing(
+        "configs", key, zk_row={"value": "ciphertext:hmac:1"}, kraft_row={"value": "hmac:2"}, comparable=False
+    )
     assert one(row).class_ == classes.NOT_COMPARABLE
 
 

@@ -115,8 +115,8 @@ def _patched(name: str) -> Column:
 def versions(stream: DataFrame, after: int) -> DataFrame:
     """Every state a row had from offset `after` (inclusive) on, for rows touched there.
 
-    Columns of `fold`; one row a version, the one valid at `after` included. A version is valid until the next one's offset. Only whole-row events count (brokers,
-    which are patched, are not compared between the sides).
+    Columns of `fold`; one row a version, the one valid at `after` included. A version is valid until the next one's
+    offset. Only whole-row events count (brokers, which are patched, are not compared between the sides).
     """
     touching = stream.where((F.col("offset") >= after) & (F.col("op") != PATCH))
     keys = touching.select("entity", "replay_key").distinct()

@@ -84,11 +84,16 @@ class Reader:
 
     def uvarint(self) -> int:
         """Unsigned varint of at most 5 bytes."""
+        position = self.position
+        # Nearly all of them are one byte long.
+        if position < self.end and (byte := self.data[position]) < 0x80:
+            self.position = position + 1
+            return byte
         return self._groups(5)
 
     def varint(self) -> int:
         """Zigzag varint (`ByteUtils.readVarint`)."""
-        value = self._groups(5)
+        value = self.uvarint()
         return (value >> 1) ^ -(value & 1)
 
     def varlong(self) -> int:

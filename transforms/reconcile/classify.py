@@ -27,16 +27,14 @@ LAG_WARNING_MS = 60_000
 class Context:
     """What is known of the run: offsets are of the KRaft log, zxids of ZooKeeper, times in milliseconds.
 
-    `migration_offset` is M (inclusive); `load_begin`/`load_end` bound the load's records; `frozen` is true when M does
-    not move because the migration is finalised.
+    `migration_offset` is M (inclusive); `load_time` is when the load ended; `frozen` is true when M does not move because
+    the migration is finalised.
     """
 
     frozen: bool
     migration_offset: int
     migration_mzxid: int | None
     committed_end: int
-    load_begin: int | None
-    load_end: int | None
     load_time: int | None
     newest_append_time: int | None
     pending_deletes: frozenset[str] = frozenset()
@@ -101,7 +99,7 @@ def classify(raw: Mapping[str, Any], context: Context) -> Iterator[Divergence]:
     if row.zk is None or row.kraft is None:
         yield _missing(row, context)
     else:
-        yield from _cells(row, context)
+        yield from _cells(row, row.zk, row.kraft, context)
     if row.has_tail:
         yield from _tail(row)
 
@@ -216,10 +214,9 @@ def _never_in_kraft(row: _Row, context: Context) -> tuple[str, str]:
     return classes.LOAD_LOSS, "it was in ZooKeeper before the load, and KRaft never had it"
 
 
-def _cells(row: _Row, context: Context) -> Iterator[Divergence]:
-    assert row.zk is not None and row.kraft is not None  # noqa: S101 - `classify` has looked
+def _cells(row: _Row, zk_row: dict[str, Any], kraft_row: dict[str, Any], context: Context) -> Iterator[Divergence]:
     for column in row.entity.compared:
-        zk, kraft = row.zk[column], row.kraft[column]
+        zk, kraft = zk_row[column], kraft_row[column]
         if _same(row.entity, column, zk, kraft):
             continue
         yield _divergence(row, column, "differs", zk, kraft, _cell(row, column, zk, context), context)
@@ -246,7 +243,7 @@ def _cell(row: _Row, column: str, zk: Any, context: Context) -> tuple[str, str]:
 
 def _tail(row: _Row) -> Iterator[Divergence]:
     """Differences that only records past the committed end make; a ZooKeeper row that has them proves nothing lost."""
-    if row.kraft == row.tail or row.zk == row.tail or row.zk != row.kraft:
+    if row.tail in (row.kraft, row.zk) or row.zk != row.kraft:
         return
     why = (classes.UNCOMMITTED_TAIL, "only records past the proved committed end change it")
     if row.zk is None or row.tail is None:
@@ -308,7 +305,7 @@ def _same(entity: Entity, column: str, left: Any, right: Any) -> bool:
     tolerance = entity.tolerance.get(column)
     if tolerance is None or left is None or right is None:
         return bool(left == right)
-    return abs(left - right) <= tolerance * max(1.0, abs(left))
+    return bool(abs(left - right) <= tolerance * max(1.0, abs(left)))
 
 
 def _divergence(
