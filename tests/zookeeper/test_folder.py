@@ -14,7 +14,7 @@ from tests.captures import capture
 from tests.zookeeper import journal
 from tests.zookeeper.journal import Log, Node
 from tests.zookeeper.test_state import secrets_of
-from tests.zookeeper.trees import ENCODER_SECRET, EVERY_STAGE, REDACTOR, dump_batches
+from tests.zookeeper.trees import ENCODER_SECRET, EVERY_STAGE, REDACTOR, codes, dump_batches, state_rows
 from transforms.zookeeper.transactions import CONTAINER_OWNER, OpCode
 
 Tree = dict[str, dict[str, Any]]
@@ -92,9 +92,12 @@ def test_a_broken_newest_snapshot_is_passed_over(tmp_path: Path) -> None:
     content[len(content) // 2] ^= 1
     newest.write_bytes(content)
     summary = FolderSummary()
-    assert tree(folder, summary=summary) == by_path(dump_batches("3.9.1", "9-caught-up"))
+    found = tree(folder, summary=summary)
+    told = found.pop(newest.name)["problem"]
+    assert found == by_path(dump_batches("3.9.1", "9-caught-up"))
     assert summary.snapshot != newest.name
-    assert [problem.split(":")[0] for problem in summary.problems] == [newest.name]
+    assert summary.problems == [f"{newest.name}: {told}"]
+    assert codes(state_rows(list(read_folder(folder, REDACTOR)))) == ["SOURCE-FALLBACK"]
 
 
 def test_logs_may_lie_elsewhere(tmp_path: Path) -> None:
@@ -239,9 +242,12 @@ def test_torn_and_damaged_logs(tmp_path: Path) -> None:
     damaged = bytearray(whole)
     damaged[len(whole) // 2] ^= 1
     broken = FolderSummary()
-    assert len(tree(written(tmp_path / "bad", [ROOT], bytes(damaged)), summary=broken)) < 5
+    found = tree(written(tmp_path / "bad", [ROOT], bytes(damaged)), summary=broken)
+    assert "checksum" in found.pop("log.1")["problem"]
     assert "checksum" in broken.problems[0]
-    assert "/n4" not in tree(tmp_path / "bad")
+    assert len(found) < 5
+    assert "/n4" not in found
+    assert codes(state_rows(list(read_folder(tmp_path / "bad", REDACTOR)))).count("CAP-07") == 1
 
 
 def test_what_is_no_folder_is_refused_in_one_line(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from jobs.sources.zookeeper_folder import read_folder, read_log
+from jobs.sources.zookeeper_history import read_barriers, read_transaction_rows, read_writes
 from tests.captures import capture
 from tests.zookeeper import journal
 from tests.zookeeper.journal import Log
@@ -214,3 +215,15 @@ def test_after_a_rollback_brokers_write_rightly() -> None:
     log.add(OpCode.MULTI, election, session=11)
     log.add(OpCode.SET_DATA, journal.set_data("/config/topics/t", b"{}", 1), session=11)
     assert of_log(log).foreign == []
+
+
+def test_the_tables_that_workers_make() -> None:
+    folder = capture("3.9.1", "rolled-back") / "zookeeper"
+    barriers = [row for batch in read_barriers(folder) for row in batch.to_pylist()]
+    assert len(barriers) == 31
+    assert barriers[-1]["kraft_metadata_offset"] == 326
+    rows = sum(batch.num_rows for batch in read_transaction_rows(folder, REDACTOR))
+    assert rows == sum(len(transaction.operations) for transaction in read_log(folder))
+    writes = [row for batch in read_writes(folder) for row in batch.to_pylist()]
+    assert [(row["kind"], row["writer"]) for row in writes if row["kind"] == "rollback"] == [("rollback", "unknown")]
+    assert {row["writer"] for row in writes if row["kind"] == "claim"} == {"controller 3000", "controller 3001"}

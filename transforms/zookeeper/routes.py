@@ -64,7 +64,9 @@ def read(znode: ZnodeView) -> Iterator[Fact]:
     if znode.path.startswith(NEVER_READ):
         return
     if znode.problem and znode.data is None and not znode.data_is_null:
-        yield finding("CAP-07", znode.path, znode.problem)
+        # A file beside which an older one served as well: the tree is whole.
+        code = "SOURCE-FALLBACK" if znode.path.startswith("snapshot.") else "CAP-07"
+        yield finding(code, znode.path, znode.problem)
         return
     if znode.path in CONTAINERS:
         return
