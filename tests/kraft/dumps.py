@@ -21,7 +21,13 @@ _RECORD = re.compile(
     r"^\| offset: (?P<offset>\d+) CreateTime: (?P<time>-?\d+) keySize: -?\d+ valueSize: -?\d+ sequence: -1 "
     r"headerKeys: \[\] (?P<what>.*)$"
 )
-_CONTROL_NAMES = {"SnapshotHeader": "SNAPSHOT_HEADER", "SnapshotFooter": "SNAPSHOT_FOOTER"}
+_CONTROL_NAMES = {
+    "SnapshotHeader": "SNAPSHOT_HEADER",
+    "SnapshotFooter": "SNAPSHOT_FOOTER",
+    "LeaderChange": "LEADER_CHANGE",
+    "KRaftVersion": "KRAFT_VERSION",
+    "KRaftVoters": "KRAFT_VOTERS",
+}
 
 
 @dataclass(frozen=True)
@@ -56,10 +62,15 @@ def log_folder(version: str, stage: str, controller: int) -> Path:
 
 def read_dump(version: str, stage: str, controller: int) -> dict[str, list[DumpedRecord]]:
     """Records by file name."""
+    return parse_dump(capture(version, stage) / f"dump-log-{controller}.txt.gz")
+
+
+def parse_dump(path: Path) -> dict[str, list[DumpedRecord]]:
+    """Records by file name; under "" when the dump names no file."""
     files: dict[str, list[DumpedRecord]] = {}
-    current: list[DumpedRecord] = []
+    current = files.setdefault("", [])
     batch: re.Match[str] | None = None
-    for line in _lines(capture(version, stage) / f"dump-log-{controller}.txt.gz"):
+    for line in _lines(path):
         if line.startswith("# "):
             current = files.setdefault(line[2:], [])
         elif matched := _BATCH.match(line):
@@ -67,7 +78,7 @@ def read_dump(version: str, stage: str, controller: int) -> dict[str, list[Dumpe
         elif matched := _RECORD.match(line):
             assert batch is not None
             current.append(_record(matched, batch))
-    return files
+    return {name: records for name, records in files.items() if name or records}
 
 
 def _record(line: re.Match[str], batch: re.Match[str]) -> DumpedRecord:
@@ -82,7 +93,7 @@ def _record(line: re.Match[str], batch: re.Match[str]) -> DumpedRecord:
         name = what.removeprefix("controlType: ").partition("(")[0]
     else:
         kafka_name, _, text = what.partition(" ")
-        name, data = _CONTROL_NAMES[kafka_name], json.loads(text)
+        name, data = _CONTROL_NAMES[kafka_name.rstrip(":")], json.loads(text)
     return DumpedRecord(
         offset=int(line["offset"]),
         time=int(line["time"]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,9 +11,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from schemas.kraft.records import PARTITION, PARTITION_CHANGE
+from schemas.kraft.records import PARTITION, PARTITION_CHANGE, RECORD_TYPES
 from tests.captures import VERSIONS, stages
-from tests.kraft.dumps import DumpedRecord, dumps, log_folder, read_dump
+from tests.kraft.dumps import DumpedRecord, dumps, log_folder, parse_dump, read_dump
 from transforms.kraft.fast import decode_fast
 from transforms.kraft.masking import UNMASKED
 from transforms.kraft.rows import HOT_COLUMNS, RECORD_SCHEMA, Origin
@@ -21,6 +22,10 @@ from transforms.kraft.spelling import to_json
 from transforms.kraft.walk import Continuation, Walk
 from transforms.secrets import Fingerprinter
 
+DATA = Path(__file__).parent / "data"
+EVERY_VERSION = {
+    (record.name, version) for record in RECORD_TYPES.values() for version in range(record.body.highest + 1)
+}
 HOT = {record.name: record for record in (PARTITION, PARTITION_CHANGE)}
 Decode = Callable[[Walk, int], Iterator[pa.RecordBatch]]
 
@@ -70,6 +75,21 @@ def test_every_record_equals_kafkas_own_dump(version: str) -> None:
             compared += len(rows)
     # Each version's captures hold well over ten thousand records; fewer would mean that files were passed over.
     assert compared > 10_000
+
+
+@pytest.mark.parametrize("path", sorted(DATA.glob("*.log.gz")), ids=lambda path: path.name)
+def test_every_record_type_as_kafka_writes_and_prints_it(path: Path) -> None:
+    data = gzip.decompress(path.read_bytes())
+    [dumped] = parse_dump(path.with_name(path.name.replace(".log.", ".txt."))).values()
+    for decode in (decode_by_declarations, decode_fast):
+        rows = table(data, decode).to_pylist()
+        assert [row["offset"] for row in rows if row["problem"] is None] == list(range(len(dumped)))
+        for row, line in zip([row for row in rows if row["problem"] is None], dumped, strict=True):
+            assert_same(row, line)
+    seen = {(record.type, record.version) for record in dumped if not record.control}
+    release = int(path.name.split("-")[2].split(".")[0])
+    newer = {("REGISTER_BROKER_RECORD", 4), ("BROKER_REGISTRATION_CHANGE_RECORD", 3), ("CLEAR_ELR_RECORD", 0)}
+    assert seen == EVERY_VERSION - {("ACCESS_CONTROL_RECORD", 0)} - (newer if release < 4 else set())
 
 
 @pytest.mark.parametrize("version", VERSIONS)
