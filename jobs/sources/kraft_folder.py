@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import mmap
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,6 +20,7 @@ from transforms.kraft.scan import SPLIT_BYTES, ByteRange, SegmentScan, checkpoin
 from transforms.kraft.segments import Continuation
 
 LOG_FOLDER = "__cluster_metadata-0"
+_READ_BYTES = 32 * 1024 * 1024
 # Exactly these names count. `NNN.snapshot` is the producer state of the log layer, not a metadata snapshot; `.part`,
 # `.deleted`, `.index` and `.timeindex` are left alone (S§2.1).
 _SEGMENT = re.compile(r"^(\d{20})\.log$")
@@ -204,10 +206,13 @@ def read_copy(folder: Path, split_bytes: int = SPLIT_BYTES) -> LogCopy:
 
 @contextmanager
 def mapped(path: Path) -> Iterator[bytes | mmap.mmap]:
-    """Map a file for reading; an empty file is empty bytes."""
+    """The bytes of a file: read when it is small, mapped when it is not.
+
+    A mapped file must not be cut short meanwhile; a controller does that only to a log that lost an election.
+    """
     with path.open("rb") as file:
-        if path.stat().st_size == 0:
-            yield b""
+        if os.fstat(file.fileno()).st_size <= _READ_BYTES:
+            yield file.read()
             return
         with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             yield data

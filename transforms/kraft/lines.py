@@ -106,4 +106,6 @@ def _problem_line(batch: pa.RecordBatch, row: int) -> str:
 
 
 def _safe(line: str) -> str:
+    if line.isascii() and "\x7f" not in line:
+        return line
     return _UNSHOWABLE.sub(lambda match: f"\\u{ord(match[0]):04X}", line)
