@@ -52,6 +52,8 @@ ONE_MACHINE_SETTINGS: dict[str, str] = {
 }
 SMALL_SETTINGS: dict[str, str] = {
     "spark.sql.shuffle.partitions": "1",
+    # Creating a table costs half without a copy of its list of files in the commit's checksum.
+    "spark.databricks.delta.allFilesInCrc.enabled": "false",
     "spark.default.parallelism": "2",
     # Compiling a query takes longer than interpreting it on the few thousand rows of a small cluster.
     "spark.sql.codegen.wholeStage": "false",

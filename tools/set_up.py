@@ -79,6 +79,10 @@ def _install() -> None:
     _step("Installing the locked packages", *_uv("sync", "--require-hashes", LOCK))
     _step("Installing kraft-audit", *_uv("install", "--no-deps", "--no-build-isolation", "-e", "."))
     _step("Fetching Delta's jars", str(PYTHON), "tools/delta_jars.py", quiet=True)
+    try:
+        _step("Preparing a quick start", str(PYTHON), "tools/warm_up.py", quiet=True)
+    except SetUpError as error:
+        print(f"setup: {error}. Everything works without it, but starts some seconds slower.", file=sys.stderr)
 
 
 def _uv(*arguments: str) -> list[str]:
