@@ -67,9 +67,16 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--tls-key", help="PEM file of its key")
     parser.add_argument("--tls-key-password-env", help="variable with the key's password")
     parser.add_argument("--read-only", action="store_true", help="accept a server without a quorum")
-    parser.add_argument("--window", type=int, default=400, help="requests under way at once")
-    parser.add_argument("--rate", type=float, help="requests per second at most")
+    parser.add_argument("--window", type=_positive, default=500, help="requests under way at once")
+    parser.add_argument("--rate", type=_positive, help="requests per second at most")
     return parser
+
+
+def _positive(text: str) -> int:
+    number = int(text) if text.isdecimal() else 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number from 1")
+    return number
 
 
 def _dump(options: argparse.Namespace) -> WalkSummary:

@@ -85,6 +85,8 @@ def read_folder(
     summary.transactions = len(transactions)
     summary.last_zxid = transactions[-1].zxid if transactions else summary.snapshot_zxid
     summary.last_time = transactions[-1].time if transactions else None
+    if zxid is not None and summary.last_zxid < zxid and not summary.problems:
+        summary.problems.append(f"transaction logs: they end at zxid {summary.last_zxid:#x}, before {zxid:#x}")
     yield from Replay(transactions, redactor).run(read_batches(snapshot, redactor), owned_paths(snapshot))
     if summary.problems:
         # What is wrong with the files goes where the rows go: nobody else sees a worker's summary.

@@ -15,6 +15,8 @@ from tests.zookeeper import journal
 from tests.zookeeper.journal import Log, Node
 from tests.zookeeper.test_state import secrets_of
 from tests.zookeeper.trees import ENCODER_SECRET, EVERY_STAGE, REDACTOR, codes, dump_batches, state_rows
+from transforms.zookeeper import scan
+from transforms.zookeeper.snapshot import warm_up
 from transforms.zookeeper.transactions import CONTAINER_OWNER, OpCode
 
 Tree = dict[str, dict[str, Any]]
@@ -248,6 +250,19 @@ def test_torn_and_damaged_logs(tmp_path: Path) -> None:
     assert len(found) < 5
     assert "/n4" not in found
     assert codes(state_rows(list(read_folder(tmp_path / "bad", REDACTOR)))).count("CAP-07") == 1
+
+
+def test_a_time_that_the_logs_do_not_reach_is_told(tmp_path: Path) -> None:
+    folder = written(tmp_path, BASE, Log().add(OpCode.CREATE, journal.create("/x")), zxid=4)
+    summary = FolderSummary()
+    assert "transaction logs" in tree(folder, zxid=99, summary=summary)
+    assert "before 0x63" in summary.problems[0]
+
+
+def test_the_compiled_loops_can_be_made_ready() -> None:
+    warm_up()
+    assert scan.scan_tree.signatures
+    assert scan.extract.signatures
 
 
 def test_what_is_no_folder_is_refused_in_one_line(tmp_path: Path) -> None:

@@ -68,6 +68,9 @@ def test_usage_and_failures_are_one_line(
     assert snapshot_zookeeper.main([*nowhere, "--fingerprint-key-env", "AUDIT_KEY"]) == 2
     assert "No such file or directory" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
+    with pytest.raises(SystemExit, match="2"):
+        snapshot_zookeeper.main([*arguments, "--fingerprint-key-env", "AUDIT_KEY", "--window", "0"])
+    assert "'0' is not a number from 1" in capsys.readouterr().err
 
 
 def test_the_command_needs_kazoo_alone() -> None:
