@@ -17,18 +17,23 @@ from jobs.sinks.delta import in_parallel
 from schemas.bronze import KRAFT_LOG_COPIES, KRAFT_RECORDS, QUARANTINE, ZK_ZNODES
 from schemas.entities import ENTITIES, MIRRORED, Entity
 from schemas.entities.migration import MIGRATION
+from schemas.kraft.metadata_versions import FEATURE_NAME
 from schemas.silver import ADMIN_OPERATIONS, FINDINGS, LEADER_EPOCHS, ROW_VERSIONS
 from schemas.table import Table
 from schemas.zookeeper.state import ZNODE_STATE
+from transforms.kraft.findings import log_findings
 from transforms.kraft.image import Log, image, row_versions, with_base
 from transforms.kraft.quorum import CommittedEnd, LogCopyFacts, NoUsableLogError, ReadPlan, committed_end, plan_read
 from transforms.kraft.replay import fold
 from transforms.kraft.transactions import MARKERS, Marker, TransactionLog, read_transactions
+from transforms.kraft.verify import checkpoint_differences, checkpoint_records
+from transforms.reconcile.difference import union_all
 from transforms.zookeeper.state import state_batches
 from transforms.zookeeper.tables import migration_row, tables
 
 _STATE_RECORD, _LEADER_CHANGE = "ZK_MIGRATION_STATE_RECORD", "LEADER_CHANGE"
-_MILESTONES = (*MARKERS, _STATE_RECORD, _LEADER_CHANGE)
+_FEATURE_LEVEL = "FEATURE_LEVEL_RECORD"
+_MILESTONES = (*MARKERS, _STATE_RECORD, _LEADER_CHANGE, _FEATURE_LEVEL)
 
 
 @dataclass(frozen=True)
@@ -39,6 +44,7 @@ class KraftSide:
     plan: ReadPlan
     committed: CommittedEnd
     records: DataFrame
+    all_records: DataFrame
     milestones: Sequence[Mapping[str, Any]]
     transactions: TransactionLog
 
@@ -49,8 +55,10 @@ def run_step(run: Run) -> None:
     znode_migration = migration_row(row.asDict() for row in state.where("entity = 'migration'").collect())
     kraft = read_kraft_side(run, znode_migration)
     made: list[tuple[Table, DataFrame]] = [(MIGRATION.table, _migration(run, znode_migration, kraft))]
-    made += _entity_tables(run, tables(state), kraft, znode_migration)
-    made += [(ADMIN_OPERATIONS, _admin_operations(state)), (FINDINGS, _findings(state))]
+    replayed = None if kraft is None else _replay(kraft)
+    made += _entity_tables(run, tables(state), replayed, znode_migration)
+    made.append((FINDINGS, union_all([_findings(state), *_log_findings(replayed)])))
+    made.append((ADMIN_OPERATIONS, _admin_operations(state)))
     if kraft is not None:
         made.append((LEADER_EPOCHS, _leader_epochs(run, kraft)))
     writes: list[Callable[[], None]] = [lambda t=table, r=rows: run.replace(t, r) for table, rows in made]  # type: ignore[misc]
@@ -70,10 +78,11 @@ def read_kraft_side(run: Run, znode_migration: Mapping[str, Any] | None) -> Kraf
     committed = committed_end(
         copies, plan, migration.get("kraft_metadata_offset"), migration.get("kraft_metadata_epoch")
     )
-    records = with_base(run.read(KRAFT_RECORDS), None if plan.base is None else plan.base[1].offset)
+    all_records = run.read(KRAFT_RECORDS).where("problem IS NULL")
+    records = with_base(all_records, None if plan.base is None else plan.base[1].offset)
     milestones = [
         row.asDict()
-        for row in records.where(F.col("type").isin(list(_MILESTONES)) & F.col("problem").isNull())
+        for row in records.where(F.col("type").isin(list(_MILESTONES)))
         .select("type", "offset", "epoch", "append_time", "data", "checkpoint_offset")
         .orderBy("offset")
         .collect()
@@ -83,31 +92,79 @@ def read_kraft_side(run: Run, znode_migration: Mapping[str, Any] | None) -> Kraf
         for row in milestones
         if row["type"] in MARKERS
     ]
-    return KraftSide(copies, plan, committed, records, milestones, read_transactions(markers))
+    return KraftSide(copies, plan, committed, records, all_records, milestones, read_transactions(markers))
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """A log ready for the tables: its events and their folded state are held, so that no table reads them again."""
+
+    side: KraftSide
+    log: Log
+    committed: Log
+    folded: DataFrame
+
+
+def _replay(kraft: KraftSide) -> Replayed:
+    log = Log.of(kraft.records, kraft.plan.leading.end, kraft.transactions.discarded)
+    log = Log(log.events.persist(), log.hot)
+    committed = log.below(kraft.committed.offset)
+    folded = fold(committed.events).persist()
+    # The writers start together: without this each would make the same rows for itself.
+    folded.count()
+    return Replayed(kraft, log, committed, folded)
 
 
 def _entity_tables(
-    run: Run, zookeeper: dict[str, DataFrame], kraft: KraftSide | None, znode_migration: Mapping[str, Any] | None
+    run: Run,
+    zookeeper: dict[str, DataFrame],
+    replayed: Replayed | None,
+    znode_migration: Mapping[str, Any] | None,
 ) -> list[tuple[Table, DataFrame]]:
     images: dict[str, DataFrame] = {}
     made: list[tuple[Table, DataFrame]] = []
-    if kraft is not None:
-        end = kraft.plan.leading.end
-        log = Log.of(kraft.records, end, kraft.transactions.discarded)
-        log = Log(log.events.persist(), log.hot)
-        committed = log.below(kraft.committed.offset)
-        folded = fold(committed.events).persist()
-        # Every table below reads these: they are made once, not by each of the writers that start together.
-        folded.count()
-        images = image(committed, folded)
-        offset = (znode_migration or {}).get("kraft_metadata_offset")
-        after = end if offset is None or offset < 0 else min(offset + 1, kraft.committed.offset)
-        made.append((ROW_VERSIONS, row_versions(log, folded, after, MIRRORED)))
+    if replayed is not None:
+        images = image(replayed.committed, replayed.folded)
+        after = _versions_from(replayed.side, znode_migration)
+        made.append((ROW_VERSIONS, row_versions(replayed.log, replayed.folded, after, MIRRORED)))
     for entity in ENTITIES:
         if entity is not MIGRATION:
             sides = [("zookeeper", zookeeper.get(entity.name)), ("kraft", images.get(entity.name))]
             made.append((entity.table, _both(run, entity, sides)))
     return made
+
+
+def _versions_from(kraft: KraftSide, znode_migration: Mapping[str, Any] | None) -> int:
+    """First offset past `/migration`'s: rows touched from there on keep every version; the tail always does."""
+    offset = (znode_migration or {}).get("kraft_metadata_offset")
+    if offset is None or offset < 0:
+        return kraft.committed.offset
+    return min(int(offset) + 1, kraft.committed.offset)
+
+
+def _log_findings(replayed: Replayed | None) -> list[DataFrame]:
+    """Records that break a rule of replay, and rows in which the replay is not Kafka's own checkpoint."""
+    if replayed is None:
+        return []
+    found = [log_findings(replayed.log, replayed.folded)]
+    for offset in checkpoints_to_verify(replayed.side):
+        checkpoint = Log.of(checkpoint_records(replayed.side.all_records, offset), offset)
+        level = _metadata_version(replayed.side, offset)
+        found.append(checkpoint_differences(replayed.log.below(offset), checkpoint, level))
+    return found
+
+
+def checkpoints_to_verify(kraft: KraftSide) -> list[int]:
+    """Offsets of the complete checkpoints inside the replayed part; the base itself proves nothing."""
+    start = kraft.plan.base[1].offset if kraft.plan.base else -1
+    offsets = {c.offset for copy in kraft.copies for c in copy.checkpoints if copy.has_log and c.complete}
+    return sorted(offset for offset in offsets if start < offset <= kraft.committed.offset)
+
+
+def _metadata_version(kraft: KraftSide, offset: int) -> int | None:
+    bodies = [json.loads(m["data"]) for m in kraft.milestones if m["type"] == _FEATURE_LEVEL and m["offset"] < offset]
+    levels = [body["featureLevel"] for body in bodies if body["name"] == FEATURE_NAME]
+    return levels[-1] if levels else None
 
 
 def _both(run: Run, entity: Entity, sides: Sequence[tuple[str, DataFrame | None]]) -> DataFrame:

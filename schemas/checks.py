@@ -118,6 +118,16 @@ CHECKS: tuple[Check, ...] = (
         needs=frozenset({ZOOKEEPER}),
     ),
     _check(
+        "CAP-08",
+        "The replayed state equals Kafka's own checkpoint at every checkpoint of the log",
+        _ALL_GATES,
+        EVERY_PHASE,
+        "Do not trust this run's comparison: the log copy or the audit itself is wrong. Copy the log folders again; if "
+        "it stays, report it with the rows named.",
+        "SnapshotGenerator; S§3.4",
+        needs=frozenset({KRAFT}),
+    ),
+    _check(
         "START-01",
         "Every broker in ZooKeeper is registered with the controllers as ready to migrate",
         ("start",),

@@ -10,8 +10,8 @@ from transforms.kraft.entities.event import DELETE, PATCH, UPSERT, Body, Event, 
 
 
 def endpoints(body: Body) -> list[dict[str, Any]]:
-    """Listeners of a registration, in the silver spelling."""
-    return [
+    """Listeners of a registration, by name: Kafka keeps them in a map, their order says nothing."""
+    listeners = [
         {
             "name": endpoint["name"],
             "host": endpoint["host"],
@@ -20,11 +20,12 @@ def endpoints(body: Body) -> list[dict[str, Any]]:
         }
         for endpoint in body["endPoints"]
     ]
+    return sorted(listeners, key=lambda listener: str(listener["name"]))
 
 
 def feature_ranges(body: Body) -> list[dict[str, Any]]:
-    """Supported feature ranges of a registration, in the silver spelling."""
-    return [
+    """Supported feature ranges of a registration, by name."""
+    ranges = [
         {
             "name": feature["name"],
             "min_level": feature["minSupportedVersion"],
@@ -32,6 +33,7 @@ def feature_ranges(body: Body) -> list[dict[str, Any]]:
         }
         for feature in body["features"]
     ]
+    return sorted(ranges, key=lambda supported: str(supported["name"]))
 
 
 def _register(body: Body) -> Iterable[Event]:

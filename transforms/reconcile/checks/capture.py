@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from transforms.reconcile.checks.outcome import CheckFunction, Outcome, found, sampled, unknown
-from transforms.reconcile.facts import Facts
+from transforms.reconcile.facts import Facts, Sample
 
 
 def _one_cluster(facts: Facts) -> Outcome:
@@ -64,6 +64,11 @@ def _readable(facts: Facts) -> Outcome:
     return sampled(facts.unreadable_znodes)
 
 
+def _checkpoints(facts: Facts) -> Outcome:
+    """CAP-08."""
+    return sampled(facts.findings.get("CAP-08", Sample()))
+
+
 CHECKS: dict[str, CheckFunction] = {
     "CAP-01": _one_cluster,
     "CAP-02": _whole_log,
@@ -71,4 +76,5 @@ CHECKS: dict[str, CheckFunction] = {
     "CAP-04": _log_reaches_migration,
     "CAP-06": _no_open_transaction,
     "CAP-07": _readable,
+    "CAP-08": _checkpoints,
 }
