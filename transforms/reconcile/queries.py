@@ -68,12 +68,20 @@ def replica_counts(partitions: DataFrame, pending_deletes: DataFrame) -> DataFra
 
 
 def partitions_on(partitions: DataFrame, broker_ids: list[int], limit: int) -> DataFrame:
-    """A few partitions of each broker: (broker_id, text)."""
+    """A few topics a broker holds replicas of, users' topics before internal ones: (broker_id, text).
+
+    The text is the topic's first partition there, and how many more of the topic it holds.
+    """
     held = partitions.select("topic", "partition", F.explode("replicas").alias("broker_id"))
-    chosen = held.where(F.col("broker_id").isin(broker_ids))
-    order = Window.partitionBy("broker_id").orderBy("topic", "partition")
-    numbered = chosen.withColumn("number", F.row_number().over(order)).where(F.col("number") <= limit)
-    return numbered.select("broker_id", F.format_string("%s/%d", "topic", "partition").alias("text"))
+    by_topic = (
+        held.where(F.col("broker_id").isin(broker_ids))
+        .groupBy("broker_id", "topic")
+        .agg(F.min("partition").alias("partition"), F.count("*").alias("held"))
+    )
+    order = Window.partitionBy("broker_id").orderBy(F.col("topic").startswith("__"), "topic")
+    numbered = by_topic.withColumn("number", F.row_number().over(order)).where(F.col("number") <= limit)
+    more = F.when(F.col("held") > 1, F.format_string(" and %d more", F.col("held") - 1)).otherwise("")
+    return numbered.select("broker_id", F.concat(F.format_string("%s/%d", "topic", "partition"), more).alias("text"))
 
 
 def row_counts(silver: Mapping[str, DataFrame]) -> DataFrame:
