@@ -161,14 +161,13 @@ def extract(
         target = path_ends[index]
         if length == 0:
             path_bytes[target] = _SLASH
-        for offset in range(length):
-            path_bytes[target + offset] = data[at + 4 + offset]
+        path_bytes[target : target + length] = data[at + 4 : at + 4 + length]
         at += 4 + length
         held = _i32(data, at)
         is_null[index] = held < 0
         target = data_ends[index]
-        for offset in range(held):
-            data_bytes[target + offset] = data[at + 4 + offset]
+        if held > 0:
+            data_bytes[target : target + held] = data[at + 4 : at + 4 + held]
         at += 4 + max(held, 0)
         longs[0, index] = _i64(data, at + ACL)
         longs[1, index] = _i64(data, at + CZXID)
