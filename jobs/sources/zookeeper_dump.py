@@ -22,6 +22,7 @@ from typing import IO, Any, cast
 import pyarrow as pa
 
 from transforms.zookeeper.arrow import znode_batch
+from transforms.zookeeper.chroot import below
 from transforms.zookeeper.redact import Redactor
 from transforms.zookeeper.znode import AclEntry, Znode, unreadable
 
@@ -43,20 +44,23 @@ _STAT = (
 _LONGS = {"czxid", "mzxid", "pzxid", "ctime", "mtime", "ephemeral_owner"}
 
 
-def read_dump(location: str | Path, redactor: Redactor, batch_rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
+def read_dump(
+    location: str | Path, redactor: Redactor, batch_rows: int = BATCH_ROWS, chroot: str = ""
+) -> Iterator[pa.RecordBatch]:
     """Yield the dump's znodes as batches of `ZNODE_COLUMNS`, secrets fingerprinted; memory holds one batch.
 
     A line that is no znode is a row with `problem` whose path is `line N` of the file. Raises OSError when the file
-    can't be opened; a gzip stream that ends early is a row with `problem` too.
+    can't be opened; a gzip stream that ends early is a row with `problem` too. With a `chroot` only what is below it
+    is read, under its path there.
     """
     rows: list[Znode] = []
     for row in _rows(Path(location), redactor):
         rows.append(row)
         if len(rows) == batch_rows:
-            yield znode_batch(rows)
+            yield below(znode_batch(rows), chroot)
             rows = []
     if rows:
-        yield znode_batch(rows)
+        yield below(znode_batch(rows), chroot)
 
 
 def _rows(path: Path, redactor: Redactor) -> Iterator[Znode]:

@@ -10,7 +10,7 @@ import gzip
 import mmap
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -18,9 +18,17 @@ from pathlib import Path
 import pyarrow as pa
 
 from transforms.zookeeper.arrow import znode_batch
+from transforms.zookeeper.chroot import MARK, below, chroots, transaction_below
 from transforms.zookeeper.redact import Redactor
 from transforms.zookeeper.replay import Replay
-from transforms.zookeeper.snapshot import Snapshot, SnapshotError, open_snapshot, owned_paths, read_batches
+from transforms.zookeeper.snapshot import (
+    Snapshot,
+    SnapshotError,
+    open_snapshot,
+    owned_paths,
+    paths_ending,
+    read_batches,
+)
 from transforms.zookeeper.transactions import (
     DamagedError,
     Transaction,
@@ -55,6 +63,7 @@ class FolderSummary:
     last_zxid: int = 0
     last_time: int | None = None
     transactions: int = 0
+    chroot: str = ""
     problems: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
@@ -71,12 +80,14 @@ def read_folder(
     *,
     log_location: str | Path | None = None,
     zxid: int | None = None,
+    chroot: str | None = None,
     summary: FolderSummary | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the tree at the end of the logs, or right after transaction `zxid`, as batches of `ZNODE_COLUMNS`.
 
     A file that can't be used, or not to its end, is a row too: its name as the path, and `problem`.
-    Raises ZooKeeperFolderError when there is no usable snapshot (or none early enough for `zxid`).
+    Paths are those below the `chroot`, which is found when it is not given. Raises ZooKeeperFolderError when there is
+    no usable snapshot (or none early enough for `zxid`), or more than one cluster to choose from.
     """
     summary = summary if summary is not None else FolderSummary()
     snapshots, logs = _files(Path(location), Path(log_location) if log_location else None)
@@ -87,19 +98,43 @@ def read_folder(
     summary.last_time = transactions[-1].time if transactions else None
     if zxid is not None and summary.last_zxid < zxid and not summary.problems:
         summary.problems.append(f"transaction logs: they end at zxid {summary.last_zxid:#x}, before {zxid:#x}")
-    yield from Replay(transactions, redactor).run(read_batches(snapshot, redactor), owned_paths(snapshot))
+    summary.chroot = _one_chroot(snapshot, transactions) if chroot is None else chroot
+    for batch in Replay(transactions, redactor).run(read_batches(snapshot, redactor), owned_paths(snapshot)):
+        yield below(batch, summary.chroot)
     if summary.problems:
         # What is wrong with the files goes where the rows go: nobody else sees a worker's summary.
         yield znode_batch([unreadable(*problem.split(": ", 1)) for problem in summary.problems])
 
 
 def read_log(
-    location: str | Path, *, log_location: str | Path | None = None, problems: list[str] | None = None
+    location: str | Path,
+    *,
+    log_location: str | Path | None = None,
+    chroot: str | None = None,
+    problems: list[str] | None = None,
 ) -> Iterator[Transaction]:
-    """Yield every transaction of the folder's logs in order; what can't be read is told in `problems`."""
+    """Yield every transaction of the folder's logs in order; what can't be read is told in `problems`.
+
+    Paths are those below the `chroot`, which is found when it is not given. Raises ZooKeeperFolderError when there is
+    more than one cluster to choose from.
+    """
     summary = FolderSummary(problems=problems if problems is not None else [])
-    _, logs = _files(Path(location), Path(log_location) if log_location else None)
-    return _after(logs, -1, None, summary)
+    snapshots, logs = _files(Path(location), Path(log_location) if log_location else None)
+    if chroot is None:
+        aside = FolderSummary()
+        newest = _choose(snapshots, None, aside) if snapshots else None
+        chroot = _one_chroot(newest, _after(logs, aside.snapshot_zxid, None, aside))
+    inside = (transaction_below(transaction, chroot) for transaction in _after(logs, -1, None, summary))
+    return (transaction for transaction in inside if transaction is not None)
+
+
+def _one_chroot(snapshot: Snapshot | None, transactions: Iterable[Transaction]) -> str:
+    created = [operation.path for transaction in transactions for operation in transaction.operations]
+    found = chroots([*created, *(paths_ending(snapshot, MARK) if snapshot else ())])
+    if len(found) > 1:
+        names = ", ".join(repr(name or "/") for name in sorted(found))
+        raise ZooKeeperFolderError(f"the folder holds {len(found)} Kafka clusters, at {names}: give the chroot of one")
+    return found.pop() if found else ""
 
 
 def _files(location: Path, log_location: Path | None) -> tuple[list[_File], list[_File]]:

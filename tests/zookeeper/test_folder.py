@@ -16,7 +16,8 @@ from tests.zookeeper.journal import Log, Node
 from tests.zookeeper.test_state import secrets_of
 from tests.zookeeper.trees import ENCODER_SECRET, EVERY_STAGE, REDACTOR, codes, dump_batches, state_rows
 from transforms.zookeeper import scan
-from transforms.zookeeper.snapshot import warm_up
+from transforms.zookeeper.jute import JuteReader
+from transforms.zookeeper.snapshot import open_snapshot, warm_up
 from transforms.zookeeper.transactions import CONTAINER_OWNER, OpCode
 
 Tree = dict[str, dict[str, Any]]
@@ -263,6 +264,53 @@ def test_the_compiled_loops_can_be_made_ready() -> None:
     warm_up()
     assert scan.scan_tree.signatures
     assert scan.extract.signatures
+
+
+def moved(data: bytes, chroot: str) -> bytes:
+    """The same snapshot with every path below a chroot, sealed anew."""
+    snapshot = open_snapshot(data)
+    head = data[: snapshot.positions[0]]
+    stat = journal.i64(1) + journal.i64(1) * 4 + journal.i32(0) * 3 + journal.i64(0) + journal.i64(1)
+    tree = [journal.string("") + journal.buffer(None) + stat]
+    ends = [*snapshot.positions[1:].tolist(), None]
+    for position, end in zip(snapshot.positions.tolist(), ends, strict=True):
+        reader = JuteReader(data, position)
+        path = reader.string()
+        held = max(JuteReader(data, reader.position).i32(), 0)
+        stop = end or reader.position + 4 + held + 68
+        tree.append(journal.string(chroot + path) + data[reader.position : stop])
+    return journal.seal(head + b"".join(tree) + journal.string("/"))
+
+
+def test_a_cluster_below_a_chroot(tmp_path: Path) -> None:
+    version, stage = "3.9.1", "10-brokers-rolling"
+    source = capture(version, stage) / "zookeeper" / "version-2" / "snapshot.6d8"
+    (tmp_path / "plain").mkdir()
+    shutil.copy(source, tmp_path / "plain" / "snapshot.6d8")
+    folder = tmp_path / "chroot"
+    folder.mkdir()
+    (folder / "snapshot.6d8").write_bytes(moved(source.read_bytes(), "/prod"))
+    summary = FolderSummary()
+    found = tree(folder, summary=summary)
+    assert summary.chroot == "/prod"
+    assert found == tree(tmp_path / "plain")
+    shown = repr([batch.to_pylist() for batch in read_folder(folder, REDACTOR, chroot="")])
+    assert "/prod/config/users/alice" in shown
+    assert not [secret for secret in secrets_of(version, stage) if secret in shown]
+
+
+def test_several_clusters_in_one_ensemble(tmp_path: Path) -> None:
+    log = Log()
+    for name in ("/a", "/b"):
+        for path in (name, f"{name}/brokers", f"{name}/brokers/topics", f"{name}/brokers/topics/of{name[1:]}"):
+            log.add(OpCode.CREATE, journal.create(path, None))
+    log.add(OpCode.CREATE, journal.create("/kafka-acl/Topic/x/brokers/topics", None))
+    folder = written(tmp_path, [ROOT], log)
+    with pytest.raises(ZooKeeperFolderError, match="holds 2 Kafka clusters, at '/a', '/b': give the chroot of one"):
+        tree(folder)
+    assert tree(folder, chroot="/b").keys() == {"/", "/brokers", "/brokers/topics", "/brokers/topics/ofb"}
+    paths = [operation.path for entry in read_log(folder, chroot="/a") for operation in entry.operations]
+    assert paths == ["/", "/brokers", "/brokers/topics", "/brokers/topics/ofa"]
 
 
 def test_what_is_no_folder_is_refused_in_one_line(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """Secrets inside znodes become fingerprints before anything else sees the znode (S§1.5).
 
 SCRAM values keep their shape (`salt=hmac:…,stored_key=hmac:…,server_key=hmac:…,iterations=4096`), so that the parts
-still compare with KRaft's. What should be a secret but does not parse is masked whole: `hmac:…` of the text.
+still compare with KRaft's. Paths may begin with a chroot. What should be a secret but does not parse is masked whole: `hmac:…` of the text.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Redactor:
             text = data.decode("utf-8")
         except UnicodeDecodeError:
             return self._not_utf8(path, data)
-        if not path.startswith(CONFIG_ROOT) or path.startswith(CONFIG_CHANGES_ROOT) or not _may_hold_secret(path, text):
+        if CONFIG_ROOT not in path or CONFIG_CHANGES_ROOT in path or not _may_hold_secret(path, text):
             return Text(text, False, None)
         redacted = self._config(path, text)
         return Text(redacted, redacted != text, None)
@@ -67,7 +67,7 @@ class Redactor:
         return f"{user}:{self.fingerprint.text(secret)}" if colon else self.fingerprint.text(identity)
 
     def _not_utf8(self, path: str, data: bytes) -> Text:
-        if path.startswith(CONFIG_ROOT):
+        if CONFIG_ROOT in path:
             return Text(self.fingerprint.bytes(data), True, NOT_UTF8)
         return Text(data.decode("utf-8", "replace"), False, NOT_UTF8)
 
@@ -75,7 +75,7 @@ class Redactor:
         document = _parse(text)
         if not isinstance(document, dict):
             return self.fingerprint.text(text)
-        users = path.startswith(USERS_ROOT)
+        users = USERS_ROOT in path
         changed = False
         result: dict[str, Any] = {}
         for key, value in document.items():
@@ -137,9 +137,7 @@ class Redactor:
 
 
 def _may_hold_secret(path: str, text: str) -> bool:
-    if path.startswith(USERS_ROOT):
-        return True
-    if not text.startswith('{"version":1,'):
+    if USERS_ROOT in path or not text.startswith('{"version":1,'):
         return True
     lowered = text.lower()
     # A plain loop: this runs for every configuration of a large cluster.

@@ -193,6 +193,25 @@ def owned(data: Bytes, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_
     return found
 
 
+@numba.njit(cache=True)
+def ending(data: Bytes, positions: npt.NDArray[np.int64], end: Bytes) -> npt.NDArray[np.bool_]:
+    """Say which nodes have a path that ends with some bytes."""
+    found = np.zeros(len(positions), np.bool_)
+    for index in range(len(positions)):
+        at = positions[index]
+        length = _i32(data, at)
+        if length < len(end):
+            continue
+        start = at + 4 + length - len(end)
+        same = True
+        for offset in range(len(end)):
+            if data[start + offset] != end[offset]:
+                same = False
+                break
+        found[index] = same
+    return found
+
+
 def as_bytes(buffer: Any) -> Bytes:
     """View a buffer (bytes, mmap) as an array without copying it."""
     return np.frombuffer(buffer, dtype=np.uint8)

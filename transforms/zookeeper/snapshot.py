@@ -94,6 +94,7 @@ def warm_up() -> None:
     path_ends, data_ends = scan.measure(data, positions)
     scan.extract(data, positions, path_ends, data_ends)
     scan.owned(data, positions)
+    scan.ending(data, positions, data)
 
 
 def _read_head(reader: JuteReader) -> tuple[dict[int, int], dict[int, list[AclEntry]]]:
@@ -135,6 +136,12 @@ def read_batches(snapshot: Snapshot, redactor: Redactor, rows: int = BATCH_ROWS)
     acls = _Acls(snapshot, redactor)
     for start in range(0, len(snapshot.positions), rows):
         yield _batch(snapshot, acls, redactor, slice(start, start + rows))
+
+
+def paths_ending(snapshot: Snapshot, end: str) -> list[str]:
+    """Return the paths that end with an ASCII text."""
+    positions = snapshot.positions[scan.ending(snapshot.data, snapshot.positions, scan.as_bytes(end.encode()))]
+    return [JuteReader(snapshot.data.data, position).string() for position in positions.tolist()]
 
 
 def owned_paths(snapshot: Snapshot) -> list[str]:
@@ -195,7 +202,7 @@ def _texts(path: pa.Array, raw: pa.Array, redactor: Redactor) -> tuple[pa.Array,
     count = len(raw)
     try:
         text = raw.cast(pa.string())
-        careful = pc.and_(pc.starts_with(path, CONFIG_ROOT), pc.is_valid(raw))
+        careful = pc.and_(pc.match_substring(path, CONFIG_ROOT), pc.is_valid(raw))
     except pa.ArrowInvalid:
         text, careful = pa.nulls(count, pa.string()), pc.is_valid(raw)
     if not pc.any(careful).as_py():
