@@ -9,13 +9,14 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from jobs.ingest_zookeeper import second_walk
 from jobs.materialize import KraftSide, read_kraft_side
 from jobs.run import Run
 from schemas.bronze import KRAFT_LOG_COPIES, KRAFT_RECORDS, ZK_ZNODES
 from schemas.checks import KRAFT, ZOOKEEPER
 from schemas.entities import ENTITIES
 from schemas.entities.migration import MIGRATION
-from schemas.silver import ADMIN_OPERATIONS, FINDINGS, LEADER_EPOCHS
+from schemas.silver import ADMIN_OPERATIONS, BARRIERS, FINDINGS, LEADER_EPOCHS, ZOOKEEPER_WRITES
 from transforms.kraft.quorum import LogCopyFacts, NoUsableLogError, plan_read
 from transforms.kraft.release import Release, before, infer_release
 from transforms.reconcile import queries
@@ -29,8 +30,10 @@ from transforms.reconcile.facts import (
     phase_of,
     state_name,
 )
+from transforms.zookeeper.bracket import bracket
 
 _EXAMPLES = 5
+_FOREIGN_LIMIT = 10_000
 
 
 class Gatherer:
@@ -78,6 +81,9 @@ class Gatherer:
             partitions_without_state=totals.get("START-04", Sample()),
             unmirrored_configs=totals.get("DUR-06", Sample()),
             lag=self._lag(),
+            at_barrier=self._at_barrier(),
+            moved=self._moved_sample(),
+            foreign_writes=self._foreign_sample(),
         )
 
     def copies(self) -> Sequence[LogCopyFacts]:
@@ -106,6 +112,43 @@ class Gatherer:
             .select(F.col("subject").alias("topic"))
             .distinct()
         )
+
+    def first_walk(self) -> DataFrame:
+        """The run's ZooKeeper tree; a second walk, if there was one, only tells what moved."""
+        return self.run.read(ZK_ZNODES).where(F.col("snapshot_id") == self.run.run_id)
+
+    def moved(self) -> DataFrame | None:
+        """Znodes that changed between two walks around the log (path, moved, …); None when there was one walk."""
+        source = self.run.settings.zookeeper
+        if source is None or not source.bracket:
+            return None
+        after = self.run.read(ZK_ZNODES).where(F.col("snapshot_id") == second_walk(self.run.run_id))
+        return bracket(self.first_walk(), after)[1]
+
+    def _moved_sample(self) -> Sample | None:
+        moved = self.moved()
+        if moved is None:
+            return None
+        rows = moved.where("path <> '/migration'")
+        listed = rows.orderBy("path").limit(queries.SAMPLE).collect()
+        return Sample(rows.count(), tuple(f"{row['path']}: {row['moved']}" for row in listed))
+
+    def foreign_writes(self) -> list[tuple[int, str]]:
+        """Transactions (zxid, path) that something other than the KRaft controller sent; the oldest ones of very many."""
+        rows = self.run.read(ZOOKEEPER_WRITES).where("kind = 'foreign'").orderBy("zxid").limit(_FOREIGN_LIMIT)
+        return [(row["zxid"], row["path"]) for row in rows.select("zxid", "path").collect()]
+
+    def _foreign_sample(self) -> Sample:
+        found = self.foreign_writes()
+        texts = tuple(f"transaction {zxid} on {path}" for zxid, path in found[: queries.SAMPLE])
+        return Sample(len(found), texts)
+
+    def _at_barrier(self) -> bool:
+        """True when the tree was read at the transaction that wrote `/migration`'s offset, from a data folder."""
+        zxid = (self.zookeeper or {}).get("migration_mzxid")
+        if zxid is None:
+            return False
+        return bool(self.run.read(BARRIERS).where(F.col("zxid") == zxid).limit(1).collect())
 
     def newest_append_time(self) -> int | None:
         """Append time of the leading copy's last record."""
@@ -160,7 +203,7 @@ class Gatherer:
         return None
 
     def _samples(self) -> dict[str, Sample]:
-        found = queries.violations(self.silver, self.run.read(ZK_ZNODES), self.run.read(KRAFT_RECORDS))
+        found = queries.violations(self.silver, self.first_walk(), self.run.read(KRAFT_RECORDS))
         totals: dict[str, int] = {}
         examples: dict[str, list[str]] = defaultdict(list)
         for row in queries.samples(found).collect():

@@ -12,16 +12,24 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from jobs.exit import UsageError
+from jobs.ingest_kraft import find_copies
 from jobs.run import LOG, Run, step_main
 from jobs.settings import ZooKeeperSettings, ZooKeeperTls, secret_from_environment
+from jobs.sinks.delta import in_parallel
 from jobs.sources.zookeeper_dump import read_dump
-from jobs.sources.zookeeper_folder import read_folder
+from jobs.sources.zookeeper_folder import ZooKeeperFolderError, read_folder, read_log
+from jobs.sources.zookeeper_history import read_barriers, read_transaction_rows, read_writes
 from jobs.sources.zookeeper_live import read_live
 from jobs.sources.zookeeper_walk import LiveSettings, SaslSettings, TlsSettings, WalkSummary, ZooKeeperWalkError
-from schemas.bronze import ZK_ZNODES, ZNODE_COLUMNS
+from schemas.bronze import RUN_COLUMNS, ZK_TRANSACTIONS, ZK_ZNODES, ZNODE_COLUMNS
+from schemas.silver import BARRIERS, ZOOKEEPER_WRITES
+from schemas.zookeeper.history import BARRIER_COLUMNS, WRITE_COLUMNS
 from transforms.zookeeper.redact import Redactor
 
 _ZNODE = StructType(list(ZNODE_COLUMNS))
+_BARRIER = StructType(list(BARRIER_COLUMNS))
+_WRITE = StructType(list(WRITE_COLUMNS))
+_TRANSACTION = StructType(list(ZK_TRANSACTIONS.columns[len(RUN_COLUMNS) :]))
 # A live tree is written in parts of this many znodes: about 100 MB of driver memory.
 _PART_ROWS = 200_000
 Reader = Callable[[], Iterator[pa.RecordBatch]]
@@ -35,21 +43,77 @@ def run_step(run: Run) -> None:
     redactor = Redactor(run.fingerprinter, _encoder_secrets(run))
     if source.connect is not None:
         _ingest_live(run, source, redactor)
+    elif source.folder is not None:
+        _ingest_folder(run, source.folder, source.log_folder, redactor)
     else:
-        read = _file_reader(source, redactor)
-        run.append(ZK_ZNODES, _snapshot(run, in_worker(run, read)))
+        dump = source.dump
+        if dump is None:
+            raise AssertionError("the settings allow exactly one source")
+        run.append(ZK_ZNODES, _snapshot(run, in_worker(run, lambda: read_dump(dump, redactor), _ZNODE)))
 
 
-def _file_reader(source: ZooKeeperSettings, redactor: Redactor) -> Reader:
-    dump, folder, log_folder = source.dump, source.folder, source.log_folder
-    if dump is not None:
-        return lambda: read_dump(dump, redactor)
-    if folder is None:
-        raise AssertionError("the settings allow exactly one source")
-    return lambda: read_folder(folder, redactor, log_location=log_folder)
+def run_second_walk(run: Run) -> None:
+    """Walk a live ensemble again after the log was read, when the configuration asks for a bracket (S§5.5)."""
+    source = run.settings.zookeeper
+    if source is not None and source.bracket:
+        redactor = Redactor(run.fingerprinter, _encoder_secrets(run))
+        _ingest_live(run, source, redactor, second_walk(run.run_id))
 
 
-def _ingest_live(run: Run, source: ZooKeeperSettings, redactor: Redactor) -> None:
+def second_walk(run_id: str) -> str:
+    """snapshot_id of a run's second walk; the first one's is the run id."""
+    return f"{run_id}/after"
+
+
+def _ingest_folder(run: Run, folder: Path, log_folder: Path | None, redactor: Redactor) -> None:
+    """The tree at the last barrier the metadata log reaches, or at the end of the logs when there is none.
+
+    At a barrier both sides are exact (S§5.5), and the two copies need not have been taken at the same moment.
+    """
+    check_folder(folder, log_folder)
+    barriers = in_worker(run, lambda: read_barriers(folder, log_folder), _BARRIER).persist()
+    writes = in_worker(run, lambda: read_writes(folder, log_location=log_folder), _WRITE).persist()
+    zxid = _barrier_zxid(run, barriers, writes)
+    tree = in_worker(run, lambda: read_folder(folder, redactor, log_location=log_folder, zxid=zxid), _ZNODE)
+    operations = in_worker(run, lambda: read_transaction_rows(folder, redactor, log_folder), _TRANSACTION)
+    in_parallel(
+        [
+            lambda: run.append(ZK_ZNODES, _snapshot(run, tree)),
+            lambda: run.append(ZK_TRANSACTIONS, operations),
+            lambda: run.replace(BARRIERS, barriers),
+            lambda: run.replace(ZOOKEEPER_WRITES, writes),
+        ]
+    )
+
+
+def check_folder(folder: Path, log_folder: Path | None) -> None:
+    """Find out here, in the driver, that the folder holds nothing to read. Raises UsageError."""
+    try:
+        next(iter(read_log(folder, log_location=log_folder)), None)
+    except ZooKeeperFolderError as error:
+        raise UsageError(str(error)) from error
+
+
+def _barrier_zxid(run: Run, barriers: DataFrame, writes: DataFrame) -> int | None:
+    """Newest barrier below the metadata log's end, while a KRaft controller owns ZooKeeper; None to take the end."""
+    if run.settings.kraft is None:
+        return None
+    owner = writes.where("kind IN ('claim', 'rollback')").orderBy(F.col("zxid").desc()).select("kind").first()
+    if owner is None or owner["kind"] != "claim":
+        return None
+    plan = find_copies(run.settings.kraft.folders).plan
+    if plan is None:
+        return None
+    reached = barriers.where(F.col("kraft_metadata_offset") < plan.leading.end)
+    newest = (
+        reached.orderBy(F.col("zxid").desc()).select("zxid", "kraft_metadata_offset", "kraft_metadata_epoch").first()
+    )
+    if newest is None or plan.leading.epoch_at(newest["kraft_metadata_offset"]) != newest["kraft_metadata_epoch"]:
+        return None
+    return int(newest["zxid"])
+
+
+def _ingest_live(run: Run, source: ZooKeeperSettings, redactor: Redactor, snapshot_id: str | None = None) -> None:
     """Walk from the driver, which has the network and the identity; a bounded number of znodes is held at a time."""
     summary = WalkSummary()
     batches: list[pa.RecordBatch] = []
@@ -60,18 +124,18 @@ def _ingest_live(run: Run, source: ZooKeeperSettings, redactor: Redactor) -> Non
             rows += batch.num_rows
             if rows >= _PART_ROWS:
                 parts += 1
-                _append_part(run, batches, parts)
+                _append_part(run, batches, parts, snapshot_id)
                 batches, rows = [], 0
     except ZooKeeperWalkError as error:
         raise UsageError(f"ZooKeeper {source.connect}: {error}") from error
-    _append_part(run, batches, parts + 1)
+    _append_part(run, batches, parts + 1, snapshot_id)
     LOG.info("walked %d znodes, zxid %#x to %#x", summary.znodes, summary.first_zxid, summary.last_zxid)
 
 
-def _append_part(run: Run, batches: list[pa.RecordBatch], part: int) -> None:
+def _append_part(run: Run, batches: list[pa.RecordBatch], part: int, snapshot_id: str | None) -> None:
     if batches:
-        rows = run.spark.createDataFrame(pa.Table.from_batches(batches), _ZNODE)
-        run.append(ZK_ZNODES, _snapshot(run, rows), part)
+        rows = _snapshot(run, run.spark.createDataFrame(pa.Table.from_batches(batches), _ZNODE), snapshot_id)
+        run.append(ZK_ZNODES, rows, part, "" if snapshot_id is None else "after")
 
 
 def live_settings(source: ZooKeeperSettings) -> LiveSettings:
@@ -119,19 +183,19 @@ def _secret(name: str | None, key: str) -> str:
     return secret_from_environment(name, f"`{key}`")
 
 
-def in_worker(run: Run, read: Reader) -> DataFrame:
-    """Rows of a reader that runs in one worker, so that the tree never passes through the driver."""
+def in_worker(run: Run, read: Reader, struct: StructType) -> DataFrame:
+    """Rows of a reader that runs in one worker, so that they never pass through the driver."""
 
     def read_once(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             if batch.num_rows:
                 yield from read()
 
-    return run.spark.range(0, 1, 1, 1).mapInArrow(read_once, _ZNODE)
+    return run.spark.range(0, 1, 1, 1).mapInArrow(read_once, struct)
 
 
-def _snapshot(run: Run, rows: DataFrame) -> DataFrame:
-    return rows.withColumn("snapshot_id", F.lit(run.run_id))
+def _snapshot(run: Run, rows: DataFrame, snapshot_id: str | None = None) -> DataFrame:
+    return rows.withColumn("snapshot_id", F.lit(snapshot_id or run.run_id))
 
 
 def _encoder_secrets(run: Run) -> tuple[str, ...]:

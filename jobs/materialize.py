@@ -51,7 +51,9 @@ class KraftSide:
 
 def run_step(run: Run) -> None:
     """Make the run's silver tables from its bronze rows."""
-    state = run.read(ZK_ZNODES).mapInArrow(state_batches, ZNODE_STATE).persist()
+    state = (
+        run.read(ZK_ZNODES).where(F.col("snapshot_id") == run.run_id).mapInArrow(state_batches, ZNODE_STATE).persist()
+    )
     znode_migration = migration_row(row.asDict() for row in state.where("entity = 'migration'").collect())
     kraft = read_kraft_side(run, znode_migration)
     made: list[tuple[Table, DataFrame]] = [(MIGRATION.table, _migration(run, znode_migration, kraft))]

@@ -22,16 +22,24 @@ from transforms.report.text import render_text
 _STEPS: tuple[tuple[str, Callable[[Run], object]], ...] = (
     ("reading ZooKeeper", ingest_zookeeper.run_step),
     ("reading the metadata log", ingest_kraft.run_step),
+    ("reading ZooKeeper again", ingest_zookeeper.run_second_walk),
     ("replaying into state", materialize.run_step),
     ("comparing and judging", reconcile.run_step),
 )
+
+
+def steps_of(run: Run) -> tuple[tuple[str, Callable[[Run], object]], ...]:
+    """The steps of a run: the second walk is only for a bracket."""
+    source = run.settings.zookeeper
+    twice = source is not None and source.bracket
+    return tuple(step for step in _STEPS if twice or step[1] is not ingest_zookeeper.run_second_walk)
 
 
 def run_all(run: Run, out: Path | None = None, progress: Progress | None = None) -> tuple[Report, ReportPaths]:
     """Run every step and write the report; returns it with the files' paths."""
     progress = progress or Progress.for_terminal(sys.stderr)
     with progress:
-        for title, step in _STEPS:
+        for title, step in steps_of(run):
             started = time.monotonic()
             with progress.step(title):
                 step(run)

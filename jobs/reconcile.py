@@ -38,7 +38,7 @@ from transforms.kraft.release import before
 from transforms.reconcile import summary
 from transforms.reconcile.canonical import canonical
 from transforms.reconcile.classify import Context
-from transforms.reconcile.difference import differing_rows, union_all
+from transforms.reconcile.difference import differing_rows, union_all, without_moved
 from transforms.reconcile.divergences import divergences, followed, ranked, totals
 from transforms.reconcile.facts import Facts, Sample
 from transforms.reconcile.judge import judge_gates, run_checks
@@ -80,7 +80,7 @@ def _compare(run: Run, gatherer: Gatherer, facts: Facts, previous_run: str | Non
         return Comparison(None, Divergences(), [], {})
     both = union_all([canonical(entity, gatherer.silver[entity.name]) for entity in MIRRORED])
     context = _context(gatherer, facts)
-    differing = differing_rows(both, run.read(ROW_VERSIONS), context.committed_end)
+    differing = without_moved(differing_rows(both, run.read(ROW_VERSIONS), context.committed_end), gatherer.moved())
     current = divergences(differing, context)
     history = run.warehouse.read(DIVERGENCES).where(
         (F.col("cluster") == run.cluster) & (F.col("run_id") == previous_run)
@@ -94,6 +94,7 @@ def _context(gatherer: Gatherer, facts: Facts) -> Context:
     loaded = next((change for change in facts.states if facts.state_name != "NONE" and change.code == 1), None)
     if facts.committed is None or facts.migration_offset is None:
         raise ValueError("rows are compared only when the log and /migration are there; see may_compare")
+    foreign = gatherer.foreign_writes()
     return Context(
         frozen=facts.phase is Phase.FINALIZED,
         migration_offset=facts.migration_offset,
@@ -103,6 +104,8 @@ def _context(gatherer: Gatherer, facts: Facts) -> Context:
         newest_append_time=gatherer.newest_append_time(),
         pending_deletes=frozenset(row[0] for row in gatherer.pending_deletes().collect()),
         tokens_migrate=not before(facts.kafka_version, 3, 6),
+        foreign_zxids=frozenset(zxid for zxid, _ in foreign),
+        foreign_paths=frozenset(path for _, path in foreign),
     )
 
 

@@ -50,9 +50,13 @@ class Run:
         """Rows with the cluster and the run id."""
         return rows.withColumns({"cluster": F.lit(self.cluster), "run_id": F.lit(self.run_id)})
 
-    def append(self, table: Table, rows: DataFrame, part: int = 1) -> None:
-        """Add this run's rows to a table once, however often the step is repeated."""
-        self.warehouse.append(table, self.stamped(rows), f"{self.cluster}/{self.run_id}/{table.name}", part)
+    def append(self, table: Table, rows: DataFrame, part: int = 1, series: str = "") -> None:
+        """Add this run's rows to a table once, however often the step is repeated.
+
+        Rows that come in parts are numbered; several series of parts for one table have names of their own.
+        """
+        application = "/".join(text for text in (self.cluster, self.run_id, table.name, series) if text)
+        self.warehouse.append(table, self.stamped(rows), application, part)
 
     def replace(self, table: Table, rows: DataFrame) -> None:
         """Make this run's rows the cluster's rows of a table."""

@@ -53,6 +53,7 @@ class ZooKeeperSettings(_Strict):
     auth: ZooKeeperAuth | None = None
     tls: ZooKeeperTls | None = None
     read_only: bool = True
+    bracket: bool = False
     requests_per_second: Annotated[float, Field(gt=0)] | None = None
     window: Annotated[int, Field(ge=1, le=10_000)] = 500
     session_timeout_seconds: Annotated[float, Field(gt=0)] = 30.0
@@ -62,6 +63,8 @@ class ZooKeeperSettings(_Strict):
         given = [name for name in ("connect", "folder", "dump") if getattr(self, name) is not None]
         if len(given) != 1:
             raise ValueError(f"give exactly one of connect, folder and dump (given: {', '.join(given) or 'none'})")
+        if self.bracket and self.connect is None:
+            raise ValueError("bracket walks a live ensemble twice; it needs connect")
         return self
 
 

@@ -7,6 +7,7 @@ from pyspark.sql.types import ArrayType, BooleanType, IntegerType, LongType, Str
 from schemas.bronze import RUN_COLUMNS
 from schemas.entities import ENTITIES
 from schemas.table import Layer, Table, column
+from schemas.zookeeper.history import BARRIER_COLUMNS, WRITE_COLUMNS
 
 LEADER_EPOCHS = Table(
     Layer.SILVER,
@@ -26,15 +27,15 @@ BARRIERS = Table(
     Layer.SILVER,
     "barriers",
     "Stand-alone writes of `/migration` that moved the offset: at that zxid ZooKeeper equals KRaft at that offset (S§5.5).",
-    (
-        *RUN_COLUMNS,
-        column("zxid", LongType(), "Transaction that wrote `/migration`."),
-        column("time", LongType(), "Its time, milliseconds since the epoch, by ZooKeeper's clock."),
-        column("kraft_metadata_offset", LongType(), "Offset it wrote, inclusive."),
-        column("kraft_metadata_epoch", IntegerType(), "Epoch of that offset."),
-        column("kraft_controller_id", IntegerType(), "Controller that wrote it."),
-        column("kraft_controller_epoch", IntegerType(), "Its epoch."),
-    ),
+    (*RUN_COLUMNS, *BARRIER_COLUMNS),
+)
+
+ZOOKEEPER_WRITES = Table(
+    Layer.SILVER,
+    "zookeeper_writes",
+    "Writes of ZooKeeper that matter for the migration beside the mirrored ones: claims, refused changes, rollbacks, and "
+    "what something else wrote behind KRaft's back (from the transaction logs).",
+    (*RUN_COLUMNS, *WRITE_COLUMNS),
 )
 
 ROW_VERSIONS = Table(
@@ -91,6 +92,7 @@ TABLES: tuple[Table, ...] = (
     *(entity.table for entity in ENTITIES),
     LEADER_EPOCHS,
     BARRIERS,
+    ZOOKEEPER_WRITES,
     ROW_VERSIONS,
     ADMIN_OPERATIONS,
     FINDINGS,

@@ -2,13 +2,16 @@
 
 # The subtrees an audit needs. `/consumers` (offsets of pre-0.9 consumers) can be huge and is no metadata; `/zookeeper`
 # is the server's own.
+# /migration comes first: a row read after it may be newer than its offset, which the log then explains; a row read
+# before it could be older, and would look like a lost write. Who owns ZooKeeper is read beside it.
 NEEDED_ROOTS: tuple[str, ...] = (
-    "/admin",
-    "/brokers",
-    "/cluster",
-    "/config",
+    "/migration",
     "/controller",
     "/controller_epoch",
+    "/cluster",
+    "/admin",
+    "/brokers",
+    "/config",
     "/delegation_token",
     "/feature",
     "/isr_change_notification",
@@ -18,7 +21,6 @@ NEEDED_ROOTS: tuple[str, ...] = (
     "/kafka-acl-extended-changes",
     "/latest_producer_id_block",
     "/log_dir_event_notification",
-    "/migration",
 )
 NEVER_READ: tuple[str, ...] = ("/consumers", "/zookeeper")
 

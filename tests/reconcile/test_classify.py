@@ -132,6 +132,21 @@ def test_in_flight_is_a_version_newer_than_migrations_offset() -> None:
     assert one(partition(middle, newest, kraft_offset=107, versions=story)).class_ == classes.IN_FLIGHT
 
 
+def test_a_row_made_after_migrations_offset_may_be_half_written() -> None:
+    half = STATE | {"leader": None, "leader_epoch": None, "isr": None}
+    row = partition(half, STATE, kraft_offset=105, kraft_created_offset=105, zk_mzxid=901, versions=[version(105, STATE)])
+    assert {found.class_ for found in classify(row, CONTEXT)} == {classes.IN_FLIGHT}
+
+
+def test_what_the_transaction_log_calls_foreign_is_foreign() -> None:
+    context = replace(CONTEXT, foreign_zxids=frozenset({500}), foreign_paths=frozenset({"/brokers/topics/orders"}))
+    found = one(partition(STATE | {"leader": 3}, STATE, zk_mzxid=500), context)
+    assert found.class_ == classes.FOREIGN_WRITE
+    gone = differing("topics", TOPIC_KEY, kraft_row={"topic_id": "x"}, kraft_offset=70, kraft_created_offset=70)
+    assert one(gone, context).class_ == classes.FOREIGN_WRITE
+    assert one(gone).class_ == classes.LOST_WRITE
+
+
 def test_foreign_write_is_newer_than_migrations_own_transaction() -> None:
     found = one(partition(STATE | {"leader": 3}, STATE, zk_mzxid=901))
     assert (found.class_, found.zk_mzxid) == (classes.FOREIGN_WRITE, 901)

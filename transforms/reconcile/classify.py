@@ -39,6 +39,8 @@ class Context:
     newest_append_time: int | None
     pending_deletes: frozenset[str] = frozenset()
     tokens_migrate: bool = True
+    foreign_zxids: frozenset[int] = frozenset()
+    foreign_paths: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -172,6 +174,8 @@ def _kraft_only(row: _Row, context: Context) -> tuple[str, str]:
         return classes.PENDING_DELETE, "its topic is in /admin/delete_topics"
     if row.at_migration is None:
         return _not_yet(row, context)
+    if row_path(row.entity.name, row.key) in context.foreign_paths:
+        return classes.FOREIGN_WRITE, "something other than the KRaft controller removed or rewrote its znode"
     if any(version.removed for version in row.later):
         return classes.IN_FLIGHT, "removed after /migration's offset and made again; ZooKeeper has the removal"
     mangled = _mangled(row)
@@ -227,6 +231,9 @@ def _cell(row: _Row, column: str, zk: Any, context: Context) -> tuple[str, str]:
         return classes.NOT_COMPARABLE, "at least one side holds ciphertext"
     if _pending_delete(row, context):
         return classes.PENDING_DELETE, "its topic is in /admin/delete_topics"
+    if row.later and row.at_migration is None:
+        # Made after /migration's offset: its znodes are written one after the other, and may be half there.
+        return classes.IN_FLIGHT, "the row was made after /migration's offset and is being written"
     if row.later and row.at_migration is not None and _same(row.entity, column, zk, row.at_migration[column]):
         return _not_yet(row, context)
     if any(not v.removed and _same(row.entity, column, zk, v.row[column]) for v in row.later):
@@ -270,10 +277,14 @@ def _pending_delete(row: _Row, context: Context) -> bool:
 
 
 def _after_migration_write(row: _Row, context: Context) -> bool:
+    if row.zk_mzxid in context.foreign_zxids:
+        return True
     return row.zk_mzxid is not None and context.migration_mzxid is not None and row.zk_mzxid > context.migration_mzxid
 
 
 def _foreign(row: _Row, context: Context) -> str:
+    if row.zk_mzxid in context.foreign_zxids:
+        return f"the znode was written in transaction {row.zk_mzxid}, and not by the KRaft controller"
     return (
         f"the znode was written in transaction {row.zk_mzxid}, after /migration's last write "
         f"({context.migration_mzxid}), and no KRaft version of the row explains it"
@@ -358,6 +369,19 @@ def report_key(entity: str, key: dict[str, Any]) -> dict[str, Any]:
     if entity != "client_quotas":
         return key
     return {"entity": {part["type"]: part["name"] for part in key["entity"]}, "quota": key["quota"]}
+
+
+def row_path(entity: str, key: dict[str, Any]) -> str | None:
+    """The znode a row would be in, for the entities whose znode holds one row or one resource; None for others."""
+    if entity == "topics":
+        return f"/brokers/topics/{key['topic']}"
+    if entity == "partitions":
+        return f"/brokers/topics/{key['topic']}/partitions/{key['partition']}/state"
+    if entity == "configs" and key["resource_type"] in ("TOPIC", "BROKER"):
+        return f"/config/{key['resource_type'].lower()}s/{key['resource_name'] or '<default>'}"
+    if entity == "delegation_tokens":
+        return f"/delegation_token/tokens/{key['token_id']}"
+    return None
 
 
 def rank(class_: str, severity: str) -> tuple[int, int]:

@@ -51,3 +51,11 @@ def differing_rows(both: DataFrame, versions: DataFrame, tail_from: int) -> Data
     differs = ~F.col("zk_row").eqNullSafe(F.col("kraft_row"))
     in_tail = F.coalesce(F.col("newest_version") >= F.lit(tail_from), F.lit(False))
     return joined.where(differs | in_tail).drop("newest_version")
+
+
+def without_moved(differing: DataFrame, moved: DataFrame | None) -> DataFrame:
+    """Leave out rows whose znode changed between the two walks of a bracket (column path of `moved`)."""
+    if moved is None:
+        return differing
+    paths = moved.select(F.col("path").alias("zk_path"))
+    return differing.join(F.broadcast(paths), "zk_path", "left_anti").select(differing.columns)

@@ -88,6 +88,9 @@ class Facts:
     unmirrored_configs: Sample = Sample()
     divergences: Mapping[str, Sample] = field(default_factory=dict)
     compared: bool = False
+    at_barrier: bool = False
+    moved: Sample | None = None
+    foreign_writes: Sample = Sample()
     lag: LagMeasure | None = None
     topics_in_kraft: int | None = None
 

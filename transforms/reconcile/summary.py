@@ -15,6 +15,8 @@ CLEAN, WARNINGS, ERRORS = "clean", "warnings", "errors"
 _COMPARED_PHASES = (Phase.DUAL_WRITE, Phase.FINALIZED)
 
 MODES = {
+    "barrier": "the ZooKeeper tree at the very transaction that wrote /migration's offset, against the log at that offset",
+    "bracket": "two walks of the ZooKeeper tree around the log; what moved between them is not judged",
     "single": "one walk of the ZooKeeper tree against the log",
     "kraft_only": "only the metadata log was given; nothing is compared",
     "zookeeper_only": "only the ZooKeeper tree was given; nothing is compared",
@@ -24,7 +26,9 @@ MODES = {
 def mode(facts: Facts) -> str:
     """How the two sides were compared; a key of MODES."""
     if {ZOOKEEPER, KRAFT} <= facts.collected:
-        return "single"
+        if facts.moved is not None:
+            return "bracket"
+        return "barrier" if facts.at_barrier else "single"
     return "kraft_only" if KRAFT in facts.collected else "zookeeper_only"
 
 
@@ -138,6 +142,16 @@ def notes(facts: Facts) -> list[str]:
         )
     if facts.phase is Phase.ROLLED_BACK:
         said.append("a ZooKeeper broker is the controller again: the cluster was rolled back, nothing is compared")
+    if facts.moved is not None and facts.moved.total:
+        said.append(
+            f"{facts.moved.total} znodes changed between the two walks and are not judged: "
+            + "; ".join(facts.moved.examples[:3])
+        )
+    if facts.foreign_writes.total:
+        said.append(
+            f"{facts.foreign_writes.total} writes of ZooKeeper since the claim were not the KRaft controller's: "
+            + "; ".join(facts.foreign_writes.examples[:3])
+        )
     if facts.plan_problem is not None:
         said.append(facts.plan_problem)
     if facts.committed is not None and facts.plan is not None and facts.committed.offset < facts.plan.leading.end:
