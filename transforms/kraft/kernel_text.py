@@ -24,8 +24,9 @@ _MOST_DECIMALS = 6
 # Room that any single instruction but a string may need.
 _ROOM = 256
 (_LITERAL, _INT8, _INT16, _UINT16, _INT32, _INT64, _BOOL, _UUID, _STRING, _FLOAT64, _ARRAY, _NO_TAGS) = (
-    int(op) for op in Op
+    int(op) for op in Op if op < Op.TAGS
 )
+_TAGS, _TAG, _TAG_END, _TAGS_END = int(Op.TAGS), int(Op.TAG), int(Op.TAG_END), int(Op.TAGS_END)
 _NULL = np.frombuffer(b"null", np.uint8).copy()
 _TRUE = np.frombuffer(b"true", np.uint8).copy()
 _FALSE = np.frombuffer(b"false", np.uint8).copy()
@@ -50,11 +51,14 @@ def run_program(
     """
     index = first
     remaining, loop_start, loop_end = 0, 0, -1
+    tags, tag_end = 0, -1
     while index < last:
         if at < 0 or position < 0 or at + _ROOM > room:
             return -1, at
         op = instructions[index, 0]
-        if op == _ARRAY:
+        if op >= _TAGS:
+            index, position, tags, tag_end = _tag_step(data, position, end, index, instructions, tags, tag_end)
+        elif op == _ARRAY:
             remaining, position = uvarint(data, position, end)
             remaining -= 1
             if position < 0 or remaining < 0 or remaining > end - position:
@@ -77,6 +81,30 @@ def run_program(
             at += 1
             loop_end = -1
     return position, at
+
+
+@compiled
+def _tag_step(
+    data: Bytes, position: int, end: int, index: int, instructions: Ints, tags: int, tag_end: int
+) -> tuple[int, int, int, int]:
+    """Run an instruction of the tagged section; returns the next one, the position, the tags left, the value's end."""
+    op = instructions[index, 0]
+    if op == _TAGS:
+        tags, position = uvarint(data, position, end)
+    elif op == _TAGS_END:
+        position = position if tags == 0 else -1
+    elif op == _TAG_END:
+        position = position if position == tag_end else -1
+        tags -= 1
+    else:
+        tag, after = uvarint(data, position, end)
+        if tags == 0 or (after >= 0 and tag != instructions[index, 2]):
+            return instructions[index, 1], position, tags, tag_end
+        size, position = uvarint(data, after, end)
+        tag_end = take(position, size, end)
+        if tag_end < 0 or size == 0 or data[position] == instructions[index, 3]:
+            position = -1
+    return index + 1, position, tags, tag_end
 
 
 @compiled

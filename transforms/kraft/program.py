@@ -6,6 +6,7 @@ declaration-driven decoder (`transforms.kraft.codec`), record by record: secrets
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import IntEnum
 from functools import cache
 from typing import NamedTuple
@@ -38,6 +39,10 @@ class Op(IntEnum):
     FLOAT64 = 9
     ARRAY = 10  # a: instruction after the elements'; nested arrays have no program
     NO_TAGS = 11  # the struct's tagged section must be empty
+    TAGS = 12  # begin of the tagged section of the record itself
+    TAG = 13  # a: instruction after the field's, b: tag, c: first byte of a value that is the default
+    TAG_END = 14  # the field's value must end where its size says
+    TAGS_END = 15  # no tag may be left
 
 
 _SCALARS = {
@@ -89,14 +94,39 @@ class _Compiler:
 
     def _struct(self, fields: tuple[Field, ...], version: int, nested: bool) -> None:
         before = "{"
+        tagged = []
         for field in fields:
-            if version < field.since or field.tag is not None:
+            if version < field.since:
+                continue
+            if field.tag is not None:
+                tagged.append(field)
                 continue
             self._literal(f'{before}"{field.name}":')
             before = ","
             self._field(field, version, nested)
+        if tagged and not nested:
+            self._tags(tagged, version, before)
+            return
         self._literal("}" if before == "," else "{}")
         self._emit(Op.NO_TAGS)
+
+    def _tags(self, tagged: list[Field], version: int, before: str) -> None:
+        """Tagged fields after all others, in the order of their tags, which is also the order of the JSON text."""
+        tags = [field.tag or 0 for field in tagged]
+        if tags != sorted(tags) or (before == "{" and len(tagged) > 1):
+            raise _NoProgramError
+        if before == "{":
+            self._literal("{")
+        self._emit(Op.TAGS)
+        for field, tag in zip(tagged, tags, strict=True):
+            place = len(self.instructions)
+            self._emit(Op.TAG)
+            self._literal(f'{before if before == "," else ""}"{field.name}":')
+            self._field(replace(field, nullable=field.nullable and not field.array), version, nested=False)
+            self._emit(Op.TAG_END)
+            self.instructions[place] = (Op.TAG, len(self.instructions), tag, _default_byte(field))
+        self._emit(Op.TAGS_END)
+        self._literal("}")
 
     def _field(self, field: Field, version: int, nested: bool) -> None:
         if not field.array:
@@ -137,6 +167,15 @@ class _Compiler:
 
     def _emit(self, op: Op, a: int = 0, b: int = 0, c: int = -1) -> None:
         self.instructions.append((op, a, b, c))
+
+
+def _default_byte(field: Field) -> int:
+    """First byte of the encoded default: Kafka leaves a field out of the text when it has its default."""
+    if field.array or field.kind is Kind.STRING:
+        return 1 if field.default == () else 0
+    if field.kind is not Kind.INT8 or not isinstance(field.default, int):
+        raise _NoProgramError
+    return field.default & 0xFF
 
 
 @cache
