@@ -47,7 +47,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", stream=sys.stderr)
-    logging.getLogger("py4j").setLevel(logging.WARNING)
+    for library in ("py4j", "kazoo"):
+        logging.getLogger(library).setLevel(logging.WARNING)
     own = {command.name: command for command in MAINS}
     if arguments and arguments[0] in own:
         exit_code: int = importlib.import_module(own[arguments[0]].module).main(arguments[1:])

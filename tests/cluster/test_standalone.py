@@ -83,8 +83,11 @@ def test_the_pipeline_runs_on_two_workers_and_finds_the_lost_writes(cluster: Clu
         "spark.driver.bindAddress": LOOPBACK,
         "spark.ui.enabled": "false",
         "spark.executor.memory": "700m",
-        "spark.sql.shuffle.partitions": "4",
-        "spark.databricks.delta.snapshotPartitions": "2",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.databricks.delta.snapshotPartitions": "1",
+        # A short run is over before the second compiler pays off.
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     }
     options = [part for key, value in settings.items() for part in ("--conf", f"{key}={value}")]
     submit = [str(SPARK_HOME / "bin" / "spark-submit"), "--master", cluster.master, *options]
