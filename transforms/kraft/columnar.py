@@ -35,7 +35,7 @@ def empty_columns(rows: int, batch_bytes: int) -> hot.Columns:
     """
     directories = rows * _DIRECTORIES_PER_ROW + batch_bytes // UUID_BYTES + 1
     columns = hot.Columns(
-        longs=np.empty((5, rows), np.int64),
+        longs=np.empty((hot.LONG_ROWS, rows), np.int64),
         ints=np.empty((hot.INT_ROWS, rows + 1), np.int32),
         shorts=np.empty((4, rows), np.int16),
         lists=np.empty((hot.LIST_COLUMNS, rows * _LISTS_PER_ROW + batch_bytes // 4), np.int32),

@@ -180,18 +180,12 @@ class _FastPass:
         longs, shorts = self.columns.longs, self.columns.shorts
         record_type = RECORD_TYPES[int(shorts[kernel_hot.TYPE, row])]
         version, start = int(shorts[kernel_hot.VERSION, row]), int(longs[kernel_hot.PENDING, row])
-        position = int(longs[kernel_hot.POSITION, row])
-        end = self._end_of_value(row, position)
+        end = int(longs[kernel_hot.PENDING_END, row])
         try:
             values, body, notes = decode_record(record_type, version, self.data, start, end)
         except WireError:
             return None
         return None if notes else to_json(body, version, mask(body, values, self.walk.masking))
-
-    def _end_of_value(self, row: int, position: int) -> int:
-        """The value ends one byte (the empty header list) before its record, and records lie end to end."""
-        first = row - (int(self.columns.longs[kernel_hot.OFFSET, row]) - self._base_offset(position))
-        return position + int(self.columns.longs[kernel_hot.LENGTH, first : row + 1].sum()) - 1
 
     def _base_offset(self, position: int) -> int:
         return int.from_bytes(self.data[position : position + 8], "big", signed=True)

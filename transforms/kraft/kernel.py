@@ -29,6 +29,7 @@ from transforms.kraft.kernel_hot import (
     OFFSET,
     PARTITION_ID,
     PENDING,
+    PENDING_END,
     POSITION,
     TOPIC_ENDS,
     TYPE,
@@ -147,6 +148,7 @@ def _read_batch(
                 used[USED_DATA] = at
             else:
                 longs[PENDING, row] = body
+                longs[PENDING_END, row] = value_end
         longs[POSITION, row] = start
         longs[LENGTH, row] = position - accounted
         longs[OFFSET, row] = base_offset + index

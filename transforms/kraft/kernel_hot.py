@@ -29,7 +29,9 @@ from transforms.kraft.kernel_wire import (
 )
 
 # Rows of Columns.longs, .ints (values, then ends of variable-length values) and .shorts.
-POSITION, LENGTH, OFFSET, APPEND_TIME, PENDING = range(5)
+# A body that the kernel left is `data[PENDING:PENDING_END]`; PENDING is -1 for one that it did not.
+POSITION, LENGTH, OFFSET, APPEND_TIME, PENDING, PENDING_END = range(6)
+LONG_ROWS = 6
 EPOCH, PARTITION_ID, LEADER, LEADER_EPOCH, PARTITION_EPOCH = range(5)
 TOPIC_ENDS, DIRECTORY_ENDS, DATA_ENDS, LIST_ENDS = 5, 6, 7, 8
 TYPE, VERSION, FLAGS, RECOVERY = range(4)
