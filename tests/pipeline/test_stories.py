@@ -16,19 +16,6 @@ pytestmark = pytest.mark.slow
 Auditor = Callable[[str, str], Audit]
 
 
-@pytest.fixture(scope="module")
-def audit_of(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Auditor:
-    made: dict[tuple[str, str], Audit] = {}
-
-    def run(version: str, stage: str) -> Audit:
-        if (version, stage) not in made:
-            folder = capture(version, stage)
-            made[version, stage] = audit(settings_content(folder, tmp_path_factory.mktemp("story")))
-        return made[version, stage]
-
-    return run
-
-
 def check(report: Report, check_id: str) -> CheckResult:
     return next(check for check in report.checks if check.id == check_id)
 
