@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import re
 from pathlib import Path
 
@@ -12,6 +14,7 @@ from jobs import cli
 from jobs import exit as codes
 from jobs.settings import GateName, Settings
 from schemas.classes import CLASSES
+from tests.captures import capture
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
@@ -66,3 +69,15 @@ def test_commands_are_the_programs() -> None:
     commands = {command.name for command in (*cli.COMMANDS, *cli.MAINS)}
     used = set(re.findall(r"kraft-audit (\w[\w-]*)(?= --|$)", README + (ROOT / "Makefile").read_text(), re.MULTILINE))
     assert {"run", "check", "demo"} <= used <= commands
+
+
+def test_the_worked_example_tells_what_is_in_the_capture() -> None:
+    folder = capture("3.9.1", "quota-removal")
+    told = [int(offset) for offset in re.findall(r"(?:set at|again at|up to) offset (\d+)", README)]
+    with gzip.open(folder / "dump-log-3001.txt.gz", "rt") as lines:
+        found = re.findall(r'offset: (\d+) .*"entityName":"app-9".*"remove":(\w+)', "".join(lines))
+    assert [(str(told[0]), "false"), (str(told[1]), "true")] == sorted(set(found))
+    assert told[2] == json.loads((folder / "expected.json").read_text())["end_offset"]
+    with gzip.open(folder / "zookeeper.jsonl.gz", "rt") as lines:
+        znodes = {znode["path"]: znode for znode in map(json.loads, lines)}
+    assert f"transaction {znodes['/config/clients/app-9']['mzxid']:#x}." in README.replace("\n", " ")
