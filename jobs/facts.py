@@ -203,7 +203,7 @@ class Gatherer:
         return None
 
     def _samples(self) -> dict[str, Sample]:
-        found = queries.violations(self.silver, self.first_walk(), self.run.read(KRAFT_RECORDS))
+        found = queries.violations(self.silver, self.run.read(KRAFT_RECORDS))
         totals: dict[str, int] = {}
         examples: dict[str, list[str]] = defaultdict(list)
         for row in queries.samples(found).collect():

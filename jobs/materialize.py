@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from jobs.exit import UsageError
 from jobs.run import Run, step_main
 from jobs.sinks.delta import in_parallel
 from schemas.bronze import KRAFT_LOG_COPIES, KRAFT_RECORDS, QUARANTINE, ZK_ZNODES
@@ -50,7 +51,8 @@ class KraftSide:
 
 
 def run_step(run: Run) -> None:
-    """Make the run's silver tables from its bronze rows."""
+    """Make the run's silver tables from its bronze rows. Raises UsageError for a source that holds no metadata."""
+    _refuse_empty_tree(run)
     state = (
         run.read(ZK_ZNODES).where(F.col("snapshot_id") == run.run_id).mapInArrow(state_batches, ZNODE_STATE).persist()
     )
@@ -67,6 +69,19 @@ def run_step(run: Run) -> None:
     writes.append(lambda: run.append(QUARANTINE, _quarantine(run)))
     in_parallel(writes)
     state.unpersist()
+
+
+def _refuse_empty_tree(run: Run) -> None:
+    """A tree without Kafka's znodes is the wrong tree: it must not take the place of a good one (DESIGN §8)."""
+    source = run.settings.zookeeper
+    if source is None:
+        return
+    found = run.read(ZK_ZNODES).where("path IN ('/brokers', '/brokers/topics', '/brokers/ids')").limit(1).collect()
+    if not found:
+        where = source.connect or source.folder or source.dump
+        raise UsageError(
+            f"ZooKeeper {where} holds no Kafka metadata (no /brokers); check the path, or the chroot of the connect string"
+        )
 
 
 def read_kraft_side(run: Run, znode_migration: Mapping[str, Any] | None) -> KraftSide | None:

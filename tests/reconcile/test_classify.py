@@ -134,7 +134,9 @@ def test_in_flight_is_a_version_newer_than_migrations_offset() -> None:
 
 def test_a_row_made_after_migrations_offset_may_be_half_written() -> None:
     half = STATE | {"leader": None, "leader_epoch": None, "isr": None}
-    row = partition(half, STATE, kraft_offset=105, kraft_created_offset=105, zk_mzxid=901, versions=[version(105, STATE)])
+    row = partition(
+        half, STATE, kraft_offset=105, kraft_created_offset=105, zk_mzxid=901, versions=[version(105, STATE)]
+    )
     assert {found.class_ for found in classify(row, CONTEXT)} == {classes.IN_FLIGHT}
 
 
