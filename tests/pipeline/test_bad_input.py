@@ -1,0 +1,61 @@
+"""Damaged and wrong input: a finding and a run that goes on, or one clear line and no harm to what was there."""
+
+from __future__ import annotations
+
+import gzip
+import shutil
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from jobs.exit import UsageError
+from schemas.bronze import QUARANTINE
+from schemas.entities.topics import TOPICS
+from tests.captures import capture
+from tests.pipeline.audits import audit, settings_content
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("spark")]
+
+
+def writable_copy(folder: Path, target: Path) -> Path:
+    shutil.copytree(folder, target)
+    for path in [target, *target.rglob("*")]:
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    return target
+
+
+def test_a_tree_without_kafka_never_replaces_a_good_one(spark: SparkSession, tmp_path: Path) -> None:
+    content = settings_content(capture("3.9.1", "3"), tmp_path / "tables")
+    good = audit(content)
+    empty = tmp_path / "empty.jsonl.gz"
+    empty.write_bytes(gzip.compress(b""))
+    with pytest.raises(UsageError, match="holds no Kafka metadata"):
+        audit({**content, "zookeeper": {"dump": str(empty)}})
+    assert good.frame(TOPICS.table).where("source = 'zookeeper'").count() == 8
+
+
+def test_a_damaged_log_is_named_and_the_run_goes_on(spark: SparkSession, tmp_path: Path) -> None:
+    folder = writable_copy(capture("3.9.1", "5"), tmp_path / "capture")
+    for node in ("3000", "3001", "3002"):
+        segment = folder / "kraft" / node / "__cluster_metadata-0" / "00000000000000000000.log"
+        content = bytearray(segment.read_bytes())
+        content[9_000] ^= 0xFF
+        segment.write_bytes(bytes(content))
+    result = audit(settings_content(folder, tmp_path / "tables"))
+    check = next(check for check in result.report.checks if check.id == "CAP-02")
+    assert check.verdict == "fail"
+    assert "CRC" in check.evidence[0].upper()
+    assert result.report.exit_code == 20
+    damaged = result.rows(QUARANTINE, "source = 'kraft'")
+    assert damaged
+    assert all(row["position"] is not None and row["reason"] for row in damaged)
+
+
+def test_a_torn_tail_is_what_a_running_controller_leaves(spark: SparkSession, tmp_path: Path) -> None:
+    folder = writable_copy(capture("3.9.1", "5"), tmp_path / "capture")
+    segment = folder / "kraft" / "3000" / "__cluster_metadata-0" / "00000000000000000000.log"
+    segment.write_bytes(segment.read_bytes()[:-5] + bytes(4096))
+    result = audit(settings_content(folder, tmp_path / "tables"))
+    assert result.report.exit_code == 0
+    assert result.report.migration.copy_used in (3001, 3002)
