@@ -26,6 +26,7 @@ INPUTS = (
     "tools/run_uv.py",
     "tools/delta_jars.py",
     "tools/delta_jars.sha256",
+    "tools/warm_up.py",
 )
 
 
