@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,13 +11,14 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from jobs.ingest_zookeeper import second_walk
-from jobs.materialize import KraftSide, read_kraft_side
+from jobs.materialize import FEATURE_LEVEL, KraftSide, read_kraft_side
 from jobs.run import Run
 from schemas.bronze import KRAFT_LOG_COPIES, KRAFT_RECORDS, ZK_ZNODES
-from schemas.checks import KRAFT, ZOOKEEPER
+from schemas.checks import KRAFT, START_PHASES, ZOOKEEPER, Phase
 from schemas.entities import ENTITIES
 from schemas.entities.migration import MIGRATION
-from schemas.silver import ADMIN_OPERATIONS, BARRIERS, FINDINGS, LEADER_EPOCHS, ZOOKEEPER_WRITES
+from schemas.kraft.metadata_versions import FEATURE_NAME
+from schemas.silver import ADMIN_OPERATIONS, BARRIERS, FINDINGS, LEADER_EPOCHS, ROW_VERSIONS, ZOOKEEPER_WRITES
 from transforms.kraft.quorum import LogCopyFacts, NoUsableLogError, plan_read
 from transforms.kraft.release import Release, before, infer_release
 from transforms.reconcile import queries
@@ -24,6 +26,8 @@ from transforms.reconcile.facts import (
     Facts,
     LagMeasure,
     LeaderEpoch,
+    LevelChange,
+    Protection,
     ReplicaUse,
     Sample,
     StateChange,
@@ -49,13 +53,17 @@ class Gatherer:
         self.controllers = self._rows("controllers")
         self.features = {row["feature"]: row["level"] for row in self._rows("features") if row["source"] == KRAFT}
         self.release = self._release()
+        self._counts: dict[str, dict[str, int | None]] | None = None
 
     def facts(self) -> Facts:
         """All facts but what only the comparison of rows can tell."""
         states = self._states()
         phase = self._phase(states)
         collected = self._collected()
-        totals = self._samples()
+        epochs = self._epochs()
+        totals = self._samples(self._known(phase, states, epochs))
+        protection, newest_znode_time = self._protection()
+        next_producer_id, producer_block_end = self._producer_ids()
         return Facts(
             phase=phase,
             collected=collected,
@@ -67,7 +75,7 @@ class Gatherer:
             committed=self.kraft.committed if self.kraft else None,
             transactions=self.kraft.transactions if self.kraft else None,
             states=states,
-            epochs=self._epochs(),
+            epochs=epochs,
             brokers_in_zookeeper=[row for row in self.brokers if row["source"] == ZOOKEEPER],
             brokers_in_kraft=[row for row in self.brokers if row["source"] == KRAFT],
             controllers=self.controllers,
@@ -80,6 +88,13 @@ class Gatherer:
             topics_without_id=totals.get("START-03", Sample()),
             partitions_without_state=totals.get("START-04", Sample()),
             unmirrored_configs=totals.get("DUR-06", Sample()),
+            counts=self.counts(),
+            levels=self._levels(),
+            next_producer_id=next_producer_id,
+            producer_block_end=producer_block_end,
+            protection=protection,
+            newest_znode_time=newest_znode_time,
+            capture_skew_limit=self.run.settings.thresholds.capture_skew_seconds,
             lag=self._lag(),
             at_barrier=self._at_barrier(),
             moved=self._moved_sample(),
@@ -95,6 +110,11 @@ class Gatherer:
 
     def counts(self) -> dict[str, dict[str, int | None]]:
         """Rows per entity and side; None for a side that was not collected."""
+        if self._counts is None:
+            self._counts = self._counted()
+        return self._counts
+
+    def _counted(self) -> dict[str, dict[str, int | None]]:
         collected = self._collected()
         wanted = {name: rows for name, rows in self.silver.items() if name not in ("findings", "migration")}
         counts: dict[str, dict[str, int | None]] = {
@@ -185,7 +205,7 @@ class Gatherer:
             for row in rows
         ]
 
-    def _phase(self, states: Sequence[StateChange]) -> Any:
+    def _phase(self, states: Sequence[StateChange]) -> Phase:
         name = state_name(states[-1].code, self.release.version) if states else "NONE"
         offset = (self.zookeeper or {}).get("kraft_metadata_offset")
         if name == "PRE_MIGRATION" and before(self.release.version, 3, 5) and offset is not None and offset > 0:
@@ -202,8 +222,46 @@ class Gatherer:
             return str(error)
         return None
 
-    def _samples(self) -> dict[str, Sample]:
-        found = queries.violations(self.silver, self.run.read(KRAFT_RECORDS))
+    def _known(self, phase: Phase, states: Sequence[StateChange], epochs: Sequence[LeaderEpoch]) -> queries.Known:
+        zookeeper = self.zookeeper or {}
+        loaded = [s.append_time for s in states if state_name(s.code, self.release.version) == "MIGRATION"]
+        down = [b for b in self.brokers if b["source"] == KRAFT and b["fenced"] and b["in_controlled_shutdown"]]
+        return queries.Known(
+            starting=phase in START_PHASES,
+            live=[row["broker_id"] for row in self.brokers if row["source"] == ZOOKEEPER],
+            down=[broker["broker_id"] for broker in down],
+            controller_epoch=zookeeper.get("controller_epoch"),
+            claim=zookeeper.get("controller_czxid") if zookeeper.get("controller_persistent") else None,
+            loaded_at=loaded[0] if loaded else None,
+            epoch_start=epochs[-1].start_offset if epochs else None,
+        )
+
+    def _levels(self) -> list[LevelChange]:
+        changes = [
+            (record["offset"], json.loads(record["data"]))
+            for record in (self.kraft.milestones if self.kraft else ())
+            if record["type"] == FEATURE_LEVEL
+        ]
+        return [LevelChange(offset, body["featureLevel"]) for offset, body in changes if body["name"] == FEATURE_NAME]
+
+    def _producer_ids(self) -> tuple[int | None, int | None]:
+        rows = {row["source"]: row for row in self._rows("producer_ids")}
+        following, block = rows.get(KRAFT, {}), rows.get(ZOOKEEPER, {})
+        return following.get("next_producer_id"), block.get("block_end")
+
+    def _protection(self) -> tuple[Protection | None, int | None]:
+        if self.run.settings.zookeeper is None:
+            return None, None
+        row = queries.protection(self.run.read(ZK_ZNODES)).collect()[0]
+        return Protection(row["znodes"], row["open"]), row["newest"]
+
+    def _samples(self, known: queries.Known) -> dict[str, Sample]:
+        tables = {
+            **self.silver,
+            "admin_operations": self.run.read(ADMIN_OPERATIONS),
+            "row_versions": self.run.read(ROW_VERSIONS),
+        }
+        found = queries.violations(tables, self.run.read(ZK_ZNODES), self.run.read(KRAFT_RECORDS), known)
         totals: dict[str, int] = {}
         examples: dict[str, list[str]] = defaultdict(list)
         for row in queries.samples(found).collect():
@@ -221,7 +279,10 @@ class Gatherer:
         if absent:
             for row in queries.partitions_on(partitions, absent, _EXAMPLES).collect():
                 examples[row["broker_id"]].append(row["text"])
-        uses = [ReplicaUse(row["broker_id"], row["replicas"], tuple(examples[row["broker_id"]])) for row in counts]
+        uses = [
+            ReplicaUse(row["broker_id"], row["replicas"], tuple(examples[row["broker_id"]]), row["adding"])
+            for row in counts
+        ]
         return sorted(uses, key=lambda use: use.broker_id)
 
     def _configured_brokers(self) -> frozenset[int]:

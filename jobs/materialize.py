@@ -33,8 +33,8 @@ from transforms.zookeeper.state import state_batches
 from transforms.zookeeper.tables import migration_row, tables
 
 _STATE_RECORD, _LEADER_CHANGE = "ZK_MIGRATION_STATE_RECORD", "LEADER_CHANGE"
-_FEATURE_LEVEL = "FEATURE_LEVEL_RECORD"
-_MILESTONES = (*MARKERS, _STATE_RECORD, _LEADER_CHANGE, _FEATURE_LEVEL)
+FEATURE_LEVEL = "FEATURE_LEVEL_RECORD"
+_MILESTONES = (*MARKERS, _STATE_RECORD, _LEADER_CHANGE, FEATURE_LEVEL)
 
 
 @dataclass(frozen=True)
@@ -179,7 +179,7 @@ def checkpoints_to_verify(kraft: KraftSide) -> list[int]:
 
 
 def _metadata_version(kraft: KraftSide, offset: int) -> int | None:
-    bodies = [json.loads(m["data"]) for m in kraft.milestones if m["type"] == _FEATURE_LEVEL and m["offset"] < offset]
+    bodies = [json.loads(m["data"]) for m in kraft.milestones if m["type"] == FEATURE_LEVEL and m["offset"] < offset]
     levels = [body["featureLevel"] for body in bodies if body["name"] == FEATURE_NAME]
     return levels[-1] if levels else None
 

@@ -38,6 +38,7 @@ from transforms.kraft.release import before
 from transforms.reconcile import summary
 from transforms.reconcile.canonical import canonical
 from transforms.reconcile.classify import Context
+from transforms.reconcile.defects import exposure
 from transforms.reconcile.difference import differing_rows, union_all, without_moved
 from transforms.reconcile.divergences import divergences, followed, ranked, totals
 from transforms.reconcile.facts import Facts, Sample
@@ -66,7 +67,10 @@ def run_step(run: Run) -> Report:
     facts = gatherer.facts()
     previous = _previous_runs(run)
     comparison = _compare(run, gatherer, facts, previous[-1]["run_id"] if previous else None)
-    facts = replace(facts, divergences=comparison.samples, compared=comparison.rows is not None)
+    compared = comparison.rows is not None
+    facts = replace(
+        facts, divergences=comparison.samples, compared=compared, defect_rows=tuple(comparison.summary.rows)
+    )
     checks = run_checks(facts)
     gates = judge_gates(checks, facts)
     ledger = broker_ledger(facts)
@@ -205,6 +209,7 @@ def _report(
         divergences=comparison.summary,
         resolved=comparison.resolved,
         broker_presence=ledger,
+        defects=exposure(facts),
         log_copies=summary.copies(facts),
         history=[*[_point(row) for row in previous[-(_HISTORY - 1) :]], point],
         notes=summary.notes(facts),

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from schemas.checks import KRAFT, Phase
-from schemas.kraft.metadata_versions import zk_migration_states
+from schemas.checks import KRAFT, ZOOKEEPER, Phase
+from schemas.kraft.metadata_versions import FEATURE_NAME, zk_migration_states
+from schemas.report import DivergenceRow
 from transforms.kraft.quorum import CommittedEnd, LogCopyFacts, ReadPlan
 from transforms.kraft.transactions import TransactionLog
 
@@ -22,11 +23,15 @@ class Sample:
 
 @dataclass(frozen=True)
 class ReplicaUse:
-    """How many replicas ZooKeeper's assignments give a broker, with a few of the partitions."""
+    """How many replicas ZooKeeper's assignments give a broker, with a few of the partitions.
+
+    `adding` are those among them that a reassignment under way adds.
+    """
 
     broker_id: int
     replicas: int
     examples: tuple[str, ...]
+    adding: int = 0
 
 
 @dataclass(frozen=True)
@@ -57,6 +62,27 @@ class LagMeasure:
     records: int
     seconds: float
     silence: float | None
+
+
+@dataclass(frozen=True)
+class LevelChange:
+    """One FeatureLevel record of metadata.version."""
+
+    offset: int
+    level: int
+
+
+@dataclass(frozen=True)
+class Protection:
+    """Znodes of Kafka's secured roots whose ACL was read, and those among them that everybody may write."""
+
+    znodes: int
+    open: int
+
+    @property
+    def secured(self) -> bool:
+        """True when most znodes can be written by Kafka alone: `zookeeper.set.acl` was meant."""
+        return self.znodes > 0 and self.open * 2 < self.znodes
 
 
 @dataclass(frozen=True)
@@ -92,12 +118,43 @@ class Facts:
     moved: Sample | None = None
     foreign_writes: Sample = Sample()
     lag: LagMeasure | None = None
-    topics_in_kraft: int | None = None
+    counts: Mapping[str, Mapping[str, int | None]] = field(default_factory=dict)
+    defect_rows: Sequence[DivergenceRow] = ()
+    levels: Sequence[LevelChange] = ()
+    next_producer_id: int | None = None
+    producer_block_end: int | None = None
+    protection: Protection | None = None
+    newest_znode_time: int | None = None
+    capture_skew_limit: float = 60.0
 
     @property
     def migration_offset(self) -> int | None:
         """kraft_metadata_offset of `/migration`, None when it is absent or unreadable."""
         return None if self.zookeeper is None else self.zookeeper.get("kraft_metadata_offset")
+
+    def found(self, *codes: str) -> Sample:
+        """What the tables hold under the codes: a check's id, or a finding's code of S§11."""
+        samples = [self.findings[code] for code in codes if code in self.findings]
+        examples = tuple(example for sample in samples for example in sample.examples)
+        return Sample(sum(sample.total for sample in samples), examples)
+
+    def rows_in_kraft(self, entity: str) -> int:
+        """How many rows of an entity the committed log has; 0 when it was not collected."""
+        return self.counts.get(entity, {}).get(KRAFT) or 0
+
+    def rows_in_zookeeper(self, entity: str) -> int:
+        """How many rows of an entity ZooKeeper has; 0 when it was not collected."""
+        return self.counts.get(entity, {}).get(ZOOKEEPER) or 0
+
+    @property
+    def newest_append_time(self) -> int | None:
+        """Append time of the leading copy's last record, milliseconds since the epoch."""
+        return None if self.plan is None else self.plan.leading.last_append_time
+
+    @property
+    def level(self) -> int | None:
+        """The finalised metadata.version; None when the log has none."""
+        return self.features.get(FEATURE_NAME)
 
     @property
     def leader(self) -> LeaderEpoch | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from schemas.checks import CHECKS, KRAFT, Check, Phase
+from schemas.checks import CHECKS, Check, Phase
 from schemas.report import GATES, CheckResult, Gate
 from transforms.reconcile.checks import FUNCTIONS
 from transforms.reconcile.facts import Facts
@@ -45,6 +45,8 @@ def _verdict(check: Check, facts: Facts) -> tuple[str, int, list[str]]:
     if missing:
         return UNKNOWN, 0, [f"{' and '.join(missing)} was not collected"]
     outcome = FUNCTIONS[check.id](facts)
+    if outcome.not_applicable is not None:
+        return NOT_APPLICABLE, 0, [outcome.not_applicable]
     if outcome.unknown is not None:
         return UNKNOWN, 0, [outcome.unknown]
     if outcome.violations == 0:
@@ -65,15 +67,10 @@ def _gate(gate: str, results: Sequence[CheckResult], facts: Facts) -> Gate:
     failed = [result.id for result in mine if result.verdict == FAIL]
     if failed:
         return Gate("no_go", failed)
-    open_questions = [result.id for result in mine if result.verdict == UNKNOWN and _matters(result, facts)]
+    open_questions = [result.id for result in mine if result.verdict == UNKNOWN]
     if open_questions:
         return Gate("unknown", open_questions, "not enough was collected to decide")
     return Gate("go")
-
-
-def _matters(result: CheckResult, facts: Facts) -> bool:
-    """START-05 can't be judged below metadata.version 3.7-IV0, where Kafka does not check it either."""
-    return not (result.id == "START-05" and KRAFT in facts.collected)
 
 
 def _not_applicable(gate: str, phase: Phase) -> str:

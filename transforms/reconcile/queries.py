@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from schemas.checks import KRAFT, ZOOKEEPER
 from transforms.reconcile.difference import union_all
 
 SAMPLE = 20
+# ZooKeeper's permissions: read 1, write 2, create 4, delete 8, admin 16.
+_READ, _CHANGE, _ANY = 1, 30, 31
+_WITH_NULLS = {"ignoreNullFields": "false"}
 # What a running controller leaves at the end of its log: space not written yet, a batch not written whole.
 _UNFINISHED = "problem LIKE 'torn tail:%' OR problem LIKE 'zero-filled:%'"
 
@@ -23,49 +28,184 @@ def samples(violations: DataFrame) -> DataFrame:
     return numbered.where(F.col("number") <= SAMPLE).select("code", "total", "text").orderBy("code", "number")
 
 
-def violations(silver: Mapping[str, DataFrame], records: DataFrame) -> DataFrame:
-    """Everything that is a violation by itself, as (code, text).
+@dataclass(frozen=True)
+class Known:
+    """What the driver knows already and the rules below need: broker ids, zxids, times and offsets.
 
-    `silver` are this run's rows of topics, partitions, configs and findings; `records` those of bronze.
+    `starting` is true before the load; `live` brokers are in `/brokers/ids`, `down` ones were shut down on purpose.
+    `claim` is the czxid of `/controller` when a KRaft controller holds it, `loaded_at` the time the load ended,
+    `epoch_start` the first offset of the newest leader epoch (its full sync mirrored everything before).
     """
-    zk_topics = silver["topics"].where("source = 'zookeeper'")
-    zk_partitions = silver["partitions"].where("source = 'zookeeper'")
-    kraft_configs = silver["configs"].where("source = 'kraft'")
-    findings = silver["findings"].where(~F.col("code").isin("START-03", "START-04"))
+
+    starting: bool = False
+    live: Sequence[int] = ()
+    down: Sequence[int] = ()
+    controller_epoch: int | None = None
+    claim: int | None = None
+    loaded_at: int | None = None
+    epoch_start: int | None = None
+
+
+@dataclass(frozen=True)
+class _Rule:
+    """A row that meets `condition` violates the check `code`; `text` says which row and how."""
+
+    code: str
+    condition: Column
+    text: Column
+
+
+def violations(tables: Mapping[str, DataFrame], znodes: DataFrame, records: DataFrame, known: Known) -> DataFrame:
+    """Everything that is a violation by itself, as (code, text); each table is read once.
+
+    `tables` are this run's silver rows by table name (entities, findings, admin_operations, row_versions), `znodes` and
+    `records` bronze rows.
+    """
+    findings = tables["findings"].where(~F.col("code").isin("START-03", "START-04"))
     frames = [
-        _coded(zk_topics.where("topic_id IS NULL"), "START-03", F.col("topic")),
-        _coded(zk_partitions.where("leader IS NULL"), "START-04", F.format_string("%s/%d", "topic", "partition")),
-        _coded(
-            kraft_configs.where("resource_type NOT IN ('TOPIC', 'BROKER')"),
-            "DUR-06",
-            F.format_string("%s %s: %s", "resource_type", "resource_name", "config"),
-        ),
+        _broken(tables["topics"], [_Rule("START-03", _zookeeper() & F.col("topic_id").isNull(), F.col("topic"))]),
+        _broken(tables["partitions"], _partition_rules(known)),
+        _broken(tables["configs"], _config_rules()),
+        _broken(tables["acls"], [_slash_in_acl()]),
+        _broken(tables["admin_operations"], _admin_rules(known)),
+        _broken(_removed_quotas(tables), [_lost_removal(known)]),
+        _broken(znodes, _znode_rules(known)),
         findings.select("code", F.format_string("%s: %s (%s)", "subject", "detail", "place").alias("text")),
-        _coded(
-            records.where(f"problem IS NOT NULL AND NOT ({_UNFINISHED})"),
-            "CAP-02",
-            F.format_string("controller %s, %s at byte %s: %s", "controller_id", "file", "position", "problem"),
-        ),
-        _coded(kraft_configs.where("NOT comparable"), "SEC-04", F.format_string("%s: %s", "resource_name", "config")),
-        _coded(
-            silver["configs"].where("source = 'zookeeper' AND NOT comparable"),
-            "CIPHERTEXT",
-            F.format_string("%s %s: %s", "resource_type", "resource_name", "config"),
-        ),
+        _broken(records, [_damaged()]),
     ]
     return union_all(frames)
 
 
-def _coded(rows: DataFrame, code: str, text: object) -> DataFrame:
-    return rows.select(F.lit(code).alias("code"), text.alias("text"))  # type: ignore[attr-defined]
+def _broken(rows: DataFrame, rules: Sequence[_Rule]) -> DataFrame:
+    """Rows that break a rule, once for each rule: (code, text)."""
+    met = [F.when(r.condition, F.struct(F.lit(r.code).alias("code"), r.text.alias("text"))) for r in rules]
+    return rows.select(F.explode(F.array_compact(F.array(*met))).alias("found")).select("found.*")
+
+
+def _zookeeper() -> Column:
+    return F.col("source") == ZOOKEEPER
+
+
+def _kraft() -> Column:
+    return F.col("source") == KRAFT
+
+
+def _damaged() -> _Rule:
+    text = F.format_string("controller %s, %s at byte %s: %s", "controller_id", "file", "position", "problem")
+    return _Rule("CAP-02", F.col("problem").isNotNull(), text)
+
+
+def _ids(numbers: Sequence[int]) -> Column:
+    return F.array(*[F.lit(number) for number in numbers]).cast("array<int>")
+
+
+def _partition_rules(known: Known) -> list[_Rule]:
+    name = F.format_string("%s/%d", "topic", "partition")
+    moving = F.size("adding_replicas") + F.size("removing_replicas") > 0
+    reassigned = F.concat(name, F.lit(" is being reassigned"))
+    leaderless = F.col("leader") == -1
+    on_purpose = F.size(F.array_except("replicas", _ids(known.down))) == 0
+    rules = [
+        _Rule("START-04", _zookeeper() & F.col("leader").isNull(), name),
+        _Rule("FIN-05", _kraft() & moving, reassigned),
+        _Rule("FIN-05", _kraft() & leaderless & ~on_purpose, F.concat(name, F.lit(" has no leader"))),
+    ]
+    if known.starting:
+        absent = (F.col("leader") >= 0) & ~F.array_contains(_ids(known.live), F.col("leader"))
+        led = F.concat(name, F.format_string(" has leader %d", "leader"))
+        rules.append(_Rule("START-12", _zookeeper() & moving, reassigned))
+        rules.append(_Rule("START-16", _zookeeper() & (leaderless | absent), led))
+    if known.controller_epoch is not None:
+        # The next election raises /controller_epoch by one.
+        above = F.col("controller_epoch") > known.controller_epoch + 1
+        written = F.concat(name, F.format_string(" was written in controller epoch %d", "controller_epoch"))
+        rules.append(_Rule("RB-03", _zookeeper() & above, written))
+    return rules
+
+
+def _config_rules() -> list[_Rule]:
+    text = F.format_string("%s %s: %s", "resource_type", "resource_name", "config")
+    hidden = ~F.col("comparable")
+    return [
+        _Rule("DUR-06", _kraft() & ~F.col("resource_type").isin("TOPIC", "BROKER"), text),
+        _Rule("SEC-04", _kraft() & hidden, F.format_string("%s: %s", "resource_name", "config")),
+        _Rule("CIPHERTEXT", _zookeeper() & hidden, text),
+    ]
+
+
+def _slash_in_acl() -> _Rule:
+    text = F.format_string("an ACL of %s %s: ZooKeeper has no place for the name", "resource_type", "resource_name")
+    return _Rule("RB-07", _kraft() & F.col("resource_name").contains("/"), text)
+
+
+def _admin_rules(known: Known) -> list[_Rule]:
+    asked = F.col("kind").isin("delete_topic", "reassign_partitions", "preferred_replica_election")
+    text = F.format_string("%s of %s (%s)", "kind", "subject", "zk_path")
+    rules = [_Rule("START-12", asked, text)]
+    if known.claim is not None:
+        old = asked | F.col("kind").isin("isr_change", "log_dir_event")
+        rules.append(_Rule("DUR-16", old & (F.col("zk_czxid") > known.claim), text))
+    return rules
+
+
+def _removed_quotas(tables: Mapping[str, DataFrame]) -> DataFrame:
+    """Removals of quotas whose whole entity is gone: entity (JSON), from_offset."""
+    entity = F.get_json_object("key", "$.entity").alias("entity")
+    rows = tables["row_versions"].where("entity = 'client_quotas' AND removed").select(entity, "from_offset")
+    alive = tables["client_quotas"].where(_kraft()).select(F.to_json("entity", _WITH_NULLS).alias("entity"))
+    return rows.join(alive, "entity", "left_anti")
+
+
+def _lost_removal(known: Known) -> _Rule:
+    """Users alone are mirrored rightly; what was removed before the newest leader's full sync is mirrored by it."""
+    parts = F.col("entity").contains('"client-id"') | F.col("entity").contains('"ip"')
+    recent = F.col("from_offset") >= F.lit(known.epoch_start or 0)
+    return _Rule("DUR-17", parts & recent, F.format_string("%s at offset %d", "entity", "from_offset"))
+
+
+def _anyone(permissions: int) -> Column:
+    """Everybody has one of these permissions on the znode."""
+    return F.exists(
+        "acl", lambda entry: (entry["scheme"] == "world") & (entry["perms"].bitwiseAND(F.lit(permissions)) != 0)
+    )
+
+
+def _znode_rules(known: Known) -> list[_Rule]:
+    path = F.col("path")
+    secret = path.rlike("^/(config/users|config/brokers|delegation_token/tokens)/")
+    claimed = path.isin("/controller", "/migration")
+    open_to_read = F.concat(path, F.lit(" can be read by everybody"))
+    rules = [
+        _Rule("CAP-07", F.col("problem").isNotNull(), F.format_string("%s: %s", "path", "problem")),
+        _Rule("SEC-01", secret & _anyone(_ANY), open_to_read),
+        _Rule("SEC-03", claimed & _anyone(_CHANGE), F.concat(path, F.lit(" can be written by everybody"))),
+    ]
+    if known.loaded_at is not None:
+        config = path.rlike("^/config/(users|brokers)/")
+        rules.append(_Rule("SEC-02", config & (F.col("ctime") >= known.loaded_at) & _anyone(_READ), open_to_read))
+    return rules
+
+
+def protection(znodes: DataFrame) -> DataFrame:
+    """One row: znodes of Kafka's secured roots with an ACL, those open to be changed by all, the newest mtime.
+
+    Topics' own znodes are left out: they are most of a tree, and protected like the rest.
+    """
+    mine = (F.col("path") != "/") & ~F.col("path").rlike("^/(zookeeper|consumers|brokers/topics/.)")
+    judged = mine & F.col("acl").isNotNull() & (F.size("acl") > 0)
+    return znodes.agg(
+        F.count_if(judged).alias("znodes"),
+        F.count_if(judged & _anyone(_CHANGE)).alias("open"),
+        F.max("mtime").alias("newest"),
+    )
 
 
 def replica_counts(partitions: DataFrame, pending_deletes: DataFrame) -> DataFrame:
-    """Replicas per broker of one side's partitions, topics pending deletion left out: broker_id, replicas."""
+    """Replicas per broker of one side's partitions, topics pending deletion left out: broker_id, replicas, adding (of these)."""
     kept = partitions.join(F.broadcast(pending_deletes), "topic", "left_anti")
-    return (
-        kept.select(F.explode("replicas").alias("broker_id")).groupBy("broker_id").agg(F.count("*").alias("replicas"))
-    )
+    each = kept.select(F.explode("replicas").alias("broker_id"), "adding_replicas")
+    added = F.array_contains("adding_replicas", F.col("broker_id"))
+    return each.groupBy("broker_id").agg(F.count("*").alias("replicas"), F.count_if(added).alias("adding"))
 
 
 def partitions_on(partitions: DataFrame, broker_ids: list[int], limit: int) -> DataFrame:

@@ -1,8 +1,15 @@
-"""One pure function a check, by its id in `schemas.checks`."""
+"""One pure function a check, by its id in `schemas.checks`; the modules have the catalogue's names."""
 
-from transforms.reconcile.checks import capture, dual_write, finish, start
+from transforms.reconcile.checks import capture, dual_write, finish, rollback, security, start
 from transforms.reconcile.checks.outcome import CheckFunction, Outcome
 
-FUNCTIONS: dict[str, CheckFunction] = {**capture.CHECKS, **start.CHECKS, **dual_write.CHECKS, **finish.CHECKS}
+FUNCTIONS: dict[str, CheckFunction] = {
+    **capture.CHECKS,
+    **start.CHECKS,
+    **dual_write.CHECKS,
+    **finish.CHECKS,
+    **rollback.CHECKS,
+    **security.CHECKS,
+}
 
 __all__ = ["FUNCTIONS", "CheckFunction", "Outcome"]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from transforms.reconcile.checks.outcome import CheckFunction, Outcome, found, sampled, unknown
-from transforms.reconcile.facts import Facts, Sample
+from transforms.reconcile.checks.outcome import CheckFunction, Outcome, found, in_tables, sampled, unknown
+from transforms.reconcile.facts import Facts
 
 
 def _one_cluster(facts: Facts) -> Outcome:
@@ -45,6 +45,17 @@ def _log_reaches_migration(facts: Facts) -> Outcome:
     return found([f"the record at offset {offset} is of epoch {epoch}, /migration says epoch {wanted}"])
 
 
+def _together(facts: Facts) -> Outcome:
+    """CAP-05. A tree older than the log cannot be told from one that nobody wrote; that side is DUR-04's."""
+    written, appended = facts.newest_znode_time, facts.newest_append_time
+    if written is None or appended is None:
+        return unknown("no znode or no record has a time")
+    skew = (written - appended) / 1000
+    if skew <= facts.capture_skew_limit:
+        return found([])
+    return found([f"ZooKeeper was written {skew:.0f} s after the newest record of the log that was given"])
+
+
 def _no_open_transaction(facts: Facts) -> Outcome:
     """CAP-06."""
     log = facts.transactions
@@ -64,17 +75,13 @@ def _readable(facts: Facts) -> Outcome:
     return sampled(facts.unreadable_znodes)
 
 
-def _checkpoints(facts: Facts) -> Outcome:
-    """CAP-08."""
-    return sampled(facts.findings.get("CAP-08", Sample()))
-
-
 CHECKS: dict[str, CheckFunction] = {
     "CAP-01": _one_cluster,
     "CAP-02": _whole_log,
     "CAP-03": _log_start,
     "CAP-04": _log_reaches_migration,
+    "CAP-05": _together,
     "CAP-06": _no_open_transaction,
     "CAP-07": _readable,
-    "CAP-08": _checkpoints,
+    "CAP-08": in_tables("CAP-08"),
 }

@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
-from schemas.classes import DEFECTS
-from transforms.reconcile.checks.outcome import CheckFunction, Outcome, found, sampled, unknown
-from transforms.reconcile.facts import Facts, Sample
+from schemas.classes import DEFECTS, LOST_WRITE
+from schemas.kraft.metadata_versions import SNAPSHOT_KEEPS_FROM, level_name
+from schemas.report import DivergenceRow
+from transforms.kraft.release import before
+from transforms.reconcile.checks.brokers import zookeeper_brokers
+from transforms.reconcile.checks.outcome import (
+    CheckFunction,
+    Outcome,
+    found,
+    in_tables,
+    not_applicable,
+    sampled,
+    unknown,
+)
+from transforms.reconcile.facts import Facts, LeaderEpoch, Sample
 
 SILENCE_LIMIT_SECONDS = 5.0
 LAG_LIMIT_SECONDS = 60.0
+# From 3.6-IV1 the load is one transaction, of this name.
+TRANSACTIONS_LEVEL = 13
+LOAD = "ZK Migration"
+# Records this near each other can have been one delta of the metadata image; KRaft does not record its deltas.
+DELTA_RECORDS = 100
 
 
 def _load_recorded(facts: Facts) -> Outcome:
@@ -45,6 +62,30 @@ def _claimed_by_leader(facts: Facts) -> Outcome:
     return found(problems)
 
 
+def _written_by_leader(facts: Facts) -> Outcome:
+    """DUR-03. A leadership that began within the silence limit may not have written yet."""
+    if before(facts.kafka_version, 3, 5):
+        return not_applicable("Kafka 3.4 writes /migration at the load only")
+    zookeeper, leader = facts.zookeeper or {}, facts.leader
+    if leader is None:
+        return unknown("the log holds no leader change")
+    writer = (zookeeper.get("kraft_controller_id"), zookeeper.get("kraft_controller_epoch"))
+    if writer == (leader.leader_id, leader.epoch):
+        return found([])
+    text = (
+        f"/migration was written by controller {writer[0]} in epoch {writer[1]}; "
+        f"the leader is {leader.leader_id} in epoch {leader.epoch}"
+    )
+    return found([text], tolerable=_began_just_now(facts, leader))
+
+
+def _began_just_now(facts: Facts, leader: LeaderEpoch) -> bool:
+    newest = facts.newest_append_time
+    if newest is None or leader.append_time is None:
+        return False
+    return newest - leader.append_time < SILENCE_LIMIT_SECONDS * 1000
+
+
 def _alive(facts: Facts) -> Outcome:
     """DUR-04."""
     lag = facts.lag
@@ -71,10 +112,152 @@ def _mirrored_kinds(facts: Facts) -> Outcome:
     return sampled(facts.unmirrored_configs)
 
 
+def _loaded_once(facts: Facts) -> Outcome:
+    """DUR-07."""
+    if before(facts.kafka_version, 3, 5):
+        return not_applicable("Kafka 3.4 does not record the end of the load")
+    return found([*_state_problems(facts), *_unbracketed_load(facts)])
+
+
+def _state_problems(facts: Facts) -> list[str]:
+    problems, previous, loads = [], "NONE", 0
+    for change in facts.states:
+        name = facts.name_of(change)
+        loads += name == "MIGRATION" and previous != "MIGRATION"
+        if name == "MIGRATION" and previous != "MIGRATION" and loads > 1:
+            problems.append(f"the load ended again at offset {change.offset}, from state {previous}")
+        if previous in ("MIGRATION", "POST_MIGRATION") and name in ("NONE", "PRE_MIGRATION"):
+            problems.append(f"the state went back from {previous} to {name} at offset {change.offset}")
+        previous = name
+    return problems
+
+
+def _unbracketed_load(facts: Facts) -> list[str]:
+    """The end of the load outside a transaction, where there must be one and the log still shows it."""
+    log, plan = facts.transactions, facts.plan
+    if log is None or plan is None or plan.base is not None or (facts.level or 0) < TRANSACTIONS_LEVEL:
+        return []
+    inside = [(t.begin, t.end) for t in log.transactions if t.outcome == "end" and t.name == LOAD]
+    ends = [change.offset for change in facts.states if facts.name_of(change) == "MIGRATION"]
+    return [
+        f"the load ended at offset {offset} outside a transaction"
+        for offset in ends[:1]
+        if not any(begin < offset < (end or offset) for begin, end in inside)
+    ]
+
+
+def _no_second_load(facts: Facts) -> Outcome:
+    """DUR-08."""
+    loaded = [change.offset for change in facts.states if facts.name_of(change) == "MIGRATION"]
+    transactions = facts.transactions.transactions if facts.transactions else ()
+    again = [t for t in transactions if t.name == LOAD and loaded and t.begin > loaded[0]]
+    begun = found(f"a load began at offset {t.begin}, after the one that ended at {loaded[0]}" for t in again)
+    twice = facts.found("DUR-08")
+    return sampled(Sample(begun.violations + twice.total, (*begun.evidence, *twice.examples)))
+
+
+def _survives_snapshots(facts: Facts) -> Outcome:
+    """DUR-09."""
+    if facts.level is None:
+        return unknown("the log has no metadata.version")
+    kept = {name: lowest for name, lowest in SNAPSHOT_KEEPS_FROM.items() if facts.rows_in_kraft(name)}
+    return found(
+        f"{facts.rows_in_kraft(name)} {name.replace('_', ' ')}: snapshots at {level_name(facts.level)} drop them"
+        for name, lowest in kept.items()
+        if facts.level < lowest
+    )
+
+
+def _constant_level(facts: Facts) -> Outcome:
+    """DUR-10."""
+    begun = [change.offset for change in facts.states if facts.name_of(change) != "NONE"]
+    problems: list[str] = []
+    level: int | None = None
+    for change in facts.levels:
+        if begun and level is not None and change.offset > begun[0] and change.level != level:
+            problems.append(f"{level_name(level)} became {level_name(change.level)} at offset {change.offset}")
+        level = change.level
+    return found(problems)
+
+
+def _one_mode(facts: Facts) -> Outcome:
+    """DUR-11. A broker that runs in ZooKeeper mode and never registered gets no metadata; the rest may be restarts."""
+    in_zookeeper = zookeeper_brokers(facts)
+    registered = {broker["broker_id"]: broker for broker in facts.brokers_in_kraft}
+    strangers = [
+        f"broker {node} is in /brokers/ids and not registered" for node in sorted(in_zookeeper - set(registered))
+    ]
+    moving = []
+    for node, broker in sorted(registered.items()):
+        migrating = broker["is_migrating_zk_broker"]
+        if node in in_zookeeper and not migrating:
+            moving.append(f"broker {node} is in /brokers/ids and registered in KRaft mode")
+        leaving = broker["fenced"] or broker["in_controlled_shutdown"]
+        if node not in in_zookeeper and migrating and not leaving:
+            moving.append(f"broker {node} is registered in ZooKeeper mode, not fenced, and not in /brokers/ids")
+    return found([*strangers, *moving], tolerable=not strangers)
+
+
+def _defects_of(facts: Facts, *entities: str) -> list[DivergenceRow]:
+    return [row for row in facts.defect_rows if row.class_ in DEFECTS and row.entity in entities]
+
+
+def _topic_identity(facts: Facts) -> Outcome:
+    """DUR-14."""
+    if not facts.compared:
+        return unknown("the two sides could not be compared")
+    return found(
+        f"topic {row.key.get('topic')}: id {row.zk_value} in ZooKeeper, {row.kraft_value} in KRaft"
+        for row in _defects_of(facts, "topics")
+        if row.column == "topic_id"
+    )
+
+
+def _producer_ids(facts: Facts) -> Outcome:
+    """DUR-15."""
+    if not facts.compared:
+        return unknown("the two sides could not be compared")
+    differ = found(
+        f"next producer id {row.zk_value} in ZooKeeper, {row.kraft_value} in KRaft"
+        for row in _defects_of(facts, "producer_ids")
+    )
+    back = facts.found("DUR-15")
+    return sampled(Sample(differ.violations + back.total, (*differ.evidence, *back.examples)))
+
+
+def _dropped_behind_quota(facts: Facts) -> Outcome:
+    """DUR-18. Quotas are mirrored before producer ids, ACLs and tokens; a failure skips what comes after it."""
+    if not facts.compared:
+        return unknown("the two sides could not be compared")
+    quotas = [row.kraft_offset for row in _defects_of(facts, "client_quotas") if row.class_ == LOST_WRITE]
+    offsets = [offset for offset in quotas if offset is not None]
+    later = [
+        row
+        for row in _defects_of(facts, "producer_ids", "acls", "delegation_tokens")
+        if row.class_ == LOST_WRITE and row.kraft_offset is not None
+    ]
+    return found(
+        f"{row.entity.replace('_', ' ')} changed at offset {row.kraft_offset}, near a lost quota change"
+        for row in later
+        if any(abs((row.kraft_offset or 0) - offset) <= DELTA_RECORDS for offset in offsets)
+    )
+
+
 CHECKS: dict[str, CheckFunction] = {
     "DUR-01": _load_recorded,
     "DUR-02": _claimed_by_leader,
+    "DUR-03": _written_by_leader,
     "DUR-04": _alive,
     "DUR-05": _no_defects,
     "DUR-06": _mirrored_kinds,
+    "DUR-07": _loaded_once,
+    "DUR-08": _no_second_load,
+    "DUR-09": _survives_snapshots,
+    "DUR-10": _constant_level,
+    "DUR-11": _one_mode,
+    "DUR-14": _topic_identity,
+    "DUR-15": _producer_ids,
+    "DUR-16": in_tables("DUR-16"),
+    "DUR-17": in_tables("DUR-17"),
+    "DUR-18": _dropped_behind_quota,
 }

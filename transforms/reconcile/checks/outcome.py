@@ -14,13 +14,14 @@ EVIDENCE_LIMIT = 20
 class Outcome:
     """Violations of a check: an exact total and bounded evidence. `tolerable` ones warn instead of failing.
 
-    `unknown` says what was not collected; then nothing else counts.
+    `unknown` says what was not collected, `not_applicable` why there is nothing to judge; then nothing else counts.
     """
 
     violations: int = 0
     evidence: tuple[str, ...] = ()
     tolerable: bool = False
     unknown: str | None = None
+    not_applicable: str | None = None
 
 
 CheckFunction = Callable[[Facts], Outcome]
@@ -39,8 +40,22 @@ def sampled(*samples: Sample, tolerable: bool = False) -> Outcome:
 
 
 def unknown(what: str) -> Outcome:
-    """The check's input was not collected."""
+    """The check's input could have been collected and was not: no gate it can block is open."""
     return Outcome(unknown=what)
+
+
+def not_applicable(why: str) -> Outcome:
+    """There is nothing to judge in this cluster, or Kafka itself does not ask; say which."""
+    return Outcome(not_applicable=why)
+
+
+def in_tables(*codes: str, tolerable: bool = False) -> CheckFunction:
+    """A check whose violations the tables hold already, under these codes."""
+
+    def check(facts: Facts) -> Outcome:
+        return sampled(facts.found(*codes), tolerable=tolerable)
+
+    return check
 
 
 def listed_ids(ids: Iterable[int]) -> str:

@@ -1,0 +1,19 @@
+"""The catalogue of checks (S§7): what must hold, which gates it can block, what to do when it does not.
+
+Each entry has one function of the same id in the module of the same name in `transforms.reconcile.checks` that returns
+the violations.
+"""
+
+from __future__ import annotations
+
+from schemas.checks.capture import CHECKS as CAPTURE
+from schemas.checks.check import BOTH, EVERY_PHASE, KRAFT, START_PHASES, ZOOKEEPER, Check, Phase
+from schemas.checks.dual_write import CHECKS as DUAL_WRITE
+from schemas.checks.finish import CHECKS as FINISH
+from schemas.checks.rollback import CHECKS as ROLLBACK
+from schemas.checks.security import CHECKS as SECURITY
+from schemas.checks.start import CHECKS as START
+
+CHECKS: tuple[Check, ...] = (*CAPTURE, *START, *DUAL_WRITE, *FINISH, *ROLLBACK, *SECURITY)
+
+__all__ = ["BOTH", "CHECKS", "EVERY_PHASE", "KRAFT", "START_PHASES", "ZOOKEEPER", "Check", "Phase"]

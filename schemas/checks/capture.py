@@ -1,0 +1,88 @@
+"""CAP checks: is what was captured fit to be judged (S§7.1)."""
+
+from __future__ import annotations
+
+from schemas.checks.check import (
+    ALL_GATES,
+    EVERY_PHASE,
+    KRAFT_ONLY,
+    MIGRATED,
+    ZOOKEEPER_ONLY,
+    Check,
+    Phase,
+    check,
+)
+
+CHECKS: tuple[Check, ...] = (
+    check(
+        "CAP-01",
+        "Both sides are of one cluster: /cluster/id equals cluster.id of every log folder",
+        ALL_GATES,
+        EVERY_PHASE,
+        "Give the audit the ZooKeeper tree and the controllers' logs of the same cluster.",
+        "MetaProperties; S§7.1",
+    ),
+    check(
+        "CAP-02",
+        "The metadata log is whole: checksums match, offsets follow each other, epochs never fall",
+        ALL_GATES,
+        EVERY_PHASE,
+        "Copy the log folder again while the controller is stopped or idle; see the quarantine table for the place.",
+        "DefaultRecordBatch; S§2.2",
+        needs=KRAFT_ONLY,
+    ),
+    check(
+        "CAP-03",
+        "The log starts at offset 0 or at a complete checkpoint",
+        ALL_GATES,
+        EVERY_PHASE,
+        "Copy the .checkpoint files together with the segments.",
+        "KafkaMetadataLog.recoverSnapshots; S§2.1",
+        needs=KRAFT_ONLY,
+    ),
+    check(
+        "CAP-04",
+        "The log used reaches /migration's offset and has its epoch",
+        ("dual_write", "finalize", "rollback"),
+        MIGRATED,
+        "Give the audit the logs of the controllers that are ahead: this copy is stale or of another quorum.",
+        "S§2.9, S§7.1",
+    ),
+    check(
+        "CAP-05",
+        "The tree and the log were captured together",
+        ("dual_write", "finalize", "rollback"),
+        frozenset({Phase.WAITING, Phase.DUAL_WRITE}),
+        "Copy the controllers' logs and read ZooKeeper at the same time, the logs last; then run the audit again.",
+        "S§5.5, S§7.1",
+        severity="warning",
+    ),
+    check(
+        "CAP-06",
+        "No metadata transaction is open at the end of the log",
+        ("start", "dual_write", "finalize", "rollback"),
+        EVERY_PHASE,
+        "The load is still running, or died: run the audit again; if it stays open, look at the active controller's log.",
+        "KIP-868; S§2.7",
+        needs=KRAFT_ONLY,
+    ),
+    check(
+        "CAP-07",
+        "Every znode could be read",
+        ALL_GATES,
+        EVERY_PHASE,
+        "Give the audit's ZooKeeper identity read access to the paths named.",
+        "S§7.1",
+        needs=ZOOKEEPER_ONLY,
+    ),
+    check(
+        "CAP-08",
+        "The replayed state equals Kafka's own checkpoint at every checkpoint of the log",
+        ALL_GATES,
+        EVERY_PHASE,
+        "Do not trust this run's comparison: the log copy or the audit itself is wrong. Copy the log folders again; if "
+        "it stays, report it with the rows named.",
+        "SnapshotGenerator; S§3.4",
+        needs=KRAFT_ONLY,
+    ),
+)

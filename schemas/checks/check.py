@@ -1,0 +1,69 @@
+"""What a check is: an entry of the catalogue, and the words its verdict is given in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Phase(StrEnum):
+    """Where a cluster stands; a check applies in some phases only."""
+
+    ZOOKEEPER = "zookeeper"
+    """No KRaft log, or one without a migration state: nothing has begun."""
+    WAITING = "waiting"
+    """PRE_MIGRATION: the controllers wait for the brokers, or the load runs."""
+    DUAL_WRITE = "dual_write"
+    """MIGRATION: loaded, every change is mirrored to ZooKeeper."""
+    FINALIZED = "finalized"
+    """POST_MIGRATION: ZooKeeper is history."""
+    ROLLED_BACK = "rolled_back"
+    """The log says MIGRATION, but a ZooKeeper broker is the controller again."""
+    KRAFT = "kraft"
+    """A cluster that never was in ZooKeeper mode, or Kafka 4: no migration state."""
+
+
+ZOOKEEPER, KRAFT = "zookeeper", "kraft"
+BOTH = frozenset({ZOOKEEPER, KRAFT})
+KRAFT_ONLY = frozenset({KRAFT})
+ZOOKEEPER_ONLY = frozenset({ZOOKEEPER})
+START_PHASES = frozenset({Phase.ZOOKEEPER, Phase.WAITING})
+WAITING = frozenset({Phase.WAITING})
+DURING = frozenset({Phase.DUAL_WRITE})
+MIGRATED = frozenset({Phase.DUAL_WRITE, Phase.FINALIZED})
+FINALIZED = frozenset({Phase.FINALIZED})
+EVERY_PHASE = frozenset(Phase)
+ALL_GATES = ("start", "dual_write", "finalize", "rollback")
+
+
+@dataclass(frozen=True)
+class Check:
+    """One check. `needs` are the sides that must have been collected, else its verdict is unknown.
+
+    A check of severity `warning` never fails and so never closes a gate; one that names no gate speaks of something
+    beside the migration's steps.
+    """
+
+    id: str
+    title: str
+    gates: tuple[str, ...]
+    phases: frozenset[Phase]
+    needs: frozenset[str]
+    severity: str
+    remedy: str
+    reference: str
+
+
+def check(
+    check_id: str,
+    title: str,
+    gates: tuple[str, ...],
+    phases: frozenset[Phase],
+    remedy: str,
+    reference: str,
+    *,
+    needs: frozenset[str] = BOTH,
+    severity: str = "error",
+) -> Check:
+    """Make an entry; both sides are needed and a violation is an error unless said otherwise."""
+    return Check(check_id, title, gates, phases, needs, severity, remedy, reference)

@@ -1,0 +1,74 @@
+"""RB checks: may the migration be rolled back (S§7.5)."""
+
+from __future__ import annotations
+
+from schemas.checks.check import DURING, KRAFT_ONLY, MIGRATED, ZOOKEEPER_ONLY, Check, Phase, check
+
+CHECKS: tuple[Check, ...] = (
+    check(
+        "RB-01",
+        "The migration is not finalised",
+        ("rollback",),
+        MIGRATED,
+        "There is no way back to ZooKeeper after finalisation.",
+        "KIP-866, Rollback; ZkMigrationState.POST_MIGRATION",
+        needs=KRAFT_ONLY,
+    ),
+    check(
+        "RB-02",
+        "Nothing would be lost by going back: ZooKeeper has every committed row",
+        ("rollback",),
+        DURING,
+        "Wait for the lag to clear and repair the divergences listed first; a rollback would lose those rows.",
+        "KIP-866, Rollback; S§7.5",
+    ),
+    check(
+        "RB-03",
+        "A ZooKeeper controller would accept every partition's controller epoch",
+        ("rollback",),
+        DURING,
+        "Keep /controller_epoch when rolling back, and let the ZooKeeper controller be elected often enough to "
+        "pass the epochs named: until then it refuses to elect leaders for those partitions.",
+        "KAFKA-20488; PartitionStateMachine; S§7.5",
+        needs=ZOOKEEPER_ONLY,
+    ),
+    check(
+        "RB-04",
+        "ZooKeeper brokers can run at this metadata.version",
+        ("rollback",),
+        DURING,
+        "Start the brokers with the inter.broker.protocol.version they had before the migration.",
+        "MetadataVersion; S§2.6, S§7.5",
+        needs=KRAFT_ONLY,
+    ),
+    check(
+        "RB-05",
+        "A rollback removed /migration",
+        ("rollback",),
+        frozenset({Phase.ROLLED_BACK}),
+        "Delete /migration in ZooKeeper before the next attempt, and format the controllers anew: a new quorum "
+        "would take it for a finished load.",
+        "KAFKA-17146; S§7.5",
+        needs=ZOOKEEPER_ONLY,
+        severity="warning",
+    ),
+    check(
+        "RB-06",
+        "A ZooKeeper controller would not hand out producer ids again",
+        ("rollback",),
+        DURING,
+        "Wait for the lag to clear; if it has, set /latest_producer_id_block past the next id named before any "
+        "broker starts in ZooKeeper mode.",
+        "KIP-730; ProducerIdManager; S§6",
+    ),
+    check(
+        "RB-07",
+        "Nothing exists that only KRaft can hold",
+        ("rollback",),
+        DURING,
+        "Save what is named before rolling back: ZooKeeper has no place for it.",
+        "S§5.2, S§7.5",
+        needs=KRAFT_ONLY,
+        severity="warning",
+    ),
+)
