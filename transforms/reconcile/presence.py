@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from schemas.checks import Phase
 from schemas.report import BrokerPresence
-from transforms.reconcile.facts import Facts
+from transforms.reconcile.checks.outcome import listed_ids
+from transforms.reconcile.facts import Facts, ReplicaUse
 
 ZOOKEEPER, KRAFT, TRANSITION, MISSING, STOPPED, CONFIG_ONLY = (
     "zookeeper",
@@ -20,36 +23,85 @@ ZOOKEEPER, KRAFT, TRANSITION, MISSING, STOPPED, CONFIG_ONLY = (
 
 
 def broker_ledger(facts: Facts) -> list[BrokerPresence]:
-    """One entry a broker id in `/brokers/ids`, registrations, assignments or broker configs, in order."""
+    """One entry a broker id in `/brokers/ids`, registrations, assignments or broker configs, in order.
+
+    `blocks` follows Kafka as released, which asks for the brokers of assignments; the note says where KIP-866's text,
+    which asks for those named in configurations too, would decide otherwise.
+    """
     in_zookeeper = {broker["broker_id"] for broker in facts.brokers_in_zookeeper}
     registered = {broker["broker_id"]: broker for broker in facts.brokers_in_kraft}
-    replicas = {use.broker_id: use.replicas for use in facts.replicas}
-    ids: Iterable[int] = in_zookeeper | registered.keys() | replicas.keys() | facts.brokers_with_config
+    uses = {use.broker_id: use for use in facts.replicas}
+    shared = _shared_endpoints(facts)
+    ids: Iterable[int] = in_zookeeper | registered.keys() | uses.keys() | facts.brokers_with_config
     return [
-        _entry(broker, broker in in_zookeeper, registered.get(broker), replicas.get(broker, 0), facts)
+        _entry(
+            _Sighting(broker, broker in in_zookeeper, registered.get(broker), uses.get(broker), shared.get(broker, ())),
+            facts,
+        )
         for broker in sorted(ids)
     ]
 
 
-def _entry(broker: int, in_zookeeper: bool, row: Any, replicas: int, facts: Facts) -> BrokerPresence:
-    mode = _mode(in_zookeeper, row, replicas, facts.phase)
-    blocks, notes = _blocks(broker, in_zookeeper, row, replicas, facts.phase)
-    if mode == CONFIG_ONLY:
-        notes.append("only named in configurations: KIP-866 would wait for it, Kafka as released does not")
-    if row is not None and row["fenced"] and mode != STOPPED:
-        notes.append("fenced")
+@dataclass(frozen=True)
+class _Sighting:
+    """Where a broker id was seen; `twins` are others that claim one of its endpoints."""
+
+    broker: int
+    in_zookeeper: bool
+    row: Any
+    use: ReplicaUse | None
+    twins: Sequence[int]
+
+    @property
+    def replicas(self) -> int:
+        return self.use.replicas if self.use else 0
+
+
+def _shared_endpoints(facts: Facts) -> dict[int, list[int]]:
+    """Registrations of different ids that name one host and port: one process under two ids, or a wrong listener."""
+    claims: dict[tuple[str, int], set[int]] = defaultdict(set)
+    for broker in facts.brokers_in_kraft:
+        for endpoint in broker.get("endpoints") or ():
+            claims[endpoint["host"], endpoint["port"]].add(broker["broker_id"])
+    shared: dict[int, list[int]] = defaultdict(list)
+    for ids in claims.values():
+        for node in ids:
+            shared[node] = sorted({*shared[node], *ids} - {node})
+    return shared
+
+
+def _entry(seen: _Sighting, facts: Facts) -> BrokerPresence:
+    row = seen.row
+    mode = _mode(seen.in_zookeeper, row, seen.replicas, facts.phase)
+    blocks, notes = _blocks(seen.broker, seen.in_zookeeper, row, seen.replicas, facts.phase)
     return BrokerPresence(
-        broker_id=broker,
+        broker_id=seen.broker,
         mode=mode,
         blocks=blocks,
-        in_zookeeper=in_zookeeper,
+        in_zookeeper=seen.in_zookeeper,
         registered=row is not None,
         is_migrating_zk_broker=None if row is None else row["is_migrating_zk_broker"],
         fenced=None if row is None else row["fenced"],
-        replicas=replicas,
-        has_config=broker in facts.brokers_with_config,
-        note="; ".join(notes),
+        replicas=seen.replicas,
+        has_config=seen.broker in facts.brokers_with_config,
+        note="; ".join([*notes, *_remarks(seen, mode)]),
     )
+
+
+def _remarks(seen: _Sighting, mode: str) -> list[str]:
+    """What to know of a broker beside what it blocks."""
+    said = []
+    if mode == CONFIG_ONLY:
+        said.append("only named in configurations: KIP-866 would wait for it, Kafka as released does not")
+    if seen.row is not None and seen.row["in_controlled_shutdown"]:
+        said.append("shut down in order" if seen.row["fenced"] else "shutting down")
+    elif seen.row is not None and seen.row["fenced"] and mode != STOPPED:
+        said.append("fenced")
+    if seen.use is not None and seen.use.adding:
+        said.append(f"{seen.use.adding} of its replicas are being added by a reassignment")
+    if seen.twins:
+        said.append(f"names the same endpoint as broker {listed_ids(seen.twins)}")
+    return said
 
 
 def _mode(in_zookeeper: bool, row: Any, replicas: int, phase: Phase) -> str:

@@ -1,0 +1,430 @@
+"""Every check of the catalogue: a cluster in which it fails, and one in which it passes.
+
+The clusters are made from four healthy ones, a moment of a migration each; a case changes what its check is about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+
+from schemas.checks import CHECKS, KRAFT, ZOOKEEPER, Phase
+from schemas.report import CheckResult, DivergenceRow
+from transforms.kraft.quorum import Checkpoint, LogCopyFacts, committed_end, plan_read
+from transforms.kraft.transactions import Marker, read_transactions
+from transforms.reconcile.checks import FUNCTIONS
+from transforms.reconcile.checks.outcome import EVIDENCE_LIMIT, found
+from transforms.reconcile.facts import (
+    Facts,
+    LagMeasure,
+    LeaderEpoch,
+    LevelChange,
+    Protection,
+    ReplicaUse,
+    Sample,
+    StateChange,
+)
+from transforms.reconcile.judge import judge_gates, run_checks
+
+CLUSTER_ID = "4fGkGQ8UQrWJxrkiL2NvRg"
+NONE, MIGRATION, PRE_MIGRATION, POST_MIGRATION = 0, 1, 2, 3
+NOW = 1_795_233_171_000
+LOAD_BEGIN, LOAD_STATE, LOAD_END = 26, 161, 162
+OFFSET, EPOCH, CLAIM = 390, 1, 700
+ONE = Sample(1, ("the one example",))
+LEVEL_3_9 = 21
+
+
+def copy(controller: int, **values: Any) -> LogCopyFacts:
+    whole = LogCopyFacts(
+        controller_id=controller,
+        location=f"/logs/{controller}",
+        cluster_id=CLUSTER_ID,
+        log_start=0,
+        log_end=OFFSET + 1,
+        last_epoch=EPOCH,
+        last_append_time=NOW,
+        epoch_starts=((EPOCH, 0),),
+        checkpoints=(),
+        voters=(3000, 3001, 3002),
+        leader_id=3000,
+        leader_epoch=EPOCH,
+        problem=None,
+    )
+    return replace(whole, **values)
+
+
+def broker(broker_id: int, **values: Any) -> dict[str, Any]:
+    return {
+        "broker_id": broker_id,
+        "broker_epoch": 13 + broker_id,
+        "is_migrating_zk_broker": True,
+        "fenced": False,
+        "in_controlled_shutdown": False,
+        "endpoints": [{"name": "PLAINTEXT", "host": "127.0.0.1", "port": 19100 + broker_id}],
+        "features": [{"name": "metadata.version", "min_level": LEVEL_3_9, "max_level": LEVEL_3_9}],
+        **values,
+    }
+
+
+def controllers(*, unready: int | None = None) -> list[dict[str, Any]]:
+    return [{"controller_id": node, "zk_migration_ready": node != unready} for node in (3000, 3001, 3002)]
+
+
+def zookeeper(**values: Any) -> dict[str, Any]:
+    return {
+        "migration_present": True,
+        "kraft_controller_id": 3000,
+        "kraft_controller_epoch": EPOCH,
+        "kraft_metadata_offset": OFFSET,
+        "kraft_metadata_epoch": EPOCH,
+        "controller_id": 3000,
+        "controller_kraft_epoch": EPOCH,
+        "controller_persistent": True,
+        "controller_czxid": CLAIM,
+        "controller_epoch": 4,
+        "controller_epoch_mzxid": CLAIM,
+        "cluster_id": CLUSTER_ID,
+        **values,
+    }
+
+
+def load(*extra: Marker) -> Any:
+    begin = Marker(LOAD_BEGIN, "BEGIN_TRANSACTION_RECORD", "ZK Migration", NOW)
+    return read_transactions([begin, Marker(LOAD_END, "END_TRANSACTION_RECORD", None, NOW), *extra])
+
+
+def dual_write() -> Facts:
+    copies = [copy(3000), copy(3001), copy(3002)]
+    plan = plan_read(copies)
+    brokers = [broker(0), broker(1), broker(2, is_migrating_zk_broker=False)]
+    return Facts(
+        phase=Phase.DUAL_WRITE,
+        collected=frozenset({ZOOKEEPER, KRAFT}),
+        kafka_version="3.9.1",
+        zookeeper=zookeeper(),
+        copies=copies,
+        plan=plan,
+        committed=committed_end(copies, plan, OFFSET, EPOCH),
+        transactions=load(),
+        states=[StateChange(3, PRE_MIGRATION, NOW), StateChange(LOAD_STATE, MIGRATION, NOW)],
+        epochs=[LeaderEpoch(EPOCH, 0, 3000, (3000, 3001, 3002), NOW - 60_000)],
+        brokers_in_zookeeper=[{"broker_id": 0}, {"broker_id": 1}],
+        brokers_in_kraft=brokers,
+        controllers=controllers(),
+        features={"metadata.version": LEVEL_3_9},
+        replicas=[ReplicaUse(node, 10, ()) for node in (0, 1, 2)],
+        compared=True,
+        lag=LagMeasure(0, 0.0, 0.1),
+        counts={name: {ZOOKEEPER: 2, KRAFT: 2} for name in ("scram_credentials", "delegation_tokens")},
+        levels=[LevelChange(2, LEVEL_3_9)],
+        next_producer_id=2000,
+        producer_block_end=2999,
+        protection=Protection(100, 10),
+        newest_znode_time=NOW,
+    )
+
+
+def waiting() -> Facts:
+    return replace(
+        dual_write(),
+        phase=Phase.WAITING,
+        zookeeper=zookeeper(
+            kraft_controller_id=-1,
+            kraft_controller_epoch=-1,
+            kraft_metadata_offset=-1,
+            kraft_metadata_epoch=-1,
+            controller_id=0,
+            controller_kraft_epoch=-1,
+            controller_persistent=False,
+        ),
+        states=[StateChange(3, PRE_MIGRATION, NOW)],
+        transactions=read_transactions([]),
+        brokers_in_zookeeper=[{"broker_id": node} for node in (0, 1, 2)],
+        brokers_in_kraft=[broker(node) for node in (0, 1, 2)],
+        compared=False,
+        lag=None,
+    )
+
+
+def in_kraft_mode() -> Facts:
+    """Dual write with every broker rolled: ready to be finalised."""
+    kraft = [broker(node, is_migrating_zk_broker=False) for node in (0, 1, 2)]
+    return replace(dual_write(), brokers_in_zookeeper=[], brokers_in_kraft=kraft)
+
+
+def finalized() -> Facts:
+    states = [*dual_write().states, StateChange(OFFSET - 5, POST_MIGRATION, NOW)]
+    frozen = zookeeper(kraft_metadata_offset=OFFSET - 6)
+    return replace(in_kraft_mode(), phase=Phase.FINALIZED, states=states, zookeeper=frozen)
+
+
+def rolled_back() -> Facts:
+    by_broker = {"controller_id": 0, "controller_kraft_epoch": -1, "controller_persistent": False}
+    removed = {"migration_present": False, "kraft_metadata_offset": None}
+    return replace(dual_write(), phase=Phase.ROLLED_BACK, compared=False, zookeeper=zookeeper(**by_broker, **removed))
+
+
+def row(entity: str, class_: str = "lost_write", **values: Any) -> DivergenceRow:
+    made = DivergenceRow(entity, {}, None, "kraft_only", None, None, class_, "error", kraft_offset=300)
+    return replace(made, **values)
+
+
+@dataclass(frozen=True)
+class Case:
+    """Two clusters and the verdict in the first; the second passes."""
+
+    fails: Facts
+    passes: Facts
+    verdict: str = "fail"
+
+
+def case(healthy: Facts, verdict: str = "fail", **broken: Any) -> Case:
+    return Case(replace(healthy, **broken), healthy, verdict)
+
+
+def znodes(healthy: Facts, verdict: str = "fail", **broken: Any) -> Case:
+    return case(healthy, verdict, zookeeper={**(healthy.zookeeper or {}), **broken})
+
+
+def tables(healthy: Facts, code: str, verdict: str = "fail") -> Case:
+    return case(healthy, verdict, findings={code: ONE})
+
+
+def _capture() -> Iterator[tuple[str, Case]]:
+    yield "CAP-01", case(dual_write(), copies=[copy(3000, cluster_id="another")])
+    yield "CAP-02", case(dual_write(), damaged_log=ONE)
+    yield "CAP-03", case(dual_write(), plan_problem="the log starts at offset 90 and no complete .checkpoint covers it")
+    yield "CAP-04", znodes(dual_write(), kraft_metadata_offset=OFFSET + 1)
+    yield "CAP-05", case(dual_write(), "warn", newest_znode_time=NOW + 61_000)
+    yield "CAP-06", case(dual_write(), transactions=load(Marker(380, "BEGIN_TRANSACTION_RECORD", "again", NOW)))
+    yield "CAP-07", case(dual_write(), unreadable_znodes=ONE)
+    yield "CAP-08", tables(dual_write(), "CAP-08")
+
+
+def _start() -> Iterator[tuple[str, Case]]:
+    begin = waiting()
+    yield "START-01", case(begin, brokers_in_kraft=[broker(0), broker(1)])
+    yield "START-02", case(begin, replicas=[ReplicaUse(9, 4, ("orders/0",))])
+    yield "START-03", case(begin, topics_without_id=ONE)
+    yield "START-04", case(begin, partitions_without_state=ONE)
+    yield "START-05", case(begin, controllers=controllers(unready=3001))
+    yield "START-06", case(begin, features={"metadata.version": 13})
+    yield "START-07", znodes(begin, kraft_metadata_offset=326)
+    yield "START-08", znodes(begin, controller_id=3001, controller_kraft_epoch=9, controller_persistent=True)
+    yield "START-09", case(begin, phase=Phase.ZOOKEEPER, states=[])
+    older = [{"name": "metadata.version", "min_level": 14, "max_level": 14}]
+    yield "START-10", case(begin, brokers_in_kraft=[broker(0, features=older)])
+    yield "START-11", case(begin, replicas=[ReplicaUse(3000, 1, ("orders/0",))])
+    yield "START-12", tables(begin, "START-12", "warn")
+    yield "START-13", tables(begin, "START-13")
+    yield "START-14", tables(begin, "START-14")
+    yield "START-16", tables(begin, "START-16", "warn")
+    yield "START-17", case(begin, "warn", kafka_version="3.6.0")
+    yield "START-18", znodes(begin, controller_epoch=None)
+    yield "START-19", case(begin, unmirrored_configs=ONE)
+
+
+def _dual_write() -> Iterator[tuple[str, Case]]:
+    now = dual_write()
+    yield "DUR-01", znodes(now, kraft_metadata_offset=-1)
+    yield "DUR-02", znodes(now, controller_id=3002)
+    yield "DUR-03", znodes(now, kraft_controller_id=3002)
+    yield "DUR-04", case(now, lag=LagMeasure(200, 75.0, 75.0))
+    yield "DUR-05", case(now, divergences={"lost_write": ONE})
+    yield "DUR-06", case(now, unmirrored_configs=ONE)
+    again = [*now.states, StateChange(300, PRE_MIGRATION, NOW), StateChange(350, MIGRATION, NOW)]
+    yield "DUR-07", case(now, states=again)
+    second = [
+        Marker(300, "BEGIN_TRANSACTION_RECORD", "ZK Migration", NOW),
+        Marker(350, "END_TRANSACTION_RECORD", None, NOW),
+    ]
+    yield "DUR-08", case(now, transactions=load(*second))
+    yield "DUR-09", case(now, features={"metadata.version": 13})
+    yield "DUR-10", case(now, levels=[LevelChange(2, 20), LevelChange(200, LEVEL_3_9)])
+    yield "DUR-11", case(now, brokers_in_zookeeper=[{"broker_id": node} for node in (0, 1, 7)])
+    yield "DUR-14", case(now, defect_rows=(row("topics", column="topic_id", kind="differs", key={"topic": "orders"}),))
+    yield "DUR-15", case(now, defect_rows=(row("producer_ids", column="next_producer_id", kind="differs"),))
+    yield "DUR-16", tables(now, "DUR-16", "warn")
+    yield "DUR-17", tables(now, "DUR-17", "warn")
+    behind = (row("client_quotas", kind="zk_only"), row("acls", kraft_offset=302))
+    yield "DUR-18", case(now, "warn", defect_rows=behind)
+
+
+def _finish() -> Iterator[tuple[str, Case]]:
+    now, after = in_kraft_mode(), finalized()
+    yield "FIN-01", case(now, brokers_in_kraft=[broker(0)])
+    yield "FIN-02", case(now, brokers_in_zookeeper=[{"broker_id": 0}])
+    yield "FIN-03", case(now, brokers_in_kraft=[broker(0, is_migrating_zk_broker=False, fenced=True)])
+    yield "FIN-04", case(now, lag=LagMeasure(200, 75.0, 0.1))
+    yield "FIN-05", tables(now, "FIN-05")
+    yield "FIN-06", far_behind(now)
+    yield "FIN-07", case(dual_write(), controllers=controllers(unready=3001))
+    yield "POST-01", case(after, states=[*after.states, StateChange(OFFSET, POST_MIGRATION, NOW)])
+    yield "POST-02", znodes(after, kraft_metadata_offset=OFFSET)
+    yield "POST-03", case(after, brokers_in_kraft=[broker(0, broker_epoch=OFFSET)])
+
+
+def far_behind(healthy: Facts) -> Case:
+    copies = [copy(node, log_end=20_000 if node != 3002 else 400) for node in (3000, 3001, 3002)]
+    return case(healthy, copies=copies, plan=plan_read(copies))
+
+
+def _rollback() -> Iterator[tuple[str, Case]]:
+    now = dual_write()
+    yield "RB-01", Case(finalized(), now)
+    yield "RB-02", case(now, divergences={"lag": ONE})
+    yield "RB-03", tables(now, "RB-03")
+    yield "RB-04", case(now, features={"metadata.version": 25})
+    yield "RB-05", Case(replace(rolled_back(), zookeeper=zookeeper(controller_persistent=False)), rolled_back(), "warn")
+    yield "RB-06", case(now, producer_block_end=999)
+    yield "RB-07", tables(now, "RB-07", "warn")
+
+
+def _security() -> Iterator[tuple[str, Case]]:
+    yield "SEC-01", tables(dual_write(), "SEC-01", "warn")
+    yield "SEC-02", tables(dual_write(), "SEC-02", "warn")
+    yield "SEC-03", tables(dual_write(), "SEC-03", "warn")
+    yield "SEC-04", tables(dual_write(), "SEC-04")
+
+
+CASES: Mapping[str, Case] = dict(
+    [*_capture(), *_start(), *_dual_write(), *_finish(), *_rollback(), *_security()],
+)
+HEALTHY = {
+    "waiting": waiting(),
+    "dual_write": dual_write(),
+    "in_kraft_mode": in_kraft_mode(),
+    "finalized": finalized(),
+    "rolled_back": rolled_back(),
+}
+
+
+def verdicts(facts: Facts) -> dict[str, CheckResult]:
+    return {result.id: result for result in run_checks(facts)}
+
+
+def test_every_check_has_a_function_and_both_cases() -> None:
+    ids = [check.id for check in CHECKS]
+    assert len(set(ids)) == len(ids)
+    assert set(FUNCTIONS) == set(ids)
+    assert set(CASES) == set(ids)
+
+
+@pytest.mark.parametrize("check_id", list(CASES))
+def test_it_fails_where_it_must_and_says_what(check_id: str) -> None:
+    result = verdicts(CASES[check_id].fails)[check_id]
+    assert (result.verdict, result.violations > 0) == (CASES[check_id].verdict, True)
+    assert all(result.evidence)
+    assert result.remedy
+    assert result.title
+
+
+@pytest.mark.parametrize("check_id", list(CASES))
+def test_it_passes_where_it_must(check_id: str) -> None:
+    assert verdicts(CASES[check_id].passes)[check_id].verdict == "pass"
+
+
+@pytest.mark.parametrize("name", list(HEALTHY))
+def test_a_healthy_migration_has_nothing_to_say(name: str) -> None:
+    spoken = {
+        id_ for id_, result in verdicts(HEALTHY[name]).items() if result.verdict not in ("pass", "not_applicable")
+    }
+    assert spoken == {"waiting": set(), "dual_write": {"FIN-01", "FIN-02"}, "finalized": {"RB-01"}}.get(name, set())
+
+
+@pytest.mark.parametrize(
+    "check_id", [check.id for check in CHECKS if check.gates and CASES[check.id].verdict == "fail"]
+)
+def test_a_failure_closes_the_gates_it_names_and_a_warning_none(check_id: str) -> None:
+    facts = CASES[check_id].fails
+    result = verdicts(facts)[check_id]
+    for name, gate in judge_gates(run_checks(facts), facts).items():
+        if name in result.gates and gate.verdict != "not_applicable":
+            assert gate.verdict == "no_go"
+            assert check_id in gate.blocking
+
+
+@pytest.mark.parametrize("check_id", [id_ for id_, case in CASES.items() if case.verdict == "warn"])
+def test_a_warning_blocks_nothing(check_id: str) -> None:
+    facts = CASES[check_id].fails
+    assert all(check_id not in gate.blocking for gate in judge_gates(run_checks(facts), facts).values())
+
+
+def test_what_was_not_collected_is_never_a_pass() -> None:
+    without_log = replace(waiting(), phase=Phase.ZOOKEEPER, collected=frozenset({ZOOKEEPER}), plan=None, epochs=())
+    for check in CHECKS:
+        if KRAFT in check.needs and without_log.phase in check.phases:
+            assert verdicts(without_log)[check.id].verdict == "unknown"
+    assert judge_gates(run_checks(without_log), without_log)["start"].verdict == "unknown"
+
+
+def test_a_missing_controllers_log_leaves_finalising_open() -> None:
+    facts = replace(in_kraft_mode(), copies=[copy(3000)])
+    assert verdicts(facts)["FIN-06"].verdict == "unknown"
+    assert judge_gates(run_checks(facts), facts)["finalize"].verdict == "unknown"
+
+
+def test_a_leadership_that_just_began_may_not_have_written_yet() -> None:
+    moved = [LeaderEpoch(2, OFFSET, 3001, (3000, 3001, 3002), NOW - 1000)]
+    assert verdicts(replace(dual_write(), epochs=moved))["DUR-03"].verdict == "warn"
+
+
+def test_a_broker_shut_down_in_order_is_no_surprise() -> None:
+    down = broker(2, fenced=True, in_controlled_shutdown=True)
+    facts = replace(dual_write(), brokers_in_kraft=[broker(0), broker(1), down])
+    assert (verdicts(facts)["FIN-03"].verdict, verdicts(facts)["DUR-11"].verdict) == ("pass", "pass")
+
+
+def test_a_broker_between_two_modes_is_a_warning() -> None:
+    assert verdicts(replace(dual_write(), brokers_in_zookeeper=[{"broker_id": n} for n in (0, 1, 2)]))[
+        "DUR-11"
+    ].verdict == ("warn")
+    assert verdicts(replace(dual_write(), brokers_in_zookeeper=[{"broker_id": 0}]))["DUR-11"].verdict == "warn"
+
+
+def test_finalising_on_purpose_is_a_warning_and_by_accident_a_failure() -> None:
+    unready = controllers(unready=3000)
+    assert verdicts(replace(in_kraft_mode(), controllers=unready))["FIN-07"].verdict == "warn"
+    assert verdicts(replace(dual_write(), controllers=unready))["FIN-07"].verdict == "fail"
+
+
+def test_controllers_below_3_7_are_not_asked_for_a_registration() -> None:
+    older = replace(waiting(), features={"metadata.version": 14}, controllers=[])
+    result = verdicts(older)["START-05"]
+    assert (result.verdict, len(result.evidence)) == ("not_applicable", 1)
+    assert judge_gates(run_checks(older), older)["start"].blocking == ["START-10"]
+
+
+def test_a_load_without_a_transaction_at_a_level_that_has_them() -> None:
+    facts = replace(dual_write(), transactions=read_transactions([]))
+    assert verdicts(facts)["DUR-07"].evidence == [f"the load ended at offset {LOAD_STATE} outside a transaction"]
+    at_checkpoint = copy(
+        3000, log_start=350, epoch_starts=((EPOCH, 350),), checkpoints=(Checkpoint("350.checkpoint", 350, EPOCH, True),)
+    )
+    begins_later = replace(facts, plan=plan_read([at_checkpoint]))
+    assert verdicts(begins_later)["DUR-07"].verdict == "pass"
+
+
+def test_the_claim_of_the_leader_that_loads_is_its_own() -> None:
+    claimed = zookeeper(kraft_metadata_offset=-1)
+    assert verdicts(replace(waiting(), zookeeper=claimed))["START-08"].verdict == "pass"
+
+
+def test_an_open_zookeeper_is_not_a_secured_one() -> None:
+    facts = replace(dual_write(), protection=Protection(100, 60), findings={"SEC-01": ONE})
+    assert verdicts(facts)["SEC-01"].verdict == "not_applicable"
+    assert verdicts(replace(facts, protection=None))["SEC-01"].verdict == "not_applicable"
+
+
+def test_after_finalising_zookeeper_may_be_gone() -> None:
+    facts = replace(finalized(), collected=frozenset({KRAFT}), zookeeper=None)
+    assert verdicts(facts)["POST-02"].verdict == "not_applicable"
+
+
+def test_evidence_is_bounded_and_the_count_is_not() -> None:
+    outcome = found(f"row {number}" for number in range(1000))
+    assert (outcome.violations, len(outcome.evidence)) == (1000, EVIDENCE_LIMIT)
