@@ -1,0 +1,183 @@
+"""The rules that single rows break, over tables with one broken row each and its healthy neighbours."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from schemas.bronze import KRAFT_RECORDS, ZK_ZNODES
+from schemas.entities import ENTITIES
+from schemas.silver import ADMIN_OPERATIONS, FINDINGS, ROW_VERSIONS
+from schemas.table import Table
+from transforms.reconcile import queries
+
+OPEN, KAFKA_ONLY = [(31, "world", "anyone")], [(31, "sasl", "kafka")]
+READABLE = [(31, "sasl", "kafka"), (1, "world", "anyone")]
+LOADED_AT = 1_000_000
+KNOWN = queries.Known(
+    starting=True,
+    live=[0, 1],
+    down=[2],
+    controller_epoch=4,
+    claim=700,
+    loaded_at=LOADED_AT,
+    epoch_start=200,
+)
+PARTITION = {
+    "source": "zookeeper",
+    "partition": 0,
+    "replicas": [0, 1, 2],
+    "adding_replicas": [],
+    "removing_replicas": [],
+    "leader": 0,
+    "controller_epoch": 5,
+}
+ROWS: dict[str, list[dict[str, Any]]] = {
+    "topics": [
+        {"source": "zookeeper", "topic": "orders", "topic_id": "a"},
+        {"source": "zookeeper", "topic": "without-id"},
+    ],
+    "partitions": [
+        {**PARTITION, "topic": "healthy"},
+        {**PARTITION, "topic": "healthy", "source": "kraft", "controller_epoch": None},
+        {**PARTITION, "topic": "no-state", "leader": None, "controller_epoch": None},
+        {**PARTITION, "topic": "being-deleted", "leader": -2},
+        {**PARTITION, "topic": "moving", "adding_replicas": [2]},
+        {**PARTITION, "topic": "moving-in-kraft", "source": "kraft", "removing_replicas": [2]},
+        {**PARTITION, "topic": "offline", "leader": -1},
+        {**PARTITION, "topic": "led-by-nobody", "leader": 9},
+        {**PARTITION, "topic": "offline-in-kraft", "source": "kraft", "leader": -1},
+        {**PARTITION, "topic": "down-on-purpose", "source": "kraft", "leader": -1, "replicas": [2]},
+        {**PARTITION, "topic": "from-the-future", "controller_epoch": 6},
+    ],
+    "configs": [
+        {"source": "kraft", "resource_type": "TOPIC", "resource_name": "t", "config": "k", "comparable": True},
+        {"source": "kraft", "resource_type": "CLIENT_METRICS", "resource_name": "m", "config": "k", "comparable": True},
+        {"source": "kraft", "resource_type": "BROKER", "resource_name": "0", "config": "pw", "comparable": False},
+        {"source": "zookeeper", "resource_type": "BROKER", "resource_name": "0", "config": "pw", "comparable": False},
+    ],
+    "acls": [
+        {"source": "kraft", "resource_type": "TOPIC", "resource_name": "orders"},
+        {"source": "kraft", "resource_type": "GROUP", "resource_name": "team/app"},
+    ],
+    "client_quotas": [
+        {"source": "kraft", "entity": [("client-id", "still-has-one")], "quota": "producer_byte_rate", "value": 1.0},
+        {"source": "kraft", "entity": [("client-id", None)], "quota": "producer_byte_rate", "value": 1.0},
+    ],
+    "findings": [
+        {"source": "zookeeper", "code": "START-13", "subject": "/config/users/x", "detail": "bad", "place": "p"},
+        {"source": "zookeeper", "code": "START-04", "subject": "told by the partitions", "detail": "d", "place": "p"},
+    ],
+    "admin_operations": [
+        {"kind": "delete_topic", "subject": "old", "zk_path": "/admin/delete_topics/old", "zk_czxid": 100},
+        {"kind": "isr_change", "subject": "t-0", "zk_path": "/isr_change_notification/1", "zk_czxid": 701},
+        {"kind": "isr_change", "subject": "t-1", "zk_path": "/isr_change_notification/0", "zk_czxid": 699},
+        {"kind": "config_change", "subject": "topics/t", "zk_path": "/config/changes/1", "zk_czxid": 701},
+    ],
+    "row_versions": [
+        {"entity": "client_quotas", "removed": removed, "from_offset": offset, "key": f'{{"entity":{key},"quota":"q"}}'}
+        for key, offset, removed in (
+            ('[{"type":"client-id","name":"gone"}]', 250, True),
+            ('[{"type":"ip","name":"10.0.0.1"}]', 260, True),
+            ('[{"type":"client-id","name":"synced-since"}]', 150, True),
+            ('[{"type":"client-id","name":"still-has-one"}]', 250, True),
+            ('[{"type":"client-id","name":null}]', 250, True),
+            ('[{"type":"client-id","name":"changed"}]', 250, False),
+            ('[{"type":"user","name":"alice"}]', 250, True),
+        )
+    ],
+}
+ZNODES: list[dict[str, Any]] = [
+    {"path": "/config/users/alice", "acl": KAFKA_ONLY, "ctime": LOADED_AT + 1},
+    {"path": "/config/users/before", "acl": READABLE, "ctime": LOADED_AT - 1},
+    {"path": "/config/brokers/0", "acl": READABLE, "ctime": LOADED_AT + 1},
+    {"path": "/delegation_token/tokens/t", "acl": READABLE, "ctime": LOADED_AT + 1},
+    {"path": "/config/topics/t", "acl": READABLE, "ctime": LOADED_AT + 1, "mtime": LOADED_AT + 5},
+    {"path": "/migration", "acl": OPEN, "ctime": LOADED_AT},
+    {"path": "/controller", "acl": READABLE, "ctime": LOADED_AT},
+    {"path": "/brokers/topics/t", "acl": OPEN, "ctime": LOADED_AT},
+    {"path": "/zookeeper/quota", "acl": OPEN, "ctime": LOADED_AT},
+    {"path": "/config/clients/c", "acl": [], "problem": "NoAuth", "ctime": LOADED_AT},
+]
+RECORDS: list[dict[str, Any]] = [
+    {"controller_id": 3000, "file": "a.log", "position": 0},
+    {"controller_id": 3000, "file": "a.log", "position": 61, "problem": "its checksum does not match"},
+]
+
+
+def frame(spark: SparkSession, table: Table, rows: list[dict[str, Any]]) -> DataFrame:
+    values = [tuple(row.get(name) for name in table.column_names) for row in rows]
+    return spark.createDataFrame(values, StructType(list(table.columns)))
+
+
+@pytest.fixture(scope="module")
+def violations(spark: SparkSession) -> dict[str, list[str]]:
+    tables = {entity.name: entity.table for entity in ENTITIES}
+    tables |= {"findings": FINDINGS, "admin_operations": ADMIN_OPERATIONS, "row_versions": ROW_VERSIONS}
+    silver = {name: frame(spark, tables[name], rows) for name, rows in ROWS.items()}
+    znodes, records = frame(spark, ZK_ZNODES, ZNODES), frame(spark, KRAFT_RECORDS, RECORDS)
+    found: dict[str, list[str]] = defaultdict(list)
+    for row in queries.violations(silver, znodes, records, KNOWN).collect():
+        found[row["code"]].append(row["text"])
+    return {code: sorted(texts) for code, texts in found.items()}
+
+
+@pytest.mark.parametrize(
+    ("code", "texts"),
+    [
+        ("START-03", ["without-id"]),
+        ("START-04", ["no-state/0"]),
+        ("START-12", ["delete_topic of old (/admin/delete_topics/old)", "moving/0 is being reassigned"]),
+        ("START-13", ["/config/users/x: bad (p)"]),
+        ("START-16", ["led-by-nobody/0 has leader 9", "offline/0 has leader -1"]),
+        ("FIN-05", ["moving-in-kraft/0 is being reassigned", "offline-in-kraft/0 has no leader"]),
+        ("RB-03", ["from-the-future/0 was written in controller epoch 6"]),
+        ("RB-07", ["an ACL of GROUP team/app: ZooKeeper has no place for the name"]),
+        ("DUR-06", ["CLIENT_METRICS m: k"]),
+        ("DUR-16", ["isr_change of t-0 (/isr_change_notification/1)"]),
+        (
+            "DUR-17",
+            [
+                '[{"type":"client-id","name":"gone"}] at offset 250',
+                '[{"type":"ip","name":"10.0.0.1"}] at offset 260',
+            ],
+        ),
+        ("SEC-04", ["0: pw"]),
+        ("CIPHERTEXT", ["BROKER 0: pw"]),
+        (
+            "SEC-01",
+            [
+                "/config/brokers/0 can be read by everybody",
+                "/config/users/before can be read by everybody",
+                "/delegation_token/tokens/t can be read by everybody",
+            ],
+        ),
+        ("SEC-02", ["/config/brokers/0 can be read by everybody"]),
+        ("SEC-03", ["/migration can be written by everybody"]),
+        ("CAP-07", ["/config/clients/c: NoAuth"]),
+        ("CAP-02", ["controller 3000, a.log at byte 61: its checksum does not match"]),
+    ],
+)
+def test_only_the_broken_rows_are_found(violations: dict[str, list[str]], code: str, texts: list[str]) -> None:
+    assert violations[code] == texts
+
+
+def test_no_other_code_is_found(violations: dict[str, list[str]]) -> None:
+    assert len(violations) == 18
+
+
+def test_how_protected_the_tree_is(spark: SparkSession) -> None:
+    row = queries.protection(frame(spark, ZK_ZNODES, ZNODES)).collect()[0]
+    assert (row["znodes"], row["open"], row["newest"]) == (7, 1, LOADED_AT + 5)
+
+
+def test_replicas_that_are_being_added_are_counted_apart(spark: SparkSession) -> None:
+    tables = {entity.name: entity.table for entity in ENTITIES}
+    rows = [{**PARTITION, "topic": "a"}, {**PARTITION, "topic": "b", "adding_replicas": [2]}]
+    pending = spark.createDataFrame([("c",)], "topic string")
+    counts = queries.replica_counts(frame(spark, tables["partitions"], rows), pending).collect()
+    assert {(c["broker_id"], c["replicas"], c["adding"]) for c in counts} == {(0, 2, 0), (1, 2, 0), (2, 2, 1)}
