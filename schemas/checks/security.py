@@ -45,4 +45,15 @@ CHECKS: tuple[Check, ...] = (
         "KAFKA-14801; PasswordEncoder; S§1.5",
         needs=KRAFT_ONLY,
     ),
+    check(
+        "SEC-05",
+        "No secret reached the audit's tables",
+        (),
+        EVERY_PHASE,
+        "Delete this warehouse and its reports, take the secrets named for known, and report it: the audit must replace "
+        "them by fingerprints where it reads them.",
+        "S§7.6",
+        needs=frozenset(),
+        severity="critical",
+    ),
 )

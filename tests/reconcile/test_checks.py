@@ -289,6 +289,7 @@ def _security() -> Iterator[tuple[str, Case]]:
     yield "SEC-02", tables(dual_write(), "SEC-02", "warn")
     yield "SEC-03", tables(dual_write(), "SEC-03", "warn")
     yield "SEC-04", tables(dual_write(), "SEC-04")
+    yield "SEC-05", tables(dual_write(), "SEC-05")
 
 
 CASES: Mapping[str, Case] = dict(

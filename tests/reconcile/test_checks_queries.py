@@ -36,6 +36,8 @@ PARTITION = {
     "leader": 0,
     "controller_epoch": 5,
 }
+PASSWORD = {"source": "kraft", "resource_type": "BROKER", "config": "pw", "comparable": True, "sensitive": True}
+SECRETS = ("salt", "stored_key", "server_key")
 ROWS: dict[str, list[dict[str, Any]]] = {
     "topics": [
         {"source": "zookeeper", "topic": "orders", "topic_id": "a"},
@@ -59,6 +61,15 @@ ROWS: dict[str, list[dict[str, Any]]] = {
         {"source": "kraft", "resource_type": "CLIENT_METRICS", "resource_name": "m", "config": "k", "comparable": True},
         {"source": "kraft", "resource_type": "BROKER", "resource_name": "0", "config": "pw", "comparable": False},
         {"source": "zookeeper", "resource_type": "BROKER", "resource_name": "0", "config": "pw", "comparable": False},
+        {**PASSWORD, "resource_name": "hidden", "value": "hmac:0af1"},
+        {**PASSWORD, "resource_name": "encrypted", "value": "ciphertext:hmac:0af1"},
+        {**PASSWORD, "resource_name": "not-decoded", "value": "ciphertext:undecodable:hmac:0af1"},
+        {**PASSWORD, "resource_name": "removed", "value": None},
+        {**PASSWORD, "resource_name": "shown", "value": "hunter2"},
+    ],
+    "scram_credentials": [
+        {"user": "alice", "mechanism": "SCRAM-SHA-256", **dict.fromkeys(SECRETS, "hmac:0af1")},
+        {"user": "bob", "mechanism": "SCRAM-SHA-512", **dict.fromkeys(SECRETS, "hmac:0af1"), "salt": "c2FsdA=="},
     ],
     "acls": [
         {"source": "kraft", "resource_type": "TOPIC", "resource_name": "orders"},
@@ -147,6 +158,7 @@ def violations(spark: SparkSession) -> dict[str, list[str]]:
             ],
         ),
         ("SEC-04", ["0: pw"]),
+        ("SEC-05", ["BROKER shown: pw", "SCRAM-SHA-512 of bob"]),
         ("CIPHERTEXT", ["BROKER 0: pw"]),
         (
             "SEC-01",
@@ -167,7 +179,7 @@ def test_only_the_broken_rows_are_found(violations: dict[str, list[str]], code: 
 
 
 def test_no_other_code_is_found(violations: dict[str, list[str]]) -> None:
-    assert len(violations) == 18
+    assert len(violations) == 19
 
 
 def test_how_protected_the_tree_is(spark: SparkSession) -> None:

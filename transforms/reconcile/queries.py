@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 
 from schemas.checks import KRAFT, ZOOKEEPER
 from transforms.reconcile.difference import union_all
+from transforms.secrets import PREFIX
 
 SAMPLE = 20
 # ZooKeeper's permissions: read 1, write 2, create 4, delete 8, admin 16.
@@ -67,6 +68,7 @@ def violations(tables: Mapping[str, DataFrame], znodes: DataFrame, records: Data
         _broken(tables["partitions"], _partition_rules(known)),
         _broken(tables["configs"], _config_rules()),
         _broken(tables["acls"], [_slash_in_acl()]),
+        _broken(tables["scram_credentials"], [_credentials_in_clear()]),
         _broken(tables["admin_operations"], _admin_rules(known)),
         _broken(_removed_quotas(tables), [_lost_removal(known)]),
         _broken(znodes, _znode_rules(known)),
@@ -130,7 +132,18 @@ def _config_rules() -> list[_Rule]:
         _Rule("DUR-06", _kraft() & ~F.col("resource_type").isin("TOPIC", "BROKER"), text),
         _Rule("SEC-04", _kraft() & hidden, F.format_string("%s: %s", "resource_name", "config")),
         _Rule("CIPHERTEXT", _zookeeper() & hidden, text),
+        _Rule("SEC-05", F.col("sensitive") & _in_clear("value"), text),
     ]
+
+
+def _in_clear(column: str) -> Column:
+    """A value that is there and is no fingerprint, marked as ciphertext or not."""
+    return F.col(column).isNotNull() & ~F.col(column).rlike(f"^([a-z]+:)*{PREFIX}[0-9a-f]+$")
+
+
+def _credentials_in_clear() -> _Rule:
+    shown = _in_clear("salt") | _in_clear("stored_key") | _in_clear("server_key")
+    return _Rule("SEC-05", shown, F.format_string("%s of %s", "mechanism", "user"))
 
 
 def _slash_in_acl() -> _Rule:

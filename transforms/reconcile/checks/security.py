@@ -25,4 +25,5 @@ CHECKS: dict[str, CheckFunction] = {
     "SEC-02": _where_secured("SEC-02"),
     "SEC-03": _where_secured("SEC-03"),
     "SEC-04": in_tables("SEC-04"),
+    "SEC-05": in_tables("SEC-05"),
 }
