@@ -17,6 +17,15 @@ from transforms.reconcile.exposure import affecting
 from transforms.reconcile.facts import Facts, Sample
 
 MIGRATING = Facts(phase=Phase.DUAL_WRITE, collected=frozenset(), kafka_version="3.9.1")
+ACL = {
+    "resource_type": "TOPIC",
+    "resource_name": "wide",
+    "pattern_type": "LITERAL",
+    "principal": "User:erin",
+    "host": "*",
+    "operation": "WRITE",
+    "permission": "ALLOW",
+}
 LATENT = {f"latent {letter}" for letter in "ABCDEFGH"}
 
 
@@ -99,16 +108,30 @@ def test_a_removed_user_quota_is_not() -> None:
 
 def test_mangled_names_and_a_lost_acl_of_3_5() -> None:
     rows = (
-        row("client_quotas", "load_extra", "kraft_only", explanation="kept percent-encoded (KAFKA-16222)", entity={}),
-        row("client_quotas", "load_extra", "kraft_only", explanation="an empty name (KAFKA-16411)", entity={}),
-        row("acls", "lost_write", "kraft_only", resource_name="wide"),
+        row(
+            "client_quotas",
+            "load_extra",
+            "kraft_only",
+            explanation="kept percent-encoded (KAFKA-16222)",
+            entity={"client-id": "a%20b"},
+            quota="q",
+        ),
+        row(
+            "client_quotas",
+            "load_extra",
+            "kraft_only",
+            explanation="an empty name (KAFKA-16411)",
+            entity={"user": ""},
+            quota="q",
+        ),
+        row("acls", "lost_write", "kraft_only", **ACL),
     )
     found = by_name(replace(MIGRATING, kafka_version="3.5", defect_rows=rows))
     assert {name for name, defect in found.items() if defect.evidence} == {"KAFKA-16222", "KAFKA-16411", "PR 15327"}
 
 
 def test_what_the_release_does_not_have_left_no_trace() -> None:
-    found = by_name(replace(MIGRATING, defect_rows=(row("acls", "lost_write", "kraft_only"),)))
+    found = by_name(replace(MIGRATING, defect_rows=(row("acls", "lost_write", "kraft_only", **ACL),)))
     assert (found["PR 15327"].exposed, found["PR 15327"].evidence) == (False, False)
 
 

@@ -10,6 +10,7 @@ from schemas.report import CheckResult, Defect, DivergenceRow
 from transforms.reconcile.exposure import affecting
 from transforms.reconcile.facts import Facts
 from transforms.reconcile.judge import FAIL, WARN, run_checks
+from transforms.report.printable import key_text
 
 _TRACES_SHOWN = 3
 
@@ -46,7 +47,7 @@ def _traces(defect: KnownDefect, facts: Facts, results: Mapping[str, CheckResult
     lines = [f"{result.id}: {text}" for result in failed for text in result.evidence[:_TRACES_SHOWN]]
     lines += [f"{code}: {text}" for code in defect.findings for text in facts.found(code).examples[:_TRACES_SHOWN]]
     rows = [row for row in facts.defect_rows if any(_left_by(trace, row) for trace in defect.rows)]
-    return lines + [f"{row.class_} of {row.entity}: {_key(row)}" for row in rows[:_TRACES_SHOWN]]
+    return lines + [f"{row.class_} of {row.entity}: {key_text(row.entity, row.key)}" for row in rows[:_TRACES_SHOWN]]
 
 
 def _left_by(trace: RowTrace, row: DivergenceRow) -> bool:
@@ -58,7 +59,3 @@ def _left_by(trace: RowTrace, row: DivergenceRow) -> bool:
         and (trace.explanation is None or trace.explanation in row.explanation)
         and (not trace.parts or any(part in row.key.get("entity", {}) for part in trace.parts))
     )
-
-
-def _key(row: DivergenceRow) -> str:
-    return ", ".join(f"{name} {value}" for name, value in row.key.items()) or "the only row"
