@@ -252,7 +252,7 @@ class Gatherer:
     def _protection(self) -> tuple[Protection | None, int | None]:
         if self.run.settings.zookeeper is None:
             return None, None
-        row = queries.protection(self.run.read(ZK_ZNODES)).collect()[0]
+        row = queries.protection(self.first_walk()).collect()[0]
         return Protection(row["znodes"], row["open"]), row["newest"]
 
     def _samples(self, known: queries.Known) -> dict[str, Sample]:
@@ -261,7 +261,7 @@ class Gatherer:
             "admin_operations": self.run.read(ADMIN_OPERATIONS),
             "row_versions": self.run.read(ROW_VERSIONS),
         }
-        found = queries.violations(tables, self.run.read(ZK_ZNODES), self.run.read(KRAFT_RECORDS), known)
+        found = queries.violations(tables, self.first_walk(), self.run.read(KRAFT_RECORDS), known)
         totals: dict[str, int] = {}
         examples: dict[str, list[str]] = defaultdict(list)
         for row in queries.samples(found).collect():
