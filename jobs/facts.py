@@ -45,8 +45,8 @@ class Gatherer:
 
     def __init__(self, run: Run) -> None:
         self.run = run
-        self.silver: dict[str, DataFrame] = {entity.name: run.read(entity.table) for entity in ENTITIES}
-        self.silver["findings"] = run.read(FINDINGS)
+        tables = {entity.name: entity.table for entity in ENTITIES} | {"findings": FINDINGS}
+        self.silver: dict[str, DataFrame] = {name: run.hold_if_small(run.read(table)) for name, table in tables.items()}
         self.zookeeper = self._migration_znodes()
         self.kraft: KraftSide | None = read_kraft_side(run, self.zookeeper) if run.settings.kraft else None
         self.brokers = self._rows("brokers")

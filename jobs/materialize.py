@@ -53,20 +53,21 @@ class KraftSide:
 def run_step(run: Run) -> None:
     """Make the run's silver tables from its bronze rows. Raises UsageError for a source that holds no metadata."""
     _refuse_empty_tree(run)
-    state = (
-        run.read(ZK_ZNODES).where(F.col("snapshot_id") == run.run_id).mapInArrow(state_batches, ZNODE_STATE).persist()
-    )
+    znodes = run.read(ZK_ZNODES).where(F.col("snapshot_id") == run.run_id)
+    state = run.hold(znodes.mapInArrow(state_batches, ZNODE_STATE))
     znode_migration = migration_row(row.asDict() for row in state.where("entity = 'migration'").collect())
     kraft = read_kraft_side(run, znode_migration)
     made: list[tuple[Table, DataFrame]] = [(MIGRATION.table, _migration(run, znode_migration, kraft))]
-    replayed = None if kraft is None else _replay(kraft)
+    replayed = None if kraft is None else _replay(run, kraft)
     made += _entity_tables(run, tables(state), replayed, znode_migration)
     made.append((FINDINGS, union_all([_findings(state), *_log_findings(replayed)])))
     made.append((ADMIN_OPERATIONS, _admin_operations(state)))
     if kraft is not None:
         made.append((LEADER_EPOCHS, _leader_epochs(run, kraft)))
     writes: list[Callable[[], None]] = [lambda t=table, r=rows: run.replace(t, r) for table, rows in made]  # type: ignore[misc]
-    writes.append(lambda: run.append(QUARANTINE, _quarantine(run)))
+    quarantine = run.hold(_quarantine(run))
+    if not quarantine.isEmpty():
+        writes.append(lambda: run.append(QUARANTINE, quarantine))
     in_parallel(writes)
     state.unpersist()
 
@@ -122,11 +123,11 @@ class Replayed:
     folded: DataFrame
 
 
-def _replay(kraft: KraftSide) -> Replayed:
+def _replay(run: Run, kraft: KraftSide) -> Replayed:
     log = Log.of(kraft.records, kraft.plan.leading.end, kraft.transactions.discarded)
-    log = Log(log.events.persist(), log.hot)
+    log = Log(run.hold(log.events), run.hold_if_small(log.hot))
     committed = log.below(kraft.committed.offset)
-    folded = fold(committed.events).persist()
+    folded = run.hold(fold(committed.events))
     # The writers start together: without this each would make the same rows for itself.
     folded.count()
     return Replayed(kraft, log, committed, folded)

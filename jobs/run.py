@@ -62,6 +62,18 @@ class Run:
         """Make this run's rows the cluster's rows of a table."""
         self.warehouse.replace_where(table, self.stamped(rows), {"cluster": self.cluster})
 
+    def hold(self, rows: DataFrame) -> DataFrame:
+        """Rows that several queries read: made once, and a leaf in their plans.
+
+        On a small cluster a query takes longer to plan than to run, so the rows are kept in memory without their
+        lineage; elsewhere they are cached and can be made again when an executor is lost.
+        """
+        return rows.localCheckpoint() if self.settings.spark.profile == "small" else rows.persist()
+
+    def hold_if_small(self, rows: DataFrame) -> DataFrame:
+        """`hold` where the rows surely fit into memory; as they are where they may be millions."""
+        return self.hold(rows) if self.settings.spark.profile == "small" else rows
+
     def table_versions(self) -> dict[str, int]:
         """Delta version of every table there is, for time travel to this run."""
         versions = {table.full_name: self.warehouse.version(table) for table in ALL_TABLES}
