@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schemas.checks.check import EVERY_PHASE, KRAFT_ONLY, ZOOKEEPER_ONLY, Check, Phase, check
+from schemas.checks.check import EVERY_PHASE, KRAFT_ONLY, Check, Phase, check
 
 CHECKS: tuple[Check, ...] = (
     check(
@@ -12,7 +12,7 @@ CHECKS: tuple[Check, ...] = (
         EVERY_PHASE,
         "Run zookeeper-security-migration.sh --zookeeper.acl=secure, and look at who could read the znodes named.",
         "ZkData.defaultAcls, SensitiveRootPaths; S§1.7",
-        needs=ZOOKEEPER_ONLY,
+        needs=frozenset(),
         severity="warning",
     ),
     check(
@@ -23,6 +23,7 @@ CHECKS: tuple[Check, ...] = (
         "Set the ACL of the znodes named to their creator alone; Kafka makes them world-readable when it mirrors a "
         "new user or broker configuration.",
         "ZkConfigMigrationClient.tryWriteEntityConfig; S§1.7",
+        needs=frozenset(),
         severity="warning",
     ),
     check(
@@ -32,7 +33,7 @@ CHECKS: tuple[Check, ...] = (
         EVERY_PHASE,
         "Restrict the ACL of the znodes named to Kafka's identity.",
         "ZkData.defaultAcls; S§7.6",
-        needs=ZOOKEEPER_ONLY,
+        needs=frozenset(),
         severity="warning",
     ),
     check(

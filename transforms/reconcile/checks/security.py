@@ -12,7 +12,7 @@ def _where_secured(code: str) -> CheckFunction:
 
     def check(facts: Facts) -> Outcome:
         if facts.protection is None or facts.protection.znodes == 0:
-            return not_applicable("the source of the ZooKeeper tree gave no ACLs")
+            return not_applicable("no ZooKeeper tree with ACLs was given")
         if not facts.protection.secured:
             return not_applicable("this ZooKeeper was never secured: everybody may write most of Kafka's znodes")
         return judge(facts)
