@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -13,6 +15,7 @@ from pyspark.sql import functions as F
 from jobs.ingest_zookeeper import second_walk
 from jobs.materialize import FEATURE_LEVEL, KraftSide, read_kraft_side
 from jobs.run import Run
+from jobs.sinks.delta import in_parallel
 from schemas.bronze import KRAFT_LOG_COPIES, KRAFT_RECORDS, ZK_ZNODES
 from schemas.checks import KRAFT, START_PHASES, ZOOKEEPER, Phase
 from schemas.entities import ENTITIES
@@ -36,6 +39,7 @@ from transforms.reconcile.facts import (
 )
 from transforms.zookeeper.bracket import bracket
 
+_AT_ONCE = 4
 _EXAMPLES = 5
 _FOREIGN_LIMIT = 10_000
 
@@ -46,7 +50,8 @@ class Gatherer:
     def __init__(self, run: Run) -> None:
         self.run = run
         tables = {entity.name: entity.table for entity in ENTITIES} | {"findings": FINDINGS}
-        self.silver: dict[str, DataFrame] = {name: run.hold_if_small(run.read(table)) for name, table in tables.items()}
+        held = in_parallel([partial(run.hold_if_small, run.read(table)) for table in tables.values()])
+        self.silver: dict[str, DataFrame] = dict(zip(tables, held, strict=True))
         self.zookeeper = self._migration_znodes()
         self.kraft: KraftSide | None = read_kraft_side(run, self.zookeeper) if run.settings.kraft else None
         self.brokers = self._rows("brokers")
@@ -61,9 +66,22 @@ class Gatherer:
         phase = self._phase(states)
         collected = self._collected()
         epochs = self._epochs()
-        totals = self._samples(self._known(phase, states, epochs))
-        protection, newest_znode_time = self._protection()
-        next_producer_id, producer_block_end = self._producer_ids()
+        # Independent queries, each mostly planning: several at once.
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            sampled = pool.submit(self._samples, self._known(phase, states, epochs))
+            protected = pool.submit(self._protection)
+            producers = pool.submit(self._producer_ids)
+            replicas = pool.submit(self._replicas)
+            configured = pool.submit(self._configured_brokers)
+            counted = pool.submit(self.counts)
+            levels = pool.submit(self._levels)
+            lag = pool.submit(self._lag)
+            at_barrier = pool.submit(self._at_barrier)
+            moved = pool.submit(self._moved_sample)
+            foreign = pool.submit(self._foreign_sample)
+        totals = sampled.result()
+        protection, newest_znode_time = protected.result()
+        next_producer_id, producer_block_end = producers.result()
         return Facts(
             phase=phase,
             collected=collected,
@@ -80,25 +98,25 @@ class Gatherer:
             brokers_in_kraft=[row for row in self.brokers if row["source"] == KRAFT],
             controllers=self.controllers,
             features=self.features,
-            replicas=self._replicas(),
-            brokers_with_config=self._configured_brokers(),
+            replicas=replicas.result(),
+            brokers_with_config=configured.result(),
             findings=totals,
             unreadable_znodes=totals.get("CAP-07", Sample()),
             damaged_log=totals.get("CAP-02", Sample()),
             topics_without_id=totals.get("START-03", Sample()),
             partitions_without_state=totals.get("START-04", Sample()),
             unmirrored_configs=totals.get("DUR-06", Sample()),
-            counts=self.counts(),
-            levels=self._levels(),
+            counts=counted.result(),
+            levels=levels.result(),
             next_producer_id=next_producer_id,
             producer_block_end=producer_block_end,
             protection=protection,
             newest_znode_time=newest_znode_time,
             capture_skew_limit=self.run.settings.thresholds.capture_skew_seconds,
-            lag=self._lag(),
-            at_barrier=self._at_barrier(),
-            moved=self._moved_sample(),
-            foreign_writes=self._foreign_sample(),
+            lag=lag.result(),
+            at_barrier=at_barrier.result(),
+            moved=moved.result(),
+            foreign_writes=foreign.result(),
         )
 
     def copies(self) -> Sequence[LogCopyFacts]:

@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -57,14 +58,15 @@ def run_step(run: Run) -> None:
     state = run.hold(znodes.mapInArrow(state_batches, ZNODE_STATE))
     znode_migration = migration_row(row.asDict() for row in state.where("entity = 'migration'").collect())
     kraft = read_kraft_side(run, znode_migration)
-    made: list[tuple[Table, DataFrame]] = [(MIGRATION.table, _migration(run, znode_migration, kraft))]
     replayed = None if kraft is None else _replay(run, kraft)
+    # The longest first: the writers share the machine, and the last to start decides when all are done.
+    made: list[tuple[Table, DataFrame]] = [(FINDINGS, union_all([_findings(state), *_log_findings(replayed)]))]
     made += _entity_tables(run, tables(state), replayed, znode_migration)
-    made.append((FINDINGS, union_all([_findings(state), *_log_findings(replayed)])))
+    made.append((MIGRATION.table, _migration(run, znode_migration, kraft)))
     made.append((ADMIN_OPERATIONS, _admin_operations(state)))
     if kraft is not None:
         made.append((LEADER_EPOCHS, _leader_epochs(run, kraft)))
-    writes: list[Callable[[], None]] = [lambda t=table, r=rows: run.replace(t, r) for table, rows in made]  # type: ignore[misc]
+    writes: list[Callable[[], None]] = [partial(run.replace, table, rows) for table, rows in made]
     quarantine = run.hold(_quarantine(run))
     if not quarantine.isEmpty():
         writes.append(lambda: run.append(QUARANTINE, quarantine))

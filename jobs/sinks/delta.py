@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from delta.exceptions import (
     ConcurrentAppendException,
@@ -51,6 +52,7 @@ MISSING = (
 )
 EXISTS = ("TABLE_OR_VIEW_ALREADY_EXISTS", "DELTA_TABLE_ALREADY_EXISTS")
 DEFAULT_WRITERS = 4
+T = TypeVar("T")
 
 
 class WarehouseError(AuditError):
@@ -174,15 +176,15 @@ class Warehouse:
             writer.create()
 
 
-def in_parallel(writes: Sequence[Callable[[], None]], writers: int = DEFAULT_WRITERS) -> None:
-    """Run writes of different tables at the same time and wait for all; then raise the first error, if any.
+def in_parallel(calls: Sequence[Callable[[], T]], at_once: int = DEFAULT_WRITERS) -> list[T]:
+    """Run writes of different tables, or other independent queries, at the same time; their results, in order.
 
-    A small commit is mostly waiting for files, so four at once take little longer than one.
+    Waits for all, then raises the first error, if any. A small query is mostly planning and waiting for files, so
+    four at once take little longer than one.
     """
-    with ThreadPoolExecutor(max_workers=max(1, min(writers, len(writes) or 1))) as pool:
-        running = [pool.submit(write) for write in writes]
-    for outcome in running:
-        outcome.result()
+    with ThreadPoolExecutor(max_workers=max(1, min(at_once, len(calls) or 1))) as pool:
+        running = [pool.submit(call) for call in calls]
+    return [outcome.result() for outcome in running]
 
 
 def _shaped(table: Table, rows: DataFrame) -> DataFrame:

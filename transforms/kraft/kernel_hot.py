@@ -206,5 +206,3 @@ def _column_of_change_tag(tag: int, version: int) -> int:
     if version >= 2 and 6 <= tag <= 7:
         return ELR if tag == 6 else LAST_ELR
     return -1
-
-
