@@ -221,8 +221,14 @@ def test_a_tail_that_changes_nothing_is_nothing() -> None:
 
 def test_quota_values_are_compared_as_floats() -> None:
     key = {"entity": [{"type": "user", "name": None}], "quota": "request_percentage"}
-    close = differing("client_quotas", key, zk_row={"value": 35.0}, kraft_row={"value": 35.00001}, kraft_offset=30)
+    close = differing(
+        "client_quotas", key, zk_row={"value": 35.0}, kraft_row={"value": 35.00000000000001}, kraft_offset=30
+    )
     assert list(classify(close, CONTEXT)) == []
+    byte_rate = differing(
+        "client_quotas", key, zk_row={"value": 17800193.0}, kraft_row={"value": 17800192.0}, kraft_offset=30
+    )
+    assert one(byte_rate).class_ == classes.LOST_WRITE
     apart = differing("client_quotas", key, zk_row={"value": 35.0}, kraft_row={"value": 35.1}, kraft_offset=30)
     assert one(apart).key == {"entity": {"user": None}, "quota": "request_percentage"}
 
