@@ -311,7 +311,8 @@ class Gatherer:
         offset = (self.zookeeper or {}).get("kraft_metadata_offset")
         if self.kraft is None or offset is None or offset < 0:
             return None
-        end = self.kraft.committed.offset
+        # To the log's very end: a copy that can't prove its tail committed must not make the lag look small.
+        end = self.kraft.plan.leading.end
         times = queries.append_times(self.run.read(KRAFT_RECORDS).where("problem IS NULL"), offset, end).collect()[0]
         newest, oldest = times["newest"], times["oldest_behind"]
         written = (self.zookeeper or {}).get("migration_mtime")

@@ -129,7 +129,11 @@ def _ingest_live(run: Run, source: ZooKeeperSettings, redactor: Redactor, snapsh
     except ZooKeeperWalkError as error:
         raise UsageError(f"ZooKeeper {source.connect}: {error}") from error
     _append_part(run, batches, parts + 1, snapshot_id)
-    LOG.info("walked %d znodes, zxid %#x to %#x", summary.znodes, summary.first_zxid, summary.last_zxid)
+    run.notes.append(
+        f"ZooKeeper was walked live from zxid {summary.first_zxid:#x} to {summary.last_zxid:#x}: {summary.znodes} znodes, "
+        f"{summary.denied} denied, {summary.vanished} vanished on the way, {summary.reconnects} reconnects"
+    )
+    LOG.info(run.notes[-1])
 
 
 def _append_part(run: Run, batches: list[pa.RecordBatch], part: int, snapshot_id: str | None) -> None:

@@ -212,7 +212,7 @@ def _report(
         defects=exposure(facts),
         log_copies=summary.copies(facts),
         history=[*[_point(row) for row in previous[-(_HISTORY - 1) :]], point],
-        notes=summary.notes(facts),
+        notes=[*summary.notes(facts), *run.notes],
         quarantined=facts.damaged_log.total + facts.unreadable_znodes.total,
     )
 

@@ -31,7 +31,7 @@ _KEY_BYTES = 32
 
 @dataclass
 class Run:
-    """One run of one cluster. `durations` collects seconds per step, for the runs table."""
+    """One run of one cluster. `durations` collects seconds per step, `notes` what the report should say of it."""
 
     settings: Settings
     run_id: str
@@ -40,6 +40,7 @@ class Run:
     warehouse: Warehouse
     fingerprinter: Fingerprinter
     durations: dict[str, float] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
 
     @property
     def cluster(self) -> str:

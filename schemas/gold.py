@@ -73,11 +73,11 @@ GATES = Table(
 LAG = Table(
     Layer.GOLD,
     "lag",
-    "ZkWriteBehindLag as measured: committed records that ZooKeeper does not have.",
+    "ZkWriteBehindLag as measured: records of the log that ZooKeeper does not have.",
     (
         *RUN_COLUMNS,
         column("measured_at", LongType(), "When the capture was taken, milliseconds since the epoch."),
-        column("records", LongType(), "Committed end - 1 - /migration's offset."),
+        column("records", LongType(), "Last offset of the log - /migration's offset."),
         column("seconds", DoubleType(), "Age of the oldest committed record ZooKeeper lacks."),
         column("alive", BooleanType(), "False when dual writing has stopped."),
         column("kraft_metadata_offset", LongType(), "Offset in `/migration`, inclusive."),

@@ -194,7 +194,9 @@ def _free_ports(count: int) -> list[int]:
 def _first_error(log: str) -> str:
     lines = [line.strip() for line in log.splitlines() if line.strip()]
     errors = [line for line in lines if "ERROR" in line or "Exception" in line]
-    return (errors or lines or ["it logged nothing"])[0][:500]
+    causes = [line for line in lines if line.startswith("Caused by:")]
+    said = (errors or lines or ["it logged nothing"])[:1] + causes[-1:]
+    return "; ".join(said)[:500]
 
 
 def _log(home: Path) -> str:

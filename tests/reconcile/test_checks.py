@@ -203,6 +203,7 @@ def _capture() -> Iterator[tuple[str, Case]]:
     yield "CAP-06", case(dual_write(), transactions=load(Marker(380, "BEGIN_TRANSACTION_RECORD", "again", NOW)))
     yield "CAP-07", case(dual_write(), unreadable_znodes=ONE)
     yield "CAP-08", tables(dual_write(), "CAP-08")
+    yield "CAP-09", tables(dual_write(), "ACL-DATA", "warn")
 
 
 def _start() -> Iterator[tuple[str, Case]]:

@@ -133,7 +133,7 @@ def test_parallel_writes_all_run_and_the_first_error_is_raised() -> None:
         raise WarehouseError("first")
 
     with pytest.raises(WarehouseError, match="first"):
-        in_parallel([fail, lambda: done.append(1), lambda: done.append(2)], writers=2)
+        in_parallel([fail, lambda: done.append(1), lambda: done.append(2)], at_once=2)
     assert sorted(done) == [1, 2]
     in_parallel([])
 

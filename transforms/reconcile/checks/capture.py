@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from schemas.zookeeper.findings import FINDINGS
 from transforms.reconcile.checks.outcome import CheckFunction, Outcome, found, in_tables, sampled, unknown
 from transforms.reconcile.facts import Facts
 
@@ -75,6 +76,11 @@ def _readable(facts: Facts) -> Outcome:
     return sampled(facts.unreadable_znodes)
 
 
+# Findings that no other check judges: what znodes hold (`schemas.zookeeper.findings`) and what records break.
+_OWN_CHECK = ("CAP-", "START-", "STATE-DELETING", "TOKEN-EMPTY", "UNKNOWN-PATH")
+_LOG_CODES = ("PARTITION-UNKNOWN", "DIRECTORIES", "BROKER-CHANGE", "REMOVAL-UNKNOWN")
+_UNJUDGED_CODES = (*(code for code in FINDINGS if not code.startswith(_OWN_CHECK)), *_LOG_CODES)
+
 CHECKS: dict[str, CheckFunction] = {
     "CAP-01": _one_cluster,
     "CAP-02": _whole_log,
@@ -84,4 +90,5 @@ CHECKS: dict[str, CheckFunction] = {
     "CAP-06": _no_open_transaction,
     "CAP-07": _readable,
     "CAP-08": in_tables("CAP-08"),
+    "CAP-09": in_tables(*_UNJUDGED_CODES),
 }
