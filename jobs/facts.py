@@ -210,7 +210,8 @@ class Gatherer:
     def _release(self) -> Release:
         kraft_brokers = [row for row in self.brokers if row["source"] == KRAFT]
         level = self.features.get("metadata.version")
-        return infer_release(self.run.settings.kafka_version, self.controllers, kraft_brokers, level)
+        codes = frozenset(row["state_code"] for row in self._rows("migration") if row["source"] == KRAFT)
+        return infer_release(self.run.settings.kafka_version, self.controllers, kraft_brokers, level, codes)
 
     def _states(self) -> list[StateChange]:
         rows = self.run.read(MIGRATION.table).where("source = 'kraft'").orderBy("kraft_offset").collect()
