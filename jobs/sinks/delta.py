@@ -8,6 +8,7 @@ warehouse never disturb each other.
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -52,6 +53,8 @@ MISSING = (
 )
 EXISTS = ("TABLE_OR_VIEW_ALREADY_EXISTS", "DELTA_TABLE_ALREADY_EXISTS")
 DEFAULT_WRITERS = 4
+CREATE_ATTEMPTS = 20
+CREATE_PAUSE_SECONDS = 0.25
 T = TypeVar("T")
 
 
@@ -105,7 +108,8 @@ class Warehouse:
         condition = _equals(table, predicate)
         # Spark resolves the condition before it finds the table missing, so the table must be there first.
         if self.version(table) is None:
-            self._create_or(table, _shaped(table, rows), {}, lambda: self.replace_where(table, rows, predicate))
+            writer = self._writer(table, _shaped(table, rows), {"mergeSchema": "true"})
+            self._create_or(table, _shaped(table, rows), {}, lambda: writer.overwrite(condition))
         else:
             self._write(table, rows, {}, lambda writer: writer.overwrite(condition))
 
@@ -162,11 +166,26 @@ class Warehouse:
         return rows.writeTo(self.identifier(table)).options(**options)
 
     def _create_or(self, table: Table, rows: DataFrame, options: Mapping[str, str], write: Callable[[], None]) -> None:
-        """Create the table from the rows, or write them when another run's first write just created it."""
-        try:
-            self._create(table, rows, options)
-        except ConcurrentWriteError:
-            write()
+        """Create the table from the rows, or write them when another run's first write just created it.
+
+        The other run's table may take a moment to be seen here, so both are tried again for a while.
+        """
+        for attempt in range(1, CREATE_ATTEMPTS + 1):
+            try:
+                self._create(table, rows, options)
+                return
+            except ConcurrentWriteError:
+                if attempt == CREATE_ATTEMPTS:
+                    raise
+            try:
+                with _typed_errors(table):
+                    write()
+                return
+            except AnalysisException as error:
+                # A condition on the columns of a table that can't be seen yet is an unresolved column.
+                if not _is(error, (*MISSING, "UNRESOLVED_COLUMN")):
+                    raise
+            time.sleep(CREATE_PAUSE_SECONDS)
 
     def _create(self, table: Table, rows: DataFrame, options: Mapping[str, str]) -> None:
         writer = self._writer(table, rows, options).using("delta").tableProperty("comment", table.comment)
