@@ -5,21 +5,24 @@ Every copy's facts are kept; records are read once, from the copies that make th
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from jobs.exit import UsageError
+from jobs.kept_state import KeptState, newest_state, versions_from
 from jobs.run import Run, step_main
 from jobs.sources.kraft_folder import KraftSourceError, LogCopy, read_copies
 from jobs.sources.kraft_log import ReadTask, Selection, plan_checkpoint, plan_log, read_records
-from schemas.bronze import KRAFT_LOG_COPIES, KRAFT_RECORDS, LOG_COPY_COLUMNS, LOG_RECORD_COLUMNS
+from schemas.bronze import KRAFT_LOG_COPIES, KRAFT_RECORDS, LOG_COPY_COLUMNS, LOG_RECORD_COLUMNS, ZK_ZNODES
 from transforms.kraft.masking import Masking
-from transforms.kraft.quorum import LogCopyFacts, NoUsableLogError, ReadPlan, plan_read
+from transforms.kraft.quorum import LogCopyFacts, NoUsableLogError, ReadPlan, committed_end, plan_read
 
 _COPIES = StructType(list(LOG_COPY_COLUMNS))
 _RECORDS = StructType(list(LOG_RECORD_COLUMNS))
@@ -40,9 +43,12 @@ def run_step(run: Run) -> None:
     if run.settings.kraft is None:
         return
     found = find_copies(run.settings.kraft.folders)
-    rows = [{**copy.row(), **_chosen(copy, found.plan)} for copy in found.copies]
+    kept = None if run.settings.kraft.full else _continued(run, found)
+    start = 0 if kept is None else kept.offset - 1
+    base = {"base_run": None if kept is None else kept.run_id}
+    rows = [{**copy.row(), **_chosen(copy, found.plan, start), **base} for copy in found.copies]
     run.append(KRAFT_LOG_COPIES, run.spark.createDataFrame(rows, _COPIES))
-    run.append(KRAFT_RECORDS, _read(run, list(_work(found))))
+    run.append(KRAFT_RECORDS, _read(run, list(_work(found, start))))
 
 
 def find_copies(folders: Sequence[str]) -> Copies:
@@ -57,27 +63,72 @@ def find_copies(folders: Sequence[str]) -> Copies:
         return Copies(copies, None, str(error))
 
 
-def _chosen(copy: LogCopy, plan: ReadPlan | None) -> dict[str, int | None]:
-    slices = [] if plan is None else [s for s in plan.slices if s.location == copy.location]
+def _continued(run: Run, found: Copies) -> KeptState | None:
+    """The kept state that the log goes on from: it is the same log, and no row's versions below it are asked for."""
+    kept = newest_state(run)
+    if kept is None or found.plan is None:
+        return None
+    migration = _migration_znode(run)
+    facts = [LogCopyFacts.from_row(copy.row()) for copy in found.copies]
+    offset, epoch = migration.get("kraft_metadata_offset"), migration.get("kraft_metadata_epoch")
+    committed = committed_end(facts, found.plan, offset, epoch)
+    if kept.offset > versions_from(committed.offset, offset):
+        return None
+    return kept if _record_time(run, found, kept.offset - 1) == (kept.last_epoch, kept.last_append_time) else None
+
+
+def _migration_znode(run: Run) -> dict[str, int]:
+    """Numbers of the run's `/migration`; none of them when it is absent or can't be read."""
+    rows = run.read(ZK_ZNODES).where((F.col("path") == "/migration") & (F.col("snapshot_id") == run.run_id))
+    found = rows.select("data").collect()
+    try:
+        parsed = json.loads(found[0]["data"]) if found and found[0]["data"] else {}
+    except json.JSONDecodeError:
+        return {}
+    numbers = parsed.items() if isinstance(parsed, dict) else ()
+    return {name: value for name, value in numbers if isinstance(value, int)}
+
+
+def _record_time(run: Run, found: Copies, offset: int) -> tuple[int, int] | None:
+    """Epoch and append time of the log's record at an offset: two logs hardly agree on the millisecond."""
+    plan = found.plan
+    pieces = [s for s in plan.slices if s.from_offset <= offset < s.to_offset] if plan else []
+    copies = [copy for piece in pieces for copy in found.copies if copy.location == piece.location]
+    selection = Selection(offset, offset + 1)
+    for copy in copies:
+        for batch in read_records(plan_log(copy, selection), run.fingerprinter, selection):
+            for row in batch.select(["offset", "epoch", "append_time"]).to_pylist():
+                if row["offset"] == offset:
+                    return row["epoch"], row["append_time"]
+    return None
+
+
+def _chosen(copy: LogCopy, plan: ReadPlan | None, start: int) -> dict[str, int | None]:
+    slices = [] if plan is None else [s for s in plan.slices if s.location == copy.location and s.to_offset > start]
     return {
-        "chosen_from": min((s.from_offset for s in slices), default=None),
+        "chosen_from": min((max(s.from_offset, start) for s in slices), default=None),
         "chosen_to": max((s.to_offset for s in slices), default=None),
     }
 
 
-def _work(found: Copies) -> Iterator[Work]:
-    """What to read: the plan's slices and every complete snapshot once; damaged copies too, for their findings."""
+def _work(found: Copies, start: int) -> Iterator[Work]:
+    """What to read from offset `start` on: the plan's slices and every complete snapshot once.
+
+    Without a plan, all of the damaged copies, for their findings.
+    """
     by_location = {copy.location: copy for copy in found.copies}
     if found.plan is None:
         for copy in found.copies:
             yield from ((task, Selection()) for task in plan_log(copy))
         return
     for piece in found.plan.slices:
-        selection = Selection(piece.from_offset, piece.to_offset)
+        selection = Selection(max(piece.from_offset, start), piece.to_offset)
         yield from ((task, selection) for task in plan_log(by_location[piece.location], selection))
     read: set[tuple[int, int]] = set()
     for copy in found.copies:
         for checkpoint in copy.checkpoints:
+            if checkpoint.offset <= start and start > 0:
+                continue
             if checkpoint.complete and (checkpoint.offset, checkpoint.epoch) not in read:
                 read.add((checkpoint.offset, checkpoint.epoch))
                 yield from ((task, Selection()) for task in plan_checkpoint(copy, checkpoint))

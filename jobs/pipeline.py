@@ -74,6 +74,9 @@ def _mail(settings: Settings, report: Report, paths: ReportPaths) -> None:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `kraft-audit run`."""
     parser.add_argument("--conf", type=Path, required=True, help="configuration file (YAML)")
+    parser.add_argument(
+        "--full", action="store_true", help="read the metadata log from its start, whatever an earlier run has kept"
+    )
     add_verdict_arguments(parser)
 
 
@@ -94,7 +97,10 @@ def add_verdict_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     """Run the audit the configuration describes."""
     settings = load_settings(arguments.conf)
-    return audit(overridden(settings, fail_on=arguments.fail_on, gate=arguments.gate))
+    settings = overridden(settings, fail_on=arguments.fail_on, gate=arguments.gate)
+    if arguments.full and settings.kraft is not None:
+        settings = overridden(settings, kraft=overridden(settings.kraft, full=True))
+    return audit(settings)
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 import os
 from pathlib import Path
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal, TypeVar, get_args
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -72,6 +72,10 @@ class KraftSettings(_Strict):
     """Where the KRaft side comes from: the controllers' log folders, or a parent of several."""
 
     folders: Annotated[list[str], Field(min_length=1)]
+    # A run keeps the replayed state once this many records are new, and the next one starts from there.
+    keep_state_every: Annotated[int, Field(ge=1)] = 500_000
+    # Read and replay the log from its start, whatever an earlier run has kept.
+    full: bool = False
 
 
 class SecretSettings(_Strict):
@@ -235,6 +239,9 @@ def secret_from_environment(name: str, what: str) -> str:
     return value
 
 
-def overridden(settings: Settings, **values: object) -> Settings:
-    """The settings with those values replaced that are not None (command-line options)."""
+Section = TypeVar("Section", bound=_Strict)
+
+
+def overridden(settings: Section, **values: object) -> Section:
+    """The settings, or a section of them, with those values replaced that are not None (command-line options)."""
     return settings.model_copy(update={name: value for name, value in values.items() if value is not None})

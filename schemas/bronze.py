@@ -138,6 +138,9 @@ LOG_COPY_COLUMNS = (
     column("torn_tail_bytes", LongType(), "Bytes after the last intact batch (zero-filled, preallocated or torn)."),
     column("chosen_from", LongType(), "First offset the audit took from this copy; null when it took none."),
     column("chosen_to", LongType(), "One past the last offset the audit took from this copy."),
+    column(
+        "base_run", StringType(), "Run whose kept state stands for what is below chosen_from; null when all was read."
+    ),
     column("problem", StringType(), "Why the copy can't be used, or null."),
 )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql.types import ArrayType, BooleanType, IntegerType, LongType, StringType
 
+from schemas import replayed
 from schemas.bronze import RUN_COLUMNS
 from schemas.entities import ENTITIES
 from schemas.table import Layer, Table, column
@@ -96,4 +97,5 @@ TABLES: tuple[Table, ...] = (
     ROW_VERSIONS,
     ADMIN_OPERATIONS,
     FINDINGS,
+    *replayed.TABLES,
 )

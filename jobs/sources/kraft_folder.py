@@ -84,7 +84,7 @@ class LogCopy:
     notes: tuple[str, ...] = ()
 
     def row(self) -> dict[str, Any]:
-        """The columns of `schemas.bronze.LOG_COPY_COLUMNS`; chosen_from and chosen_to are None."""
+        """The columns of `schemas.bronze.LOG_COPY_COLUMNS`; chosen_from, chosen_to and base_run are None."""
         return {
             "controller_id": self.controller_id,
             "location": self.location,
@@ -106,6 +106,7 @@ class LogCopy:
             "torn_tail_bytes": self.torn_tail_bytes,
             "chosen_from": None,
             "chosen_to": None,
+            "base_run": None,
             "problem": self.problem,
         }
 

@@ -13,27 +13,19 @@ from collections.abc import Iterable, Iterator, Sequence
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
+from pyspark.sql.types import StructType
 
 from schemas.entities import ENTITIES
+from schemas.replayed import EVENT_COLUMNS
 from transforms.kraft.entities import READERS, UPSERT, Event
 
 PARTITION = "PARTITION_RECORD"
 PARTITION_CHANGE = "PARTITION_CHANGE_RECORD"
 HOT_TYPES = (PARTITION, PARTITION_CHANGE)
 
-EVENT = StructType(
-    [
-        StructField("entity", StringType()),
-        StructField("replay_key", StringType()),
-        StructField("key", StringType()),
-        StructField("op", StringType()),
-        StructField("row", StringType()),
-        StructField("offset", LongType()),
-        StructField("epoch", IntegerType()),
-        StructField("append_time", LongType()),
-    ]
-)
+# `created_offset` is known for the rows of a base state only (`transforms.kraft.base`); a deletion among them has the
+# row that it deleted.
+EVENT = StructType(list(EVENT_COLUMNS))
 _ARROW_EVENT = pa.schema(
     [
         ("entity", pa.string()),
@@ -44,6 +36,7 @@ _ARROW_EVENT = pa.schema(
         ("offset", pa.int64()),
         ("epoch", pa.int32()),
         ("append_time", pa.int64()),
+        ("created_offset", pa.int64()),
     ]
 )
 
@@ -67,20 +60,20 @@ def applied(records: DataFrame, end: int, discarded: Ranges) -> DataFrame:
 
 
 def events(records: DataFrame) -> DataFrame:
-    """Events of all records but the two partition types: columns of EVENT, in no particular order."""
+    """Events of all records but the two partition types, without cascades: columns of EVENT, in no particular order."""
     bodies = records.where(F.col("type").isin(list(READERS))).select("type", "data", "offset", "epoch", "append_time")
-    return with_cascades(bodies.mapInArrow(_read_batches, EVENT))
+    return bodies.mapInArrow(_read_batches, EVENT)
 
 
 def with_cascades(stream: DataFrame) -> DataFrame:
     """Add what removing a topic deletes besides the topic: its configs (`ConfigurationControlManager.deleteTopicConfigs`)."""
     removals = stream.where((F.col("entity") == "topics") & (F.col("op") == "delete"))
-    names = stream.where((F.col("entity") == "topics") & (F.col("op") == "upsert")).select(
+    names = stream.where((F.col("entity") == "topics") & F.col("row").isNotNull()).select(
         "replay_key", _field("topic").alias("topic")
     )
     removed = removals.select("replay_key", "offset", "epoch", "append_time").join(names.distinct(), "replay_key")
     configs = (
-        stream.where((F.col("entity") == "configs") & (F.col("op") == "upsert"))
+        stream.where((F.col("entity") == "configs") & F.col("row").isNotNull())
         .where(_field("resource_type") == "TOPIC")
         .select(F.col("replay_key").alias("config_key"), _field("resource_name").alias("topic"))
         .distinct()
@@ -94,6 +87,7 @@ def with_cascades(stream: DataFrame) -> DataFrame:
         "offset",
         "epoch",
         "append_time",
+        F.lit(None).cast("bigint").alias("created_offset"),
     )
     return stream.unionByName(deletes)
 
@@ -120,6 +114,7 @@ def read_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
             offset,
             epoch,
             append_time,
+            None,
         )
         for record_type, data, offset, epoch, append_time in zip(*columns, strict=True)
         for event in READERS[record_type](json.loads(data))

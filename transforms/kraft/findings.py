@@ -13,16 +13,17 @@ from transforms.kraft.image import Log
 from transforms.kraft.partitions import KEY
 
 
-def log_findings(log: Log, folded: DataFrame) -> DataFrame:
+def log_findings(log: Log, short: Log, folded: DataFrame) -> DataFrame:
     """Findings of a replayed log: source, code, subject, detail, place.
 
-    `folded` is `replay.fold` of the log's events.
+    `short` is a log that replays to the same state (`transforms.kraft.base.continued`), or `log` itself: most rules can
+    be judged on it. `folded` is `replay.fold` of its events.
     """
     frames = [
-        _unknown_partitions(log.hot),
+        _unknown_partitions(short.hot),
         _directories(log.hot),
-        _stray_broker_changes(log.events),
-        _unknown_removals(log.events),
+        _stray_broker_changes(short.events),
+        _unknown_removals(short.events),
         _topics_made_twice(folded),
         _producer_ids_back(log.events),
     ]
@@ -44,7 +45,9 @@ def _finding(rows: DataFrame, code: str, subject: Column, detail: Column | str, 
 
 def _unknown_partitions(hot: DataFrame) -> DataFrame:
     """Changes of a partition that no PartitionRecord made (`ReplicationControlManager.replay` throws)."""
-    known = hot.groupBy(*KEY).agg(F.bool_or("whole").alias("known"), F.min("offset").alias("offset"))
+    made = F.min(F.when(F.col("whole"), F.coalesce("created_offset", "offset")))
+    first = hot.groupBy(*KEY).agg(F.min("offset").alias("offset"), made.alias("made"))
+    known = first.withColumn("known", F.coalesce(F.col("made") <= F.col("offset"), F.lit(False)))
     subject = F.format_string("%s partition %d", "topic_id", "partition_id")
     return _finding(
         known.where("NOT known"), "PARTITION-UNKNOWN", subject, "a change of a partition that was never made"
@@ -73,7 +76,7 @@ def _stray_broker_changes(stream: DataFrame) -> DataFrame:
 def _unknown_removals(stream: DataFrame) -> DataFrame:
     """Removals of an ACL or a topic by an id that was never made (`AclControlManager.replay` throws)."""
     rows = stream.where("entity IN ('acls', 'topics')").groupBy("entity", "replay_key")
-    seen = rows.agg(F.bool_or(F.col("op") == UPSERT).alias("made"), F.min("offset").alias("offset"))
+    seen = rows.agg(F.bool_or(F.col("row").isNotNull()).alias("made"), F.min("offset").alias("offset"))
     detail = F.format_string("a removal of an id in %s that was never made", "entity")
     return _finding(seen.where("NOT made"), "REMOVAL-UNKNOWN", F.col("replay_key"), detail)
 

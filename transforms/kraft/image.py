@@ -12,7 +12,7 @@ from schemas.entities import ENTITIES, Entity
 from schemas.entities.partitions import PARTITIONS
 from schemas.entities.topics import TOPICS
 from transforms.kraft import replay
-from transforms.kraft.events import Ranges, applied, events
+from transforms.kraft.events import Ranges, applied, events, with_cascades
 from transforms.kraft.partitions import fold_partitions, named, partition_history, partition_records
 from transforms.reconcile.canonical import key_json, row_json
 
@@ -27,10 +27,20 @@ class Log:
     hot: DataFrame
 
     @staticmethod
-    def of(records: DataFrame, end: int, discarded: Ranges = ()) -> Log:
-        """Records below `end` that take effect; columns of bronze kraft_records, one true log, a base re-offset."""
+    def of(records: DataFrame, end: int, discarded: Ranges = (), base: Log | None = None) -> Log:
+        """Records below `end` that take effect; columns of bronze kraft_records, one true log, a base re-offset.
+
+        `base` is an earlier state (`transforms.kraft.base.state_at`) that the records continue.
+        """
         kept = applied(records, end, discarded)
-        return Log(events(kept), partition_records(kept))
+        read, hot = events(kept), partition_records(kept)
+        if base is not None:
+            read, hot = base.events.unionByName(read), base.hot.unionByName(hot)
+        return Log(with_cascades(read), hot)
+
+    def since(self, start: int) -> Log:
+        """The part from an offset on."""
+        return Log(self.events.where(F.col("offset") >= start), self.hot.where(F.col("offset") >= start))
 
     def below(self, end: int) -> Log:
         """The part below an offset."""

@@ -48,6 +48,7 @@ def partition_records(records: DataFrame) -> DataFrame:
         .alias("leader_recovery_state"),
         F.when(whole, F.col("leader_epoch")).alias("leader_epoch"),
         F.when(whole, F.col("partition_epoch")).alias("partition_epoch"),
+        F.lit(None).cast("bigint").alias("created_offset"),
     )
 
 
@@ -55,8 +56,13 @@ def fold_partitions(hot: DataFrame) -> DataFrame:
     """State of every partition after the records of `partition_records`; removed topics are still in it.
 
     Columns: topic_id, partition_id, the merged columns, leader_epoch, partition_epoch, offset, epoch, append_time,
-    created_offset. Changes of a partition that has no PartitionRecord are not in it (`unknown_partitions`).
+    created_offset (of its PartitionRecord). Changes of a partition that has no PartitionRecord are not in it.
     """
+    return fold_all_partitions(hot).where("created_offset IS NOT NULL")
+
+
+def fold_all_partitions(hot: DataFrame) -> DataFrame:
+    """`fold_partitions` with those that were changed and never made: their created_offset is null."""
     since = _since_last_whole_record(hot)
     change = ~F.col("whole")
     elected = change & F.col("leader").isNotNull()
@@ -65,9 +71,9 @@ def fold_partitions(hot: DataFrame) -> DataFrame:
         (F.max("leader_epoch") + F.count_if(elected)).cast("int").alias("leader_epoch"),
         (F.max("partition_epoch") + F.count_if(change)).cast("int").alias("partition_epoch"),
         F.max(F.struct("offset", "epoch", "append_time")).alias("last"),
-        F.min(F.when(F.col("whole"), F.col("offset"))).alias("created_offset"),
+        F.min(F.when(F.col("whole"), _created())).alias("created_offset"),
     )
-    return folded.where("created_offset IS NOT NULL").select(
+    return folded.select(
         *KEY,
         *_MERGED,
         "leader_epoch",
@@ -113,9 +119,14 @@ def partition_history(hot: DataFrame) -> DataFrame:
         "offset",
         "epoch",
         "append_time",
-        F.first("offset").over(life).alias("created_offset"),
+        F.first(_created()).over(life).alias("created_offset"),
         "next_offset",
     )
+
+
+def _created() -> Column:
+    """Where the partition was made: the record's own offset, but for the row of a base state."""
+    return F.coalesce("created_offset", "offset")
 
 
 def _carried(name: str, window: WindowSpec) -> Column:

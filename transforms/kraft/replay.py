@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from schemas.entities.brokers import BROKERS
-from transforms.kraft.entities.event import DELETE, PATCH, UPSERT
+from transforms.kraft.entities.event import DELETE, PATCH
 
 
 # Columns of `fold`: entity, replay_key, key (canonical), row (JSON; of a removed row its last content), removed, offset,
@@ -22,15 +22,20 @@ def _last() -> Column:
 
 def fold(stream: DataFrame) -> DataFrame:
     """State after all events of `stream`: one row a key that ever existed, `removed` when its last event deleted it."""
+    return fold_all(stream).where("row IS NOT NULL")
+
+
+def fold_all(stream: DataFrame) -> DataFrame:
+    """`fold` with the keys that were deleted and never made: their key and row are null."""
     whole = stream.where(F.col("op") != PATCH)
-    is_upsert = F.col("op") == UPSERT
+    has_row = F.col("row").isNotNull()
     folded = whole.groupBy("entity", "replay_key").agg(
         F.max_by("op", "offset").alias("op"),
-        _filtered("max_by(struct(key, row), offset)", "op = 'upsert'").alias("content"),
+        _filtered("max_by(struct(key, row), offset)", "row IS NOT NULL").alias("content"),
         _last(),
-        F.min(F.when(is_upsert, F.col("offset"))).alias("created_offset"),
+        F.min(F.when(has_row, F.coalesce("created_offset", "offset"))).alias("created_offset"),
     )
-    return folded.where(F.col("content").isNotNull()).select(
+    return folded.select(
         "entity",
         "replay_key",
         "content.key",

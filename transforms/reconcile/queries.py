@@ -92,9 +92,18 @@ def _kraft() -> Column:
     return F.col("source") == KRAFT
 
 
+def damaged(records: DataFrame) -> DataFrame:
+    """Bronze kraft_records rows about bytes that are no record, but for what a running controller has not finished."""
+    return records.where(_is_damaged())
+
+
+def _is_damaged() -> Column:
+    return F.col("problem").isNotNull() & ~F.expr(_UNFINISHED)
+
+
 def _damaged() -> _Rule:
     text = F.format_string("controller %s, %s at byte %s: %s", "controller_id", "file", "position", "problem")
-    return _Rule("CAP-02", F.col("problem").isNotNull() & ~F.expr(_UNFINISHED), text)
+    return _Rule("CAP-02", _is_damaged(), text)
 
 
 def _ids(numbers: Sequence[int]) -> Column:
