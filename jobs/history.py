@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
-from pathlib import Path
 from typing import Any
 
 from pyspark.sql import functions as F
 
-from jobs.exit import ERRORS, OK, UsageError
-from jobs.report import stored_report
-from jobs.run import Run, open_run
-from jobs.settings import load_settings
+from jobs.exit import ERRORS, OK
+from jobs.past import add_run_argument, add_warehouse_arguments, open_warehouse, past_run
+from jobs.run import Run
 from schemas.gold import RUNS
 from transforms.report.printable import visible
 
@@ -21,14 +19,14 @@ _COLUMNS = ("run_id", "verdict", "state", "defects", "divergences", "lag_records
 
 def add_history_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `kraft-audit history`."""
-    parser.add_argument("--conf", type=Path, required=True, help="configuration file (YAML)")
+    add_warehouse_arguments(parser)
     parser.add_argument("--last", type=int, default=20, metavar="N", help="how many runs (default 20)")
     parser.add_argument("--format", choices=("table", "jsonl"), default="table")
 
 
 def execute_history(arguments: argparse.Namespace) -> int:
     """Print the cluster's last runs, newest first."""
-    with open_run(load_settings(arguments.conf)) as run:
+    with open_warehouse(arguments) as run:
         rows = last_runs(run, arguments.last)
     if arguments.format == "jsonl":
         for row in rows:
@@ -53,16 +51,15 @@ def last_runs(run: Run, count: int) -> list[dict[str, Any]]:
 
 def add_gates_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `kraft-audit gates`."""
-    parser.add_argument("--conf", type=Path, required=True, help="configuration file (YAML)")
-    parser.add_argument("--run", dest="run_id", help="run to show (default: the newest)")
+    add_warehouse_arguments(parser)
+    add_run_argument(parser)
     parser.add_argument("--gate", choices=("start", "dual_write", "finalize", "rollback"), help="only this gate")
 
 
 def execute_gates(arguments: argparse.Namespace) -> int:
     """Print the gates with what blocks them; 20 when the gate asked for is no-go."""
-    with open_run(load_settings(arguments.conf)) as run:
-        run_id = arguments.run_id or _newest(run)
-        report = stored_report(run, run_id)
+    with open_warehouse(arguments) as run:
+        report = past_run(run, arguments.run_id).report
     checks = {check.id: check for check in report.checks}
     shut = False
     for name, gate in report.gates.items():
@@ -77,10 +74,3 @@ def execute_gates(arguments: argparse.Namespace) -> int:
                 print(f"    {visible(line, 160)}")
             print(f"    -> {check.remedy}")
     return ERRORS if shut else OK
-
-
-def _newest(run: Run) -> str:
-    rows = last_runs(run, 1)
-    if not rows:
-        raise UsageError(f"cluster {run.cluster} has no finished run yet; run `kraft-audit run` first")
-    return str(rows[0]["run_id"])

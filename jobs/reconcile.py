@@ -124,7 +124,7 @@ def _summarise(rows: DataFrame, limit: int) -> tuple[Divergences, list[Divergenc
             by_entity[row["entity"]][row["class"]] += row["rows"]
     listed = ranked(rows.where("status <> 'resolved'")).orderBy("rank").limit(limit).collect() if by_class else []
     gone = rows.where("status = 'resolved'").limit(limit).collect() if by_status.get("resolved") else []
-    shown = [_divergence_row(row) for row in listed]
+    shown = [divergence_row(row) for row in listed]
     summary = Divergences(
         total=sum(by_class.values()),
         by_class=dict(by_class),
@@ -132,7 +132,7 @@ def _summarise(rows: DataFrame, limit: int) -> tuple[Divergences, list[Divergenc
         by_status=dict(by_status),
         rows=shown,
     )
-    return summary, [_divergence_row(row) for row in gone], _samples(shown, by_class)
+    return summary, [divergence_row(row) for row in gone], _samples(shown, by_class)
 
 
 def _samples(rows: Sequence[DivergenceRow], by_class: dict[str, int]) -> dict[str, Sample]:
@@ -150,7 +150,8 @@ def _one_line(row: DivergenceRow) -> str:
     )
 
 
-def _divergence_row(row: Any) -> DivergenceRow:
+def divergence_row(row: Any) -> DivergenceRow:
+    """A row of gold divergences as the report holds it."""
     return DivergenceRow(
         entity=row["entity"],
         key=json.loads(row["key"]),

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from schemas.classes import DEFECTS, ORDER
+from schemas.classes import DEFECTS, IN_FLIGHT, ORDER
 from schemas.gold import DIVERGENCES
 from transforms.reconcile.classify import SEVERITIES, Context, Divergence, classify
 
@@ -78,6 +78,16 @@ def followed(current: DataFrame, previous: DataFrame, run_id: str) -> DataFrame:
     )
     gone = before.join(current.select("fingerprint").distinct(), "fingerprint", "left_anti")
     return now.unionByName(gone.withColumn("status", F.lit("resolved")))
+
+
+def seen_from(rows: DataFrame, offset: int, migration_offset: int) -> DataFrame:
+    """Rows of a comparison with the image at an `offset` below /migration's: what ZooKeeper has of later records.
+
+    There in_flight is not a write on its way but a write that came later, and the row says so.
+    """
+    why = f"ZooKeeper is at {migration_offset}: it has what the log did to the row after offset {offset}"
+    in_flight = F.col("class") == IN_FLIGHT
+    return rows.withColumn("explanation", F.when(in_flight, F.lit(why)).otherwise(F.col("explanation")))
 
 
 def ranked(rows: DataFrame) -> DataFrame:
