@@ -21,7 +21,7 @@ from schemas.bronze import ZK_TRANSACTIONS
 from schemas.entities import Entity
 from schemas.gold import DIVERGENCES
 from schemas.silver import BARRIERS, ZOOKEEPER_WRITES
-from transforms.explain.keys import EXPLAINED, FORMS, KeyFormError, RowKey, parse_key
+from transforms.explain.keys import EXPLAINED, KeyFormError, RowKey, form_of, parse_key
 from transforms.explain.records import (
     Version,
     partition_states,
@@ -44,7 +44,8 @@ _NEAREST = 3
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `kraft-audit explain`."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.epilog = "keys:\n" + "\n".join(f"  {name:<18} {form}" for name, form in FORMS.items())
+    forms = [(name, form_of(entity)) for name, entity in EXPLAINED.items()]
+    parser.epilog = "keys:\n" + "\n".join(f"  {name:<18} {form}" for name, form in forms)
     parser.add_argument("entity", metavar="ENTITY", help=", ".join(EXPLAINED))
     parser.add_argument("key", metavar="KEY", nargs="?", help="the row; the forms are below")
     add_warehouse_arguments(parser)

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from jobs.cli import main
 from schemas.entities.partitions import PARTITIONS
+from schemas.gold import DIVERGENCES
 from tests.captures import capture
 from tests.pipeline import expected
 from tests.pipeline.audits import Audit, audit, settings_content
@@ -21,11 +22,24 @@ from tests.pipeline.audits import Audit, audit, settings_content
 pytestmark = pytest.mark.slow
 QUOTA = '{"entity": {"client-id": "app-9"}, "quota": "producer_byte_rate"}'
 
+SUPPRESSIONS = f"""
+- {{entity: client_quotas, key: {QUOTA}, class: lost_write, who: Ann, why: set again on Monday, until: 9999-12-31}}
+- {{entity: topics, class: lag, who: Bob, why: never seen, until: 9999-12-31}}
+- {{entity: client_quotas, class: lost_write, who: Cid, why: was to be gone by then, until: 2020-01-01}}
+"""
+
 
 @pytest.fixture(scope="module")
 def audited(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Audit:
     folder = tmp_path_factory.mktemp("looking")
-    return audit(settings_content(capture("3.9.1", "quota-removal"), folder / "tables", data_folder=True))
+    (folder / "known.yml").write_text(SUPPRESSIONS)
+    content = settings_content(
+        capture("3.9.1", "quota-removal"),
+        folder / "tables",
+        data_folder=True,
+        suppressions=str(folder / "known.yml"),
+    )
+    return audit(content)
 
 
 class Shell:
@@ -53,9 +67,9 @@ def shell(audited: Audit, capsys: pytest.CaptureFixture[str]) -> Shell:
 def test_diff_lists_what_the_report_lists(audited: Audit, shell: Shell) -> None:
     rows = shell.rows()
     listed = audited.report.divergences.rows
-    assert [(row["key"], row["class"], row["kraft_offset"]) for row in rows] == [
-        (row.key, row.class_, row.kraft_offset) for row in listed
-    ]
+    assert {row["fingerprint"]: (row["key"], row["class"], row["kraft_offset"]) for row in rows} == {
+        row.fingerprint: (row.key, row.class_, row.kraft_offset) for row in listed
+    }
     assert len(rows) == 2
     assert shell.rows("--class", "lag") == []
     assert shell.rows("--entity", "topics") == []
@@ -156,5 +170,31 @@ def test_history_and_gates_find_the_same_warehouse(audited: Audit, shell: Shell,
     assert "dual_write  NO-GO\n  DUR-05" in shell.run(
         "gates", "--gate", "start", "--run", audited.run.run_id
     ) + shell.run("gates")
+    assert shell.run("history", "--trend").splitlines()[0].split() == [
+        "run_id",
+        "verdict",
+        "lag_records",
+        "divergences",
+        "defects",
+        "lost_write",
+    ]
     shell.place = ["--warehouse", str(tmp_path)]
     assert f"{tmp_path} holds no finished run" in shell.run("history", code=2)
+
+
+def test_a_suppression_decides_where_a_row_is_shown_and_no_count_or_verdict(audited: Audit) -> None:
+    report = audited.report
+    assert (report.divergences.total, report.divergences.by_class) == (2, {"lost_write": 2})
+    assert (report.divergences.suppressed, report.divergences.suppressed_by_class) == (1, {"lost_write": 1})
+    assert [row.suppressed.who if row.suppressed else None for row in report.divergences.rows] == [None, "Ann"]
+    check = next(check for check in report.checks if check.id == "DUR-05")
+    assert (check.verdict, check.violations) == ("fail", 2)
+    assert report.gates["rollback"].verdict == "no_go"
+    assert (report.verdict, report.exit_code) == ("errors", 20)
+    assert report.unsuppressed_verdict == "errors", "one of the two is known to nobody"
+    assert report.history[-1].defects == 2
+    assert audited.frame(DIVERGENCES).count() == 2
+    notes = " ".join(report.notes)
+    assert "suppression 2 (topics lag) of Bob matches nothing: remove it" in notes
+    assert "suppression 3 (client_quotas lost_write) of Cid was over on 2020-01-01" in notes
+    assert "of Ann" not in notes

@@ -40,6 +40,11 @@ FORMS: Mapping[str, str] = {
 }
 
 
+def form_of(entity: Entity) -> str:
+    """How a key of the entity is written; every entity takes the report's JSON object."""
+    return FORMS.get(entity.name) or f"a JSON object with {', '.join(entity.key)}"
+
+
 class KeyFormError(ValueError):
     """The text is no key of the entity; the message is one line with the form that is."""
 
@@ -115,7 +120,7 @@ def parse_key(entity_name: str, given: str | Mapping[str, Any] | None) -> RowKey
 def _wrong_form(entity: Entity, text: str, why: str = "") -> KeyFormError:
     reason = f" ({why})" if why else ""
     what = f"`{text}` is no key of {entity.name}{reason}" if text else f"{entity.name} needs a key"
-    return KeyFormError(f"{what}; a key of {entity.name} is {FORMS[entity.name]}")
+    return KeyFormError(f"{what}; a key of {entity.name} is {form_of(entity)}")
 
 
 def _json(entity: Entity, text: str) -> Mapping[str, Any]:

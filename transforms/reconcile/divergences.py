@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
@@ -100,6 +100,11 @@ def ranked(rows: DataFrame) -> DataFrame:
 def totals(rows: DataFrame) -> DataFrame:
     """Exact counts: class, entity, status, rows."""
     return rows.groupBy("class", "entity", "status").agg(F.count("*").alias("rows"))
+
+
+def stored_counts() -> Column:
+    """A run's exact counts by class as one JSON object, from its row of gold `runs`: no divergence is read for it."""
+    return F.get_json_object("report", "$.divergences.by_class")
 
 
 def defects_only(rows: DataFrame) -> DataFrame:
