@@ -5,13 +5,17 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
 from jobs.exit import UsageError, guarded
 from jobs.pipeline import add_verdict_arguments, audit
 from jobs.settings import Settings, validated
 
 _DUMP_SUFFIXES = (".jsonl", ".jsonl.gz")
+# Below the output folder.
+TABLES_FOLDER = "tables"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,9 +57,9 @@ def settings_for(arguments: argparse.Namespace, out: Path) -> Settings:
         raise UsageError("give --zookeeper, --kraft or both; there is nothing to audit")
     content: dict[str, object] = {
         "cluster": arguments.cluster,
-        "warehouse": str(_output(out) / "tables"),
+        "warehouse": str(_output(out) / TABLES_FOLDER),
         "secrets": {"password_encoder_secret_envs": arguments.password_encoder_secret_env},
-        "spark": {"profile": profile_for(arguments)},
+        "spark": {"profile": profile_for(_inputs(arguments))},
         "report": {"folder": str(out)},
     }
     if arguments.zookeeper is not None:
@@ -91,10 +95,13 @@ def zookeeper_source(path: Path) -> dict[str, str]:
 _SMALL_BYTES = 64 * 1024 * 1024
 
 
-def profile_for(arguments: argparse.Namespace) -> str:
-    """A few thousand rows need little: Spark's settings follow the size of the input."""
-    paths = [Path(path) for path in arguments.kraft] + ([arguments.zookeeper] if arguments.zookeeper else [])
+def profile_for(paths: Sequence[Path]) -> Literal["small", "local"]:
+    """A few thousand rows need little: Spark's settings follow the size of what is read."""
     return "small" if sum(_size(path) for path in paths) < _SMALL_BYTES else "local"
+
+
+def _inputs(arguments: argparse.Namespace) -> list[Path]:
+    return [Path(path) for path in arguments.kraft] + ([arguments.zookeeper] if arguments.zookeeper else [])
 
 
 def _size(path: Path) -> int:

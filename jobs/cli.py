@@ -29,6 +29,8 @@ COMMANDS = (
     Command("report", "write the report of an earlier run again", "jobs.report"),
     Command("gates", "what blocks each gate", "jobs.history", "add_gates_arguments", "execute_gates"),
     Command("history", "the cluster's last runs", "jobs.history", "add_history_arguments", "execute_history"),
+    Command("diff", "the differences a run found, or at an offset", "jobs.diff"),
+    Command("explain", "one row's story: both values, records, transactions", "jobs.explain"),
     Command("quorum", "the controllers' copies of the log, side by side", "jobs.quorum"),
 )
 # Sub-commands that parse their own arguments: `main(argv) -> int`.

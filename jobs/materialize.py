@@ -242,7 +242,7 @@ def _entity_tables(
     for entity in ENTITIES:
         if entity is not MIGRATION:
             sides = [("zookeeper", zookeeper.get(entity.name)), ("kraft", images.get(entity.name))]
-            made.append((entity.table, _both(run, entity, sides)))
+            made.append((entity.table, both_sides(run, entity, sides)))
     return made
 
 
@@ -268,7 +268,8 @@ def _metadata_version(kraft: KraftSide, offset: int) -> int | None:
     return levels[-1] if levels else None
 
 
-def _both(run: Run, entity: Entity, sides: Sequence[tuple[str, DataFrame | None]]) -> DataFrame:
+def both_sides(run: Run, entity: Entity, sides: Sequence[tuple[str, DataFrame | None]]) -> DataFrame:
+    """An entity's silver rows (without the run's columns) from its rows of each side (source, rows); None adds none."""
     rows = run.warehouse.empty(entity.table).drop("cluster", "run_id")
     for source, side in sides:
         if side is not None:

@@ -6,7 +6,7 @@ import json
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -40,10 +40,12 @@ from transforms.reconcile.canonical import canonical
 from transforms.reconcile.classify import Context
 from transforms.reconcile.defects import exposure
 from transforms.reconcile.difference import differing_rows, union_all, without_moved
-from transforms.reconcile.divergences import divergences, followed, ranked, totals
+from transforms.reconcile.divergences import divergences, followed, ranked, stored_counts, totals
 from transforms.reconcile.facts import Facts, Sample
 from transforms.reconcile.judge import judge_gates, run_checks
 from transforms.reconcile.presence import broker_ledger
+from transforms.reconcile.suppressions import MARK, counted_matches, in_force, marked, matches_by_rule
+from transforms.reconcile.suppressions import notes as suppression_notes
 from transforms.report.json import to_json
 from transforms.report.printable import key_text, value_text
 
@@ -59,6 +61,8 @@ class Comparison:
     summary: Divergences
     resolved: list[DivergenceRow]
     samples: dict[str, Sample]
+    notes: list[str] = field(default_factory=list)
+    unsuppressed_verdict: str = ""
 
 
 def run_step(run: Run) -> Report:
@@ -74,9 +78,47 @@ def run_step(run: Run) -> Report:
     checks = run_checks(facts)
     gates = judge_gates(checks, facts)
     ledger = broker_ledger(facts)
-    report = _report(run, gatherer, facts, comparison, (checks, gates, ledger), previous)
+    verdict = summary.verdict(comparison.summary, checks, gates, facts.phase, run.settings.gate)
+    shown = _shown(run, facts, comparison)
+    report = _report(run, gatherer, facts, shown, (checks, gates, ledger, verdict), previous)
     _write(run, report, comparison)
     return report
+
+
+def _shown(run: Run, facts: Facts, comparison: Comparison) -> Comparison:
+    """The comparison as the report lists it: suppressed rows marked and last, every count as it is.
+
+    Checks and gates are judged before this: a suppression changes none of them.
+    """
+    today = run.started_at.date()
+    rules = in_force(run.suppressions, today)
+    if comparison.rows is None or not rules:
+        return replace(comparison, notes=suppression_notes(run.suppressions, today, None))
+    limit = run.settings.report.rows
+    rows = marked(comparison.rows, rules)
+    current = rows.where("status <> 'resolved'")
+    counts = [row.asDict() for row in counted_matches(current, rules).collect()]
+    by_class = {row["class"]: row["suppressed"] for row in counts if row["suppressed"]}
+    told = suppression_notes(run.suppressions, today, matches_by_rule(counts, rules))
+    if not by_class:
+        return replace(comparison, notes=told)
+    others, _, samples = _summarise(rows.where(F.col(MARK).isNull()), limit)
+    hidden = ranked(current.where(F.col(MARK).isNotNull())).orderBy("rank").limit(limit).collect()
+    vouched = [replace(divergence_row(row), suppressed=rules[row[MARK]].suppression) for row in hidden]
+    total = sum(by_class.values())
+    listed = replace(
+        comparison.summary,
+        rows=[*others.rows, *vouched][:limit],
+        suppressed=total,
+        suppressed_by_class=by_class,
+    )
+    without = _verdict_of(run, replace(facts, divergences=samples, defect_rows=tuple(others.rows)), others)
+    return replace(comparison, summary=listed, notes=told, unsuppressed_verdict=without)
+
+
+def _verdict_of(run: Run, facts: Facts, divergences: Divergences) -> str:
+    checks = run_checks(facts)
+    return summary.verdict(divergences, checks, judge_gates(checks, facts), facts.phase, run.settings.gate)
 
 
 def _compare(run: Run, gatherer: Gatherer, facts: Facts, previous_run: str | None) -> Comparison:
@@ -124,7 +166,7 @@ def _summarise(rows: DataFrame, limit: int) -> tuple[Divergences, list[Divergenc
             by_entity[row["entity"]][row["class"]] += row["rows"]
     listed = ranked(rows.where("status <> 'resolved'")).orderBy("rank").limit(limit).collect() if by_class else []
     gone = rows.where("status = 'resolved'").limit(limit).collect() if by_status.get("resolved") else []
-    shown = [_divergence_row(row) for row in listed]
+    shown = [divergence_row(row) for row in listed]
     summary = Divergences(
         total=sum(by_class.values()),
         by_class=dict(by_class),
@@ -132,7 +174,7 @@ def _summarise(rows: DataFrame, limit: int) -> tuple[Divergences, list[Divergenc
         by_status=dict(by_status),
         rows=shown,
     )
-    return summary, [_divergence_row(row) for row in gone], _samples(shown, by_class)
+    return summary, [divergence_row(row) for row in gone], _samples(shown, by_class)
 
 
 def _samples(rows: Sequence[DivergenceRow], by_class: dict[str, int]) -> dict[str, Sample]:
@@ -150,7 +192,8 @@ def _one_line(row: DivergenceRow) -> str:
     )
 
 
-def _divergence_row(row: Any) -> DivergenceRow:
+def divergence_row(row: Any) -> DivergenceRow:
+    """A row of gold divergences as the report holds it."""
     return DivergenceRow(
         entity=row["entity"],
         key=json.loads(row["key"]),
@@ -165,18 +208,18 @@ def _divergence_row(row: Any) -> DivergenceRow:
         kraft_offset=row["kraft_offset"],
         status=row["status"],
         explanation=row["explanation"],
+        fingerprint=row["fingerprint"],
         remedy=CLASSES[row["class"]].remedy,
     )
 
 
-Judged = tuple[list[CheckResult], dict[str, Gate], list[BrokerPresence]]
+Judged = tuple[list[CheckResult], dict[str, Gate], list[BrokerPresence], str]
 
 
 def _report(
     run: Run, gatherer: Gatherer, facts: Facts, comparison: Comparison, judged: Judged, previous: Sequence[Any]
 ) -> Report:
-    checks, gates, ledger = judged
-    verdict = summary.verdict(comparison.summary, checks, gates, facts.phase, run.settings.gate)
+    checks, gates, ledger, verdict = judged
     lag = summary.lag(facts, run.settings.thresholds.alive_seconds)
     mode = summary.mode(facts)
     finished_at = datetime.now(UTC)
@@ -189,6 +232,7 @@ def _report(
         lag.seconds,
         summary.defects(comparison.summary),
         comparison.summary.total,
+        comparison.summary.by_class,
     )
     return Report(
         cluster=run.cluster,
@@ -212,7 +256,8 @@ def _report(
         defects=exposure(facts),
         log_copies=summary.copies(facts),
         history=[*[_point(row) for row in previous[-(_HISTORY - 1) :]], point],
-        notes=[*summary.notes(facts), *run.notes],
+        notes=[*summary.notes(facts), *run.notes, *comparison.notes],
+        unsuppressed_verdict=comparison.unsuppressed_verdict,
         quarantined=facts.damaged_log.total + facts.unreadable_znodes.total,
     )
 
@@ -226,8 +271,8 @@ def exit_code(verdict: str, fail_on: str) -> int:
 
 def _previous_runs(run: Run) -> list[Any]:
     rows = run.warehouse.read(RUNS).where((F.col("cluster") == run.cluster) & (F.col("run_id") != run.run_id))
-    newest = rows.orderBy(F.col("started_at").desc()).limit(_HISTORY).drop("report", "table_versions").collect()
-    return list(reversed(newest))
+    newest = rows.orderBy(F.col("started_at").desc()).limit(_HISTORY).withColumn("by_class", stored_counts())
+    return list(reversed(newest.drop("report", "table_versions").collect()))
 
 
 def _point(row: Any) -> RunPoint:
@@ -240,6 +285,7 @@ def _point(row: Any) -> RunPoint:
         row["lag_seconds"],
         row["defects"],
         row["divergences"],
+        json.loads(row["by_class"] or "{}"),
     )
 
 

@@ -19,8 +19,10 @@ from jobs.exit import OK, UsageError, guarded
 from jobs.settings import Settings, load_settings, secret_from_environment
 from jobs.sinks.delta import Warehouse
 from jobs.spark import spark_session
+from jobs.suppressions import read_suppressions
 from schemas import bronze, gold, silver
 from schemas.table import Table
+from transforms.reconcile.suppressions import Rule
 from transforms.secrets import Fingerprinter
 
 ALL_TABLES = (*bronze.TABLES, *silver.TABLES, *gold.TABLES)
@@ -31,7 +33,10 @@ _KEY_BYTES = 32
 
 @dataclass
 class Run:
-    """One run of one cluster. `durations` collects seconds per step, `notes` what the report should say of it."""
+    """One run of one cluster. `durations` collects seconds per step, `notes` what the report should say of it.
+
+    `suppressions` are the configured entries, in force or not.
+    """
 
     settings: Settings
     run_id: str
@@ -41,6 +46,7 @@ class Run:
     fingerprinter: Fingerprinter
     durations: dict[str, float] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    suppressions: tuple[Rule, ...] = ()
 
     @property
     def cluster(self) -> str:
@@ -95,12 +101,14 @@ def new_run_id(now: datetime) -> str:
 def open_run(settings: Settings, run_id: str | None = None) -> Iterator[Run]:
     """Start (or join) a Spark session and open the warehouse for one run."""
     started_at = datetime.now(UTC)
+    suppressions = read_suppressions(settings.suppressions)
     fingerprinter = Fingerprinter(_fingerprint_key(settings))
     with spark_session(
         settings.spark.profile, cores=settings.spark.cores, driver_memory=settings.spark.driver_memory
     ) as spark:
         warehouse = Warehouse(spark, settings.warehouse, settings.catalog)
-        yield Run(settings, run_id or new_run_id(started_at), started_at, spark, warehouse, fingerprinter)
+        named = run_id or new_run_id(started_at)
+        yield Run(settings, named, started_at, spark, warehouse, fingerprinter, suppressions=suppressions)
 
 
 def _fingerprint_key(settings: Settings) -> bytes:

@@ -5,7 +5,6 @@ Secrets are never in the file: it names environment variables that hold them.
 
 from __future__ import annotations
 
-import difflib
 import os
 from pathlib import Path
 from typing import Annotated, Literal, TypeVar, get_args
@@ -14,17 +13,20 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from jobs.exit import UsageError
+from transforms.nearest import suggestion
 
 GateName = Literal["start", "dual_write", "finalize", "rollback"]
 FailOn = Literal["error", "warn", "never"]
 EnvironmentName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 
 
-class _Strict(BaseModel):
+class Strict(BaseModel):
+    """What a person writes: an unknown key is an error."""
+
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class ZooKeeperAuth(_Strict):
+class ZooKeeperAuth(Strict):
     """How to authenticate to ZooKeeper; secrets by the name of their environment variable."""
 
     scheme: Literal["digest", "sasl_digest_md5", "sasl_gssapi"]
@@ -33,7 +35,7 @@ class ZooKeeperAuth(_Strict):
     service: str = "zookeeper"
 
 
-class ZooKeeperTls(_Strict):
+class ZooKeeperTls(Strict):
     """TLS to ZooKeeper; certificate and key switch on mutual TLS."""
 
     ca_file: Path | None = None
@@ -43,7 +45,7 @@ class ZooKeeperTls(_Strict):
     verify: bool = True
 
 
-class ZooKeeperSettings(_Strict):
+class ZooKeeperSettings(Strict):
     """Where the ZooKeeper side comes from: exactly one of a live ensemble, a data folder or a dump."""
 
     connect: str | None = None
@@ -68,7 +70,7 @@ class ZooKeeperSettings(_Strict):
         return self
 
 
-class KraftSettings(_Strict):
+class KraftSettings(Strict):
     """Where the KRaft side comes from: the controllers' log folders, or a parent of several."""
 
     folders: Annotated[list[str], Field(min_length=1)]
@@ -78,14 +80,14 @@ class KraftSettings(_Strict):
     full: bool = False
 
 
-class SecretSettings(_Strict):
+class SecretSettings(Strict):
     """Environment variables that hold secrets."""
 
     fingerprint_key_env: EnvironmentName | None = None
     password_encoder_secret_envs: list[EnvironmentName] = []
 
 
-class Thresholds(_Strict):
+class Thresholds(Strict):
     """When a number is a warning."""
 
     lag_seconds: Annotated[float, Field(ge=0)] = 60.0
@@ -93,7 +95,7 @@ class Thresholds(_Strict):
     capture_skew_seconds: Annotated[float, Field(gt=0)] = 60.0
 
 
-class MailSettings(_Strict):
+class MailSettings(Strict):
     """The morning e-mail."""
 
     host: str
@@ -107,7 +109,7 @@ class MailSettings(_Strict):
     send: Literal["always", "when_red"] = "always"
 
 
-class ReportSettings(_Strict):
+class ReportSettings(Strict):
     """Where reports go and how many rows they list."""
 
     folder: Path = Path("reports")
@@ -115,7 +117,7 @@ class ReportSettings(_Strict):
     mail: MailSettings | None = None
 
 
-class SparkSettings(_Strict):
+class SparkSettings(Strict):
     """The Spark session when the run has to start one itself."""
 
     profile: Literal["small", "local", "cluster"] = "local"
@@ -123,7 +125,7 @@ class SparkSettings(_Strict):
     driver_memory: Annotated[str, Field(pattern=r"^[0-9]+[mg]$")] | None = None
 
 
-class Settings(_Strict):
+class Settings(Strict):
     """Everything a run needs to know."""
 
     cluster: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,100}$")]
@@ -136,6 +138,7 @@ class Settings(_Strict):
     thresholds: Thresholds = Thresholds()
     report: ReportSettings = ReportSettings()
     spark: SparkSettings = SparkSettings()
+    suppressions: Path | None = None
     fail_on: FailOn = "error"
     gate: GateName | None = None
 
@@ -170,26 +173,24 @@ def validated(content: dict[str, object], where: str) -> Settings:
     try:
         settings = Settings.model_validate(content)
     except ValidationError as error:
-        raise UsageError(f"{where}: {_first_problem(error)}") from None
+        raise UsageError(f"{where}: {first_problem(error, Settings)}") from None
     _check_files(settings, where)
     return settings
 
 
-def _first_problem(error: ValidationError) -> str:
+def first_problem(error: ValidationError, model: type[BaseModel]) -> str:
+    """The first thing that is wrong with what a person wrote for `model`, in one line, never showing the input."""
     # pydantic's own text would show the input, which may be a secret put in the wrong place.
     problem = sorted(error.errors(include_input=False), key=lambda p: p["type"] != "extra_forbidden")[0]
     place = ".".join(str(part) for part in problem["loc"])
     if problem["type"] == "extra_forbidden":
-        known = _known_keys(problem["loc"][:-1])
-        close = difflib.get_close_matches(str(problem["loc"][-1]), known, n=1, cutoff=0.4)
-        hint = f"did you mean `{close[0]}`?" if close else f"known keys: {', '.join(sorted(known))}"
-        return f"unknown key `{place}`; {hint}"
+        known = _known_keys(model, problem["loc"][:-1])
+        return f"unknown key `{place}`; {suggestion(str(problem['loc'][-1]), known)}"
     message = problem["msg"].removeprefix("Value error, ")
     return f"`{place}`: {message}" if place else message
 
 
-def _known_keys(location: tuple[int | str, ...]) -> list[str]:
-    model: type[BaseModel] = Settings
+def _known_keys(model: type[BaseModel], location: tuple[int | str, ...]) -> list[str]:
     for part in location:
         if isinstance(part, int) or part not in model.model_fields:
             continue
@@ -199,7 +200,7 @@ def _known_keys(location: tuple[int | str, ...]) -> list[str]:
         ]
         if candidates:
             model = candidates[0]
-    return list(model.model_fields)
+    return [field.alias or name for name, field in model.model_fields.items()]
 
 
 def _check_files(settings: Settings, where: str) -> None:
@@ -208,6 +209,7 @@ def _check_files(settings: Settings, where: str) -> None:
         _readable_file(zookeeper.dump, f"{where}: `zookeeper.dump`")
         _readable_folder(zookeeper.folder, f"{where}: `zookeeper.folder`")
         _readable_folder(zookeeper.log_folder, f"{where}: `zookeeper.log_folder`")
+    _readable_file(settings.suppressions, f"{where}: `suppressions`")
     for folder in settings.kraft.folders if settings.kraft else []:
         if "://" not in folder:
             _readable_folder(Path(folder), f"{where}: `kraft.folders`")

@@ -67,8 +67,17 @@ class CheckResult:
 
 
 @dataclass(frozen=True)
+class Suppression:
+    """Somebody's word that a difference is known: it is shown apart and still counted. `until` is the last day, ISO."""
+
+    who: str
+    why: str
+    until: str
+
+
+@dataclass(frozen=True)
 class DivergenceRow:
-    """One differing cell (`column`) or missing row (`column` None)."""
+    """One differing cell (`column`) or missing row (`column` None). `fingerprint` follows it over runs."""
 
     entity: str
     key: dict[str, Any]
@@ -84,17 +93,24 @@ class DivergenceRow:
     status: str = "new"
     explanation: str = ""
     remedy: str = ""
+    fingerprint: str = ""
+    suppressed: Suppression | None = None
 
 
 @dataclass(frozen=True)
 class Divergences:
-    """All differences: exact totals, a bounded list of rows, failing classes first."""
+    """All differences: exact totals, a bounded list of rows, failing classes first, suppressed rows last.
+
+    The totals count suppressed rows like all others; `suppressed_by_class` says how many of each are.
+    """
 
     total: int = 0
     by_class: dict[str, int] = field(default_factory=dict)
     by_entity: dict[str, dict[str, int]] = field(default_factory=dict)
     by_status: dict[str, int] = field(default_factory=dict)
     rows: list[DivergenceRow] = field(default_factory=list)
+    suppressed: int = 0
+    suppressed_by_class: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -149,11 +165,16 @@ class RunPoint:
     lag_seconds: float | None
     defects: int
     divergences: int
+    by_class: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Report:
-    """A finished audit of one cluster."""
+    """A finished audit of one cluster.
+
+    `unsuppressed_verdict` is what the verdict would be without the suppressed differences; empty when there are none.
+    It decides whom a mail alarms and nothing else.
+    """
 
     cluster: str
     run_id: str
@@ -179,4 +200,5 @@ class Report:
     kafka_version_evidence: str = ""
     mode_explanation: str = ""
     tool_version: str = ""
+    unsuppressed_verdict: str = ""
     format: int = FORMAT

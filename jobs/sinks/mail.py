@@ -66,8 +66,12 @@ def is_wanted(report: Report, settings: MailSettings) -> bool:
 
 
 def recipients_of(report: Report, settings: MailSettings) -> list[str]:
-    """List who gets this report: the recipients, and with errors the error recipients too, each once."""
-    wanted = [*settings.recipients, *(settings.error_recipients if report.verdict == "errors" else [])]
+    """List who gets this report: the recipients, and with errors the error recipients too, each once.
+
+    Errors that are only suppressed differences alarm nobody: the audit was judged without them as well.
+    """
+    alarming = (report.unsuppressed_verdict or report.verdict) == "errors"
+    wanted = [*settings.recipients, *(settings.error_recipients if alarming else [])]
     return list(dict.fromkeys(wanted))
 
 

@@ -37,3 +37,19 @@ def test_markers_without_partners_are_told() -> None:
 def test_order_of_arrival_does_not_matter() -> None:
     markers = [marker(9, ABORT), marker(5, BEGIN), marker(20, END), marker(12, BEGIN)]
     assert read_transactions(markers) == read_transactions(sorted(markers, key=lambda m: m.offset))
+
+
+def test_a_transaction_is_in_force_from_its_end_marker_on() -> None:
+    log = read_transactions(
+        [Marker(10, BEGIN, "load", None), Marker(20, END, None, None), Marker(30, BEGIN, None, None)]
+    )
+    assert log.discarded_at(9) == ()
+    assert log.discarded_at(10) == ((10, 20),)
+    assert log.discarded_at(19) == ((10, 20),)
+    assert log.discarded_at(20) == ()
+    assert log.discarded_at(30) == ((30, None),)
+
+
+def test_an_aborted_transaction_is_never_in_force() -> None:
+    log = read_transactions([Marker(10, BEGIN, None, None), Marker(20, ABORT, None, None)])
+    assert [log.discarded_at(offset) for offset in (5, 15, 25)] == [(), ((10, 20),), ((10, 20),)]

@@ -47,6 +47,14 @@ class TransactionLog:
         """Offset ranges, both ends inclusive, that must not be applied; None is 'to the end of the log'."""
         return tuple((t.begin, t.end) for t in self.transactions if t.outcome != "end")
 
+    def discarded_at(self, offset: int) -> tuple[tuple[int, int | None], ...]:
+        """Offset ranges, both ends inclusive, without effect on the state at `offset` (inclusive).
+
+        A transaction takes effect with its end marker: one that ends later is still open at `offset`.
+        """
+        begun = [t for t in self.transactions if t.begin <= offset]
+        return tuple((t.begin, t.end) for t in begun if t.outcome != "end" or t.end is None or t.end > offset)
+
     @property
     def open(self) -> Transaction | None:
         """The transaction that is still open at the end of the log."""

@@ -7,11 +7,11 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from schemas.classes import DEFECTS, ORDER
+from schemas.classes import DEFECTS, IN_FLIGHT, ORDER
 from schemas.gold import DIVERGENCES
 from transforms.reconcile.classify import SEVERITIES, Context, Divergence, classify
 
@@ -80,6 +80,16 @@ def followed(current: DataFrame, previous: DataFrame, run_id: str) -> DataFrame:
     return now.unionByName(gone.withColumn("status", F.lit("resolved")))
 
 
+def seen_from(rows: DataFrame, offset: int, migration_offset: int) -> DataFrame:
+    """Rows of a comparison with the image at an `offset` below /migration's: what ZooKeeper has of later records.
+
+    There in_flight is not a write on its way but a write that came later, and the row says so.
+    """
+    why = f"ZooKeeper is at {migration_offset}: it has what the log did to the row after offset {offset}"
+    in_flight = F.col("class") == IN_FLIGHT
+    return rows.withColumn("explanation", F.when(in_flight, F.lit(why)).otherwise(F.col("explanation")))
+
+
 def ranked(rows: DataFrame) -> DataFrame:
     """Rows with a sortable `rank`: defects first, then by severity, entity and key."""
     by_class = F.array_position(F.array(*[F.lit(name) for name in ORDER]), F.col("class"))
@@ -90,6 +100,11 @@ def ranked(rows: DataFrame) -> DataFrame:
 def totals(rows: DataFrame) -> DataFrame:
     """Exact counts: class, entity, status, rows."""
     return rows.groupBy("class", "entity", "status").agg(F.count("*").alias("rows"))
+
+
+def stored_counts() -> Column:
+    """A run's exact counts by class as one JSON object, from its row of gold `runs`: no divergence is read for it."""
+    return F.get_json_object("report", "$.divergences.by_class")
 
 
 def defects_only(rows: DataFrame) -> DataFrame:

@@ -18,6 +18,7 @@ from schemas.report import GATES, CheckResult, Gate, Report
 from transforms.report import printable, view
 from transforms.report.chart import MOST_RUNS, divergence_chart, lag_chart
 from transforms.report.story import calm_word, defect_count, duration, phase_of, reach, state_text, tell
+from transforms.report.trend import trend_table
 from transforms.report.words import GATE_QUESTIONS, GATE_TITLES, MODE_MEANINGS, VERDICT_WORDS
 
 _WIDE, _NARROW = 540, 350
@@ -45,6 +46,7 @@ class GateView:
 def render_html(report: Report) -> str:
     """Render a report as one HTML document. Its size is bounded whatever the report holds."""
     groups = view.row_groups(report)
+    suppressed = view.suppressed_views(report)
     loud, quiet = view.checks_in_order(report)
     defects = view.defects_in_order(report)
     history = report.history[-MOST_RUNS:]
@@ -57,7 +59,8 @@ def render_html(report: Report) -> str:
             defect_count=defect_count(report),
             gates=gate_views(report),
             groups=groups,
-            rows_shown=sum(len(group.rows) for group in groups),
+            rows_shown=sum(len(group.rows) for group in groups) + len(suppressed.shown),
+            suppressed=suppressed,
             no_rows=no_rows_sentence(report),
             by_status={name: report.divergences.by_status.get(name, 0) for name in ("new", "persisting", "resolved")},
             resolved=view.bounded(
@@ -75,6 +78,7 @@ def render_html(report: Report) -> str:
             open_defects=[defect for defect in defects if defect.exposed or defect.evidence],
             closed_defects=[defect.jira for defect in defects if not defect.exposed and not defect.evidence],
             runs=len(history),
+            trend=trend_table(history),
             lag_wide=lag_chart(history, _WIDE),
             lag_narrow=lag_chart(history, _NARROW),
             bars_wide=divergence_chart(history, _WIDE),
@@ -93,6 +97,8 @@ def gate_views(report: Report) -> list[GateView]:
 
 def no_rows_sentence(report: Report) -> str:
     """Say why the list of differences is empty: equal sides and sides never compared are not the same."""
+    if report.divergences.suppressed:
+        return "None but those that are suppressed."
     if report.mode in ("kraft_only", "zookeeper_only"):
         return "Only one side was given, so nothing was compared."
     reason = _NOT_COMPARED.get(phase_of(report))

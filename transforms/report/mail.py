@@ -85,6 +85,7 @@ def _html(report: Report, story: Story, location: str, sizes: tuple[int, int, bo
             facts=_facts(report),
             groups=groups,
             rows_shown=sum(len(group.rows) for group in groups),
+            suppressed=view.suppressed_views(report, rows),
             checks=view.bounded(loud, checks),
             chart_id=_CHART_ID if chart else "",
             chart_words=_chart_words(report),
@@ -100,11 +101,12 @@ def _facts(report: Report) -> list[tuple[str, str]]:
     age = "" if lag.seconds is None else f", {duration(lag.seconds)}"
     status = report.divergences.by_status
     since = ", ".join(f"{status.get(name, 0):,} {name}" for name in ("new", "persisting", "resolved"))
+    known = f", {report.divergences.suppressed:,} suppressed" if report.divergences.suppressed else ""
     facts = [
         ("State", state_text(report.migration)),
         ("Lag", behind + age),
         ("/migration", reach(report.migration)),
-        ("Defects", f"{defect_count(report):,} of {counted(report.divergences.total, 'difference')}"),
+        ("Defects", f"{defect_count(report):,} of {counted(report.divergences.total, 'difference')}{known}"),
         ("Since the last run", since),
         ("Kafka", f"{report.kafka_version}, compared by {report.mode}"),
     ]

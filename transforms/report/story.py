@@ -66,6 +66,14 @@ def defect_count(report: Report) -> int:
     return sum(report.divergences.by_class.get(name, 0) for name in DEFECTS)
 
 
+def suppressed_words(report: Report) -> str:
+    """How many of the defects are suppressed: `, all suppressed`, `, 2 of them suppressed`, or nothing."""
+    known = sum(report.divergences.suppressed_by_class.get(name, 0) for name in DEFECTS)
+    if not known:
+        return ""
+    return ", all suppressed" if known >= defect_count(report) else f", {known:,} of them suppressed"
+
+
 def check_rank(report: Report) -> Callable[[CheckResult], tuple[int, bool, int, str]]:
     """Make the order of a report's checks: failing first, faults before steps of the plan, gravest first."""
     return lambda check: (
@@ -95,11 +103,14 @@ def rank(order: tuple[str, ...], word: str) -> int:
 
 
 def repairs(report: Report) -> list[Action]:
-    """List what to repair, each thing once: the defects' own remedies, then failing checks, then warnings."""
+    """List what to repair, each thing once: the defects' own remedies, then failing checks, then warnings.
+
+    A suppressed defect asks for nothing; the checks that it fails still do.
+    """
     checks = sorted((check for check in report.checks if calm_word(report, check) is None), key=check_rank(report))
     rows = sorted(report.divergences.rows, key=lambda row: rank(ORDER, row.class_))
     return _once(
-        [Action(remedy_of(row), row.class_) for row in rows if row.class_ in DEFECTS]
+        [Action(remedy_of(row), row.class_) for row in rows if row.class_ in DEFECTS and row.suppressed is None]
         + [Action(check.remedy, check.id) for check in checks if check.verdict == "fail"]
         + [Action(check.remedy, check.id) for check in checks if check.verdict == "warn"]
     )
@@ -156,7 +167,7 @@ def _is_not_ready(report: Report) -> bool:
 def _error_title(report: Report) -> str:
     defects = defect_count(report)
     if defects:
-        return f"ZooKeeper and KRaft disagree: {counted(defects, 'defect')}"
+        return f"ZooKeeper and KRaft disagree: {counted(defects, 'defect')}{suppressed_words(report)}"
     if report.lag.alive is False:
         return "Dual writing has stopped"
     closed = _closed(report)

@@ -28,6 +28,7 @@ def render_text(report: Report) -> str:
         _steps("Next, towards finalising", story.next_steps),
         _checks(report),
         _differences(report),
+        _suppressed(report),
         _foot(report),
     ]
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
@@ -62,6 +63,8 @@ def _since(report: Report) -> str:
         for name in ("new", "persisting", "resolved")
         if report.divergences.by_status.get(name)
     ]
+    if report.divergences.suppressed:
+        known.append(f"{report.divergences.suppressed:,} suppressed")
     return f" ({', '.join(known)})" if known else ""
 
 
@@ -109,13 +112,31 @@ def _differences(report: Report) -> list[str]:
         return []
     groups = view.row_groups(report, MOST_ROWS)
     shown = sum(len(group.rows) for group in groups)
-    lines = [f"Differences ({shown} of {report.divergences.total:,})"]
+    known = f", {report.divergences.suppressed:,} suppressed" if report.divergences.suppressed else ""
+    lines = [f"Differences ({shown} of {report.divergences.total:,}{known})"]
     for group in groups:
         for row in group.rows:
-            column = f" · {row.column}" if row.column else ""
-            lines += _wrapped(f"{group.class_}  {row.entity}  {row.key}{column}", "  ", "    ")
-            where = ", ".join(part for part in (row.zxid, row.kraft_offset, row.status) if part)
-            lines += _wrapped(f"ZooKeeper: {row.zookeeper} | KRaft: {row.kraft} | {where}", "      ", "      ")
+            lines += _difference(group.class_, row)
+    return lines
+
+
+def _difference(class_: str, row: view.RowView) -> list[str]:
+    column = f" · {row.column}" if row.column else ""
+    where = ", ".join(part for part in (row.zxid, row.kraft_offset, row.status) if part)
+    return [
+        *_wrapped(f"{class_}  {row.entity}  {row.key}{column}", "  ", "    "),
+        *_wrapped(f"ZooKeeper: {row.zookeeper} | KRaft: {row.kraft} | {where}", "      ", "      "),
+    ]
+
+
+def _suppressed(report: Report) -> list[str]:
+    listed_rows = view.suppressed_views(report, MOST_ROWS)
+    if not listed_rows.total:
+        return []
+    lines = [f"Suppressed ({len(listed_rows.shown)} of {listed_rows.total:,}; counted and judged like all others)"]
+    for known in listed_rows.shown:
+        lines += _difference(known.class_, known.row)
+        lines += _wrapped(f"by {known.who} until {known.until}: {known.why}", "      ", "      ")
     return lines
 
 

@@ -10,7 +10,7 @@ from itertools import groupby
 from typing import Any, Generic, TypeVar
 
 from schemas.classes import CLASSES, DEFECTS, ORDER
-from schemas.report import BrokerPresence, CheckResult, Defect, DivergenceRow, LogCopy, Report
+from schemas.report import BrokerPresence, CheckResult, Defect, DivergenceRow, Divergences, LogCopy, Report
 from transforms.report.printable import ABSENT, PRESENT, key_text, value_text, visible
 from transforms.report.story import check_rank, rank, remedy_of
 from transforms.report.words import SEVERITY_ORDER
@@ -59,8 +59,22 @@ class RowView:
 
 
 @dataclass(frozen=True)
+class SuppressedView:
+    """A difference somebody vouches for: its class, its text, and whose word it is, why and until when."""
+
+    class_: str
+    row: RowView
+    who: str
+    why: str
+    until: str
+
+
+@dataclass(frozen=True)
 class RowGroup:
-    """The differences of one class; `explanation` and `remedy` are what several of its rows share."""
+    """The differences of one class that nobody vouches for; `explanation` and `remedy` are what several rows share.
+
+    `total` counts all of the class, `suppressed` those of them that are listed apart.
+    """
 
     class_: str
     tone: str
@@ -69,6 +83,7 @@ class RowGroup:
     explanation: str
     remedy: str
     rows: list[RowView]
+    suppressed: int = 0
 
 
 def bounded(items: Sequence[Item], most: int, total: int | None = None) -> Bounded[Item]:
@@ -77,12 +92,26 @@ def bounded(items: Sequence[Item], most: int, total: int | None = None) -> Bound
 
 
 def row_groups(report: Report, most: int = MOST_ROWS) -> list[RowGroup]:
-    """Group the listed differences by class, defects first, gravest rows first, `most` rows in all."""
-    rows = sorted(report.divergences.rows, key=_row_rank)[:most]
+    """Group the listed differences by class, defects first, gravest rows first, `most` rows in all.
+
+    Suppressed ones are left out: `suppressed_views` lists them, last.
+    """
+    rows = sorted((row for row in report.divergences.rows if row.suppressed is None), key=_row_rank)[:most]
     return [
-        _group(class_, list(members), report.divergences.by_class.get(class_, 0))
+        _group(class_, list(members), report.divergences)
         for class_, members in groupby(rows, key=lambda row: row.class_)
     ]
+
+
+def suppressed_views(report: Report, most: int = MOST_ROWS) -> Bounded[SuppressedView]:
+    """The first `most` suppressed differences, defects first, and how many there are."""
+    rows = sorted((row for row in report.divergences.rows if row.suppressed is not None), key=_row_rank)
+    views = [
+        SuppressedView(row.class_, row_view(row), word.who, word.why, word.until)
+        for row in rows[:most]
+        if (word := row.suppressed) is not None
+    ]
+    return bounded(views, most, report.divergences.suppressed)
 
 
 def row_view(row: DivergenceRow, said: tuple[str, str] = ("", "")) -> RowView:
@@ -180,17 +209,18 @@ def _row_rank(row: DivergenceRow) -> tuple[int, str, int, str, str, str]:
     )
 
 
-def _group(class_: str, rows: list[DivergenceRow], total: int) -> RowGroup:
+def _group(class_: str, rows: list[DivergenceRow], all_rows: Divergences) -> RowGroup:
     explanation = _shared([row.explanation for row in rows])
     remedy = _shared([remedy_of(row) for row in rows])
     return RowGroup(
         class_=class_,
         tone=class_tone(class_),
         meaning=class_meaning(class_),
-        total=max(total, len(rows)),
+        total=max(all_rows.by_class.get(class_, 0), len(rows)),
         explanation=explanation,
         remedy=remedy,
         rows=[row_view(row, said=(explanation, remedy)) for row in rows],
+        suppressed=all_rows.suppressed_by_class.get(class_, 0),
     )
 
 

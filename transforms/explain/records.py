@@ -1,0 +1,124 @@
+"""The metadata records of one row, filtered in Spark, and the state after each of them (S§3.1, S§3.2)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from transforms.explain.keys import RowKey
+from transforms.kraft.entities import DELETE, PATCH, UPSERT
+from transforms.kraft.events import PARTITION, PARTITION_CHANGE, Ranges, events
+from transforms.kraft.partitions import partition_history, partition_records
+
+_REMOVE_TOPIC = "REMOVE_TOPIC_RECORD"
+
+
+@dataclass(frozen=True)
+class Version:
+    """The row after the record at `offset`, valid until the next one; `row` is None when the record removed it.
+
+    `type` is None for a record of the checkpoint that the log starts with.
+    """
+
+    offset: int
+    epoch: int | None
+    time: int | None
+    type: str | None
+    row: dict[str, Any] | None
+
+
+def row_events(records: DataFrame, row: RowKey) -> DataFrame:
+    """Events on one row (not a partition): columns of `events.EVENT`, and `type` of the record; any order.
+
+    `records` are those that take effect (`events.applied`). A row may live several times under other ids (a topic, an
+    ACL): all its lives are there.
+    """
+    kept = records.where(F.col("type").isin(_record_types(row.entity.name)))
+    stream = events(kept).where(F.col("entity") == row.entity.name)
+    lives = stream.where((F.col("op") == UPSERT) & (F.col("key") == row.canonical)).select("replay_key").distinct()
+    types = kept.where("checkpoint_offset IS NULL").select("offset", "type")
+    return stream.join(F.broadcast(lives), "replay_key", "left_semi").join(types, "offset", "left")
+
+
+def _record_types(entity: str) -> list[str]:
+    """Records that act on an entity; removing a topic removes its configurations too."""
+    names = [entity, "topics"] if entity == "configs" else [entity]
+    return [kind for name in names for kind in import_module(f"transforms.kraft.entities.{name}").READERS]
+
+
+def versions(rows: Iterable[Mapping[str, Any]]) -> list[Version]:
+    """Fold the collected `row_events` of one row into the state after each record, oldest first.
+
+    A patch of another broker epoch than the registration's changes nothing, as in `replay.brokers`.
+    """
+    found: list[Version] = []
+    for event in sorted(rows, key=lambda event: int(event["offset"])):
+        before = found[-1].row if found else None
+        after = _after(event, before)
+        if event["op"] == DELETE and before is None:
+            continue
+        found.append(Version(event["offset"], event["epoch"], event["append_time"], event["type"], after))
+    return found
+
+
+def _after(event: Mapping[str, Any], before: dict[str, Any] | None) -> dict[str, Any] | None:
+    if event["op"] == DELETE:
+        return None
+    row: dict[str, Any] = json.loads(event["row"])
+    if event["op"] != PATCH:
+        return row
+    if before is None or row["broker_epoch"] != before["broker_epoch"]:
+        return before
+    return {**before, **row}
+
+
+def partition_states(records: DataFrame, row: RowKey, topic: Sequence[Mapping[str, Any]]) -> DataFrame:
+    """Every state of one partition in all lives of its topic: columns of `partition_history`.
+
+    `topic` are the collected `row_events` of the partition's topic: its ids select the records before they are sorted.
+    """
+    ids = sorted({json.loads(event["replay_key"])[0] for event in topic})
+    mine = records.where(F.col("topic_id").isin(ids) & (F.col("partition_id") == row.key["partition"]))
+    return partition_history(partition_records(mine))
+
+
+def partition_versions(
+    states: Iterable[Mapping[str, Any]], topic: Iterable[Mapping[str, Any]], base_end: int | None
+) -> list[Version]:
+    """Collected `partition_states` and the removals of the topic as versions, oldest first.
+
+    `base_end` is the exclusive end of the checkpoint the log starts with, None without one.
+    """
+    found = [_partition_version(state, base_end) for state in states]
+    ids = {state["topic_id"] for state in states}
+    for event in topic:
+        if event["op"] == DELETE and json.loads(event["replay_key"])[0] in ids:
+            found.append(Version(event["offset"], event["epoch"], event["append_time"], _REMOVE_TOPIC, None))
+    return sorted(found, key=lambda version: version.offset)
+
+
+_NOT_STATE = ("partition_id", "offset", "epoch", "append_time", "created_offset", "next_offset")
+
+
+def _partition_version(state: Mapping[str, Any], base_end: int | None) -> Version:
+    kind: str | None = PARTITION if state["offset"] == state["created_offset"] else PARTITION_CHANGE
+    if base_end is not None and state["offset"] == base_end - 1:
+        kind = None
+    row = {name: value for name, value in state.items() if name not in _NOT_STATE}
+    return Version(state["offset"], state["epoch"], state["append_time"], kind, row)
+
+
+def state_at(found: Sequence[Version], offset: int, discarded: Ranges) -> Version | None:
+    """The version valid after `offset` (inclusive); `discarded` are the ranges without effect there. None: no row yet."""
+    valid = [v for v in found if v.offset <= offset and not _inside(v.offset, discarded)]
+    return valid[-1] if valid else None
+
+
+def _inside(offset: int, ranges: Ranges) -> bool:
+    return any(begin <= offset and (last is None or offset <= last) for begin, last in ranges)

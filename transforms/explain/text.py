@@ -1,0 +1,95 @@
+"""A row's story for a terminal: aligned, nothing that matters cut, hostile characters escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from schemas.report import DivergenceRow
+from transforms.explain.keys import RowKey
+from transforms.explain.story import Step
+from transforms.report.printable import value_text, visible
+from transforms.report.table import aligned
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_INDENT = "    "
+
+
+@dataclass(frozen=True)
+class Side:
+    """One side's row now: its text, and where it stands (znode and zxid, or offset)."""
+
+    name: str
+    value: str
+    place: str
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Everything that is said of a row. `as_of` is the side at the offset asked for, with the offset."""
+
+    row: RowKey
+    cluster: str
+    run_id: str
+    sides: Sequence[Side]
+    differences: Sequence[DivergenceRow]
+    steps: Sequence[Step]
+    notes: Sequence[str]
+    as_of: Side | None = None
+
+
+def render(told: Explanation) -> str:
+    """The whole text; every line ends in a newline."""
+    name = told.row.entity.name.replace("_", " ")
+    blocks = [
+        [f"{name}  {told.row.shown}", f"Cluster {told.cluster}, run {told.run_id}"],
+        [] if told.as_of is None else _sides([told.as_of]),
+        _sides(told.sides),
+        _differences(told),
+        _steps(told.steps),
+        list(told.notes),
+    ]
+    return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
+
+
+def utc_time(milliseconds: int | None) -> str:
+    """A time of the log as `2026-11-20 10:00:00.123`, UTC; `-` for None and for what no calendar holds."""
+    if milliseconds is None:
+        return "-"
+    try:
+        moment = _EPOCH + timedelta(milliseconds=milliseconds)
+    except OverflowError:
+        return f"{milliseconds} ms"
+    return f"{moment:%Y-%m-%d %H:%M:%S}.{milliseconds % 1000:03}"
+
+
+def _sides(sides: Sequence[Side]) -> list[str]:
+    rows = [line for side in sides for line in ((side.name, side.value), ("", side.place)) if any(line)]
+    return aligned(rows)
+
+
+def _differences(told: Explanation) -> list[str]:
+    if not told.row.entity.mirrored:
+        return [f"{told.row.entity.name} are not compared: each side has its own"]
+    if not told.differences:
+        return ["No difference in this run"]
+    lines = ["Differences of this run"]
+    for row in told.differences:
+        where = "whole row" if row.column is None else visible(row.column)
+        lines.append(f"  {row.class_}  {where}: {visible(row.explanation)} ({row.severity}, {row.status})")
+        if row.column is not None:
+            lines.append(f"{_INDENT}ZooKeeper {value_text(row.zk_value)}, KRaft {value_text(row.kraft_value)}")
+    return lines
+
+
+def _steps(steps: Sequence[Step]) -> list[str]:
+    if not steps:
+        return []
+    heads = aligned([(utc_time(step.time), step.place, step.who, step.what) for step in steps])
+    lines = ["What happened, oldest first (times are UTC; an offset is inclusive: the row is shown with it applied)"]
+    for head, step in zip(heads, steps, strict=True):
+        lines.append(f"  {head}")
+        if step.after:
+            lines.append(f"  {_INDENT}{step.after}")
+    return lines

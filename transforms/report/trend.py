@@ -1,0 +1,55 @@
+"""The last runs in figures: lag, differences, defects, and one column a class that any of them had."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from schemas.classes import ORDER
+from schemas.report import RunPoint
+
+MOST_RUNS = 20
+
+
+@dataclass(frozen=True)
+class TrendRow:
+    """One run; `counts` stand in the order of the table's classes, None for a run that kept none."""
+
+    started: str
+    run_id: str
+    verdict: str
+    lag: int | None
+    divergences: int
+    defects: int
+    counts: list[int | None]
+
+
+@dataclass(frozen=True)
+class TrendTable:
+    """Runs, newest first, with the classes that occur in them, defects first."""
+
+    classes: list[str]
+    rows: list[TrendRow]
+
+
+def trend_table(history: Sequence[RunPoint], most: int = MOST_RUNS) -> TrendTable:
+    """Tabulate the newest `most` runs of a history (oldest first)."""
+    points = list(reversed(history))[:most]
+    met = {name for point in points for name, count in point.by_class.items() if count}
+    classes = sorted(met, key=lambda name: (ORDER.index(name) if name in ORDER else -1, name))
+    return TrendTable(classes, [_row(point, classes) for point in points])
+
+
+def _row(point: RunPoint, classes: Sequence[str]) -> TrendRow:
+    # A run of an older release kept its total alone: how it divides is not known.
+    known = bool(point.by_class) or not point.divergences
+    counts = [point.by_class.get(name, 0) if known else None for name in classes]
+    return TrendRow(
+        point.started_at,
+        point.run_id,
+        point.verdict,
+        point.lag_records,
+        point.divergences,
+        point.defects,
+        counts,
+    )
