@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from jobs.exit import UsageError
 from jobs.ingest_zookeeper import second_walk
-from jobs.materialize import KraftSide, both_sides, read_kraft_side
+from jobs.materialize import KraftSide, both_sides, read_kraft_side, whole_records
 from jobs.past import PastRun
 from schemas.bronze import KRAFT_LOG_COPIES, ZK_ZNODES
 from schemas.checks import Phase
@@ -61,7 +61,7 @@ def past_kraft(past: PastRun, znodes: Mapping[str, Any] | None) -> PastKraft | N
     if side is None:
         return None
     start = side.plan.base[1].offset - 1 if side.plan.base else side.plan.slices[0].from_offset
-    return PastKraft(side, start, side.plan.leading.end - 1)
+    return PastKraft(replace(side, records=whole_records(past, side)), start, side.plan.leading.end - 1)
 
 
 def divergences_as_of(past: PastRun, offset: int) -> DataFrame:

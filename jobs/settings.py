@@ -241,7 +241,7 @@ def secret_from_environment(name: str, what: str) -> str:
     return value
 
 
-Section = TypeVar("Section", bound=_Strict)
+Section = TypeVar("Section", bound=Strict)
 
 
 def overridden(settings: Section, **values: object) -> Section:

@@ -13,6 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from jobs.kept_state import newest_state
+from jobs.materialize import read_kraft_side, whole_records
 from schemas.bronze import KRAFT_LOG_COPIES, KRAFT_RECORDS
 from schemas.entities import ENTITIES
 from schemas.silver import LEADER_EPOCHS, ROW_VERSIONS
@@ -94,6 +95,15 @@ def test_it_reads_only_what_is_new(series: dict[str, tuple[Audit, set[str]]], st
     offsets = [row["offset"] for row in now.rows(KRAFT_RECORDS, "checkpoint_offset IS NULL")]
     assert 0 < min(offsets) < mirrored
     assert len(offsets) == max(offsets) - min(offsets) + 1
+
+
+def test_the_whole_log_is_still_there_to_be_asked(series: dict[str, tuple[Audit, set[str]]]) -> None:
+    """`explain` and `diff --as-of` ask for any offset, whichever run read it."""
+    last = series[STAGES[-1]][0].run
+    side = read_kraft_side(last, None)
+    assert side is not None
+    offsets = sorted(row["offset"] for row in whole_records(last, side).select("offset").collect())
+    assert offsets == list(range(side.plan.leading.end))
 
 
 def test_another_log_is_read_from_its_start(spark: SparkSession, tmp_path: Path) -> None:

@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from transforms.explain.keys import RowKey
-from transforms.kraft.entities import DELETE, PATCH, UPSERT
-from transforms.kraft.events import PARTITION, PARTITION_CHANGE, Ranges, events
+from transforms.kraft.entities import DELETE, PATCH, RECORDS_OF, UPSERT
+from transforms.kraft.events import PARTITION, PARTITION_CHANGE, Ranges, events, with_cascades
 from transforms.kraft.partitions import partition_history, partition_records
 
 _REMOVE_TOPIC = "REMOVE_TOPIC_RECORD"
@@ -40,7 +39,7 @@ def row_events(records: DataFrame, row: RowKey) -> DataFrame:
     ACL): all its lives are there.
     """
     kept = records.where(F.col("type").isin(_record_types(row.entity.name)))
-    stream = events(kept).where(F.col("entity") == row.entity.name)
+    stream = with_cascades(events(kept)).where(F.col("entity") == row.entity.name)
     lives = stream.where((F.col("op") == UPSERT) & (F.col("key") == row.canonical)).select("replay_key").distinct()
     types = kept.where("checkpoint_offset IS NULL").select("offset", "type")
     return stream.join(F.broadcast(lives), "replay_key", "left_semi").join(types, "offset", "left")
@@ -49,7 +48,7 @@ def row_events(records: DataFrame, row: RowKey) -> DataFrame:
 def _record_types(entity: str) -> list[str]:
     """Records that act on an entity; removing a topic removes its configurations too."""
     names = [entity, "topics"] if entity == "configs" else [entity]
-    return [kind for name in names for kind in import_module(f"transforms.kraft.entities.{name}").READERS]
+    return [kind for name in names for kind in RECORDS_OF[name]]
 
 
 def versions(rows: Iterable[Mapping[str, Any]]) -> list[Version]:

@@ -29,5 +29,9 @@ _MODULES = (
     migration,
 )
 READERS: dict[str, EventReader] = {name: reader for module in _MODULES for name, reader in module.READERS.items()}
+# Entity to the record types that act on it.
+RECORDS_OF: dict[str, tuple[str, ...]] = {
+    module.__name__.rpartition(".")[2]: tuple(module.READERS) for module in _MODULES
+}
 
-__all__ = ["DELETE", "PATCH", "READERS", "UPSERT", "Event", "EventReader"]
+__all__ = ["DELETE", "PATCH", "READERS", "RECORDS_OF", "UPSERT", "Event", "EventReader"]
