@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from schemas.classes import DEFECTS, ORDER
+from schemas.classes import ORDER
 from schemas.gold import DIVERGENCES
 from transforms.reconcile.classify import SEVERITIES, Context, Divergence, classify
 
@@ -90,8 +90,3 @@ def ranked(rows: DataFrame) -> DataFrame:
 def totals(rows: DataFrame) -> DataFrame:
     """Exact counts: class, entity, status, rows."""
     return rows.groupBy("class", "entity", "status").agg(F.count("*").alias("rows"))
-
-
-def defects_only(rows: DataFrame) -> DataFrame:
-    """Rows of a defect class."""
-    return rows.where(F.col("class").isin(list(DEFECTS)))

@@ -247,9 +247,9 @@ def row_counts(silver: Mapping[str, DataFrame]) -> DataFrame:
     )
 
 
-def append_times(records: DataFrame, migration_offset: int, committed_end: int) -> DataFrame:
-    """One row: append time of the newest committed record, and of the first one past `/migration`'s offset."""
-    log = records.where(F.col("checkpoint_offset").isNull() & (F.col("offset") < committed_end))
+def append_times(records: DataFrame, migration_offset: int, log_end: int) -> DataFrame:
+    """One row: append time of the newest record below the log's end, and of the first one past `/migration`'s offset."""
+    log = records.where(F.col("checkpoint_offset").isNull() & (F.col("offset") < log_end))
     behind = F.col("offset") > migration_offset
     return log.agg(
         F.max("append_time").alias("newest"),
