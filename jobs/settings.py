@@ -14,6 +14,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from jobs.exit import UsageError
+from jobs.sources.remote import is_remote, local_path
 
 GateName = Literal["start", "dual_write", "finalize", "rollback"]
 FailOn = Literal["error", "warn", "never"]
@@ -205,8 +206,8 @@ def _check_files(settings: Settings, where: str) -> None:
         _readable_folder(zookeeper.folder, f"{where}: `zookeeper.folder`")
         _readable_folder(zookeeper.log_folder, f"{where}: `zookeeper.log_folder`")
     for folder in settings.kraft.folders if settings.kraft else []:
-        if "://" not in folder:
-            _readable_folder(Path(folder), f"{where}: `kraft.folders`")
+        if not is_remote(folder):
+            _readable_folder(Path(local_path(folder)), f"{where}: `kraft.folders`")
 
 
 def _readable_file(path: Path | None, what: str) -> None:
