@@ -82,6 +82,15 @@ class SecretSettings(_Strict):
     password_encoder_secret_envs: list[EnvironmentName] = []
 
 
+class PropertySettings(_Strict):
+    """Property files of the nodes, all optional: a check that needs one says so when it is not given."""
+
+    controllers: list[str] = []
+    brokers: list[str] = []
+    broker_meta: list[str] = []
+    clear_text_passwords_accepted: bool = False
+
+
 class Thresholds(_Strict):
     """When a number is a warning."""
 
@@ -130,6 +139,7 @@ class Settings(_Strict):
     kraft: KraftSettings | None = None
     kafka_version: Annotated[str, Field(pattern=r"^[0-9]+\.[0-9]+(\.[0-9]+)?$")] | None = None
     secrets: SecretSettings = SecretSettings()
+    properties: PropertySettings = PropertySettings()
     thresholds: Thresholds = Thresholds()
     report: ReportSettings = ReportSettings()
     spark: SparkSettings = SparkSettings()
@@ -208,6 +218,10 @@ def _check_files(settings: Settings, where: str) -> None:
     for folder in settings.kraft.folders if settings.kraft else []:
         if not is_remote(folder):
             _readable_folder(Path(local_path(folder)), f"{where}: `kraft.folders`")
+    for key in ("controllers", "brokers", "broker_meta"):
+        for file in getattr(settings.properties, key):
+            if not is_remote(file):
+                _readable_file(Path(local_path(file)), f"{where}: `properties.{key}`")
 
 
 def _readable_file(path: Path | None, what: str) -> None:
