@@ -34,6 +34,8 @@ from transforms.zookeeper.state import state_batches
 from transforms.zookeeper.tables import migration_row, tables
 
 _STATE_RECORD, _LEADER_CHANGE = "ZK_MIGRATION_STATE_RECORD", "LEADER_CHANGE"
+# 3.4 means PRE_MIGRATION by the first byte, and raises leader epochs as in dual write all along.
+_MIGRATION, _POST_MIGRATION = 1, 3
 FEATURE_LEVEL = "FEATURE_LEVEL_RECORD"
 _MILESTONES = (*MARKERS, _STATE_RECORD, _LEADER_CHANGE, FEATURE_LEVEL)
 
@@ -166,12 +168,23 @@ def _log_findings(replayed: Replayed | None) -> list[DataFrame]:
     """Records that break a rule of replay, and rows in which the replay is not Kafka's own checkpoint."""
     if replayed is None:
         return []
-    found = [log_findings(replayed.log, replayed.folded)]
+    found = [log_findings(replayed.log, replayed.folded, _dual_write(replayed.side))]
     for offset in checkpoints_to_verify(replayed.side):
         checkpoint = Log.of(checkpoint_records(replayed.side.all_records, offset), offset)
         level = _metadata_version(replayed.side, offset)
         found.append(checkpoint_differences(replayed.log.below(offset), checkpoint, level))
     return found
+
+
+def _dual_write(kraft: KraftSide) -> tuple[int, int | None] | None:
+    """Offsets between which the log is in dual write, by the bytes of every release whose controllers heed them."""
+    states = [
+        (m["offset"], json.loads(m["data"])["zkMigrationState"]) for m in kraft.milestones if m["type"] == _STATE_RECORD
+    ]
+    begun = next((offset for offset, code in states if code == _MIGRATION), None)
+    if begun is None:
+        return None
+    return begun, next((offset for offset, code in states if code == _POST_MIGRATION and offset > begun), None)
 
 
 def checkpoints_to_verify(kraft: KraftSide) -> list[int]:

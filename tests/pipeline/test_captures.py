@@ -129,9 +129,10 @@ def test_healthy_stages_have_no_defect_and_no_difference(audited: tuple[str, str
     assert result.report.lag.records == 0
     assert result.report.gates["dual_write"].verdict == "go"
     assert result.report.gates["rollback"].verdict == "go"
-    assert [check.id for check in result.report.checks if check.verdict in ("fail", "warn", "unknown")] == [
-        check.id for check in result.report.checks if check.id in ("FIN-01", "FIN-02") and check.verdict == "fail"
-    ]
+    spoken = {check.id: check.verdict for check in result.report.checks if check.verdict in ("fail", "warn", "unknown")}
+    # Brokers still to be rolled are a step of the plan; no property file was given.
+    assert {id_ for id_, verdict in spoken.items() if verdict == "fail"} <= {"FIN-01", "FIN-02"}
+    assert {id_: verdict for id_, verdict in spoken.items() if verdict != "fail"} == {"RB-09": "unknown"}
 
 
 def test_what_differs_is_what_differs_in_kafkas_own_state(audited: tuple[str, str, Path, Audit]) -> None:
