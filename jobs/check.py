@@ -16,6 +16,11 @@ from jobs.settings import Settings, validated
 _DUMP_SUFFIXES = (".jsonl", ".jsonl.gz")
 # Below the output folder.
 TABLES_FOLDER = "tables"
+_PROPERTY_FILES = (
+    ("--controller-properties", "controllers", "a controller's property file; may be repeated"),
+    ("--broker-properties", "brokers", "a broker's property file; may be repeated"),
+    ("--broker-meta", "broker_meta", "a broker's meta.properties; may be repeated"),
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,6 +44,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="environment variable with password.encoder.secret, to compare encrypted configurations",
     )
+    for option, key, what in _PROPERTY_FILES:
+        parser.add_argument(option, action="append", default=[], metavar="FILE", dest=key, help=what)
+    parser.add_argument(
+        "--clear-text-passwords-accepted",
+        action="store_true",
+        help="broker passwords of ZooKeeper may lie in the metadata log in clear text",
+    )
     parser.add_argument(
         "--out", type=Path, metavar="DIR", help="folder for the report and the tables (default: a new one)"
     )
@@ -59,6 +71,10 @@ def settings_for(arguments: argparse.Namespace, out: Path) -> Settings:
         "cluster": arguments.cluster,
         "warehouse": str(_output(out) / TABLES_FOLDER),
         "secrets": {"password_encoder_secret_envs": arguments.password_encoder_secret_env},
+        "properties": {
+            **{key: getattr(arguments, key) for _, key, _ in _PROPERTY_FILES},
+            "clear_text_passwords_accepted": arguments.clear_text_passwords_accepted,
+        },
         "spark": {"profile": profile_for(_inputs(arguments))},
         "report": {"folder": str(out)},
     }

@@ -16,6 +16,7 @@ from jobs.ingest_zookeeper import second_walk
 from jobs.materialize import FEATURE_LEVEL, KraftSide, read_kraft_side
 from jobs.run import Run
 from jobs.sinks.delta import in_parallel
+from jobs.sources.property_files import read_property_files
 from schemas.bronze import KRAFT_LOG_COPIES, KRAFT_RECORDS, ZK_ZNODES
 from schemas.checks import KRAFT, START_PHASES, ZOOKEEPER, Phase
 from schemas.entities import ENTITIES
@@ -25,6 +26,8 @@ from schemas.silver import ADMIN_OPERATIONS, BARRIERS, FINDINGS, LEADER_EPOCHS, 
 from transforms.kraft.quorum import LogCopyFacts, NoUsableLogError, plan_read
 from transforms.kraft.release import Release, before, infer_release
 from transforms.reconcile import queries
+from transforms.reconcile.classify import CLOCK_MARGIN_MS
+from transforms.reconcile.deltas import Delta, deltas_of
 from transforms.reconcile.facts import (
     Facts,
     LagMeasure,
@@ -37,6 +40,7 @@ from transforms.reconcile.facts import (
     phase_of,
     state_name,
 )
+from transforms.reconcile.load import recorded_load
 from transforms.zookeeper.bracket import bracket
 
 _AT_ONCE = 4
@@ -101,17 +105,13 @@ class Gatherer:
             replicas=replicas.result(),
             brokers_with_config=configured.result(),
             findings=totals,
-            unreadable_znodes=totals.get("CAP-07", Sample()),
-            damaged_log=totals.get("CAP-02", Sample()),
-            topics_without_id=totals.get("START-03", Sample()),
-            partitions_without_state=totals.get("START-04", Sample()),
-            unmirrored_configs=totals.get("DUR-06", Sample()),
             counts=counted.result(),
             levels=levels.result(),
             next_producer_id=next_producer_id,
             producer_block_end=producer_block_end,
             protection=protection,
             newest_znode_time=newest_znode_time,
+            properties=read_property_files(self.run.settings.properties),
             capture_skew_limit=self.run.settings.thresholds.capture_skew_seconds,
             lag=lag.result(),
             at_barrier=at_barrier.result(),
@@ -188,6 +188,18 @@ class Gatherer:
             return False
         return bool(self.run.read(BARRIERS).where(F.col("zxid") == zxid).limit(1).collect())
 
+    def deltas(self, offsets: Sequence[int], loaded_at: int | None) -> dict[int, Delta]:
+        """The barriers around each offset, where ZooKeeper's transaction logs show them (`Facts.deltas`).
+
+        Barriers of an earlier migration, before this one's load, are left out.
+        """
+        if not offsets:
+            return {}
+        since = 0 if loaded_at is None else loaded_at - CLOCK_MARGIN_MS
+        barriers = self.run.read(BARRIERS).where(F.col("time") >= since)
+        rows = queries.barriers_between(barriers, offsets).collect()
+        return deltas_of(offsets, [(row["passed"], row["lowest"], row["highest"]) for row in rows])
+
     def newest_append_time(self) -> int | None:
         """Append time of the leading copy's last record."""
         return self.kraft.plan.leading.last_append_time if self.kraft else None
@@ -253,6 +265,10 @@ class Gatherer:
             claim=zookeeper.get("controller_czxid") if zookeeper.get("controller_persistent") else None,
             loaded_at=loaded[0] if loaded else None,
             epoch_start=epochs[-1].start_offset if epochs else None,
+            load=recorded_load(
+                [(state.offset, state_name(state.code, self.release.version)) for state in states],
+                self.kraft.transactions if self.kraft else None,
+            ),
         )
 
     def _levels(self) -> list[LevelChange]:
@@ -321,4 +337,5 @@ class Gatherer:
             records=max(0, end - 1 - offset),
             seconds=0.0 if oldest is None else (newest - oldest) / 1000,
             silence=None if newest is None or written is None else max(0.0, (newest - written) / 1000),
+            changes=times["changes"],
         )

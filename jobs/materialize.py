@@ -32,11 +32,15 @@ from transforms.kraft.replay import fold
 from transforms.kraft.transactions import MARKERS, Marker, TransactionLog, read_transactions
 from transforms.kraft.verify import checkpoint_differences, checkpoint_records
 from transforms.reconcile.difference import union_all
-from transforms.reconcile.queries import damaged
+from transforms.reconcile.facts import state_name
+from transforms.reconcile.load import recorded_load
+from transforms.reconcile.queries import damaged, load_violations
 from transforms.zookeeper.state import state_batches
 from transforms.zookeeper.tables import migration_row, tables
 
 _STATE_RECORD, _LEADER_CHANGE = "ZK_MIGRATION_STATE_RECORD", "LEADER_CHANGE"
+# 3.4 means PRE_MIGRATION by the first byte, and raises leader epochs as in dual write all along.
+_MIGRATION, _PRE_MIGRATION, _POST_MIGRATION = 1, 2, 3
 FEATURE_LEVEL = "FEATURE_LEVEL_RECORD"
 _MILESTONES = (*MARKERS, _STATE_RECORD, _LEADER_CHANGE, FEATURE_LEVEL)
 
@@ -207,6 +211,10 @@ def _cut(run: Run, kraft: KraftSide, after: int) -> int | None:
 
     None when too little is new: the log is replayed as it is, from what an earlier run has kept.
     """
+    states = _states(kraft)
+    if states and states[-1][1] == _PRE_MIGRATION:
+        # A load without transactions may be under way, and is judged as a whole.
+        return None
     pending = kraft.transactions.open
     cut = after if pending is None else min(after, pending.begin)
     known = 0 if kraft.kept is None else kraft.kept.offset
@@ -222,6 +230,10 @@ def _keep(run: Run, replayed: Replayed) -> None:
     last = before.select("epoch", "append_time").limit(1).collect()
     found = run.read(FINDINGS).where("source = 'kraft'").limit(1).collect()
     found += damaged(run.read(KRAFT_RECORDS)).limit(1).collect()
+    load = recorded_load(
+        [(offset, state_name(code, None)) for offset, code in _states(replayed.side)], replayed.side.transactions
+    )
+    found += load_violations(replayed.side.all_records, load).limit(1).collect()
     if found or not last:
         keep_nothing(run)
     else:
@@ -250,7 +262,24 @@ def _log_findings(replayed: Replayed | None) -> list[DataFrame]:
     """Records that break a rule of replay, and rows in which the replay is not Kafka's own checkpoint."""
     if replayed is None:
         return []
-    return [log_findings(replayed.log, replayed.short, replayed.folded), *replayed.unlike_checkpoints]
+    dual_write = _dual_write(replayed.side)
+    findings = log_findings(replayed.log, replayed.short, replayed.folded, dual_write)
+    return [findings, *replayed.unlike_checkpoints]
+
+
+def _dual_write(kraft: KraftSide) -> tuple[int, int | None] | None:
+    """Offsets between which the log is in dual write, by the bytes of every release whose controllers heed them."""
+    states = _states(kraft)
+    begun = next((offset for offset, code in states if code == _MIGRATION), None)
+    if begun is None:
+        return None
+    return begun, next((offset for offset, code in states if code == _POST_MIGRATION and offset > begun), None)
+
+
+def _states(kraft: KraftSide) -> list[tuple[int, int]]:
+    """Offset and code of every ZkMigrationState record, in log order."""
+    states = [m for m in kraft.milestones if m["type"] == _STATE_RECORD]
+    return [(m["offset"], json.loads(m["data"])["zkMigrationState"]) for m in states]
 
 
 def checkpoints_to_verify(kraft: KraftSide) -> list[int]:

@@ -39,6 +39,7 @@ from transforms.reconcile import summary
 from transforms.reconcile.canonical import canonical
 from transforms.reconcile.classify import Context
 from transforms.reconcile.defects import exposure
+from transforms.reconcile.deltas import offsets_asked
 from transforms.reconcile.difference import differing_rows, union_all, without_moved
 from transforms.reconcile.divergences import divergences, followed, ranked, stored_counts, totals
 from transforms.reconcile.facts import Facts, Sample
@@ -72,8 +73,13 @@ def run_step(run: Run) -> Report:
     previous = _previous_runs(run)
     comparison = _compare(run, gatherer, facts, previous[-1]["run_id"] if previous else None)
     compared = comparison.rows is not None
+    rows = tuple(comparison.summary.rows)
     facts = replace(
-        facts, divergences=comparison.samples, compared=compared, defect_rows=tuple(comparison.summary.rows)
+        facts,
+        divergences=comparison.samples,
+        compared=compared,
+        defect_rows=rows,
+        deltas=gatherer.deltas(offsets_asked(rows), _loaded_at(facts)),
     )
     checks = run_checks(facts)
     gates = judge_gates(checks, facts)
@@ -119,6 +125,10 @@ def _shown(run: Run, facts: Facts, comparison: Comparison) -> Comparison:
 def _verdict_of(run: Run, facts: Facts, divergences: Divergences) -> str:
     checks = run_checks(facts)
     return summary.verdict(divergences, checks, judge_gates(checks, facts), facts.phase, run.settings.gate)
+
+
+def _loaded_at(facts: Facts) -> int | None:
+    return next((change.append_time for change in facts.states if facts.name_of(change) == "MIGRATION"), None)
 
 
 def _compare(run: Run, gatherer: Gatherer, facts: Facts, previous_run: str | None) -> Comparison:

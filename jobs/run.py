@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 from jobs.exit import OK, UsageError, guarded
 from jobs.settings import Settings, load_settings, secret_from_environment
 from jobs.sinks.delta import Warehouse
+from jobs.sources.remote import is_remote, local_path
 from jobs.spark import spark_session
 from jobs.suppressions import read_suppressions
 from schemas import bronze, gold, silver
@@ -116,12 +117,12 @@ def _fingerprint_key(settings: Settings) -> bytes:
     name = settings.secrets.fingerprint_key_env
     if name is not None:
         return secret_from_environment(name, "`secrets.fingerprint_key_env`").encode()
-    if settings.catalog or "://" in settings.warehouse:
+    if settings.catalog or is_remote(settings.warehouse):
         raise UsageError(
             "`secrets.fingerprint_key_env` is needed when the warehouse is not a local folder: "
             "name an environment variable that holds a random key of 32 characters or more"
         )
-    return _generated_key(Path(settings.warehouse) / _KEY_FILE)
+    return _generated_key(Path(local_path(settings.warehouse)) / _KEY_FILE)
 
 
 def _generated_key(path: Path) -> bytes:

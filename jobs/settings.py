@@ -13,6 +13,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from jobs.exit import UsageError
+from jobs.sources.remote import is_remote, local_path
 from transforms.nearest import suggestion
 
 GateName = Literal["start", "dual_write", "finalize", "rollback"]
@@ -87,6 +88,15 @@ class SecretSettings(Strict):
     password_encoder_secret_envs: list[EnvironmentName] = []
 
 
+class PropertySettings(Strict):
+    """Property files of the nodes, all optional: a check that needs one says so when it is not given."""
+
+    controllers: list[str] = []
+    brokers: list[str] = []
+    broker_meta: list[str] = []
+    clear_text_passwords_accepted: bool = False
+
+
 class Thresholds(Strict):
     """When a number is a warning."""
 
@@ -135,6 +145,7 @@ class Settings(Strict):
     kraft: KraftSettings | None = None
     kafka_version: Annotated[str, Field(pattern=r"^[0-9]+\.[0-9]+(\.[0-9]+)?$")] | None = None
     secrets: SecretSettings = SecretSettings()
+    properties: PropertySettings = PropertySettings()
     thresholds: Thresholds = Thresholds()
     report: ReportSettings = ReportSettings()
     spark: SparkSettings = SparkSettings()
@@ -211,8 +222,12 @@ def _check_files(settings: Settings, where: str) -> None:
         _readable_folder(zookeeper.log_folder, f"{where}: `zookeeper.log_folder`")
     _readable_file(settings.suppressions, f"{where}: `suppressions`")
     for folder in settings.kraft.folders if settings.kraft else []:
-        if "://" not in folder:
-            _readable_folder(Path(folder), f"{where}: `kraft.folders`")
+        if not is_remote(folder):
+            _readable_folder(Path(local_path(folder)), f"{where}: `kraft.folders`")
+    for key in ("controllers", "brokers", "broker_meta"):
+        for file in getattr(settings.properties, key):
+            if not is_remote(file):
+                _readable_file(Path(local_path(file)), f"{where}: `properties.{key}`")
 
 
 def _readable_file(path: Path | None, what: str) -> None:

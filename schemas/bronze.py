@@ -134,6 +134,11 @@ LOG_COPY_COLUMNS = (
     column("quorum_leader_id", IntegerType(), "leaderId of quorum-state."),
     column("quorum_leader_epoch", IntegerType(), "leaderEpoch of quorum-state."),
     column("voters", ArrayType(IntegerType()), "Voters of quorum-state or of the newest LeaderChange."),
+    column(
+        "producer_snapshot_offset",
+        LongType(),
+        "Offset of the newest producer snapshot (.snapshot): a controller that stops in order writes one at its log's end.",
+    ),
     column("bytes", LongType(), "Bytes of all segments."),
     column("torn_tail_bytes", LongType(), "Bytes after the last intact batch (zero-filled, preallocated or torn)."),
     column("chosen_from", LongType(), "First offset the audit took from this copy; null when it took none."),

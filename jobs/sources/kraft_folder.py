@@ -25,6 +25,7 @@ _READ_BYTES = 32 * 1024 * 1024
 # `.deleted`, `.index` and `.timeindex` are left alone (S§2.1).
 _SEGMENT = re.compile(r"^(\d{20})\.log$")
 _CHECKPOINT = re.compile(r"^(\d{20})-(\d{10})\.checkpoint$")
+_PRODUCER_SNAPSHOT = re.compile(r"^(\d{20})\.snapshot$")
 
 
 class KraftSourceError(ValueError):
@@ -77,6 +78,7 @@ class LogCopy:
     quorum_leader_id: int | None
     quorum_leader_epoch: int | None
     voters: tuple[int, ...]
+    producer_snapshot_offset: int | None
     bytes: int
     torn_tail_bytes: int
     problem: str | None
@@ -102,6 +104,7 @@ class LogCopy:
             "quorum_leader_id": self.quorum_leader_id,
             "quorum_leader_epoch": self.quorum_leader_epoch,
             "voters": list(self.voters),
+            "producer_snapshot_offset": self.producer_snapshot_offset,
             "bytes": self.bytes,
             "torn_tail_bytes": self.torn_tail_bytes,
             "chosen_from": None,
@@ -197,6 +200,7 @@ def read_copy(folder: Path, split_bytes: int = SPLIT_BYTES) -> LogCopy:
         quorum_leader_id=_number(quorum.get("leaderId")),
         quorum_leader_epoch=_number(quorum.get("leaderEpoch")),
         voters=_voters(quorum, filled),
+        producer_snapshot_offset=_producer_snapshot(folder),
         bytes=sum(segment.size for segment in segments),
         torn_tail_bytes=_torn_tail(scans),
         problem=problem or _unusable(start, checkpoints),
@@ -265,6 +269,15 @@ def _checkpoints(folder: Path) -> list[CheckpointFile]:
                 problem = checkpoint_problem(data)
                 found.append(CheckpointFile(path, int(matched[1]), int(matched[2]), len(data), problem, str(path)))
     return found
+
+
+def _producer_snapshot(folder: Path) -> int | None:
+    """Offset of the newest producer snapshot; None without one."""
+    try:
+        found = [_PRODUCER_SNAPSHOT.match(path.name) for path in folder.iterdir()]
+    except OSError:
+        return None
+    return max((int(matched[1]) for matched in found if matched), default=None)
 
 
 def _meta_properties(folder: Path, notes: list[str]) -> dict[str, str]:

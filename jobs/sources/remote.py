@@ -100,4 +100,4 @@ def _copy_folder(system: fs.FileSystem, base: str, target: Path) -> None:
 def _wanted(relative: str) -> bool:
     name = relative.rpartition("/")[2]
     known = name in ("meta.properties", "quorum-state", "leader-epoch-checkpoint")
-    return known or name.endswith((".log", ".checkpoint"))
+    return known or name.endswith((".log", ".checkpoint", ".snapshot"))

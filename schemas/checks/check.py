@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 
@@ -41,7 +41,8 @@ class Check:
     """One check. `needs` are the sides that must have been collected, else its verdict is unknown.
 
     A check of severity `warning` never fails and so never closes a gate; one that names no gate speaks of something
-    beside the migration's steps.
+    beside the migration's steps. An `optional` one asks for more than the two sides: unknown, it says what to give and
+    leaves its gates as they are.
     """
 
     id: str
@@ -52,6 +53,7 @@ class Check:
     severity: str
     remedy: str
     reference: str
+    optional: bool = False
 
 
 def check(
@@ -67,3 +69,8 @@ def check(
 ) -> Check:
     """Make an entry; both sides are needed and a violation is an error unless said otherwise."""
     return Check(check_id, title, gates, phases, needs, severity, remedy, reference)
+
+
+def optional(entry: Check) -> Check:
+    """Make an entry of a check that asks for more than the two sides and closes no gate without it."""
+    return replace(entry, optional=True)

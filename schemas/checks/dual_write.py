@@ -107,6 +107,27 @@ CHECKS: tuple[Check, ...] = (
         "KIP-866, Broker Registration; RegisterBrokerRecord.IsMigratingZkBroker; S§7.3",
     ),
     check(
+        "DUR-12",
+        "No two processes live under one broker id",
+        ("start", "dual_write", "finalize"),
+        frozenset({Phase.WAITING, Phase.DUAL_WRITE}),
+        "Find both processes of the broker named and stop the one that should not run, then restart the other: each takes "
+        "the other's place, and replicas of both are served as one.",
+        "KIP-631, Broker Registration; ClusterControlManager.registerBroker; S§7.3",
+        needs=KRAFT_ONLY,
+    ),
+    check(
+        "DUR-13",
+        "Every replica that left an ISR raised the leader epoch",
+        ("dual_write",),
+        DURING,
+        "Elect a leader for the partitions named (kafka-leader-election.sh), which raises their epoch: brokers in ZooKeeper "
+        "mode pass over a change that does not, and go on with the ISR they had.",
+        "KAFKA-15109; PartitionChangeBuilder; S§3.3",
+        needs=KRAFT_ONLY,
+        severity="warning",
+    ),
+    check(
         "DUR-14",
         "No topic has another id than in ZooKeeper",
         ("dual_write", "finalize", "rollback"),

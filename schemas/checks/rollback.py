@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schemas.checks.check import DURING, KRAFT_ONLY, MIGRATED, ZOOKEEPER_ONLY, Check, Phase, check
+from schemas.checks.check import DURING, KRAFT_ONLY, MIGRATED, ZOOKEEPER_ONLY, Check, Phase, check, optional
 
 CHECKS: tuple[Check, ...] = (
     check(
@@ -70,5 +70,28 @@ CHECKS: tuple[Check, ...] = (
         "S§5.2, S§7.5",
         needs=KRAFT_ONLY,
         severity="warning",
+    ),
+    optional(
+        check(
+            "RB-08",
+            "/migration has reached the last change of the log",
+            ("rollback",),
+            DURING,
+            "Start the controllers again, wait until ZooKeeper has caught up (RB-02, DUR-04), stop them in order, one after the "
+            "other, and run the audit on copies made after that.",
+            "KIP-866, Rollback; S§7.5",
+        )
+    ),
+    optional(
+        check(
+            "RB-09",
+            "Every broker's meta.properties can be read in ZooKeeper mode",
+            ("rollback",),
+            DURING,
+            "Start the brokers named with zookeeper.metadata.migration.enable=true, which takes version 1 as well, or set "
+            "version=0 and broker.id in the meta.properties of their log directories.",
+            "KIP-866, Rollback; MetaPropertiesEnsemble (REQUIRE_V0); S§7.5",
+            needs=KRAFT_ONLY,
+        )
     ),
 )

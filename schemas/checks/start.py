@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schemas.checks.check import KRAFT_ONLY, START_PHASES, WAITING, ZOOKEEPER_ONLY, Check, Phase, check
+from schemas.checks.check import KRAFT_ONLY, START_PHASES, WAITING, ZOOKEEPER_ONLY, Check, Phase, check, optional
 
 CHECKS: tuple[Check, ...] = (
     check(
@@ -133,6 +133,19 @@ CHECKS: tuple[Check, ...] = (
         "Correct the znodes named with kafka-acls.",
         "AclEntry.fromBytes; S§1.4",
         needs=ZOOKEEPER_ONLY,
+    ),
+    optional(
+        check(
+            "START-15",
+            "The controllers can decode the brokers' passwords, and KRaft may hold them in clear text",
+            ("start",),
+            START_PHASES,
+            "Set password.encoder.secret of the brokers on every controller: without it ciphertext is taken for the password. "
+            "KRaft holds what is decoded in clear text: protect the controllers' log folders, then say that this is accepted "
+            "(properties.clear_text_passwords_accepted), or move the passwords to the brokers' property files first.",
+            "KIP-866; KAFKA-14801; ControllerServer, PasswordEncoder; S§1.5",
+            needs=ZOOKEEPER_ONLY,
+        )
     ),
     check(
         "START-16",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jobs.ingest_kraft import find_copies
+from jobs.sources.kraft_folder import LogCopy
 from tests.captures import capture
 from transforms.kraft.quorum import (
     Checkpoint,
@@ -144,3 +145,22 @@ def test_the_rejoined_controller_alone_is_replayed_from_its_checkpoint() -> None
     assert found.plan.base is not None
     assert found.plan.base[1].offset == 488
     assert found.plan.slices[0].from_offset == 488
+
+
+def test_a_controller_that_stopped_in_order_left_a_producer_snapshot_at_its_end() -> None:
+    stopped = {copy.controller_id: _facts(copy) for copy in find_copies([folder_of("3.9.1", "7")]).copies}
+    assert {node: facts.stopped_cleanly for node, facts in stopped.items()} == {3000: True, 3001: False, 3002: False}
+    rolled_back = find_copies([folder_of("3.9.1", "rolled-back")]).copies
+    assert all(_facts(copy).stopped_cleanly for copy in rolled_back)
+    # Cut when the log was rolled, not when it ended.
+    running = find_copies([folder_of("3.9.1", "11")]).copies
+    assert any(copy.producer_snapshot_offset is not None for copy in running)
+    assert not any(_facts(copy).stopped_cleanly for copy in running)
+
+
+def _facts(copy: LogCopy) -> LogCopyFacts:
+    return LogCopyFacts.from_row(copy.row())
+
+
+def folder_of(version: str, stage: str) -> str:
+    return str(capture(version, stage) / "kraft")

@@ -30,6 +30,8 @@ STAGES = [
     *[("3.5.2", stage) for stage in ("5", "8")],
 ]
 HEALTHY = {"4", "5", "6", "7", "9", "10", "11"}
+# 3.5.2 has named defects at every stage from the load on.
+WITHOUT_DIFFERENCE = [(version, stage) for version, stage in STAGES if version != "3.5.2" and stage in HEALTHY]
 
 pytestmark = pytest.mark.slow
 
@@ -118,19 +120,19 @@ def test_counts_of_both_sides(audited: tuple[str, str, Path, Audit]) -> None:
     assert {name: counts[entity]["zookeeper"] for name, entity in names.items()} == truth["zk_counts"]
 
 
+@pytest.mark.parametrize("audited", WITHOUT_DIFFERENCE, ids="/".join, indirect=True)
 def test_healthy_stages_have_no_defect_and_no_difference(audited: tuple[str, str, Path, Audit]) -> None:
-    version, stage, _, result = audited
-    if version == "3.5.2" or stage not in HEALTHY:
-        pytest.skip("this stage is not a healthy one; its differences are checked below")
+    *_, result = audited
     assert result.report.divergences.total == 0
     assert result.report.divergences.by_class == {}
     assert (result.report.exit_code, result.report.verdict) == (0, "clean")
     assert result.report.lag.records == 0
     assert result.report.gates["dual_write"].verdict == "go"
     assert result.report.gates["rollback"].verdict == "go"
-    assert [check.id for check in result.report.checks if check.verdict in ("fail", "warn", "unknown")] == [
-        check.id for check in result.report.checks if check.id in ("FIN-01", "FIN-02") and check.verdict == "fail"
-    ]
+    spoken = {check.id: check.verdict for check in result.report.checks if check.verdict in ("fail", "warn", "unknown")}
+    # Brokers still to be rolled are a step of the plan; no property file was given.
+    assert {id_ for id_, verdict in spoken.items() if verdict == "fail"} <= {"FIN-01", "FIN-02"}
+    assert {id_: verdict for id_, verdict in spoken.items() if verdict != "fail"} == {"RB-09": "unknown"}
 
 
 def test_what_differs_is_what_differs_in_kafkas_own_state(audited: tuple[str, str, Path, Audit]) -> None:

@@ -12,9 +12,11 @@ from typing import Any
 import pytest
 
 from schemas.checks import CHECKS, KRAFT, ZOOKEEPER, Phase
+from schemas.checks.codes import BROKER_REPLACED, TO_DECODE
 from schemas.report import CheckResult, DivergenceRow
 from transforms.kraft.quorum import Checkpoint, LogCopyFacts, committed_end, plan_read
 from transforms.kraft.transactions import Marker, read_transactions
+from transforms.properties import MetaProperties, NodeProperties, PropertyFiles
 from transforms.reconcile.checks import FUNCTIONS
 from transforms.reconcile.checks.outcome import EVIDENCE_LIMIT, found
 from transforms.reconcile.facts import (
@@ -118,7 +120,7 @@ def dual_write() -> Facts:
         features={"metadata.version": LEVEL_3_9},
         replicas=[ReplicaUse(node, 10, ()) for node in (0, 1, 2)],
         compared=True,
-        lag=LagMeasure(0, 0.0, 0.1),
+        lag=LagMeasure(0, 0.0, 0.1, 0),
         counts={name: {ZOOKEEPER: 2, KRAFT: 2} for name in ("scram_credentials", "delegation_tokens")},
         levels=[LevelChange(2, LEVEL_3_9)],
         next_producer_id=2000,
@@ -168,6 +170,19 @@ def rolled_back() -> Facts:
     return replace(dual_write(), phase=Phase.ROLLED_BACK, compared=False, zookeeper=zookeeper(**by_broker, **removed))
 
 
+def node(node_id: int, *, secret: bool = True, migration: bool = True) -> NodeProperties:
+    return NodeProperties(f"/etc/{node_id}.properties", node_id, secret, migration)
+
+
+def property_files(**values: Any) -> PropertyFiles:
+    whole = PropertyFiles(
+        controllers=tuple(node(controller) for controller in (3000, 3001, 3002)),
+        broker_meta=tuple(MetaProperties(f"/data/{broker}/meta.properties", broker, 0) for broker in (0, 1, 2)),
+        clear_text_accepted=True,
+    )
+    return replace(whole, **values)
+
+
 def row(entity: str, class_: str = "lost_write", **values: Any) -> DivergenceRow:
     made = DivergenceRow(entity, {}, None, "kraft_only", None, None, class_, "error", kraft_offset=300)
     return replace(made, **values)
@@ -196,12 +211,12 @@ def tables(healthy: Facts, code: str, verdict: str = "fail") -> Case:
 
 def _capture() -> Iterator[tuple[str, Case]]:
     yield "CAP-01", case(dual_write(), copies=[copy(3000, cluster_id="another")])
-    yield "CAP-02", case(dual_write(), damaged_log=ONE)
+    yield "CAP-02", tables(dual_write(), "CAP-02")
     yield "CAP-03", case(dual_write(), plan_problem="the log starts at offset 90 and no complete .checkpoint covers it")
     yield "CAP-04", znodes(dual_write(), kraft_metadata_offset=OFFSET + 1)
     yield "CAP-05", case(dual_write(), "warn", newest_znode_time=NOW + 61_000)
     yield "CAP-06", case(dual_write(), transactions=load(Marker(380, "BEGIN_TRANSACTION_RECORD", "again", NOW)))
-    yield "CAP-07", case(dual_write(), unreadable_znodes=ONE)
+    yield "CAP-07", tables(dual_write(), "CAP-07")
     yield "CAP-08", tables(dual_write(), "CAP-08")
     yield "CAP-09", tables(dual_write(), "ACL-DATA", "warn")
 
@@ -210,8 +225,8 @@ def _start() -> Iterator[tuple[str, Case]]:
     begin = waiting()
     yield "START-01", case(begin, brokers_in_kraft=[broker(0), broker(1)])
     yield "START-02", case(begin, replicas=[ReplicaUse(9, 4, ("orders/0",))])
-    yield "START-03", case(begin, topics_without_id=ONE)
-    yield "START-04", case(begin, partitions_without_state=ONE)
+    yield "START-03", tables(begin, "START-03")
+    yield "START-04", tables(begin, "START-04")
     yield "START-05", case(begin, controllers=controllers(unready=3001))
     yield "START-06", case(begin, features={"metadata.version": 13})
     yield "START-07", znodes(begin, kraft_metadata_offset=326)
@@ -223,10 +238,13 @@ def _start() -> Iterator[tuple[str, Case]]:
     yield "START-12", tables(begin, "START-12", "warn")
     yield "START-13", tables(begin, "START-13")
     yield "START-14", tables(begin, "START-14")
+    encrypted = replace(begin, findings={TO_DECODE: ONE}, properties=property_files())
+    able = replace(encrypted.properties, controllers=(node(3000, secret=False), *encrypted.properties.controllers[1:]))
+    yield "START-15", case(encrypted, properties=able)
     yield "START-16", tables(begin, "START-16", "warn")
     yield "START-17", case(begin, "warn", kafka_version="3.6.0")
     yield "START-18", znodes(begin, controller_epoch=None)
-    yield "START-19", case(begin, unmirrored_configs=ONE)
+    yield "START-19", tables(begin, "DUR-06")
 
 
 def _dual_write() -> Iterator[tuple[str, Case]]:
@@ -234,9 +252,9 @@ def _dual_write() -> Iterator[tuple[str, Case]]:
     yield "DUR-01", znodes(now, kraft_metadata_offset=-1)
     yield "DUR-02", znodes(now, controller_id=3002)
     yield "DUR-03", znodes(now, kraft_controller_id=3002)
-    yield "DUR-04", case(now, lag=LagMeasure(200, 75.0, 75.0))
+    yield "DUR-04", case(now, lag=LagMeasure(200, 75.0, 75.0, 40))
     yield "DUR-05", case(now, divergences={"lost_write": ONE})
-    yield "DUR-06", case(now, unmirrored_configs=ONE)
+    yield "DUR-06", tables(now, "DUR-06")
     again = [*now.states, StateChange(300, PRE_MIGRATION, NOW), StateChange(350, MIGRATION, NOW)]
     yield "DUR-07", case(now, states=again)
     second = [
@@ -247,6 +265,8 @@ def _dual_write() -> Iterator[tuple[str, Case]]:
     yield "DUR-09", case(now, features={"metadata.version": 13})
     yield "DUR-10", case(now, levels=[LevelChange(2, 20), LevelChange(200, LEVEL_3_9)])
     yield "DUR-11", case(now, brokers_in_zookeeper=[{"broker_id": node} for node in (0, 1, 7)])
+    yield "DUR-12", tables(now, "DUR-12")
+    yield "DUR-13", tables(now, "DUR-13", "warn")
     yield "DUR-14", case(now, defect_rows=(row("topics", column="topic_id", kind="differs", key={"topic": "orders"}),))
     yield "DUR-15", case(now, defect_rows=(row("producer_ids", column="next_producer_id", kind="differs"),))
     yield "DUR-16", tables(now, "DUR-16", "warn")
@@ -260,7 +280,7 @@ def _finish() -> Iterator[tuple[str, Case]]:
     yield "FIN-01", case(now, brokers_in_kraft=[broker(0)])
     yield "FIN-02", case(now, brokers_in_zookeeper=[{"broker_id": 0}])
     yield "FIN-03", case(now, brokers_in_kraft=[broker(0, is_migrating_zk_broker=False, fenced=True)])
-    yield "FIN-04", case(now, lag=LagMeasure(200, 75.0, 0.1))
+    yield "FIN-04", case(now, lag=LagMeasure(200, 75.0, 0.1, 40))
     yield "FIN-05", tables(now, "FIN-05")
     yield "FIN-06", far_behind(now)
     yield "FIN-07", case(dual_write(), controllers=controllers(unready=3001))
@@ -283,6 +303,11 @@ def _rollback() -> Iterator[tuple[str, Case]]:
     yield "RB-05", Case(replace(rolled_back(), zookeeper=zookeeper(controller_persistent=False)), rolled_back(), "warn")
     yield "RB-06", case(now, producer_block_end=999)
     yield "RB-07", tables(now, "RB-07", "warn")
+    stopped = plan_read([copy(controller, producer_snapshot=OFFSET + 1) for controller in (3000, 3001, 3002)])
+    yield "RB-08", case(now, plan=stopped, lag=LagMeasure(9, 1.0, 0.1, 2))
+    given = replace(now, properties=property_files())
+    formatted = (MetaProperties("/data/0/meta.properties", 0, 1), *given.properties.broker_meta[1:])
+    yield "RB-09", case(given, properties=replace(given.properties, broker_meta=formatted))
 
 
 def _security() -> Iterator[tuple[str, Case]]:
@@ -335,7 +360,8 @@ def test_a_healthy_migration_has_nothing_to_say(name: str) -> None:
     spoken = {
         id_ for id_, result in verdicts(HEALTHY[name]).items() if result.verdict not in ("pass", "not_applicable")
     }
-    assert spoken == {"waiting": set(), "dual_write": {"FIN-01", "FIN-02"}, "finalized": {"RB-01"}}.get(name, set())
+    known = {"dual_write": {"FIN-01", "FIN-02", "RB-09"}, "in_kraft_mode": {"RB-09"}, "finalized": {"RB-01"}}
+    assert spoken == known.get(name, set())
 
 
 @pytest.mark.parametrize(
@@ -430,3 +456,123 @@ def test_after_finalising_zookeeper_may_be_gone() -> None:
 def test_evidence_is_bounded_and_the_count_is_not() -> None:
     outcome = found(f"row {number}" for number in range(1000))
     assert (outcome.violations, len(outcome.evidence)) == (1000, EVIDENCE_LIMIT)
+
+
+def test_files_that_were_not_given_close_no_gate_and_are_asked_for() -> None:
+    facts = dual_write()
+    result = verdicts(facts)["RB-09"]
+    assert (result.verdict, result.violations) == ("unknown", 0)
+    assert "properties.broker_meta" in result.evidence[0]
+    gate = judge_gates(run_checks(facts), facts)["rollback"]
+    assert (gate.verdict, gate.blocking) == ("go", [])
+    assert "RB-09" in gate.explanation
+
+
+@pytest.mark.parametrize(
+    ("given", "verdict"),
+    [
+        (PropertyFiles(), "unknown"),
+        (property_files(controllers=(node(3000), node(3001))), "unknown"),
+        (property_files(controllers=(node(3000), node(3001, secret=False))), "fail"),
+        (property_files(clear_text_accepted=False), "warn"),
+        (property_files(), "pass"),
+    ],
+)
+def test_encrypted_passwords_need_the_secret_on_every_controller(given: PropertyFiles, verdict: str) -> None:
+    facts = replace(waiting(), findings={TO_DECODE: ONE}, properties=given)
+    result = verdicts(facts)["START-15"]
+    assert result.verdict == verdict
+    assert bool(result.evidence) is (verdict != "pass")
+    assert judge_gates(run_checks(facts), facts)["start"].verdict == ("no_go" if verdict == "fail" else "go")
+
+
+def test_without_encrypted_passwords_no_file_is_asked_for() -> None:
+    assert verdicts(waiting())["START-15"].verdict == "pass"
+
+
+def test_a_broker_with_the_migration_enabled_reads_both_versions() -> None:
+    newer = (MetaProperties("/data/0/meta.properties", 0, 1),)
+    for migration, verdict in ((True, "warn"), (False, "fail")):
+        given = property_files(broker_meta=newer, brokers=(node(0, migration=migration),))
+        assert verdicts(replace(dual_write(), properties=given))["RB-09"].verdict == verdict
+
+
+def test_a_broker_whose_file_is_missing_stays_open() -> None:
+    given = property_files(broker_meta=property_files().broker_meta[:2])
+    result = verdicts(replace(dual_write(), properties=given))["RB-09"]
+    assert (result.verdict, result.evidence) == (
+        "unknown",
+        ["give meta.properties of broker 2 (properties.broker_meta)"],
+    )
+
+
+def test_changes_on_their_way_while_the_controllers_run_are_no_loss() -> None:
+    facts = replace(dual_write(), lag=LagMeasure(9, 1.0, 0.1, 2))
+    assert verdicts(facts)["RB-08"].verdict == "unknown"
+    assert judge_gates(run_checks(facts), facts)["rollback"].verdict == "go"
+
+
+def test_what_a_stopped_quorum_adds_last_is_nothing_to_lose() -> None:
+    stopped = plan_read([copy(3000, producer_snapshot=OFFSET + 1)])
+    facts = replace(dual_write(), plan=stopped, lag=LagMeasure(3, 0.4, 0.1, 0))
+    assert verdicts(facts)["RB-08"].verdict == "pass"
+
+
+def in_both_modes(written: int, registered: int, **values: Any) -> Facts:
+    znode = {"broker_id": 2, "zk_mtime": written}
+    registration = broker(2, is_migrating_zk_broker=False, incarnation_id="b", kraft_append_time=registered, **values)
+    return replace(dual_write(), brokers_in_zookeeper=[znode], brokers_in_kraft=[registration])
+
+
+def test_a_broker_at_work_in_both_modes_is_two_processes() -> None:
+    result = verdicts(in_both_modes(NOW - 900_000, NOW - 61_000))["DUR-12"]
+    assert (result.verdict, result.violations) == ("fail", 1)
+    assert result.evidence[0].endswith("both for 61 s")
+    assert verdicts(in_both_modes(NOW - 61_000, NOW - 900_000))["DUR-12"].verdict == "fail"
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        in_both_modes(NOW - 900_000, NOW - 20_000),
+        in_both_modes(NOW - 20_000, NOW - 900_000),
+        in_both_modes(NOW - 900_000, NOW - 900_000, fenced=True),
+        in_both_modes(NOW - 900_000, NOW - 900_000, in_controlled_shutdown=True),
+        replace(in_both_modes(NOW - 900_000, NOW - 90_000), newest_znode_time=NOW - 80_000),
+    ],
+    ids=["session not over", "just started", "fenced", "shutting down", "tree older than the registration"],
+)
+def test_a_broker_on_its_way_from_one_mode_to_the_other_is_one(facts: Facts) -> None:
+    assert verdicts(facts)["DUR-12"].verdict == "pass"
+
+
+def test_a_registration_in_the_place_of_one_not_fenced_may_be_a_crash() -> None:
+    facts = replace(dual_write(), findings={BROKER_REPLACED: ONE})
+    result = verdicts(facts)["DUR-12"]
+    assert (result.verdict, result.violations) == ("warn", 1)
+    assert judge_gates(run_checks(facts), facts)["dual_write"].verdict == "go"
+
+
+def test_records_of_the_load_that_it_would_not_write() -> None:
+    result = verdicts(replace(dual_write(), findings={"DUR-07": ONE}))["DUR-07"]
+    assert (result.verdict, result.evidence) == ("fail", list(ONE.examples))
+
+
+def test_a_load_that_nobody_waited_for() -> None:
+    facts = replace(dual_write(), states=[StateChange(LOAD_STATE, MIGRATION, NOW)])
+    assert verdicts(facts)["DUR-07"].evidence == [f"the load ended at offset {LOAD_STATE}, from state NONE"]
+    checkpoint = (Checkpoint("350.checkpoint", 350, EPOCH, True),)
+    later = copy(3000, log_start=350, epoch_starts=((EPOCH, 350),), checkpoints=checkpoint)
+    assert verdicts(replace(facts, plan=plan_read([later])))["DUR-07"].verdict == "pass"
+
+
+def test_what_was_mirrored_together_is_told_by_the_barriers() -> None:
+    lost = (row("client_quotas", kind="zk_only", kraft_offset=300), row("acls", kraft_offset=302))
+    together = replace(dual_write(), defect_rows=lost, deltas={300: (290, 305), 302: (290, 305)})
+    assert verdicts(together)["DUR-18"].evidence == [
+        "acls changed at offset 302, mirrored together with a lost quota change (offsets 291 to 305)"
+    ]
+    apart = replace(together, deltas={300: (290, 301), 302: (301, 305)})
+    assert verdicts(apart)["DUR-18"].verdict == "pass"
+    half_known = replace(together, deltas={302: (301, 305)})
+    assert verdicts(half_known)["DUR-18"].evidence == ["acls changed at offset 302, near a lost quota change"]

@@ -6,14 +6,13 @@ from collections import defaultdict
 from typing import Any
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
+from pyspark.sql import SparkSession
 
 from schemas.bronze import KRAFT_RECORDS, ZK_ZNODES
-from schemas.entities import ENTITIES
-from schemas.silver import ADMIN_OPERATIONS, FINDINGS, ROW_VERSIONS
-from schemas.table import Table
+from tests.reconcile.planted import TABLES, frame
 from transforms.reconcile import queries
+from transforms.reconcile.deltas import deltas_of
+from transforms.reconcile.load import Load
 
 OPEN, KAFKA_ONLY = [(31, "world", "anyone")], [(31, "sasl", "kafka")]
 READABLE = [(31, "sasl", "kafka"), (1, "world", "anyone")]
@@ -26,6 +25,7 @@ KNOWN = queries.Known(
     claim=700,
     loaded_at=LOADED_AT,
     epoch_start=200,
+    load=Load(10, 80, (20, 81), discarded=((11, 13),)),
 )
 PARTITION = {
     "source": "zookeeper",
@@ -37,6 +37,7 @@ PARTITION = {
     "controller_epoch": 5,
 }
 PASSWORD = {"source": "kraft", "resource_type": "BROKER", "config": "pw", "comparable": True, "sensitive": True}
+IN_ZOOKEEPER = {"source": "zookeeper", "value": "ciphertext:hmac:0af1"}
 SECRETS = ("salt", "stored_key", "server_key")
 ROWS: dict[str, list[dict[str, Any]]] = {
     "topics": [
@@ -65,6 +66,9 @@ ROWS: dict[str, list[dict[str, Any]]] = {
         {**PASSWORD, "resource_name": "encrypted", "value": "ciphertext:hmac:0af1"},
         {**PASSWORD, "resource_name": "not-decoded", "value": "ciphertext:undecodable:hmac:0af1"},
         {**PASSWORD, "resource_name": "removed", "value": None},
+        {**PASSWORD, **IN_ZOOKEEPER, "resource_name": "0", "config": "listener.name.sasl.ssl.Key.Password"},
+        {**PASSWORD, **IN_ZOOKEEPER, "resource_name": "0", "config": "some.secret"},
+        {**PASSWORD, **IN_ZOOKEEPER, "resource_name": "t", "config": "ssl.key.password", "resource_type": "TOPIC"},
         {**PASSWORD, "resource_name": "shown", "value": "hunter2"},
     ],
     "scram_credentials": [
@@ -116,6 +120,21 @@ ZNODES: list[dict[str, Any]] = [
 ]
 RECORDS: list[dict[str, Any]] = [
     {"controller_id": 3000, "file": "a.log", "position": 0},
+    *[
+        {"offset": offset, "type": type_, "version": version}
+        for offset, type_, version in (
+            (25, "PARTITION_RECORD", 0),
+            (26, "BROKER_REGISTRATION_CHANGE_RECORD", 2),
+            (27, "PARTITION_CHANGE_RECORD", 1),
+            (28, "PARTITION_RECORD", 1),
+            (15, "TOPIC_RECORD", 0),
+            (14, "REGISTER_BROKER_RECORD", 3),
+            (12, "TOPIC_RECORD", 0),
+            (9, "USER_SCRAM_CREDENTIAL_RECORD", 0),
+            (95, "PARTITION_RECORD", 1),
+        )
+    ],
+    {"offset": 30, "type": "PARTITION_RECORD", "version": 1, "checkpoint_offset": 40},
     {"controller_id": 3000, "file": "a.log", "position": 61, "problem": "its checksum does not match"},
     {"controller_id": 3000, "file": "a.log", "position": 99, "problem": "torn tail: 5 bytes, less than a batch header"},
     {
@@ -127,16 +146,9 @@ RECORDS: list[dict[str, Any]] = [
 ]
 
 
-def frame(spark: SparkSession, table: Table, rows: list[dict[str, Any]]) -> DataFrame:
-    values = [tuple(row.get(name) for name in table.column_names) for row in rows]
-    return spark.createDataFrame(values, StructType(list(table.columns)))
-
-
 @pytest.fixture(scope="module")
 def violations(spark: SparkSession) -> dict[str, list[str]]:
-    tables = {entity.name: entity.table for entity in ENTITIES}
-    tables |= {"findings": FINDINGS, "admin_operations": ADMIN_OPERATIONS, "row_versions": ROW_VERSIONS}
-    silver = {name: frame(spark, tables[name], rows) for name, rows in ROWS.items()}
+    silver = {name: frame(spark, TABLES[name], rows) for name, rows in ROWS.items()}
     znodes, records = frame(spark, ZK_ZNODES, ZNODES), frame(spark, KRAFT_RECORDS, RECORDS)
     found: dict[str, list[str]] = defaultdict(list)
     for row in queries.violations(silver, znodes, records, KNOWN).collect():
@@ -156,6 +168,13 @@ def violations(spark: SparkSession) -> dict[str, list[str]]:
         ("RB-03", ["from-the-future/0 was written in controller epoch 6"]),
         ("RB-07", ["an ACL of GROUP team/app: ZooKeeper has no place for the name"]),
         ("DUR-06", ["CLIENT_METRICS m: k"]),
+        (
+            "DUR-07",
+            [
+                "PARTITION_RECORD of version 1 at offset 28: the load writes version 0",
+                "TOPIC_RECORD of version 0 at offset 15 is before MIGRATION and outside the load, 20 to 81",
+            ],
+        ),
         ("DUR-16", ["isr_change of t-0 (/isr_change_notification/1)"]),
         (
             "DUR-17",
@@ -167,6 +186,7 @@ def violations(spark: SparkSession) -> dict[str, list[str]]:
         ("SEC-04", ["0: pw"]),
         ("SEC-05", ["BROKER shown: pw", "SCRAM-SHA-512 of bob"]),
         ("CIPHERTEXT", ["BROKER 0: pw"]),
+        ("TO-DECODE", ["BROKER 0: listener.name.sasl.ssl.Key.Password"]),
         (
             "SEC-01",
             [
@@ -185,7 +205,7 @@ def test_only_the_broken_rows_are_found(violations: dict[str, list[str]], code: 
 
 
 def test_no_other_code_is_found(violations: dict[str, list[str]]) -> None:
-    assert len(violations) == 18
+    assert len(violations) == 20
 
 
 def test_how_protected_the_tree_is(spark: SparkSession) -> None:
@@ -194,8 +214,14 @@ def test_how_protected_the_tree_is(spark: SparkSession) -> None:
 
 
 def test_replicas_that_are_being_added_are_counted_apart(spark: SparkSession) -> None:
-    tables = {entity.name: entity.table for entity in ENTITIES}
     rows = [{**PARTITION, "topic": "a"}, {**PARTITION, "topic": "b", "adding_replicas": [2]}]
     pending = spark.createDataFrame([("c",)], "topic string")
-    counts = queries.replica_counts(frame(spark, tables["partitions"], rows), pending).collect()
+    counts = queries.replica_counts(frame(spark, TABLES["partitions"], rows), pending).collect()
     assert {(c["broker_id"], c["replicas"], c["adding"]) for c in counts} == {(0, 2, 0), (1, 2, 0), (2, 2, 1)}
+
+
+def test_the_barriers_around_lost_writes(spark: SparkSession) -> None:
+    offsets = [300, 302, 310, 400]
+    barriers = spark.createDataFrame([(n,) for n in (290, 295, 305, 306, 350)], "kraft_metadata_offset bigint")
+    rows = [tuple(row) for row in queries.barriers_between(barriers, offsets).collect()]
+    assert deltas_of(offsets, rows) == {300: (295, 305), 302: (295, 305), 310: (306, 350)}

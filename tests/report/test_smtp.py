@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-import datetime as dt
-import ipaddress
 import socket
 import ssl
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from email import message_from_bytes
 from email.policy import SMTP as SMTP_POLICY
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import AuthResult, Envelope, LoginPassword, Session
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 
 from jobs.exit import UsageError
 from jobs.settings import MailSettings
 from jobs.sinks.mail import MailError, send_report
 from schemas.report import Report
+from tests.certificates import Certificate, self_signed
 from tests.report.samples import defective, healthy, lagging
 
 PASSWORD = "correct horse battery"
@@ -31,43 +26,9 @@ USER = "audit"
 Received = list[tuple[str, list[str], bytes]]
 
 
-class Certificate(NamedTuple):
-    """A certificate for 127.0.0.1, signed by itself."""
-
-    file: Path
-    key: Path
-
-    def server(self) -> ssl.SSLContext:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(self.file, self.key)
-        return context
-
-    def client(self) -> ssl.SSLContext:
-        return ssl.create_default_context(cafile=str(self.file))
-
-
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
-    folder = tmp_path_factory.mktemp("tls")
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "127.0.0.1")])
-    now = dt.datetime.now(dt.UTC)
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now - dt.timedelta(hours=1))
-        .not_valid_after(now + dt.timedelta(hours=1))
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    (folder / "cert.pem").write_bytes(made.public_bytes(serialization.Encoding.PEM))
-    (folder / "key.pem").write_bytes(
-        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    )
-    return Certificate(folder / "cert.pem", folder / "key.pem")
+    return self_signed(tmp_path_factory.mktemp("tls"))
 
 
 class Mailbox:

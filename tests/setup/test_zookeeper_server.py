@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import gzip
 import json
 import os
@@ -13,16 +12,13 @@ import time
 from pathlib import Path
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 from kazoo.client import KazooClient
 from kazoo.exceptions import AuthFailedError, ConnectionClosedError, SessionExpiredError
 
 from jobs.demo.zookeeper_server import ZooKeeperServerError, zookeeper_server
 from jobs.java import packaged_home
 from tests.captures import capture
+from tests.certificates import self_signed
 
 ROOT = Path(__file__).parents[2]
 JAAS = 'Server { org.apache.zookeeper.server.auth.DigestLoginModule required user_auditor="open-sesame"; };'
@@ -69,21 +65,20 @@ def test_the_tree_is_the_captured_one_with_its_ephemerals(stage: str, packaged_j
 
 
 def test_tls_and_sasl_work_with_the_packaged_java(tmp_path: Path, packaged_java: None) -> None:
-    certificate, key = _certificate(tmp_path)
+    certificate = self_signed(tmp_path)
     jaas = tmp_path / "jaas.conf"
     jaas.write_text(JAAS)
     config = {
         "serverCnxnFactory": "org.apache.zookeeper.server.NettyServerCnxnFactory",
         "authProvider.sasl": "org.apache.zookeeper.server.auth.SASLAuthenticationProvider",
-        "ssl.keyStore.location": str(tmp_path / "keys.pem"),
+        "ssl.keyStore.location": str(certificate.both),
         "ssl.keyStore.type": "PEM",
-        "ssl.trustStore.location": str(certificate),
+        "ssl.trustStore.location": str(certificate.file),
         "ssl.trustStore.type": "PEM",
         "ssl.clientAuth": "want",
     }
-    (tmp_path / "keys.pem").write_bytes(key.read_bytes() + certificate.read_bytes())
     options = [f"-Djava.security.auth.login.config={jaas}"]
-    tls = {"use_ssl": True, "ca": str(certificate), "verify_certs": False}
+    tls = {"use_ssl": True, "ca": str(certificate.file), "verify_certs": False}
     sasl = {"mechanism": "DIGEST-MD5", "username": "auditor", "password": "open-sesame"}
     with zookeeper_server(config=config, jvm_options=options, secure=True) as server:
         assert server.secure_address
@@ -129,25 +124,3 @@ def _alive(process_id: int) -> bool:
     """True unless the process is gone or waits as a zombie for whoever adopted it."""
     done = subprocess.run(["ps", "-o", "stat=", "-p", str(process_id)], capture_output=True, text=True, check=False)
     return done.stdout.strip() not in ("",) and not done.stdout.startswith("Z")
-
-
-def _certificate(folder: Path) -> tuple[Path, Path]:
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
-    now = datetime.datetime.now(datetime.UTC)
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now - datetime.timedelta(hours=1))
-        .not_valid_after(now + datetime.timedelta(hours=1))
-        .sign(key, hashes.SHA256())
-    )
-    paths = folder / "certificate.pem", folder / "key.pem"
-    paths[0].write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
-    paths[1].write_bytes(
-        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    )
-    return paths

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import os
 import signal
 import socket
@@ -15,10 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 from kazoo.client import KazooClient
 from kazoo.security import OPEN_ACL_UNSAFE, make_digest_acl
 
@@ -28,6 +23,7 @@ from jobs.sources.zookeeper_live import read_live
 from jobs.sources.zookeeper_walk import LiveSettings, SaslSettings, TlsSettings, WalkSummary, ZooKeeperWalkError, walk
 from schemas.zookeeper.paths import NEVER_READ
 from tests.captures import capture
+from tests.certificates import self_signed
 from tests.zookeeper import journal
 from tests.zookeeper.journal import Node
 from tests.zookeeper.trees import REDACTOR, codes, dump_batches, of, state_rows
@@ -182,48 +178,23 @@ def test_sasl_digest_md5(tmp_path: Path) -> None:
 
 
 def test_tls_in_both_directions(tmp_path: Path) -> None:
-    certificate, key, both = self_signed(tmp_path)
+    certificate = self_signed(tmp_path)
     config = {
         "serverCnxnFactory": "org.apache.zookeeper.server.NettyServerCnxnFactory",
-        "ssl.keyStore.location": str(both),
+        "ssl.keyStore.location": str(certificate.both),
         "ssl.keyStore.type": "PEM",
-        "ssl.trustStore.location": str(certificate),
+        "ssl.trustStore.location": str(certificate.file),
         "ssl.trustStore.type": "PEM",
         "ssl.clientAuth": "need",
         "ssl.hostnameVerification": "false",
     }
     with zookeeper_server(capture(*STAGE) / "zookeeper", config=config, secure=True) as server:
         assert server.secure_address
-        tls = TlsSettings(ca_file=str(certificate), cert_file=str(certificate), key_file=str(key))
+        tls = TlsSettings(ca_file=str(certificate.file), cert_file=str(certificate.file), key_file=str(certificate.key))
         assert len(walked(LiveSettings(server.secure_address, tls=tls))) == len(walked(LiveSettings(server.address)))
-        nobody = TlsSettings(ca_file=str(certificate))
+        nobody = TlsSettings(ca_file=str(certificate.file))
         with pytest.raises((ZooKeeperWalkError, ssl.SSLError)):
             walked(LiveSettings(server.secure_address, tls=nobody, connect_timeout_seconds=3))
-
-
-def self_signed(folder: Path) -> tuple[Path, Path, Path]:
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
-    now = datetime.datetime.now(datetime.UTC)
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=1))
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    certificate_pem = certificate.public_bytes(serialization.Encoding.PEM)
-    key_pem = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    files = folder / "certificate.pem", folder / "key.pem", folder / "both.pem"
-    for path, content in zip(files, (certificate_pem, key_pem, key_pem + certificate_pem), strict=True):
-        path.write_bytes(content)
-    return files
 
 
 @contextmanager

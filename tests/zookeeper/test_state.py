@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.captures import capture
+from tests.zookeeper.malformed import GOOD_STATE, GOOD_TOPIC, MALFORMED, TOKEN, js
 from tests.zookeeper.trees import (
     EVERY_STAGE,
     FINGERPRINT,
@@ -236,115 +237,7 @@ def tokens(rows: list[dict[str, Any]]) -> dict[str, list[Any]]:
     return {row["token_id"]: [row[column] for column in columns] for row in of(rows, "delegation_tokens")}
 
 
-STATE = "/brokers/topics/t/partitions/0/state"
-GOOD_STATE = {"version": 1, "leader": 1, "leader_epoch": 2, "controller_epoch": 3, "isr": [1, 2]}
-GOOD_TOPIC = {"version": 3, "topic_id": "_DkeHZlsQVeYPyDZxsC9Mg", "partitions": {"0": [1, 2]}}
-ACL = {"principal": "User:a", "permissionType": "Allow", "operation": "Read", "host": "*"}
-TOKEN = {
-    "version": 3,
-    "owner": "User%3Aa",
-    "tokenRequester": "User%3Ab",
-    "renewers": ["User%3Ac"],
-    "issueTimestamp": 1,
-    "maxTimestamp": 2,
-    "expiryTimestamp": 3,
-    "tokenId": "id",
-}
-
-
-def js(document: Any, **changes: Any) -> bytes:
-    return json.dumps({**document, **changes} if isinstance(document, dict) else document).encode()
-
-
-@pytest.mark.parametrize(
-    ("path", "data", "found"),
-    [
-        ("/migration", None, ["MIGRATION-NULL"]),
-        ("/migration", b"{", ["MIGRATION-DATA"]),
-        ("/migration", b'{"version":1}', ["MIGRATION-DATA"]),
-        ("/migration", b'{"version":0,"kraft_controller_id":"1"}', ["MIGRATION-DATA"]),
-        ("/controller", b"", ["CONTROLLER-DATA"]),
-        ("/controller_epoch", b"one", ["START-18"]),
-        ("/controller_epoch", None, ["START-18"]),
-        ("/cluster/id", b"{}", ["CLUSTER-ID"]),
-        ("/brokers/topics/t", b"", ["TOPIC-DATA"]),
-        ("/brokers/topics/t", None, ["TOPIC-DATA"]),
-        ("/brokers/topics/t", b'{"version":3}', ["TOPIC-DATA"]),
-        ("/brokers/topics/t", js(GOOD_TOPIC, topic_id=None), ["START-03"]),
-        ("/brokers/topics/t", js(GOOD_TOPIC, topic_id="AAAAAAAAAAAAAAAAAAAAAQ"), ["TOPIC-ID"]),
-        ("/brokers/topics/t", js(GOOD_TOPIC, topic_id="short"), ["TOPIC-ID"]),
-        ("/brokers/topics/t", js(GOOD_TOPIC, partitions={"x": [1]}), ["PARTITION-KEY"]),
-        ("/brokers/topics/t", js(GOOD_TOPIC, partitions={"0": [1, 1]}), ["ASSIGNMENT"]),
-        ("/brokers/topics/t", js(GOOD_TOPIC, partitions={"0": [-1]}), ["ASSIGNMENT"]),
-        ("/brokers/topics/t", js(GOOD_TOPIC, partitions={"0": []}), ["ASSIGNMENT"]),
-        ("/brokers/topics/t", js(GOOD_TOPIC, partitions={"0": ["1"]}), ["ASSIGNMENT"]),
-        ("/brokers/topics/t", js(GOOD_TOPIC, partitions={"0": [True]}), ["ASSIGNMENT"]),
-        ("/brokers/topics/t", js(GOOD_TOPIC, partitions={"0": [1.0]}), ["ASSIGNMENT"]),
-        ("/brokers/topics/t", js(GOOD_TOPIC, partitions={"0": [2**31]}), ["ASSIGNMENT"]),
-        ("/brokers/topics/t", js(GOOD_TOPIC, partitions={"0": None}), ["ASSIGNMENT"]),
-        ("/brokers/topics/t t", js(GOOD_TOPIC), ["TOPIC-NAME"]),
-        ("/brokers/topics/t", js(GOOD_TOPIC)[:-1] + b',"version":3}', ["DUPLICATE-KEY"]),
-        ("/brokers/topics/t", js(GOOD_TOPIC) + b"\xff", ["TOPIC-DATA", "NOT-UTF8"]),
-        (STATE, None, ["START-04"]),
-        (STATE, b"", ["START-04"]),
-        (STATE, b"{", ["START-04"]),
-        (STATE, b"[]", ["START-04"]),
-        (STATE, b"[" * 100_000, ["START-04"]),
-        (STATE, js(GOOD_STATE, leader=None), ["START-04"]),
-        (STATE, js(GOOD_STATE, leader="1"), ["START-04"]),
-        (STATE, js(GOOD_STATE, leader=2**31), ["START-04"]),
-        (STATE, js(GOOD_STATE, isr=[1, None]), ["START-04"]),
-        (STATE, js(GOOD_STATE) + js(GOOD_STATE), ["START-04"]),
-        (STATE, js(GOOD_STATE, leader=-2), ["STATE-DELETING"]),
-        (STATE, js(GOOD_STATE, isr=[]), ["ISR-EMPTY"]),
-        (STATE, js(GOOD_STATE, leader_recovery_state=7), ["RECOVERY-STATE"]),
-        ("/brokers/topics/t/partitions/x/state", js(GOOD_STATE), ["PARTITION-KEY"]),
-        ("/config/topics/t", b'{"version":1,"config":{"a":1}}', ["START-13"]),
-        ("/config/topics/t", b"garbage", ["CONFIG-DATA"]),
-        ("/config/topics/t", b'{"version":1}', []),
-        ("/config/topics/t", None, []),
-        ("/config/brokers/x", b'{"version":1,"config":{}}', ["START-13"]),
-        ("/config/brokers/1", b'{"version":1,"config":{"a.password":5}}', ["START-13"]),
-        ("/config/users/a", b'{"version":1,"config":{"producer_byte_rate":"fast"}}', ["START-13"]),
-        ("/config/users/a", b'{"version":1,"config":{"producer_byte_rate":"1.5"}}', ["QUOTA-VALUE"]),
-        ("/config/users/a", b'{"version":1,"config":{"request_percentage":"NaN"}}', ["QUOTA-VALUE"]),
-        ("/config/users/a", b'{"version":1,"config":{"my_rate":"1"}}', ["QUOTA-KEY"]),
-        ("/config/users/a", b'{"version":1,"config":{"SCRAM-SHA-256":"salt=,iterations=1"}}', ["START-13"]),
-        ("/config/users/a/clients/b", b'{"version":1,"config":{"SCRAM-SHA-256":"x"}}', ["START-13"]),
-        ("/config/users/%zz", b'{"version":1,"config":{"request_percentage":"1"}}', ["START-13"]),
-        ("/config/ips/1.2.3.4", b'{"version":1,"config":{"producer_byte_rate":"1"}}', ["QUOTA-KEY"]),
-        ("/kafka-acl/Topic/t", b"x", ["ACL-DATA"]),
-        ("/kafka-acl/Topic/t", js({"version": 2, "acls": []}), ["START-14"]),
-        ("/kafka-acl/Topic/t", js({"version": 1, "acls": [{**ACL, "operation": "Dance"}]}), ["START-14"]),
-        ("/kafka-acl/Topic/t", js({"version": 1, "acls": [{**ACL, "principal": "alice"}]}), ["START-14"]),
-        ("/kafka-acl/Topic/t/u", js({"version": 1, "acls": [ACL]}), ["START-14"]),
-        ("/kafka-acl/Planet", None, ["ACL-TYPE"]),
-        ("/kafka-acl-extended/prefixed/Topic/t", js({"version": 1, "acls": [ACL, ACL]}), []),
-        ("/delegation_token/tokens/id", None, ["TOKEN-EMPTY"]),
-        ("/delegation_token/tokens/id", js(TOKEN, version=4), ["TOKEN-DATA"]),
-        ("/delegation_token/tokens/id", js(TOKEN, maxTimestamp="2"), ["TOKEN-DATA"]),
-        ("/delegation_token/tokens/other", js(TOKEN), ["TOKEN-DATA"]),
-        ("/latest_producer_id_block", None, []),
-        ("/latest_producer_id_block", b"{}", ["PRODUCER-BLOCK"]),
-        (
-            "/latest_producer_id_block",
-            b'{"version":1,"broker":1,"block_start":"0","block_end":"99"}',
-            ["PRODUCER-WIDTH"],
-        ),
-        ("/feature", b'{"version":3,"status":1,"features":{}}', ["FEATURE-DATA"]),
-        ("/feature", b'{"version":2,"status":1,"features":{"f":{"max_version_level":0}}}', ["FEATURE-DATA"]),
-        ("/brokers/ids/1", b"{}", ["BROKER-DATA"]),
-        (
-            "/brokers/ids/1",
-            b'{"version":5,"endpoints":["X://h:1"],"listener_security_protocol_map":{}}',
-            ["BROKER-DATA"],
-        ),
-        ("/admin/reassign_partitions", b"{}", ["ADMIN-DATA"]),
-        ("/somewhere/else", b"", ["UNKNOWN-PATH"]),
-        ("/zookeeper/quota", b"", []),
-        ("/consumers/g/offsets", b"", []),
-    ],
-)
+@pytest.mark.parametrize(("path", "data", "found"), MALFORMED)
 def test_malformed_znodes_become_findings(path: str, data: bytes | None, found: list[str]) -> None:
     assert codes(state_of(path, data)) == sorted(found)
 

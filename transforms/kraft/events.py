@@ -52,11 +52,16 @@ def applied(records: DataFrame, end: int, discarded: Ranges) -> DataFrame:
     kept = records.where(F.col("problem").isNull() & ~F.col("control") & (F.col("offset") < F.lit(end)))
     if not discarded:
         return kept
+    return kept.where(F.col("checkpoint_offset").isNotNull() | ~within(discarded))
+
+
+def within(ranges: Ranges) -> Column:
+    """Tell whether a row's offset is in one of the ranges; both ends inclusive, None is the end of the log."""
     inside = F.lit(False)
-    for begin, last in discarded:
+    for begin, last in ranges:
         bound = F.col("offset") >= F.lit(begin)
         inside = inside | (bound if last is None else bound & (F.col("offset") <= F.lit(last)))
-    return kept.where(F.col("checkpoint_offset").isNotNull() | ~inside)
+    return inside
 
 
 def events(records: DataFrame) -> DataFrame:

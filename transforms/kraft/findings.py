@@ -6,18 +6,25 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from schemas.checks.codes import BROKER_REPLACED
 from schemas.entities.brokers import BROKERS
 from schemas.entities.topics import TOPICS
-from transforms.kraft.entities.event import PATCH, UPSERT
+from transforms.kraft.entities.event import DELETE, PATCH, UPSERT
 from transforms.kraft.image import Log
 from transforms.kraft.partitions import KEY
 
+_REGISTERED = ("incarnation_id", "fenced", "in_controlled_shutdown")
+_INCARNATIONS = ("incarnation_id", "incarnation_id_before")
 
-def log_findings(log: Log, short: Log, folded: DataFrame) -> DataFrame:
+
+def log_findings(
+    log: Log, short: Log, folded: DataFrame, dual_write: tuple[int, int | None] | None = None
+) -> DataFrame:
     """Findings of a replayed log: source, code, subject, detail, place.
 
     `short` is a log that replays to the same state (`transforms.kraft.base.continued`), or `log` itself: most rules can
-    be judged on it. `folded` is `replay.fold` of its events.
+    be judged on it. `folded` is `replay.fold` of its events. `dual_write` are the offsets of the records of MIGRATION
+    and of POST_MIGRATION (None: not yet), without which the rules of dual writing are not asked.
     """
     frames = [
         _unknown_partitions(short.hot),
@@ -26,6 +33,8 @@ def log_findings(log: Log, short: Log, folded: DataFrame) -> DataFrame:
         _unknown_removals(short.events),
         _topics_made_twice(folded),
         _producer_ids_back(log.events),
+        _shared_broker_ids(short.events),
+        *([] if dual_write is None else [_quiet_shrinks(log.hot, *dual_write)]),
     ]
     found = frames[0]
     for frame in frames[1:]:
@@ -33,10 +42,12 @@ def log_findings(log: Log, short: Log, folded: DataFrame) -> DataFrame:
     return found
 
 
-def _finding(rows: DataFrame, code: str, subject: Column, detail: Column | str, offset: str = "offset") -> DataFrame:
+def _finding(
+    rows: DataFrame, code: Column | str, subject: Column, detail: Column | str, offset: str = "offset"
+) -> DataFrame:
     return rows.select(
         F.lit("kraft").alias("source"),
-        F.lit(code).alias("code"),
+        (F.lit(code) if isinstance(code, str) else code).alias("code"),
         subject.alias("subject"),
         (F.lit(detail) if isinstance(detail, str) else detail).alias("detail"),
         F.format_string("offset %d", F.col(offset)).alias("place"),
@@ -106,3 +117,58 @@ def _producer_ids_back(stream: DataFrame) -> DataFrame:
     in_order = blocks.withColumn("before", F.lag("next_id").over(Window.orderBy("offset")))
     detail = F.format_string("next producer id %d after %d", "next_id", "before")
     return _finding(in_order.where("next_id <= before"), "DUR-15", F.lit("producer ids"), detail)
+
+
+def _shared_broker_ids(stream: DataFrame) -> DataFrame:
+    """Registrations that show two processes under one broker id; only what still stands: a broker's newest, at work.
+
+    An incarnation is one start of a process. One that registers again after another did was alive all the time
+    (DUR-12). One that takes the place of a registration neither fenced, nor shutting down, nor removed came while the
+    controller took the other for alive (BROKER_REPLACED; `ClusterControlManager.registerBroker` allows it when the
+    other's session has just run out).
+    """
+    struct = StructType(list(BROKERS.columns))
+    rows = stream.where("entity = 'brokers'").withColumn("parsed", F.from_json("row", struct))
+    flat = rows.select("replay_key", "op", "offset", *[F.col(f"parsed.{name}") for name in _REGISTERED])
+    life = Window.partitionBy("replay_key").orderBy("offset")
+    before = life.rowsBetween(Window.unboundedPreceding, -1)
+    ever = life.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
+    told = flat.withColumns(
+        {
+            "seen": F.collect_set("incarnation_id").over(before),
+            "unregistered": F.last("op").over(before) == DELETE,
+            "newest": F.max(F.when(F.col("op") != PATCH, F.col("offset"))).over(ever) == F.col("offset"),
+            "at_work": ~F.last("fenced", ignorenulls=True).over(ever),
+            **{f"{name}_before": F.last(name, ignorenulls=True).over(before) for name in _REGISTERED},
+        }
+    )
+    standing = told.where("op = 'upsert' AND newest AND at_work AND incarnation_id_before <> incarnation_id")
+    alive = "NOT unregistered AND NOT fenced_before AND NOT in_controlled_shutdown_before"
+    back = F.array_contains("seen", F.col("incarnation_id"))
+    subject = F.format_string("broker %s", F.get_json_object("replay_key", "$[0]"))
+    returned = F.format_string("incarnation %s is back, after %s took its place", *_INCARNATIONS)
+    replaced = F.format_string("incarnation %s took the place of %s, which was not fenced", *_INCARNATIONS)
+    return _finding(standing.where(back), "DUR-12", subject, returned).unionByName(
+        _finding(standing.where(~back).where(alive), BROKER_REPLACED, subject, replaced)
+    )
+
+
+def _quiet_shrinks(hot: DataFrame, begin: int, end: int | None) -> DataFrame:
+    """Changes in dual write by which a replica left the ISR and the leader epoch stayed (S§3.3; DUR-13).
+
+    A migration's controller names the leader in every such change, which raises the epoch; only an ISR that grows leaves
+    it. Only the partitions with a quiet change that is narrower than their ISR once was are put in order.
+    """
+    during = F.col("offset") > begin if end is None else F.col("offset").between(begin + 1, end - 1)
+    quiet = ~F.col("whole") & F.col("leader").isNull() & F.col("isr").isNotNull() & during
+    told = hot.where("isr IS NOT NULL").select(*KEY, "offset", "isr", quiet.alias("quiet"))
+    shapes = told.groupBy(*KEY).agg(
+        F.max(F.size("isr")).alias("widest"), F.min(F.when(F.col("quiet"), F.size("isr"))).alias("narrowest")
+    )
+    suspects = shapes.where("narrowest < widest").select(*KEY)
+    story = Window.partitionBy(*KEY).orderBy("offset")
+    followed = told.join(suspects, KEY, "left_semi").withColumn("before", F.lag("isr").over(story))
+    left = F.array_except("before", "isr")
+    stayed = F.format_string("%s left the ISR, the leader epoch stayed", F.array_join(left.cast("array<string>"), ", "))
+    subject = F.format_string("%s partition %d", "topic_id", "partition_id")
+    return _finding(followed.where(F.col("quiet") & (F.size(left) > 0)), "DUR-13", subject, stayed)

@@ -44,15 +44,6 @@ def mask_config(name: str, value: str | None, fingerprinter: Fingerprinter) -> s
     return fingerprinter.text(value) if is_sensitive_config(name) else value
 
 
-def has_secrets(body: Body) -> bool:
-    """Tell whether a body of this declaration can hold secrets."""
-    return body is CONFIG.body or _any_secret(body.fields)
-
-
-def _any_secret(fields: tuple[Field, ...]) -> bool:
-    return any(field.secret or _any_secret(field.fields) for field in fields)
-
-
 def _mask_fields(fields: tuple[Field, ...], values: dict[str, Any], fingerprinter: Fingerprinter) -> None:
     for field in fields:
         value = values.get(field.name)

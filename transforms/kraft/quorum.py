@@ -39,6 +39,7 @@ class LogCopyFacts:
     leader_id: int | None
     leader_epoch: int | None
     problem: str | None
+    producer_snapshot: int | None = None
 
     @staticmethod
     def from_row(row: Mapping[str, Any]) -> LogCopyFacts:
@@ -59,12 +60,21 @@ class LogCopyFacts:
             leader_id=row["quorum_leader_id"],
             leader_epoch=row["quorum_leader_epoch"],
             problem=row["problem"],
+            producer_snapshot=row["producer_snapshot_offset"],
         )
 
     @property
     def has_log(self) -> bool:
         """True when the copy holds at least one intact batch and nothing forbids its use."""
         return self.problem is None and self.log_end is not None and self.last_epoch is not None
+
+    @property
+    def stopped_cleanly(self) -> bool:
+        """True when the controller had shut down in order: it wrote a producer snapshot at the log's very end.
+
+        (`UnifiedLog.close`; one that runs on appends at least a no-op twice a second.)
+        """
+        return self.has_log and self.producer_snapshot == self.log_end
 
     @property
     def end(self) -> int:

@@ -384,9 +384,4 @@ def row_path(entity: str, key: dict[str, Any]) -> str | None:
     return None
 
 
-def rank(class_: str, severity: str) -> tuple[int, int]:
-    """Order of rows in a report: defects first, then by severity."""
-    return classes.ORDER.index(class_), SEVERITIES.index(severity)
-
-
 SEVERITIES: Sequence[str] = ("critical", "error", "warning", "info")

@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from schemas.classes import DEFECTS, IN_FLIGHT, ORDER
+from schemas.classes import IN_FLIGHT, ORDER
 from schemas.gold import DIVERGENCES
 from transforms.reconcile.classify import SEVERITIES, Context, Divergence, classify
 
@@ -105,8 +105,3 @@ def totals(rows: DataFrame) -> DataFrame:
 def stored_counts() -> Column:
     """A run's exact counts by class as one JSON object, from its row of gold `runs`: no divergence is read for it."""
     return F.get_json_object("report", "$.divergences.by_class")
-
-
-def defects_only(rows: DataFrame) -> DataFrame:
-    """Rows of a defect class."""
-    return rows.where(F.col("class").isin(list(DEFECTS)))

@@ -11,6 +11,7 @@ from schemas.kraft.metadata_versions import FEATURE_NAME, zk_migration_states
 from schemas.report import DivergenceRow
 from transforms.kraft.quorum import CommittedEnd, LogCopyFacts, ReadPlan
 from transforms.kraft.transactions import TransactionLog
+from transforms.properties import PropertyFiles
 
 
 @dataclass(frozen=True)
@@ -57,11 +58,13 @@ class LeaderEpoch:
 @dataclass(frozen=True)
 class LagMeasure:
     """ZkWriteBehindLag. `seconds` is the age of the oldest record ZooKeeper lacks; `silence` is how long before the
-    newest committed record `/migration` was last written (seconds, two clocks)."""
+    newest committed record `/migration` was last written (seconds, two clocks). `changes` are those of the records that
+    change what ZooKeeper holds."""
 
     records: int
     seconds: float
     silence: float | None
+    changes: int
 
 
 @dataclass(frozen=True)
@@ -87,7 +90,10 @@ class Protection:
 
 @dataclass(frozen=True)
 class Facts:
-    """One run's facts. Lists are as long as the cluster has brokers, controllers or epochs, never partitions."""
+    """One run's facts. Lists are as long as the cluster has brokers, controllers or epochs, never partitions.
+
+    `deltas` gives, for offsets of lost writes, the two barriers around them: (last one before, first one at or after).
+    """
 
     phase: Phase
     collected: frozenset[str]
@@ -107,11 +113,6 @@ class Facts:
     replicas: Sequence[ReplicaUse] = ()
     brokers_with_config: frozenset[int] = frozenset()
     findings: Mapping[str, Sample] = field(default_factory=dict)
-    unreadable_znodes: Sample = Sample()
-    damaged_log: Sample = Sample()
-    topics_without_id: Sample = Sample()
-    partitions_without_state: Sample = Sample()
-    unmirrored_configs: Sample = Sample()
     divergences: Mapping[str, Sample] = field(default_factory=dict)
     compared: bool = False
     at_barrier: bool = False
@@ -126,6 +127,8 @@ class Facts:
     protection: Protection | None = None
     newest_znode_time: int | None = None
     capture_skew_limit: float = 60.0
+    properties: PropertyFiles = field(default_factory=PropertyFiles)
+    deltas: Mapping[int, tuple[int, int]] = field(default_factory=dict)
 
     @property
     def migration_offset(self) -> int | None:
@@ -145,6 +148,21 @@ class Facts:
     def rows_in_zookeeper(self, entity: str) -> int:
         """How many rows of an entity ZooKeeper has; 0 when it was not collected."""
         return self.counts.get(entity, {}).get(ZOOKEEPER) or 0
+
+    @property
+    def unreadable_znodes(self) -> Sample:
+        """Znodes that could not be read."""
+        return self.found("CAP-07")
+
+    @property
+    def damaged_log(self) -> Sample:
+        """Bytes of the log that are no record."""
+        return self.found("CAP-02")
+
+    @property
+    def unmirrored_configs(self) -> Sample:
+        """Configurations in KRaft of a kind that ZooKeeper has no place for."""
+        return self.found("DUR-06")
 
     @property
     def newest_append_time(self) -> int | None:

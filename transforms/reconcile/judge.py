@@ -10,6 +10,7 @@ from transforms.reconcile.checks import FUNCTIONS
 from transforms.reconcile.facts import Facts
 
 PASS, WARN, FAIL, UNKNOWN, NOT_APPLICABLE = "pass", "warn", "fail", "unknown", "not_applicable"
+_OPTIONAL = frozenset(check.id for check in CHECKS if check.optional)
 _GATE_PHASES: dict[str, frozenset[Phase]] = {
     "start": frozenset({Phase.ZOOKEEPER, Phase.WAITING}),
     "dual_write": frozenset({Phase.DUAL_WRITE}),
@@ -56,7 +57,10 @@ def _verdict(check: Check, facts: Facts) -> tuple[str, int, list[str]]:
 
 
 def judge_gates(results: Sequence[CheckResult], facts: Facts) -> dict[str, Gate]:
-    """Each gate: no_go when a check that can block it fails, unknown when one could not be judged, else go."""
+    """Each gate: no_go when a check that can block it fails, unknown when one could not be judged, else go.
+
+    An optional check that could not be judged leaves the gate open; the gate's explanation names it.
+    """
     return {gate: _gate(gate, results, facts) for gate in GATES}
 
 
@@ -67,10 +71,11 @@ def _gate(gate: str, results: Sequence[CheckResult], facts: Facts) -> Gate:
     failed = [result.id for result in mine if result.verdict == FAIL]
     if failed:
         return Gate("no_go", failed)
-    open_questions = [result.id for result in mine if result.verdict == UNKNOWN]
+    unjudged = [result.id for result in mine if result.verdict == UNKNOWN]
+    open_questions = [check_id for check_id in unjudged if check_id not in _OPTIONAL]
     if open_questions:
         return Gate("unknown", open_questions, "not enough was collected to decide")
-    return Gate("go")
+    return Gate("go", [], f"judged without {', '.join(unjudged)}, which says what to give" if unjudged else "")
 
 
 def _not_applicable(gate: str, phase: Phase) -> str:

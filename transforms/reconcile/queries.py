@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from schemas.checks import KRAFT, ZOOKEEPER
+from schemas.checks.codes import TO_DECODE
+from schemas.kraft.mirrored import LOADED, MIRRORED
+from schemas.sensitive import PASSWORD_CONFIGS
+from transforms.kraft.events import within
 from transforms.reconcile.difference import union_all
+from transforms.reconcile.load import Load
 from transforms.secrets import PREFIX
 
 SAMPLE = 20
@@ -35,7 +42,8 @@ class Known:
 
     `starting` is true before the load; `live` brokers are in `/brokers/ids`, `down` ones were shut down on purpose.
     `claim` is the czxid of `/controller` when a KRaft controller holds it, `loaded_at` the time the load ended,
-    `epoch_start` the first offset of the newest leader epoch (its full sync mirrored everything before).
+    `epoch_start` the first offset of the newest leader epoch (its full sync mirrored everything before), `load` where the
+    log holds the load.
     """
 
     starting: bool = False
@@ -45,6 +53,7 @@ class Known:
     claim: int | None = None
     loaded_at: int | None = None
     epoch_start: int | None = None
+    load: Load | None = None
 
 
 @dataclass(frozen=True)
@@ -73,7 +82,7 @@ def violations(tables: Mapping[str, DataFrame], znodes: DataFrame, records: Data
         _broken(_removed_quotas(tables), [_lost_removal(known)]),
         _broken(znodes, _znode_rules(known)),
         findings.select("code", F.format_string("%s: %s (%s)", "subject", "detail", "place").alias("text")),
-        _broken(records, [_damaged()]),
+        _broken(records, [_damaged(), *_load_rules(known.load)]),
     ]
     return union_all(frames)
 
@@ -81,7 +90,9 @@ def violations(tables: Mapping[str, DataFrame], znodes: DataFrame, records: Data
 def _broken(rows: DataFrame, rules: Sequence[_Rule]) -> DataFrame:
     """Rows that break a rule, once for each rule: (code, text)."""
     met = [F.when(r.condition, F.struct(F.lit(r.code).alias("code"), r.text.alias("text"))) for r in rules]
-    return rows.select(F.explode(F.array_compact(F.array(*met))).alias("found")).select("found.*")
+    # Of many rows few break a rule: only those go on to be spelled.
+    broken = rows.where(reduce(or_, [rule.condition for rule in rules]))
+    return broken.select(F.explode(F.array_compact(F.array(*met))).alias("found")).select("found.*")
 
 
 def _zookeeper() -> Column:
@@ -104,6 +115,29 @@ def _is_damaged() -> Column:
 def _damaged() -> _Rule:
     text = F.format_string("controller %s, %s at byte %s: %s", "controller_id", "file", "position", "problem")
     return _Rule("CAP-02", _is_damaged(), text)
+
+
+def load_violations(records: DataFrame, load: Load | None) -> DataFrame:
+    """Records of the load that the load does not write so (DUR-07): (code, text), of bronze kraft_records rows."""
+    return _broken(records, _load_rules(load) or [_Rule("DUR-07", F.lit(False), F.lit(""))])
+
+
+def _load_rules(load: Load | None) -> list[_Rule]:
+    """What the load writes is of version 0 whatever the metadata.version, and inside its transaction if it has one.
+
+    Registrations, their changes and no-ops of the brokers that wait lie between; nothing else is written before the end.
+    """
+    if load is None:
+        return []
+    offset = F.col("offset")
+    mine = F.col("checkpoint_offset").isNull() & F.col("type").isin(list(LOADED))
+    mine = mine & (offset > load.after) & (offset < load.until) & ~within(load.discarded)
+    what = F.format_string("%s of version %d at offset %d", "type", "version", "offset")
+    rules = [_Rule("DUR-07", mine & (F.col("version") != 0), F.concat(what, F.lit(": the load writes version 0")))]
+    if load.transaction is not None:
+        outside = F.lit(f" is before MIGRATION and outside the load, {load.transaction[0]} to {load.transaction[1]}")
+        rules.append(_Rule("DUR-07", mine & ~within([load.transaction]), F.concat(what, outside)))
+    return rules
 
 
 def _ids(numbers: Sequence[int]) -> Column:
@@ -141,8 +175,14 @@ def _config_rules() -> list[_Rule]:
         _Rule("DUR-06", _kraft() & ~F.col("resource_type").isin("TOPIC", "BROKER"), text),
         _Rule("SEC-04", _kraft() & hidden, F.format_string("%s: %s", "resource_name", "config")),
         _Rule("CIPHERTEXT", _zookeeper() & hidden, text),
+        _Rule(TO_DECODE, _zookeeper() & (F.col("resource_type") == "BROKER") & _is_password("config"), text),
         _Rule("SEC-05", F.col("sensitive") & _in_clear("value"), text),
     ]
+
+
+def _is_password(column: str) -> Column:
+    """A configuration that brokers encrypt in ZooKeeper (`DynamicBrokerConfig.isPasswordConfig`)."""
+    return reduce(or_, [F.lower(column).endswith(name) for name in PASSWORD_CONFIGS])
 
 
 def _in_clear(column: str) -> Column:
@@ -256,11 +296,21 @@ def row_counts(silver: Mapping[str, DataFrame]) -> DataFrame:
     )
 
 
-def append_times(records: DataFrame, migration_offset: int, committed_end: int) -> DataFrame:
-    """One row: append time of the newest committed record, and of the first one past `/migration`'s offset."""
-    log = records.where(F.col("checkpoint_offset").isNull() & (F.col("offset") < committed_end))
+def append_times(records: DataFrame, migration_offset: int, log_end: int) -> DataFrame:
+    """One row: append time of the newest record below the log's end (`newest`), of the first one past `/migration`'s offset
+    (`oldest_behind`), and how many past it change what ZooKeeper holds (`changes`)."""
+    log = records.where(F.col("checkpoint_offset").isNull() & (F.col("offset") < log_end))
     behind = F.col("offset") > migration_offset
     return log.agg(
         F.max("append_time").alias("newest"),
         F.min(F.when(behind, F.col("append_time"))).alias("oldest_behind"),
+        F.count_if(behind & F.col("type").isin(list(MIRRORED))).alias("changes"),
     )
+
+
+def barriers_between(barriers: DataFrame, offsets: Sequence[int]) -> DataFrame:
+    """Barriers grouped by how many of the ascending `offsets` they have passed: passed, lowest, highest."""
+    barrier = F.col("kraft_metadata_offset")
+    asked = F.array(*[F.lit(offset) for offset in offsets])
+    passed = F.size(F.filter(asked, lambda offset: offset <= barrier))
+    return barriers.groupBy(passed.alias("passed")).agg(F.min(barrier).alias("lowest"), F.max(barrier).alias("highest"))

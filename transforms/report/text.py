@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable
 
-from schemas.report import GATES, CheckResult, Report
+from schemas.report import GATES, CheckResult, Gate, Report
 from transforms.report import view
 from transforms.report.printable import NAME_LIMIT, counted, listed, visible
 from transforms.report.story import Action, Story, calm_word, defect_count, duration, reach, state_text, tell
@@ -73,9 +73,16 @@ def _gates(report: Report) -> list[str]:
     for name in GATES:
         gate = report.gates.get(name)
         verdict = "unknown" if gate is None else gate.verdict
-        blocking = f"  {listed(gate.blocking)}" if gate is not None and gate.blocking else ""
-        lines += _wrapped(f"  {name:<11}{VERDICT_WORDS.get(verdict, verdict):<8}{blocking}", "", "  " + " " * 21)
+        lines += _wrapped(f"  {name:<11}{VERDICT_WORDS.get(verdict, verdict):<8}{_why(gate)}", "", "  " + " " * 21)
     return lines
+
+
+def _why(gate: Gate | None) -> str:
+    if gate is None:
+        return ""
+    if gate.blocking:
+        return f"  {listed(gate.blocking)}"
+    return f"  {gate.explanation}" if gate.verdict == "go" and gate.explanation else ""
 
 
 def _steps(title: str, steps: list[Action]) -> list[str]:

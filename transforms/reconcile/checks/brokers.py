@@ -39,3 +39,32 @@ def other_protocols(facts: Facts, level: int) -> list[str]:
 def unready_controllers(facts: Facts) -> list[int]:
     """Controllers registered without the migration flag."""
     return sorted(c["controller_id"] for c in facts.controllers if not c["zk_migration_ready"])
+
+
+# ZooKeeper forgets a process that died within its session timeout, at most 40 s by default; the clocks differ too.
+_TOGETHER_SECONDS = 60
+
+
+def both_modes(facts: Facts) -> list[str]:
+    """Brokers that are in `/brokers/ids` and at work in KRaft mode for longer than one process could be, as violations.
+
+    For that time both sides were written on after the later of the two signs of life: the znode's last write, and the
+    registration's last change.
+    """
+    newest, appended = facts.newest_znode_time, facts.newest_append_time
+    if newest is None or appended is None:
+        return []
+    znodes = {row["broker_id"]: row.get("zk_mtime") for row in facts.brokers_in_zookeeper}
+    found = []
+    for broker in facts.brokers_in_kraft:
+        written, registered = znodes.get(broker["broker_id"]), broker.get("kraft_append_time")
+        at_work = not (broker["is_migrating_zk_broker"] or broker["fenced"] or broker["in_controlled_shutdown"])
+        if not at_work or written is None or registered is None:
+            continue
+        seconds = (min(newest, appended) - max(written, registered)) / 1000
+        if seconds > _TOGETHER_SECONDS:
+            found.append(
+                f"broker {broker['broker_id']} is in /brokers/ids and, as incarnation {broker['incarnation_id']}, "
+                f"at work in KRaft mode, both for {seconds:.0f} s"
+            )
+    return found

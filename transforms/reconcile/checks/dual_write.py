@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from schemas.classes import DEFECTS, LOST_WRITE
+from schemas.checks.codes import BROKER_REPLACED
+from schemas.classes import DEFECTS
 from schemas.kraft.metadata_versions import SNAPSHOT_KEEPS_FROM, level_name
 from schemas.report import DivergenceRow
 from transforms.kraft.release import before
-from transforms.reconcile.checks.brokers import zookeeper_brokers
+from transforms.reconcile.checks.brokers import both_modes, zookeeper_brokers
 from transforms.reconcile.checks.outcome import (
     CheckFunction,
     Outcome,
@@ -16,15 +17,12 @@ from transforms.reconcile.checks.outcome import (
     sampled,
     unknown,
 )
+from transforms.reconcile.deltas import dropped_behind
 from transforms.reconcile.facts import Facts, LeaderEpoch, Sample
+from transforms.reconcile.load import LOAD, state_problems, unbracketed_end
 
 SILENCE_LIMIT_SECONDS = 5.0
 LAG_LIMIT_SECONDS = 60.0
-# From 3.6-IV1 the load is one transaction, of this name.
-TRANSACTIONS_LEVEL = 13
-LOAD = "ZK Migration"
-# Records this near each other can have been one delta of the metadata image; KRaft does not record its deltas.
-DELTA_RECORDS = 100
 
 
 def _load_recorded(facts: Facts) -> Outcome:
@@ -116,34 +114,9 @@ def _loaded_once(facts: Facts) -> Outcome:
     """DUR-07."""
     if before(facts.kafka_version, 3, 5):
         return not_applicable("Kafka 3.4 does not record the end of the load")
-    return found([*_state_problems(facts), *_unbracketed_load(facts)])
-
-
-def _state_problems(facts: Facts) -> list[str]:
-    problems, previous, loads = [], "NONE", 0
-    for change in facts.states:
-        name = facts.name_of(change)
-        loads += name == "MIGRATION" and previous != "MIGRATION"
-        if name == "MIGRATION" and previous != "MIGRATION" and loads > 1:
-            problems.append(f"the load ended again at offset {change.offset}, from state {previous}")
-        if previous in ("MIGRATION", "POST_MIGRATION") and name in ("NONE", "PRE_MIGRATION"):
-            problems.append(f"the state went back from {previous} to {name} at offset {change.offset}")
-        previous = name
-    return problems
-
-
-def _unbracketed_load(facts: Facts) -> list[str]:
-    """The end of the load outside a transaction, where there must be one and the log still shows it."""
-    log, plan = facts.transactions, facts.plan
-    if log is None or plan is None or plan.base is not None or (facts.level or 0) < TRANSACTIONS_LEVEL:
-        return []
-    inside = [(t.begin, t.end) for t in log.transactions if t.outcome == "end" and t.name == LOAD]
-    ends = [change.offset for change in facts.states if facts.name_of(change) == "MIGRATION"]
-    return [
-        f"the load ended at offset {offset} outside a transaction"
-        for offset in ends[:1]
-        if not any(begin < offset < (end or offset) for begin, end in inside)
-    ]
+    told = found([*state_problems(facts), *unbracketed_end(facts)])
+    records = facts.found("DUR-07")
+    return sampled(Sample(told.violations + records.total, (*told.evidence, *records.examples)))
 
 
 def _no_second_load(facts: Facts) -> Outcome:
@@ -198,6 +171,15 @@ def _one_mode(facts: Facts) -> Outcome:
     return found([*strangers, *moving], tolerable=not strangers)
 
 
+def _one_process(facts: Facts) -> Outcome:
+    """DUR-12. Who registers while another is taken for alive may also be the same broker, back after a crash."""
+    certain = facts.found("DUR-12")
+    together = found(both_modes(facts))
+    if certain.total or together.violations:
+        return sampled(Sample(certain.total + together.violations, (*certain.examples, *together.evidence)))
+    return sampled(facts.found(BROKER_REPLACED), tolerable=True)
+
+
 def _defects_of(facts: Facts, *entities: str) -> list[DivergenceRow]:
     return [row for row in facts.defect_rows if row.class_ in DEFECTS and row.entity in entities]
 
@@ -229,18 +211,7 @@ def _dropped_behind_quota(facts: Facts) -> Outcome:
     """DUR-18. Quotas are mirrored before producer ids, ACLs and tokens; a failure skips what comes after it."""
     if not facts.compared:
         return unknown("the two sides could not be compared")
-    quotas = [row.kraft_offset for row in _defects_of(facts, "client_quotas") if row.class_ == LOST_WRITE]
-    offsets = [offset for offset in quotas if offset is not None]
-    later = [
-        row
-        for row in _defects_of(facts, "producer_ids", "acls", "delegation_tokens")
-        if row.class_ == LOST_WRITE and row.kraft_offset is not None
-    ]
-    return found(
-        f"{row.entity.replace('_', ' ')} changed at offset {row.kraft_offset}, near a lost quota change"
-        for row in later
-        if any(abs((row.kraft_offset or 0) - offset) <= DELTA_RECORDS for offset in offsets)
-    )
+    return found(dropped_behind(facts.defect_rows, facts.deltas))
 
 
 CHECKS: dict[str, CheckFunction] = {
@@ -255,6 +226,8 @@ CHECKS: dict[str, CheckFunction] = {
     "DUR-09": _survives_snapshots,
     "DUR-10": _constant_level,
     "DUR-11": _one_mode,
+    "DUR-12": _one_process,
+    "DUR-13": in_tables("DUR-13"),
     "DUR-14": _topic_identity,
     "DUR-15": _producer_ids,
     "DUR-16": in_tables("DUR-16"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from schemas.classes import DEFECTS, LAG
 from schemas.kraft.metadata_versions import level_name
 from transforms.reconcile.checks.brokers import other_protocols
-from transforms.reconcile.checks.outcome import CheckFunction, Outcome, found, in_tables, sampled, unknown
+from transforms.reconcile.checks.outcome import CheckFunction, Outcome, found, in_tables, listed_ids, sampled, unknown
 from transforms.reconcile.facts import Facts, Sample
 
 # 3.9-IV0: the newest level that a broker in ZooKeeper mode knows.
@@ -55,6 +55,36 @@ def _kraft_only(facts: Facts) -> Outcome:
     return sampled(facts.unmirrored_configs, facts.found("RB-07"))
 
 
+def _reached_the_end(facts: Facts) -> Outcome:
+    """RB-08. What follows the last change of a stopped quorum are no-ops and leader changes, which ZooKeeper never gets."""
+    if facts.lag is None or facts.plan is None:
+        return unknown("the lag could not be measured")
+    if not facts.lag.changes:
+        return found([])
+    behind = f"{facts.lag.changes} changes after /migration's offset {facts.migration_offset} are not in ZooKeeper"
+    if facts.plan.leading.stopped_cleanly:
+        return found([f"the controllers are stopped, and {behind}"])
+    return unknown(f"the controllers were running, and {behind} yet: stop them, then give copies of both sides")
+
+
+def _readable_in_zookeeper_mode(facts: Facts) -> Outcome:
+    """RB-09. A broker with the migration enabled takes both versions of meta.properties."""
+    files = facts.properties
+    if not files.broker_meta:
+        return unknown("give the brokers' meta.properties (properties.broker_meta)")
+    wrong = [file for file in files.broker_meta if file.version != 0]
+    if wrong:
+        migrating = {file.node_id for file in files.brokers if file.migration_enabled}
+        return found(
+            (f"broker {file.broker_id}: {file.location} is of version {file.version}" for file in wrong),
+            tolerable=all(file.broker_id in migrating for file in wrong),
+        )
+    absent = {broker["broker_id"] for broker in facts.brokers_in_kraft} - {file.broker_id for file in files.broker_meta}
+    if absent:
+        return unknown(f"give meta.properties of broker {listed_ids(absent)} (properties.broker_meta)")
+    return found([])
+
+
 CHECKS: dict[str, CheckFunction] = {
     "RB-01": _not_finalized,
     "RB-02": _nothing_lost,
@@ -63,4 +93,6 @@ CHECKS: dict[str, CheckFunction] = {
     "RB-05": _cleaned_up,
     "RB-06": _producer_ids,
     "RB-07": _kraft_only,
+    "RB-08": _reached_the_end,
+    "RB-09": _readable_in_zookeeper_mode,
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from schemas.checks import Phase
+from schemas.checks.codes import TO_DECODE
 from schemas.kraft.metadata_versions import level_name
 from transforms.reconcile.checks.brokers import (
     CONTROLLER_REGISTRATION_LEVEL,
@@ -16,6 +17,7 @@ from transforms.reconcile.checks.outcome import (
     Outcome,
     found,
     in_tables,
+    listed_ids,
     not_applicable,
     sampled,
     unknown,
@@ -45,12 +47,12 @@ def _replica_holders(facts: Facts) -> Outcome:
 
 def _topic_ids(facts: Facts) -> Outcome:
     """START-03."""
-    return sampled(facts.topics_without_id)
+    return sampled(facts.found("START-03"))
 
 
 def _states(facts: Facts) -> Outcome:
     """START-04."""
-    return sampled(facts.partitions_without_state)
+    return sampled(facts.found("START-04"))
 
 
 def _controllers(facts: Facts) -> Outcome:
@@ -133,6 +135,26 @@ def _distinct_ids(facts: Facts) -> Outcome:
     return found(f"{node} is a broker and a controller" for node in sorted(controllers & brokers))
 
 
+def _encoder_secrets(facts: Facts) -> Outcome:
+    """START-15."""
+    passwords = facts.found(TO_DECODE)
+    if not passwords.total:
+        return found([])
+    held = f"ZooKeeper holds {passwords.total} encrypted password configurations of brokers"
+    controllers = facts.properties.controllers
+    if not controllers:
+        return unknown(f"{held}: give the controllers' property files (properties.controllers)")
+    unable = [file for file in controllers if not file.has_encoder_secret]
+    if unable:
+        return found(f"controller {file.node_id} has no password.encoder.secret ({file.location})" for file in unable)
+    absent = set(facts.leader.voters if facts.leader else ()) - {file.node_id for file in controllers}
+    if absent:
+        return unknown(f"{held}: give the property file of controller {listed_ids(absent)} (properties.controllers)")
+    if facts.properties.clear_text_accepted:
+        return found([])
+    return sampled(passwords, tolerable=True)
+
+
 def _release(facts: Facts) -> Outcome:
     """START-17."""
     if facts.kafka_version is None:
@@ -169,6 +191,7 @@ CHECKS: dict[str, CheckFunction] = {
     "START-12": in_tables("START-12"),
     "START-13": in_tables("START-13"),
     "START-14": in_tables("START-14"),
+    "START-15": _encoder_secrets,
     "START-16": in_tables("START-16"),
     "START-17": _release,
     "START-18": _controller_epoch,

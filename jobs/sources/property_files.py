@@ -1,0 +1,45 @@
+"""Property files of brokers and controllers that the configuration names, here or on another file system."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+import pyarrow as pa
+
+from jobs.exit import UsageError
+from jobs.settings import PropertySettings
+from jobs.sources.remote import RemoteError, read_range
+from transforms.properties import PropertyFiles, meta_properties, node_properties
+
+# Kafka's longest property files have some hundred lines.
+_LIMIT = 1024 * 1024
+File = TypeVar("File")
+
+
+def read_property_files(settings: PropertySettings) -> PropertyFiles:
+    """Read the files and keep what the checks ask of them. Raises UsageError for one that can't be read."""
+    return PropertyFiles(
+        controllers=_read(settings.controllers, "controllers", node_properties),
+        brokers=_read(settings.brokers, "brokers", node_properties),
+        broker_meta=_read(settings.broker_meta, "broker_meta", meta_properties),
+        clear_text_accepted=settings.clear_text_passwords_accepted,
+    )
+
+
+def _read(paths: Sequence[str], key: str, reader: Callable[[str, str], File]) -> tuple[File, ...]:
+    return tuple(reader(path, _text(path, f"`properties.{key}`")) for path in paths)
+
+
+def _text(path: str, what: str) -> str:
+    try:
+        content = read_range(path, 0, _LIMIT)
+    except (OSError, pa.ArrowException, RemoteError) as error:
+        raise UsageError(f"{what}: {path} can't be read: {_reason(error)}") from None
+    # ISO 8859-1 is what `java.util.Properties.load` takes, and it takes every byte.
+    return content.decode("latin-1")
+
+
+def _reason(error: Exception) -> str:
+    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return text.splitlines()[0] if text else type(error).__name__

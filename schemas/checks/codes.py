@@ -1,0 +1,8 @@
+"""Codes of what the tables show that is no violation by itself: a check makes one of it with what else it knows."""
+
+from __future__ import annotations
+
+# A broker's registration took the place of one that was not fenced (DUR-12).
+BROKER_REPLACED = "BROKER-REPLACED"
+# A broker configuration in ZooKeeper that is encrypted there and that the load decodes (START-15).
+TO_DECODE = "TO-DECODE"

@@ -1,0 +1,214 @@
+"""Tiny logs and tables in which every rule that single rows show is broken once, beside healthy neighbours.
+
+The findings they lead to are made by the very functions that make a run's.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from schemas.bronze import KRAFT_RECORDS, ZK_ZNODES
+from schemas.entities import ENTITIES
+from schemas.silver import ADMIN_OPERATIONS, FINDINGS, ROW_VERSIONS
+from schemas.table import Table
+from tests.zookeeper.malformed import MALFORMED
+from tests.zookeeper.trees import of, state_of, state_rows, znode
+from transforms.kraft import replay
+from transforms.kraft.findings import log_findings
+from transforms.kraft.image import Log
+from transforms.kraft.verify import checkpoint_differences, checkpoint_records
+from transforms.reconcile import queries
+from transforms.reconcile.facts import Sample
+from transforms.zookeeper.arrow import znode_batch
+
+Row = dict[str, Any]
+TABLES: dict[str, Table] = {entity.name: entity.table for entity in ENTITIES} | {
+    "findings": FINDINGS,
+    "admin_operations": ADMIN_OPERATIONS,
+    "row_versions": ROW_VERSIONS,
+}
+
+
+def frame(spark: SparkSession, table: Table, rows: Sequence[Row]) -> DataFrame:
+    """Rows as the table has them; what is not given is null."""
+    values = [tuple(row.get(name) for name in table.column_names) for row in rows]
+    return spark.createDataFrame(values, StructType(list(table.columns)))
+
+
+def record(offset: int, type_: str, body: Mapping[str, Any] | None = None, **columns: Any) -> Row:
+    """One record of the log in bronze; `body` as Kafka's dump has it."""
+    data = None if body is None else json.dumps(body)
+    head: Row = {"offset": offset, "type": type_, "data": data, "control": False, "version": 0}
+    return {**head, "epoch": 1, "append_time": 1000 * offset, **columns}
+
+
+def registration(offset: int, broker: int, incarnation: str, **values: Any) -> Row:
+    """A broker's registration, fenced as a new one is."""
+    body = {"brokerId": broker, "brokerEpoch": offset, "incarnationId": incarnation, "fenced": True, "rack": None}
+    return record(offset, "REGISTER_BROKER_RECORD", {**body, "endPoints": [], "features": [], **values})
+
+
+def change(offset: int, broker: int, epoch: int, **values: int) -> Row:
+    """A change of a registration: `fenced` (1, -1) or `inControlledShutdown` (1)."""
+    body = {"brokerId": broker, "brokerEpoch": epoch, **values}
+    return record(offset, "BROKER_REGISTRATION_CHANGE_RECORD", body)
+
+
+def partition(offset: int, number: int, isr: list[int], **columns: Any) -> Row:
+    """A PartitionRecord of topic `t`."""
+    whole: Row = {"topic_id": "t", "partition_id": number, "replicas": [0, 1, 2], "isr": isr, "leader": isr[0]}
+    return record(offset, "PARTITION_RECORD", **{**whole, "leader_epoch": 0, "partition_epoch": 0, **columns})
+
+
+def isr_change(offset: int, number: int, isr: list[int] | None, leader: int = -2) -> Row:
+    """A change of topic `t`'s partition; the leader -2 is 'unchanged'."""
+    columns: Row = {"topic_id": "t", "partition_id": number, "isr": isr, "leader": leader, "leader_recovery_state": -1}
+    return record(offset, "PARTITION_CHANGE_RECORD", **columns)
+
+
+def topic(offset: int, name: str, topic_id: str) -> Row:
+    return record(offset, "TOPIC_RECORD", {"name": name, "topicId": topic_id})
+
+
+def producer_ids(offset: int, following: int) -> Row:
+    return record(offset, "PRODUCER_IDS_RECORD", {"brokerId": 0, "brokerEpoch": 1, "nextProducerId": following})
+
+
+# Dual write is from offset 20 to 90.
+DUAL_WRITE = (20, 90)
+HEALTHY_LOG: list[Row] = [
+    # Registered, shut down in order and back; then killed, fenced for its silence, and back; told again by the same.
+    registration(1, 0, "a"),
+    change(2, 0, 1, fenced=-1),
+    change(3, 0, 1, inControlledShutdown=1),
+    change(4, 0, 1, fenced=1),
+    registration(5, 0, "b"),
+    change(6, 0, 5, fenced=-1),
+    change(7, 0, 5, fenced=1),
+    registration(8, 0, "c"),
+    change(9, 0, 8, fenced=-1),
+    registration(10, 0, "c", fenced=False),
+    # Gone for good, and its id given to another.
+    registration(11, 1, "d"),
+    change(12, 1, 11, fenced=-1),
+    record(13, "UNREGISTER_BROKER_RECORD", {"brokerId": 1, "brokerEpoch": 11}),
+    registration(14, 1, "e"),
+    change(15, 1, 14, fenced=-1),
+    topic(16, "orders", "t"),
+    partition(17, 0, [0, 1, 2]),
+    partition(18, 1, [0, 1, 2]),
+    # Before dual write, and after it, an ISR may shrink quietly.
+    isr_change(19, 1, [0, 1]),
+    isr_change(21, 1, [0, 1, 2]),
+    isr_change(22, 0, [0], leader=0),
+    isr_change(23, 0, [0, 1]),
+    isr_change(24, 0, [0, 2, 1]),
+    isr_change(25, 0, None, leader=1),
+    isr_change(26, 0, [1, 2, 0]),
+    # Replaced as a whole: no change of what was.
+    partition(27, 0, [1]),
+    producer_ids(30, 1000),
+    producer_ids(31, 2000),
+    isr_change(95, 0, [1, 2]),
+    isr_change(96, 0, [2]),
+]
+BROKEN_LOG: list[Row] = [
+    *HEALTHY_LOG,
+    # The first process of broker 7 registers again after the second one did.
+    registration(32, 7, "first"),
+    change(33, 7, 32, fenced=-1),
+    change(34, 7, 32, fenced=1),
+    registration(35, 7, "second"),
+    change(36, 7, 35, fenced=-1),
+    change(37, 7, 35, fenced=1),
+    registration(38, 7, "first"),
+    change(39, 7, 38, fenced=-1),
+    # Broker 8 was taken for alive when another registered.
+    registration(40, 8, "one"),
+    change(41, 8, 40, fenced=-1),
+    registration(42, 8, "other"),
+    change(43, 8, 42, fenced=-1),
+    # The same, but shut down since; the same, but replaced again in order.
+    registration(44, 9, "one"),
+    change(45, 9, 44, fenced=-1),
+    registration(46, 9, "other"),
+    registration(47, 6, "one"),
+    change(48, 6, 47, fenced=-1),
+    registration(49, 6, "other"),
+    registration(50, 6, "third"),
+    change(51, 6, 50, fenced=-1),
+    change(52, 0, 99, fenced=1),
+    # Out of the ISR, and the leader epoch stays; twice in one partition, once after it grew.
+    partition(60, 5, [0, 1, 2]),
+    isr_change(61, 5, [0, 1]),
+    isr_change(62, 5, [0, 1, 2]),
+    isr_change(63, 5, [2, 0]),
+    isr_change(64, 5, [2], leader=2),
+    isr_change(65, 6, [0]),
+    partition(66, 7, [0], directories=["one"]),
+    topic(70, "orders", "another"),
+    record(71, "REMOVE_TOPIC_RECORD", {"topicId": "never"}),
+    producer_ids(72, 1500),
+]
+CHECKPOINT = 31
+
+
+def checkpoint(log: Sequence[Row], *, without: int | None = None) -> list[Row]:
+    """What a checkpoint at CHECKPOINT holds of the living rows, but for one offset's."""
+    kept = {10: {"fenced": False}, 14: {"fenced": False}, 16: {}, 27: {}, 30: {}}
+    latest = [row for row in log if row["offset"] in kept and row["offset"] != without]
+    made = []
+    for position, row in enumerate(latest):
+        data = row["data"] and json.dumps({**json.loads(row["data"]), **kept[row["offset"]]})
+        made.append({**row, "data": data, "offset": position, "checkpoint_offset": CHECKPOINT})
+    # Partition 1 changed twice since it was made.
+    changed = partition(len(made), 1, [0, 1, 2], partition_epoch=2)
+    return [*made, {**changed, "checkpoint_offset": CHECKPOINT}]
+
+
+def log_rows(spark: SparkSession, log: Sequence[Row], snapshot: Sequence[Row]) -> DataFrame:
+    """Rows of silver findings that a log and its checkpoint lead to."""
+    bronze = frame(spark, KRAFT_RECORDS, [*log, *snapshot])
+    replayed = Log.of(bronze.where("checkpoint_offset IS NULL"), 1000)
+    found = log_findings(replayed, replayed, replay.fold(replayed.events), DUAL_WRITE)
+    own = Log.of(checkpoint_records(bronze, CHECKPOINT), CHECKPOINT)
+    return found.unionByName(checkpoint_differences(replayed.below(CHECKPOINT), own, 13))
+
+
+def znode_findings() -> list[Row]:
+    """Rows of silver findings of every malformed znode, and of two that could not be read."""
+    facts = [fact for path, data, _ in MALFORMED for fact in of(state_of(path, data), "findings")]
+    for path in ("/config/users/denied", "snapshot.9"):
+        unread = znode(path, b"x")._replace(data=None, data_is_null=False, problem="not readable")
+        facts += of(state_rows([znode_batch([unread])]), "findings")
+    return [{"source": "zookeeper", "place": fact["subject"], **fact} for fact in facts]
+
+
+def samples(found: DataFrame) -> dict[str, Sample]:
+    """What `queries.violations` found, as the facts of a run have it."""
+    totals: dict[str, int] = {}
+    texts: dict[str, list[str]] = defaultdict(list)
+    for row in queries.samples(found).collect():
+        totals[row["code"]] = row["total"]
+        texts[row["code"]].append(row["text"])
+    return {code: Sample(total, tuple(texts[code])) for code, total in totals.items()}
+
+
+def gathered(
+    spark: SparkSession,
+    tables: Mapping[str, Sequence[Row]],
+    findings: DataFrame,
+    bronze: tuple[Sequence[Row], Sequence[Row]],
+    known: queries.Known,
+) -> dict[str, Sample]:
+    """Violations by code of silver rows, of findings and of bronze (znodes, records)."""
+    silver = {name: frame(spark, table, tables.get(name, ())) for name, table in TABLES.items()}
+    silver["findings"] = silver["findings"].unionByName(findings, allowMissingColumns=True)
+    znodes, records = frame(spark, ZK_ZNODES, bronze[0]), frame(spark, KRAFT_RECORDS, bronze[1])
+    return samples(queries.violations(silver, znodes, records, known))

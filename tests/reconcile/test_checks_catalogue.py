@@ -1,0 +1,115 @@
+"""Every code that a check asks the tables for is made by a run's own queries, and decides the check.
+
+Which codes those are is not listed here: each check is run over facts that note what it asks for. A check whose code no
+planted row leads to fails this test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+import pytest
+from pyspark.sql import SparkSession
+
+from schemas.checks import CHECKS
+from schemas.report import CheckResult
+from schemas.silver import FINDINGS
+from tests.reconcile.planted import (
+    BROKEN_LOG,
+    HEALTHY_LOG,
+    Row,
+    checkpoint,
+    frame,
+    gathered,
+    log_rows,
+    znode_findings,
+)
+from tests.reconcile.test_checks import CASES, HEALTHY
+from tests.reconcile.test_checks_queries import KNOWN, RECORDS, ROWS, ZNODES
+from transforms.reconcile.checks import FUNCTIONS
+from transforms.reconcile.facts import Facts, Sample
+from transforms.reconcile.judge import run_checks
+
+
+class Noting(Mapping[str, Sample]):
+    """Findings that hold nothing and note every code that was looked for."""
+
+    def __init__(self) -> None:
+        self.asked: set[str] = set()
+
+    def __contains__(self, code: object) -> bool:
+        self.asked.add(str(code))
+        return False
+
+    def __getitem__(self, code: str) -> Sample:
+        self.asked.add(code)
+        raise KeyError(code)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+
+def asked_codes(check_id: str) -> set[str]:
+    """Codes that a check looks up in any cluster of the tests."""
+    findings = Noting()
+    for facts in (*HEALTHY.values(), CASES[check_id].fails, CASES[check_id].passes):
+        FUNCTIONS[check_id](replace(facts, findings=findings))
+    return findings.asked
+
+
+ASKED = [(check.id, code) for check in CHECKS for code in sorted(asked_codes(check.id))]
+
+# Neighbours of the broken rows of every kind, none of which breaks a rule.
+HEALTHY_ROWS: dict[str, list[Row]] = {
+    "topics": ROWS["topics"][:1],
+    "partitions": ROWS["partitions"][:2],
+    "configs": [ROWS["configs"][0], {**ROWS["configs"][4], "comparable": True}],
+    "scram_credentials": ROWS["scram_credentials"][:1],
+    "acls": ROWS["acls"][:1],
+    "client_quotas": ROWS["client_quotas"],
+    "admin_operations": ROWS["admin_operations"][3:],
+    "row_versions": [row for row in ROWS["row_versions"] if "still-has-one" in row["key"] or "alice" in row["key"]],
+}
+
+
+@pytest.fixture(scope="module")
+def planted(spark: SparkSession) -> dict[str, Sample]:
+    log = log_rows(spark, BROKEN_LOG, checkpoint(BROKEN_LOG, without=30))
+    found = log.unionByName(frame(spark, FINDINGS, znode_findings()).drop("cluster", "run_id"))
+    return gathered(spark, ROWS, found, (ZNODES, RECORDS), KNOWN)
+
+
+@pytest.fixture(scope="module")
+def nothing_planted(spark: SparkSession) -> dict[str, Sample]:
+    log = log_rows(spark, HEALTHY_LOG, checkpoint(HEALTHY_LOG))
+    return gathered(spark, HEALTHY_ROWS, log, (ZNODES[:1], RECORDS[:4]), KNOWN)
+
+
+def judged(check_id: str, facts: Facts) -> CheckResult:
+    return next(result for result in run_checks(facts) if result.id == check_id)
+
+
+def test_many_checks_ask_the_tables() -> None:
+    assert len({check_id for check_id, _ in ASKED}) > 25
+
+
+@pytest.mark.parametrize(("check_id", "code"), ASKED)
+def test_the_tables_lead_to_what_a_check_asks_for(check_id: str, code: str, planted: dict[str, Sample]) -> None:
+    assert code in planted
+    for facts in (CASES[check_id].passes, CASES[check_id].fails):
+        without = judged(check_id, replace(facts, findings={}))
+        result = judged(check_id, replace(facts, findings={code: planted[code]}))
+        if result.verdict in ("fail", "warn") and result != without:
+            assert result.violations > 0
+            return
+    pytest.fail(f"{code} changes nothing in {check_id}")
+
+
+@pytest.mark.parametrize("check_id", sorted({check_id for check_id, _ in ASKED}))
+def test_healthy_tables_lead_to_nothing(check_id: str, nothing_planted: dict[str, Sample]) -> None:
+    assert nothing_planted == {}
+    assert judged(check_id, replace(CASES[check_id].passes, findings=nothing_planted)).verdict == "pass"

@@ -1,0 +1,56 @@
+"""What a replayed log shows by itself: broken rules of replay and of the migration, each planted once."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.reconcile.planted import BROKEN_LOG, HEALTHY_LOG, checkpoint, log_rows
+
+
+@pytest.fixture(scope="module")
+def found(spark: SparkSession) -> dict[str, list[tuple[str, str, str]]]:
+    by_code: dict[str, list[tuple[str, str, str]]] = defaultdict(list)
+    for row in log_rows(spark, BROKEN_LOG, checkpoint(BROKEN_LOG, without=30)).collect():
+        by_code[row["code"]].append((row["subject"], row["detail"], row["place"]))
+    return {code: sorted(rows) for code, rows in by_code.items()}
+
+
+def test_a_healthy_log_shows_nothing(spark: SparkSession) -> None:
+    assert log_rows(spark, HEALTHY_LOG, checkpoint(HEALTHY_LOG)).collect() == []
+
+
+@pytest.mark.parametrize(
+    ("code", "rows"),
+    [
+        ("DUR-12", [("broker 7", "incarnation first is back, after second took its place", "offset 38")]),
+        (
+            "BROKER-REPLACED",
+            [("broker 8", "incarnation other took the place of one, which was not fenced", "offset 42")],
+        ),
+        (
+            "DUR-13",
+            [
+                ("t partition 5", "1 left the ISR, the leader epoch stayed", "offset 63"),
+                ("t partition 5", "2 left the ISR, the leader epoch stayed", "offset 61"),
+            ],
+        ),
+        ("BROKER-CHANGE", [("broker 0", "a change of epoch 99, which was never registered", "offset 52")]),
+        ("PARTITION-UNKNOWN", [("t partition 6", "a change of a partition that was never made", "offset 65")]),
+        ("DIRECTORIES", [("t partition 7", "1 directories for 3 replicas", "offset 66")]),
+        ("DUR-08", [("orders", "a topic of this name was made while another was still there", "offset 70")]),
+        ("REMOVAL-UNKNOWN", [('["never"]', "a removal of an id in topics that was never made", "offset 71")]),
+        ("DUR-15", [("producer ids", "next producer id 1500 after 2000", "offset 72")]),
+        ("CAP-08", [("producer_ids ", "in the replay, not in the checkpoint", "checkpoint")]),
+    ],
+)
+def test_only_what_was_planted_is_found(
+    found: dict[str, list[tuple[str, str, str]]], code: str, rows: list[tuple[str, str, str]]
+) -> None:
+    assert found[code] == rows
+
+
+def test_no_other_code_is_found(found: dict[str, list[tuple[str, str, str]]]) -> None:
+    assert len(found) == 10
