@@ -33,9 +33,9 @@ from transforms.reconcile.difference import union_all
 from transforms.zookeeper.state import state_batches
 from transforms.zookeeper.tables import migration_row, tables
 
-_STATE_RECORD, _LEADER_CHANGE = "ZK_MIGRATION_STATE_RECORD", "LEADER_CHANGE"
+STATE, _LEADER_CHANGE = "ZK_MIGRATION_STATE_RECORD", "LEADER_CHANGE"
 FEATURE_LEVEL = "FEATURE_LEVEL_RECORD"
-_MILESTONES = (*MARKERS, _STATE_RECORD, _LEADER_CHANGE, FEATURE_LEVEL)
+_MILESTONES = (*MARKERS, STATE, _LEADER_CHANGE, FEATURE_LEVEL)
 
 
 @dataclass(frozen=True)
@@ -201,7 +201,7 @@ def _migration(run: Run, znode: Mapping[str, Any] | None, kraft: KraftSide | Non
     if znode is not None:
         rows.append({"source": "zookeeper", **znode})
     for record in kraft.milestones if kraft else ():
-        if record["type"] == _STATE_RECORD:
+        if record["type"] == STATE:
             rows.append(
                 {
                     "source": "kraft",

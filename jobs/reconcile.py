@@ -16,6 +16,7 @@ from pyspark.sql.types import StructType
 
 from jobs.exit import ERRORS, OK, WARNINGS
 from jobs.facts import Gatherer
+from jobs.homes import look_up, missing_places
 from jobs.run import Run, step_main
 from jobs.sinks.delta import in_parallel
 from schemas.checks import Phase
@@ -34,7 +35,6 @@ from schemas.report import (
 )
 from schemas.silver import ROW_VERSIONS
 from schemas.table import Table
-from transforms.kraft.release import before
 from transforms.reconcile import summary
 from transforms.reconcile.canonical import canonical
 from transforms.reconcile.classify import Context
@@ -44,6 +44,7 @@ from transforms.reconcile.divergences import divergences, followed, ranked, tota
 from transforms.reconcile.facts import Facts, Sample
 from transforms.reconcile.judge import judge_gates, run_checks
 from transforms.reconcile.presence import broker_ledger
+from transforms.reconcile.release_limits import limits
 from transforms.report.json import to_json
 from transforms.report.printable import key_text, value_text
 
@@ -84,32 +85,45 @@ def _compare(run: Run, gatherer: Gatherer, facts: Facts, previous_run: str | Non
         return Comparison(None, Divergences(), [], {})
     both = union_all([canonical(entity, gatherer.silver[entity.name]) for entity in MIRRORED])
     context = _context(gatherer, facts)
-    differing = without_moved(differing_rows(both, run.read(ROW_VERSIONS), context.committed_end), gatherer.moved())
-    current = divergences(differing, context)
+    log_end = None if facts.plan is None else facts.plan.leading.end
+    apart = differing_rows(both, run.read(ROW_VERSIONS), context.committed_end, log_end)
+    differing = without_moved(apart, gatherer.moved())
+    current = _classified(gatherer, differing.persist(), context)
     history = run.warehouse.read(DIVERGENCES).where(
         (F.col("cluster") == run.cluster) & (F.col("run_id") == previous_run)
     )
-    run.append(DIVERGENCES, followed(current.where("class <> 'not_comparable'").persist(), history, run.run_id))
+    run.append(DIVERGENCES, followed(current.where("class <> 'not_comparable'"), history, run.run_id))
     rows = run.read(DIVERGENCES).persist()
     return Comparison(rows, *_summarise(rows, run.settings.report.rows))
 
 
+def _classified(gatherer: Gatherer, differing: DataFrame, context: Context) -> DataFrame:
+    """Divergences; where ZooKeeper lacks something for no reason seen yet, a second look at where it should stand."""
+    current = divergences(differing, context).persist()
+    places = missing_places(current)
+    if not places:
+        return current
+    homes = look_up(gatherer.first_walk(), places, context.migration_mzxid)
+    return divergences(differing, replace(context, homes=homes)).persist()
+
+
 def _context(gatherer: Gatherer, facts: Facts) -> Context:
-    loaded = next((change for change in facts.states if facts.state_name != "NONE" and change.code == 1), None)
     if facts.committed is None or facts.migration_offset is None:
         raise ValueError("rows are compared only when the log and /migration are there; see may_compare")
     foreign = gatherer.foreign_writes()
+    zookeeper = facts.zookeeper or {}
     return Context(
         frozen=facts.phase is Phase.FINALIZED,
-        migration_offset=facts.migration_offset,
-        migration_mzxid=(facts.zookeeper or {}).get("migration_mzxid"),
+        migration_offset=facts.migration_offset if facts.mirrored_offset is None else facts.mirrored_offset,
+        migration_mzxid=zookeeper.get("migration_mzxid"),
         committed_end=facts.committed.offset,
-        load_time=loaded.append_time if loaded else None,
+        load_time=facts.load_time,
         newest_append_time=gatherer.newest_append_time(),
         pending_deletes=frozenset(row[0] for row in gatherer.pending_deletes().collect()),
-        tokens_migrate=not before(facts.kafka_version, 3, 6),
         foreign_zxids=frozenset(zxid for zxid, _ in foreign),
         foreign_paths=frozenset(path for _, path in foreign),
+        claim_zxid=zookeeper.get("controller_czxid") if zookeeper.get("controller_persistent") else None,
+        limits=limits(facts.kafka_version),
     )
 
 

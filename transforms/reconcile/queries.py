@@ -247,11 +247,15 @@ def row_counts(silver: Mapping[str, DataFrame]) -> DataFrame:
     )
 
 
-def append_times(records: DataFrame, migration_offset: int, committed_end: int) -> DataFrame:
-    """One row: append time of the newest committed record, and of the first one past `/migration`'s offset."""
+def append_times(records: DataFrame, migration_offset: int, committed_end: int, written_by: int = 0) -> DataFrame:
+    """One row: append time of the newest committed record, of the first one past `/migration`'s offset, and of the one
+    at it; and the last offset of a record appended before `written_by` (milliseconds).
+    """
     log = records.where(F.col("checkpoint_offset").isNull() & (F.col("offset") < committed_end))
     behind = F.col("offset") > migration_offset
     return log.agg(
         F.max("append_time").alias("newest"),
         F.min(F.when(behind, F.col("append_time"))).alias("oldest_behind"),
+        F.max(F.when(F.col("offset") == migration_offset, F.col("append_time"))).alias("at_migration"),
+        F.max(F.when(F.col("append_time") < written_by, F.col("offset"))).alias("before_written"),
     )
