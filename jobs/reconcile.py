@@ -87,12 +87,14 @@ def _compare(run: Run, gatherer: Gatherer, facts: Facts, previous_run: str | Non
     context = _context(gatherer, facts)
     log_end = None if facts.plan is None else facts.plan.leading.end
     apart = differing_rows(both, run.read(ROW_VERSIONS), context.committed_end, log_end)
-    differing = without_moved(apart, gatherer.moved())
-    current = _classified(gatherer, differing.persist(), context)
+    differing = without_moved(apart, gatherer.moved()).persist()
+    current = _classified(gatherer, differing, context)
     history = run.warehouse.read(DIVERGENCES).where(
         (F.col("cluster") == run.cluster) & (F.col("run_id") == previous_run)
     )
     run.append(DIVERGENCES, followed(current.where("class <> 'not_comparable'"), history, run.run_id))
+    for held in (current, differing):
+        held.unpersist()
     rows = run.read(DIVERGENCES).persist()
     return Comparison(rows, *_summarise(rows, run.settings.report.rows))
 
@@ -103,6 +105,7 @@ def _classified(gatherer: Gatherer, differing: DataFrame, context: Context) -> D
     places = missing_places(current)
     if not places:
         return current
+    current.unpersist()
     homes = look_up(gatherer.first_walk(), places, context.migration_mzxid)
     return divergences(differing, replace(context, homes=homes)).persist()
 

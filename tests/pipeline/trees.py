@@ -65,7 +65,7 @@ class Tree:
 
     def create(self, path: str, data: str | None, at: At) -> None:
         """Create a znode, and with it the parent's pzxid, cversion and number of children."""
-        above = self.nodes[path.rpartition("/")[0]]
+        above = self.nodes[path.rpartition("/")[0] or "/"]
         stat = dict.fromkeys(("version", "cversion", "aversion", "ephemeral_owner", "num_children"), 0)
         zxids = dict.fromkeys(("czxid", "mzxid", "pzxid"), at.zxid)
         node: Node = {"path": path, **stat, **zxids, "ctime": at.time, "mtime": at.time, "acl": above["acl"]}
@@ -78,12 +78,12 @@ class Tree:
         below = sorted((name for name in self.nodes if name.startswith(f"{path}/")), key=len, reverse=True)
         for name in (*below, path):
             del self.nodes[name]
-        above = self.nodes[path.rpartition("/")[0]]
+        above = self.nodes[path.rpartition("/")[0] or "/"]
         above |= {"pzxid": at.zxid, "cversion": above["cversion"] + 1, "num_children": above["num_children"] - 1}
 
     def never_made(self, path: str) -> None:
         """Take a znode away, with everything below it, as if it had never been made."""
-        pzxid = self.nodes[path.rpartition("/")[0]]["pzxid"]
+        pzxid = self.nodes[path.rpartition("/")[0] or "/"]["pzxid"]
         self.delete(path, At(pzxid, 0))
 
     @staticmethod
