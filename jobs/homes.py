@@ -36,6 +36,7 @@ def look_up(znodes: DataFrame, places: Iterable[str], migration_mzxid: int | Non
     """The places that exist, and their parents that lost a child after `/migration`'s last write.
 
     A list of children that changed in the transaction that made one of them was added to; else something was removed.
+    Stat fields tell the last change only: a removal before a creation is seen in a transaction log alone.
     """
     wanted = set(places)
     above = {parent(path) for path in wanted}
