@@ -6,6 +6,7 @@ import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -13,7 +14,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from jobs.ingest_zookeeper import second_walk
-from jobs.materialize import FEATURE_LEVEL, KraftSide, read_kraft_side
+from jobs.materialize import FEATURE_LEVEL, STATE, KraftSide, read_kraft_side
 from jobs.run import Run
 from jobs.sinks.delta import in_parallel
 from jobs.sources.property_files import read_property_files
@@ -38,6 +39,7 @@ from transforms.reconcile.facts import (
     Sample,
     StateChange,
     phase_of,
+    state_in_3_4,
     state_name,
 )
 from transforms.reconcile.load import recorded_load
@@ -79,13 +81,14 @@ class Gatherer:
             configured = pool.submit(self._configured_brokers)
             counted = pool.submit(self.counts)
             levels = pool.submit(self._levels)
-            lag = pool.submit(self._lag)
+            progress = pool.submit(self._progress)
             at_barrier = pool.submit(self._at_barrier)
             moved = pool.submit(self._moved_sample)
             foreign = pool.submit(self._foreign_sample)
         totals = sampled.result()
         protection, newest_znode_time = protected.result()
         next_producer_id, producer_block_end = producers.result()
+        measured = progress.result()
         return Facts(
             phase=phase,
             collected=collected,
@@ -113,7 +116,9 @@ class Gatherer:
             newest_znode_time=newest_znode_time,
             properties=read_property_files(self.run.settings.properties),
             capture_skew_limit=self.run.settings.thresholds.capture_skew_seconds,
-            lag=lag.result(),
+            lag=measured.lag,
+            mirrored_offset=measured.mirrored_offset,
+            load_time=self._load_time(states, measured),
             at_barrier=at_barrier.result(),
             moved=moved.result(),
             foreign_writes=foreign.result(),
@@ -223,7 +228,15 @@ class Gatherer:
         kraft_brokers = [row for row in self.brokers if row["source"] == KRAFT]
         level = self.features.get("metadata.version")
         codes = frozenset(row["state_code"] for row in self._rows("migration") if row["source"] == KRAFT)
-        return infer_release(self.run.settings.kafka_version, self.controllers, kraft_brokers, level, codes)
+        milestones = self.kraft.milestones if self.kraft else ()
+        return infer_release(
+            self.run.settings.kafka_version,
+            self.controllers,
+            kraft_brokers,
+            level,
+            codes,
+            state_in_checkpoint=any(m["type"] == STATE and m["checkpoint_offset"] is not None for m in milestones),
+        )
 
     def _states(self) -> list[StateChange]:
         rows = self.run.read(MIGRATION.table).where("source = 'kraft'").orderBy("kraft_offset").collect()
@@ -238,9 +251,8 @@ class Gatherer:
 
     def _phase(self, states: Sequence[StateChange]) -> Phase:
         name = state_name(states[-1].code, self.release.version) if states else "NONE"
-        offset = (self.zookeeper or {}).get("kraft_metadata_offset")
-        if name == "PRE_MIGRATION" and before(self.release.version, 3, 5) and offset is not None and offset > 0:
-            name = "MIGRATION"
+        if before(self.release.version, 3, 5):
+            name = state_in_3_4(name, self.zookeeper)
         in_zookeeper = any(row["source"] == ZOOKEEPER for row in self.brokers)
         return phase_of(self._collected(), name, self.zookeeper, in_zookeeper)
 
@@ -324,18 +336,50 @@ class Gatherer:
         names = self.silver["configs"].where("resource_type = 'BROKER'").select("resource_name").distinct().collect()
         return frozenset(int(row[0]) for row in names if row[0].isdigit())
 
-    def _lag(self) -> LagMeasure | None:
-        offset = (self.zookeeper or {}).get("kraft_metadata_offset")
-        if self.kraft is None or offset is None or offset < 0:
-            return None
+    def _progress(self) -> Progress:
+        if self.kraft is None:
+            return Progress()
+        records = self.run.read(KRAFT_RECORDS).where("problem IS NULL")
         # To the log's very end: a copy that can't prove its tail committed must not make the lag look small.
-        end = self.kraft.plan.leading.end
-        times = queries.append_times(self.run.read(KRAFT_RECORDS).where("problem IS NULL"), offset, end).collect()[0]
-        newest, oldest = times["newest"], times["oldest_behind"]
-        written = (self.zookeeper or {}).get("migration_mtime")
-        return LagMeasure(
-            records=max(0, end - 1 - offset),
-            seconds=0.0 if oldest is None else (newest - oldest) / 1000,
-            silence=None if newest is None or written is None else max(0.0, (newest - written) / 1000),
-            changes=times["changes"],
-        )
+        return progress(records, self.kraft.plan.leading.end, self.zookeeper or {}, self.release.version)
+
+    def _load_time(self, states: Sequence[StateChange], progress: Progress) -> int | None:
+        """When the load ended. 3.4 keeps its last offset in `/migration`; later releases record a state."""
+        if before(self.release.version, 3, 5):
+            return progress.loaded_at
+        ended = (s.append_time for s in states if state_name(s.code, self.release.version) == "MIGRATION")
+        return next(ended, None)
+
+
+@dataclass(frozen=True)
+class Progress:
+    """`lag` where `/migration` tells it; else up to which offset ZooKeeper must have everything, and the load's end."""
+
+    lag: LagMeasure | None = None
+    mirrored_offset: int | None = None
+    loaded_at: int | None = None
+
+
+def progress(records: DataFrame, end: int, zookeeper: Mapping[str, Any], kafka_version: str | None) -> Progress:
+    """How far ZooKeeper is, from the log's records below `end` and the znode row of silver `migration`.
+
+    3.4 never moves `/migration`'s offset, but writes the znode with every change (S§4.4).
+    """
+    offset, written = zookeeper.get("kraft_metadata_offset"), zookeeper.get("migration_mtime")
+    if offset is None or offset < 0:
+        return Progress()
+    surely = 0 if written is None else written - CLOCK_MARGIN_MS
+    times = queries.append_times(records, offset, end, surely).collect()[0]
+    if before(kafka_version, 3, 5):
+        return Progress(None, max(offset, times["before_written"] or 0), times["at_migration"])
+    return Progress(_lag(times, end - 1 - offset, written))
+
+
+def _lag(times: Any, records: int, written: int | None) -> LagMeasure:
+    newest, oldest = times["newest"], times["oldest_behind"]
+    return LagMeasure(
+        records=max(0, records),
+        seconds=0.0 if oldest is None else (newest - oldest) / 1000,
+        silence=None if newest is None or written is None else max(0.0, (newest - written) / 1000),
+        changes=times["changes"],
+    )

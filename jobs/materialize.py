@@ -38,11 +38,11 @@ from transforms.reconcile.queries import damaged, load_violations
 from transforms.zookeeper.state import state_batches
 from transforms.zookeeper.tables import migration_row, tables
 
-_STATE_RECORD, _LEADER_CHANGE = "ZK_MIGRATION_STATE_RECORD", "LEADER_CHANGE"
+STATE, _LEADER_CHANGE = "ZK_MIGRATION_STATE_RECORD", "LEADER_CHANGE"
 # 3.4 means PRE_MIGRATION by the first byte, and raises leader epochs as in dual write all along.
 _MIGRATION, _PRE_MIGRATION, _POST_MIGRATION = 1, 2, 3
 FEATURE_LEVEL = "FEATURE_LEVEL_RECORD"
-_MILESTONES = (*MARKERS, _STATE_RECORD, _LEADER_CHANGE, FEATURE_LEVEL)
+_MILESTONES = (*MARKERS, STATE, _LEADER_CHANGE, FEATURE_LEVEL)
 
 
 @dataclass(frozen=True)
@@ -278,7 +278,7 @@ def _dual_write(kraft: KraftSide) -> tuple[int, int | None] | None:
 
 def _states(kraft: KraftSide) -> list[tuple[int, int]]:
     """Offset and code of every ZkMigrationState record, in log order."""
-    states = [m for m in kraft.milestones if m["type"] == _STATE_RECORD]
+    states = [m for m in kraft.milestones if m["type"] == STATE]
     return [(m["offset"], json.loads(m["data"])["zkMigrationState"]) for m in states]
 
 
@@ -312,7 +312,7 @@ def _migration(run: Run, znode: Mapping[str, Any] | None, kraft: KraftSide | Non
     if znode is not None:
         rows.append({"source": "zookeeper", **znode})
     for record in kraft.milestones if kraft else ():
-        if record["type"] == _STATE_RECORD:
+        if record["type"] == STATE:
             rows.append(
                 {
                     "source": "kraft",

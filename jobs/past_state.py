@@ -10,6 +10,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from jobs.exit import UsageError
+from jobs.facts import Progress, progress
+from jobs.homes import classified
 from jobs.ingest_zookeeper import second_walk
 from jobs.materialize import KraftSide, both_sides, read_kraft_side, whole_records
 from jobs.past import PastRun
@@ -19,12 +21,12 @@ from schemas.entities import MIRRORED
 from schemas.entities.migration import MIGRATION
 from schemas.silver import ADMIN_OPERATIONS, ZOOKEEPER_WRITES
 from transforms.kraft.image import Log, image, row_versions
-from transforms.kraft.release import before
 from transforms.kraft.replay import fold
 from transforms.reconcile.canonical import canonical
 from transforms.reconcile.classify import Context
 from transforms.reconcile.difference import differing_rows, union_all, without_moved
-from transforms.reconcile.divergences import divergences, seen_from
+from transforms.reconcile.divergences import seen_from
+from transforms.reconcile.release_limits import limits
 from transforms.zookeeper.bracket import bracket
 
 _COMPARED = (Phase.DUAL_WRITE.value, Phase.FINALIZED.value)
@@ -73,21 +75,30 @@ def divergences_as_of(past: PastRun, offset: int) -> DataFrame:
     """
     znodes = migration_znodes(past)
     kraft = past_kraft(past, znodes)
-    mirrored = past.report.migration.kraft_metadata_offset
-    if kraft is None or mirrored is None or past.report.migration.phase not in _COMPARED:
+    if (
+        kraft is None
+        or znodes is None
+        or past.report.migration.kraft_metadata_offset is None
+        or past.report.migration.phase not in _COMPARED
+    ):
         raise UsageError(
             f"run {past.run_id} compared nothing (mode {past.report.mode}): there is no difference to show"
         )
     kraft.checked(offset)
+    far = progress(kraft.side.records, kraft.side.plan.leading.end, znodes, _version(past))
+    mirrored = far.mirrored_offset
+    if mirrored is None:
+        mirrored = past.report.migration.kraft_metadata_offset
     at = _log(kraft.side, offset + 1, kraft.side.transactions.discarded_at(offset))
     end = max(offset + 1, kraft.side.committed.offset) if offset < mirrored else offset + 1
     told = _log(kraft.side, end, kraft.side.transactions.discarded_at(end - 1))
     context = replace(
-        _context(past, kraft.side, znodes or {}), migration_offset=min(offset, mirrored), committed_end=end
+        _context(past, kraft.side, znodes, far), migration_offset=min(offset, mirrored), committed_end=end
     )
     versions = row_versions(told, fold(told.events), min(offset, mirrored) + 1, MIRRORED)
     differing = differing_rows(_sides(past, at), versions, end)
-    found = divergences(without_moved(differing, _moved(past)), context).where("class <> 'not_comparable'")
+    walk = past.read(ZK_ZNODES).where(F.col("snapshot_id") == past.run_id)
+    found = classified(walk, without_moved(differing, _moved(past)), context).where("class <> 'not_comparable'")
     return found if offset >= mirrored else seen_from(found, offset, mirrored)
 
 
@@ -111,24 +122,28 @@ def _sides(past: PastRun, at: Log) -> DataFrame:
     )
 
 
-def _context(past: PastRun, side: KraftSide, znodes: Mapping[str, Any]) -> Context:
+def _version(past: PastRun) -> str | None:
+    return None if past.report.kafka_version == "unknown" else past.report.kafka_version
+
+
+def _context(past: PastRun, side: KraftSide, znodes: Mapping[str, Any], far: Progress) -> Context:
     """What the run knew when it compared, but for the offsets; the same sources as `jobs.reconcile`."""
     loaded = past.read(MIGRATION.table).where("source = 'kraft' AND state_code = 1")
     first = loaded.orderBy("kraft_offset").select("kraft_append_time").first()
     foreign = past.read(ZOOKEEPER_WRITES).where("kind = 'foreign'").select("zxid", "path").collect()
     pending = past.read(ADMIN_OPERATIONS).where("kind = 'delete_topic'").select("subject").distinct().collect()
-    version = past.report.kafka_version
     return Context(
         frozen=past.report.migration.phase == Phase.FINALIZED.value,
         migration_offset=0,
         migration_mzxid=znodes.get("migration_mzxid"),
         committed_end=0,
-        load_time=None if first is None else first[0],
+        load_time=far.loaded_at if first is None else first[0],
         newest_append_time=side.plan.leading.last_append_time,
         pending_deletes=frozenset(row[0] for row in pending),
-        tokens_migrate=not before(None if version == "unknown" else version, 3, 6),
         foreign_zxids=frozenset(row["zxid"] for row in foreign),
         foreign_paths=frozenset(row["path"] for row in foreign),
+        claim_zxid=znodes.get("controller_czxid") if znodes.get("controller_persistent") else None,
+        limits=limits(_version(past)),
     )
 
 

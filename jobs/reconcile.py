@@ -16,6 +16,7 @@ from pyspark.sql.types import StructType
 
 from jobs.exit import ERRORS, OK, WARNINGS
 from jobs.facts import Gatherer
+from jobs.homes import classified
 from jobs.run import Run, step_main
 from jobs.sinks.delta import in_parallel
 from schemas.checks import Phase
@@ -34,17 +35,17 @@ from schemas.report import (
 )
 from schemas.silver import ROW_VERSIONS
 from schemas.table import Table
-from transforms.kraft.release import before
 from transforms.reconcile import summary
 from transforms.reconcile.canonical import canonical
 from transforms.reconcile.classify import Context
 from transforms.reconcile.defects import exposure
 from transforms.reconcile.deltas import offsets_asked
 from transforms.reconcile.difference import differing_rows, union_all, without_moved
-from transforms.reconcile.divergences import divergences, followed, ranked, stored_counts, totals
+from transforms.reconcile.divergences import followed, ranked, stored_counts, totals
 from transforms.reconcile.facts import Facts, Sample
 from transforms.reconcile.judge import judge_gates, run_checks
 from transforms.reconcile.presence import broker_ledger
+from transforms.reconcile.release_limits import limits
 from transforms.reconcile.suppressions import MARK, counted_matches, in_force, marked, matches_by_rule
 from transforms.reconcile.suppressions import notes as suppression_notes
 from transforms.report.json import to_json
@@ -136,32 +137,37 @@ def _compare(run: Run, gatherer: Gatherer, facts: Facts, previous_run: str | Non
         return Comparison(None, Divergences(), [], {})
     both = union_all([canonical(entity, gatherer.silver[entity.name]) for entity in MIRRORED])
     context = _context(gatherer, facts)
-    differing = without_moved(differing_rows(both, run.read(ROW_VERSIONS), context.committed_end), gatherer.moved())
-    current = divergences(differing, context)
+    log_end = None if facts.plan is None else facts.plan.leading.end
+    apart = differing_rows(both, run.read(ROW_VERSIONS), context.committed_end, log_end)
+    differing = without_moved(apart, gatherer.moved()).persist()
+    current = classified(gatherer.first_walk(), differing, context)
     history = run.warehouse.read(DIVERGENCES).where(
         (F.col("cluster") == run.cluster) & (F.col("run_id") == previous_run)
     )
-    run.append(DIVERGENCES, followed(current.where("class <> 'not_comparable'").persist(), history, run.run_id))
+    run.append(DIVERGENCES, followed(current.where("class <> 'not_comparable'"), history, run.run_id))
+    for held in (current, differing):
+        held.unpersist()
     rows = run.read(DIVERGENCES).persist()
     return Comparison(rows, *_summarise(rows, run.settings.report.rows))
 
 
 def _context(gatherer: Gatherer, facts: Facts) -> Context:
-    loaded = next((change for change in facts.states if facts.state_name != "NONE" and change.code == 1), None)
     if facts.committed is None or facts.migration_offset is None:
         raise ValueError("rows are compared only when the log and /migration are there; see may_compare")
     foreign = gatherer.foreign_writes()
+    zookeeper = facts.zookeeper or {}
     return Context(
         frozen=facts.phase is Phase.FINALIZED,
-        migration_offset=facts.migration_offset,
-        migration_mzxid=(facts.zookeeper or {}).get("migration_mzxid"),
+        migration_offset=facts.migration_offset if facts.mirrored_offset is None else facts.mirrored_offset,
+        migration_mzxid=zookeeper.get("migration_mzxid"),
         committed_end=facts.committed.offset,
-        load_time=loaded.append_time if loaded else None,
+        load_time=facts.load_time,
         newest_append_time=gatherer.newest_append_time(),
         pending_deletes=frozenset(row[0] for row in gatherer.pending_deletes().collect()),
-        tokens_migrate=not before(facts.kafka_version, 3, 6),
         foreign_zxids=frozenset(zxid for zxid, _ in foreign),
         foreign_paths=frozenset(path for _, path in foreign),
+        claim_zxid=zookeeper.get("controller_czxid") if zookeeper.get("controller_persistent") else None,
+        limits=limits(facts.kafka_version),
     )
 
 

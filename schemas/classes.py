@@ -25,6 +25,7 @@ EXPECTED_STALE = "expected_stale"
 PENDING_DELETE = "pending_delete"
 UNCOMMITTED_TAIL = "uncommitted_tail"
 NOT_COMPARABLE = "not_comparable"
+IN_SYNC = "in_sync"
 
 CLASSES: dict[str, DivergenceClass] = {
     entry.name: entry
@@ -75,6 +76,7 @@ CLASSES: dict[str, DivergenceClass] = {
             "an encrypted value that can't be decoded without the broker's password.encoder.secret",
             "Name the environment variable that holds the secret in the configuration.",
         ),
+        DivergenceClass(IN_SYNC, False, "the same in-sync replicas in another order, which means nothing", "Nothing."),
     )
 }
 DEFECTS: tuple[str, ...] = tuple(entry.name for entry in CLASSES.values() if entry.defect)

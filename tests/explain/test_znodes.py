@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from transforms.explain.keys import parse_key
-from transforms.explain.znodes import row_in_znode, sanitized, znode_paths
+from transforms.explain.znodes import row_in_znode, znode_paths
+from transforms.reconcile.home import sanitized
 
 
 def acl(pattern: str) -> dict[str, Any]:

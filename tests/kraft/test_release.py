@@ -30,7 +30,14 @@ def test_without_controllers_the_brokers_and_the_finalised_level_tell() -> None:
 
 def test_a_state_that_3_4_never_writes_tells_a_later_release_at_an_old_level() -> None:
     assert infer_release(None, [], [node("broker_id", 0, 8)], 8, frozenset({1})).version == "3.4"
-    assert infer_release(None, [], [node("broker_id", 0, 8)], 8, frozenset({2, 1})).version == "3.5"
+    for codes in ({2, 1}, {0}, {3}):
+        assert infer_release(None, [], [node("broker_id", 0, 8)], 8, frozenset(codes)).version == "3.5"
+
+
+def test_a_state_in_a_checkpoint_tells_a_later_release_too() -> None:
+    """Checkpoints of 3.4 hold no migration state; state 1 in one is MIGRATION, not the beginning of a load."""
+    found = infer_release(None, [], [node("broker_id", 0, 8)], 8, frozenset({1}), state_in_checkpoint=True)
+    assert found.version == "3.5"
 
 
 def test_before_knows_releases() -> None:

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from schemas import classes
-from transforms.reconcile.classify import CLOCK_MARGIN_MS, Context, Divergence, classify
+from transforms.reconcile.classify import CLOCK_MARGIN_MS, Context, Divergence, Homes, classify
+from transforms.reconcile.differing import Written
+from transforms.reconcile.release_limits import limits
 
 LOADED_AT = 1_000_000
 CONTEXT = Context(
@@ -53,6 +55,8 @@ def differing(entity: str, key: dict[str, Any], **values: Any) -> dict[str, Any]
         "zk_path": "/brokers/topics/orders",
         "zk_mzxid": 500,
         "zk_mtime": LOADED_AT,
+        "zk_assignment_mzxid": None,
+        "zk_assignment_mtime": None,
         "kraft_offset": None,
         "kraft_created_offset": None,
         "kraft_append_time": None,
@@ -235,7 +239,8 @@ def test_quota_values_are_compared_as_floats() -> None:
 
 def test_order_alone_is_told_and_not_alarming() -> None:
     found = one(partition(STATE | {"isr": [3, 2, 1]}, STATE))
-    assert (found.column, found.severity) == ("isr", "info")
+    assert (found.column, found.class_, found.severity) == ("isr", classes.IN_SYNC, "info")
+    assert not classes.CLASSES[found.class_].defect
 
 
 def test_a_removal_of_an_earlier_life_says_nothing_of_the_row_that_lives_now() -> None:
@@ -244,3 +249,169 @@ def test_a_removal_of_an_earlier_life_says_nothing_of_the_row_that_lives_now() -
         "topics", TOPIC_KEY, kraft_row={"topic_id": "new"}, kraft_offset=60, kraft_created_offset=60, versions=earlier
     )
     assert one(row).class_ == classes.LOST_WRITE
+
+
+CONFIG_KEY = {"resource_type": "TOPIC", "resource_name": "orders", "config": "retention.ms"}
+CONFIG_PATH = "/config/topics/orders"
+
+
+def missing_config() -> dict[str, Any]:
+    return differing(
+        "configs",
+        CONFIG_KEY,
+        kraft_row={"value": "1"},
+        kraft_offset=60,
+        kraft_created_offset=60,
+        kraft_append_time=LOADED_AT,
+        zk_path=None,
+        zk_mzxid=None,
+        zk_mtime=None,
+    )
+
+
+@pytest.mark.parametrize(
+    ("homes", "class_"),
+    [
+        (Homes(), classes.LOST_WRITE),
+        (Homes({CONFIG_PATH: Written(CONFIG_PATH, 850, LOADED_AT)}), classes.LOST_WRITE),
+        (Homes({CONFIG_PATH: Written(CONFIG_PATH, 901, LOADED_AT)}), classes.FOREIGN_WRITE),
+        (Homes({CONFIG_PATH: Written(CONFIG_PATH, 850, LOADED_AT + CLOCK_MARGIN_MS + 1)}), classes.FOREIGN_WRITE),
+        (Homes({}, frozenset({"/config/topics"})), classes.FOREIGN_WRITE),
+        (Homes({CONFIG_PATH: Written(CONFIG_PATH, 850, LOADED_AT)}, frozenset({"/config/topics"})), classes.LOST_WRITE),
+        (Homes({}, frozenset({"/config/brokers"})), classes.LOST_WRITE),
+    ],
+)
+def test_a_row_that_is_gone_is_foreign_when_its_znode_shows_another_writer(homes: Homes, class_: str) -> None:
+    assert one(missing_config(), replace(CONTEXT, homes=homes)).class_ == class_
+
+
+def test_an_acl_that_kafka_itself_dropped_later_is_no_foreign_write() -> None:
+    """PR 15327: deleting one ACL writes the others wrongly, long after they were made."""
+    key = {
+        "resource_type": "TOPIC",
+        "resource_name": "wide",
+        "pattern_type": "LITERAL",
+        "principal": "User:erin",
+        "host": "*",
+        "operation": "WRITE",
+        "permission": "ALLOW",
+    }
+    path = "/kafka-acl/Topic/wide"
+    row = differing("acls", key, kraft_row={}, kraft_offset=60, kraft_append_time=LOADED_AT, zk_mzxid=None)
+    late = LOADED_AT + 10 * CLOCK_MARGIN_MS
+    for zxid, class_ in ((850, classes.LOST_WRITE), (901, classes.FOREIGN_WRITE)):
+        homes = Homes({path: Written(path, zxid, late)})
+        assert one(row, replace(CONTEXT, homes=homes)).class_ == class_
+
+
+def test_a_partitions_columns_are_judged_by_the_znode_they_stand_in() -> None:
+    """The topic was written by hand; that says nothing of a state that was lost before, and the other way round."""
+    wrong = STATE | {"replicas": [3, 2, 9], "leader": 3}
+    at = {"zk_mzxid": 500, "zk_assignment_mzxid": 901, "zk_assignment_mtime": LOADED_AT}
+    found = {d.column: d for d in classify(partition(wrong, STATE, **at), CONTEXT)}
+    assert {name: d.class_ for name, d in found.items()} == {
+        "replicas": classes.FOREIGN_WRITE,
+        "leader": classes.LOST_WRITE,
+    }
+    assert (found["replicas"].zk_path, found["replicas"].zk_mzxid) == ("/brokers/topics/orders", 901)
+    assert found["leader"].zk_mzxid == 500
+    other = {"zk_mzxid": 901, "zk_assignment_mzxid": 500, "zk_assignment_mtime": LOADED_AT}
+    assert {d.column: d.class_ for d in classify(partition(wrong, STATE, **other), CONTEXT)} == {
+        "replicas": classes.LOST_WRITE,
+        "leader": classes.FOREIGN_WRITE,
+    }
+
+
+def test_what_kraft_never_had_is_foreign_after_the_claim_and_load_loss_before() -> None:
+    context = replace(CONTEXT, claim_zxid=400)
+    row = differing("topics", TOPIC_KEY, zk_row={"topic_id": "x"}, zk_mtime=LOADED_AT)
+    assert one({**row, "zk_mzxid": 401}, context).class_ == classes.FOREIGN_WRITE
+    assert one({**row, "zk_mzxid": 399}, context).class_ == classes.LOAD_LOSS
+
+
+def test_what_kraft_writes_back_under_a_wrong_name_was_still_lost_by_the_load() -> None:
+    """3.5 rewrites these znodes at each full sync, long after the load: the znode's time says nothing."""
+    key = {"user": "carol@corp", "mechanism": "SCRAM-SHA-256"}
+    row = differing(
+        "scram_credentials",
+        key,
+        zk_row={"salt": "a", "stored_key": "b", "server_key": "c", "iterations": 1},
+        zk_mzxid=850,
+        zk_mtime=LOADED_AT + 100 * CLOCK_MARGIN_MS,
+    )
+    old, new = replace(CONTEXT, limits=limits("3.5.2")), replace(CONTEXT, limits=limits("3.9.1"))
+    assert one(row, old).class_ == classes.LOAD_LOSS
+    assert "KAFKA-16222" in one(row, old).explanation
+    assert one(row, new).class_ == classes.FOREIGN_WRITE
+
+
+@pytest.mark.parametrize(("version", "class_"), [("3.7.2", classes.LOST_WRITE), ("3.6", classes.LOAD_EXTRA)])
+def test_a_percent_in_a_name_is_a_name_where_the_release_names_rightly(version: str, class_: str) -> None:
+    key = {"entity": [{"type": "user", "name": "100%25"}], "quota": "request_percentage"}
+    row = differing("client_quotas", key, kraft_row={"value": 1.0}, kraft_offset=30, kraft_created_offset=30)
+    assert one(row, replace(CONTEXT, limits=limits(version))).class_ == class_
+
+
+def test_tokens_of_3_5_are_not_migrated_whoever_writes_them() -> None:
+    key = {"token_id": "t"}
+    value = dict.fromkeys(("owner", "requester", "renewers", "issue_timestamp", "max_timestamp", "expiry_timestamp"), 1)
+    row = differing("delegation_tokens", key, zk_row=value, zk_mzxid=901)
+    assert one(row, replace(CONTEXT, limits=limits("3.5.2"))).class_ == classes.LOAD_LOSS
+    assert one(row, replace(CONTEXT, limits=limits("3.6.2"))).class_ == classes.FOREIGN_WRITE
+
+
+def test_a_new_row_of_the_tail_alone_is_uncommitted() -> None:
+    row = differing("topics", TOPIC_KEY, comparable=None, zk_path=None, versions=[version(115, {"topic_id": "x"})])
+    assert (one(row).class_, one(row).kind) == (classes.UNCOMMITTED_TAIL, "kraft_only")
+
+
+EARLY = replace(CONTEXT, limits=limits("3.4.1"), claim_zxid=400)
+
+
+@pytest.mark.parametrize(
+    ("row", "class_"),
+    [
+        (
+            differing("acls", {**CONFIG_KEY, "resource_name": "x", "pattern_type": "LITERAL"}, zk_row={}),
+            classes.LOAD_LOSS,
+        ),
+        (
+            differing("acls", {**CONFIG_KEY, "pattern_type": "LITERAL"}, kraft_row={}, kraft_offset=105),
+            classes.LOST_WRITE,
+        ),
+        (
+            differing(
+                "topics",
+                TOPIC_KEY,
+                zk_row={"topic_id": "x"},
+                versions=[version(60, {"topic_id": "x"}), version(106, {"topic_id": "x"}, removed=True)],
+            ),
+            classes.LOST_WRITE,
+        ),
+        (
+            partition(
+                STATE,
+                STATE | {"replicas": [4, 5, 6]},
+                kraft_offset=105,
+                versions=[version(60, STATE), version(105, STATE | {"replicas": [4, 5, 6]})],
+            ),
+            classes.LOST_WRITE,
+        ),
+        (
+            partition(
+                STATE,
+                STATE | {"isr": [1]},
+                kraft_offset=105,
+                versions=[version(60, STATE), version(105, STATE | {"isr": [1]})],
+            ),
+            classes.LAG,
+        ),
+        (partition(STATE, STATE | {"isr": [1]}), classes.LOST_WRITE),
+    ],
+    ids=["acl-in-zookeeper", "acl-in-kraft", "deleted-topic", "reassignment", "state-since", "state-before"],
+)
+def test_3_4_is_judged_by_what_it_mirrors(row: dict[str, Any], class_: str) -> None:
+    """Offset 100 stands for what /migration's last write shows to be mirrored; later changes may be on their way."""
+    found = one(row, EARLY)
+    assert found.class_ == class_
+    assert "/migration has passed" not in found.explanation

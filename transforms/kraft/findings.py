@@ -32,6 +32,7 @@ def log_findings(
         _stray_broker_changes(short.events),
         _unknown_removals(short.events),
         _topics_made_twice(folded),
+        _topics_made_again(log.events),
         _producer_ids_back(log.events),
         _shared_broker_ids(short.events),
         *([] if dual_write is None else [_quiet_shrinks(log.hot, *dual_write)]),
@@ -108,6 +109,18 @@ def _topics_made_twice(folded: DataFrame) -> DataFrame:
         "a topic of this name was made while another was still there",
         "next_created",
     )
+
+
+def _topics_made_again(stream: DataFrame) -> DataFrame:
+    """Topics whose TopicRecord comes again with the same id: a load that ran more than once (S§4.3, S§14; DUR-08)."""
+    made = stream.where((F.col("entity") == "topics") & (F.col("op") == UPSERT))
+    again = made.groupBy("replay_key").agg(
+        F.count("*").alias("times"),
+        F.max("offset").alias("offset"),
+        F.max_by("row", "offset").alias("row"),
+    )
+    detail = F.format_string("made %d times with the same id", "times")
+    return _finding(again.where("times > 1"), "DUR-08", F.get_json_object("row", "$.topic"), detail)
 
 
 def _producer_ids_back(stream: DataFrame) -> DataFrame:

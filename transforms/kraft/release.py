@@ -8,7 +8,8 @@ from typing import Any
 
 from schemas.kraft.metadata_versions import FEATURE_NAME, LATEST_PRODUCTION, level_name
 
-_NOT_WRITTEN_BY_3_4 = frozenset({2, 3})
+# 3.4 writes state 1 when a load begins, no other one and none into checkpoints (S§2.8, S§4.3).
+_NOT_WRITTEN_BY_3_4 = frozenset({0, 2, 3})
 
 
 @dataclass(frozen=True)
@@ -25,12 +26,15 @@ def infer_release(
     brokers: Iterable[Mapping[str, Any]],
     metadata_version: int | None,
     state_codes: frozenset[int] = frozenset(),
+    *,
+    state_in_checkpoint: bool = False,
 ) -> Release:
     """The configured version, else the release whose newest metadata.version the nodes advertise.
 
     `controllers` and `brokers` are silver KRaft rows. A ZooKeeper broker advertises only its IBP (S§9.2), so the result
     is a lower bound when no controller registers (before 3.7). `state_codes` are the ZkMigrationState bytes of the log:
-    3.4 writes only 1, so a 2 or 3 tells a later release that runs at an old metadata.version.
+    3.4 writes only 1, so another one tells a later release that runs at an old metadata.version; so does a state that
+    the log's base checkpoint holds (`state_in_checkpoint`).
     """
     if configured is not None:
         return Release(configured, "configured")
@@ -46,7 +50,7 @@ def infer_release(
         key=lambda name: LATEST_PRODUCTION[name],
         default=None,
     )
-    if before(version, 3, 5) and state_codes & _NOT_WRITTEN_BY_3_4:
+    if before(version, 3, 5) and (state_in_checkpoint or state_codes & _NOT_WRITTEN_BY_3_4):
         return Release("3.5", "inferred: the log holds a ZkMigrationState that 3.4 never writes; 3.5 or later")
     return Release(version, f"inferred: {who} supports metadata.version up to {level_name(level)}")
 

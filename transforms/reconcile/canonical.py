@@ -8,6 +8,8 @@ from pyspark.sql import functions as F
 from schemas.entities import Entity
 
 _KEEP_NULLS = {"ignoreNullFields": "false"}
+# A partition's row comes from two znodes: its state, and its topic's, which holds the assignment.
+ASSIGNMENT_PROVENANCE = ("zk_assignment_mzxid", "zk_assignment_mtime")
 
 
 def key_json(entity: Entity) -> Column:
@@ -35,7 +37,7 @@ def comparable(entity: Entity) -> Column:
 
 def canonical(entity: Entity, rows: DataFrame) -> DataFrame:
     """Silver rows of one entity to (zk: which side, entity, key, row, comparable, provenance)."""
-    assignment = entity.name == "partitions"
+    assigned = entity.name == "partitions"
     return rows.select(
         (F.col("source") == "zookeeper").alias("zk"),
         F.lit(entity.name).alias("entity"),
@@ -44,14 +46,10 @@ def canonical(entity: Entity, rows: DataFrame) -> DataFrame:
         comparable(entity).alias("comparable"),
         "zk_path",
         "zk_czxid",
-        _latest("zk_mzxid", "zk_assignment_mzxid", assignment),
-        _latest("zk_mtime", "zk_assignment_mtime", assignment),
+        "zk_mzxid",
+        "zk_mtime",
+        *[(F.col(name) if assigned else F.lit(None).cast("bigint")).alias(name) for name in ASSIGNMENT_PROVENANCE],
         "kraft_offset",
         "kraft_created_offset",
         "kraft_append_time",
     )
-
-
-def _latest(name: str, assignment_name: str, has_assignment: bool) -> Column:
-    """A partition's row comes from two znodes: the later change counts."""
-    return F.greatest(name, assignment_name).alias(name) if has_assignment else F.col(name)

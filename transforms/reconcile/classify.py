@@ -8,15 +8,17 @@ was lost on the way.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from schemas import classes
-from schemas.entities import ENTITIES, Entity
+from schemas.entities import Entity
+from transforms.reconcile.differing import DifferingRow, Written, read
+from transforms.reconcile.home import homes, parent
+from transforms.reconcile.names import mangled, mangled_by_load
+from transforms.reconcile.release_limits import Limits
 
-_ENTITIES: Mapping[str, Entity] = {entity.name: entity for entity in ENTITIES}
 # Clocks of ZooKeeper's leader and of the controllers differ, and a mirrored write takes time: only a znode written
 # this much later than KRaft's last change of the row was certainly not written because of it.
 CLOCK_MARGIN_MS = 60_000
@@ -24,11 +26,23 @@ LAG_WARNING_MS = 60_000
 
 
 @dataclass(frozen=True)
+class Homes:
+    """Znodes in which rows that ZooKeeper lacks would stand, as far as they were looked up.
+
+    `written` are those that exist, by path; `emptied` are znodes that lost a child after `/migration`'s last write.
+    """
+
+    written: Mapping[str, Written] = field(default_factory=dict)
+    emptied: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
 class Context:
     """What is known of the run: offsets are of the KRaft log, zxids of ZooKeeper, times in milliseconds.
 
-    `migration_offset` is M (inclusive); `load_time` is when the load ended; `frozen` is true when M does not move because
-    the migration is finalised.
+    `migration_offset` is M (inclusive), or what stands for it where the release does not move it; `load_time` is when
+    the load ended, `claim_zxid` the czxid of a KRaft controller's `/controller`; `frozen` is true when M does not move
+    because the migration is finalised. `limits` is what the release does not migrate, mirror or name rightly.
     """
 
     frozen: bool
@@ -38,9 +52,18 @@ class Context:
     load_time: int | None
     newest_append_time: int | None
     pending_deletes: frozenset[str] = frozenset()
-    tokens_migrate: bool = True
     foreign_zxids: frozenset[int] = frozenset()
     foreign_paths: frozenset[str] = frozenset()
+    claim_zxid: int | None = None
+    limits: Limits = field(default_factory=Limits)
+    homes: Homes = field(default_factory=Homes)
+
+    @property
+    def passed(self) -> str:
+        """Up to where ZooKeeper must have everything, in words."""
+        if self.limits.offset_moves:
+            return f"/migration has passed {self.migration_offset}"
+        return f"by the time of /migration's last write everything up to offset {self.migration_offset} was mirrored"
 
 
 @dataclass(frozen=True)
@@ -61,194 +84,159 @@ class Divergence:
     kraft_offset: int | None
 
 
-@dataclass(frozen=True)
-class _Version:
-    from_offset: int
-    row: dict[str, Any]
-    removed: bool
-    append_time: int | None
-    created_offset: int | None
-
-
-@dataclass(frozen=True)
-class _Row:
-    """A differing row with its story cut at M and at the committed end."""
-
-    entity: Entity
-    key: dict[str, Any]
-    zk: dict[str, Any] | None
-    kraft: dict[str, Any] | None
-    at_migration: dict[str, Any] | None
-    later: tuple[_Version, ...]
-    tail: dict[str, Any] | None
-    has_tail: bool
-    removed_offset: int | None
-    ever_in_kraft: bool
-    zk_path: str | None
-    zk_mzxid: int | None
-    zk_mtime: int | None
-    kraft_offset: int | None
-    kraft_time: int | None
-    created_offset: int | None
-    comparable: bool
-
-
 def classify(raw: Mapping[str, Any], context: Context) -> Iterator[Divergence]:
     """Divergences of one row of `differing_rows`; nothing when the difference is only a tolerated one."""
-    row = _read(raw, context)
-    if row.zk is None and row.kraft is None:
-        return
-    if row.zk is None or row.kraft is None:
-        yield _missing(row, context)
-    else:
+    row = read(raw, context.migration_offset, context.committed_end)
+    if row.zk is not None and row.kraft is not None:
         yield from _cells(row, row.zk, row.kraft, context)
+    elif row.zk is not None or row.kraft is not None:
+        yield _missing(row, context)
     if row.has_tail:
         yield from _tail(row)
 
 
-def _read(raw: Mapping[str, Any], context: Context) -> _Row:
-    versions = [_version(v) for v in raw["versions"] or () if not _of_an_earlier_life(v, raw)]
-    before = [v for v in versions if v.from_offset <= context.migration_offset]
-    later = tuple(v for v in versions if v.from_offset > context.migration_offset)
-    kraft = _load(raw["kraft_row"])
-    at_migration = kraft if not later else None
-    if before:
-        at_migration = None if before[-1].removed else before[-1].row
-    tail = [v for v in versions if v.from_offset >= context.committed_end]
-    committed = [v for v in versions if v.from_offset < context.committed_end]
-    last = committed[-1] if committed else None
-    return _Row(
-        entity=_ENTITIES[raw["entity"]],
-        key=json.loads(raw["key"]),
-        zk=_load(raw["zk_row"]),
-        kraft=kraft,
-        at_migration=at_migration,
-        later=later,
-        tail=None if not tail or tail[-1].removed else tail[-1].row,
-        has_tail=bool(tail),
-        removed_offset=last.from_offset if last and last.removed else None,
-        ever_in_kraft=kraft is not None or bool(versions),
-        zk_path=raw["zk_path"],
-        zk_mzxid=raw["zk_mzxid"],
-        zk_mtime=raw["zk_mtime"],
-        kraft_offset=raw["kraft_offset"] if raw["kraft_offset"] is not None else (last.from_offset if last else None),
-        kraft_time=raw["kraft_append_time"] or (last.append_time if last else None),
-        created_offset=raw["kraft_created_offset"],
-        comparable=raw["comparable"],
-    )
-
-
-def _of_an_earlier_life(version: Mapping[str, Any], raw: Mapping[str, Any]) -> bool:
-    """A removal before the row was made again, under another id: it says nothing of the row that lives now."""
-    born = raw["kraft_created_offset"]
-    return (
-        bool(version["removed"]) and raw["kraft_row"] is not None and born is not None and version["from_offset"] < born
-    )
-
-
-def _version(value: Mapping[str, Any]) -> _Version:
-    return _Version(
-        value["from_offset"],
-        json.loads(value["row"]),
-        value["removed"],
-        value["from_append_time"],
-        value["created_offset"],
-    )
-
-
-def _load(text: str | None) -> dict[str, Any] | None:
-    if text is None:
-        return None
-    row: dict[str, Any] = json.loads(text)
-    return row
-
-
-def _missing(row: _Row, context: Context) -> Divergence:
+def _missing(row: DifferingRow, context: Context) -> Divergence:
     kind = "kraft_only" if row.zk is None else "zk_only"
     verdict, why = _kraft_only(row, context) if row.zk is None else _zk_only(row, context)
     return _divergence(row, None, kind, row.zk, row.kraft, (verdict, why), context)
 
 
-def _kraft_only(row: _Row, context: Context) -> tuple[str, str]:
+def _kraft_only(row: DifferingRow, context: Context) -> tuple[str, str]:
     if _pending_delete(row, context):
         return classes.PENDING_DELETE, "its topic is in /admin/delete_topics"
+    unmirrored = context.limits.unmirrored(row, None)
+    if unmirrored:
+        return classes.LOST_WRITE, unmirrored
     if row.at_migration is None:
         return _not_yet(row, context)
-    if row_path(row.entity.name, row.key) in context.foreign_paths:
-        return classes.FOREIGN_WRITE, "something other than the KRaft controller removed or rewrote its znode"
+    removed = _removed_by_hand(row, None, context)
+    if removed:
+        return classes.FOREIGN_WRITE, removed
     if any(version.removed for version in row.later):
         return classes.IN_FLIGHT, "removed after /migration's offset and made again; ZooKeeper has the removal"
-    mangled = _mangled(row)
-    if mangled:
-        return classes.LOAD_EXTRA, mangled
+    name = mangled(row.entity.name, row.key) if context.limits.mangles_names else None
+    if name:
+        return classes.LOAD_EXTRA, name
     return classes.LOST_WRITE, (
-        f"KRaft has it since offset {row.kraft_offset}, /migration has passed {context.migration_offset}, "
-        "and ZooKeeper does not have it"
+        f"KRaft has it since offset {row.kraft_offset}, {context.passed}, and ZooKeeper does not have it"
     )
 
 
-def _zk_only(row: _Row, context: Context) -> tuple[str, str]:
+def _removed_by_hand(row: DifferingRow, column: str | None, context: Context) -> str | None:
+    """How something other than KRaft took away what ZooKeeper lacks; None when nothing shows it.
+
+    A znode that exists without the row was written without it. KRaft writes znodes whole, so that a write long after
+    the row's last change is not KRaft's; only the ACLs of a resource it was seen to write wrongly (PR 15327).
+    """
+    places = homes(row.entity.name, row.key)
+    if any(path in context.foreign_paths for path in places):
+        return "something other than the KRaft controller removed or rewrote its znode"
+    if not places:
+        return None
+    place = places[-1] if column is None else places[0]
+    there = context.homes.written.get(place)
+    if there is not None:
+        late = row.entity.name != "acls" and _written_long_after(there, row)
+        if late or _after_migration_write(there, context):
+            return f"{place} was written without it in transaction {there.mzxid}, and not by the KRaft controller"
+    elif parent(place) in context.homes.emptied:
+        return f"a child of {parent(place)} was removed after /migration's last write"
+    return None
+
+
+def _zk_only(row: DifferingRow, context: Context) -> tuple[str, str]:
     if _pending_delete(row, context):
         return classes.PENDING_DELETE, "its topic is in /admin/delete_topics"
+    if not row.ever_in_kraft:
+        return _never_in_kraft(row, context)
+    unmirrored = context.limits.unmirrored(row, None)
+    if unmirrored:
+        return classes.LOST_WRITE, unmirrored
     if row.at_migration is not None and row.later:
         return _not_yet(row, context)
     if any(not version.removed for version in row.later):
         return classes.IN_FLIGHT, "made after /migration's offset and removed again; ZooKeeper has it for a moment"
-    if _after_migration_write(row, context):
-        return classes.FOREIGN_WRITE, _foreign(row, context)
-    if row.removed_offset is not None:
-        if _written_long_after(row):
-            return (
-                classes.FOREIGN_WRITE,
-                f"KRaft removed it at offset {row.removed_offset}; the znode was written later",
-            )
-        return classes.LOST_WRITE, (
-            f"KRaft removed it at offset {row.removed_offset}, /migration has passed {context.migration_offset}, "
-            "and ZooKeeper still has it"
+    if _after_migration_write(row.written(None), context):
+        return classes.FOREIGN_WRITE, _foreign(row.written(None), context)
+    if _written_long_after(row.written(None), row):
+        return classes.FOREIGN_WRITE, f"KRaft removed it at offset {row.kraft_offset}; the znode was written later"
+    return classes.LOST_WRITE, (
+        f"KRaft removed it at offset {row.kraft_offset}, {context.passed}, and ZooKeeper still has it"
+    )
+
+
+def _never_in_kraft(row: DifferingRow, context: Context) -> tuple[str, str]:
+    """Lost by the load, or written since: by the claim's transaction where it tells, else by the clock.
+
+    What the release does not migrate brokers may still write, and what it stored under a wrong name KRaft writes back.
+    """
+    unmigrated = context.limits.unmigrated.get(row.entity.name)
+    if unmigrated:
+        return classes.LOAD_LOSS, unmigrated
+    twin = mangled_by_load(row.entity.name, row.key) if context.limits.mangles_names else None
+    if twin:
+        return classes.LOAD_LOSS, twin
+    there = row.written(None)
+    if _after_migration_write(there, context):
+        return classes.FOREIGN_WRITE, _foreign(there, context)
+    if there.mzxid is not None and context.claim_zxid is not None and there.mzxid > context.claim_zxid:
+        return classes.FOREIGN_WRITE, (
+            f"KRaft never had it, and the znode was written in transaction {there.mzxid}, after the KRaft controller "
+            f"took over ({context.claim_zxid})"
         )
-    return _never_in_kraft(row, context)
-
-
-def _never_in_kraft(row: _Row, context: Context) -> tuple[str, str]:
-    written, loaded = row.zk_mtime, context.load_time
+    written, loaded = there.mtime, context.load_time
     if written is not None and loaded is not None and written > loaded + CLOCK_MARGIN_MS:
         return classes.FOREIGN_WRITE, "KRaft never had it and the znode was written after the load"
-    if row.entity.name == "delegation_tokens" and not context.tokens_migrate:
-        return classes.LOAD_LOSS, "Kafka before 3.6 does not migrate delegation tokens"
     return classes.LOAD_LOSS, "it was in ZooKeeper before the load, and KRaft never had it"
 
 
-def _cells(row: _Row, zk_row: dict[str, Any], kraft_row: dict[str, Any], context: Context) -> Iterator[Divergence]:
+def _cells(
+    row: DifferingRow, zk_row: dict[str, Any], kraft_row: dict[str, Any], context: Context
+) -> Iterator[Divergence]:
     for column in row.entity.compared:
         zk, kraft = zk_row[column], kraft_row[column]
         if _same(row.entity, column, zk, kraft):
             continue
-        yield _divergence(row, column, "differs", zk, kraft, _cell(row, column, zk, context), context)
+        yield _divergence(row, column, "differs", zk, kraft, _cell(row, column, zk, kraft, context), context)
 
 
-def _cell(row: _Row, column: str, zk: Any, context: Context) -> tuple[str, str]:
+def _cell(row: DifferingRow, column: str, zk: Any, kraft: Any, context: Context) -> tuple[str, str]:
     if not row.comparable:
         return classes.NOT_COMPARABLE, "at least one side holds ciphertext"
+    if column == "isr" and _same_members(zk, kraft):
+        return classes.IN_SYNC, "the same in-sync replicas, in another order"
     if _pending_delete(row, context):
         return classes.PENDING_DELETE, "its topic is in /admin/delete_topics"
-    if row.later and row.at_migration is None:
+    unmirrored = context.limits.unmirrored(row, column)
+    if unmirrored:
+        return classes.LOST_WRITE, unmirrored
+    if row.later and row.at_migration is None and not context.frozen:
         # Made after /migration's offset: its znodes are written one after the other, and may be half there.
         return classes.IN_FLIGHT, "the row was made after /migration's offset and is being written"
     if row.later and row.at_migration is not None and _same(row.entity, column, zk, row.at_migration[column]):
         return _not_yet(row, context)
     if any(not v.removed and _same(row.entity, column, zk, v.row[column]) for v in row.later):
         return classes.IN_FLIGHT, "ZooKeeper has a version newer than /migration's offset"
-    if _after_migration_write(row, context):
-        return classes.FOREIGN_WRITE, _foreign(row, context)
-    if not row.later and _written_long_after(row):
+    return _wrong_cell(row, column, zk, context)
+
+
+def _wrong_cell(row: DifferingRow, column: str, zk: Any, context: Context) -> tuple[str, str]:
+    """A value that no KRaft version since M explains."""
+    there = row.written(column)
+    if _after_migration_write(there, context):
+        return classes.FOREIGN_WRITE, _foreign(there, context)
+    if not row.later and _written_long_after(there, row):
         return classes.FOREIGN_WRITE, "the znode was written long after KRaft's last change of the row"
-    return classes.LOST_WRITE, (
-        f"KRaft has this value since offset {row.kraft_offset} at the latest, and /migration has passed "
-        f"{context.migration_offset}"
+    removed = _removed_by_hand(row, column, context) if zk is None else None
+    if removed:
+        return classes.FOREIGN_WRITE, removed
+    return (
+        classes.LOST_WRITE,
+        f"KRaft has this value since offset {row.kraft_offset} at the latest, and {context.passed}",
     )
 
 
-def _tail(row: _Row) -> Iterator[Divergence]:
+def _tail(row: DifferingRow) -> Iterator[Divergence]:
     """Differences that only records past the committed end make; a ZooKeeper row that has them proves nothing lost."""
     if row.tail in (row.kraft, row.zk) or row.zk != row.kraft:
         return
@@ -262,54 +250,46 @@ def _tail(row: _Row) -> Iterator[Divergence]:
             yield _build(row, column, "differs", row.zk[column], row.tail[column], why, "info")
 
 
-def _not_yet(row: _Row, context: Context) -> tuple[str, str]:
+def _not_yet(row: DifferingRow, context: Context) -> tuple[str, str]:
     if context.frozen:
         return classes.EXPECTED_STALE, (
             f"changed at offset {row.kraft_offset}, after the migration was finalised; ZooKeeper stays at "
             f"{context.migration_offset}"
         )
+    if not context.limits.offset_moves:
+        return classes.LAG, (
+            f"changed at offset {row.kraft_offset}; nothing shows that ZooKeeper was written since, and this release "
+            "does not say how far it is"
+        )
     return classes.LAG, f"changed at offset {row.kraft_offset}; ZooKeeper is at {context.migration_offset}"
 
 
-def _pending_delete(row: _Row, context: Context) -> bool:
+def _pending_delete(row: DifferingRow, context: Context) -> bool:
     topic = row.key.get("topic") or (row.key.get("resource_name") if row.key.get("resource_type") == "TOPIC" else None)
     return topic in context.pending_deletes
 
 
-def _after_migration_write(row: _Row, context: Context) -> bool:
-    if row.zk_mzxid in context.foreign_zxids:
+def _after_migration_write(there: Written, context: Context) -> bool:
+    if there.mzxid is None:
+        return False
+    if there.mzxid in context.foreign_zxids:
         return True
-    return row.zk_mzxid is not None and context.migration_mzxid is not None and row.zk_mzxid > context.migration_mzxid
+    return context.migration_mzxid is not None and there.mzxid > context.migration_mzxid
 
 
-def _foreign(row: _Row, context: Context) -> str:
-    if row.zk_mzxid in context.foreign_zxids:
-        return f"the znode was written in transaction {row.zk_mzxid}, and not by the KRaft controller"
+def _foreign(there: Written, context: Context) -> str:
+    if there.mzxid in context.foreign_zxids:
+        return f"the znode was written in transaction {there.mzxid}, and not by the KRaft controller"
     return (
-        f"the znode was written in transaction {row.zk_mzxid}, after /migration's last write "
+        f"the znode was written in transaction {there.mzxid}, after /migration's last write "
         f"({context.migration_mzxid}), and no KRaft version of the row explains it"
     )
 
 
-def _written_long_after(row: _Row) -> bool:
-    if row.zk_mtime is None or row.kraft_time is None:
+def _written_long_after(there: Written, row: DifferingRow) -> bool:
+    if there.mtime is None or row.kraft_time is None:
         return False
-    return row.zk_mtime > row.kraft_time + CLOCK_MARGIN_MS
-
-
-def _mangled(row: _Row) -> str | None:
-    """Name the defect when the key is a percent-encoded name or an empty default (KAFKA-16222, KAFKA-16411)."""
-    if row.entity.name == "scram_credentials":
-        names = [row.key["user"]]
-    elif row.entity.name == "client_quotas":
-        names = [part["name"] for part in row.key["entity"]]
-    else:
-        return None
-    if any(name == "" for name in names):
-        return "the load stored a default entity as an empty name (KAFKA-16411)"
-    if any(name and "%" in name for name in names):
-        return "the load kept the percent-encoded name (KAFKA-16222)"
-    return None
+    return there.mtime > row.kraft_time + CLOCK_MARGIN_MS
 
 
 def _same(entity: Entity, column: str, left: Any, right: Any) -> bool:
@@ -319,28 +299,34 @@ def _same(entity: Entity, column: str, left: Any, right: Any) -> bool:
     return bool(abs(left - right) <= tolerance * max(1.0, abs(left)))
 
 
+def _same_members(zk: Any, kraft: Any) -> bool:
+    """Lists of the same values in another order."""
+    return isinstance(zk, list) and isinstance(kraft, list) and sorted(zk) == sorted(kraft)
+
+
 def _divergence(
-    row: _Row, column: str | None, kind: str, zk: Any, kraft: Any, verdict: tuple[str, str], context: Context
+    row: DifferingRow, column: str | None, kind: str, zk: Any, kraft: Any, verdict: tuple[str, str], context: Context
 ) -> Divergence:
     return _build(row, column, kind, zk, kraft, verdict, _severity(row, column, zk, kraft, verdict[0], context))
 
 
-def _severity(row: _Row, column: str | None, zk: Any, kraft: Any, class_: str, context: Context) -> str:
+def _severity(row: DifferingRow, column: str | None, zk: Any, kraft: Any, class_: str, context: Context) -> str:
     if class_ == classes.LAG and context.newest_append_time is not None and row.kraft_time is not None:
         return "warning" if context.newest_append_time - row.kraft_time > LAG_WARNING_MS else "info"
     if not classes.CLASSES[class_].defect:
         return "info"
     if column is None:
         return row.entity.severity
-    if isinstance(zk, list) and isinstance(kraft, list) and sorted(zk) == sorted(kraft):
-        return "info" if column == "isr" else "warning"
+    if _same_members(zk, kraft):
+        return "warning"
     return row.entity.column_severity.get(column, row.entity.severity)
 
 
 def _build(
-    row: _Row, column: str | None, kind: str, zk: Any, kraft: Any, verdict: tuple[str, str], severity: str
+    row: DifferingRow, column: str | None, kind: str, zk: Any, kraft: Any, verdict: tuple[str, str], severity: str
 ) -> Divergence:
     class_, why = verdict
+    there = row.written(column)
     return Divergence(
         entity=row.entity.name,
         key=report_key(row.entity.name, row.key),
@@ -351,8 +337,8 @@ def _build(
         class_=class_,
         severity=severity,
         explanation=why,
-        zk_path=row.zk_path,
-        zk_mzxid=row.zk_mzxid,
+        zk_path=there.path,
+        zk_mzxid=there.mzxid,
         kraft_offset=row.kraft_offset,
     )
 
@@ -369,19 +355,6 @@ def report_key(entity: str, key: dict[str, Any]) -> dict[str, Any]:
     if entity != "client_quotas":
         return key
     return {"entity": {part["type"]: part["name"] for part in key["entity"]}, "quota": key["quota"]}
-
-
-def row_path(entity: str, key: dict[str, Any]) -> str | None:
-    """The znode a row would be in, for the entities whose znode holds one row or one resource; None for others."""
-    if entity == "topics":
-        return f"/brokers/topics/{key['topic']}"
-    if entity == "partitions":
-        return f"/brokers/topics/{key['topic']}/partitions/{key['partition']}/state"
-    if entity == "configs" and key["resource_type"] in ("TOPIC", "BROKER"):
-        return f"/config/{key['resource_type'].lower()}s/{key['resource_name'] or '<default>'}"
-    if entity == "delegation_tokens":
-        return f"/delegation_token/tokens/{key['token_id']}"
-    return None
 
 
 SEVERITIES: Sequence[str] = ("critical", "error", "warning", "info")

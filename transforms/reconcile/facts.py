@@ -93,6 +93,8 @@ class Facts:
     """One run's facts. Lists are as long as the cluster has brokers, controllers or epochs, never partitions.
 
     `deltas` gives, for offsets of lost writes, the two barriers around them: (last one before, first one at or after).
+    `mirrored_offset` is up to where ZooKeeper must have everything in a release whose `/migration` does not tell (3.4);
+    `load_time` is when the load ended, milliseconds since the epoch.
     """
 
     phase: Phase
@@ -119,6 +121,8 @@ class Facts:
     moved: Sample | None = None
     foreign_writes: Sample = Sample()
     lag: LagMeasure | None = None
+    mirrored_offset: int | None = None
+    load_time: int | None = None
     counts: Mapping[str, Mapping[str, int | None]] = field(default_factory=dict)
     defect_rows: Sequence[DivergenceRow] = ()
     levels: Sequence[LevelChange] = ()
@@ -196,13 +200,26 @@ def state_name(code: int, kafka_version: str | None) -> str:
     return zk_migration_states(kafka_version).get(code, "NONE")
 
 
+def state_in_3_4(recorded: str, zookeeper: Mapping[str, Any] | None) -> str:
+    """The state of a Kafka 3.4 migration, which its log does not record but at each start of a load (S§4.3).
+
+    Controllers with the migration enabled make `/migration` at once, and keep the load's last offset in it when it is
+    done. Checkpoints of 3.4 hold no state at all.
+    """
+    offset = (zookeeper or {}).get("kraft_metadata_offset")
+    if recorded in ("NONE", "PRE_MIGRATION") and offset is not None and offset > 0:
+        return "MIGRATION"
+    if recorded == "NONE" and (zookeeper or {}).get("migration_present"):
+        return "PRE_MIGRATION"
+    return recorded
+
+
 def phase_of(
     collected: frozenset[str], state_name: str, zookeeper: Mapping[str, Any] | None, has_zookeeper_brokers: bool
 ) -> Phase:
     """Where the cluster stands, from the log's state and who holds `/controller`.
 
-    `state_name` is NONE, PRE_MIGRATION, MIGRATION or POST_MIGRATION. 3.4 never writes MIGRATION: a PRE_MIGRATION log
-    whose `/migration` offset is positive is loaded only there, so callers pass MIGRATION for it (S§4.3).
+    `state_name` is NONE, PRE_MIGRATION, MIGRATION or POST_MIGRATION; for 3.4, what `state_in_3_4` makes of it.
     """
     if KRAFT not in collected:
         return Phase.ZOOKEEPER

@@ -296,15 +296,19 @@ def row_counts(silver: Mapping[str, DataFrame]) -> DataFrame:
     )
 
 
-def append_times(records: DataFrame, migration_offset: int, log_end: int) -> DataFrame:
+def append_times(records: DataFrame, migration_offset: int, log_end: int, written_by: int = 0) -> DataFrame:
     """One row: append time of the newest record below the log's end (`newest`), of the first one past `/migration`'s offset
-    (`oldest_behind`), and how many past it change what ZooKeeper holds (`changes`)."""
+    (`oldest_behind`) and of the one at it (`at_migration`); how many past it change what ZooKeeper holds (`changes`); the
+    last offset of a record appended before `written_by`, in milliseconds (`before_written`).
+    """
     log = records.where(F.col("checkpoint_offset").isNull() & (F.col("offset") < log_end))
     behind = F.col("offset") > migration_offset
     return log.agg(
         F.max("append_time").alias("newest"),
         F.min(F.when(behind, F.col("append_time"))).alias("oldest_behind"),
         F.count_if(behind & F.col("type").isin(list(MIRRORED))).alias("changes"),
+        F.max(F.when(F.col("offset") == migration_offset, F.col("append_time"))).alias("at_migration"),
+        F.max(F.when(F.col("append_time") < written_by, F.col("offset"))).alias("before_written"),
     )
 
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from schemas.checks import KRAFT, ZOOKEEPER, Phase
 from schemas.classes import DEFECTS, LAG
 from schemas.report import CheckResult, Divergences, Gate, Lag, LogCopy, MigrationSummary
 from transforms.kraft.quorum import LogCopyFacts, ReadPlan
+from transforms.kraft.release import before
+from transforms.reconcile.checks.dual_write import NO_LAG_IN_3_4, load_story, repeated_load
 from transforms.reconcile.facts import Facts, Sample
 from transforms.reconcile.judge import WARN, is_error
+from transforms.reconcile.load import LOAD
 
 CLEAN, WARNINGS, ERRORS = "clean", "warnings", "errors"
 _COMPARED_PHASES = (Phase.DUAL_WRITE, Phase.FINALIZED)
@@ -86,16 +90,27 @@ def migration(facts: Facts) -> MigrationSummary:
         leader_epoch=leader.epoch if leader else None,
         copy_used=plan.leading.controller_id if plan else None,
         explanation="; ".join(reasons),
-        history=[
-            {"offset": change.offset, "state": facts.name_of(change), "append_time": change.append_time}
-            for change in facts.states
-        ],
+        history=_history(facts),
         phase=facts.phase.value,
     )
 
 
+def _history(facts: Facts) -> list[dict[str, Any]]:
+    """The states in the log; one that follows itself is told once, with how often and where last."""
+    told: list[dict[str, Any]] = []
+    for change in facts.states:
+        name = facts.name_of(change)
+        if told and told[-1]["state"] == name:
+            told[-1] |= {"times": told[-1].get("times", 1) + 1, "last_offset": change.offset}
+        else:
+            told.append({"offset": change.offset, "state": name, "append_time": change.append_time})
+    return told
+
+
 def lag(facts: Facts, alive_seconds: float) -> Lag:
     """ZkWriteBehindLag, and whether dual writing lives: its last write is younger than `alive_seconds`."""
+    if facts.phase is Phase.DUAL_WRITE and before(facts.kafka_version, 3, 5):
+        return Lag(None, None, None, NO_LAG_IN_3_4)
     if facts.phase is not Phase.DUAL_WRITE or facts.lag is None:
         return Lag(None, None, None, "there is no dual writing to measure")
     silence = facts.lag.silence
@@ -131,9 +146,30 @@ def _use(copy: LogCopyFacts, plan: ReadPlan | None) -> str:
     return "not needed"
 
 
+def _load_notes(facts: Facts) -> list[str]:
+    """Loads that did not come to their end, and what the audit can't say of a release."""
+    said = []
+    begun = repeated_load(facts)
+    if begun:
+        said.append(load_story(facts, begun))
+    aborted = [t for t in facts.transactions.transactions if t.outcome == "abort"] if facts.transactions else []
+    loads = [t for t in aborted if t.name == LOAD]
+    if loads and facts.phase is Phase.WAITING:
+        times = "once" if len(loads) == 1 else f"{len(loads)} times"
+        said.append(
+            f"the load was begun and given up {times}, last at offset {loads[-1].begin}; nothing of it is in force"
+        )
+    if facts.phase is Phase.DUAL_WRITE and before(facts.kafka_version, 3, 5):
+        said.append(
+            "Kafka 3.4 (early access) does not mirror ACLs, SCRAM credentials, delegation tokens, deleted topics and "
+            "changed assignments, and never moves the offset in /migration"
+        )
+    return said
+
+
 def notes(facts: Facts) -> list[str]:
     """What a reader must know about the capture itself."""
-    said = []
+    said = _load_notes(facts)
     hidden = facts.findings.get("CIPHERTEXT", Sample()).total
     if hidden:
         said.append(

@@ -171,6 +171,8 @@ def _error_title(report: Report) -> str:
     if report.lag.alive is False:
         return "Dual writing has stopped"
     closed = _closed(report)
+    if _repeated_load(report):
+        return "The load does not complete"
     if phase_of(report) in _BEFORE_THE_COPY and "start" in closed:
         return "The migration cannot start"
     if "dual_write" in closed:
@@ -206,8 +208,19 @@ def _consequence(report: Report) -> str:
         return "Changes made in KRaft do not reach ZooKeeper any more; a rollback would lose them."
     if report.verdict != "errors":
         return _words(report).meaning
+    repeated = _repeated_load(report)
+    if repeated:
+        return f"{repeated[0].upper()}{repeated[1:]}."
     where = "" if phase_of(report) == "dual_write" else PHASES.get(phase_of(report), UNKNOWN_PHASE).meaning
     return f"{where} {_what_does_not_hold(report)}".strip()
+
+
+def _repeated_load(report: Report) -> str:
+    """What is known of a load that runs again and again before anything is in dual write; empty when none does."""
+    if phase_of(report) != "waiting":
+        return ""
+    again = next((check for check in _failed(report) if check.id == "DUR-08"), None)
+    return visible(again.evidence[0], 300) if again is not None and again.evidence else ""
 
 
 def _what_does_not_hold(report: Report) -> str:

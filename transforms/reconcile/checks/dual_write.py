@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from schemas.checks.codes import BROKER_REPLACED
 from schemas.classes import DEFECTS
 from schemas.kraft.metadata_versions import SNAPSHOT_KEEPS_FROM, level_name
@@ -9,6 +11,7 @@ from schemas.report import DivergenceRow
 from transforms.kraft.release import before
 from transforms.reconcile.checks.brokers import both_modes, zookeeper_brokers
 from transforms.reconcile.checks.outcome import (
+    EVIDENCE_LIMIT,
     CheckFunction,
     Outcome,
     found,
@@ -23,6 +26,7 @@ from transforms.reconcile.load import LOAD, state_problems, unbracketed_end
 
 SILENCE_LIMIT_SECONDS = 5.0
 LAG_LIMIT_SECONDS = 60.0
+NO_LAG_IN_3_4 = "Kafka 3.4 keeps the load's offset in /migration: how far ZooKeeper is behind can't be read from it"
 
 
 def _load_recorded(facts: Facts) -> Outcome:
@@ -88,7 +92,7 @@ def _alive(facts: Facts) -> Outcome:
     """DUR-04."""
     lag = facts.lag
     if lag is None:
-        return unknown("the lag could not be measured")
+        return unknown(NO_LAG_IN_3_4 if before(facts.kafka_version, 3, 5) else "the lag could not be measured")
     behind = f"ZooKeeper is {lag.records} records and {lag.seconds:.1f} s behind"
     if lag.seconds > LAG_LIMIT_SECONDS:
         return found([behind])
@@ -121,6 +125,31 @@ def _loaded_once(facts: Facts) -> Outcome:
 
 def _no_second_load(facts: Facts) -> Outcome:
     """DUR-08."""
+    begun = repeated_load(facts)
+    first = (load_story(facts, begun),) if begun else ()
+    later = _loads_again(facts)
+    return Outcome(later.violations + len(begun), (*first, *later.evidence)[:EVIDENCE_LIMIT])
+
+
+def repeated_load(facts: Facts) -> Sequence[int]:
+    """Offsets at which 3.4 began a load, the first one left out: it records a state each time (S§4.3)."""
+    if not before(facts.kafka_version, 3, 5):
+        return ()
+    return [change.offset for change in facts.states if facts.name_of(change) == "PRE_MIGRATION"][1:]
+
+
+def load_story(facts: Facts, begun: Sequence[int]) -> str:
+    """What came of a load that was begun again at these offsets."""
+    offset = facts.migration_offset
+    text = f"the load was begun {len(begun) + 1} times, last at offset {begun[-1]}"
+    if offset is None or offset <= 0:
+        return f"{text}, and /migration records none of them as finished: it is repeated and never completes"
+    if offset < begun[-1]:
+        return f"{text}; /migration records an earlier one as finished, at offset {offset}"
+    return f"{text}, and finished at offset {offset}"
+
+
+def _loads_again(facts: Facts) -> Outcome:
     loaded = [change.offset for change in facts.states if facts.name_of(change) == "MIGRATION"]
     transactions = facts.transactions.transactions if facts.transactions else ()
     again = [t for t in transactions if t.name == LOAD and loaded and t.begin > loaded[0]]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from schemas.checks import ZOOKEEPER
 from schemas.classes import DEFECTS
+from transforms.kraft.release import before
 from transforms.reconcile.checks.brokers import (
     CONTROLLER_REGISTRATION_LEVEL,
     ready_brokers,
     unready_controllers,
     zookeeper_brokers,
 )
-from transforms.reconcile.checks.dual_write import LAG_LIMIT_SECONDS
+from transforms.reconcile.checks.dual_write import LAG_LIMIT_SECONDS, NO_LAG_IN_3_4
 from transforms.reconcile.checks.outcome import (
     CheckFunction,
     Outcome,
@@ -50,9 +51,12 @@ def _brokers_up(facts: Facts) -> Outcome:
 
 def _last_chance(facts: Facts) -> Outcome:
     """FIN-04."""
-    if not facts.compared or facts.lag is None:
+    if not facts.compared:
         return unknown("the two sides could not be compared")
     lost = sampled(*(facts.divergences.get(name, Sample()) for name in DEFECTS))
+    if facts.lag is None:
+        no_lag = NO_LAG_IN_3_4 if before(facts.kafka_version, 3, 5) else "the lag could not be measured"
+        return lost if lost.violations else unknown(no_lag)
     if facts.lag.seconds <= LAG_LIMIT_SECONDS:
         return lost
     behind = f"ZooKeeper is {facts.lag.records} records and {facts.lag.seconds:.1f} s behind"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from schemas.checks import Phase
 from schemas.checks.codes import TO_DECODE
 from schemas.kraft.metadata_versions import level_name
+from transforms.kraft.release import before
 from transforms.reconcile.checks.brokers import (
     CONTROLLER_REGISTRATION_LEVEL,
     other_protocols,
@@ -115,6 +116,8 @@ def _meant_to_migrate(facts: Facts) -> Outcome:
     """START-09."""
     if facts.state_name == "PRE_MIGRATION":
         return found([])
+    if before(facts.kafka_version, 3, 5):
+        return not_applicable("Kafka 3.4 records no migration state before its load begins")
     return found([f"the log's migration state is {facts.state_name}: these controllers never start a migration"])
 
 

@@ -1,0 +1,171 @@
+"""A real ZooKeeper server with a real cluster's data, changed by a client behind the KRaft controller's back.
+
+The same changes are found by a live walk, and in the server's data folder, whose transaction log names each of them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from kazoo.client import KazooClient
+from pyspark.sql import SparkSession
+
+from jobs.demo.zookeeper_server import zookeeper_server
+from schemas.report import Report
+from tests.pipeline.audits import audit, settings_content
+from tests.pipeline.planted import Fault, assert_nothing_else, assert_shown
+from tests.pipeline.rows import (
+    HEALTHY,
+    acl,
+    cell,
+    config,
+    entry,
+    only_kraft,
+    only_zk,
+    partition,
+    place,
+    quota,
+    topic_id,
+    whole,
+)
+from tests.pipeline.trees import state, topic
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("spark")]
+
+OTHER_ID = "AAECAwQFBgcICQoLDA0ODw"
+
+
+def edited(client: KazooClient, path: str, edit: Callable[[Any], object]) -> None:
+    """Set a znode's document to what `edit` makes of it in place."""
+    document = json.loads(client.get(path)[0])
+    edit(document)
+    client.set(path, json.dumps(document).encode())
+
+
+def interfere(client: KazooClient) -> None:
+    """What a person, a script or an old broker might do."""
+    edited(client, "/config/topics/orders", lambda d: d["config"].update({"flush.ms": "5", "retention.ms": "1"}))
+    client.delete("/config/clients/app-9")
+    edited(client, "/brokers/topics/orders/partitions/3/state", lambda d: d.update(leader=1))
+    client.set("/kafka-acl/Topic/wide", json.dumps({"version": 1, "acls": [entry("User:erin", "Write")]}).encode())
+    root = "/brokers/topics/by-hand"
+    client.create(root, topic(OTHER_ID, {"0": [0, 1]}).encode())
+    client.create(f"{root}/partitions/0/state", state(0, [0, 1]).encode(), makepath=True)
+    # Without a transaction log only the last change of a list of children can be told: a deletion, here.
+    client.delete("/brokers/topics/audit.log_v1-raw", recursive=True)
+
+
+def unplanted(_: object) -> None:
+    """`interfere` makes all the changes, on the server."""
+
+
+FAULTS = [
+    Fault(
+        "configurations set and added",
+        unplanted,
+        (
+            cell("configs", config("TOPIC", "orders", "retention.ms"), "value", "1", "172800000", "foreign_write"),
+            only_zk("configs", config("TOPIC", "orders", "flush.ms"), "5", "foreign_write"),
+        ),
+    ),
+    Fault(
+        "a quota removed",
+        unplanted,
+        (only_kraft("client_quotas", quota("producer_byte_rate", client_id="app-9"), 11.0, "foreign_write"),),
+    ),
+    Fault(
+        "a topic deleted",
+        unplanted,
+        (
+            only_kraft("topics", {"topic": "audit.log_v1-raw"}, topic_id("audit.log_v1-raw"), "foreign_write"),
+            *[
+                only_kraft(
+                    "partitions", place("audit.log_v1-raw", n), partition("audit.log_v1-raw", n), "foreign_write"
+                )
+                for n in range(3)
+            ],
+        ),
+    ),
+    Fault(
+        "a leader set",
+        unplanted,
+        (cell("partitions", place("orders", 3), "leader", 1, 0, "foreign_write"),),
+    ),
+    Fault(
+        "an ACL removed",
+        unplanted,
+        (only_kraft("acls", acl("TOPIC", "wide", "User:dave", "WRITE"), {}, "foreign_write"),),
+    ),
+    Fault(
+        "a topic made",
+        unplanted,
+        (
+            only_zk("topics", {"topic": "by-hand"}, OTHER_ID, "foreign_write"),
+            only_zk("partitions", place("by-hand", 0), whole([0, 1], 0, [0, 1]), "foreign_write"),
+        ),
+    ),
+]
+
+
+@dataclass(frozen=True)
+class Interfered:
+    """Audits of the server before and after, walked live, and of its data folder."""
+
+    before: Report
+    walked: Report
+    folder: Report
+
+
+@contextmanager
+def connected(address: str) -> Iterator[KazooClient]:
+    client = KazooClient(address)
+    client.start(30)
+    try:
+        yield client
+    finally:
+        client.stop()
+        client.close()
+
+
+@pytest.fixture(scope="module")
+def interfered(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Interfered:
+    folder = tmp_path_factory.mktemp("live")
+    with zookeeper_server(HEALTHY / "zookeeper") as server:
+        walk = {**settings_content(HEALTHY, folder / "walked"), "zookeeper": {"connect": server.address}}
+        before = audit(walk).report
+        with connected(server.address) as client:
+            interfere(client)
+            walked = audit(walk).report
+            # A stand-alone write that moves the offset makes the barrier at which a data folder is read.
+            edited(client, "/migration", lambda d: d.update(kraft_metadata_offset=305))
+        stored = settings_content(HEALTHY, folder / "stored")
+        report = audit({**stored, "zookeeper": {"folder": str(server.data_folder)}}).report
+    return Interfered(before, walked, report)
+
+
+def test_a_server_that_nobody_touched_has_no_difference(interfered: Interfered) -> None:
+    assert interfered.before.divergences.total == 0
+    assert interfered.before.exit_code == 0
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
+def test_a_change_behind_the_controllers_back_is_found_live(interfered: Interfered, fault: Fault) -> None:
+    assert_shown(interfered.walked, fault)
+
+
+def test_nothing_else_is_found_live(interfered: Interfered) -> None:
+    assert_nothing_else(interfered.walked, FAULTS)
+    assert interfered.walked.exit_code == 20
+
+
+def test_the_transaction_log_tells_the_same(interfered: Interfered) -> None:
+    assert interfered.folder.mode == "barrier"
+    for fault in FAULTS:
+        assert_shown(interfered.folder, fault)
+    assert_nothing_else(interfered.folder, FAULTS)
+    assert any("were not the KRaft controller's" in note for note in interfered.folder.notes)
