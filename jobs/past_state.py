@@ -137,7 +137,7 @@ def _context(past: PastRun, side: KraftSide, znodes: Mapping[str, Any], far: Pro
         migration_offset=0,
         migration_mzxid=znodes.get("migration_mzxid"),
         committed_end=0,
-        load_time=far.loaded_at if first is None else first[0],
+        load_time=far.loaded_at if far.mirrored_offset is not None or first is None else first[0],
         newest_append_time=side.plan.leading.last_append_time,
         pending_deletes=frozenset(row[0] for row in pending),
         foreign_zxids=frozenset(row["zxid"] for row in foreign),
