@@ -13,10 +13,10 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType
 
+from jobs.compare import divergence_row
 from jobs.exit import OK, UsageError
 from jobs.past import PastRun, add_run_argument, add_warehouse_arguments, open_warehouse, past_run
 from jobs.past_state import PastKraft, migration_znodes, past_kraft
-from jobs.reconcile import divergence_row
 from schemas.bronze import ZK_TRANSACTIONS
 from schemas.entities import Entity
 from schemas.gold import DIVERGENCES

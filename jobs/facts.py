@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from jobs.ingest_zookeeper import second_walk
-from jobs.materialize import FEATURE_LEVEL, STATE, KraftSide, read_kraft_side
+from jobs.kraft_side import FEATURE_LEVEL, STATE, KraftSide, read_kraft_side
 from jobs.run import Run
 from jobs.sinks.delta import in_parallel
 from jobs.sources.property_files import read_property_files

@@ -13,7 +13,8 @@ from jobs.exit import UsageError
 from jobs.facts import Progress, progress
 from jobs.homes import classified
 from jobs.ingest_zookeeper import second_walk
-from jobs.materialize import KraftSide, both_sides, read_kraft_side, whole_records
+from jobs.kraft_side import KraftSide, read_kraft_side, whole_records
+from jobs.materialize import both_sides
 from jobs.past import PastRun
 from schemas.bronze import KRAFT_LOG_COPIES, ZK_ZNODES
 from schemas.checks import Phase
