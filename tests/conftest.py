@@ -14,7 +14,7 @@ from jobs.spark import spark_session
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    with spark_session("small", "kraft-audit-tests", cores=2, driver_memory="6g") as session:
+    with spark_session("small", "kraft-audit-tests", cores=2, driver_memory="4g") as session:
         yield session
 
 
