@@ -26,6 +26,7 @@ from schemas.zookeeper.state import ZNODE_STATE
 from transforms.kraft.findings import log_findings
 from transforms.kraft.image import image, row_versions
 from transforms.reconcile.difference import union_all
+from transforms.zookeeper.routes import MIGRATION_PATHS
 from transforms.zookeeper.state import state_batches
 from transforms.zookeeper.tables import migration_row, tables
 
@@ -34,10 +35,9 @@ def run_step(run: Run) -> None:
     """Make the run's silver tables from its bronze rows. Raises UsageError for a source that holds no metadata."""
     _refuse_empty_tree(run)
     znodes = run.read(ZK_ZNODES).where(F.col("snapshot_id") == run.run_id)
-    state = run.hold(znodes.mapInArrow(state_batches, ZNODE_STATE))
-    znode_migration = migration_row(row.asDict() for row in state.where("entity = 'migration'").collect())
+    znode_migration = _znode_migration(znodes)
     kraft = read_kraft_side(run, znode_migration)
-    replayed = None if kraft is None else replay_log(run, kraft, znode_migration)
+    state, replayed = _both_states(run, znodes, kraft, znode_migration)
     # The longest first: the writers share the machine, and the last to start decides when all are done.
     made: list[tuple[Table, DataFrame]] = [(FINDINGS, union_all([_findings(state), *_log_findings(replayed)]))]
     made += _entity_tables(run, tables(state), replayed)
@@ -53,6 +53,24 @@ def run_step(run: Run) -> None:
     if replayed is not None:
         keep(run, replayed)
     state.unpersist()
+
+
+def _znode_migration(znodes: DataFrame) -> dict[str, Any] | None:
+    rows = znodes.where(F.col("path").isin(list(MIGRATION_PATHS))).mapInArrow(state_batches, ZNODE_STATE)
+    return migration_row(row.asDict() for row in rows.where("entity = 'migration'").collect())
+
+
+def _both_states(
+    run: Run, znodes: DataFrame, kraft: KraftSide | None, znode_migration: Mapping[str, Any] | None
+) -> tuple[DataFrame, Replayed | None]:
+    """Parse the znodes and replay the log, at the same time: neither keeps a machine busy by itself."""
+    states: list[DataFrame] = []
+    replays: list[Replayed] = []
+    work: list[Callable[[], None]] = [lambda: states.append(run.make(znodes.mapInArrow(state_batches, ZNODE_STATE)))]
+    if kraft is not None:
+        work.append(lambda: replays.append(replay_log(run, kraft, znode_migration)))
+    in_parallel(work)
+    return states[0], next(iter(replays), None)
 
 
 def _refuse_empty_tree(run: Run) -> None:

@@ -78,6 +78,13 @@ class Run:
         """
         return rows.localCheckpoint() if self.settings.spark.profile == "small" else rows.persist()
 
+    def make(self, rows: DataFrame) -> DataFrame:
+        """`hold`, and make the rows at once: queries that start together would each make them for itself."""
+        held = self.hold(rows)
+        if self.settings.spark.profile != "small":
+            held.count()
+        return held
+
     def hold_if_small(self, rows: DataFrame) -> DataFrame:
         """`hold` where the rows surely fit into memory; as they are where they may be millions."""
         return self.hold(rows) if self.settings.spark.profile == "small" else rows

@@ -50,6 +50,12 @@ ONE_MACHINE_SETTINGS: dict[str, str] = {
     "spark.databricks.delta.snapshotPartitions": "1",
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
 }
+LOCAL_SETTINGS: dict[str, str] = {
+    # With the default of 128 MB ten million records are three tasks, and two cores wait for the third.
+    "spark.sql.files.maxPartitionBytes": "24m",
+    # The tables are partitioned by cluster, and a run writes one cluster: without this Delta sorts every row by it.
+    "spark.sql.maxConcurrentOutputFileWriters": "2",
+}
 SMALL_SETTINGS: dict[str, str] = {
     "spark.sql.shuffle.partitions": "1",
     # Creating a table costs half without a copy of its list of files in the commit's checksum.
@@ -65,6 +71,9 @@ SMALL_SETTINGS: dict[str, str] = {
 }
 # Without the second compiler Java reserves 48 MB for compiled code; one audit fills them and goes on uncompiled.
 SMALL_JVM_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC"
+# A batch wants throughput: a tenth less time than with the default collector, and no longer pauses that anybody sees.
+LOCAL_JVM_OPTIONS = "-XX:+UseParallelGC"
+_PROFILE_JVM_OPTIONS: dict[str, str] = {"small": SMALL_JVM_OPTIONS, "local": LOCAL_JVM_OPTIONS}
 MAKE_ARCHIVE = "-XX:ArchiveClassesAtExit"
 QUIET_JVM = "-Xshare:auto -Xlog:disable -Xlog:all=error:stderr"
 
@@ -105,7 +114,7 @@ def profile_settings(profile: Profile, cores: int | None = None, driver_memory: 
     if profile == "small":
         chosen |= SMALL_SETTINGS
     else:
-        chosen |= {"spark.sql.shuffle.partitions": str(2 * cores)}
+        chosen |= LOCAL_SETTINGS | {"spark.sql.shuffle.partitions": str(2 * cores)}
     return chosen | {
         "spark.master": f"local[{cores}]",
         "spark.driver.memory": driver_memory or ("2g" if profile == "small" else "6g"),
@@ -162,9 +171,11 @@ def class_archive() -> Path:
 
 
 def _jvm_options(profile: Profile, extra: str) -> str:
-    options = [f"-Dlog4j2.configurationFile={LOG_CONFIGURATION.as_uri()}", extra]
-    if profile == "small":
-        options.append(SMALL_JVM_OPTIONS)
+    options = [
+        f"-Dlog4j2.configurationFile={LOG_CONFIGURATION.as_uri()}",
+        _PROFILE_JVM_OPTIONS.get(profile, ""),
+        extra,
+    ]
     if MAKE_ARCHIVE not in extra and class_archive().is_file():
         # An archive of another build or class path is left aside by Java itself; it need not say so.
         options.append(f"-XX:SharedArchiveFile={class_archive()} {QUIET_JVM}")

@@ -9,4 +9,4 @@ step ruff check --quiet .
 step ruff format --check --quiet .
 step mypy jobs transforms schemas
 step lint-imports
-step pytest -n 2 --dist loadfile "$@"
+step pytest -n 2 --dist loadgroup --no-loadscope-reorder "$@"

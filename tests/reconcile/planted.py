@@ -177,8 +177,8 @@ def log_rows(spark: SparkSession, log: Sequence[Row], snapshot: Sequence[Row]) -
     bronze = frame(spark, KRAFT_RECORDS, [*log, *snapshot])
     replayed = Log.of(bronze.where("checkpoint_offset IS NULL"), 1000)
     found = log_findings(replayed, replayed, replay.fold(replayed.events), DUAL_WRITE)
-    own = Log.of(checkpoint_records(bronze, CHECKPOINT), CHECKPOINT)
-    return found.unionByName(checkpoint_differences(replayed.below(CHECKPOINT), own, 13))
+    own = Log.of_checkpoints(checkpoint_records(bronze, [CHECKPOINT]))
+    return found.unionByName(checkpoint_differences(replayed, own, {CHECKPOINT: 13}))
 
 
 def znode_findings() -> list[Row]:

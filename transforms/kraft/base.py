@@ -41,5 +41,4 @@ def _partitions(hot: DataFrame) -> DataFrame:
 
 def continued(state: Log, log: Log, offset: int) -> Log:
     """The records of `log` from `offset` on, after the state below it."""
-    rest = log.since(offset)
-    return Log(state.events.unionByName(rest.events), state.hot.unionByName(rest.hot))
+    return state.union(log.since(offset))

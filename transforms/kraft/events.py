@@ -71,7 +71,12 @@ def events(records: DataFrame) -> DataFrame:
 
 
 def with_cascades(stream: DataFrame) -> DataFrame:
-    """Add what removing a topic deletes besides the topic: its configs (`ConfigurationControlManager.deleteTopicConfigs`)."""
+    """Events with what removing a topic deletes besides the topic (`cascades`)."""
+    return stream.unionByName(cascades(stream))
+
+
+def cascades(stream: DataFrame) -> DataFrame:
+    """Deletions of the configs of removed topics (`ConfigurationControlManager.deleteTopicConfigs`): columns of EVENT."""
     removals = stream.where((F.col("entity") == "topics") & (F.col("op") == "delete"))
     names = stream.where((F.col("entity") == "topics") & F.col("row").isNotNull()).select(
         "replay_key", _field("topic").alias("topic")
@@ -83,7 +88,7 @@ def with_cascades(stream: DataFrame) -> DataFrame:
         .select(F.col("replay_key").alias("config_key"), _field("resource_name").alias("topic"))
         .distinct()
     )
-    deletes = removed.join(configs, "topic").select(
+    return removed.join(configs, "topic").select(
         F.lit("configs").alias("entity"),
         F.col("config_key").alias("replay_key"),
         F.lit(None).cast("string").alias("key"),
@@ -94,7 +99,6 @@ def with_cascades(stream: DataFrame) -> DataFrame:
         "append_time",
         F.lit(None).cast("bigint").alias("created_offset"),
     )
-    return stream.unionByName(deletes)
 
 
 def _field(name: str) -> Column:

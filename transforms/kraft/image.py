@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
@@ -12,35 +13,53 @@ from schemas.entities import ENTITIES, Entity
 from schemas.entities.partitions import PARTITIONS
 from schemas.entities.topics import TOPICS
 from transforms.kraft import replay
-from transforms.kraft.events import Ranges, applied, events, with_cascades
+from transforms.kraft.events import Ranges, applied, cascades, events
 from transforms.kraft.partitions import fold_partitions, named, partition_history, partition_records
 from transforms.reconcile.canonical import key_json, row_json
 
+Hold = Callable[[DataFrame], DataFrame]
 _FOLDED_ELSEWHERE = ("partitions", "brokers", "migration")
+
+
+def _as_it_is(rows: DataFrame) -> DataFrame:
+    return rows
 
 
 @dataclass(frozen=True)
 class Log:
-    """The applied part of a log, in the two forms replay works on. Persist both when more than one table is made."""
+    """The applied part of a log, in the two forms replay works on."""
 
     events: DataFrame
     hot: DataFrame
 
     @staticmethod
-    def of(records: DataFrame, end: int, discarded: Ranges = (), base: Log | None = None) -> Log:
+    def of(
+        records: DataFrame, end: int, discarded: Ranges = (), base: Log | None = None, hold: Hold = _as_it_is
+    ) -> Log:
         """Records below `end` that take effect; columns of bronze kraft_records, one true log, a base re-offset.
 
-        `base` is an earlier state (`transforms.kraft.base.state_at`) that the records continue.
+        `base` is an earlier state (`transforms.kraft.base.state_at`) that the records continue. `hold` keeps events that
+        several queries read, for a caller that makes more than one table of them.
         """
         kept = applied(records, end, discarded)
         read, hot = events(kept), partition_records(kept)
         if base is not None:
             read, hot = base.events.unionByName(read), base.hot.unionByName(hot)
-        return Log(with_cascades(read), hot)
+        stream = hold(read)
+        return Log(stream.unionByName(hold(cascades(stream))), hot)
+
+    @staticmethod
+    def of_checkpoints(records: DataFrame, hold: Hold = _as_it_is) -> Log:
+        """The records of checkpoints: states as they stand, in which nothing is removed and nothing cascades."""
+        return Log(hold(events(records)), partition_records(records))
 
     def since(self, start: int) -> Log:
         """The part from an offset on."""
         return Log(self.events.where(F.col("offset") >= start), self.hot.where(F.col("offset") >= start))
+
+    def union(self, other: Log) -> Log:
+        """The records of both."""
+        return Log(self.events.unionByName(other.events), self.hot.unionByName(other.hot))
 
     def below(self, end: int) -> Log:
         """The part below an offset."""

@@ -7,6 +7,8 @@ restarts both epochs.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F
 
@@ -52,21 +54,23 @@ def partition_records(records: DataFrame) -> DataFrame:
     )
 
 
-def fold_partitions(hot: DataFrame) -> DataFrame:
+def fold_partitions(hot: DataFrame, apart: Sequence[str] = ()) -> DataFrame:
     """State of every partition after the records of `partition_records`; removed topics are still in it.
 
     Columns: topic_id, partition_id, the merged columns, leader_epoch, partition_epoch, offset, epoch, append_time,
-    created_offset (of its PartitionRecord). Changes of a partition that has no PartitionRecord are not in it.
+    created_offset (of its PartitionRecord). Changes of a partition that has no PartitionRecord are not in it. `apart`
+    names further columns by whose values `hot` is several logs, each with a state of its own.
     """
-    return fold_all_partitions(hot).where("created_offset IS NOT NULL")
+    return fold_all_partitions(hot, apart).where("created_offset IS NOT NULL")
 
 
-def fold_all_partitions(hot: DataFrame) -> DataFrame:
+def fold_all_partitions(hot: DataFrame, apart: Sequence[str] = ()) -> DataFrame:
     """`fold_partitions` with those that were changed and never made: their created_offset is null."""
-    since = _since_last_whole_record(hot)
+    keys = [*apart, *KEY]
+    since = _since_last_whole_record(hot, keys)
     change = ~F.col("whole")
     elected = change & F.col("leader").isNotNull()
-    folded = since.groupBy(*KEY).agg(
+    folded = since.groupBy(*keys).agg(
         *[F.expr(f"max_by({name}, offset) FILTER (WHERE {name} IS NOT NULL)").alias(name) for name in _MERGED],
         (F.max("leader_epoch") + F.count_if(elected)).cast("int").alias("leader_epoch"),
         (F.max("partition_epoch") + F.count_if(change)).cast("int").alias("partition_epoch"),
@@ -74,7 +78,7 @@ def fold_all_partitions(hot: DataFrame) -> DataFrame:
         F.min(F.when(F.col("whole"), _created())).alias("created_offset"),
     )
     return folded.select(
-        *KEY,
+        *keys,
         *_MERGED,
         "leader_epoch",
         "partition_epoch",
@@ -85,16 +89,16 @@ def fold_all_partitions(hot: DataFrame) -> DataFrame:
     )
 
 
-def _since_last_whole_record(hot: DataFrame) -> DataFrame:
+def _since_last_whole_record(hot: DataFrame, keys: list[str]) -> DataFrame:
     """Drop what a later PartitionRecord of the same partition replaced. Rare, so found before the large aggregate."""
     restarts = (
         hot.where("whole")
-        .groupBy(*KEY)
+        .groupBy(*keys)
         .agg(F.max("offset").alias("restart"), F.count("*").alias("whole_records"))
         .where("whole_records > 1")
-        .select(*KEY, "restart")
+        .select(*keys, "restart")
     )
-    joined = hot.join(F.broadcast(restarts), KEY, "left")
+    joined = hot.join(F.broadcast(restarts), keys, "left")
     return joined.where(F.col("restart").isNull() | (F.col("offset") >= F.col("restart"))).drop("restart")
 
 

@@ -6,6 +6,8 @@ checkpoint's records stand at the offset before its end and so come before every
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
@@ -20,22 +22,26 @@ def _last() -> Column:
     return F.max(F.struct("offset", "epoch", "append_time")).alias("last")
 
 
-def fold(stream: DataFrame) -> DataFrame:
-    """State after all events of `stream`: one row a key that ever existed, `removed` when its last event deleted it."""
-    return fold_all(stream).where("row IS NOT NULL")
+def fold(stream: DataFrame, apart: Sequence[str] = ()) -> DataFrame:
+    """State after all events of `stream`: one row a key that ever existed, `removed` when its last event deleted it.
+
+    `apart` names further columns by whose values the stream is several streams, each with a state of its own.
+    """
+    return fold_all(stream, apart).where("row IS NOT NULL")
 
 
-def fold_all(stream: DataFrame) -> DataFrame:
+def fold_all(stream: DataFrame, apart: Sequence[str] = ()) -> DataFrame:
     """`fold` with the keys that were deleted and never made: their key and row are null."""
     whole = stream.where(F.col("op") != PATCH)
     has_row = F.col("row").isNotNull()
-    folded = whole.groupBy("entity", "replay_key").agg(
+    folded = whole.groupBy(*apart, "entity", "replay_key").agg(
         F.max_by("op", "offset").alias("op"),
         _filtered("max_by(struct(key, row), offset)", "row IS NOT NULL").alias("content"),
         _last(),
         F.min(F.when(has_row, F.coalesce("created_offset", "offset"))).alias("created_offset"),
     )
     return folded.select(
+        *apart,
         "entity",
         "replay_key",
         "content.key",
@@ -52,11 +58,12 @@ def _filtered(aggregate: str, condition: str) -> Column:
     return F.expr(f"{aggregate} FILTER (WHERE {condition})")
 
 
-def typed(folded: DataFrame, entity: str, struct: StructType) -> DataFrame:
-    """Living rows of one entity with its silver columns and the KRaft provenance columns."""
+def typed(folded: DataFrame, entity: str, struct: StructType, apart: Sequence[str] = ()) -> DataFrame:
+    """Living rows of one entity with its silver columns, the KRaft provenance columns and those of `apart`."""
     rows = folded.where((F.col("entity") == entity) & ~F.col("removed"))
     parsed = rows.withColumn("parsed", F.from_json("row", struct))
     return parsed.select(
+        *apart,
         *[F.col(f"parsed.{name}").alias(name) for name in struct.fieldNames()],
         *kraft_provenance(),
     )
@@ -75,17 +82,19 @@ def kraft_provenance() -> list[Column]:
 _PATCHED = ("fenced", "in_controlled_shutdown", "log_dirs")
 
 
-def brokers(stream: DataFrame, folded: DataFrame) -> DataFrame:
+def brokers(stream: DataFrame, folded: DataFrame, apart: Sequence[str] = ()) -> DataFrame:
     """Living broker registrations with the changes of their own epoch applied (`BrokerRegistrationChangeRecord`).
 
     A change of another epoch than the registration's is not applied: Kafka throws on it; see `stray_broker_changes`.
     """
     struct = StructType(list(BROKERS.columns))
-    registered = typed(folded, "brokers", struct)
+    registered = typed(folded, "brokers", struct, apart)
+    registration = [*apart, "broker_id", "broker_epoch"]
     patches = (
         stream.where((F.col("entity") == "brokers") & (F.col("op") == PATCH))
         .withColumn("parsed", F.from_json("row", struct))
         .select(
+            *apart,
             "parsed.broker_id",
             "parsed.broker_epoch",
             *[f"parsed.{c}" for c in _PATCHED],
@@ -95,16 +104,17 @@ def brokers(stream: DataFrame, folded: DataFrame) -> DataFrame:
         )
     )
     changes = (
-        patches.join(registered.select("broker_id", "broker_epoch", "kraft_offset"), ["broker_id", "broker_epoch"])
+        patches.join(registered.select(*registration, "kraft_offset"), registration)
         .where(F.col("offset") > F.col("kraft_offset"))
-        .groupBy("broker_id")
+        .groupBy(*apart, "broker_id")
         .agg(
             *[_filtered(f"max_by({c}, offset)", f"{c} IS NOT NULL").alias(f"new_{c}") for c in _PATCHED],
             _last(),
         )
     )
-    merged = registered.join(changes, "broker_id", "left")
+    merged = registered.join(changes, [*apart, "broker_id"], "left")
     return merged.select(
+        *apart,
         *[_patched(name) for name in struct.fieldNames()],
         F.coalesce("last.offset", "kraft_offset").alias("kraft_offset"),
         "kraft_created_offset",

@@ -49,6 +49,12 @@ _ROUTES: dict[_Pattern, Reader] = {
     ("controller_epoch",): migration.read_controller_epoch,
     ("cluster", "id"): migration.read_cluster_id,
 }
+# The znodes whose facts make the migration's one row together.
+MIGRATION_PATHS = tuple(
+    "/" + "/".join(str(part) for part in pattern)
+    for pattern, reader in _ROUTES.items()
+    if reader.__module__ == migration.__name__
+)
 # Parents whose children hold the facts.
 _BRANCHES: frozenset[_Pattern] = frozenset(
     {
