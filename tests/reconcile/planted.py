@@ -177,8 +177,9 @@ def log_rows(spark: SparkSession, log: Sequence[Row], snapshot: Sequence[Row]) -
     bronze = frame(spark, KRAFT_RECORDS, [*log, *snapshot])
     replayed = Log.of(bronze.where("checkpoint_offset IS NULL"), 1000)
     found = log_findings(replayed, replayed, replay.fold(replayed.events), DUAL_WRITE)
-    own = Log.of_checkpoints(checkpoint_records(bronze, [CHECKPOINT]))
-    return found.unionByName(checkpoint_differences(replayed, own, {CHECKPOINT: 13}))
+    levels = {row["checkpoint_offset"]: 13 for row in snapshot}
+    own = Log.of_checkpoints(checkpoint_records(bronze, sorted(levels)))
+    return found.unionByName(checkpoint_differences(replayed, own, levels))
 
 
 def znode_findings() -> list[Row]:

@@ -7,7 +7,8 @@ from collections import defaultdict
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.reconcile.planted import BROKEN_LOG, HEALTHY_LOG, checkpoint, log_rows
+from jobs.replay_log import near_together
+from tests.reconcile.planted import BROKEN_LOG, CHECKPOINT, HEALTHY_LOG, Row, checkpoint, log_rows, topic
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +44,7 @@ def test_a_healthy_log_shows_nothing(spark: SparkSession) -> None:
         ("DUR-08", [("orders", "a topic of this name was made while another was still there", "offset 70")]),
         ("REMOVAL-UNKNOWN", [('["never"]', "a removal of an id in topics that was never made", "offset 71")]),
         ("DUR-15", [("producer ids", "next producer id 1500 after 2000", "offset 72")]),
-        ("CAP-08", [("producer_ids ", "in the replay, not in the checkpoint", "checkpoint")]),
+        ("CAP-08", [("producer_ids ", "in the replay, not in the checkpoint", "checkpoint 31")]),
     ],
 )
 def test_only_what_was_planted_is_found(
@@ -54,3 +55,43 @@ def test_only_what_was_planted_is_found(
 
 def test_no_other_code_is_found(found: dict[str, list[tuple[str, str, str]]]) -> None:
     assert len(found) == 10
+
+
+LATER = 41
+# What the first checkpoint holds does not change until the second.
+LATER_LOG = [row for row in HEALTHY_LOG if row["offset"] < CHECKPOINT] + [topic(LATER - 1, "later", "later-id")]
+
+
+def checkpoints(*, early: bool, late: bool) -> list[Row]:
+    """The checkpoints at 31 and at 41, each with the topic made at 40 or without it."""
+    first = checkpoint(LATER_LOG)
+    made = {**LATER_LOG[-1], "offset": len(first)}
+    second = [{**row, "checkpoint_offset": LATER} for row in first]
+    return [
+        *first,
+        *second,
+        *([{**made, "checkpoint_offset": CHECKPOINT}] if early else []),
+        *([{**made, "checkpoint_offset": LATER}] if late else []),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("early", "late", "told"),
+    [
+        (False, True, []),
+        (False, False, [("in the replay, not in the checkpoint", "checkpoint 41")]),
+        (True, True, [("in the checkpoint, not in the replay", "checkpoint 31")]),
+    ],
+)
+def test_each_checkpoint_is_compared_with_the_state_at_its_own_offset(
+    spark: SparkSession, early: bool, late: bool, told: list[tuple[str, str]]
+) -> None:
+    rows = log_rows(spark, LATER_LOG, checkpoints(early=early, late=late)).collect()
+    assert [(row["detail"], row["place"]) for row in rows] == told
+    assert {row["code"] for row in rows} <= {"CAP-08"}
+
+
+def test_checkpoints_are_compared_together_only_when_little_lies_between() -> None:
+    assert near_together([]) == []
+    assert near_together([10, 20_010, 20_011, 90_000]) == [[10, 20_010], [20_011], [90_000]]
+    assert [len(group) for group in near_together(range(1, 41))] == [16, 16, 8]
