@@ -7,6 +7,13 @@ from collections.abc import Callable
 
 OK, WARNINGS, ERRORS, USAGE, CRASH = 0, 10, 20, 2, 1
 
+# How Spark and Delta name a file that an earlier version of a table needs and that is not there any more.
+_FILES_GONE = ("FAILED_READ_FILE.FILE_NOT_EXIST", "DELTA_FILE_NOT_FOUND", "DELTA_VERSION_NOT_FOUND")
+_GONE = (
+    "a table's rows as an earlier run left them are gone (VACUUM removes them after a week); look at a newer run, "
+    "or let `kraft-audit run --full` read everything again"
+)
+
 
 class UsageError(Exception):
     """The command line, the configuration or a path it names is wrong; the text is one line: what, where, what to do."""
@@ -25,6 +32,12 @@ def guarded(body: Callable[[], int]) -> int:
         return USAGE
     except AuditError as error:
         print(f"kraft-audit: {error}", file=sys.stderr)
+        return CRASH
+    except Exception as error:
+        # Spark tells it as one of several types, some of which only a session in this process has.
+        if not any(condition in str(error) for condition in _FILES_GONE):
+            raise
+        print(f"kraft-audit: {_GONE}", file=sys.stderr)
         return CRASH
     except KeyboardInterrupt:
         print("kraft-audit: interrupted; the previous run's report is unchanged", file=sys.stderr)

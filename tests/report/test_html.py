@@ -251,3 +251,9 @@ def test_counts_and_totals_are_exact() -> None:
     assert "5 of 7 differences" in words
     assert "client quotas 14 12 2" in words
     assert "2 pieces of input that could not be read" in words
+
+
+def test_a_gate_that_is_open_without_an_optional_check_asks_its_question_and_says_so() -> None:
+    asked = "judged without RB-09: see there what to give"
+    html = render_html(replace(healthy(), gates={"rollback": Gate("go", [], asked)}))
+    assert f"<p>Can I still return to ZooKeeper? Yes, {asked}.</p>" in html

@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import LongType, StringType
 
+from jobs.exit import CRASH, guarded
 from jobs.sinks.delta import ConcurrentWriteError, SchemaMismatchError, Warehouse, WarehouseError, in_parallel
 from schemas.table import Layer, Table, column
 
@@ -54,6 +56,28 @@ def test_an_append_that_is_repeated_adds_nothing(spark: SparkSession, warehouse:
     assert _numbers(warehouse, version=0) == [1]
     with pytest.raises(WarehouseError, match=r"gold\.numbers can't be read: .*99"):
         warehouse.read(NUMBERS, version=99)
+
+
+def test_rows_that_vacuum_removed_are_one_clear_line(
+    spark: SparkSession, warehouse: Warehouse, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for number in (1, 2):
+        warehouse.replace_where(NUMBERS, _rows(spark, number), {"cluster": "c"})
+    spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
+    spark.sql(f"VACUUM {warehouse.identifier(NUMBERS)} RETAIN 0 HOURS")
+    assert _numbers(warehouse) == [2]
+
+    def look() -> int:
+        return _numbers(warehouse, version=0)[0]
+
+    assert guarded(look) == CRASH
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith("kraft-audit: a table's rows as an earlier run left them are gone (VACUUM")
+
+
+def test_another_error_of_spark_is_not_taken_for_it(spark: SparkSession) -> None:
+    with pytest.raises(AnalysisException):
+        guarded(lambda: spark.sql("SELECT missing").count())
 
 
 def test_replacing_touches_only_the_rows_it_names(spark: SparkSession, warehouse: Warehouse) -> None:

@@ -75,7 +75,7 @@ def _gate(gate: str, results: Sequence[CheckResult], facts: Facts) -> Gate:
     open_questions = [check_id for check_id in unjudged if check_id not in _OPTIONAL]
     if open_questions:
         return Gate("unknown", open_questions, "not enough was collected to decide")
-    return Gate("go", [], f"judged without {', '.join(unjudged)}, which says what to give" if unjudged else "")
+    return Gate("go", [], f"judged without {', '.join(unjudged)}: see there what to give" if unjudged else "")
 
 
 def _not_applicable(gate: str, phase: Phase) -> str:

@@ -36,10 +36,9 @@ class GateView:
     """One gate as the banner shows it."""
 
     title: str
-    question: str
+    words: str
     answer: str
     tone: str
-    explanation: str
     blocking: view.Bounded[str]
 
 
@@ -167,12 +166,18 @@ def utc(timestamp: str) -> str:
 def _gate_view(report: Report, name: str, gate: Gate) -> GateView:
     return GateView(
         title=GATE_TITLES[name],
-        question=GATE_QUESTIONS[name],
+        words=_gate_words(name, gate),
         answer=VERDICT_WORDS.get(gate.verdict, gate.verdict),
         tone=gate_tone(report, gate.verdict),
-        explanation=gate.explanation,
         blocking=view.bounded(gate.blocking, 8),
     )
+
+
+def _gate_words(name: str, gate: Gate) -> str:
+    """What the gate asks; with what an open one was judged without; or why it could not be asked."""
+    if gate.verdict == "go" and gate.explanation:
+        return f"{GATE_QUESTIONS[name]} Yes, {gate.explanation}."
+    return gate.explanation or GATE_QUESTIONS[name]
 
 
 def _finalize(value: Any) -> Any:
