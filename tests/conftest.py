@@ -17,6 +17,7 @@ LONG_LIVED = {
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=4",
     # Delta keeps a megabyte of plans for every table it ever saw; after thousands of them Java does nothing but collect.
     "spark.databricks.delta.delta.log.cacheSize": "64",
+    "spark.sql.ui.retainedExecutions": "10",
 }
 
 
@@ -31,28 +32,26 @@ def warehouse(spark: SparkSession, tmp_path: Path) -> Warehouse:
     return Warehouse(spark, str(tmp_path / "warehouse"))
 
 
+AUDITS = "audits"
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Quick tests first: those without Spark, then those with it, then what is marked slow.
 
-    The tests of a module stay in one process, which has their fixtures; those that share audits are one group of their
-    own, first of the slow ones because it takes longest.
+    The tests of a module stay in one process, which has their fixtures. The modules that share audits are one group, the
+    first of those with Spark because it takes longest.
     """
+    sharing = {item.location[0] for item in items if "audit_of" in _fixtures(item)}
     for item in items:
-        item.add_marker(pytest.mark.xdist_group(_group(item)))
+        module = item.location[0]
+        item.add_marker(pytest.mark.xdist_group(AUDITS if module in sharing else module))
     items.sort(
         key=lambda item: (
             item.get_closest_marker("slow") is not None,
             "spark" in _fixtures(item),
-            _group(item) != AUDITS,
+            item.location[0] not in sharing,
         )
     )
-
-
-AUDITS = "audits"
-
-
-def _group(item: pytest.Item) -> str:
-    return AUDITS if "audit_of" in _fixtures(item) else item.location[0]
 
 
 def _fixtures(item: pytest.Item) -> tuple[str, ...]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -61,8 +60,18 @@ def base_runs(found: Audit) -> set[str | None]:
     return {row["base_run"] for row in found.rows(KRAFT_LOG_COPIES)}
 
 
-# One warehouse, one migration, stage after stage: fresh dual write, changes, ZooKeeper down (nothing is mirrored), done.
-STAGES = ("4-dual-write-fresh", "5-dual-write-changed", "8-zookeeper-behind", "12-finalized")
+# One warehouse, one migration, stage after stage: fresh dual write, ZooKeeper down (changes that are not mirrored), done.
+STAGES = ("4-dual-write-fresh", "8-zookeeper-behind", "12-finalized")
+
+
+@pytest.fixture(scope="module")
+def whole(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Audit]:
+    """Audits of the same stages that read the whole log."""
+    made = {}
+    for stage in STAGES[1:]:
+        made[stage] = audit(settings_content(capture("3.9.1", stage), tmp_path_factory.mktemp("whole")))
+        spark.catalog.clearCache()
+    return made
 
 
 @pytest.fixture(scope="module")
@@ -78,14 +87,13 @@ def series(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dic
 
 @pytest.mark.parametrize("stage", STAGES[1:])
 def test_it_says_the_same_as_a_run_of_the_whole_log(
-    series: dict[str, tuple[Audit, set[str]]], audit_of: Callable[[str, str], Audit], stage: str
+    series: dict[str, tuple[Audit, set[str]]], whole: dict[str, Audit], stage: str
 ) -> None:
     before, _ = series[STAGES[STAGES.index(stage) - 1]]
     found, rows = series[stage]
     assert base_runs(found) == {before.run.run_id}
-    whole = audit_of("3.9.1", stage)
-    assert said(found) == said(whole)
-    assert rows ^ silver(whole) == set()
+    assert said(found) == said(whole[stage])
+    assert rows ^ silver(whole[stage]) == set()
 
 
 @pytest.mark.parametrize("stage", STAGES[1:])
