@@ -176,7 +176,8 @@ def _gate_view(report: Report, name: str, gate: Gate) -> GateView:
 def _gate_words(name: str, gate: Gate) -> str:
     """What the gate asks; with what an open one was judged without; or why it could not be asked."""
     if gate.verdict == "go" and gate.explanation:
-        return f"{GATE_QUESTIONS[name]} Yes, {gate.explanation}."
+        said = gate.explanation.removesuffix(".")
+        return f"{GATE_QUESTIONS[name]} {said[0].upper()}{said[1:]}."
     return gate.explanation or GATE_QUESTIONS[name]
 
 
