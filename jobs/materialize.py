@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
@@ -64,13 +65,10 @@ def _both_states(
     run: Run, znodes: DataFrame, kraft: KraftSide | None, znode_migration: Mapping[str, Any] | None
 ) -> tuple[DataFrame, Replayed | None]:
     """Parse the znodes and replay the log, at the same time: neither keeps a machine busy by itself."""
-    states: list[DataFrame] = []
-    replays: list[Replayed] = []
-    work: list[Callable[[], None]] = [lambda: states.append(run.make(znodes.mapInArrow(state_batches, ZNODE_STATE)))]
-    if kraft is not None:
-        work.append(lambda: replays.append(replay_log(run, kraft, znode_migration)))
-    in_parallel(work)
-    return states[0], next(iter(replays), None)
+    with ThreadPoolExecutor(1) as beside:
+        parsed = beside.submit(run.make, znodes.mapInArrow(state_batches, ZNODE_STATE))
+        replayed = None if kraft is None else replay_log(run, kraft, znode_migration)
+    return parsed.result(), replayed
 
 
 def _refuse_empty_tree(run: Run) -> None:

@@ -72,7 +72,7 @@ def _walk(run: Run, kraft: KraftSide, log: Log, cut: int | None) -> tuple[Log, t
         if offset == cut:
             short = rest
         if offset in steps:
-            unlike.append(run.make(_unlike(run, kraft, rest, steps[offset])))
+            unlike.append(_unlike(run, kraft, rest, steps[offset]))
         _let_go(held)
         held = [] if offset == cut else [state]
     _let_go(held)
@@ -82,7 +82,9 @@ def _walk(run: Run, kraft: KraftSide, log: Log, cut: int | None) -> tuple[Log, t
 def _unlike(run: Run, kraft: KraftSide, log: Log, checkpoints: Sequence[int]) -> DataFrame:
     own = Log.of_checkpoints(checkpoint_records(kraft.all_records, checkpoints), run.hold)
     levels = {offset: _metadata_version(kraft, offset) for offset in checkpoints}
-    return checkpoint_differences(log.below(checkpoints[-1]), own, levels)
+    unlike = run.make(checkpoint_differences(log.below(checkpoints[-1]), own, levels))
+    _let_go([own])
+    return unlike
 
 
 _NEAR_RECORDS = 20_000

@@ -138,13 +138,12 @@ def test_the_rest_after_any_prefix_is_the_whole(spark: SparkSession, random_log:
     records = random_log.frame(spark).localCheckpoint()
     end = len(random_log.rows)
     whole = held(Log.of(records, end))
-    cuts = random_log.random.sample(range(1, end + 1), 2)
-    after = random_log.random.randrange(max(cuts), end + 1)
-    expected = everything(whole, after)
-    for cut in cuts:
+    for cut in sorted(random_log.random.sample(range(1, end + 1), 3)):
         # As between two runs: the state is all that is left of the prefix.
         state = held(state_at(whole, cut))
         rest = held(Log.of(records.where(F.col("offset") >= cut), end, base=state))
+        after = random_log.random.randrange(cut, end + 1)
+        expected = everything(whole, after)
         assert everything(rest, after) == expected, f"cut {cut}, versions from {after}"
         # As within one run: the prefix is compacted, the findings still read all of it.
         assert everything(continued(state, whole, cut), after, whole) == expected, f"cut {cut}"

@@ -60,8 +60,8 @@ def base_runs(found: Audit) -> set[str | None]:
     return {row["base_run"] for row in found.rows(KRAFT_LOG_COPIES)}
 
 
-# One warehouse, one migration, stage after stage: fresh dual write, ZooKeeper down (changes that are not mirrored), done.
-STAGES = ("4-dual-write-fresh", "8-zookeeper-behind", "12-finalized")
+# One warehouse, one migration, stage after stage: fresh dual write, changes, ZooKeeper down (nothing is mirrored), done.
+STAGES = ("4-dual-write-fresh", "5-dual-write-changed", "8-zookeeper-behind", "12-finalized")
 
 
 @pytest.fixture(scope="module")

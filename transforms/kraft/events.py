@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
@@ -40,6 +40,8 @@ _ARROW_EVENT = pa.schema(
     ]
 )
 
+# Keeps rows that several queries read, so that they are made once.
+Hold = Callable[[DataFrame], DataFrame]
 Ranges = Sequence[tuple[int, int | None]]
 
 
@@ -70,12 +72,18 @@ def events(records: DataFrame) -> DataFrame:
     return bodies.mapInArrow(_read_batches, EVENT)
 
 
-def with_cascades(stream: DataFrame) -> DataFrame:
-    """Events with what removing a topic deletes besides the topic (`cascades`)."""
-    return stream.unionByName(cascades(stream))
+def as_they_are(rows: DataFrame) -> DataFrame:
+    """Hold nothing."""
+    return rows
 
 
-def cascades(stream: DataFrame) -> DataFrame:
+def with_cascades(stream: DataFrame, hold: Hold = as_they_are) -> DataFrame:
+    """Events with what removing a topic deletes besides the topic; `hold` keeps both for several queries."""
+    held = hold(stream)
+    return held.unionByName(hold(_cascades(held)))
+
+
+def _cascades(stream: DataFrame) -> DataFrame:
     """Deletions of the configs of removed topics (`ConfigurationControlManager.deleteTopicConfigs`): columns of EVENT."""
     removals = stream.where((F.col("entity") == "topics") & (F.col("op") == "delete"))
     names = stream.where((F.col("entity") == "topics") & F.col("row").isNotNull()).select(

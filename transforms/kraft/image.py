@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
@@ -13,16 +12,11 @@ from schemas.entities import ENTITIES, Entity
 from schemas.entities.partitions import PARTITIONS
 from schemas.entities.topics import TOPICS
 from transforms.kraft import replay
-from transforms.kraft.events import Ranges, applied, cascades, events
+from transforms.kraft.events import Hold, Ranges, applied, as_they_are, events, with_cascades
 from transforms.kraft.partitions import fold_partitions, named, partition_history, partition_records
 from transforms.reconcile.canonical import key_json, row_json
 
-Hold = Callable[[DataFrame], DataFrame]
 _FOLDED_ELSEWHERE = ("partitions", "brokers", "migration")
-
-
-def _as_it_is(rows: DataFrame) -> DataFrame:
-    return rows
 
 
 @dataclass(frozen=True)
@@ -34,7 +28,7 @@ class Log:
 
     @staticmethod
     def of(
-        records: DataFrame, end: int, discarded: Ranges = (), base: Log | None = None, hold: Hold = _as_it_is
+        records: DataFrame, end: int, discarded: Ranges = (), base: Log | None = None, hold: Hold = as_they_are
     ) -> Log:
         """Records below `end` that take effect; columns of bronze kraft_records, one true log, a base re-offset.
 
@@ -45,11 +39,10 @@ class Log:
         read, hot = events(kept), partition_records(kept)
         if base is not None:
             read, hot = base.events.unionByName(read), base.hot.unionByName(hot)
-        stream = hold(read)
-        return Log(stream.unionByName(hold(cascades(stream))), hot)
+        return Log(with_cascades(read, hold), hot)
 
     @staticmethod
-    def of_checkpoints(records: DataFrame, hold: Hold = _as_it_is) -> Log:
+    def of_checkpoints(records: DataFrame, hold: Hold = as_they_are) -> Log:
         """The records of checkpoints: states as they stand, in which nothing is removed and nothing cascades."""
         return Log(hold(events(records)), partition_records(records))
 

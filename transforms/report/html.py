@@ -177,7 +177,7 @@ def _gate_words(name: str, gate: Gate) -> str:
     """What the gate asks; with what an open one was judged without; or why it could not be asked."""
     if gate.verdict == "go" and gate.explanation:
         said = gate.explanation.removesuffix(".")
-        return f"{GATE_QUESTIONS[name]} {said[0].upper()}{said[1:]}."
+        return f"{GATE_QUESTIONS[name]} {said[:1].upper()}{said[1:]}."
     return gate.explanation or GATE_QUESTIONS[name]
 
 
