@@ -25,23 +25,23 @@ class Command:
 
 COMMANDS = (
     Command("run", "audit the cluster a configuration describes", "jobs.pipeline"),
-    Command("check", "audit files once, without a configuration", "jobs.check"),
-    Command("report", "write the report of an earlier run again", "jobs.report"),
-    Command("gates", "what blocks each gate", "jobs.history", "add_gates_arguments", "execute_gates"),
-    Command("history", "the cluster's last runs", "jobs.history", "add_history_arguments", "execute_history"),
-    Command("diff", "the differences a run found, or at an offset", "jobs.diff"),
-    Command("explain", "one row's story: both values, records, transactions", "jobs.explain"),
-    Command("quorum", "the controllers' copies of the log, side by side", "jobs.quorum"),
+    Command("check", "audit files once, without a configuration", "jobs.commands.check"),
+    Command("report", "write the report of an earlier run again", "jobs.steps.report"),
+    Command("gates", "what blocks each gate", "jobs.commands.history", "add_gates_arguments", "execute_gates"),
+    Command("history", "the cluster's last runs", "jobs.commands.history", "add_history_arguments", "execute_history"),
+    Command("diff", "the differences a run found, or at an offset", "jobs.commands.diff"),
+    Command("explain", "one row's story: both values, records, transactions", "jobs.commands.explain"),
+    Command("quorum", "the controllers' copies of the log, side by side", "jobs.commands.quorum"),
 )
 # Sub-commands that parse their own arguments: `main(argv) -> int`.
 MAINS = (
-    Command("dump", "print a metadata log, secrets masked", "jobs.dump"),
-    Command("snapshot-zookeeper", "dump a live ZooKeeper tree to a file", "jobs.snapshot_zookeeper"),
-    Command("demo", "two audits of a real capture", "jobs.demo.demo"),
-    Command("ingest-zookeeper", "step 1 alone", "jobs.ingest_zookeeper"),
-    Command("ingest-kraft", "step 2 alone", "jobs.ingest_kraft"),
-    Command("materialize", "step 3 alone", "jobs.materialize"),
-    Command("reconcile", "step 4 alone", "jobs.reconcile"),
+    Command("dump", "print a metadata log, secrets masked", "jobs.commands.dump"),
+    Command("snapshot-zookeeper", "dump a live ZooKeeper tree to a file", "jobs.commands.snapshot_zookeeper"),
+    Command("demo", "two audits of a real capture", "jobs.commands.demo.demo"),
+    Command("ingest-zookeeper", "step 1 alone", "jobs.steps.ingest_zookeeper"),
+    Command("ingest-kraft", "step 2 alone", "jobs.steps.ingest_kraft"),
+    Command("materialize", "step 3 alone", "jobs.steps.materialize"),
+    Command("reconcile", "step 4 alone", "jobs.steps.reconcile"),
 )
 
 

@@ -8,14 +8,14 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from jobs import ingest_kraft, ingest_zookeeper, materialize, reconcile
-from jobs import report as report_step
+from jobs.audit.run import Run, open_run
 from jobs.exit import guarded
-from jobs.progress import Progress
-from jobs.run import Run, open_run
+from jobs.runtime.progress import Progress
 from jobs.settings import Settings, load_settings, overridden
 from jobs.sinks.mail import MailError, send_report
 from jobs.sinks.report_files import ReportPaths
+from jobs.steps import ingest_kraft, ingest_zookeeper, materialize, reconcile
+from jobs.steps import report as report_step
 from schemas.report import Report
 from transforms.report.text import render_text
 

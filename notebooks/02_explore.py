@@ -10,7 +10,7 @@
 
 from pyspark.sql import functions as F
 
-from jobs.notebook import Notebook
+from jobs.runtime.notebook import Notebook
 from schemas.bronze import KRAFT_RECORDS, ZK_TRANSACTIONS
 from schemas.entities.partitions import PARTITIONS
 from schemas.gold import BROKER_PRESENCE, DIVERGENCES, LAG, RUNS

@@ -10,7 +10,7 @@ import sys
 from functools import cache
 from pathlib import Path
 
-from jobs.demo.captures import unpack
+from jobs.commands.demo.captures import unpack
 
 ARCHIVES = Path(__file__).parent / "data" / "captures"
 CACHE = Path(__file__).parents[1] / ".cache" / "captures"

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from jobs.runtime.spark import spark_session
 from jobs.sinks.delta import Warehouse
-from jobs.spark import spark_session
 
 # What a process that makes dozens of audits wants, each in tables of its own, and a single one does not.
 LONG_LIVED = {

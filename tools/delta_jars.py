@@ -25,8 +25,8 @@ from run_uv import pip_settings
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from jobs.java import java_home, packaged_home  # noqa: E402
-from jobs.spark import DELTA_EXCLUDES, DELTA_PACKAGE, spark_session  # noqa: E402
+from jobs.runtime.java import java_home, packaged_home  # noqa: E402
+from jobs.runtime.spark import DELTA_EXCLUDES, DELTA_PACKAGE, spark_session  # noqa: E402
 
 PINS = Path(__file__).with_suffix(".sha256")
 # Java wants one; what it locks is a copy of public certificates.

@@ -1,7 +1,7 @@
 """Pack folders of captures for the tests and the demonstration.
 
 `python tools/pack_captures.py CAPTURES` reads CAPTURES/<version>/<stage>/ and writes
-tests/data/captures/<version>.tar.xz and jobs/demo/captures.tar.xz.
+tests/data/captures/<version>.tar.xz and jobs/commands/demo/captures.tar.xz.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from jobs.demo.captures import DEMO_ARCHIVE, pack  # noqa: E402
+from jobs.commands.demo.captures import DEMO_ARCHIVE, pack  # noqa: E402
 
 DEMO_VERSION = "3.9.1"
 DEMO_STAGES = ("5-dual-write-changed", "8-zookeeper-behind")

@@ -16,10 +16,10 @@ from pyspark import SparkContext
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from jobs.demo.demo import SCENES, audit_scene  # noqa: E402
-from jobs.spark import MAKE_ARCHIVE, QUIET_JVM, class_archive, spark_session  # noqa: E402
-from transforms.kraft.fast import warm_up as compile_log_kernel  # noqa: E402
-from transforms.zookeeper.snapshot import warm_up as compile_snapshot_loops  # noqa: E402
+from jobs.commands.demo.demo import SCENES, audit_scene  # noqa: E402
+from jobs.runtime.spark import MAKE_ARCHIVE, QUIET_JVM, class_archive, spark_session  # noqa: E402
+from transforms.kraft.kernel.fast import warm_up as compile_log_kernel  # noqa: E402
+from transforms.zookeeper.storage.snapshot import warm_up as compile_snapshot_loops  # noqa: E402
 
 JARS = Path(pyspark.__file__).parent / "jars"
 JVM_EXIT_SECONDS = 180

@@ -1,6 +1,6 @@
 """The catalogue of checks (S§7): what must hold, which gates it can block, what to do when it does not.
 
-Each entry has one function of the same id in the module of the same name in `transforms.reconcile.checks` that returns
+Each entry has one function of the same id in the module of the same name in `transforms.reconcile.judge.checks` that returns
 the violations.
 """
 

@@ -24,13 +24,13 @@ from unittest import mock
 import numpy as np
 
 from tests.captures import capture
-from transforms.kraft import fast
-from transforms.kraft.columnar import to_batch
-from transforms.kraft.framing import Batch, frames
-from transforms.kraft.kernel_wire import crc32c
-from transforms.kraft.rows import Origin
-from transforms.kraft.segments import decode_by_declarations, decode_segment
-from transforms.kraft.walk import Continuation, Walk
+from transforms.kraft.decode.framing import Batch, frames
+from transforms.kraft.decode.rows import Origin
+from transforms.kraft.decode.segments import decode_by_declarations, decode_segment
+from transforms.kraft.decode.walk import Continuation, Walk
+from transforms.kraft.kernel.batches import fast
+from transforms.kraft.kernel.columnar import to_batch
+from transforms.kraft.kernel.wire import crc32c
 from transforms.secrets import Fingerprinter
 
 ORIGIN = Origin(1, "00000000000000000000.log")

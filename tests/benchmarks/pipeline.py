@@ -19,9 +19,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from jobs import ingest_kraft, ingest_zookeeper, materialize, reconcile
-from jobs.run import Run, open_run
+from jobs.audit.run import Run, open_run
 from jobs.settings import Settings, validated
+from jobs.steps import ingest_kraft, ingest_zookeeper, materialize, reconcile
 from schemas.bronze import KRAFT_RECORDS, ZK_ZNODES
 from schemas.classes import DEFECTS
 from schemas.gold import DIVERGENCES

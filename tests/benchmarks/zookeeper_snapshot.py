@@ -17,11 +17,11 @@ import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from jobs.demo.zookeeper_server import zookeeper_server
-from jobs.sources.zookeeper_folder import read_folder
+from jobs.commands.demo.zookeeper_server import zookeeper_server
+from jobs.sources.zookeeper.folder import read_folder
 from transforms.secrets import Fingerprinter
-from transforms.zookeeper.redact import Redactor
-from transforms.zookeeper.state import znodes_to_state
+from transforms.zookeeper.read.redact import Redactor
+from transforms.zookeeper.read.state import znodes_to_state
 
 _REPLICAS = 3
 _PARTITIONS_PER_TOPIC = 20

@@ -15,10 +15,10 @@ import time
 
 from kazoo.client import KazooClient
 
-from jobs.demo.zookeeper_server import zookeeper_server
-from jobs.sources.zookeeper_walk import LiveSettings, walk
+from jobs.commands.demo.zookeeper_server import zookeeper_server
+from jobs.sources.zookeeper.walk import LiveSettings, walk
 from transforms.secrets import Fingerprinter
-from transforms.zookeeper.redact import Redactor
+from transforms.zookeeper.read.redact import Redactor
 
 _ROOT = "/config/topics"
 _OPERATIONS_PER_MULTI = 500

@@ -19,7 +19,7 @@ import pyspark
 import pytest
 import yaml
 
-from jobs.java import java_home, java_without_vectors
+from jobs.runtime.java import java_home, java_without_vectors
 from tests.captures import capture
 
 ROOT = Path(__file__).parents[2]

@@ -9,7 +9,7 @@ import pytest
 
 from transforms.explain.keys import parse_key
 from transforms.explain.znodes import row_in_znode, znode_paths
-from transforms.reconcile.home import sanitized
+from transforms.reconcile.compare.home import sanitized
 
 
 def acl(pattern: str) -> dict[str, Any]:

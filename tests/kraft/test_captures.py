@@ -14,12 +14,12 @@ import pytest
 from schemas.kraft.records import PARTITION, PARTITION_CHANGE, RECORD_TYPES
 from tests.captures import VERSIONS, stages
 from tests.kraft.dumps import DumpedRecord, dumps, log_folder, parse_dump, read_dump
-from transforms.kraft.fast import decode_fast
-from transforms.kraft.masking import UNMASKED
-from transforms.kraft.rows import HOT_COLUMNS, RECORD_SCHEMA, Origin
-from transforms.kraft.segments import DEFAULT_ROWS, decode_by_declarations, decode_checkpoint, decode_segment
-from transforms.kraft.spelling import to_json
-from transforms.kraft.walk import Continuation, Walk
+from transforms.kraft.decode.masking import UNMASKED
+from transforms.kraft.decode.rows import HOT_COLUMNS, RECORD_SCHEMA, Origin
+from transforms.kraft.decode.segments import DEFAULT_ROWS, decode_by_declarations, decode_checkpoint, decode_segment
+from transforms.kraft.decode.spelling import to_json
+from transforms.kraft.decode.walk import Continuation, Walk
+from transforms.kraft.kernel.fast import decode_fast
 from transforms.secrets import Fingerprinter
 
 DATA = Path(__file__).parent / "data"

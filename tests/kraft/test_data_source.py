@@ -7,8 +7,8 @@ import re
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from jobs.sources.kraft_folder import read_copy
-from jobs.sources.kraft_log import KraftLogDataSource, KraftLogReader, plan_log, read_records
+from jobs.sources.kraft.folder import read_copy
+from jobs.sources.kraft.log import KraftLogDataSource, KraftLogReader, plan_log, read_records
 from schemas.bronze import LOG_RECORD_COLUMNS
 from tests.kraft.dumps import log_folder, read_dump
 from transforms.secrets import Fingerprinter

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from jobs.dump import CLEAN, FINDINGS, USAGE, add_arguments, run
+from jobs.commands.dump import CLEAN, FINDINGS, USAGE, add_arguments, run
 from tests.kraft.dumps import DumpedRecord, log_folder, read_dump
 
 STAGE = ("3.9.1", "8-zookeeper-behind", 3001)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.sources.kraft_folder import (
+from jobs.sources.kraft.folder import (
     KraftSourceError,
     LogCopy,
     find_log_folders,
@@ -16,13 +16,13 @@ from jobs.sources.kraft_folder import (
     read_copy,
     read_epoch_checkpoint,
 )
-from jobs.sources.kraft_log import Selection, plan_checkpoint, plan_log, read_records
+from jobs.sources.kraft.log import Selection, plan_checkpoint, plan_log, read_records
 from jobs.sources.remote import is_remote, local_path
 from schemas.bronze import LOG_COPY_COLUMNS
 from tests.captures import VERSIONS
 from tests.kraft.dumps import dumps, log_folder, read_dump
-from transforms.kraft.framing import Batch, frames
-from transforms.kraft.masking import UNMASKED
+from transforms.kraft.decode.framing import Batch, frames
+from transforms.kraft.decode.masking import UNMASKED
 
 WHOLE = ("3.9.1", "8-zookeeper-behind", 3001)
 FROM_SNAPSHOT = ("3.9.1", "8-zookeeper-behind", 3000)

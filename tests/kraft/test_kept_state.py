@@ -10,14 +10,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from jobs.sources.kraft_log import KraftLogDataSource
+from jobs.sources.kraft.log import KraftLogDataSource
 from schemas.bronze import LOG_RECORD_COLUMNS
 from schemas.entities import MIRRORED
 from tests.kraft.dumps import log_folder
-from transforms.kraft.base import continued, state_at
-from transforms.kraft.findings import log_findings
-from transforms.kraft.image import Log, image, row_versions
-from transforms.kraft.replay import fold
+from transforms.kraft.replay.base import continued, state_at
+from transforms.kraft.replay.findings import log_findings
+from transforms.kraft.replay.image import Log, image, row_versions
+from transforms.kraft.replay.rows import fold
 
 RECORDS = StructType(list(LOG_RECORD_COLUMNS))
 TOPIC_NAMES = ("orders", "payments", "audit")

@@ -10,8 +10,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PROBE = """
-from transforms.kraft.kernel_text import config_is_plain
-from transforms.kraft import kernel_wire
+from transforms.kraft.kernel.text import config_is_plain
+from transforms.kraft.kernel import wire as kernel_wire
 import numpy as np
 data = np.frombuffer(bytes([4, 2, 1]), np.uint8)
 print(kernel_wire.uvarint(data, 0, 3)[0], sum(kernel_wire.uvarint.stats.cache_hits.values()))
@@ -30,6 +30,6 @@ def test_a_changed_source_is_compiled_again(tmp_path: Path) -> None:
         shutil.copytree(ROOT / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__"))
     assert probe(tmp_path) == [4, 0]
     assert probe(tmp_path) == [4, 1]
-    other = tmp_path / "transforms/kraft/kernel_hot.py"
+    other = tmp_path / "transforms/kraft/kernel/partitions.py"
     other.write_text(other.read_text() + "\n# changed\n")
     assert probe(tmp_path) == [4, 0]

@@ -15,10 +15,10 @@ from schemas.sensitive import PASSWORD_CONFIGS, SECRET_WORDS
 from tests.captures import VERSIONS
 from tests.kraft.dumps import dumps, log_folder, read_dump
 from tests.kraft.encoder import batch, data_value
-from transforms.kraft.fast import decode_fast
-from transforms.kraft.rows import Origin
-from transforms.kraft.segments import decode_by_declarations, decode_checkpoint
-from transforms.kraft.walk import Continuation, Walk
+from transforms.kraft.decode.rows import Origin
+from transforms.kraft.decode.segments import decode_by_declarations, decode_checkpoint
+from transforms.kraft.decode.walk import Continuation, Walk
+from transforms.kraft.kernel.fast import decode_fast
 from transforms.secrets import Fingerprinter, is_sensitive_config
 
 FINGERPRINTER = Fingerprinter(b"a key of these tests")

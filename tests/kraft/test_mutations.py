@@ -18,13 +18,13 @@ import pyarrow.compute as pc
 import pytest
 
 from tests.kraft.dumps import log_folder
-from transforms.kraft.fast import decode_fast, scan_fast
-from transforms.kraft.framing import Batch, frames
-from transforms.kraft.masking import Masking
-from transforms.kraft.rows import RECORD_SCHEMA, Origin
-from transforms.kraft.scan import _header_chunks, scan_segment
-from transforms.kraft.segments import decode_by_declarations, decode_checkpoint, decode_segment
-from transforms.kraft.walk import Continuation, Walk
+from transforms.kraft.decode.framing import Batch, frames
+from transforms.kraft.decode.masking import Masking
+from transforms.kraft.decode.rows import RECORD_SCHEMA, Origin
+from transforms.kraft.decode.scan import _header_chunks, scan_segment
+from transforms.kraft.decode.segments import decode_by_declarations, decode_checkpoint, decode_segment
+from transforms.kraft.decode.walk import Continuation, Walk
+from transforms.kraft.kernel.fast import decode_fast, scan_fast
 from transforms.secrets import Fingerprinter
 
 MUTATIONS = 10_000

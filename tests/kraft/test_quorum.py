@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from jobs.ingest_kraft import find_copies
-from jobs.sources.kraft_folder import LogCopy
+from jobs.sources.kraft.folder import LogCopy
+from jobs.steps.ingest_kraft import find_copies
 from tests.captures import capture
 from transforms.kraft.quorum import (
     Checkpoint,

@@ -16,14 +16,14 @@ from schemas.kraft.control import CONTROL_TYPES, FOREIGN_CONTROL_KEYS
 from schemas.kraft.fields import Body, Field, Kind, RecordType
 from schemas.kraft.records import HOT_TYPES, RECORD_TYPES, USER_SCRAM_CREDENTIAL
 from tests.kraft.encoder import batch, control_record, data_value, encode_body, uvarint
-from transforms.kraft.codec import DEAD_BODY, decode_record
-from transforms.kraft.fast import decode_fast
-from transforms.kraft.masking import UNMASKED
-from transforms.kraft.rows import HOT_COLUMNS, RECORD_SCHEMA, Origin
-from transforms.kraft.segments import decode_by_declarations
-from transforms.kraft.spelling import java_double, to_json
-from transforms.kraft.walk import Continuation, Walk
-from transforms.kraft.wire import WireError
+from transforms.kraft.decode.codec import DEAD_BODY, decode_record
+from transforms.kraft.decode.masking import UNMASKED
+from transforms.kraft.decode.rows import HOT_COLUMNS, RECORD_SCHEMA, Origin
+from transforms.kraft.decode.segments import decode_by_declarations
+from transforms.kraft.decode.spelling import java_double, to_json
+from transforms.kraft.decode.walk import Continuation, Walk
+from transforms.kraft.decode.wire import WireError
+from transforms.kraft.kernel.fast import decode_fast
 
 VERSIONS = [(record, version) for record in RECORD_TYPES.values() for version in range(record.body.highest + 1)]
 CONTROL = [

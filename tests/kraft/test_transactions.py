@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from transforms.kraft.transactions import ABORT, BEGIN, END, Marker, read_transactions
+from transforms.kraft.replay.transactions import ABORT, BEGIN, END, Marker, read_transactions
 
 
 def marker(offset: int, kind: str, name: str | None = None) -> Marker:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from jobs.notebook import Notebook, NotebookError
+from jobs.runtime.notebook import Notebook, NotebookError
 from jobs.sinks.delta import Warehouse, in_parallel
 from schemas.bronze import KRAFT_RECORDS, ZK_TRANSACTIONS
 from schemas.entities.partitions import PARTITIONS

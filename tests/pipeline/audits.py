@@ -10,9 +10,9 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from jobs import ingest_kraft, ingest_zookeeper, materialize, reconcile
-from jobs.run import Run, open_run
+from jobs.audit.run import Run, open_run
 from jobs.settings import validated
+from jobs.steps import ingest_kraft, ingest_zookeeper, materialize, reconcile
 from schemas.report import Report
 from schemas.table import Table
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.kept_state import newest_state
-from jobs.kraft_side import read_kraft_side, whole_records
+from jobs.audit.kept_state import newest_state
+from jobs.audit.kraft_side import read_kraft_side, whole_records
 from schemas.bronze import KRAFT_LOG_COPIES, KRAFT_RECORDS
 from schemas.entities import ENTITIES
 from schemas.silver import LEADER_EPOCHS, ROW_VERSIONS

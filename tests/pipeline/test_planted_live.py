@@ -15,7 +15,7 @@ import pytest
 from kazoo.client import KazooClient
 from pyspark.sql import SparkSession
 
-from jobs.demo.zookeeper_server import zookeeper_server
+from jobs.commands.demo.zookeeper_server import zookeeper_server
 from schemas.report import Report
 from tests.pipeline.audits import audit, settings_content
 from tests.pipeline.planted import Fault, assert_nothing_else, assert_shown

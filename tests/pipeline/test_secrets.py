@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from jobs.run import ALL_TABLES
+from jobs.audit.run import ALL_TABLES
 from jobs.sinks.report_files import write_report
 from tests.captures import capture
 from tests.pipeline.audits import ENCODER_SECRET, Audit, audit, settings_content

@@ -19,13 +19,13 @@ from schemas.silver import ADMIN_OPERATIONS, FINDINGS, ROW_VERSIONS
 from schemas.table import Table
 from tests.zookeeper.malformed import MALFORMED
 from tests.zookeeper.trees import of, state_of, state_rows, znode
-from transforms.kraft import replay
-from transforms.kraft.findings import log_findings
-from transforms.kraft.image import Log
-from transforms.kraft.verify import checkpoint_differences, checkpoint_records
-from transforms.reconcile import queries
-from transforms.reconcile.facts import Sample
-from transforms.zookeeper.arrow import znode_batch
+from transforms.kraft.replay import rows as replay
+from transforms.kraft.replay.findings import log_findings
+from transforms.kraft.replay.image import Log
+from transforms.kraft.replay.verify import checkpoint_differences, checkpoint_records
+from transforms.reconcile.judge import queries
+from transforms.reconcile.judge.facts import Sample
+from transforms.zookeeper.read.arrow import znode_batch
 
 Row = dict[str, Any]
 TABLES: dict[str, Table] = {entity.name: entity.table for entity in ENTITIES} | {

@@ -15,11 +15,11 @@ from schemas.checks import CHECKS, KRAFT, ZOOKEEPER, Phase
 from schemas.checks.codes import BROKER_REPLACED, TO_DECODE
 from schemas.report import CheckResult, DivergenceRow
 from transforms.kraft.quorum import Checkpoint, LogCopyFacts, committed_end, plan_read
-from transforms.kraft.transactions import Marker, read_transactions
+from transforms.kraft.replay.transactions import Marker, read_transactions
 from transforms.properties import MetaProperties, NodeProperties, PropertyFiles
-from transforms.reconcile.checks import FUNCTIONS
-from transforms.reconcile.checks.outcome import EVIDENCE_LIMIT, found
-from transforms.reconcile.facts import (
+from transforms.reconcile.judge.checks import FUNCTIONS
+from transforms.reconcile.judge.checks.outcome import EVIDENCE_LIMIT, found
+from transforms.reconcile.judge.facts import (
     Facts,
     LagMeasure,
     LeaderEpoch,
@@ -29,7 +29,7 @@ from transforms.reconcile.facts import (
     Sample,
     StateChange,
 )
-from transforms.reconcile.judge import judge_gates, run_checks
+from transforms.reconcile.judge.gates import judge_gates, run_checks
 
 CLUSTER_ID = "4fGkGQ8UQrWJxrkiL2NvRg"
 NONE, MIGRATION, PRE_MIGRATION, POST_MIGRATION = 0, 1, 2, 3

@@ -10,12 +10,12 @@ import pytest
 from schemas.checks import KRAFT, ZOOKEEPER, Phase
 from schemas.report import CheckResult, Divergences
 from tests.reconcile.test_checks import NOW, OFFSET, broker, dual_write, waiting
-from transforms.kraft.transactions import Marker, read_transactions
-from transforms.reconcile import summary
-from transforms.reconcile.defects import exposure
-from transforms.reconcile.facts import Facts, Sample, StateChange, phase_of, state_in_3_4
-from transforms.reconcile.judge import judge_gates, run_checks
-from transforms.reconcile.release_limits import limits
+from transforms.kraft.replay.transactions import Marker, read_transactions
+from transforms.reconcile.compare.release_limits import limits
+from transforms.reconcile.judge import summary
+from transforms.reconcile.judge.defects import exposure
+from transforms.reconcile.judge.facts import Facts, Sample, StateChange, phase_of, state_in_3_4
+from transforms.reconcile.judge.gates import judge_gates, run_checks
 
 BOTH = frozenset({ZOOKEEPER, KRAFT})
 LEVEL_3_4 = 8

@@ -27,9 +27,9 @@ from tests.reconcile.planted import (
 )
 from tests.reconcile.test_checks import CASES, HEALTHY
 from tests.reconcile.test_checks_queries import KNOWN, RECORDS, ROWS, ZNODES
-from transforms.reconcile.checks import FUNCTIONS
-from transforms.reconcile.facts import Facts, Sample
-from transforms.reconcile.judge import run_checks
+from transforms.reconcile.judge.checks import FUNCTIONS
+from transforms.reconcile.judge.facts import Facts, Sample
+from transforms.reconcile.judge.gates import run_checks
 
 
 class Noting(Mapping[str, Sample]):

@@ -6,8 +6,8 @@ from typing import Any
 
 from schemas.checks import KRAFT, ZOOKEEPER, Phase
 from schemas.report import BrokerPresence
-from transforms.reconcile.facts import Facts, ReplicaUse
-from transforms.reconcile.presence import broker_ledger
+from transforms.reconcile.judge.facts import Facts, ReplicaUse
+from transforms.reconcile.judge.presence import broker_ledger
 
 
 def registered(broker_id: int, **values: Any) -> dict[str, Any]:

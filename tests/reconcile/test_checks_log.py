@@ -7,7 +7,7 @@ from collections import defaultdict
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.replay_log import near_together
+from jobs.steps.replay_log import near_together
 from tests.reconcile.planted import BROKEN_LOG, CHECKPOINT, HEALTHY_LOG, Row, checkpoint, log_rows, topic
 
 

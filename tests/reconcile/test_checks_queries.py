@@ -10,9 +10,9 @@ from pyspark.sql import SparkSession
 
 from schemas.bronze import KRAFT_RECORDS, ZK_ZNODES
 from tests.reconcile.planted import TABLES, frame
-from transforms.reconcile import queries
-from transforms.reconcile.deltas import deltas_of
-from transforms.reconcile.load import Load
+from transforms.reconcile.judge import queries
+from transforms.reconcile.judge.deltas import deltas_of
+from transforms.reconcile.judge.load import Load
 
 OPEN, KAFKA_ONLY = [(31, "world", "anyone")], [(31, "sasl", "kafka")]
 READABLE = [(31, "sasl", "kafka"), (1, "world", "anyone")]

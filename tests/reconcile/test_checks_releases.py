@@ -12,10 +12,10 @@ import pytest
 from schemas.kraft.metadata_versions import SNAPSHOT_KEEPS_FROM, zk_migration_states
 from tests.reconcile.test_checks import LOAD_STATE, NOW, broker, dual_write, in_kraft_mode, waiting, zookeeper
 from transforms.kraft.release import infer_release
-from transforms.kraft.transactions import read_transactions
-from transforms.reconcile.exposure import affecting
-from transforms.reconcile.facts import Facts, LeaderEpoch
-from transforms.reconcile.judge import run_checks
+from transforms.kraft.replay.transactions import read_transactions
+from transforms.reconcile.judge.exposure import affecting
+from transforms.reconcile.judge.facts import Facts, LeaderEpoch
+from transforms.reconcile.judge.gates import run_checks
 
 V3_4_1, V3_7_2, V3_8_1 = "3.4.1", "3.7.2", "3.8.1"
 # Ticket: the releases of these three that have it.

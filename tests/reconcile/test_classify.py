@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from schemas import classes
-from transforms.reconcile.classify import CLOCK_MARGIN_MS, Context, Divergence, Homes, classify
-from transforms.reconcile.differing import Written
-from transforms.reconcile.release_limits import limits
+from transforms.reconcile.compare.classify import CLOCK_MARGIN_MS, Context, Divergence, Homes, classify
+from transforms.reconcile.compare.differing import Written
+from transforms.reconcile.compare.release_limits import limits
 
 LOADED_AT = 1_000_000
 CONTEXT = Context(

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from schemas.gold import DIVERGENCES
-from transforms.reconcile.divergences import DIVERGENCE, fingerprint, followed, ranked
+from transforms.reconcile.compare.divergences import DIVERGENCE, fingerprint, followed, ranked
 
 
 def found(spark: SparkSession, *topics: str) -> DataFrame:

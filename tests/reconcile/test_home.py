@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from transforms.reconcile.home import homes, sanitized
-from transforms.reconcile.names import mangled, mangled_by_load
-from transforms.zookeeper.facts import desanitize
+from transforms.reconcile.compare.home import homes, sanitized
+from transforms.reconcile.compare.names import mangled, mangled_by_load
+from transforms.zookeeper.read.facts import desanitize
 
 USER, CLIENT = {"type": "user", "name": "a b"}, {"type": "client-id", "name": None}
 ACL = {"resource_name": "pay", "principal": "User:x", "host": "*", "operation": "READ", "permission": "ALLOW"}

@@ -10,9 +10,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from jobs.exit import UsageError
-from jobs.suppressions import read_suppressions
+from jobs.sources.suppressions import read_suppressions
 from schemas.report import Suppression
-from transforms.reconcile.suppressions import (
+from transforms.reconcile.compare.suppressions import (
     MARK,
     Rule,
     counted_matches,

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from jobs.demo.captures import demo_capture, pack, unpack
+from jobs.commands.demo.captures import demo_capture, pack, unpack
 from tests.captures import VERSIONS, capture, stages
 
 NUMBERED = 12

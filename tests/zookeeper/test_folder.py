@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from jobs.sources.zookeeper_folder import FolderSummary, ZooKeeperFolderError, read_folder, read_log
+from jobs.sources.zookeeper.folder import FolderSummary, ZooKeeperFolderError, read_folder, read_log
 from tests.captures import capture
 from tests.zookeeper import journal
 from tests.zookeeper.journal import Log, Node
 from tests.zookeeper.test_state import secrets_of
 from tests.zookeeper.trees import ENCODER_SECRET, EVERY_STAGE, REDACTOR, codes, dump_batches, state_rows
-from transforms.zookeeper import scan
-from transforms.zookeeper.jute import JuteReader
-from transforms.zookeeper.snapshot import open_snapshot, warm_up
-from transforms.zookeeper.transactions import CONTAINER_OWNER, OpCode
+from transforms.zookeeper.storage import scan
+from transforms.zookeeper.storage.jute import JuteReader
+from transforms.zookeeper.storage.snapshot import open_snapshot, warm_up
+from transforms.zookeeper.storage.transactions import CONTAINER_OWNER, OpCode
 
 Tree = dict[str, dict[str, Any]]
 

@@ -10,10 +10,16 @@ from tests.captures import capture
 from tests.zookeeper import journal
 from tests.zookeeper.journal import Log, Node
 from tests.zookeeper.trees import REDACTOR
-from transforms.zookeeper.replay import Replay
-from transforms.zookeeper.snapshot import SnapshotError, open_snapshot, owned_paths, read_batches
-from transforms.zookeeper.state import znodes_to_state
-from transforms.zookeeper.transactions import DamagedError, OpCode, Transaction, TransactionLogError, read_transactions
+from transforms.zookeeper.read.state import znodes_to_state
+from transforms.zookeeper.storage.replay import Replay
+from transforms.zookeeper.storage.snapshot import SnapshotError, open_snapshot, owned_paths, read_batches
+from transforms.zookeeper.storage.transactions import (
+    DamagedError,
+    OpCode,
+    Transaction,
+    TransactionLogError,
+    read_transactions,
+)
 
 SNAPSHOTS, LOGS = 5000, 5000
 

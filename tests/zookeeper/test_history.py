@@ -8,15 +8,15 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from jobs.sources.zookeeper_folder import read_folder, read_log
-from jobs.sources.zookeeper_history import read_barriers, read_transaction_rows, read_writes
+from jobs.sources.zookeeper.folder import read_folder, read_log
+from jobs.sources.zookeeper.history import read_barriers, read_transaction_rows, read_writes
 from tests.captures import capture
 from tests.zookeeper import journal
 from tests.zookeeper.journal import Log
 from tests.zookeeper.test_state import secrets_of
 from tests.zookeeper.trees import EVERY_STAGE, HEALTHY, REDACTOR
-from transforms.zookeeper.history import History, transaction_batch
-from transforms.zookeeper.transactions import OpCode, read_transactions
+from transforms.zookeeper.storage.history import History, transaction_batch
+from transforms.zookeeper.storage.transactions import OpCode, read_transactions
 
 
 def history(version: str, stage: str) -> History:

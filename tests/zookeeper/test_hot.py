@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.zookeeper.trees import state_rows, znode
-from transforms.zookeeper import routes
-from transforms.zookeeper.arrow import znode_batch
-from transforms.zookeeper.facts import ZnodeView
-from transforms.zookeeper.znode import Znode
+from transforms.zookeeper.read import routes
+from transforms.zookeeper.read.arrow import znode_batch
+from transforms.zookeeper.read.facts import ZnodeView
+from transforms.zookeeper.read.znode import Znode
 
 ODD = st.one_of(
     st.none(), st.booleans(), st.integers(-(2**40), 2**40), st.floats(allow_nan=False), st.text(max_size=3), st.just([])

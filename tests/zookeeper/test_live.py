@@ -17,17 +17,17 @@ import pytest
 from kazoo.client import KazooClient
 from kazoo.security import OPEN_ACL_UNSAFE, make_digest_acl
 
-from jobs.demo.zookeeper_server import ZooKeeperServer, zookeeper_server
-from jobs.sources.zookeeper_folder import read_folder
-from jobs.sources.zookeeper_live import read_live
-from jobs.sources.zookeeper_walk import LiveSettings, SaslSettings, TlsSettings, WalkSummary, ZooKeeperWalkError, walk
+from jobs.commands.demo.zookeeper_server import ZooKeeperServer, zookeeper_server
+from jobs.sources.zookeeper.folder import read_folder
+from jobs.sources.zookeeper.live import read_live
+from jobs.sources.zookeeper.walk import LiveSettings, SaslSettings, TlsSettings, WalkSummary, ZooKeeperWalkError, walk
 from schemas.zookeeper.paths import NEVER_READ
 from tests.captures import capture
 from tests.certificates import self_signed
 from tests.zookeeper import journal
 from tests.zookeeper.journal import Node
 from tests.zookeeper.trees import REDACTOR, codes, dump_batches, of, state_rows
-from transforms.zookeeper.arrow import znode_batch
+from transforms.zookeeper.read.arrow import znode_batch
 
 STAGE = ("3.9.1", "5-dual-write-changed")
 

@@ -13,9 +13,9 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from jobs.demo.zookeeper_server import JARS, zookeeper_server
-from jobs.java import java_home
-from jobs.sources.zookeeper_walk import LiveSettings, WalkSummary, ZooKeeperWalkError, walk
+from jobs.commands.demo.zookeeper_server import JARS, zookeeper_server
+from jobs.runtime.java import java_home
+from jobs.sources.zookeeper.walk import LiveSettings, WalkSummary, ZooKeeperWalkError, walk
 from tests.zookeeper import journal
 from tests.zookeeper.journal import Node
 from tests.zookeeper.trees import REDACTOR

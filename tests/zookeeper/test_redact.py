@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 from tests.zookeeper.trees import FINGERPRINT, REDACTOR, codes, of, state_rows, znode
 from transforms.secrets import CIPHERTEXT_PREFIX
-from transforms.zookeeper import password_encoder
-from transforms.zookeeper.arrow import znode_batch
-from transforms.zookeeper.redact import Redactor
+from transforms.zookeeper.read import password_encoder
+from transforms.zookeeper.read.arrow import znode_batch
+from transforms.zookeeper.read.redact import Redactor
 
 SECRET = "S3cr3t-Zebra"
 B64 = base64.b64encode(SECRET.encode()).decode()

@@ -14,18 +14,18 @@ import pytest
 from kazoo.client import KazooClient
 from pyspark.sql import SparkSession
 
-from jobs import snapshot_zookeeper
-from jobs.demo.zookeeper_server import zookeeper_server
-from jobs.sources.zookeeper_datasource import ZooKeeperDataSource
-from jobs.sources.zookeeper_dump import read_dump
-from jobs.sources.zookeeper_live import read_live
-from jobs.sources.zookeeper_walk import LiveSettings
+from jobs.commands import snapshot_zookeeper
+from jobs.commands.demo.zookeeper_server import zookeeper_server
+from jobs.sources.zookeeper.datasource import ZooKeeperDataSource
+from jobs.sources.zookeeper.dump import read_dump
+from jobs.sources.zookeeper.live import read_live
+from jobs.sources.zookeeper.walk import LiveSettings
 from tests.captures import capture
 from tests.zookeeper.test_state import secrets_of
 from tests.zookeeper.trees import ENCODER_SECRET, FINGERPRINT, REDACTOR, codes, dump_batches, state_rows
 from transforms.secrets import Fingerprinter
-from transforms.zookeeper.bracket import bracket
-from transforms.zookeeper.redact import Redactor
+from transforms.zookeeper.read.bracket import bracket
+from transforms.zookeeper.read.redact import Redactor
 
 STAGE = ("3.9.1", "5-dual-write-changed")
 OTHER = Redactor(Fingerprinter(b"another key"))
@@ -75,7 +75,7 @@ def test_usage_and_failures_are_one_line(
 
 def test_the_command_needs_kazoo_alone() -> None:
     program = (
-        "import sys, jobs.snapshot_zookeeper\n"
+        "import sys, jobs.commands.snapshot_zookeeper\n"
         "heavy = {'pyspark', 'pyarrow', 'numpy', 'pandas', 'cryptography', 'delta', 'pydantic'} & set(sys.modules)\n"
         "sys.exit(', '.join(sorted(heavy)) or 0)"
     )

@@ -24,9 +24,9 @@ from tests.zookeeper.trees import (
     znode,
 )
 from transforms.secrets import is_sensitive_config
-from transforms.zookeeper import routes
-from transforms.zookeeper.arrow import znode_batch
-from transforms.zookeeper.facts import ZnodeView
+from transforms.zookeeper.read import routes
+from transforms.zookeeper.read.arrow import znode_batch
+from transforms.zookeeper.read.facts import ZnodeView
 
 RESOURCE_TYPES = {2: "TOPIC", 3: "GROUP", 4: "CLUSTER", 5: "TRANSACTIONAL_ID", 6: "DELEGATION_TOKEN", 7: "USER"}
 PATTERN_TYPES = {3: "LITERAL", 4: "PREFIXED"}

@@ -10,13 +10,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from jobs.sources.zookeeper_dump import read_dump
+from jobs.sources.zookeeper.dump import read_dump
 from tests.captures import VERSIONS, capture, stages
 from transforms.secrets import Fingerprinter
-from transforms.zookeeper.arrow import znode_batch
-from transforms.zookeeper.redact import Redactor
-from transforms.zookeeper.state import znodes_to_state
-from transforms.zookeeper.znode import Znode
+from transforms.zookeeper.read.arrow import znode_batch
+from transforms.zookeeper.read.redact import Redactor
+from transforms.zookeeper.read.state import znodes_to_state
+from transforms.zookeeper.read.znode import Znode
 
 FINGERPRINT = Fingerprinter(b"test key")
 # The password.encoder.secret of the captured brokers.

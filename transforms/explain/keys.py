@@ -12,10 +12,10 @@ from pyspark.sql.types import IntegerType
 from schemas.entities import ENTITIES, Entity
 from schemas.entities.migration import MIGRATION
 from schemas.kraft.enums import CONFIG_RESOURCE_TYPES, SCRAM_MECHANISMS
-from transforms.kraft.entities.event import UPSERT, Event
-from transforms.kraft.events import canonical_key
+from transforms.kraft.replay.entities.event import UPSERT, Event
+from transforms.kraft.replay.events import canonical_key
 from transforms.nearest import suggestion
-from transforms.reconcile.classify import report_key
+from transforms.reconcile.compare.classify import report_key
 from transforms.report.printable import key_text
 
 # The migration's own state is no row with a key; the report tells its history.

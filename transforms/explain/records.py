@@ -11,9 +11,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from transforms.explain.keys import RowKey
-from transforms.kraft.entities import DELETE, PATCH, RECORDS_OF, UPSERT
-from transforms.kraft.events import PARTITION, PARTITION_CHANGE, Ranges, events, with_cascades
-from transforms.kraft.partitions import partition_history, partition_records
+from transforms.kraft.replay.entities import DELETE, PATCH, RECORDS_OF, UPSERT
+from transforms.kraft.replay.events import PARTITION, PARTITION_CHANGE, Ranges, events, with_cascades
+from transforms.kraft.replay.partitions import partition_history, partition_records
 
 _REMOVE_TOPIC = "REMOVE_TOPIC_RECORD"
 

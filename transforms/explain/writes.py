@@ -9,7 +9,7 @@ from typing import Any
 
 from transforms.explain.keys import RowKey
 from transforms.explain.znodes import row_in_znode
-from transforms.zookeeper.transactions import NAMES, OpCode
+from transforms.zookeeper.storage.transactions import NAMES, OpCode
 
 CREATES = (NAMES[OpCode.CREATE], NAMES[OpCode.CREATE2])
 _SILENT = (NAMES[OpCode.CHECK], NAMES[OpCode.ERROR])

@@ -6,9 +6,9 @@ from typing import Any
 
 from schemas.zookeeper.paths import DEFAULT_ENTITY
 from transforms.explain.keys import RowKey
-from transforms.reconcile.home import homes
-from transforms.zookeeper.facts import Fact, ZnodeView
-from transforms.zookeeper.routes import read
+from transforms.reconcile.compare.home import homes
+from transforms.zookeeper.read.facts import Fact, ZnodeView
+from transforms.zookeeper.read.routes import read
 
 # What a state row is called before the silver tables are assembled.
 _FACTS = {"partitions": ("partition_assignments", "partition_states")}

@@ -1,0 +1,127 @@
+"""Looking into finished runs: where the warehouse is, which run is meant, and its tables as they were then."""
+
+from __future__ import annotations
+
+import argparse
+import secrets
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from jobs.audit.run import Run
+from jobs.commands.check import TABLES_FOLDER, profile_for
+from jobs.exit import UsageError
+from jobs.runtime.spark import spark_session
+from jobs.settings import Settings, SparkSettings, load_settings
+from jobs.sinks.delta import Warehouse
+from schemas.gold import RUNS
+from schemas.report import Report
+from schemas.table import Layer, Table
+from transforms.nearest import suggestion
+from transforms.report.json import from_json
+from transforms.report.printable import visible
+from transforms.secrets import Fingerprinter
+
+
+def add_warehouse_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare how a command that only looks is told where: a configuration, or a folder of tables."""
+    where = parser.add_mutually_exclusive_group(required=True)
+    where.add_argument("--conf", type=Path, help="configuration file (YAML)")
+    where.add_argument(
+        "--warehouse", metavar="DIR", help="folder of the tables, or the one given to `kraft-audit check --out`"
+    )
+    parser.add_argument("--cluster", metavar="NAME", help="with --warehouse: which cluster (default: the only one)")
+
+
+def add_run_argument(parser: argparse.ArgumentParser) -> None:
+    """Declare which run a command looks at."""
+    parser.add_argument("--run", dest="run_id", help="run to look at, of `kraft-audit history` (default: the newest)")
+
+
+@contextmanager
+def open_warehouse(arguments: argparse.Namespace) -> Iterator[Run]:
+    """Open the warehouse for reading, on the cluster asked for; no run of it is begun.
+
+    Raises UsageError when there is no warehouse, or the cluster has to be named.
+    """
+    settings = _settings(arguments)
+    spark_settings = settings.spark
+    with spark_session(
+        spark_settings.profile, cores=spark_settings.cores, driver_memory=spark_settings.driver_memory
+    ) as spark:
+        warehouse = Warehouse(spark, settings.warehouse, settings.catalog)
+        if arguments.conf is None:
+            settings = settings.model_copy(update={"cluster": _cluster(warehouse, arguments.cluster)})
+        # What is in the tables is fingerprinted already: this key is never used.
+        yield Run(settings, "", datetime.now(UTC), spark, warehouse, Fingerprinter(secrets.token_bytes(32)))
+
+
+def _settings(arguments: argparse.Namespace) -> Settings:
+    if arguments.conf is not None:
+        if arguments.cluster is not None:
+            raise UsageError("--cluster goes with --warehouse; a configuration names its cluster itself")
+        return load_settings(arguments.conf)
+    root = _tables(arguments.warehouse)
+    profile = "local" if "://" in root else profile_for([Path(root)])
+    # Without a source, which only a run needs: what it read is in the tables.
+    return Settings.model_construct(cluster="", warehouse=root, spark=SparkSettings(profile=profile))
+
+
+def _tables(given: str) -> str:
+    if "://" in given:
+        return given
+    for folder in (Path(given), Path(given) / TABLES_FOLDER):
+        if (folder / RUNS.layer.value / RUNS.name).is_dir():
+            return str(folder)
+    problem = "holds no finished run" if Path(given).is_dir() else "is not a folder"
+    raise UsageError(f"--warehouse: {given} {problem}; give the folder that `kraft-audit run` or `check` wrote to")
+
+
+def _cluster(warehouse: Warehouse, asked: str | None) -> str:
+    known = sorted(row[0] for row in warehouse.read(RUNS).select("cluster").distinct().collect())
+    if asked is not None:
+        if asked not in known:
+            raise UsageError(f"--cluster: no finished run of `{asked}`; {suggestion(asked, known)}")
+        return asked
+    if len(known) != 1:
+        raise UsageError(f"--cluster: name one; this warehouse holds {', '.join(known) or 'no finished run'}")
+    return str(known[0])
+
+
+@dataclass
+class PastRun(Run):
+    """A finished run: its report, and its rows of every table.
+
+    Bronze and gold keep all runs. Silver keeps a cluster's newest, so an older run's rows are read by time travel:
+    `versions` are the tables' Delta versions at its end, empty for the newest run.
+    """
+
+    report: Report = field(kw_only=True)
+    versions: Mapping[str, int] = field(kw_only=True)
+
+    def read(self, table: Table) -> DataFrame:
+        """The run's rows of a table. Raises WarehouseError when an old version is gone (Delta's VACUUM)."""
+        version = self.versions.get(table.full_name) if table.layer is Layer.SILVER else None
+        rows = self.warehouse.read(table, version)
+        return rows.where((F.col("cluster") == self.cluster) & (F.col("run_id") == self.run_id))
+
+
+def past_run(run: Run, run_id: str | None = None) -> PastRun:
+    """A finished run of the cluster, the newest when none is named. Raises UsageError when there is none."""
+    mine = run.warehouse.read(RUNS).where(F.col("cluster") == run.cluster)
+    newest = mine.orderBy(F.col("started_at").desc()).select("run_id").first()
+    if newest is None:
+        raise UsageError(f"cluster {run.cluster} has no finished run yet; run `kraft-audit run` first")
+    wanted = run_id or newest["run_id"]
+    found = mine.where(F.col("run_id") == wanted).select("report", "table_versions").first()
+    if found is None:
+        name = visible(wanted, 80)
+        raise UsageError(f"cluster {run.cluster} has no finished run {name}; see `kraft-audit history`")
+    shared = {part.name: getattr(run, part.name) for part in fields(Run)} | {"run_id": wanted}
+    versions = {} if wanted == newest["run_id"] else found["table_versions"]
+    return PastRun(**shared, report=from_json(found["report"]), versions=versions)

@@ -1,0 +1,157 @@
+"""A finished run's sides at any offset: ZooKeeper as the run read it, and KRaft's image replayed to the offset."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from jobs.audit.facts import Progress, progress
+from jobs.audit.homes import classified
+from jobs.audit.kraft_side import KraftSide, read_kraft_side, whole_records
+from jobs.audit.past import PastRun
+from jobs.exit import UsageError
+from jobs.steps.ingest_zookeeper import second_walk
+from jobs.steps.materialize import both_sides
+from schemas.bronze import KRAFT_LOG_COPIES, ZK_ZNODES
+from schemas.checks import Phase
+from schemas.entities import MIRRORED
+from schemas.entities.migration import MIGRATION
+from schemas.silver import ADMIN_OPERATIONS, ZOOKEEPER_WRITES
+from transforms.kraft.replay.image import Log, image, row_versions
+from transforms.kraft.replay.rows import fold
+from transforms.reconcile.compare.canonical import canonical
+from transforms.reconcile.compare.classify import Context
+from transforms.reconcile.compare.difference import differing_rows, union_all, without_moved
+from transforms.reconcile.compare.divergences import seen_from
+from transforms.reconcile.compare.release_limits import limits
+from transforms.zookeeper.read.bracket import bracket
+
+_COMPARED = (Phase.DUAL_WRITE.value, Phase.FINALIZED.value)
+
+
+@dataclass(frozen=True)
+class PastKraft:
+    """A finished run's log; `first` and `last` are the offsets (inclusive) whose state it can tell."""
+
+    side: KraftSide
+    first: int
+    last: int
+
+    def checked(self, offset: int) -> int:
+        """The offset, if its state can be told. Raises UsageError with the range that can."""
+        if not self.first <= offset <= self.last:
+            raise UsageError(
+                f"--as-of: offset {offset} is not in the run's log; give one from {self.first} to {self.last} (inclusive)"
+            )
+        return offset
+
+
+def migration_znodes(past: PastRun) -> Mapping[str, Any] | None:
+    """The run's silver row of /migration, /controller and /controller_epoch; None without a ZooKeeper side."""
+    rows = past.read(MIGRATION.table).where("source = 'zookeeper'").collect()
+    return rows[0].asDict() if rows else None
+
+
+def past_kraft(past: PastRun, znodes: Mapping[str, Any] | None) -> PastKraft | None:
+    """The run's log as the run applied it; None when the run had none that could be used."""
+    if past.read(KRAFT_LOG_COPIES).isEmpty():
+        return None
+    side = read_kraft_side(past, znodes)
+    if side is None:
+        return None
+    start = side.plan.base[1].offset - 1 if side.plan.base else side.plan.slices[0].from_offset
+    return PastKraft(replace(side, records=whole_records(past, side)), start, side.plan.leading.end - 1)
+
+
+def divergences_as_of(past: PastRun, offset: int) -> DataFrame:
+    """The run's comparison with KRaft's image at `offset` (inclusive) instead of the committed end.
+
+    Rows of `transforms.reconcile.compare.divergences.DIVERGENCE`. From /migration's offset on, it is the audit as if the log
+    had ended there. Below it, ZooKeeper is ahead: what it has of a later record is in_flight.
+    Raises UsageError when the run compared nothing or its log does not hold the offset.
+    """
+    znodes = migration_znodes(past)
+    kraft = past_kraft(past, znodes)
+    if (
+        kraft is None
+        or znodes is None
+        or past.report.migration.kraft_metadata_offset is None
+        or past.report.migration.phase not in _COMPARED
+    ):
+        raise UsageError(
+            f"run {past.run_id} compared nothing (mode {past.report.mode}): there is no difference to show"
+        )
+    kraft.checked(offset)
+    far = progress(kraft.side.records, kraft.side.plan.leading.end, znodes, _version(past))
+    mirrored = far.mirrored_offset
+    if mirrored is None:
+        mirrored = past.report.migration.kraft_metadata_offset
+    at = _log(kraft.side, offset + 1, kraft.side.transactions.discarded_at(offset))
+    end = max(offset + 1, kraft.side.committed.offset) if offset < mirrored else offset + 1
+    told = _log(kraft.side, end, kraft.side.transactions.discarded_at(end - 1))
+    context = replace(
+        _context(past, kraft.side, znodes, far), migration_offset=min(offset, mirrored), committed_end=end
+    )
+    versions = row_versions(told, fold(told.events), min(offset, mirrored) + 1, MIRRORED)
+    differing = differing_rows(_sides(past, at), versions, end)
+    walk = past.read(ZK_ZNODES).where(F.col("snapshot_id") == past.run_id)
+    found = classified(walk, without_moved(differing, _moved(past)), context).where("class <> 'not_comparable'")
+    return found if offset >= mirrored else seen_from(found, offset, mirrored)
+
+
+def _log(side: KraftSide, end: int, discarded: tuple[tuple[int, int | None], ...]) -> Log:
+    return Log.of(side.records, end, discarded)
+
+
+def _sides(past: PastRun, at: Log) -> DataFrame:
+    """Both sides as `canonical` rows: ZooKeeper's from the run's silver, KRaft's from the log."""
+    images = image(at)
+    zookeeper = {entity.name: past.read(entity.table).where("source = 'zookeeper'") for entity in MIRRORED}
+    unstamped = {name: rows.drop("cluster", "run_id", "source") for name, rows in zookeeper.items()}
+    return union_all(
+        [
+            canonical(
+                entity,
+                both_sides(past, entity, [("zookeeper", unstamped[entity.name]), ("kraft", images.get(entity.name))]),
+            )
+            for entity in MIRRORED
+        ]
+    )
+
+
+def _version(past: PastRun) -> str | None:
+    return None if past.report.kafka_version == "unknown" else past.report.kafka_version
+
+
+def _context(past: PastRun, side: KraftSide, znodes: Mapping[str, Any], far: Progress) -> Context:
+    """What the run knew when it compared, but for the offsets; the same sources as `jobs.steps.reconcile`."""
+    loaded = past.read(MIGRATION.table).where("source = 'kraft' AND state_code = 1")
+    first = loaded.orderBy("kraft_offset").select("kraft_append_time").first()
+    foreign = past.read(ZOOKEEPER_WRITES).where("kind = 'foreign'").select("zxid", "path").collect()
+    pending = past.read(ADMIN_OPERATIONS).where("kind = 'delete_topic'").select("subject").distinct().collect()
+    return Context(
+        frozen=past.report.migration.phase == Phase.FINALIZED.value,
+        migration_offset=0,
+        migration_mzxid=znodes.get("migration_mzxid"),
+        committed_end=0,
+        load_time=far.loaded_at if far.mirrored_offset is not None or first is None else first[0],
+        newest_append_time=side.plan.leading.last_append_time,
+        pending_deletes=frozenset(row[0] for row in pending),
+        foreign_zxids=frozenset(row["zxid"] for row in foreign),
+        foreign_paths=frozenset(row["path"] for row in foreign),
+        claim_zxid=znodes.get("controller_czxid") if znodes.get("controller_persistent") else None,
+        limits=limits(_version(past)),
+    )
+
+
+def _moved(past: PastRun) -> DataFrame | None:
+    if past.report.mode != "bracket":
+        return None
+    walks = [
+        past.read(ZK_ZNODES).where(F.col("snapshot_id") == walk) for walk in (past.run_id, second_walk(past.run_id))
+    ]
+    return bracket(walks[0], walks[1])[1]

@@ -1,0 +1,99 @@
+"""`kraft-audit diff`: the divergences of a finished run, or of its ZooKeeper tree against KRaft at an offset."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from jobs.audit.past import PastRun, add_run_argument, add_warehouse_arguments, open_warehouse, past_run
+from jobs.audit.past_state import divergences_as_of
+from jobs.exit import OK, UsageError
+from schemas.classes import CLASSES
+from schemas.entities import MIRRORED
+from schemas.gold import DIVERGENCES
+from transforms.nearest import suggestion
+from transforms.reconcile.compare.divergences import ranked
+from transforms.report.divergence_table import COLUMNS, as_record, as_table
+from transforms.report.printable import counted
+
+_LIMIT = 100
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of `kraft-audit diff`."""
+    add_warehouse_arguments(parser)
+    add_run_argument(parser)
+    parser.add_argument("--entity", metavar="E", help="only this entity, e.g. topics, partitions, configs")
+    parser.add_argument("--class", dest="class_", metavar="C", help="only this class, e.g. lost_write, lag")
+    parser.add_argument(
+        "--as-of",
+        type=int,
+        metavar="OFFSET",
+        help="compare the run's ZooKeeper rows with KRaft's state after this offset (inclusive) instead; nothing is stored",
+    )
+    parser.add_argument("--format", choices=("table", "jsonl"), default="table")
+    parser.add_argument("--limit", type=int, default=_LIMIT, metavar="N", help=f"rows at most, 0 for all ({_LIMIT})")
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Print the divergences, defects first. 0 also when there are some: whether a run is clean is `run`'s to say."""
+    _check(arguments)
+    with open_warehouse(arguments) as run:
+        past = past_run(run, arguments.run_id)
+        rows = _rows(past, arguments)
+        rows = rows.persist() if arguments.as_of is not None else rows
+        total = rows.count()
+        kept = ranked(rows).orderBy("rank").limit(arguments.limit) if arguments.limit else ranked(rows).orderBy("rank")
+        found = [row.asDict() for row in kept.select(*COLUMNS).collect()]
+    _print(past, arguments, found, total)
+    return OK
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    entities = [entity.name for entity in MIRRORED]
+    for option, word, known in (("--entity", arguments.entity, entities), ("--class", arguments.class_, [*CLASSES])):
+        if word is not None and word not in known:
+            raise UsageError(f"{option}: there is no `{word}`; {suggestion(word, known)}")
+    if arguments.limit < 0:
+        raise UsageError(f"--limit: {arguments.limit} is below 0; give a number of rows, or 0 for all")
+
+
+def _rows(past: PastRun, arguments: argparse.Namespace) -> DataFrame:
+    if arguments.as_of is None:
+        rows = past.read(DIVERGENCES).where("status <> 'resolved'")
+    else:
+        nothing = F.lit(None).cast("string")
+        rows = divergences_as_of(past, arguments.as_of).withColumns({"status": nothing, "first_seen_run": nothing})
+    for name, wanted in (("entity", arguments.entity), ("class", arguments.class_)):
+        rows = rows if wanted is None else rows.where(F.col(name) == wanted)
+    return rows
+
+
+def _print(past: PastRun, arguments: argparse.Namespace, found: Sequence[dict[str, Any]], total: int) -> None:
+    if arguments.format == "jsonl":
+        for row in found:
+            print(json.dumps(as_record(row)))
+    else:
+        print(_headline(past, arguments.as_of, total))
+        for line in as_table(found):
+            print(line)
+    if total > len(found):
+        print(f"{total - len(found):,} more; --limit 0 shows all", file=sys.stderr)
+
+
+def _headline(past: PastRun, as_of: int | None, total: int) -> str:
+    migration = past.report.migration
+    end = migration.committed_end_offset if as_of is None else as_of
+    mirrored = migration.kraft_metadata_offset
+    ahead = as_of is not None and mirrored is not None and as_of < mirrored
+    return (
+        f"Cluster {past.cluster}, run {past.run_id}: {counted(total, 'difference')} between ZooKeeper "
+        f"(/migration at {mirrored}) and KRaft after offset {end} (inclusive)"
+        + ("\nZooKeeper is ahead: in_flight is what it has of later records" if ahead else "")
+    )

@@ -1,0 +1,148 @@
+"""`kraft-audit dump`: what kafka-dump-log with its cluster-metadata decoder prints, faster and with secrets masked.
+
+One JSON object a line: offset, epoch, timestamp (milliseconds), type, version, data. Types and fields are spelled as
+Kafka spells them; control records are `CONTROL_LEADER_CHANGE` and so on. What can't be read is a line with `problem`,
+file, position and length. Exit code 0, or 10 when there was such a line, or 2 for a wrong command line.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TextIO
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from jobs.sources.kraft.folder import KraftSourceError, read_copies
+from jobs.sources.kraft.log import ReadTask, Selection, plan_file, plan_log, read_records
+from transforms.kraft.decode.lines import CONTROL_PREFIX, json_lines
+from transforms.kraft.decode.masking import UNMASKED, Masking
+from transforms.secrets import Fingerprinter
+
+CLEAN, FINDINGS, USAGE = 0, 10, 2
+_KEY_BYTES = 32
+_RECORD_SUFFIX = "_RECORD"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `dump`."""
+    parser.add_argument("path", help="a .log segment, a .checkpoint, or one controller's log folder")
+    parser.add_argument(
+        "--format", choices=("jsonl", "table"), default="jsonl", help="one JSON object a line, or columns"
+    )
+    parser.add_argument(
+        "--type",
+        action="append",
+        default=[],
+        metavar="T",
+        help="only this record type (may be given again); CONTROL for all",
+    )
+    parser.add_argument("--from", dest="from_offset", type=int, metavar="N", help="first offset")
+    parser.add_argument("--to", dest="to_offset", type=int, metavar="M", help="offset to stop before")
+    parser.add_argument("--unmask", action="store_true", help="show secrets in clear text; on a terminal only")
+    parser.add_argument(
+        "--unmask-into-file", action="store_true", help="with --unmask: also when the output is no terminal"
+    )
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; returns the exit code."""
+    parser = argparse.ArgumentParser(prog="kraft-audit dump", description=(__doc__ or "").split("\n", maxsplit=1)[0])
+    add_arguments(parser)
+    return run(parser.parse_args(argv), sys.stdout, sys.stderr)
+
+
+def run(arguments: argparse.Namespace, out: TextIO, err: TextIO) -> int:
+    """Dump as the parsed arguments say, to `out`; complaints of one line each go to `err`."""
+    if arguments.unmask and not (out.isatty() or arguments.unmask_into_file):
+        print("dump: --unmask shows secrets; the output is no terminal, so add --unmask-into-file to mean it", file=err)
+        return USAGE
+    selection = Selection(arguments.from_offset, arguments.to_offset)
+    try:
+        tasks = _tasks(arguments.path, selection)
+    except KraftSourceError as error:
+        print(f"dump: {error}", file=err)
+        return USAGE
+    masking: Masking = UNMASKED if arguments.unmask else Fingerprinter(os.urandom(_KEY_BYTES))
+    write = _write_table if arguments.format == "table" else _write_lines
+    findings = 0
+    try:
+        for batch in read_records(tasks, masking, selection):
+            findings += batch.num_rows - batch.column("problem").null_count
+            write(_of_types(batch, arguments.type), out)
+        out.flush()
+    except BrokenPipeError:
+        # The reader (head, less) has seen enough. Python would complain again when it closes standard output.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return CLEAN
+    if findings:
+        print(f"dump: {findings} findings: lines with `problem`", file=err)
+    return FINDINGS if findings else CLEAN
+
+
+def _tasks(path: str, selection: Selection) -> list[ReadTask]:
+    if Path(path).is_file():
+        return plan_file(Path(path), selection)
+    copies = read_copies(path)
+    if len(copies) > 1:
+        names = ", ".join(copy.location for copy in copies)
+        raise KraftSourceError(f"{path}: {len(copies)} controllers' logs in it; give one of {names}")
+    tasks = plan_log(copies[0], selection)
+    if not tasks and not copies[0].segments:
+        raise KraftSourceError(f"{path}: no .log segment in it")
+    return tasks
+
+
+def _of_types(batch: pa.RecordBatch, types: Sequence[str]) -> pa.RecordBatch:
+    if not types:
+        return batch
+    wanted = {name.upper().removeprefix(CONTROL_PREFIX) for name in types}
+    names = pa.array(sorted(wanted | {name + _RECORD_SUFFIX for name in wanted}), pa.string())
+    mask = pc.is_in(batch.column("type"), value_set=names)
+    if "CONTROL" in wanted:
+        mask = pc.or_(mask, pc.fill_null(batch.column("control"), False))
+    return batch.filter(pc.fill_null(mask, False))
+
+
+def _write_lines(batch: pa.RecordBatch, out: TextIO) -> None:
+    lines = json_lines(batch)
+    if lines:
+        out.write("\n".join(lines) + "\n")
+
+
+def _write_table(batch: pa.RecordBatch, out: TextIO) -> None:
+    out.writelines(_columns(json_lines(batch)))
+
+
+def _columns(lines: Sequence[str]) -> Iterator[str]:
+    for line in lines:
+        row = json.loads(line)
+        body = row.get("problem")
+        text = (
+            f"! {body} (byte {row['position']}, {row['length']} bytes)"
+            if body
+            else line[line.index('"data":') + 7 : -1]
+        )
+        time = _time(row.get("timestamp"))
+        kind = f"{row.get('type', '-')} v{row.get('version', '-')}"
+        yield f"{row.get('offset', '-'):>10} {row.get('epoch', '-'):>5}  {time:<24} {kind:<38} {text}\n"
+
+
+def _time(milliseconds: int | None) -> str:
+    if milliseconds is None:
+        return "-"
+    try:
+        moment = datetime.fromtimestamp(milliseconds / 1000, UTC)
+    except (OverflowError, ValueError, OSError):
+        return str(milliseconds)
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{milliseconds % 1000:03d}Z"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,112 @@
+"""`kraft-audit history` and `kraft-audit gates`: what earlier runs found, from the gold tables."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pyspark.sql import functions as F
+
+from jobs.audit.past import add_run_argument, add_warehouse_arguments, open_warehouse, past_run
+from jobs.audit.run import Run
+from jobs.exit import ERRORS, OK
+from schemas.gold import RUNS
+from schemas.report import RunPoint
+from transforms.reconcile.compare.divergences import stored_counts
+from transforms.report.printable import visible
+from transforms.report.table import aligned
+from transforms.report.trend import trend_table
+
+_COLUMNS = ("run_id", "verdict", "state", "defects", "divergences", "lag_records", "exit_code")
+
+
+def add_history_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of `kraft-audit history`."""
+    add_warehouse_arguments(parser)
+    parser.add_argument("--last", type=int, default=20, metavar="N", help="how many runs (default 20)")
+    parser.add_argument("--trend", action="store_true", help="lag and differences instead, one column a class")
+    parser.add_argument("--format", choices=("table", "jsonl"), default="table")
+
+
+def execute_history(arguments: argparse.Namespace) -> int:
+    """Print the cluster's last runs, newest first."""
+    with open_warehouse(arguments) as run:
+        rows = last_runs(run, arguments.last)
+    if arguments.format == "jsonl":
+        for row in rows:
+            print(json.dumps(row))
+        return OK
+    for line in _trend(rows) if arguments.trend else _table(rows):
+        print(line)
+    return OK
+
+
+def _table(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    cells = [[_text(row[name]) for name in _COLUMNS] for row in rows]
+    return aligned([_COLUMNS, *cells], right=frozenset({3, 4, 5, 6}))
+
+
+def _trend(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    points = [
+        RunPoint(
+            row["run_id"],
+            row["started_at"],
+            row["verdict"],
+            row["state"],
+            row["lag_records"],
+            row["lag_seconds"],
+            row["defects"],
+            row["divergences"],
+            row["by_class"],
+        )
+        for row in reversed(rows)
+    ]
+    table = trend_table(points, len(points))
+    head = ("run_id", "verdict", "lag_records", "divergences", "defects", *table.classes)
+    cells = [
+        [row.run_id, row.verdict, *map(_text, (row.lag, row.divergences, row.defects, *row.counts))]
+        for row in table.rows
+    ]
+    return aligned([head, *cells], right=frozenset(range(2, len(head))))
+
+
+def _text(value: object) -> str:
+    return "-" if value is None else visible(str(value), 80)
+
+
+def last_runs(run: Run, count: int) -> list[dict[str, Any]]:
+    """The cluster's newest finished runs, newest first: _COLUMNS, the start, the lag's age and the counts by class."""
+    rows = run.warehouse.read(RUNS).where(F.col("cluster") == run.cluster)
+    newest = rows.orderBy(F.col("started_at").desc()).limit(count)
+    started = F.date_format("started_at", "yyyy-MM-dd'T'HH:mm:ss'Z'").alias("started_at")
+    found = newest.select(*_COLUMNS, started, "lag_seconds", stored_counts().alias("by_class")).collect()
+    return [{**row.asDict(), "by_class": json.loads(row["by_class"] or "{}")} for row in found]
+
+
+def add_gates_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of `kraft-audit gates`."""
+    add_warehouse_arguments(parser)
+    add_run_argument(parser)
+    parser.add_argument("--gate", choices=("start", "dual_write", "finalize", "rollback"), help="only this gate")
+
+
+def execute_gates(arguments: argparse.Namespace) -> int:
+    """Print the gates with what blocks them; 20 when the gate asked for is no-go."""
+    with open_warehouse(arguments) as run:
+        report = past_run(run, arguments.run_id).report
+    checks = {check.id: check for check in report.checks}
+    shut = False
+    for name, gate in report.gates.items():
+        if arguments.gate not in (None, name):
+            continue
+        shut = shut or (arguments.gate == name and gate.verdict == "no_go")
+        print(f"{name:<11} {gate.verdict.upper().replace('_', '-')}")
+        for check_id in gate.blocking:
+            check = checks[check_id]
+            print(f"  {check_id}: {check.title}")
+            for line in check.evidence[:5]:
+                print(f"    {visible(line, 160)}")
+            print(f"    -> {check.remedy}")
+    return ERRORS if shut else OK

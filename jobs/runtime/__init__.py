@@ -1,0 +1,1 @@
+"""Where it runs: Spark, Java, terminals, notebooks."""

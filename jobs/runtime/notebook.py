@@ -1,0 +1,90 @@
+"""What the notebooks need of the place they run in: Databricks' widgets and displays, or their plain-Python stand-ins.
+
+A notebook hands over its `globals()`; on Databricks they hold `spark`, `dbutils`, `display` and `displayHTML`,
+elsewhere none of them need be there.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from jobs.runtime.spark import spark_session
+from jobs.sinks.delta import Warehouse
+from schemas.gold import RUNS
+from transforms.report.printable import value_text
+
+ENVIRONMENT_PREFIX = "KRAFT_AUDIT_"
+SHOWN_ROWS = 50
+
+
+class NotebookError(Exception):
+    """A notebook can't go on; the text is one line: what is missing, what to do."""
+
+
+@dataclass
+class Notebook:
+    """One notebook's surroundings. `shown` keeps every table it displayed, by its title."""
+
+    scope: Mapping[str, Any]
+    shown: dict[str, DataFrame] = field(default_factory=dict)
+
+    def parameter(self, name: str, default: str = "") -> str:
+        """Read a parameter: a Databricks widget, else the variable `KRAFT_AUDIT_<NAME>`, else the default."""
+        dbutils = self.scope.get("dbutils")
+        if dbutils is None:
+            return os.environ.get(ENVIRONMENT_PREFIX + name.upper(), default)
+        dbutils.widgets.text(name, default)
+        return str(dbutils.widgets.get(name))
+
+    def warehouse(self, root: str) -> Warehouse:
+        """Open the warehouse: a folder or address when `root` holds a slash, else Unity Catalog's `catalog.schema`."""
+        return Warehouse(self._spark(), root, catalog="/" not in root)
+
+    def run(self, warehouse: Warehouse, cluster: str = "", run_id: str = "") -> Mapping[str, Any]:
+        """Find a run's row in the runs table: the one named, else the newest of the cluster, else the newest of all.
+
+        Raises NotebookError when there is none.
+        """
+        runs = warehouse.read(RUNS)
+        for column, wanted in (("cluster", cluster), ("run_id", run_id)):
+            runs = runs.where(F.col(column) == F.lit(wanted)) if wanted else runs
+        newest = runs.orderBy(F.col("started_at").desc(), F.col("run_id").desc()).first()
+        if newest is None:
+            wanted = f"cluster {value_text(cluster)}, run {value_text(run_id)}" if cluster or run_id else "any run"
+            raise NotebookError(f"{warehouse.location(RUNS)} does not hold {wanted}; check `warehouse` and `cluster`")
+        return newest.asDict()
+
+    def show(self, title: str, frame: DataFrame) -> None:
+        """Display a table; outside Databricks its first rows are printed, nothing in them a terminal would obey."""
+        self.shown[title] = frame
+        if "display" in self.scope and "dbutils" in self.scope:
+            self.scope["display"](frame)
+            return
+        rows = frame.limit(SHOWN_ROWS + 1).collect()
+        print(f"\n{title}\n  {' | '.join(frame.columns)}")
+        for row in rows[:SHOWN_ROWS]:
+            print("  " + " | ".join(_cell(value) for value in row))
+        if len(rows) > SHOWN_ROWS:
+            print("  ...")
+
+    def html(self, markup: str) -> None:
+        """Display HTML on Databricks; elsewhere say how much there would be."""
+        if "displayHTML" in self.scope:
+            self.scope["displayHTML"](markup)
+        else:
+            print(f"\n(HTML, {len(markup):,} characters: shown in a notebook)")
+
+    def _spark(self) -> SparkSession:
+        given = self.scope.get("spark") or SparkSession.getActiveSession()
+        # A notebook's session outlives its cells, so it is started and never stopped here.
+        return given or spark_session("local", "kraft-audit notebook").__enter__()
+
+
+def _cell(value: Any) -> str:
+    return "" if value is None else value_text(value, 60)

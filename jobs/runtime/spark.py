@@ -1,0 +1,204 @@
+"""The Spark session of a run: made with the settings that were measured to matter, or the one that is already there.
+
+Nothing outside this module makes a session or reaches into the JVM, so the same jobs run on a laptop, under
+`spark-submit`, on Databricks and through Spark Connect.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Literal
+
+import pyspark
+from pyspark import SparkConf, SparkContext
+from pyspark.sql import SparkSession
+from pyspark.sql.utils import is_remote
+
+from jobs.runtime.java import java_home, java_version, java_without_vectors
+
+# small: demonstration, tests, one-off audits; local: one big machine; cluster: whatever spark-submit was told.
+Profile = Literal["small", "local", "cluster"]
+
+DELTA_VERSION = "4.4.0"
+DELTA_PACKAGE = f"io.delta:delta-spark_4.2_2.13:{DELTA_VERSION}"
+# The package declares 31 more jars for catalog and kernel clients; Spark brings what is needed of them.
+DELTA_EXCLUDES = "com.*:*,org.*:*,commons-*:*,javax.*:*,io.airlift:*,io.unitycatalog:*,io.delta:delta-kernel*"
+DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
+DELTA_CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+LOOPBACK = "127.0.0.1"
+LOG_CONFIGURATION = Path(__file__).with_name("log4j2.properties")
+
+COMMON_SETTINGS: dict[str, str] = {
+    "spark.sql.session.timeZone": "UTC",
+    # Names that come from a cluster may hold "${…}".
+    "spark.sql.variable.substitute": "false",
+    "spark.sql.adaptive.enabled": "true",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+    "spark.sql.parquet.compression.codec": "zstd",
+    "spark.ui.showConsoleProgress": "false",
+}
+ONE_MACHINE_SETTINGS: dict[str, str] = {
+    "spark.ui.enabled": "false",
+    "spark.driver.host": LOOPBACK,
+    "spark.driver.bindAddress": LOOPBACK,
+    # Reading the Delta log with one task instead of 50 is the largest single saving on small tables.
+    "spark.databricks.delta.snapshotPartitions": "1",
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
+}
+LOCAL_SETTINGS: dict[str, str] = {
+    # With the default of 128 MB ten million records are three tasks, and two cores wait for the third.
+    "spark.sql.files.maxPartitionBytes": "24m",
+    # The tables are partitioned by cluster, and a run writes one cluster: without this Delta sorts every row by it.
+    "spark.sql.maxConcurrentOutputFileWriters": "2",
+}
+SMALL_SETTINGS: dict[str, str] = {
+    "spark.sql.shuffle.partitions": "1",
+    # Creating a table costs half without a copy of its list of files in the commit's checksum.
+    "spark.databricks.delta.allFilesInCrc.enabled": "false",
+    "spark.default.parallelism": "2",
+    # Compiling a query takes longer than interpreting it on the few thousand rows of a small cluster.
+    "spark.sql.codegen.wholeStage": "false",
+    # A commit of a few rows costs half without adaptive stages, column statistics and history metrics.
+    "spark.sql.adaptive.enabled": "false",
+    "spark.databricks.delta.stats.collect": "false",
+    "spark.databricks.delta.history.metricsEnabled": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+# Without the second compiler Java reserves 48 MB for compiled code; one audit fills them and goes on uncompiled.
+SMALL_JVM_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC"
+# A batch wants throughput: a tenth less time than with the default collector, and no longer pauses that anybody sees.
+LOCAL_JVM_OPTIONS = "-XX:+UseParallelGC"
+_PROFILE_JVM_OPTIONS: dict[str, str] = {"small": SMALL_JVM_OPTIONS, "local": LOCAL_JVM_OPTIONS}
+MAKE_ARCHIVE = "-XX:ArchiveClassesAtExit"
+QUIET_JVM = "-Xshare:auto -Xlog:disable -Xlog:all=error:stderr"
+
+
+@contextmanager
+def spark_session(
+    profile: Profile,
+    app_name: str = "kraft-audit",
+    *,
+    cores: int | None = None,
+    driver_memory: str | None = None,
+    settings: Mapping[str, str] | None = None,
+) -> Iterator[SparkSession]:
+    """Yield a Spark session; stop it at the end only if this call started it.
+
+    profile: how much machine to expect. An active session (Databricks, a notebook, an enclosing call) is yielded as
+    it is, whatever the profile. cores and driver_memory (`"6g"`) count for the profiles of one machine only.
+    settings: Spark settings that override the profile's. Raises `JavaNotFoundError` when a session must be started
+    here and there is no Java for it.
+    """
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        yield active
+        return
+    session = _start(profile, app_name, cores, driver_memory, dict(settings or {}))
+    try:
+        yield session
+    finally:
+        session.stop()
+
+
+def profile_settings(profile: Profile, cores: int | None = None, driver_memory: str | None = None) -> dict[str, str]:
+    """Spark settings of a profile, without those that only the starting of a JVM needs."""
+    if profile == "cluster":
+        return dict(COMMON_SETTINGS)
+    cores = cores or os.cpu_count() or 2
+    chosen = COMMON_SETTINGS | ONE_MACHINE_SETTINGS
+    if profile == "small":
+        chosen |= SMALL_SETTINGS
+    else:
+        chosen |= LOCAL_SETTINGS | {"spark.sql.shuffle.partitions": str(2 * cores)}
+    return chosen | {
+        "spark.master": f"local[{cores}]",
+        "spark.driver.memory": driver_memory or ("2g" if profile == "small" else "6g"),
+    }
+
+
+def _start(
+    profile: Profile, app_name: str, cores: int | None, driver_memory: str | None, extra: dict[str, str]
+) -> SparkSession:
+    if is_remote():
+        return SparkSession.builder.getOrCreate()
+    if "PYSPARK_GATEWAY_PORT" in os.environ:
+        return _configured(SparkSession.builder, _under_submit(profile_settings("cluster") | extra)).getOrCreate()
+    settings = profile_settings(profile, cores, driver_memory) | _delta_settings() | extra
+    if profile != "cluster":
+        settings |= {
+            "spark.driver.extraJavaOptions": _jvm_options(profile, settings.get("spark.driver.extraJavaOptions", ""))
+        }
+    with java_without_vectors(java_home()) as home, _environment(_launch_environment(profile, home)):
+        return _configured(SparkSession.builder.appName(app_name), settings).getOrCreate()
+
+
+def _configured(builder: SparkSession.Builder, settings: Mapping[str, str]) -> SparkSession.Builder:
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    return builder
+
+
+def _under_submit(settings: dict[str, str]) -> dict[str, str]:
+    """What spark-submit was told wins over the profile; Delta is switched on beside the extensions it was told of."""
+    SparkContext._ensure_initialized()
+    submitted = SparkConf()
+    chosen = {key: value for key, value in settings.items() if not submitted.contains(key)}
+    extensions = [name for name in submitted.get("spark.sql.extensions", "").split(",") if name]
+    if DELTA_EXTENSION not in extensions:
+        chosen["spark.sql.extensions"] = ",".join([*extensions, DELTA_EXTENSION])
+    if not submitted.contains("spark.sql.catalog.spark_catalog"):
+        chosen["spark.sql.catalog.spark_catalog"] = DELTA_CATALOG
+    return chosen
+
+
+def _delta_settings() -> dict[str, str]:
+    """Settings that load Delta: from the jars `make setup` put beside Spark's, else through Spark's own resolver."""
+    chosen = {"spark.sql.extensions": DELTA_EXTENSION, "spark.sql.catalog.spark_catalog": DELTA_CATALOG}
+    home = Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent)
+    if not list((home / "jars").glob("delta-spark_*.jar")):
+        chosen |= {"spark.jars.packages": DELTA_PACKAGE, "spark.jars.excludes": DELTA_EXCLUDES}
+    return chosen
+
+
+def class_archive() -> Path:
+    """Where `make setup` keeps the classes that an audit loads, in a form that the Java in use starts quickly from."""
+    return Path(sys.prefix) / f"spark-classes-java{java_version(java_home())}.jsa"
+
+
+def _jvm_options(profile: Profile, extra: str) -> str:
+    options = [
+        f"-Dlog4j2.configurationFile={LOG_CONFIGURATION.as_uri()}",
+        _PROFILE_JVM_OPTIONS.get(profile, ""),
+        extra,
+    ]
+    if MAKE_ARCHIVE not in extra and class_archive().is_file():
+        # An archive of another build or class path is left aside by Java itself; it need not say so.
+        options.append(f"-XX:SharedArchiveFile={class_archive()} {QUIET_JVM}")
+    return " ".join(option for option in options if option)
+
+
+def _launch_environment(profile: Profile, home: Path) -> dict[str, str]:
+    variables = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable, "JAVA_HOME": str(home)}
+    if profile != "cluster":
+        variables["SPARK_LOCAL_IP"] = LOOPBACK
+    return variables
+
+
+@contextmanager
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """Set environment variables while the JVM starts: it inherits them, and nothing after it does."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value

@@ -1,0 +1,1 @@
+"""The metadata log, from controllers' folders."""

@@ -1,0 +1,351 @@
+"""Controllers' log folders: which copies are there, what each holds, in which files.
+
+Only headers of batches are read here; records are read by `jobs.sources.kraft.log`. Nothing is ever written.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from jobs.sources.remote import RemoteError, is_remote, local_path, staged
+from transforms.kraft.decode.scan import SPLIT_BYTES, ByteRange, SegmentScan, checkpoint_problem, scan_segment
+from transforms.kraft.decode.segments import Continuation
+
+LOG_FOLDER = "__cluster_metadata-0"
+_READ_BYTES = 32 * 1024 * 1024
+# Exactly these names count. `NNN.snapshot` is the producer state of the log layer, not a metadata snapshot; `.part`,
+# `.deleted`, `.index` and `.timeindex` are left alone (S§2.1).
+_SEGMENT = re.compile(r"^(\d{20})\.log$")
+_CHECKPOINT = re.compile(r"^(\d{20})-(\d{10})\.checkpoint$")
+_PRODUCER_SNAPSHOT = re.compile(r"^(\d{20})\.snapshot$")
+
+
+class KraftSourceError(ValueError):
+    """A path that holds no readable copy of the metadata log; the message says which and what to give instead."""
+
+
+@dataclass(frozen=True)
+class SegmentFile:
+    """One `.log` file; `ranges` cut it along batches for parallel reading, `location` is where workers read it."""
+
+    path: Path
+    base_offset: int
+    size: int
+    next_offset: int | None
+    ranges: tuple[ByteRange, ...]
+    location: str
+
+
+@dataclass(frozen=True)
+class CheckpointFile:
+    """One metadata snapshot; everything below `offset` (exclusive) is in it. `problem` tells why it is incomplete."""
+
+    path: Path
+    offset: int
+    epoch: int
+    size: int
+    problem: str | None
+    location: str
+
+    @property
+    def complete(self) -> bool:
+        """True when header and footer are there and every batch is intact."""
+        return self.problem is None
+
+
+@dataclass(frozen=True)
+class LogCopy:
+    """One controller's copy: the columns of bronze `kraft_log_copies` (without chosen_*) and the files behind them."""
+
+    controller_id: int | None
+    location: str
+    cluster_id: str | None
+    meta_version: int | None
+    log_start_offset: int | None
+    log_end_offset: int | None
+    last_epoch: int | None
+    last_append_time: int | None
+    epoch_starts: tuple[tuple[int, int], ...]
+    checkpoints: tuple[CheckpointFile, ...]
+    quorum_leader_id: int | None
+    quorum_leader_epoch: int | None
+    voters: tuple[int, ...]
+    producer_snapshot_offset: int | None
+    bytes: int
+    torn_tail_bytes: int
+    problem: str | None
+    segments: tuple[SegmentFile, ...]
+    notes: tuple[str, ...] = ()
+
+    def row(self) -> dict[str, Any]:
+        """The columns of `schemas.bronze.LOG_COPY_COLUMNS`; chosen_from, chosen_to and base_run are None."""
+        return {
+            "controller_id": self.controller_id,
+            "location": self.location,
+            "cluster_id": self.cluster_id,
+            "meta_version": self.meta_version,
+            "log_start_offset": self.log_start_offset,
+            "log_end_offset": self.log_end_offset,
+            "last_epoch": self.last_epoch,
+            "last_append_time": self.last_append_time,
+            "epoch_starts": [{"epoch": epoch, "start_offset": start} for epoch, start in self.epoch_starts],
+            "checkpoints": [
+                {"file": file.path.name, "offset": file.offset, "epoch": file.epoch, "complete": file.complete}
+                for file in self.checkpoints
+            ],
+            "quorum_leader_id": self.quorum_leader_id,
+            "quorum_leader_epoch": self.quorum_leader_epoch,
+            "voters": list(self.voters),
+            "producer_snapshot_offset": self.producer_snapshot_offset,
+            "bytes": self.bytes,
+            "torn_tail_bytes": self.torn_tail_bytes,
+            "chosen_from": None,
+            "chosen_to": None,
+            "base_run": None,
+            "problem": self.problem,
+        }
+
+
+def find_log_folders(path: Path | str) -> list[Path]:
+    """Find the `__cluster_metadata-0` folders below `path`, which may be one, hold one, or hold several controllers.
+
+    Raises KraftSourceError when there is none.
+    """
+    root = Path(path)
+    try:
+        if not root.is_dir():
+            reason = "is a file" if root.exists() else "does not exist"
+            raise KraftSourceError(f"{root}: {reason}; give a controller's metadata log folder")
+        if root.name == LOG_FOLDER or _holds_log(root):
+            return [root]
+        if (root / LOG_FOLDER).is_dir():
+            return [root / LOG_FOLDER]
+        found = [child / LOG_FOLDER for child in sorted(root.iterdir()) if (child / LOG_FOLDER).is_dir()]
+    except OSError as error:
+        raise KraftSourceError(f"{root}: can't be read: {error.strerror}") from None
+    if not found:
+        raise KraftSourceError(f"{root}: no {LOG_FOLDER} in it; give the controller's log.dirs or metadata.log.dir")
+    return found
+
+
+def read_copies(path: Path | str, split_bytes: int = SPLIT_BYTES) -> list[LogCopy]:
+    """Read the facts of every copy below `path` (see `find_log_folders`), which may be remote (`jobs.sources.remote`)."""
+    text = local_path(str(path))
+    if not is_remote(text):
+        return [read_copy(folder, split_bytes) for folder in find_log_folders(text)]
+    try:
+        with staged(text) as folder:
+            copies = [read_copy(found, split_bytes) for found in find_log_folders(folder)]
+            return [_moved(copy, str(folder), text.rstrip("/")) for copy in copies]
+    except RemoteError as error:
+        raise KraftSourceError(str(error)) from None
+
+
+def _moved(copy: LogCopy, staged_at: str, uri: str) -> LogCopy:
+    """The copy as it is where it was staged from: locations and messages name the remote files."""
+
+    def there(text: str) -> str:
+        return text.replace(staged_at, uri)
+
+    return replace(
+        copy,
+        location=there(copy.location),
+        checkpoints=tuple(replace(file, location=there(file.location)) for file in copy.checkpoints),
+        segments=tuple(replace(file, location=there(file.location)) for file in copy.segments),
+        problem=None if copy.problem is None else there(copy.problem),
+        notes=tuple(there(note) for note in copy.notes),
+    )
+
+
+def read_copy(folder: Path, split_bytes: int = SPLIT_BYTES) -> LogCopy:
+    """Read the facts of the copy in one `__cluster_metadata-0` folder.
+
+    What can't be read becomes `problem` (the copy can't be used) or a note (it can); nothing is raised.
+    """
+    notes: list[str] = []
+    meta = _meta_properties(folder, notes)
+    quorum = _quorum_state(folder, notes)
+    segments: list[SegmentFile] = []
+    scans: list[SegmentScan] = []
+    checkpoints: list[CheckpointFile] = []
+    problem: str | None = None
+    try:
+        checkpoints = _checkpoints(folder)
+        segments, scans = _segments(folder, split_bytes, notes)
+    except OSError as error:
+        problem = f"{error.filename}: can't be read: {error.strerror}"
+    filled = [scan for scan in scans if scan.first_offset is not None]
+    last = filled[-1] if filled else None
+    start = filled[0].first_offset if filled else None
+    notes += [f"{file.path.name}: incomplete snapshot: {file.problem}" for file in checkpoints if file.problem]
+    return LogCopy(
+        controller_id=_number(meta.get("node.id", meta.get("broker.id"))),
+        location=str(folder),
+        cluster_id=meta.get("cluster.id"),
+        meta_version=_number(meta.get("version")),
+        log_start_offset=start,
+        log_end_offset=last.next_offset if last else None,
+        last_epoch=last.last_epoch if last else None,
+        last_append_time=last.last_append_time if last else None,
+        epoch_starts=_epoch_starts(filled),
+        checkpoints=tuple(checkpoints),
+        quorum_leader_id=_number(quorum.get("leaderId")),
+        quorum_leader_epoch=_number(quorum.get("leaderEpoch")),
+        voters=_voters(quorum, filled),
+        producer_snapshot_offset=_producer_snapshot(folder),
+        bytes=sum(segment.size for segment in segments),
+        torn_tail_bytes=_torn_tail(scans),
+        problem=problem or _unusable(start, checkpoints),
+        segments=tuple(segments),
+        notes=tuple(notes),
+    )
+
+
+@contextmanager
+def mapped(path: Path) -> Iterator[bytes | mmap.mmap]:
+    """The bytes of a file: read when it is small, mapped when it is not.
+
+    A mapped file must not be cut short meanwhile; a controller does that only to a log that lost an election.
+    """
+    with path.open("rb") as file:
+        if os.fstat(file.fileno()).st_size <= _READ_BYTES:
+            yield file.read()
+            return
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            yield data
+
+
+def read_epoch_checkpoint(folder: Path) -> list[tuple[int, int]] | None:
+    """(epoch, first offset) of `leader-epoch-checkpoint`; None when it is missing or garbled."""
+    try:
+        lines = (folder / "leader-epoch-checkpoint").read_text("utf-8").split("\n")
+        pairs = [line.split() for line in lines[2 : 2 + int(lines[1])]]
+        return [(int(epoch), int(start)) for epoch, start in pairs]
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def _holds_log(folder: Path) -> bool:
+    return any(_SEGMENT.match(child.name) or _CHECKPOINT.match(child.name) for child in folder.iterdir())
+
+
+def _segments(folder: Path, split_bytes: int, notes: list[str]) -> tuple[list[SegmentFile], list[SegmentScan]]:
+    files: list[SegmentFile] = []
+    scans: list[SegmentScan] = []
+    previous = Continuation()
+    for path in sorted(folder.iterdir()):
+        matched = _SEGMENT.match(path.name)
+        if matched is None:
+            continue
+        try:
+            with mapped(path) as data:
+                scan = scan_segment(data, previous, split_bytes)
+        except FileNotFoundError:
+            notes.append(f"{path.name} went away while it was read: a controller is at work in this folder")
+            continue
+        if scan.first_offset is not None and scan.first_offset != int(matched[1]):
+            notes.append(f"{path.name} begins with offset {scan.first_offset}, not with the one it is named after")
+        files.append(SegmentFile(path, int(matched[1]), scan.size, scan.next_offset, tuple(scan.ranges), str(path)))
+        scans.append(scan)
+        if scan.next_offset is not None:
+            previous = Continuation(0, scan.next_offset, scan.last_epoch)
+    return files, scans
+
+
+def _checkpoints(folder: Path) -> list[CheckpointFile]:
+    found = []
+    for path in sorted(folder.iterdir()):
+        matched = _CHECKPOINT.match(path.name)
+        if matched is not None:
+            with mapped(path) as data:
+                problem = checkpoint_problem(data)
+                found.append(CheckpointFile(path, int(matched[1]), int(matched[2]), len(data), problem, str(path)))
+    return found
+
+
+def _producer_snapshot(folder: Path) -> int | None:
+    """Offset of the newest producer snapshot; None without one."""
+    try:
+        found = [_PRODUCER_SNAPSHOT.match(path.name) for path in folder.iterdir()]
+    except OSError:
+        return None
+    return max((int(matched[1]) for matched in found if matched), default=None)
+
+
+def _meta_properties(folder: Path, notes: list[str]) -> dict[str, str]:
+    """Read `meta.properties` beside the log folder (v0 or v1), or inside it."""
+    for path in (folder.parent / "meta.properties", folder / "meta.properties"):
+        try:
+            lines = path.read_text("utf-8").splitlines()
+        except FileNotFoundError:
+            continue
+        except (OSError, UnicodeDecodeError):
+            notes.append(f"{path}: can't be read; controller and cluster id are unknown")
+            return {}
+        pairs = [line.partition("=") for line in lines if "=" in line and not line.lstrip().startswith(("#", "!"))]
+        return {key.strip(): value.strip() for key, _, value in pairs}
+    notes.append(f"{folder.parent}/meta.properties is missing; controller and cluster id are unknown")
+    return {}
+
+
+def _quorum_state(folder: Path, notes: list[str]) -> dict[str, Any]:
+    path = folder / "quorum-state"
+    try:
+        state = json.loads(path.read_text("utf-8"))
+    except FileNotFoundError:
+        notes.append(f"{path} is missing; the leader and the voters are taken from the log")
+        return {}
+    except (OSError, ValueError):
+        notes.append(f"{path}: not readable as JSON; the leader and the voters are taken from the log")
+        return {}
+    return state if isinstance(state, dict) else {}
+
+
+def _voters(quorum: dict[str, Any], scans: list[SegmentScan]) -> tuple[int, ...]:
+    """Voters of quorum-state (data_version 0), else of the newest LeaderChange (KIP-853 keeps them in the log)."""
+    voters = quorum.get("currentVoters")
+    if isinstance(voters, list):
+        ids = [_number(voter.get("voterId")) for voter in voters if isinstance(voter, dict)]
+        return tuple(sorted(voter for voter in ids if voter is not None))
+    return next((scan.voters for scan in reversed(scans) if scan.voters is not None), ())
+
+
+def _epoch_starts(scans: list[SegmentScan]) -> tuple[tuple[int, int], ...]:
+    starts: list[tuple[int, int]] = []
+    for scan in scans:
+        starts += [pair for pair in scan.epoch_starts if not starts or pair[0] > starts[-1][0]]
+    return tuple(starts)
+
+
+def _torn_tail(scans: list[SegmentScan]) -> int:
+    """Bytes after the last intact batch of the copy; segments that hold no batch at all count whole."""
+    torn = 0
+    for scan in reversed(scans):
+        torn += scan.torn_bytes
+        if scan.first_offset is not None:
+            break
+    return torn
+
+
+def _unusable(start: int | None, checkpoints: list[CheckpointFile]) -> str | None:
+    complete = [file.offset for file in checkpoints if file.complete]
+    if start is None:
+        return None if complete else "no record batch and no complete snapshot in it"
+    if start > 0 and not any(offset >= start for offset in complete):
+        return f"the log begins at offset {start} and no complete snapshot covers what came before"
+    return None
+
+
+def _number(value: Any) -> int | None:
+    try:
+        return int(value)
+    except (TypeError, ValueError):
+        return None

@@ -1,0 +1,242 @@
+"""Records of the metadata log: `spark.read.format("kraft_log").load(path)`, and the same without Spark.
+
+Workers read byte ranges that are aligned to batches, so memory is bounded by the split and never by the segment.
+
+| option | meaning |
+| --- | --- |
+| `controller` | only this controller's copy (its node id); all copies below the path otherwise |
+| `from_offset`, `to_offset` | only log offsets in [from, to): `to_offset` is the as-of offset, exclusive |
+| `include_control` | `false` leaves control records out (default `true`) |
+| `checkpoint` | name of a `.checkpoint` file: its records instead of the log's |
+| `fingerprint_key` | key of the secrets' fingerprints, in hex; a random one by default |
+| `split_bytes` | size of a byte range (default 8 MiB) |
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from jobs.sources.kraft.folder import CheckpointFile, KraftSourceError, LogCopy, SegmentFile, mapped, read_copies
+from jobs.sources.remote import read_range
+from schemas.bronze import LOG_RECORD_COLUMNS
+from transforms.kraft.decode.masking import Masking
+from transforms.kraft.decode.rows import Origin
+from transforms.kraft.decode.scan import SPLIT_BYTES, scan_segment
+from transforms.kraft.decode.segments import Continuation, decode_checkpoint, decode_segment
+from transforms.secrets import Fingerprinter
+
+NAME = "kraft_log"
+OPTIONS = (
+    "path",
+    "controller",
+    "from_offset",
+    "to_offset",
+    "include_control",
+    "checkpoint",
+    "fingerprint_key",
+    "split_bytes",
+)
+_KEY_BYTES = 32
+
+
+@dataclass(frozen=True)
+class ReadTask:
+    """Bytes [start, end) of one file, aligned to batches; a checkpoint is always read whole."""
+
+    path: str
+    start: int
+    end: int
+    origin: Origin
+    continuation: Continuation
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which rows are wanted. Rows about damage without an offset are always among them."""
+
+    from_offset: int | None = None
+    to_offset: int | None = None
+    include_control: bool = True
+
+
+EVERYTHING = Selection()
+
+
+def plan_log(copy: LogCopy, selection: Selection = EVERYTHING) -> list[ReadTask]:
+    """List the byte ranges of a copy's segments that can hold wanted offsets, in log order."""
+    return [task for segment in copy.segments for task in _plan_segment(segment, copy.controller_id, selection)]
+
+
+def plan_file(path: Path, selection: Selection = EVERYTHING) -> list[ReadTask]:
+    """List the byte ranges of a single file: a `.checkpoint`, or anything else as a segment.
+
+    `bootstrap.checkpoint` counts as a snapshot up to offset 0. Raises KraftSourceError when the file can't be read.
+    """
+    try:
+        if path.suffix == ".checkpoint":
+            digits = path.name.partition("-")[0]
+            origin = Origin(None, path.name, int(digits) if digits.isdecimal() else 0)
+            return [ReadTask(str(path), 0, path.stat().st_size, origin, Continuation())]
+        with mapped(path) as data:
+            scan = scan_segment(data)
+    except OSError as error:
+        raise KraftSourceError(f"{path}: can't be read: {error.strerror}") from None
+    segment = SegmentFile(path, 0, scan.size, scan.next_offset, tuple(scan.ranges), str(path))
+    return _plan_segment(segment, None, selection)
+
+
+def _plan_segment(segment: SegmentFile, controller_id: int | None, selection: Selection) -> list[ReadTask]:
+    origin = Origin(controller_id, segment.path.name)
+    tasks = []
+    for index, piece in enumerate(segment.ranges):
+        following = segment.ranges[index + 1].continuation.next_offset if index + 1 < len(segment.ranges) else None
+        after = following if following is not None else segment.next_offset
+        if selection.from_offset is not None and after is not None and after <= selection.from_offset:
+            continue
+        first = piece.continuation.next_offset
+        if selection.to_offset is not None and first is not None and first >= selection.to_offset:
+            continue
+        tasks.append(ReadTask(segment.location, piece.start, piece.end, origin, piece.continuation))
+    return tasks
+
+
+def plan_checkpoint(copy: LogCopy, checkpoint: CheckpointFile) -> list[ReadTask]:
+    """The one task that reads a snapshot file of a copy."""
+    origin = Origin(copy.controller_id, checkpoint.path.name, checkpoint.offset)
+    return [ReadTask(checkpoint.location, 0, checkpoint.size, origin, Continuation())]
+
+
+def read_records(
+    tasks: Iterable[ReadTask], masking: Masking, selection: Selection = EVERYTHING
+) -> Iterator[pa.RecordBatch]:
+    """Read tasks one after the other into batches of the bronze schema (`transforms.kraft.decode.rows.RECORD_SCHEMA`)."""
+    for task in tasks:
+        data = read_range(task.path, task.start, task.end)
+        if task.origin.checkpoint_offset is not None:
+            yield from decode_checkpoint(data, task.origin, masking)
+        else:
+            for batch in decode_segment(data, task.origin, masking, task.continuation):
+                yield from _select(batch, selection)
+
+
+def _select(batch: pa.RecordBatch, selection: Selection) -> Iterator[pa.RecordBatch]:
+    keep = None
+    offset = batch.column("offset")
+    if selection.from_offset is not None:
+        keep = pc.fill_null(pc.greater_equal(offset, selection.from_offset), True)
+    if selection.to_offset is not None:
+        below = pc.fill_null(pc.less(offset, selection.to_offset), True)
+        keep = below if keep is None else pc.and_(keep, below)
+    if not selection.include_control:
+        data = pc.or_(pc.invert(pc.fill_null(batch.column("control"), False)), pc.is_valid(batch.column("problem")))
+        keep = data if keep is None else pc.and_(keep, data)
+    chosen = batch if keep is None else batch.filter(keep)
+    if chosen.num_rows:
+        yield chosen
+
+
+class RangePartition(InputPartition):
+    """One Spark partition: the tasks one worker reads."""
+
+    def __init__(self, tasks: list[ReadTask]) -> None:
+        super().__init__(None)
+        self.tasks = tasks
+
+
+class KraftLogDataSource(DataSource):
+    """The data source; register it with `spark.dataSource.register(KraftLogDataSource)`."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Name in `spark.read.format(…)`."""
+        return NAME
+
+    def schema(self) -> StructType:
+        """The columns of `schemas.bronze.LOG_RECORD_COLUMNS`."""
+        return StructType(list(LOG_RECORD_COLUMNS))
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """Make the reader; KraftSourceError for options that make no sense."""
+        return KraftLogReader(dict(self.options))
+
+
+class KraftLogReader(DataSourceReader):
+    """Plans byte ranges on the driver and reads them in the workers."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        given = {name.lower(): value for name, value in options.items()}
+        unknown = sorted(set(given) - set(OPTIONS))
+        if unknown:
+            raise KraftSourceError(f"unknown option {unknown[0]!r} of {NAME}; known: {', '.join(OPTIONS)}")
+        if "path" not in given:
+            raise KraftSourceError(f"{NAME} needs a path: .load(path)")
+        self.path = given["path"]
+        self.controller = _number(given, "controller")
+        self.split_bytes = _number(given, "split_bytes") or SPLIT_BYTES
+        self.checkpoint = given.get("checkpoint")
+        self.selection = Selection(
+            _number(given, "from_offset"), _number(given, "to_offset"), _flag(given, "include_control", True)
+        )
+        self.masking = Fingerprinter(_key(given.get("fingerprint_key")))
+
+    def partitions(self) -> list[InputPartition]:
+        """One partition a byte range."""
+        return [RangePartition([task]) for task in self._tasks()]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Read one partition's ranges, in a worker."""
+        assert isinstance(partition, RangePartition)  # noqa: S101 - Spark hands back what partitions() made
+        return read_records(partition.tasks, self.masking, self.selection)
+
+    def _tasks(self) -> list[ReadTask]:
+        copies = read_copies(self.path, self.split_bytes)
+        if self.controller is not None:
+            copies = [copy for copy in copies if copy.controller_id == self.controller]
+            if not copies:
+                raise KraftSourceError(f"{self.path}: no copy of controller {self.controller} in it")
+        if self.checkpoint is None:
+            return [task for copy in copies for task in plan_log(copy, self.selection)]
+        tasks = [
+            task
+            for copy in copies
+            for file in copy.checkpoints
+            if file.path.name == Path(self.checkpoint).name
+            for task in plan_checkpoint(copy, file)
+        ]
+        if not tasks:
+            raise KraftSourceError(f"{self.path}: no snapshot named {Path(self.checkpoint).name} in it")
+        return tasks
+
+
+def _number(options: Mapping[str, str], name: str) -> int | None:
+    text = options.get(name)
+    if text is None:
+        return None
+    try:
+        return int(text)
+    except ValueError:
+        raise KraftSourceError(f"option {name} of {NAME} must be a number, not {text!r}") from None
+
+
+def _flag(options: Mapping[str, str], name: str, default: bool) -> bool:
+    text = options.get(name, str(default)).lower()
+    if text not in ("true", "false"):
+        raise KraftSourceError(f"option {name} of {NAME} must be true or false, not {text!r}")
+    return text == "true"
+
+
+def _key(text: str | None) -> bytes:
+    if text is None:
+        return os.urandom(_KEY_BYTES)
+    try:
+        return bytes.fromhex(text)
+    except ValueError:
+        raise KraftSourceError(f"option fingerprint_key of {NAME} must be hex digits") from None

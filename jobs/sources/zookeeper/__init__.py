@@ -1,0 +1,1 @@
+"""ZooKeeper's tree: live, a data folder, a dump."""

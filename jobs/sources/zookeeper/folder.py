@@ -1,0 +1,275 @@
+"""ZooKeeper's data folder, read as it lies on disk: the newest whole snapshot, and the transaction logs after it.
+
+The folder may be `dataDir` or its `version-2`; transaction logs may lie in a `dataLogDir` of their own. Files are
+only read. Snapshots may be plain, gzip (`.gz`) or snappy (`.snappy`).
+"""
+
+from __future__ import annotations
+
+import gzip
+import mmap
+import re
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+
+import pyarrow as pa
+
+from transforms.zookeeper.read.arrow import znode_batch
+from transforms.zookeeper.read.redact import Redactor
+from transforms.zookeeper.read.znode import unreadable
+from transforms.zookeeper.storage.chroot import MARK, below, chroots, transaction_below
+from transforms.zookeeper.storage.replay import Replay
+from transforms.zookeeper.storage.snapshot import (
+    Snapshot,
+    SnapshotError,
+    open_snapshot,
+    owned_paths,
+    paths_ending,
+    read_batches,
+)
+from transforms.zookeeper.storage.transactions import (
+    DamagedError,
+    Transaction,
+    TransactionLogError,
+    read_transactions,
+)
+
+_VERSION_FOLDER = "version-2"
+_SNAPSHOT_NAME = re.compile(r"snapshot\.([0-9a-f]{1,16})(\.gz|\.snappy)?")
+_LOG_NAME = re.compile(r"log\.([0-9a-f]{1,16})")
+_SNAPPY_MAGIC = b"\x82SNAPPY\x00"
+_SNAPPY_HEAD_BYTES = 16
+# SnappyOutputStream cuts its input into blocks of 32 KiB; far larger ones are damage.
+_SNAPPY_BLOCK_LIMIT = 64 * 1024 * 1024
+
+
+class ZooKeeperFolderError(Exception):
+    """The folder can't be read as a ZooKeeper data folder: one line saying what is missing or wrong, and where."""
+
+
+@dataclass
+class FolderSummary:
+    """What was read, complete once the batches are used up.
+
+    `last_zxid` is the tree's; `problems` says which files could not be used, or not to their end; `notes` tells what
+    is normal for a copy of a running server, such as a torn last entry.
+    """
+
+    snapshot: str = ""
+    snapshot_zxid: int = 0
+    last_zxid: int = 0
+    last_time: int | None = None
+    transactions: int = 0
+    chroot: str = ""
+    problems: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, order=True)
+class _File:
+    zxid: int
+    path: Path
+
+
+def read_folder(
+    location: str | Path,
+    redactor: Redactor,
+    *,
+    log_location: str | Path | None = None,
+    zxid: int | None = None,
+    chroot: str | None = None,
+    summary: FolderSummary | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """Yield the tree at the end of the logs, or right after transaction `zxid`, as batches of `ZNODE_COLUMNS`.
+
+    A file that can't be used, or not to its end, is a row too: its name as the path, and `problem`.
+    Paths are those below the `chroot`, which is found when it is not given. Raises ZooKeeperFolderError when there is
+    no usable snapshot (or none early enough for `zxid`), or more than one cluster to choose from.
+    """
+    summary = summary if summary is not None else FolderSummary()
+    snapshots, logs = _files(Path(location), Path(log_location) if log_location else None)
+    snapshot = _choose(snapshots, zxid, summary)
+    transactions = list(_after(logs, summary.snapshot_zxid, zxid, summary))
+    summary.transactions = len(transactions)
+    summary.last_zxid = transactions[-1].zxid if transactions else summary.snapshot_zxid
+    summary.last_time = transactions[-1].time if transactions else None
+    if zxid is not None and summary.last_zxid < zxid and not summary.problems:
+        summary.problems.append(f"transaction logs: they end at zxid {summary.last_zxid:#x}, before {zxid:#x}")
+    summary.chroot = _one_chroot(snapshot, transactions) if chroot is None else chroot
+    for batch in Replay(transactions, redactor).run(read_batches(snapshot, redactor), owned_paths(snapshot)):
+        yield below(batch, summary.chroot)
+    if summary.problems:
+        # What is wrong with the files goes where the rows go: nobody else sees a worker's summary.
+        yield znode_batch([unreadable(*problem.split(": ", 1)) for problem in summary.problems])
+
+
+def read_log(
+    location: str | Path,
+    *,
+    log_location: str | Path | None = None,
+    chroot: str | None = None,
+    problems: list[str] | None = None,
+) -> Iterator[Transaction]:
+    """Yield every transaction of the folder's logs in order; what can't be read is told in `problems`.
+
+    Paths are those below the `chroot`, which is found when it is not given. Raises ZooKeeperFolderError when there is
+    more than one cluster to choose from.
+    """
+    summary = FolderSummary(problems=problems if problems is not None else [])
+    snapshots, logs = _files(Path(location), Path(log_location) if log_location else None)
+    if chroot is None:
+        aside = FolderSummary()
+        newest = _choose(snapshots, None, aside) if snapshots else None
+        chroot = _one_chroot(newest, _after(logs, aside.snapshot_zxid, None, aside))
+    inside = (transaction_below(transaction, chroot) for transaction in _after(logs, -1, None, summary))
+    return (transaction for transaction in inside if transaction is not None)
+
+
+def _one_chroot(snapshot: Snapshot | None, transactions: Iterable[Transaction]) -> str:
+    created = [operation.path for transaction in transactions for operation in transaction.operations]
+    found = chroots([*created, *(paths_ending(snapshot, MARK) if snapshot else ())])
+    if len(found) > 1:
+        names = ", ".join(repr(name or "/") for name in sorted(found))
+        raise ZooKeeperFolderError(f"the folder holds {len(found)} Kafka clusters, at {names}: give the chroot of one")
+    return found.pop() if found else ""
+
+
+def _files(location: Path, log_location: Path | None) -> tuple[list[_File], list[_File]]:
+    folder = _version_folder(location)
+    log_folder = _version_folder(log_location) if log_location else folder
+    return _named(folder, _SNAPSHOT_NAME), _named(log_folder, _LOG_NAME)
+
+
+def _version_folder(location: Path) -> Path:
+    inner = location / _VERSION_FOLDER
+    folder = inner if inner.is_dir() else location
+    if not folder.is_dir():
+        raise ZooKeeperFolderError(f"{location}: no such folder")
+    return folder
+
+
+def _named(folder: Path, pattern: re.Pattern[str]) -> list[_File]:
+    matches = ((pattern.fullmatch(path.name), path) for path in folder.iterdir() if path.is_file())
+    return sorted(_File(int(match[1], 16), path) for match, path in matches if match)
+
+
+def _choose(snapshots: list[_File], zxid: int | None, summary: FolderSummary) -> Snapshot:
+    """Return the best snapshot that is whole, and note it in the summary."""
+    for file in _candidates(snapshots, zxid):
+        try:
+            snapshot = open_snapshot(_read(file.path))
+        except (SnapshotError, OSError) as error:
+            summary.problems.append(f"{file.path.name}: {error}; an older snapshot is used")
+            continue
+        summary.snapshot, summary.snapshot_zxid = file.path.name, file.zxid
+        return snapshot
+    when = "" if zxid is None else f" early enough for zxid {zxid:#x}"
+    where = f"in {snapshots[0].path.parent}" if snapshots else "in the folder"
+    raise ZooKeeperFolderError(f"no usable snapshot{when} {where}" + "".join(f"; {text}" for text in summary.problems))
+
+
+def _candidates(snapshots: list[_File], zxid: int | None) -> list[_File]:
+    """Return the snapshots to try, best first.
+
+    A snapshot is fuzzy: it may hold changes made while it was written. They are over when the next one begins, so one
+    whose successor begins by `zxid` is sure to hold nothing later; without such, the oldest.
+    """
+    newest_first = snapshots[::-1]
+    if zxid is None:
+        return newest_first
+    followed = [file for file, following in pairwise(snapshots) if following.zxid <= zxid]
+    early = [file for file in snapshots if file.zxid <= zxid]
+    return [*followed[::-1], *(file for file in early if file not in followed)]
+
+
+def _read(path: Path) -> bytes | memoryview:
+    if path.suffix == ".gz":
+        return _gunzip(path)
+    if path.suffix == ".snappy":
+        return _unsnap(path.read_bytes())
+    return _mapped(path)
+
+
+def _mapped(path: Path) -> bytes | memoryview:
+    with path.open("rb") as file:
+        if not path.stat().st_size:
+            return b""
+        return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+
+
+def _gunzip(path: Path) -> bytes:
+    try:
+        with gzip.open(path, "rb") as file:
+            return file.read()
+    except (EOFError, zlib.error) as error:
+        raise SnapshotError(f"it can't be decompressed ({error})") from None
+
+
+def _unsnap(data: bytes) -> bytes:
+    """Decompress snappy-java's stream: a head of 16 bytes, then blocks with their compressed length before them."""
+    if data[: len(_SNAPPY_MAGIC)] != _SNAPPY_MAGIC:
+        raise SnapshotError("it does not start as a snappy stream")
+    parts, at = [], _SNAPPY_HEAD_BYTES
+    while at < len(data):
+        length = int.from_bytes(data[at : at + 4], "big")
+        block = data[at + 4 : at + 4 + length]
+        size = _snappy_size(block)
+        if len(block) != length or not length or size > _SNAPPY_BLOCK_LIMIT:
+            raise SnapshotError(f"its snappy block at byte {at} is damaged")
+        try:
+            parts.append(pa.decompress(block, decompressed_size=size, codec="snappy", asbytes=True))
+        except (pa.ArrowException, OSError):
+            raise SnapshotError(f"its snappy block at byte {at} is damaged") from None
+        at += 4 + length
+    return b"".join(parts)
+
+
+def _snappy_size(block: bytes) -> int:
+    size = 0
+    for index, byte in enumerate(block[:5]):
+        size |= (byte & 0x7F) << (7 * index)
+        if byte < 0x80:
+            return size
+    return _SNAPPY_BLOCK_LIMIT + 1
+
+
+def _after(logs: list[_File], start: int, end: int | None, summary: FolderSummary) -> Iterator[Transaction]:
+    """Yield the transactions with start < zxid <= end; at damage or a gap the logs end, and the summary says so."""
+    previous = start
+    for file in _covering(logs, start):
+        torn: list[str] = []
+        try:
+            for transaction in read_transactions(_mapped(file.path), torn):
+                if transaction.zxid <= start:
+                    continue
+                if end is not None and transaction.zxid > end:
+                    return
+                fault = _out_of_step(previous, transaction.zxid)
+                if fault:
+                    raise DamagedError(f"{fault} (byte {transaction.position})")
+                previous = transaction.zxid
+                yield transaction
+        except (DamagedError, TransactionLogError) as error:
+            summary.problems.append(f"{file.path.name}: {error}; the tree ends at zxid {previous:#x}")
+            return
+        summary.notes.extend(f"{file.path.name}: {note}" for note in torn)
+
+
+def _covering(logs: list[_File], start: int) -> list[_File]:
+    """Return the logs that may hold transactions after `start`: the one it falls into and all later ones."""
+    first = max((index for index, file in enumerate(logs) if file.zxid <= start), default=0)
+    return logs[first:]
+
+
+def _out_of_step(previous: int, zxid: int) -> str | None:
+    """Say what is wrong when `zxid` can't follow `previous`: zxids count up by one within an epoch (upper 32 bits)."""
+    if previous < 0:
+        return None
+    if zxid <= previous:
+        return f"transaction {zxid:#x} comes after {previous:#x}: the logs are of different servers or overwritten"
+    if zxid >> 32 == previous >> 32 and zxid != previous + 1:
+        return f"transactions between {previous:#x} and {zxid:#x} are missing: a log file is not there"
+    return None

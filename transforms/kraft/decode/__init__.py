@@ -1,0 +1,1 @@
+"""Bytes of the metadata log to records, driven by the declarations."""

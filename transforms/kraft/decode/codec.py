@@ -1,0 +1,132 @@
+"""Record bodies to values, driven by the declarations of `schemas.kraft` (S§2.3, S§2.5).
+
+Values are plain Python: int, bool, str, float, bytes, None, lists and dicts keyed by Kafka's JSON names, in the
+declared order. Uuids are already text. Tagged fields that are absent have their default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from schemas.kraft.fields import Body, Field, Kind, RecordType
+from transforms.kraft.decode.wire import Buffer, Reader, WireError
+
+Values = dict[str, Any]
+
+DEAD_BODY = "a body that only development versions of Kafka had; releases fail on it"
+
+_SCALARS: dict[Kind, Callable[[Reader], Any]] = {
+    Kind.INT8: Reader.int8,
+    Kind.INT16: Reader.int16,
+    Kind.UINT16: Reader.uint16,
+    Kind.INT32: Reader.int32,
+    Kind.INT64: Reader.int64,
+    Kind.FLOAT64: Reader.float64,
+    Kind.BOOL: Reader.boolean,
+    Kind.UUID: Reader.uuid,
+}
+
+
+def decode_record(
+    record_type: RecordType, version: int, data: Buffer, position: int, end: int
+) -> tuple[Values, Body, list[str]]:
+    """Decode the body at `data[position:end]`, all of it.
+
+    Returns the values, the body that fitted (the present one, or a dead one of S§2.5) and notes on what was odd:
+    unknown tags, unknown codes, a dead body. Raises WireError when no body fits.
+    """
+    if not 0 <= version <= record_type.body.highest:
+        raise WireError(f"version {version} is unknown; {record_type.name} is known up to {record_type.body.highest}")
+    reader = Reader(data, position, end)
+    try:
+        return _decode_whole(record_type.body, version, reader), record_type.body, reader.notes
+    except WireError:
+        for body in record_type.dead:
+            attempt = Reader(data, position, end)
+            try:
+                return _decode_whole(body, version, attempt), body, [*attempt.notes, DEAD_BODY]
+            except WireError:
+                continue
+        raise
+
+
+def _decode_whole(body: Body, version: int, reader: Reader) -> Values:
+    values = _struct(body.fields, version, reader, body.flexible)
+    if reader.position != reader.end:
+        raise WireError(f"{reader.end - reader.position} trailing bytes")
+    return values
+
+
+def _struct(fields: tuple[Field, ...], version: int, reader: Reader, flexible: bool = True) -> Values:
+    values: Values = {}
+    for field in fields:
+        if version < field.since:
+            continue
+        values[field.name] = list(field.default) if field.default == () else field.default
+        if field.tag is None:
+            values[field.name] = _field(field, version, reader)
+    if flexible:
+        _tagged_fields(fields, version, reader, values)
+    return values
+
+
+def _tagged_fields(fields: tuple[Field, ...], version: int, reader: Reader, values: Values) -> None:
+    for _ in range(reader.uvarint()):
+        tag = reader.uvarint()
+        size = reader.uvarint()
+        end = reader.take(size) + size
+        field = next((field for field in fields if field.tag == tag), None)
+        if field is None:
+            reader.notes.append(f"unknown tag {tag} of {size} bytes, skipped")
+            continue
+        if version < field.since:
+            raise WireError(f"tag {tag} ({field.name}) is not valid in version {version}")
+        values[field.name] = _tagged_value(field, version, reader, end - size, end)
+
+
+def _tagged_value(field: Field, version: int, reader: Reader, start: int, end: int) -> Any:
+    inner = Reader(reader.data, start, end)
+    inner.notes = reader.notes
+    value = _field(field, version, inner)
+    if inner.position != end:
+        raise WireError(
+            f"tag {field.tag} ({field.name}) is {end - start} bytes long but its value {inner.position - start}"
+        )
+    return value
+
+
+def _field(field: Field, version: int, reader: Reader) -> Any:
+    if not field.array:
+        return _value(field, version, reader)
+    length = reader.compact_length()
+    if length is None:
+        _require_nullable(field)
+        return None
+    return [_value(field, version, reader) for _ in range(length)]
+
+
+def _value(field: Field, version: int, reader: Reader) -> Any:
+    if field.kind is Kind.STRUCT:
+        return _struct(field.fields, version, reader)
+    if field.kind is Kind.STRING or field.kind is Kind.BYTES:
+        return _text_or_bytes(field, reader)
+    value = _SCALARS[field.kind](reader)
+    if field.enum is not None and value not in field.enum:
+        reader.notes.append(f"unknown {field.name} {value}")
+    return value
+
+
+def _text_or_bytes(field: Field, reader: Reader) -> str | bytes | None:
+    length = reader.compact_length()
+    if length is None:
+        _require_nullable(field)
+        return None
+    raw = reader.raw(length)
+    # Java's String constructor replaces malformed input too.
+    return raw.decode("utf-8", "replace") if field.kind is Kind.STRING else raw
+
+
+def _require_nullable(field: Field) -> None:
+    if not field.nullable:
+        raise WireError(f"{field.name} is null and must not be")

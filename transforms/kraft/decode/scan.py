@@ -1,0 +1,203 @@
+"""What a segment or a snapshot holds, from its batches' headers: offsets, epochs, where to split, where it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from schemas.kraft.control import LEADER_CHANGE, SNAPSHOT_FOOTER, SNAPSHOT_HEADER
+from transforms.kraft.decode.codec import decode_record
+from transforms.kraft.decode.framing import HEADER_SIZE, Batch, Damage, frames, read_header
+from transforms.kraft.decode.walk import FAST_FROM_BYTES, Continuation
+from transforms.kraft.decode.wire import Buffer, Reader, WireError
+
+SPLIT_BYTES = 8 * 1024 * 1024
+Headers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class ByteRange:
+    """Bytes [start, end) of a file, aligned to batches, and what precedes them."""
+
+    start: int
+    end: int
+    continuation: Continuation
+
+
+@dataclass
+class SegmentScan:
+    """Facts of one segment. Offsets are None when it holds no intact batch; `next_offset` is exclusive.
+
+    `torn_bytes` follow the last intact batch; `voters` and `leader_id` are those of the newest LeaderChange in the
+    segment.
+    """
+
+    size: int
+    first_offset: int | None = None
+    next_offset: int | None = None
+    last_epoch: int | None = None
+    last_append_time: int | None = None
+    torn_bytes: int = 0
+    epoch_starts: list[tuple[int, int]] = field(default_factory=list)
+    ranges: list[ByteRange] = field(default_factory=list)
+    voters: tuple[int, ...] | None = None
+    leader_id: int | None = None
+
+
+def scan_segment(data: Buffer, previous: Continuation | None = None, split_bytes: int = SPLIT_BYTES) -> SegmentScan:
+    """Scan a whole segment: headers and CRCs, no records. `previous` says which offset and epoch must follow.
+
+    Only intact batches (CRC right) count; the ranges cover every byte all the same.
+    """
+    fold = _Fold(previous or Continuation(), split_bytes)
+    for headers in _header_chunks(data):
+        fold.add(headers)
+    scan = SegmentScan(
+        size=len(data),
+        first_offset=fold.first_offset,
+        torn_bytes=len(data) - fold.end,
+        epoch_starts=fold.epoch_starts,
+        ranges=fold.ranges(len(data)),
+    )
+    if fold.last is not None:
+        scan.next_offset, scan.last_epoch, scan.last_append_time = fold.last
+    if fold.newest_control is not None:
+        position, size = fold.newest_control
+        _read_leader_change(scan, data, read_header(data, position, size, None))
+    return scan
+
+
+def _header_chunks(data: Buffer) -> Iterator[Headers]:
+    """Headers of the intact batches, in columns as `kernel_hot` numbers them."""
+    if len(data) < FAST_FROM_BYTES:
+        found = [
+            (
+                frame.position,
+                frame.size,
+                frame.base_offset,
+                frame.next_offset,
+                frame.epoch,
+                frame.max_timestamp,
+                frame.control,
+            )
+            for frame in frames(data)
+            if isinstance(frame, Batch) and frame.intact
+        ]
+        yield np.array(found, np.int64).reshape(-1, 7).T
+        return
+    # numba takes half a second to import: only inputs that gain from it pay.
+    from transforms.kraft.kernel.fast import scan_fast  # noqa: PLC0415
+
+    yield from scan_fast(data)
+
+
+class _Fold:
+    """What the batches so far add up to."""
+
+    def __init__(self, previous: Continuation, split_bytes: int) -> None:
+        self.split_bytes = split_bytes
+        self.first_offset: int | None = None
+        self.last: tuple[int, int, int] | None = None
+        self.end = 0
+        self.epoch_starts: list[tuple[int, int]] = []
+        self.newest_control: tuple[int, int] | None = None
+        self._open = Continuation(0, previous.next_offset, previous.epoch)
+        self._next_offset = previous.next_offset
+        self._epoch = previous.epoch
+        self._done: list[ByteRange] = []
+
+    def add(self, headers: Headers) -> None:
+        """Add batches, in the order of the file."""
+        if headers.shape[1] == 0:
+            return
+        position, size, base, after, epoch, time, control = headers
+        if self.first_offset is None:
+            self.first_offset = int(base[0])
+        self._note_epochs(epoch, base)
+        self._cut(position, np.maximum.accumulate(np.maximum(after, self._next_offset or 0)), epoch)
+        self._next_offset = max(int(after.max()), self._next_offset or 0)
+        self._epoch = int(epoch[-1])
+        self.last = int(after[-1]), int(epoch[-1]), int(time[-1])
+        self.end = int(position[-1] + size[-1])
+        controls = np.flatnonzero(control)
+        if controls.size:
+            self.newest_control = int(position[controls[-1]]), int(size[controls[-1]])
+
+    def ranges(self, size: int) -> list[ByteRange]:
+        """All ranges, the last one up to the end of the file."""
+        return [*self._done, ByteRange(self._open.position, size, self._open)] if size else []
+
+    def _note_epochs(self, epoch: Headers, base: Headers) -> None:
+        highest = self.epoch_starts[-1][0] if self.epoch_starts else -1
+        before = np.maximum.accumulate(np.concatenate(([highest], epoch[:-1])))
+        for index in np.flatnonzero(epoch > before).tolist():
+            self.epoch_starts.append((int(epoch[index]), int(base[index])))
+
+    def _cut(self, position: Headers, next_offsets: Headers, epoch: Headers) -> None:
+        """Close ranges that are long enough, each at the start of an intact batch."""
+        while True:
+            index = int(np.searchsorted(position, self._open.position + max(self.split_bytes, 1)))
+            if index == position.size:
+                return
+            start = int(position[index])
+            self._done.append(ByteRange(self._open.position, start, self._open))
+            if index:
+                self._open = Continuation(start, int(next_offsets[index - 1]), int(epoch[index - 1]))
+            else:
+                self._open = Continuation(start, self._next_offset, self._epoch)
+
+
+def control_records(data: Buffer, batch: Batch) -> list[tuple[int, int, int]]:
+    """(type, start of the body, end of the body) of each record of a control batch; what can't be read is left out."""
+    found: list[tuple[int, int, int]] = []
+    reader = Reader(data, batch.position + HEADER_SIZE, batch.position + batch.size)
+    try:
+        for _ in range(batch.count):
+            size = reader.varint()
+            record = Reader(data, reader.take(size), reader.position)
+            record.int8()
+            record.varlong()
+            record.varint()
+            key = record.raw(record.varint())
+            length = record.varint()
+            start = record.take(length)
+            found.append((int.from_bytes(key[2:4], "big"), start, start + length))
+    except WireError:
+        return found
+    return found
+
+
+def _read_leader_change(scan: SegmentScan, data: Buffer, batch: Batch) -> None:
+    for code, start, end in control_records(data, batch):
+        if code != LEADER_CHANGE.key:
+            continue
+        try:
+            values, _, _ = decode_record(LEADER_CHANGE, Reader(data, start, end).int16(), data, start, end)
+        except WireError:
+            continue
+        scan.leader_id = values["leaderId"]
+        scan.voters = tuple(sorted(voter["voterId"] for voter in values["voters"]))
+
+
+def checkpoint_problem(data: Buffer) -> str | None:
+    """Why a snapshot file is incomplete, or None: every batch intact, a header first, a footer last (S§2.4, S§11)."""
+    first: Batch | None = None
+    last: Batch | None = None
+    for frame in frames(data):
+        if isinstance(frame, Damage):
+            return f"byte {frame.position}: {frame.reason}"
+        if not frame.intact:
+            return f"byte {frame.position}: CRC stored {frame.crc:#010x}, computed {frame.computed_crc:#010x}"
+        first, last = first or frame, frame
+    if first is None or last is None:
+        return "the file is empty"
+    if not _has_control(data, first, SNAPSHOT_HEADER.key):
+        return "it does not begin with a snapshot header"
+    return None if _has_control(data, last, SNAPSHOT_FOOTER.key) else "the footer is missing"
+
+
+def _has_control(data: Buffer, batch: Batch, code: int) -> bool:
+    return batch.control and any(found == code for found, _, _ in control_records(data, batch))

@@ -1,0 +1,77 @@
+"""Bytes of a metadata log segment or snapshot to rows of bronze `kraft_records`.
+
+Accounting: `length` over all rows of a file adds up to the bytes of the file. A batch's header is counted with its
+first record. A finding about bytes that could be read (an unknown tag, a gap before a batch) is a row of its own with
+`problem` and length 0 beside the good row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from schemas.kraft.control import SNAPSHOT_FOOTER, SNAPSHOT_HEADER
+from transforms.kraft.decode.masking import Masking
+from transforms.kraft.decode.rows import Origin
+from transforms.kraft.decode.walk import FAST_FROM_BYTES, Continuation, Walk
+from transforms.kraft.decode.wire import Buffer
+
+__all__ = ["Continuation", "decode_checkpoint", "decode_segment"]
+
+DEFAULT_ROWS = 65_536
+
+
+def decode_segment(
+    data: Buffer,
+    origin: Origin,
+    masking: Masking,
+    continuation: Continuation | None = None,
+    rows_per_batch: int = DEFAULT_ROWS,
+) -> Iterator[pa.RecordBatch]:
+    """Decode `data`, which starts and ends where batches do (or at the end of the file), into bronze rows.
+
+    Never raises for what the bytes hold: damage becomes rows with `problem` (S§11).
+    """
+    yield from _decode(Walk(data, origin, masking, continuation or Continuation()), rows_per_batch)
+
+
+def decode_checkpoint(
+    data: Buffer, origin: Origin, masking: Masking, rows_per_batch: int = DEFAULT_ROWS
+) -> Iterator[pa.RecordBatch]:
+    """Decode a whole snapshot file (`.checkpoint`). `offset` is the position within it; header and footer are rows.
+
+    A snapshot that does not begin with its header or end with its footer gets a finding: it must not be used, although
+    Kafka's own reader would (S§11).
+    """
+    walk = Walk(data, origin, masking, Continuation(next_offset=0))
+    yield from _decode(walk, rows_per_batch)
+    if walk.first_type != SNAPSHOT_HEADER.name:
+        walk.finding(0, "incomplete snapshot: it does not begin with a snapshot header")
+    if walk.last_type != SNAPSHOT_FOOTER.name:
+        walk.finding(len(data), "incomplete snapshot: the footer is missing")
+    if len(walk.rows):
+        yield walk.rows.take()
+
+
+def decode_by_declarations(walk: Walk, rows_per_batch: int = DEFAULT_ROWS) -> Iterator[pa.RecordBatch]:
+    """Decode everything with the declaration-driven decoder: what small inputs get, and the measure of the kernel."""
+    position = 0
+    while position < len(walk.data):
+        frame = walk.frame_at(position)
+        walk.frame(frame)
+        position += frame.size
+        if len(walk.rows) >= rows_per_batch:
+            yield walk.rows.take()
+    if len(walk.rows):
+        yield walk.rows.take()
+
+
+def _decode(walk: Walk, rows_per_batch: int) -> Iterator[pa.RecordBatch]:
+    if len(walk.data) < FAST_FROM_BYTES:
+        yield from decode_by_declarations(walk, rows_per_batch)
+        return
+    # numba takes half a second to import: only inputs that gain from it pay.
+    from transforms.kraft.kernel.fast import decode_fast  # noqa: PLC0415
+
+    yield from decode_fast(walk, rows_per_batch)

@@ -1,0 +1,1 @@
+"""The compiled decoder: ordinary batches straight into Arrow's buffers."""

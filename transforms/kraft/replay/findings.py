@@ -1,0 +1,183 @@
+"""Records that break a rule of replay (S§3.1, S§11): Kafka throws on them, the audit names them and goes on."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from schemas.checks.codes import BROKER_REPLACED
+from schemas.entities.brokers import BROKERS
+from schemas.entities.topics import TOPICS
+from transforms.kraft.replay.entities.event import DELETE, PATCH, UPSERT
+from transforms.kraft.replay.image import Log
+from transforms.kraft.replay.partitions import KEY
+
+_REGISTERED = ("incarnation_id", "fenced", "in_controlled_shutdown")
+_INCARNATIONS = ("incarnation_id", "incarnation_id_before")
+
+
+def log_findings(
+    log: Log, short: Log, folded: DataFrame, dual_write: tuple[int, int | None] | None = None
+) -> DataFrame:
+    """Findings of a replayed log: source, code, subject, detail, place.
+
+    `short` is a log that replays to the same state (`transforms.kraft.replay.base.continued`), or `log` itself: most rules can
+    be judged on it. `folded` is `replay.fold` of its events. `dual_write` are the offsets of the records of MIGRATION
+    and of POST_MIGRATION (None: not yet), without which the rules of dual writing are not asked.
+    """
+    frames = [
+        _unknown_partitions(short.hot),
+        _directories(log.hot),
+        _stray_broker_changes(short.events),
+        _unknown_removals(short.events),
+        _topics_made_twice(folded),
+        _topics_made_again(log.events),
+        _producer_ids_back(log.events),
+        _shared_broker_ids(short.events),
+        *([] if dual_write is None else [_quiet_shrinks(log.hot, *dual_write)]),
+    ]
+    found = frames[0]
+    for frame in frames[1:]:
+        found = found.unionByName(frame)
+    return found
+
+
+def _finding(
+    rows: DataFrame, code: Column | str, subject: Column, detail: Column | str, offset: str = "offset"
+) -> DataFrame:
+    return rows.select(
+        F.lit("kraft").alias("source"),
+        (F.lit(code) if isinstance(code, str) else code).alias("code"),
+        subject.alias("subject"),
+        (F.lit(detail) if isinstance(detail, str) else detail).alias("detail"),
+        F.format_string("offset %d", F.col(offset)).alias("place"),
+    )
+
+
+def _unknown_partitions(hot: DataFrame) -> DataFrame:
+    """Changes of a partition that no PartitionRecord made (`ReplicationControlManager.replay` throws)."""
+    made = F.min(F.when(F.col("whole"), F.coalesce("created_offset", "offset")))
+    first = hot.groupBy(*KEY).agg(F.min("offset").alias("offset"), made.alias("made"))
+    known = first.withColumn("known", F.coalesce(F.col("made") <= F.col("offset"), F.lit(False)))
+    subject = F.format_string("%s partition %d", "topic_id", "partition_id")
+    return _finding(
+        known.where("NOT known"), "PARTITION-UNKNOWN", subject, "a change of a partition that was never made"
+    )
+
+
+def _directories(hot: DataFrame) -> DataFrame:
+    """A PartitionRecord whose directories are not one a replica (`PartitionRegistration` throws)."""
+    wrong = hot.where("whole AND size(directories) <> size(replicas)")
+    subject = F.format_string("%s partition %d", "topic_id", "partition_id")
+    detail = F.format_string("%d directories for %d replicas", F.size("directories"), F.size("replicas"))
+    return _finding(wrong, "DIRECTORIES", subject, detail)
+
+
+def _stray_broker_changes(stream: DataFrame) -> DataFrame:
+    """Registration changes of a broker epoch that was never registered (`ClusterControlManager.replay` throws)."""
+    struct = StructType(list(BROKERS.columns))
+    rows = stream.where("entity = 'brokers' AND row IS NOT NULL").withColumn("parsed", F.from_json("row", struct))
+    flat = rows.select("op", "offset", "parsed.broker_id", "parsed.broker_epoch")
+    registered = flat.where(F.col("op") == UPSERT).select("broker_id", "broker_epoch")
+    stray = flat.where(F.col("op") == PATCH).join(registered, ["broker_id", "broker_epoch"], "left_anti")
+    detail = F.format_string("a change of epoch %d, which was never registered", "broker_epoch")
+    return _finding(stray, "BROKER-CHANGE", F.format_string("broker %d", "broker_id"), detail)
+
+
+def _unknown_removals(stream: DataFrame) -> DataFrame:
+    """Removals of an ACL or a topic by an id that was never made (`AclControlManager.replay` throws)."""
+    rows = stream.where("entity IN ('acls', 'topics')").groupBy("entity", "replay_key")
+    seen = rows.agg(F.bool_or(F.col("row").isNotNull()).alias("made"), F.min("offset").alias("offset"))
+    detail = F.format_string("a removal of an id in %s that was never made", "entity")
+    return _finding(seen.where("NOT made"), "REMOVAL-UNKNOWN", F.col("replay_key"), detail)
+
+
+def _topics_made_twice(folded: DataFrame) -> DataFrame:
+    """A TopicRecord for a name that is still there under another id: a second load, or a corrupt log (DUR-08)."""
+    topics = folded.where("entity = 'topics'").withColumn(
+        "parsed", F.from_json("row", StructType(list(TOPICS.columns)))
+    )
+    by_name = Window.partitionBy("parsed.topic").orderBy("created_offset")
+    following = topics.withColumn("next_created", F.lead("created_offset").over(by_name))
+    ended = F.when(F.col("removed"), F.col("offset"))
+    twice = following.where(F.col("next_created").isNotNull() & (ended.isNull() | (ended > F.col("next_created"))))
+    return _finding(
+        twice,
+        "DUR-08",
+        F.col("parsed.topic"),
+        "a topic of this name was made while another was still there",
+        "next_created",
+    )
+
+
+def _topics_made_again(stream: DataFrame) -> DataFrame:
+    """Topics whose TopicRecord comes again with the same id: a load that ran more than once (S§4.3, S§14; DUR-08)."""
+    made = stream.where((F.col("entity") == "topics") & (F.col("op") == UPSERT))
+    again = made.groupBy("replay_key").agg(
+        F.count("*").alias("times"),
+        F.max("offset").alias("offset"),
+        F.max_by("row", "offset").alias("row"),
+    )
+    detail = F.format_string("made %d times with the same id", "times")
+    return _finding(again.where("times > 1"), "DUR-08", F.get_json_object("row", "$.topic"), detail)
+
+
+def _producer_ids_back(stream: DataFrame) -> DataFrame:
+    """Producer ids that do not rise (`ProducerIdControlManager.replay` throws; ids would be handed out twice)."""
+    number = F.get_json_object("row", "$.next_producer_id").cast("bigint")
+    blocks = stream.where("entity = 'producer_ids'").withColumn("next_id", number)
+    in_order = blocks.withColumn("before", F.lag("next_id").over(Window.orderBy("offset")))
+    detail = F.format_string("next producer id %d after %d", "next_id", "before")
+    return _finding(in_order.where("next_id <= before"), "DUR-15", F.lit("producer ids"), detail)
+
+
+def _shared_broker_ids(stream: DataFrame) -> DataFrame:
+    """Registrations that show two processes under one broker id; only what still stands: a broker's newest, at work.
+
+    An incarnation is one start of a process. One that registers again after another did was alive all the time
+    (DUR-12). One that takes the place of a registration neither fenced, nor shutting down, nor removed came while the
+    controller took the other for alive (BROKER_REPLACED; `ClusterControlManager.registerBroker` allows it when the
+    other's session has just run out).
+    """
+    struct = StructType(list(BROKERS.columns))
+    rows = stream.where("entity = 'brokers'").withColumn("parsed", F.from_json("row", struct))
+    flat = rows.select("replay_key", "op", "offset", *[F.col(f"parsed.{name}") for name in _REGISTERED])
+    life = Window.partitionBy("replay_key").orderBy("offset")
+    before = life.rowsBetween(Window.unboundedPreceding, -1)
+    ever = life.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
+    told = flat.withColumns(
+        {
+            "seen": F.collect_set("incarnation_id").over(before),
+            "unregistered": F.last("op").over(before) == DELETE,
+            "newest": F.max(F.when(F.col("op") != PATCH, F.col("offset"))).over(ever) == F.col("offset"),
+            "at_work": ~F.last("fenced", ignorenulls=True).over(ever),
+            **{f"{name}_before": F.last(name, ignorenulls=True).over(before) for name in _REGISTERED},
+        }
+    )
+    standing = told.where("op = 'upsert' AND newest AND at_work AND incarnation_id_before <> incarnation_id")
+    alive = "NOT unregistered AND NOT fenced_before AND NOT in_controlled_shutdown_before"
+    back = F.array_contains("seen", F.col("incarnation_id"))
+    subject = F.format_string("broker %s", F.get_json_object("replay_key", "$[0]"))
+    returned = F.format_string("incarnation %s is back, after %s took its place", *_INCARNATIONS)
+    replaced = F.format_string("incarnation %s took the place of %s, which was not fenced", *_INCARNATIONS)
+    return _finding(standing.where(back), "DUR-12", subject, returned).unionByName(
+        _finding(standing.where(~back).where(alive), BROKER_REPLACED, subject, replaced)
+    )
+
+
+def _quiet_shrinks(hot: DataFrame, begin: int, end: int | None) -> DataFrame:
+    """Changes in dual write by which a replica left the ISR and the leader epoch stayed (S§3.3; DUR-13).
+
+    A migration's controller names the leader in every such change, which raises the epoch; only an ISR that grows leaves
+    it. Most partitions have such changes, so that looking for suspects first costs more than putting all in order.
+    """
+    during = F.col("offset") > begin if end is None else F.col("offset").between(begin + 1, end - 1)
+    quiet = ~F.col("whole") & F.col("leader").isNull() & during
+    story = Window.partitionBy(*KEY).orderBy("offset")
+    told = hot.where("isr IS NOT NULL").select(*KEY, "offset", "isr", quiet.alias("quiet"))
+    followed = told.withColumn("before", F.lag("isr").over(story))
+    left = F.array_except("before", "isr")
+    stayed = F.format_string("%s left the ISR, the leader epoch stayed", F.array_join(left.cast("array<string>"), ", "))
+    subject = F.format_string("%s partition %d", "topic_id", "partition_id")
+    return _finding(followed.where(F.col("quiet") & (F.size(left) > 0)), "DUR-13", subject, stayed)

@@ -1,0 +1,360 @@
+"""Why a row differs (S§5.6): one pure function from a differing row to its divergences.
+
+A difference is a defect only by rule. The rule needs three states of the row: ZooKeeper's, KRaft's at `/migration`'s
+offset M, and every KRaft version since. What ZooKeeper holds of an older version is lag if the newer one is past M and
+loss if it is not; what it holds of a newer one is in flight; what no version explains was written by someone else, or
+was lost on the way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from schemas import classes
+from schemas.entities import Entity
+from transforms.reconcile.compare.differing import DifferingRow, Written, read
+from transforms.reconcile.compare.home import homes, parent
+from transforms.reconcile.compare.names import mangled, mangled_by_load
+from transforms.reconcile.compare.release_limits import Limits
+
+# Clocks of ZooKeeper's leader and of the controllers differ, and a mirrored write takes time: only a znode written
+# this much later than KRaft's last change of the row was certainly not written because of it.
+CLOCK_MARGIN_MS = 60_000
+LAG_WARNING_MS = 60_000
+
+
+@dataclass(frozen=True)
+class Homes:
+    """Znodes in which rows that ZooKeeper lacks would stand, as far as they were looked up.
+
+    `written` are those that exist, by path; `emptied` are znodes that lost a child after `/migration`'s last write.
+    """
+
+    written: Mapping[str, Written] = field(default_factory=dict)
+    emptied: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Context:
+    """What is known of the run: offsets are of the KRaft log, zxids of ZooKeeper, times in milliseconds.
+
+    `migration_offset` is M (inclusive), or what stands for it where the release does not move it; `load_time` is when
+    the load ended, `claim_zxid` the czxid of a KRaft controller's `/controller`; `frozen` is true when M does not move
+    because the migration is finalised. `limits` is what the release does not migrate, mirror or name rightly.
+    """
+
+    frozen: bool
+    migration_offset: int
+    migration_mzxid: int | None
+    committed_end: int
+    load_time: int | None
+    newest_append_time: int | None
+    pending_deletes: frozenset[str] = frozenset()
+    foreign_zxids: frozenset[int] = frozenset()
+    foreign_paths: frozenset[str] = frozenset()
+    claim_zxid: int | None = None
+    limits: Limits = field(default_factory=Limits)
+    homes: Homes = field(default_factory=Homes)
+
+    @property
+    def passed(self) -> str:
+        """Up to where ZooKeeper must have everything, in words."""
+        if self.limits.offset_moves:
+            return f"/migration has passed {self.migration_offset}"
+        return f"by the time of /migration's last write everything up to offset {self.migration_offset} was mirrored"
+
+
+@dataclass(frozen=True)
+class Divergence:
+    """One differing cell, or a missing row (`column` None). Values are JSON-ready."""
+
+    entity: str
+    key: dict[str, Any]
+    column: str | None
+    kind: str
+    zk_value: Any
+    kraft_value: Any
+    class_: str
+    severity: str
+    explanation: str
+    zk_path: str | None
+    zk_mzxid: int | None
+    kraft_offset: int | None
+
+
+def classify(raw: Mapping[str, Any], context: Context) -> Iterator[Divergence]:
+    """Divergences of one row of `differing_rows`; nothing when the difference is only a tolerated one."""
+    row = read(raw, context.migration_offset, context.committed_end)
+    if row.zk is not None and row.kraft is not None:
+        yield from _cells(row, row.zk, row.kraft, context)
+    elif row.zk is not None or row.kraft is not None:
+        yield _missing(row, context)
+    if row.has_tail:
+        yield from _tail(row)
+
+
+def _missing(row: DifferingRow, context: Context) -> Divergence:
+    kind = "kraft_only" if row.zk is None else "zk_only"
+    verdict, why = _kraft_only(row, context) if row.zk is None else _zk_only(row, context)
+    return _divergence(row, None, kind, row.zk, row.kraft, (verdict, why), context)
+
+
+def _kraft_only(row: DifferingRow, context: Context) -> tuple[str, str]:
+    if _pending_delete(row, context):
+        return classes.PENDING_DELETE, "its topic is in /admin/delete_topics"
+    unmirrored = context.limits.unmirrored(row, None)
+    if unmirrored:
+        return classes.LOST_WRITE, unmirrored
+    if row.at_migration is None:
+        return _not_yet(row, context)
+    removed = _removed_by_hand(row, None, context)
+    if removed:
+        return classes.FOREIGN_WRITE, removed
+    if any(version.removed for version in row.later):
+        return classes.IN_FLIGHT, "removed after /migration's offset and made again; ZooKeeper has the removal"
+    name = mangled(row.entity.name, row.key) if context.limits.mangles_names else None
+    if name:
+        return classes.LOAD_EXTRA, name
+    return classes.LOST_WRITE, (
+        f"KRaft has it since offset {row.kraft_offset}, {context.passed}, and ZooKeeper does not have it"
+    )
+
+
+def _removed_by_hand(row: DifferingRow, column: str | None, context: Context) -> str | None:
+    """How something other than KRaft took away what ZooKeeper lacks; None when nothing shows it.
+
+    A znode that exists without the row was written without it. KRaft writes znodes whole, so that a write long after
+    the row's last change is not KRaft's; only the ACLs of a resource it was seen to write wrongly (PR 15327).
+    """
+    places = homes(row.entity.name, row.key)
+    if any(path in context.foreign_paths for path in places):
+        return "something other than the KRaft controller removed or rewrote its znode"
+    if not places:
+        return None
+    place = places[-1] if column is None else places[0]
+    there = context.homes.written.get(place)
+    if there is not None:
+        late = row.entity.name != "acls" and _written_long_after(there, row)
+        if late or _after_migration_write(there, context):
+            return f"{place} was written without it in transaction {there.mzxid}, and not by the KRaft controller"
+    elif parent(place) in context.homes.emptied:
+        return f"a child of {parent(place)} was removed after /migration's last write"
+    return None
+
+
+def _zk_only(row: DifferingRow, context: Context) -> tuple[str, str]:
+    if _pending_delete(row, context):
+        return classes.PENDING_DELETE, "its topic is in /admin/delete_topics"
+    if not row.ever_in_kraft:
+        return _never_in_kraft(row, context)
+    unmirrored = context.limits.unmirrored(row, None)
+    if unmirrored:
+        return classes.LOST_WRITE, unmirrored
+    if row.at_migration is not None and row.later:
+        return _not_yet(row, context)
+    if any(not version.removed for version in row.later):
+        return classes.IN_FLIGHT, "made after /migration's offset and removed again; ZooKeeper has it for a moment"
+    if _after_migration_write(row.written(None), context):
+        return classes.FOREIGN_WRITE, _foreign(row.written(None), context)
+    if _written_long_after(row.written(None), row):
+        return classes.FOREIGN_WRITE, f"KRaft removed it at offset {row.kraft_offset}; the znode was written later"
+    return classes.LOST_WRITE, (
+        f"KRaft removed it at offset {row.kraft_offset}, {context.passed}, and ZooKeeper still has it"
+    )
+
+
+def _never_in_kraft(row: DifferingRow, context: Context) -> tuple[str, str]:
+    """Lost by the load, or written since: by the claim's transaction where it tells, else by the clock.
+
+    What the release does not migrate brokers may still write, and what it stored under a wrong name KRaft writes back.
+    """
+    unmigrated = context.limits.unmigrated.get(row.entity.name)
+    if unmigrated:
+        return classes.LOAD_LOSS, unmigrated
+    twin = mangled_by_load(row.entity.name, row.key) if context.limits.mangles_names else None
+    if twin:
+        return classes.LOAD_LOSS, twin
+    there = row.written(None)
+    if _after_migration_write(there, context):
+        return classes.FOREIGN_WRITE, _foreign(there, context)
+    if there.mzxid is not None and context.claim_zxid is not None and there.mzxid > context.claim_zxid:
+        return classes.FOREIGN_WRITE, (
+            f"KRaft never had it, and the znode was written in transaction {there.mzxid}, after the KRaft controller "
+            f"took over ({context.claim_zxid})"
+        )
+    written, loaded = there.mtime, context.load_time
+    if written is not None and loaded is not None and written > loaded + CLOCK_MARGIN_MS:
+        return classes.FOREIGN_WRITE, "KRaft never had it and the znode was written after the load"
+    return classes.LOAD_LOSS, "it was in ZooKeeper before the load, and KRaft never had it"
+
+
+def _cells(
+    row: DifferingRow, zk_row: dict[str, Any], kraft_row: dict[str, Any], context: Context
+) -> Iterator[Divergence]:
+    for column in row.entity.compared:
+        zk, kraft = zk_row[column], kraft_row[column]
+        if _same(row.entity, column, zk, kraft):
+            continue
+        yield _divergence(row, column, "differs", zk, kraft, _cell(row, column, zk, kraft, context), context)
+
+
+def _cell(row: DifferingRow, column: str, zk: Any, kraft: Any, context: Context) -> tuple[str, str]:
+    if not row.comparable:
+        return classes.NOT_COMPARABLE, "at least one side holds ciphertext"
+    if column == "isr" and _same_members(zk, kraft):
+        return classes.IN_SYNC, "the same in-sync replicas, in another order"
+    if _pending_delete(row, context):
+        return classes.PENDING_DELETE, "its topic is in /admin/delete_topics"
+    unmirrored = context.limits.unmirrored(row, column)
+    if unmirrored:
+        return classes.LOST_WRITE, unmirrored
+    if row.later and row.at_migration is None and not context.frozen:
+        # Made after /migration's offset: its znodes are written one after the other, and may be half there.
+        return classes.IN_FLIGHT, "the row was made after /migration's offset and is being written"
+    if row.later and row.at_migration is not None and _same(row.entity, column, zk, row.at_migration[column]):
+        return _not_yet(row, context)
+    if any(not v.removed and _same(row.entity, column, zk, v.row[column]) for v in row.later):
+        return classes.IN_FLIGHT, "ZooKeeper has a version newer than /migration's offset"
+    return _wrong_cell(row, column, zk, context)
+
+
+def _wrong_cell(row: DifferingRow, column: str, zk: Any, context: Context) -> tuple[str, str]:
+    """A value that no KRaft version since M explains."""
+    there = row.written(column)
+    if _after_migration_write(there, context):
+        return classes.FOREIGN_WRITE, _foreign(there, context)
+    if not row.later and _written_long_after(there, row):
+        return classes.FOREIGN_WRITE, "the znode was written long after KRaft's last change of the row"
+    removed = _removed_by_hand(row, column, context) if zk is None else None
+    if removed:
+        return classes.FOREIGN_WRITE, removed
+    return (
+        classes.LOST_WRITE,
+        f"KRaft has this value since offset {row.kraft_offset} at the latest, and {context.passed}",
+    )
+
+
+def _tail(row: DifferingRow) -> Iterator[Divergence]:
+    """Differences that only records past the committed end make; a ZooKeeper row that has them proves nothing lost."""
+    if row.tail in (row.kraft, row.zk) or row.zk != row.kraft:
+        return
+    why = (classes.UNCOMMITTED_TAIL, "only records past the proved committed end change it")
+    if row.zk is None or row.tail is None:
+        kind = "kraft_only" if row.zk is None else "zk_only"
+        yield _build(row, None, kind, row.zk, row.tail, why, "info")
+        return
+    for column in row.entity.compared:
+        if not _same(row.entity, column, row.zk[column], row.tail[column]):
+            yield _build(row, column, "differs", row.zk[column], row.tail[column], why, "info")
+
+
+def _not_yet(row: DifferingRow, context: Context) -> tuple[str, str]:
+    if context.frozen:
+        return classes.EXPECTED_STALE, (
+            f"changed at offset {row.kraft_offset}, after the migration was finalised; ZooKeeper stays at "
+            f"{context.migration_offset}"
+        )
+    if not context.limits.offset_moves:
+        return classes.LAG, (
+            f"changed at offset {row.kraft_offset}; nothing shows that ZooKeeper was written since, and this release "
+            "does not say how far it is"
+        )
+    return classes.LAG, f"changed at offset {row.kraft_offset}; ZooKeeper is at {context.migration_offset}"
+
+
+def _pending_delete(row: DifferingRow, context: Context) -> bool:
+    topic = row.key.get("topic") or (row.key.get("resource_name") if row.key.get("resource_type") == "TOPIC" else None)
+    return topic in context.pending_deletes
+
+
+def _after_migration_write(there: Written, context: Context) -> bool:
+    if there.mzxid is None:
+        return False
+    if there.mzxid in context.foreign_zxids:
+        return True
+    return context.migration_mzxid is not None and there.mzxid > context.migration_mzxid
+
+
+def _foreign(there: Written, context: Context) -> str:
+    if there.mzxid in context.foreign_zxids:
+        return f"the znode was written in transaction {there.mzxid}, and not by the KRaft controller"
+    return (
+        f"the znode was written in transaction {there.mzxid}, after /migration's last write "
+        f"({context.migration_mzxid}), and no KRaft version of the row explains it"
+    )
+
+
+def _written_long_after(there: Written, row: DifferingRow) -> bool:
+    if there.mtime is None or row.kraft_time is None:
+        return False
+    return there.mtime > row.kraft_time + CLOCK_MARGIN_MS
+
+
+def _same(entity: Entity, column: str, left: Any, right: Any) -> bool:
+    tolerance = entity.tolerance.get(column)
+    if tolerance is None or left is None or right is None:
+        return bool(left == right)
+    return bool(abs(left - right) <= tolerance * max(1.0, abs(left)))
+
+
+def _same_members(zk: Any, kraft: Any) -> bool:
+    """Lists of the same values in another order."""
+    return isinstance(zk, list) and isinstance(kraft, list) and sorted(zk) == sorted(kraft)
+
+
+def _divergence(
+    row: DifferingRow, column: str | None, kind: str, zk: Any, kraft: Any, verdict: tuple[str, str], context: Context
+) -> Divergence:
+    return _build(row, column, kind, zk, kraft, verdict, _severity(row, column, zk, kraft, verdict[0], context))
+
+
+def _severity(row: DifferingRow, column: str | None, zk: Any, kraft: Any, class_: str, context: Context) -> str:
+    if class_ == classes.LAG and context.newest_append_time is not None and row.kraft_time is not None:
+        return "warning" if context.newest_append_time - row.kraft_time > LAG_WARNING_MS else "info"
+    if not classes.CLASSES[class_].defect:
+        return "info"
+    if column is None:
+        return row.entity.severity
+    if _same_members(zk, kraft):
+        return "warning"
+    return row.entity.column_severity.get(column, row.entity.severity)
+
+
+def _build(
+    row: DifferingRow, column: str | None, kind: str, zk: Any, kraft: Any, verdict: tuple[str, str], severity: str
+) -> Divergence:
+    class_, why = verdict
+    there = row.written(column)
+    return Divergence(
+        entity=row.entity.name,
+        key=report_key(row.entity.name, row.key),
+        column=column,
+        kind=kind,
+        zk_value=_shown(row.entity, zk),
+        kraft_value=_shown(row.entity, kraft),
+        class_=class_,
+        severity=severity,
+        explanation=why,
+        zk_path=there.path,
+        zk_mzxid=there.mzxid,
+        kraft_offset=row.kraft_offset,
+    )
+
+
+def _shown(entity: Entity, value: Any) -> Any:
+    """A missing row shows its other side: the value itself when there is one compared column, else the object."""
+    if isinstance(value, dict) and len(entity.compared) == 1:
+        return value[entity.compared[0]]
+    return value
+
+
+def report_key(entity: str, key: dict[str, Any]) -> dict[str, Any]:
+    """The key as report.json spells it: a quota's entity is an object from type to name."""
+    if entity != "client_quotas":
+        return key
+    return {"entity": {part["type"]: part["name"] for part in key["entity"]}, "quota": key["quota"]}
+
+
+SEVERITIES: Sequence[str] = ("critical", "error", "warning", "info")

@@ -1,0 +1,67 @@
+"""The difference engine: all entities, both sides, one shuffle; only rows that differ go on to be judged."""
+
+from __future__ import annotations
+
+from functools import reduce
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from transforms.reconcile.compare.canonical import ASSIGNMENT_PROVENANCE
+
+# Columns of `differing_rows`.
+VERSION_FIELDS = ("from_offset", "row", "removed", "from_append_time", "created_offset")
+
+
+def union_all(frames: list[DataFrame]) -> DataFrame:
+    """Union of frames with the same columns."""
+    return reduce(DataFrame.unionByName, frames)
+
+
+def differing_rows(both: DataFrame, versions: DataFrame, tail_from: int, log_end: int | None = None) -> DataFrame:
+    """Rows that are not the same on both sides, with everything a verdict needs.
+
+    `both` are `canonical` rows of both sides; `versions` are silver row_versions. `tail_from` is the committed end:
+    rows whose newest version starts there or later are kept too, because their difference may be in the tail only;
+    so are rows that neither side has, when the log goes on to `log_end` (exclusive) past it.
+    Columns: entity, key, zk_row, zk_rows (how many had this key), kraft_row, kraft_rows, comparable, provenance of both
+    sides, and `versions` ordered by offset (array of VERSION_FIELDS; null when there is none).
+    """
+    rows = both.groupBy("entity", "key").agg(
+        F.expr("first(row) FILTER (WHERE zk)").alias("zk_row"),
+        F.count_if("zk").alias("zk_rows"),
+        F.expr("first(row) FILTER (WHERE NOT zk)").alias("kraft_row"),
+        F.count_if(~F.col("zk")).alias("kraft_rows"),
+        F.bool_and("comparable").alias("comparable"),
+        *[F.first(name, ignorenulls=True).alias(name) for name in ("zk_path",)],
+        *[
+            F.max(name).alias(name)
+            for name in (
+                "zk_czxid",
+                "zk_mzxid",
+                "zk_mtime",
+                *ASSIGNMENT_PROVENANCE,
+                "kraft_offset",
+                "kraft_created_offset",
+                "kraft_append_time",
+            )
+        ],
+    )
+    stories = versions.groupBy("entity", "key").agg(
+        F.array_sort(F.collect_list(F.struct(*VERSION_FIELDS))).alias("versions"),
+        F.max("from_offset").alias("newest_version"),
+    )
+    # Only a tail can hold rows that are on neither side; without one the narrower join is enough.
+    has_tail = log_end is not None and log_end > tail_from
+    joined = rows.join(stories, ["entity", "key"], "full" if has_tail else "left")
+    differs = ~F.col("zk_row").eqNullSafe(F.col("kraft_row"))
+    in_tail = F.coalesce(F.col("newest_version") >= F.lit(tail_from), F.lit(False))
+    return joined.where(differs | in_tail).drop("newest_version")
+
+
+def without_moved(differing: DataFrame, moved: DataFrame | None) -> DataFrame:
+    """Leave out rows whose znode changed between the two walks of a bracket (column path of `moved`)."""
+    if moved is None:
+        return differing
+    paths = moved.select(F.col("path").alias("zk_path"))
+    return differing.join(F.broadcast(paths), "zk_path", "left_anti").select(differing.columns)

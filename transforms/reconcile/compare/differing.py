@@ -1,0 +1,131 @@
+"""A differing row as the rules see it: both sides, where each was written, and its story cut at M and at the log's end."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from schemas.entities import ENTITIES, Entity
+from transforms.reconcile.compare.home import homes
+
+_ENTITIES: Mapping[str, Entity] = {entity.name: entity for entity in ENTITIES}
+# These columns of a partition stand in its topic's znode; the others in its own state znode.
+ASSIGNMENT = frozenset({"replicas", "adding_replicas", "removing_replicas"})
+
+
+@dataclass(frozen=True)
+class Version:
+    """A KRaft state of the row, from a record's offset on; `removed` when that record removed it."""
+
+    from_offset: int
+    row: dict[str, Any]
+    removed: bool
+    append_time: int | None
+    created_offset: int | None
+
+
+@dataclass(frozen=True)
+class Written:
+    """Where a value stands in ZooKeeper and when that znode was last written (zxid; milliseconds)."""
+
+    path: str | None
+    mzxid: int | None
+    mtime: int | None
+
+
+@dataclass(frozen=True)
+class DifferingRow:
+    """A differing row with its story cut at M and at the committed end."""
+
+    entity: Entity
+    key: dict[str, Any]
+    zk: dict[str, Any] | None
+    kraft: dict[str, Any] | None
+    at_migration: dict[str, Any] | None
+    later: tuple[Version, ...]
+    tail: dict[str, Any] | None
+    has_tail: bool
+    ever_in_kraft: bool
+    state: Written
+    assignment: Written | None
+    kraft_offset: int | None
+    kraft_time: int | None
+    comparable: bool
+
+    def written(self, column: str | None) -> Written:
+        """Where a column was read from; of the whole row (None), what was written last."""
+        if self.assignment is None or (column is not None and column not in ASSIGNMENT):
+            return self.state
+        if column is None:
+            return Written(self.state.path, *self._newest())
+        return self.assignment
+
+    def _newest(self) -> tuple[int | None, int | None]:
+        both = [written for written in (self.state, self.assignment) if written is not None]
+        zxids = [written.mzxid for written in both if written.mzxid is not None]
+        times = [written.mtime for written in both if written.mtime is not None]
+        return max(zxids, default=None), max(times, default=None)
+
+
+def read(raw: Mapping[str, Any], migration_offset: int, committed_end: int) -> DifferingRow:
+    """Read a row of `differing_rows`; `migration_offset` is inclusive, `committed_end` exclusive."""
+    versions = [_version(v) for v in raw["versions"] or () if not _of_an_earlier_life(v, raw)]
+    before = [v for v in versions if v.from_offset <= migration_offset]
+    later = tuple(v for v in versions if v.from_offset > migration_offset)
+    kraft = _load(raw["kraft_row"])
+    at_migration = kraft if not later else None
+    if before:
+        at_migration = None if before[-1].removed else before[-1].row
+    tail = [v for v in versions if v.from_offset >= committed_end]
+    committed = [v for v in versions if v.from_offset < committed_end]
+    last = committed[-1] if committed else None
+    return DifferingRow(
+        entity=_ENTITIES[raw["entity"]],
+        key=json.loads(raw["key"]),
+        zk=_load(raw["zk_row"]),
+        kraft=kraft,
+        at_migration=at_migration,
+        later=later,
+        tail=None if not tail or tail[-1].removed else tail[-1].row,
+        has_tail=bool(tail),
+        ever_in_kraft=kraft is not None or bool(versions),
+        state=Written(raw["zk_path"], raw["zk_mzxid"], raw["zk_mtime"]),
+        assignment=_assignment(raw),
+        kraft_offset=raw["kraft_offset"] if raw["kraft_offset"] is not None else (last.from_offset if last else None),
+        kraft_time=raw["kraft_append_time"] or (last.append_time if last else None),
+        comparable=raw["comparable"],
+    )
+
+
+def _assignment(raw: Mapping[str, Any]) -> Written | None:
+    if raw["zk_assignment_mzxid"] is None:
+        return None
+    topic = homes(raw["entity"], json.loads(raw["key"]))[-1]
+    return Written(topic, raw["zk_assignment_mzxid"], raw["zk_assignment_mtime"])
+
+
+def _of_an_earlier_life(version: Mapping[str, Any], raw: Mapping[str, Any]) -> bool:
+    """A removal before the row was made again, under another id: it says nothing of the row that lives now."""
+    born = raw["kraft_created_offset"]
+    return (
+        bool(version["removed"]) and raw["kraft_row"] is not None and born is not None and version["from_offset"] < born
+    )
+
+
+def _version(value: Mapping[str, Any]) -> Version:
+    return Version(
+        value["from_offset"],
+        json.loads(value["row"]),
+        value["removed"],
+        value["from_append_time"],
+        value["created_offset"],
+    )
+
+
+def _load(text: str | None) -> dict[str, Any] | None:
+    if text is None:
+        return None
+    row: dict[str, Any] = json.loads(text)
+    return row

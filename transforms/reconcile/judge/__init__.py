@@ -1,0 +1,1 @@
+"""Whether the gates are open: facts, checks, verdicts."""

@@ -1,0 +1,70 @@
+"""What several checks ask of the brokers' and controllers' registrations."""
+
+from __future__ import annotations
+
+from schemas.kraft.metadata_versions import FEATURE_NAME, level_name
+from transforms.reconcile.judge.facts import Facts
+
+# Controllers register from 3.7-IV0 on (KIP-919).
+CONTROLLER_REGISTRATION_LEVEL = 15
+
+
+def ready_brokers(facts: Facts) -> set[int]:
+    """Brokers registered in ZooKeeper mode, ready to migrate."""
+    return {broker["broker_id"] for broker in facts.brokers_in_kraft if broker["is_migrating_zk_broker"]}
+
+
+def zookeeper_brokers(facts: Facts) -> set[int]:
+    """Brokers in `/brokers/ids`."""
+    return {broker["broker_id"] for broker in facts.brokers_in_zookeeper}
+
+
+def other_protocols(facts: Facts, level: int) -> list[str]:
+    """Brokers in ZooKeeper mode whose inter.broker.protocol.version is not `level`, as violations.
+
+    Such a broker advertises metadata.version from its protocol's level to the same (S§9.2).
+    """
+    found = []
+    for broker in facts.brokers_in_kraft:
+        if not broker["is_migrating_zk_broker"]:
+            continue
+        for feature in broker["features"] or ():
+            levels = (feature["min_level"], feature["max_level"])
+            if feature["name"] == FEATURE_NAME and levels != (level, level):
+                names = " to ".join(level_name(number) for number in dict.fromkeys(levels))
+                found.append(f"broker {broker['broker_id']} runs {names}, the cluster is at {level_name(level)}")
+    return found
+
+
+def unready_controllers(facts: Facts) -> list[int]:
+    """Controllers registered without the migration flag."""
+    return sorted(c["controller_id"] for c in facts.controllers if not c["zk_migration_ready"])
+
+
+# ZooKeeper forgets a process that died within its session timeout, at most 40 s by default; the clocks differ too.
+_TOGETHER_SECONDS = 60
+
+
+def both_modes(facts: Facts) -> list[str]:
+    """Brokers that are in `/brokers/ids` and at work in KRaft mode for longer than one process could be, as violations.
+
+    For that time both sides were written on after the later of the two signs of life: the znode's last write, and the
+    registration's last change.
+    """
+    newest, appended = facts.newest_znode_time, facts.newest_append_time
+    if newest is None or appended is None:
+        return []
+    znodes = {row["broker_id"]: row.get("zk_mtime") for row in facts.brokers_in_zookeeper}
+    found = []
+    for broker in facts.brokers_in_kraft:
+        written, registered = znodes.get(broker["broker_id"]), broker.get("kraft_append_time")
+        at_work = not (broker["is_migrating_zk_broker"] or broker["fenced"] or broker["in_controlled_shutdown"])
+        if not at_work or written is None or registered is None:
+            continue
+        seconds = (min(newest, appended) - max(written, registered)) / 1000
+        if seconds > _TOGETHER_SECONDS:
+            found.append(
+                f"broker {broker['broker_id']} is in /brokers/ids and, as incarnation {broker['incarnation_id']}, "
+                f"at work in KRaft mode, both for {seconds:.0f} s"
+            )
+    return found

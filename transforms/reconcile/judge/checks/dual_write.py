@@ -1,0 +1,265 @@
+"""DUR checks: is dual writing complete and alive (S§7.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from schemas.checks.codes import BROKER_REPLACED
+from schemas.classes import DEFECTS
+from schemas.kraft.metadata_versions import SNAPSHOT_KEEPS_FROM, level_name
+from schemas.report import DivergenceRow
+from transforms.kraft.release import before
+from transforms.reconcile.judge.checks.brokers import both_modes, zookeeper_brokers
+from transforms.reconcile.judge.checks.outcome import (
+    EVIDENCE_LIMIT,
+    CheckFunction,
+    Outcome,
+    found,
+    in_tables,
+    not_applicable,
+    sampled,
+    unknown,
+)
+from transforms.reconcile.judge.deltas import dropped_behind
+from transforms.reconcile.judge.facts import Facts, LeaderEpoch, Sample
+from transforms.reconcile.judge.load import LOAD, state_problems, unbracketed_end
+
+SILENCE_LIMIT_SECONDS = 5.0
+LAG_LIMIT_SECONDS = 60.0
+NO_LAG_IN_3_4 = "Kafka 3.4 keeps the load's offset in /migration: how far ZooKeeper is behind can't be read from it"
+
+
+def _load_recorded(facts: Facts) -> Outcome:
+    """DUR-01."""
+    zookeeper = facts.zookeeper or {}
+    if not zookeeper.get("migration_present"):
+        return found(["/migration does not exist"])
+    offset = facts.migration_offset
+    if offset is None:
+        return found(["/migration has no data that can be read"])
+    return found([] if offset > 0 else [f"/migration has offset {offset}: the load is not recorded as finished"])
+
+
+def _claimed_by_leader(facts: Facts) -> Outcome:
+    """DUR-02."""
+    zookeeper, leader = facts.zookeeper or {}, facts.leader
+    if leader is None:
+        return unknown("the log holds no leader change")
+    if zookeeper.get("controller_id") is None:
+        return found(["/controller does not exist"])
+    problems = []
+    if not zookeeper.get("controller_persistent"):
+        problems.append(f"/controller is an ephemeral znode of broker {zookeeper['controller_id']}")
+    if zookeeper["controller_id"] != leader.leader_id:
+        problems.append(f"/controller names {zookeeper['controller_id']}, the KRaft leader is {leader.leader_id}")
+    if zookeeper.get("controller_kraft_epoch") != leader.epoch:
+        problems.append(
+            f"/controller has KRaft epoch {zookeeper.get('controller_kraft_epoch')}, the newest epoch is {leader.epoch}"
+        )
+    if zookeeper.get("controller_epoch_mzxid") != zookeeper.get("controller_czxid"):
+        problems.append(
+            f"/controller_epoch was written in transaction {zookeeper.get('controller_epoch_mzxid')}, "
+            f"/controller made in {zookeeper.get('controller_czxid')}: a claim writes both in one"
+        )
+    return found(problems)
+
+
+def _written_by_leader(facts: Facts) -> Outcome:
+    """DUR-03. A leadership that began within the silence limit may not have written yet."""
+    if before(facts.kafka_version, 3, 5):
+        return not_applicable("Kafka 3.4 writes /migration at the load only")
+    zookeeper, leader = facts.zookeeper or {}, facts.leader
+    if leader is None:
+        return unknown("the log holds no leader change")
+    writer = (zookeeper.get("kraft_controller_id"), zookeeper.get("kraft_controller_epoch"))
+    if writer == (leader.leader_id, leader.epoch):
+        return found([])
+    text = (
+        f"/migration was written by controller {writer[0]} in epoch {writer[1]}; "
+        f"the leader is {leader.leader_id} in epoch {leader.epoch}"
+    )
+    return found([text], tolerable=_began_just_now(facts, leader))
+
+
+def _began_just_now(facts: Facts, leader: LeaderEpoch) -> bool:
+    newest = facts.newest_append_time
+    if newest is None or leader.append_time is None:
+        return False
+    return newest - leader.append_time < SILENCE_LIMIT_SECONDS * 1000
+
+
+def _alive(facts: Facts) -> Outcome:
+    """DUR-04."""
+    lag = facts.lag
+    if lag is None:
+        return unknown(NO_LAG_IN_3_4 if before(facts.kafka_version, 3, 5) else "the lag could not be measured")
+    behind = f"ZooKeeper is {lag.records} records and {lag.seconds:.1f} s behind"
+    if lag.seconds > LAG_LIMIT_SECONDS:
+        return found([behind])
+    if lag.silence is not None and lag.silence > SILENCE_LIMIT_SECONDS:
+        text = f"/migration was last written {lag.silence:.1f} s before the newest committed record; {behind}"
+        return found([text], tolerable=lag.silence <= LAG_LIMIT_SECONDS)
+    return found([])
+
+
+def _no_defects(facts: Facts) -> Outcome:
+    """DUR-05."""
+    if not facts.compared:
+        return unknown("the two sides could not be compared")
+    return sampled(*(facts.divergences.get(name, Sample()) for name in DEFECTS))
+
+
+def _mirrored_kinds(facts: Facts) -> Outcome:
+    """DUR-06."""
+    return sampled(facts.unmirrored_configs)
+
+
+def _loaded_once(facts: Facts) -> Outcome:
+    """DUR-07."""
+    if before(facts.kafka_version, 3, 5):
+        return not_applicable("Kafka 3.4 does not record the end of the load")
+    told = found([*state_problems(facts), *unbracketed_end(facts)])
+    records = facts.found("DUR-07")
+    return sampled(Sample(told.violations + records.total, (*told.evidence, *records.examples)))
+
+
+def _no_second_load(facts: Facts) -> Outcome:
+    """DUR-08."""
+    begun = repeated_load(facts)
+    first = (load_story(facts, begun),) if begun else ()
+    later = _loads_again(facts)
+    return Outcome(later.violations + len(begun), (*first, *later.evidence)[:EVIDENCE_LIMIT])
+
+
+def repeated_load(facts: Facts) -> Sequence[int]:
+    """Offsets at which 3.4 began a load, the first one left out: it records a state each time (S§4.3)."""
+    if not before(facts.kafka_version, 3, 5):
+        return ()
+    return [change.offset for change in facts.states if facts.name_of(change) == "PRE_MIGRATION"][1:]
+
+
+def load_story(facts: Facts, begun: Sequence[int]) -> str:
+    """What came of a load that was begun again at these offsets."""
+    offset = facts.migration_offset
+    text = f"the load was begun {len(begun) + 1} times, last at offset {begun[-1]}"
+    if offset is None or offset <= 0:
+        return f"{text}, and /migration records none of them as finished: it is repeated and never completes"
+    if offset < begun[-1]:
+        return f"{text}; /migration records an earlier one as finished, at offset {offset}"
+    return f"{text}, and finished at offset {offset}"
+
+
+def _loads_again(facts: Facts) -> Outcome:
+    loaded = [change.offset for change in facts.states if facts.name_of(change) == "MIGRATION"]
+    transactions = facts.transactions.transactions if facts.transactions else ()
+    again = [t for t in transactions if t.name == LOAD and loaded and t.begin > loaded[0]]
+    begun = found(f"a load began at offset {t.begin}, after the one that ended at {loaded[0]}" for t in again)
+    twice = facts.found("DUR-08")
+    return sampled(Sample(begun.violations + twice.total, (*begun.evidence, *twice.examples)))
+
+
+def _survives_snapshots(facts: Facts) -> Outcome:
+    """DUR-09."""
+    if facts.level is None:
+        return unknown("the log has no metadata.version")
+    kept = {name: lowest for name, lowest in SNAPSHOT_KEEPS_FROM.items() if facts.rows_in_kraft(name)}
+    return found(
+        f"{facts.rows_in_kraft(name)} {name.replace('_', ' ')}: snapshots at {level_name(facts.level)} drop them"
+        for name, lowest in kept.items()
+        if facts.level < lowest
+    )
+
+
+def _constant_level(facts: Facts) -> Outcome:
+    """DUR-10."""
+    begun = [change.offset for change in facts.states if facts.name_of(change) != "NONE"]
+    problems: list[str] = []
+    level: int | None = None
+    for change in facts.levels:
+        if begun and level is not None and change.offset > begun[0] and change.level != level:
+            problems.append(f"{level_name(level)} became {level_name(change.level)} at offset {change.offset}")
+        level = change.level
+    return found(problems)
+
+
+def _one_mode(facts: Facts) -> Outcome:
+    """DUR-11. A broker that runs in ZooKeeper mode and never registered gets no metadata; the rest may be restarts."""
+    in_zookeeper = zookeeper_brokers(facts)
+    registered = {broker["broker_id"]: broker for broker in facts.brokers_in_kraft}
+    strangers = [
+        f"broker {node} is in /brokers/ids and not registered" for node in sorted(in_zookeeper - set(registered))
+    ]
+    moving = []
+    for node, broker in sorted(registered.items()):
+        migrating = broker["is_migrating_zk_broker"]
+        if node in in_zookeeper and not migrating:
+            moving.append(f"broker {node} is in /brokers/ids and registered in KRaft mode")
+        leaving = broker["fenced"] or broker["in_controlled_shutdown"]
+        if node not in in_zookeeper and migrating and not leaving:
+            moving.append(f"broker {node} is registered in ZooKeeper mode, not fenced, and not in /brokers/ids")
+    return found([*strangers, *moving], tolerable=not strangers)
+
+
+def _one_process(facts: Facts) -> Outcome:
+    """DUR-12. Who registers while another is taken for alive may also be the same broker, back after a crash."""
+    certain = facts.found("DUR-12")
+    together = found(both_modes(facts))
+    if certain.total or together.violations:
+        return sampled(Sample(certain.total + together.violations, (*certain.examples, *together.evidence)))
+    return sampled(facts.found(BROKER_REPLACED), tolerable=True)
+
+
+def _defects_of(facts: Facts, *entities: str) -> list[DivergenceRow]:
+    return [row for row in facts.defect_rows if row.class_ in DEFECTS and row.entity in entities]
+
+
+def _topic_identity(facts: Facts) -> Outcome:
+    """DUR-14."""
+    if not facts.compared:
+        return unknown("the two sides could not be compared")
+    return found(
+        f"topic {row.key.get('topic')}: id {row.zk_value} in ZooKeeper, {row.kraft_value} in KRaft"
+        for row in _defects_of(facts, "topics")
+        if row.column == "topic_id"
+    )
+
+
+def _producer_ids(facts: Facts) -> Outcome:
+    """DUR-15."""
+    if not facts.compared:
+        return unknown("the two sides could not be compared")
+    differ = found(
+        f"next producer id {row.zk_value} in ZooKeeper, {row.kraft_value} in KRaft"
+        for row in _defects_of(facts, "producer_ids")
+    )
+    back = facts.found("DUR-15")
+    return sampled(Sample(differ.violations + back.total, (*differ.evidence, *back.examples)))
+
+
+def _dropped_behind_quota(facts: Facts) -> Outcome:
+    """DUR-18. Quotas are mirrored before producer ids, ACLs and tokens; a failure skips what comes after it."""
+    if not facts.compared:
+        return unknown("the two sides could not be compared")
+    return found(dropped_behind(facts.defect_rows, facts.deltas))
+
+
+CHECKS: dict[str, CheckFunction] = {
+    "DUR-01": _load_recorded,
+    "DUR-02": _claimed_by_leader,
+    "DUR-03": _written_by_leader,
+    "DUR-04": _alive,
+    "DUR-05": _no_defects,
+    "DUR-06": _mirrored_kinds,
+    "DUR-07": _loaded_once,
+    "DUR-08": _no_second_load,
+    "DUR-09": _survives_snapshots,
+    "DUR-10": _constant_level,
+    "DUR-11": _one_mode,
+    "DUR-12": _one_process,
+    "DUR-13": in_tables("DUR-13"),
+    "DUR-14": _topic_identity,
+    "DUR-15": _producer_ids,
+    "DUR-16": in_tables("DUR-16"),
+    "DUR-17": in_tables("DUR-17"),
+    "DUR-18": _dropped_behind_quota,
+}

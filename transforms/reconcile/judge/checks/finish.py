@@ -1,0 +1,138 @@
+"""FIN and POST checks: may the migration be finalised, and was it (S§7.4)."""
+
+from __future__ import annotations
+
+from schemas.checks import ZOOKEEPER
+from schemas.classes import DEFECTS
+from transforms.kraft.release import before
+from transforms.reconcile.judge.checks.brokers import (
+    CONTROLLER_REGISTRATION_LEVEL,
+    ready_brokers,
+    unready_controllers,
+    zookeeper_brokers,
+)
+from transforms.reconcile.judge.checks.dual_write import LAG_LIMIT_SECONDS, NO_LAG_IN_3_4
+from transforms.reconcile.judge.checks.outcome import (
+    CheckFunction,
+    Outcome,
+    found,
+    in_tables,
+    listed_ids,
+    not_applicable,
+    sampled,
+    unknown,
+)
+from transforms.reconcile.judge.facts import Facts, Sample, StateChange
+
+# A controller further behind than this was away for more than an hour of an idle cluster's log.
+CONTROLLER_LAG_RECORDS = 10_000
+
+
+def _all_kraft(facts: Facts) -> Outcome:
+    """FIN-01."""
+    return found(f"broker {broker} is registered in ZooKeeper mode" for broker in sorted(ready_brokers(facts)))
+
+
+def _none_in_zookeeper(facts: Facts) -> Outcome:
+    """FIN-02."""
+    return found(f"broker {broker} is in /brokers/ids" for broker in sorted(zookeeper_brokers(facts)))
+
+
+def _brokers_up(facts: Facts) -> Outcome:
+    """FIN-03. A broker that is fenced after a controlled shutdown is down on purpose."""
+    problems = []
+    for broker in sorted(facts.brokers_in_kraft, key=lambda row: int(row["broker_id"])):
+        if broker["fenced"] and not broker["in_controlled_shutdown"]:
+            problems.append(f"broker {broker['broker_id']} is fenced and did not shut down in order")
+        elif broker["in_controlled_shutdown"] and not broker["fenced"]:
+            problems.append(f"broker {broker['broker_id']} is shutting down")
+    return found(problems)
+
+
+def _last_chance(facts: Facts) -> Outcome:
+    """FIN-04."""
+    if not facts.compared:
+        return unknown("the two sides could not be compared")
+    lost = sampled(*(facts.divergences.get(name, Sample()) for name in DEFECTS))
+    if facts.lag is None:
+        no_lag = NO_LAG_IN_3_4 if before(facts.kafka_version, 3, 5) else "the lag could not be measured"
+        return lost if lost.violations else unknown(no_lag)
+    if facts.lag.seconds <= LAG_LIMIT_SECONDS:
+        return lost
+    behind = f"ZooKeeper is {facts.lag.records} records and {facts.lag.seconds:.1f} s behind"
+    return Outcome(lost.violations + 1, (behind, *lost.evidence))
+
+
+def _controllers_close(facts: Facts) -> Outcome:
+    """FIN-06."""
+    if facts.leader is None or facts.plan is None:
+        return unknown("the log holds no leader change")
+    best = facts.plan.leading.end
+    ends = {copy.controller_id: copy.end for copy in facts.copies if copy.has_log}
+    far = sorted(node for node in ends if node in facts.leader.voters and best - ends[node] > CONTROLLER_LAG_RECORDS)
+    if far:
+        return found(f"controller {node} ends at offset {ends[node] - 1}, the best at {best - 1}" for node in far)
+    absent = [node for node in facts.leader.voters if node not in ends]
+    return unknown(f"no log of controller {listed_ids(absent)} was given") if absent else found([])
+
+
+def _flags(facts: Facts) -> Outcome:
+    """FIN-07. With every broker in KRaft mode it is the operator finalising, and a warning."""
+    if (facts.level or 0) < CONTROLLER_REGISTRATION_LEVEL:
+        return not_applicable("controllers do not register below metadata.version 3.7-IV0")
+    left = ready_brokers(facts) | zookeeper_brokers(facts)
+    problems = [f"controller {node} runs without the migration flag" for node in unready_controllers(facts)]
+    return found(problems, tolerable=not left)
+
+
+def _finalized(facts: Facts) -> list[StateChange]:
+    return [change for change in facts.states if facts.name_of(change) == "POST_MIGRATION"]
+
+
+def _finalized_once(facts: Facts) -> Outcome:
+    """POST-01."""
+    repeated = _finalized(facts)[1:]
+    return found(f"finalised again at offset {change.offset}" for change in repeated)
+
+
+def _mirroring_stopped(facts: Facts) -> Outcome:
+    """POST-02. /controller stays behind as a leftover; that is no fault."""
+    if ZOOKEEPER not in facts.collected:
+        return not_applicable("ZooKeeper was not given; after finalising it can be gone")
+    problems = []
+    finalized, offset = _finalized(facts), facts.migration_offset
+    if finalized and offset is not None and offset >= finalized[-1].offset:
+        problems.append(f"/migration is at offset {offset}, past the finalising at {finalized[-1].offset}")
+    if (facts.zookeeper or {}).get("controller_persistent") is False:
+        problems.append(f"/controller is an ephemeral znode of broker {(facts.zookeeper or {}).get('controller_id')}")
+    return found(problems)
+
+
+def _no_late_registration(facts: Facts) -> Outcome:
+    """POST-03. A broker's epoch is the offset of its registration."""
+    finalized = _finalized(facts)
+    if not finalized:
+        return found([])
+    late = [
+        broker
+        for broker in facts.brokers_in_kraft
+        if broker["is_migrating_zk_broker"] and broker["broker_epoch"] > finalized[-1].offset
+    ]
+    return found(
+        f"broker {broker['broker_id']} registered in ZooKeeper mode at offset {broker['broker_epoch']}"
+        for broker in late
+    )
+
+
+CHECKS: dict[str, CheckFunction] = {
+    "FIN-01": _all_kraft,
+    "FIN-02": _none_in_zookeeper,
+    "FIN-03": _brokers_up,
+    "FIN-04": _last_chance,
+    "FIN-05": in_tables("FIN-05"),
+    "FIN-06": _controllers_close,
+    "FIN-07": _flags,
+    "POST-01": _finalized_once,
+    "POST-02": _mirroring_stopped,
+    "POST-03": _no_late_registration,
+}

@@ -1,0 +1,106 @@
+"""RB checks: may the migration be rolled back (S§7.5)."""
+
+from __future__ import annotations
+
+from schemas.classes import DEFECTS, LAG
+from schemas.kraft.metadata_versions import level_name
+from transforms.reconcile.judge.checks.brokers import other_protocols
+from transforms.reconcile.judge.checks.outcome import (
+    CheckFunction,
+    Outcome,
+    found,
+    in_tables,
+    listed_ids,
+    sampled,
+    unknown,
+)
+from transforms.reconcile.judge.facts import Facts, Sample
+
+# 3.9-IV0: the newest level that a broker in ZooKeeper mode knows.
+LAST_ZOOKEEPER_LEVEL = 21
+
+
+def _not_finalized(facts: Facts) -> Outcome:
+    """RB-01."""
+    done = [change for change in facts.states if facts.state_name == "POST_MIGRATION"]
+    return found([f"finalised at offset {done[-1].offset}"] if done else [])
+
+
+def _nothing_lost(facts: Facts) -> Outcome:
+    """RB-02."""
+    if not facts.compared:
+        return unknown("the two sides could not be compared")
+    return sampled(*(facts.divergences.get(name, Sample()) for name in (*DEFECTS, LAG)))
+
+
+def _protocols(facts: Facts) -> Outcome:
+    """RB-04."""
+    if facts.level is None:
+        return unknown("the log has no metadata.version")
+    if facts.level > LAST_ZOOKEEPER_LEVEL:
+        return found([f"the cluster is at {level_name(facts.level)}; ZooKeeper brokers know up to 3.9-IV0"])
+    return found(other_protocols(facts, facts.level))
+
+
+def _cleaned_up(facts: Facts) -> Outcome:
+    """RB-05."""
+    if not (facts.zookeeper or {}).get("migration_present"):
+        return found([])
+    return found([f"/migration is still there, with offset {facts.migration_offset}"])
+
+
+def _producer_ids(facts: Facts) -> Outcome:
+    """RB-06."""
+    following, end = facts.next_producer_id, facts.producer_block_end
+    if not following or (end is not None and end + 1 >= following):
+        return found([])
+    where = "has no producer id block" if end is None else f"would hand out ids from {end + 1}"
+    return found([f"ZooKeeper {where}, KRaft has handed out everything below {following}"])
+
+
+def _kraft_only(facts: Facts) -> Outcome:
+    """RB-07. Log directory ids are left out: ZooKeeper brokers do without."""
+    return sampled(facts.unmirrored_configs, facts.found("RB-07"))
+
+
+def _reached_the_end(facts: Facts) -> Outcome:
+    """RB-08. What follows the last change of a stopped quorum are no-ops and leader changes, which ZooKeeper never gets."""
+    if facts.lag is None or facts.plan is None:
+        return unknown("the lag could not be measured")
+    if not facts.lag.changes:
+        return found([])
+    behind = f"{facts.lag.changes} changes after /migration's offset {facts.migration_offset} are not in ZooKeeper"
+    if facts.plan.leading.stopped_cleanly:
+        return found([f"the controllers are stopped, and {behind}"])
+    return unknown(f"the controllers were running, and {behind} yet: stop them, then give copies of both sides")
+
+
+def _readable_in_zookeeper_mode(facts: Facts) -> Outcome:
+    """RB-09. A broker with the migration enabled takes both versions of meta.properties."""
+    files = facts.properties
+    if not files.broker_meta:
+        return unknown("give the brokers' meta.properties (properties.broker_meta)")
+    wrong = [file for file in files.broker_meta if file.version != 0]
+    if wrong:
+        migrating = {file.node_id for file in files.brokers if file.migration_enabled}
+        return found(
+            (f"broker {file.broker_id}: {file.location} is of version {file.version}" for file in wrong),
+            tolerable=all(file.broker_id in migrating for file in wrong),
+        )
+    absent = {broker["broker_id"] for broker in facts.brokers_in_kraft} - {file.broker_id for file in files.broker_meta}
+    if absent:
+        return unknown(f"give meta.properties of broker {listed_ids(absent)} (properties.broker_meta)")
+    return found([])
+
+
+CHECKS: dict[str, CheckFunction] = {
+    "RB-01": _not_finalized,
+    "RB-02": _nothing_lost,
+    "RB-03": in_tables("RB-03"),
+    "RB-04": _protocols,
+    "RB-05": _cleaned_up,
+    "RB-06": _producer_ids,
+    "RB-07": _kraft_only,
+    "RB-08": _reached_the_end,
+    "RB-09": _readable_in_zookeeper_mode,
+}

@@ -1,0 +1,29 @@
+"""SEC checks: is ZooKeeper as protected as it was meant to be (S§7.6)."""
+
+from __future__ import annotations
+
+from transforms.reconcile.judge.checks.outcome import CheckFunction, Outcome, in_tables, not_applicable
+from transforms.reconcile.judge.facts import Facts
+
+
+def _where_secured(code: str) -> CheckFunction:
+    """A check of znode ACLs: it has nothing to say of a tree that was never secured."""
+    judge = in_tables(code)
+
+    def check(facts: Facts) -> Outcome:
+        if facts.protection is None or facts.protection.znodes == 0:
+            return not_applicable("no ZooKeeper tree with ACLs was given")
+        if not facts.protection.secured:
+            return not_applicable("this ZooKeeper was never secured: everybody may write most of Kafka's znodes")
+        return judge(facts)
+
+    return check
+
+
+CHECKS: dict[str, CheckFunction] = {
+    "SEC-01": _where_secured("SEC-01"),
+    "SEC-02": _where_secured("SEC-02"),
+    "SEC-03": _where_secured("SEC-03"),
+    "SEC-04": in_tables("SEC-04"),
+    "SEC-05": in_tables("SEC-05"),
+}

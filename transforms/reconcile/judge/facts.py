@@ -1,0 +1,233 @@
+"""What the checks judge: small facts of one run, gathered by aggregates that do not grow with the cluster's rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from schemas.checks import KRAFT, ZOOKEEPER, Phase
+from schemas.kraft.metadata_versions import FEATURE_NAME, zk_migration_states
+from schemas.report import DivergenceRow
+from transforms.kraft.quorum import CommittedEnd, LogCopyFacts, ReadPlan
+from transforms.kraft.replay.transactions import TransactionLog
+from transforms.properties import PropertyFiles
+
+
+@dataclass(frozen=True)
+class Sample:
+    """An exact total and a bounded sample."""
+
+    total: int = 0
+    examples: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ReplicaUse:
+    """How many replicas ZooKeeper's assignments give a broker, with a few of the partitions.
+
+    `adding` are those among them that a reassignment under way adds.
+    """
+
+    broker_id: int
+    replicas: int
+    examples: tuple[str, ...]
+    adding: int = 0
+
+
+@dataclass(frozen=True)
+class StateChange:
+    """One ZkMigrationState record."""
+
+    offset: int
+    code: int
+    append_time: int | None
+
+
+@dataclass(frozen=True)
+class LeaderEpoch:
+    """One LeaderChange record."""
+
+    epoch: int
+    start_offset: int
+    leader_id: int
+    voters: tuple[int, ...]
+    append_time: int | None
+
+
+@dataclass(frozen=True)
+class LagMeasure:
+    """ZkWriteBehindLag. `seconds` is the age of the oldest record ZooKeeper lacks; `silence` is how long before the
+    newest committed record `/migration` was last written (seconds, two clocks). `changes` are those of the records that
+    change what ZooKeeper holds."""
+
+    records: int
+    seconds: float
+    silence: float | None
+    changes: int
+
+
+@dataclass(frozen=True)
+class LevelChange:
+    """One FeatureLevel record of metadata.version."""
+
+    offset: int
+    level: int
+
+
+@dataclass(frozen=True)
+class Protection:
+    """Znodes of Kafka's secured roots whose ACL was read, and those among them that everybody may write."""
+
+    znodes: int
+    open: int
+
+    @property
+    def secured(self) -> bool:
+        """True when most znodes can be written by Kafka alone: `zookeeper.set.acl` was meant."""
+        return self.znodes > 0 and self.open * 2 < self.znodes
+
+
+@dataclass(frozen=True)
+class Facts:
+    """One run's facts. Lists are as long as the cluster has brokers, controllers or epochs, never partitions.
+
+    `deltas` gives, for offsets of lost writes, the two barriers around them: (last one before, first one at or after).
+    `mirrored_offset` is up to where ZooKeeper must have everything in a release whose `/migration` does not tell (3.4);
+    `load_time` is when the load ended, milliseconds since the epoch.
+    """
+
+    phase: Phase
+    collected: frozenset[str]
+    kafka_version: str | None
+    zookeeper: Mapping[str, Any] | None = None
+    copies: Sequence[LogCopyFacts] = ()
+    plan: ReadPlan | None = None
+    plan_problem: str | None = None
+    committed: CommittedEnd | None = None
+    transactions: TransactionLog | None = None
+    states: Sequence[StateChange] = ()
+    epochs: Sequence[LeaderEpoch] = ()
+    brokers_in_zookeeper: Sequence[Mapping[str, Any]] = ()
+    brokers_in_kraft: Sequence[Mapping[str, Any]] = ()
+    controllers: Sequence[Mapping[str, Any]] = ()
+    features: Mapping[str, int] = field(default_factory=dict)
+    replicas: Sequence[ReplicaUse] = ()
+    brokers_with_config: frozenset[int] = frozenset()
+    findings: Mapping[str, Sample] = field(default_factory=dict)
+    divergences: Mapping[str, Sample] = field(default_factory=dict)
+    compared: bool = False
+    at_barrier: bool = False
+    moved: Sample | None = None
+    foreign_writes: Sample = Sample()
+    lag: LagMeasure | None = None
+    mirrored_offset: int | None = None
+    load_time: int | None = None
+    counts: Mapping[str, Mapping[str, int | None]] = field(default_factory=dict)
+    defect_rows: Sequence[DivergenceRow] = ()
+    levels: Sequence[LevelChange] = ()
+    next_producer_id: int | None = None
+    producer_block_end: int | None = None
+    protection: Protection | None = None
+    newest_znode_time: int | None = None
+    capture_skew_limit: float = 60.0
+    properties: PropertyFiles = field(default_factory=PropertyFiles)
+    deltas: Mapping[int, tuple[int, int]] = field(default_factory=dict)
+
+    @property
+    def migration_offset(self) -> int | None:
+        """kraft_metadata_offset of `/migration`, None when it is absent or unreadable."""
+        return None if self.zookeeper is None else self.zookeeper.get("kraft_metadata_offset")
+
+    def found(self, *codes: str) -> Sample:
+        """What the tables hold under the codes: a check's id, or a finding's code of S§11."""
+        samples = [self.findings[code] for code in codes if code in self.findings]
+        examples = tuple(example for sample in samples for example in sample.examples)
+        return Sample(sum(sample.total for sample in samples), examples)
+
+    def rows_in_kraft(self, entity: str) -> int:
+        """How many rows of an entity the committed log has; 0 when it was not collected."""
+        return self.counts.get(entity, {}).get(KRAFT) or 0
+
+    def rows_in_zookeeper(self, entity: str) -> int:
+        """How many rows of an entity ZooKeeper has; 0 when it was not collected."""
+        return self.counts.get(entity, {}).get(ZOOKEEPER) or 0
+
+    @property
+    def unreadable_znodes(self) -> Sample:
+        """Znodes that could not be read."""
+        return self.found("CAP-07")
+
+    @property
+    def damaged_log(self) -> Sample:
+        """Bytes of the log that are no record."""
+        return self.found("CAP-02")
+
+    @property
+    def unmirrored_configs(self) -> Sample:
+        """Configurations in KRaft of a kind that ZooKeeper has no place for."""
+        return self.found("DUR-06")
+
+    @property
+    def newest_append_time(self) -> int | None:
+        """Append time of the leading copy's last record, milliseconds since the epoch."""
+        return None if self.plan is None else self.plan.leading.last_append_time
+
+    @property
+    def level(self) -> int | None:
+        """The finalised metadata.version; None when the log has none."""
+        return self.features.get(FEATURE_NAME)
+
+    @property
+    def leader(self) -> LeaderEpoch | None:
+        """The newest leader epoch of the log."""
+        return self.epochs[-1] if self.epochs else None
+
+    def name_of(self, change: StateChange) -> str:
+        """Name of one recorded state."""
+        return state_name(change.code, self.kafka_version)
+
+    @property
+    def state_name(self) -> str:
+        """Name of the log's migration state by the Kafka version; NONE without a record."""
+        if not self.states:
+            return "NONE"
+        return state_name(self.states[-1].code, self.kafka_version)
+
+
+def state_name(code: int, kafka_version: str | None) -> str:
+    """Name of a ZkMigrationState byte in a release (S§2.6); NONE in 4.x, which ignores the record."""
+    return zk_migration_states(kafka_version).get(code, "NONE")
+
+
+def state_in_3_4(recorded: str, zookeeper: Mapping[str, Any] | None) -> str:
+    """The state of a Kafka 3.4 migration, which its log does not record but at each start of a load (S§4.3).
+
+    Controllers with the migration enabled make `/migration` at once, and keep the load's last offset in it when it is
+    done. Checkpoints of 3.4 hold no state at all.
+    """
+    offset = (zookeeper or {}).get("kraft_metadata_offset")
+    if recorded in ("NONE", "PRE_MIGRATION") and offset is not None and offset > 0:
+        return "MIGRATION"
+    if recorded == "NONE" and (zookeeper or {}).get("migration_present"):
+        return "PRE_MIGRATION"
+    return recorded
+
+
+def phase_of(
+    collected: frozenset[str], state_name: str, zookeeper: Mapping[str, Any] | None, has_zookeeper_brokers: bool
+) -> Phase:
+    """Where the cluster stands, from the log's state and who holds `/controller`.
+
+    `state_name` is NONE, PRE_MIGRATION, MIGRATION or POST_MIGRATION; for 3.4, what `state_in_3_4` makes of it.
+    """
+    if KRAFT not in collected:
+        return Phase.ZOOKEEPER
+    if state_name == "PRE_MIGRATION":
+        return Phase.WAITING
+    if state_name == "POST_MIGRATION":
+        return Phase.FINALIZED
+    if state_name == "MIGRATION":
+        owned_by_broker = zookeeper is not None and zookeeper.get("controller_persistent") is False
+        return Phase.ROLLED_BACK if owned_by_broker else Phase.DUAL_WRITE
+    return Phase.ZOOKEEPER if has_zookeeper_brokers else Phase.KRAFT

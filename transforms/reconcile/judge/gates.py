@@ -1,0 +1,106 @@
+"""Checks and gates: run the catalogue over the facts, and decide."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from schemas.checks import CHECKS, Check, Phase
+from schemas.report import GATES, CheckResult, Gate
+from transforms.reconcile.judge.checks import FUNCTIONS
+from transforms.reconcile.judge.facts import Facts
+
+PASS, WARN, FAIL, UNKNOWN, NOT_APPLICABLE = "pass", "warn", "fail", "unknown", "not_applicable"
+_OPTIONAL = frozenset(check.id for check in CHECKS if check.optional)
+_GATE_PHASES: dict[str, frozenset[Phase]] = {
+    "start": frozenset({Phase.ZOOKEEPER, Phase.WAITING}),
+    "dual_write": frozenset({Phase.DUAL_WRITE}),
+    "finalize": frozenset({Phase.DUAL_WRITE}),
+    "rollback": frozenset({Phase.DUAL_WRITE, Phase.FINALIZED}),
+}
+
+
+def run_checks(facts: Facts) -> list[CheckResult]:
+    """Verdicts of the whole catalogue, in its order."""
+    return [_result(check, facts) for check in CHECKS]
+
+
+def _result(check: Check, facts: Facts) -> CheckResult:
+    verdict, violations, evidence = _verdict(check, facts)
+    return CheckResult(
+        id=check.id,
+        verdict=verdict,
+        violations=violations,
+        evidence=evidence,
+        gates=list(check.gates),
+        severity=check.severity,
+        title=check.title,
+        remedy=check.remedy,
+        reference=check.reference,
+    )
+
+
+def _verdict(check: Check, facts: Facts) -> tuple[str, int, list[str]]:
+    if facts.phase not in check.phases:
+        return NOT_APPLICABLE, 0, []
+    missing = sorted(check.needs - facts.collected)
+    if missing:
+        return UNKNOWN, 0, [f"{' and '.join(missing)} was not collected"]
+    outcome = FUNCTIONS[check.id](facts)
+    if outcome.not_applicable is not None:
+        return NOT_APPLICABLE, 0, [outcome.not_applicable]
+    if outcome.unknown is not None:
+        return UNKNOWN, 0, [outcome.unknown]
+    if outcome.violations == 0:
+        return PASS, 0, []
+    tolerable = outcome.tolerable or check.severity == "warning"
+    return (WARN if tolerable else FAIL), outcome.violations, list(outcome.evidence)
+
+
+def judge_gates(results: Sequence[CheckResult], facts: Facts) -> dict[str, Gate]:
+    """Each gate: no_go when a check that can block it fails, unknown when one could not be judged, else go.
+
+    An optional check that could not be judged leaves the gate open; the gate's explanation names it.
+    """
+    return {gate: _gate(gate, results, facts) for gate in GATES}
+
+
+def _gate(gate: str, results: Sequence[CheckResult], facts: Facts) -> Gate:
+    if facts.phase not in _GATE_PHASES[gate]:
+        return Gate(NOT_APPLICABLE, [], _not_applicable(gate, facts.phase))
+    mine = [result for result in results if gate in result.gates and result.verdict != NOT_APPLICABLE]
+    failed = [result.id for result in mine if result.verdict == FAIL]
+    if failed:
+        return Gate("no_go", failed)
+    unjudged = [result.id for result in mine if result.verdict == UNKNOWN]
+    open_questions = [check_id for check_id in unjudged if check_id not in _OPTIONAL]
+    if open_questions:
+        return Gate("unknown", open_questions, "not enough was collected to decide")
+    return Gate("go", [], f"judged without {', '.join(unjudged)}: see there what to give" if unjudged else "")
+
+
+def _not_applicable(gate: str, phase: Phase) -> str:
+    where = {
+        Phase.ZOOKEEPER: "the migration has not begun",
+        Phase.WAITING: "the metadata is not loaded yet",
+        Phase.DUAL_WRITE: "the migration has started",
+        Phase.FINALIZED: "the migration is finalised",
+        Phase.ROLLED_BACK: "the cluster was rolled back to ZooKeeper",
+        Phase.KRAFT: "this cluster does not migrate",
+    }
+    return f"{gate.replace('_', ' ')}: {where[phase]}"
+
+
+# Gates whose checks speak of the present, not of a step to come: their failures are errors of the run.
+_PRESENT = {"dual_write"}
+
+
+def is_error(result: CheckResult, requested_gate: str | None) -> bool:
+    """A failed check is an error when it is about the present, always critical, or blocks the gate asked for."""
+    if result.verdict != FAIL:
+        return False
+    return (
+        bool(_PRESENT & set(result.gates))
+        or result.severity == "critical"
+        or result.id.startswith("CAP-")
+        or requested_gate in result.gates
+    )

@@ -1,0 +1,84 @@
+"""The load of ZooKeeper's metadata as the log records it: where it lies, and what is wrong with its states (S§4.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from transforms.kraft.replay.transactions import Transaction, TransactionLog
+from transforms.reconcile.judge.facts import Facts
+
+# From 3.6-IV1 the load is one transaction, of this name.
+TRANSACTIONS_LEVEL = 13
+LOAD = "ZK Migration"
+
+
+@dataclass(frozen=True)
+class Load:
+    """Offsets of a load: after the record of PRE_MIGRATION (`after`), before that of MIGRATION (`until`).
+
+    `transaction` are its Begin and End when it has one; what lies in `discarded` ranges was never applied.
+    """
+
+    after: int
+    until: int
+    transaction: tuple[int, int] | None = None
+    discarded: Sequence[tuple[int, int | None]] = ()
+
+
+def recorded_load(states: Sequence[tuple[int, str]], log: TransactionLog | None) -> Load | None:
+    """Where the first load is, from (offset, state name) in log order; None when the log does not show it whole."""
+    waited: int | None = None
+    for offset, name in states:
+        if name == "MIGRATION":
+            return None if waited is None else _bracketed(waited, offset, log)
+        waited = offset if name == "PRE_MIGRATION" else None
+    return None
+
+
+def _bracketed(after: int, until: int, log: TransactionLog | None) -> Load:
+    if log is None:
+        return Load(after, until)
+    around = [t for t in load_transactions(log) if t.end is not None and t.begin < until <= t.end]
+    ends = None if not around or around[0].end is None else (around[0].begin, around[0].end)
+    return Load(after, until, ends, log.discarded)
+
+
+def load_transactions(log: TransactionLog) -> list[Transaction]:
+    """Transactions of a load that took effect."""
+    return [t for t in log.transactions if t.outcome == "end" and t.name == LOAD]
+
+
+def state_problems(facts: Facts) -> list[str]:
+    """Changes of the migration's state other than PRE_MIGRATION to MIGRATION, once, and on to POST_MIGRATION.
+
+    The same value again is no change. What a log that begins at a checkpoint was before is not asked.
+    """
+    from_checkpoint = facts.plan is not None and facts.plan.base is not None
+    previous, loads, problems = None if from_checkpoint else "NONE", 0, []
+    for change in facts.states:
+        name = facts.name_of(change)
+        if name == "MIGRATION" and previous != "MIGRATION":
+            loads += 1
+            if loads > 1:
+                problems.append(f"the load ended again at offset {change.offset}, from state {previous}")
+            elif previous not in ("PRE_MIGRATION", None):
+                problems.append(f"the load ended at offset {change.offset}, from state {previous}")
+        if previous in ("MIGRATION", "POST_MIGRATION") and name in ("NONE", "PRE_MIGRATION"):
+            problems.append(f"the state went back from {previous} to {name} at offset {change.offset}")
+        previous = name
+    return problems
+
+
+def unbracketed_end(facts: Facts) -> list[str]:
+    """The end of the load outside a transaction, where there must be one and the log still shows it."""
+    log, plan = facts.transactions, facts.plan
+    if log is None or plan is None or plan.base is not None or (facts.level or 0) < TRANSACTIONS_LEVEL:
+        return []
+    inside = [(t.begin, t.end) for t in load_transactions(log)]
+    ends = [change.offset for change in facts.states if facts.name_of(change) == "MIGRATION"]
+    return [
+        f"the load ended at offset {offset} outside a transaction"
+        for offset in ends[:1]
+        if not any(begin < offset < (end or offset) for begin, end in inside)
+    ]

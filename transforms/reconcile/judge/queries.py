@@ -1,0 +1,320 @@
+"""Aggregates over silver and bronze that facts are made of: every result is bounded, whatever the cluster's size."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import or_
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from schemas.checks import KRAFT, ZOOKEEPER
+from schemas.checks.codes import TO_DECODE
+from schemas.kraft.mirrored import LOADED, MIRRORED
+from schemas.sensitive import PASSWORD_CONFIGS
+from transforms.kraft.replay.events import within
+from transforms.reconcile.compare.difference import union_all
+from transforms.reconcile.judge.load import Load
+from transforms.secrets import PREFIX
+
+SAMPLE = 20
+# ZooKeeper's permissions: read 1, write 2, create 4, delete 8, admin 16.
+_READ, _CHANGE, _ANY = 1, 30, 31
+_WITH_NULLS = {"ignoreNullFields": "false"}
+# What a running controller leaves at the end of its log: space not written yet, a batch not written whole.
+_UNFINISHED = "problem LIKE 'torn tail:%' OR problem LIKE 'zero-filled:%'"
+
+
+def samples(violations: DataFrame) -> DataFrame:
+    """Exact totals and SAMPLE examples a code: (code, text) in, (code, total, text) out, the same total on each row."""
+    by_code = Window.partitionBy("code")
+    numbered = violations.withColumns(
+        {"total": F.count("*").over(by_code), "number": F.row_number().over(by_code.orderBy("text"))}
+    )
+    return numbered.where(F.col("number") <= SAMPLE).select("code", "total", "text").orderBy("code", "number")
+
+
+@dataclass(frozen=True)
+class Known:
+    """What the driver knows already and the rules below need: broker ids, zxids, times and offsets.
+
+    `starting` is true before the load; `live` brokers are in `/brokers/ids`, `down` ones were shut down on purpose.
+    `claim` is the czxid of `/controller` when a KRaft controller holds it, `loaded_at` the time the load ended,
+    `epoch_start` the first offset of the newest leader epoch (its full sync mirrored everything before), `load` where the
+    log holds the load.
+    """
+
+    starting: bool = False
+    live: Sequence[int] = ()
+    down: Sequence[int] = ()
+    controller_epoch: int | None = None
+    claim: int | None = None
+    loaded_at: int | None = None
+    epoch_start: int | None = None
+    load: Load | None = None
+
+
+@dataclass(frozen=True)
+class _Rule:
+    """A row that meets `condition` violates the check `code`; `text` says which row and how."""
+
+    code: str
+    condition: Column
+    text: Column
+
+
+def violations(tables: Mapping[str, DataFrame], znodes: DataFrame, records: DataFrame, known: Known) -> DataFrame:
+    """Everything that is a violation by itself, as (code, text); each table is read once.
+
+    `tables` are this run's silver rows by table name (entities, findings, admin_operations, row_versions), `znodes` and
+    `records` bronze rows.
+    """
+    findings = tables["findings"].where(~F.col("code").isin("START-03", "START-04"))
+    frames = [
+        _broken(tables["topics"], [_Rule("START-03", _zookeeper() & F.col("topic_id").isNull(), F.col("topic"))]),
+        _broken(tables["partitions"], _partition_rules(known)),
+        _broken(tables["configs"], _config_rules()),
+        _broken(tables["acls"], [_slash_in_acl()]),
+        _broken(tables["scram_credentials"], [_credentials_in_clear()]),
+        _broken(tables["admin_operations"], _admin_rules(known)),
+        _broken(_removed_quotas(tables), [_lost_removal(known)]),
+        _broken(znodes, _znode_rules(known)),
+        findings.select("code", F.format_string("%s: %s (%s)", "subject", "detail", "place").alias("text")),
+        _broken(records, [_damaged(), *_load_rules(known.load)]),
+    ]
+    return union_all(frames)
+
+
+def _broken(rows: DataFrame, rules: Sequence[_Rule]) -> DataFrame:
+    """Rows that break a rule, once for each rule: (code, text)."""
+    met = [F.when(r.condition, F.struct(F.lit(r.code).alias("code"), r.text.alias("text"))) for r in rules]
+    # Of many rows few break a rule: only those go on to be spelled.
+    broken = rows.where(reduce(or_, [rule.condition for rule in rules]))
+    return broken.select(F.explode(F.array_compact(F.array(*met))).alias("found")).select("found.*")
+
+
+def _zookeeper() -> Column:
+    return F.col("source") == ZOOKEEPER
+
+
+def _kraft() -> Column:
+    return F.col("source") == KRAFT
+
+
+def damaged(records: DataFrame) -> DataFrame:
+    """Bronze kraft_records rows about bytes that are no record, but for what a running controller has not finished."""
+    return records.where(_is_damaged())
+
+
+def _is_damaged() -> Column:
+    return F.col("problem").isNotNull() & ~F.expr(_UNFINISHED)
+
+
+def _damaged() -> _Rule:
+    text = F.format_string("controller %s, %s at byte %s: %s", "controller_id", "file", "position", "problem")
+    return _Rule("CAP-02", _is_damaged(), text)
+
+
+def load_violations(records: DataFrame, load: Load | None) -> DataFrame:
+    """Records of the load that the load does not write so (DUR-07): (code, text), of bronze kraft_records rows."""
+    return _broken(records, _load_rules(load) or [_Rule("DUR-07", F.lit(False), F.lit(""))])
+
+
+def _load_rules(load: Load | None) -> list[_Rule]:
+    """What the load writes is of version 0 whatever the metadata.version, and inside its transaction if it has one.
+
+    Registrations, their changes and no-ops of the brokers that wait lie between; nothing else is written before the end.
+    """
+    if load is None:
+        return []
+    offset = F.col("offset")
+    mine = F.col("checkpoint_offset").isNull() & F.col("type").isin(list(LOADED))
+    mine = mine & (offset > load.after) & (offset < load.until) & ~within(load.discarded)
+    what = F.format_string("%s of version %d at offset %d", "type", "version", "offset")
+    rules = [_Rule("DUR-07", mine & (F.col("version") != 0), F.concat(what, F.lit(": the load writes version 0")))]
+    if load.transaction is not None:
+        outside = F.lit(f" is before MIGRATION and outside the load, {load.transaction[0]} to {load.transaction[1]}")
+        rules.append(_Rule("DUR-07", mine & ~within([load.transaction]), F.concat(what, outside)))
+    return rules
+
+
+def _ids(numbers: Sequence[int]) -> Column:
+    return F.array(*[F.lit(number) for number in numbers]).cast("array<int>")
+
+
+def _partition_rules(known: Known) -> list[_Rule]:
+    name = F.format_string("%s/%d", "topic", "partition")
+    moving = F.size("adding_replicas") + F.size("removing_replicas") > 0
+    reassigned = F.concat(name, F.lit(" is being reassigned"))
+    leaderless = F.col("leader") == -1
+    on_purpose = F.size(F.array_except("replicas", _ids(known.down))) == 0
+    rules = [
+        _Rule("START-04", _zookeeper() & F.col("leader").isNull(), name),
+        _Rule("FIN-05", _kraft() & moving, reassigned),
+        _Rule("FIN-05", _kraft() & leaderless & ~on_purpose, F.concat(name, F.lit(" has no leader"))),
+    ]
+    if known.starting:
+        absent = (F.col("leader") >= 0) & ~F.array_contains(_ids(known.live), F.col("leader"))
+        led = F.concat(name, F.format_string(" has leader %d", "leader"))
+        rules.append(_Rule("START-12", _zookeeper() & moving, reassigned))
+        rules.append(_Rule("START-16", _zookeeper() & (leaderless | absent), led))
+    if known.controller_epoch is not None:
+        # The next election raises /controller_epoch by one.
+        above = F.col("controller_epoch") > known.controller_epoch + 1
+        written = F.concat(name, F.format_string(" was written in controller epoch %d", "controller_epoch"))
+        rules.append(_Rule("RB-03", _zookeeper() & above, written))
+    return rules
+
+
+def _config_rules() -> list[_Rule]:
+    text = F.format_string("%s %s: %s", "resource_type", "resource_name", "config")
+    hidden = ~F.col("comparable")
+    return [
+        _Rule("DUR-06", _kraft() & ~F.col("resource_type").isin("TOPIC", "BROKER"), text),
+        _Rule("SEC-04", _kraft() & hidden, F.format_string("%s: %s", "resource_name", "config")),
+        _Rule("CIPHERTEXT", _zookeeper() & hidden, text),
+        _Rule(TO_DECODE, _zookeeper() & (F.col("resource_type") == "BROKER") & _is_password("config"), text),
+        _Rule("SEC-05", F.col("sensitive") & _in_clear("value"), text),
+    ]
+
+
+def _is_password(column: str) -> Column:
+    """A configuration that brokers encrypt in ZooKeeper (`DynamicBrokerConfig.isPasswordConfig`)."""
+    return reduce(or_, [F.lower(column).endswith(name) for name in PASSWORD_CONFIGS])
+
+
+def _in_clear(column: str) -> Column:
+    """A value that is there and is no fingerprint, marked as ciphertext or not."""
+    return F.col(column).isNotNull() & ~F.col(column).rlike(f"^([a-z]+:)*{PREFIX}[0-9a-f]+$")
+
+
+def _credentials_in_clear() -> _Rule:
+    shown = _in_clear("salt") | _in_clear("stored_key") | _in_clear("server_key")
+    return _Rule("SEC-05", shown, F.format_string("%s of %s", "mechanism", "user"))
+
+
+def _slash_in_acl() -> _Rule:
+    text = F.format_string("an ACL of %s %s: ZooKeeper has no place for the name", "resource_type", "resource_name")
+    return _Rule("RB-07", _kraft() & F.col("resource_name").contains("/"), text)
+
+
+def _admin_rules(known: Known) -> list[_Rule]:
+    asked = F.col("kind").isin("delete_topic", "reassign_partitions", "preferred_replica_election")
+    text = F.format_string("%s of %s (%s)", "kind", "subject", "zk_path")
+    rules = [_Rule("START-12", asked, text)]
+    if known.claim is not None:
+        old = asked | F.col("kind").isin("isr_change", "log_dir_event")
+        rules.append(_Rule("DUR-16", old & (F.col("zk_czxid") > known.claim), text))
+    return rules
+
+
+def _removed_quotas(tables: Mapping[str, DataFrame]) -> DataFrame:
+    """Removals of quotas whose whole entity is gone: entity (JSON), from_offset."""
+    entity = F.get_json_object("key", "$.entity").alias("entity")
+    rows = tables["row_versions"].where("entity = 'client_quotas' AND removed").select(entity, "from_offset")
+    alive = tables["client_quotas"].where(_kraft()).select(F.to_json("entity", _WITH_NULLS).alias("entity"))
+    return rows.join(alive, "entity", "left_anti")
+
+
+def _lost_removal(known: Known) -> _Rule:
+    """Users alone are mirrored rightly; what was removed before the newest leader's full sync is mirrored by it."""
+    parts = F.col("entity").contains('"client-id"') | F.col("entity").contains('"ip"')
+    recent = F.col("from_offset") >= F.lit(known.epoch_start or 0)
+    return _Rule("DUR-17", parts & recent, F.format_string("%s at offset %d", "entity", "from_offset"))
+
+
+def _anyone(permissions: int) -> Column:
+    """Everybody has one of these permissions on the znode."""
+    return F.exists(
+        "acl", lambda entry: (entry["scheme"] == "world") & (entry["perms"].bitwiseAND(F.lit(permissions)) != 0)
+    )
+
+
+def _znode_rules(known: Known) -> list[_Rule]:
+    path = F.col("path")
+    secret = path.rlike("^/(config/users|config/brokers|delegation_token/tokens)/")
+    claimed = path.isin("/controller", "/migration")
+    open_to_read = F.concat(path, F.lit(" can be read by everybody"))
+    rules = [
+        _Rule("SEC-01", secret & _anyone(_ANY), open_to_read),
+        _Rule("SEC-03", claimed & _anyone(_CHANGE), F.concat(path, F.lit(" can be written by everybody"))),
+    ]
+    if known.loaded_at is not None:
+        config = path.rlike("^/config/(users|brokers)/")
+        rules.append(_Rule("SEC-02", config & (F.col("ctime") >= known.loaded_at) & _anyone(_READ), open_to_read))
+    return rules
+
+
+def protection(znodes: DataFrame) -> DataFrame:
+    """One row: znodes of Kafka's secured roots with an ACL, those open to be changed by all, the newest mtime.
+
+    Topics' own znodes are left out: they are most of a tree, and protected like the rest.
+    """
+    mine = (F.col("path") != "/") & ~F.col("path").rlike("^/(zookeeper|consumers|brokers/topics/.)")
+    judged = mine & F.col("acl").isNotNull() & (F.size("acl") > 0)
+    return znodes.agg(
+        F.count_if(judged).alias("znodes"),
+        F.count_if(judged & _anyone(_CHANGE)).alias("open"),
+        F.max("mtime").alias("newest"),
+    )
+
+
+def replica_counts(partitions: DataFrame, pending_deletes: DataFrame) -> DataFrame:
+    """Replicas per broker of one side's partitions, topics pending deletion left out: broker_id, replicas, adding (of these)."""
+    kept = partitions.join(F.broadcast(pending_deletes), "topic", "left_anti")
+    each = kept.select(F.explode("replicas").alias("broker_id"), "adding_replicas")
+    added = F.array_contains("adding_replicas", F.col("broker_id"))
+    return each.groupBy("broker_id").agg(F.count("*").alias("replicas"), F.count_if(added).alias("adding"))
+
+
+def partitions_on(partitions: DataFrame, broker_ids: list[int], limit: int) -> DataFrame:
+    """A few topics a broker holds replicas of, users' topics before internal ones: (broker_id, text).
+
+    The text is the topic's first partition there, and how many more of the topic it holds.
+    """
+    held = partitions.select("topic", "partition", F.explode("replicas").alias("broker_id"))
+    by_topic = (
+        held.where(F.col("broker_id").isin(broker_ids))
+        .groupBy("broker_id", "topic")
+        .agg(F.min("partition").alias("partition"), F.count("*").alias("held"))
+    )
+    order = Window.partitionBy("broker_id").orderBy(F.col("topic").startswith("__"), "topic")
+    numbered = by_topic.withColumn("number", F.row_number().over(order)).where(F.col("number") <= limit)
+    more = F.when(F.col("held") > 1, F.format_string(" and %d more", F.col("held") - 1)).otherwise("")
+    return numbered.select("broker_id", F.concat(F.format_string("%s/%d", "topic", "partition"), more).alias("text"))
+
+
+def row_counts(silver: Mapping[str, DataFrame]) -> DataFrame:
+    """Rows per entity and side: entity, source, rows."""
+    return union_all(
+        [
+            rows.groupBy("source").agg(F.count("*").alias("rows")).select(F.lit(name).alias("entity"), "source", "rows")
+            for name, rows in silver.items()
+        ]
+    )
+
+
+def append_times(records: DataFrame, migration_offset: int, log_end: int, written_by: int = 0) -> DataFrame:
+    """One row: append time of the newest record below the log's end (`newest`), of the first one past `/migration`'s offset
+    (`oldest_behind`) and of the one at it (`at_migration`); how many past it change what ZooKeeper holds (`changes`); the
+    last offset of a record appended before `written_by`, in milliseconds (`before_written`).
+    """
+    log = records.where(F.col("checkpoint_offset").isNull() & (F.col("offset") < log_end))
+    behind = F.col("offset") > migration_offset
+    return log.agg(
+        F.max("append_time").alias("newest"),
+        F.min(F.when(behind, F.col("append_time"))).alias("oldest_behind"),
+        F.count_if(behind & F.col("type").isin(list(MIRRORED))).alias("changes"),
+        F.max(F.when(F.col("offset") == migration_offset, F.col("append_time"))).alias("at_migration"),
+        F.max(F.when(F.col("append_time") < written_by, F.col("offset"))).alias("before_written"),
+    )
+
+
+def barriers_between(barriers: DataFrame, offsets: Sequence[int]) -> DataFrame:
+    """Barriers grouped by how many of the ascending `offsets` they have passed: passed, lowest, highest."""
+    barrier = F.col("kraft_metadata_offset")
+    asked = F.array(*[F.lit(offset) for offset in offsets])
+    passed = F.size(F.filter(asked, lambda offset: offset <= barrier))
+    return barriers.groupBy(passed.alias("passed")).agg(F.min(barrier).alias("lowest"), F.max(barrier).alias("highest"))

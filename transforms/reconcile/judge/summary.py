@@ -1,0 +1,196 @@
+"""Facts and verdicts to the parts of a report: what is said, and with which exit code."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from schemas.checks import KRAFT, ZOOKEEPER, Phase
+from schemas.classes import DEFECTS, LAG
+from schemas.report import CheckResult, Divergences, Gate, Lag, LogCopy, MigrationSummary
+from transforms.kraft.quorum import LogCopyFacts, ReadPlan
+from transforms.kraft.release import before
+from transforms.reconcile.judge.checks.dual_write import NO_LAG_IN_3_4, load_story, repeated_load
+from transforms.reconcile.judge.facts import Facts, Sample
+from transforms.reconcile.judge.gates import WARN, is_error
+from transforms.reconcile.judge.load import LOAD
+
+CLEAN, WARNINGS, ERRORS = "clean", "warnings", "errors"
+_COMPARED_PHASES = (Phase.DUAL_WRITE, Phase.FINALIZED)
+
+MODES = {
+    "barrier": "the ZooKeeper tree at the very transaction that wrote /migration's offset, against the log at that offset",
+    "bracket": "two walks of the ZooKeeper tree around the log; what moved between them is not judged",
+    "single": "one walk of the ZooKeeper tree against the log",
+    "kraft_only": "only the metadata log was given; nothing is compared",
+    "zookeeper_only": "only the ZooKeeper tree was given; nothing is compared",
+}
+
+
+def mode(facts: Facts) -> str:
+    """How the two sides were compared; a key of MODES."""
+    if {ZOOKEEPER, KRAFT} <= facts.collected:
+        if facts.moved is not None:
+            return "bracket"
+        return "barrier" if facts.at_barrier else "single"
+    return "kraft_only" if KRAFT in facts.collected else "zookeeper_only"
+
+
+def may_compare(facts: Facts) -> bool:
+    """Rows are compared in dual write and after finalising, when both sides are there and the log reaches M (CAP-04)."""
+    if facts.phase not in _COMPARED_PHASES or not {ZOOKEEPER, KRAFT} <= facts.collected or facts.plan is None:
+        return False
+    offset, leading = facts.migration_offset, facts.plan.leading
+    if offset is None or not 0 <= offset < leading.end:
+        return False
+    return leading.epoch_at(offset) in (None, (facts.zookeeper or {}).get("kraft_metadata_epoch"))
+
+
+def defects(summary: Divergences) -> int:
+    """Divergences in a defect class."""
+    return sum(summary.by_class.get(name, 0) for name in DEFECTS)
+
+
+def verdict(
+    summary: Divergences,
+    checks: Sequence[CheckResult],
+    gates: Mapping[str, Gate],
+    phase: Phase,
+    requested_gate: str | None = None,
+) -> str:
+    """errors, warnings or clean (DESIGN §5).
+
+    Errors are defects, failed checks about the present, and a requested gate that is shut. A start that is blocked
+    while the controllers wait for it is a warning: nothing is broken, and nothing will go on by itself.
+    """
+    shut = requested_gate is not None and gates[requested_gate].verdict == "no_go"
+    if defects(summary) or shut or any(is_error(check, requested_gate) for check in checks):
+        return ERRORS
+    late = any(row.class_ == LAG and row.severity == "warning" for row in summary.rows)
+    waiting = phase is Phase.WAITING and gates["start"].verdict == "no_go"
+    if late or waiting or any(check.verdict == WARN for check in checks):
+        return WARNINGS
+    return CLEAN
+
+
+def migration(facts: Facts) -> MigrationSummary:
+    """Where the migration stands; offsets inclusive."""
+    leader, plan, committed = facts.leader, facts.plan, facts.committed
+    reasons = []
+    if plan is not None:
+        reasons.append(plan.explanation)
+    if committed is not None:
+        reasons.append(f"committed below {committed.offset}: {committed.explanation}")
+    return MigrationSummary(
+        state=facts.state_name,
+        kraft_metadata_offset=facts.migration_offset,
+        committed_end_offset=None if committed is None else committed.offset - 1,
+        log_end_offset=None if plan is None else plan.leading.end - 1,
+        leader_id=leader.leader_id if leader else None,
+        leader_epoch=leader.epoch if leader else None,
+        copy_used=plan.leading.controller_id if plan else None,
+        explanation="; ".join(reasons),
+        history=_history(facts),
+        phase=facts.phase.value,
+    )
+
+
+def _history(facts: Facts) -> list[dict[str, Any]]:
+    """The states in the log; one that follows itself is told once, with how often and where last."""
+    told: list[dict[str, Any]] = []
+    for change in facts.states:
+        name = facts.name_of(change)
+        if told and told[-1]["state"] == name:
+            told[-1] |= {"times": told[-1].get("times", 1) + 1, "last_offset": change.offset}
+        else:
+            told.append({"offset": change.offset, "state": name, "append_time": change.append_time})
+    return told
+
+
+def lag(facts: Facts, alive_seconds: float) -> Lag:
+    """ZkWriteBehindLag, and whether dual writing lives: its last write is younger than `alive_seconds`."""
+    if facts.phase is Phase.DUAL_WRITE and before(facts.kafka_version, 3, 5):
+        return Lag(None, None, None, NO_LAG_IN_3_4)
+    if facts.phase is not Phase.DUAL_WRITE or facts.lag is None:
+        return Lag(None, None, None, "there is no dual writing to measure")
+    silence = facts.lag.silence
+    alive = silence is None or silence <= alive_seconds
+    text = "" if alive else f"/migration was last written {silence:.1f} s before the newest committed record"
+    return Lag(facts.lag.records, facts.lag.seconds, alive, text)
+
+
+def copies(facts: Facts) -> list[LogCopy]:
+    """Every controller's copy of the log, and what was taken from it."""
+    return [_copy(copy, facts.plan) for copy in facts.copies]
+
+
+def _copy(copy: LogCopyFacts, plan: ReadPlan | None) -> LogCopy:
+    last = None if copy.log_end is None else copy.log_end - 1
+    return LogCopy(
+        copy.controller_id, copy.location, copy.log_start, last, copy.last_epoch, _use(copy, plan), copy.problem
+    )
+
+
+def _use(copy: LogCopyFacts, plan: ReadPlan | None) -> str:
+    if plan is None:
+        return "not used"
+    for fork in plan.forks:
+        if fork.controller_id == copy.controller_id:
+            return (
+                f"its records from offset {fork.offset} on (epoch {fork.losing_epoch}) were never committed: "
+                f"epoch {fork.winning_epoch} won"
+            )
+    for piece in plan.slices:
+        if piece.location == copy.location:
+            return f"offsets {piece.from_offset} to {piece.to_offset - 1}"
+    return "not needed"
+
+
+def _load_notes(facts: Facts) -> list[str]:
+    """Loads that did not come to their end, and what the audit can't say of a release."""
+    said = []
+    begun = repeated_load(facts)
+    if begun:
+        said.append(load_story(facts, begun))
+    aborted = [t for t in facts.transactions.transactions if t.outcome == "abort"] if facts.transactions else []
+    loads = [t for t in aborted if t.name == LOAD]
+    if loads and facts.phase is Phase.WAITING:
+        times = "once" if len(loads) == 1 else f"{len(loads)} times"
+        said.append(
+            f"the load was begun and given up {times}, last at offset {loads[-1].begin}; nothing of it is in force"
+        )
+    if facts.phase is Phase.DUAL_WRITE and before(facts.kafka_version, 3, 5):
+        said.append(
+            "Kafka 3.4 (early access) does not mirror ACLs, SCRAM credentials, delegation tokens, deleted topics and "
+            "changed assignments, and never moves the offset in /migration"
+        )
+    return said
+
+
+def notes(facts: Facts) -> list[str]:
+    """What a reader must know about the capture itself."""
+    said = _load_notes(facts)
+    hidden = facts.findings.get("CIPHERTEXT", Sample()).total
+    if hidden:
+        said.append(
+            f"{hidden} encrypted configuration{'s' if hidden > 1 else ''} could not be compared: "
+            "name the environment variable that holds password.encoder.secret to have them decoded"
+        )
+    if facts.phase is Phase.ROLLED_BACK:
+        said.append("a ZooKeeper broker is the controller again: the cluster was rolled back, nothing is compared")
+    if facts.moved is not None and facts.moved.total:
+        said.append(
+            f"{facts.moved.total} znodes changed between the two walks and are not judged: "
+            + "; ".join(facts.moved.examples[:3])
+        )
+    if facts.foreign_writes.total:
+        said.append(
+            f"{facts.foreign_writes.total} writes of ZooKeeper since the claim were not the KRaft controller's: "
+            + "; ".join(facts.foreign_writes.examples[:3])
+        )
+    if facts.plan_problem is not None:
+        said.append(facts.plan_problem)
+    if facts.committed is not None and facts.plan is not None and facts.committed.offset < facts.plan.leading.end:
+        tail = facts.plan.leading.end - facts.committed.offset
+        said.append(f"the last {tail} records of the log are not proved committed; they are judged apart")
+    return said

@@ -1,0 +1,1 @@
+"""Znodes to state."""

@@ -1,0 +1,70 @@
+"""`/config/topics/<topic>` and `/config/brokers/<id>`: dynamic configurations (`ConfigEntityZNode`, S§1.2)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from schemas.zookeeper.paths import DEFAULT_ENTITY
+from transforms.secrets import CIPHERTEXT_PREFIX, is_sensitive_config
+from transforms.zookeeper.read.facts import Fact, MalformedError, ZnodeView, duplicate_keys, finding, parse_object
+from transforms.zookeeper.read.redact import UNDECODABLE_PREFIX
+
+_BROKER_ID = re.compile(r"[0-9]{1,10}")
+_CIPHERTEXT = CIPHERTEXT_PREFIX.partition(":")[0] + ":"
+
+
+def read_topic_config(znode: ZnodeView, parts: list[str]) -> Iterator[Fact]:
+    """Yield the configurations of one topic."""
+    yield from _read(znode, "TOPIC", parts[2])
+
+
+def read_broker_config(znode: ZnodeView, parts: list[str]) -> Iterator[Fact]:
+    """Yield the configurations of one broker, or of all of them (`<default>`, resource_name '')."""
+    name = parts[2]
+    if name != DEFAULT_ENTITY and not _BROKER_ID.fullmatch(name):
+        yield finding("START-13", znode.path, "its name is not a broker id")
+        return
+    yield from _read(znode, "BROKER", "" if name == DEFAULT_ENTITY else name)
+
+
+def read_entries(znode: ZnodeView, problems: list[Fact]) -> dict[str, Any]:
+    """Return the `config` object of a znode as Kafka sees it, {} where Kafka sees none; findings go to `problems`."""
+    if znode.data_is_null:
+        return {}
+    try:
+        document = parse_object(znode)
+    except MalformedError as problem:
+        if znode.data or znode.problem:
+            problems.append(finding("CONFIG-DATA", znode.path, str(problem)))
+        return {}
+    problems.extend(
+        finding("DUPLICATE-KEY", znode.path, f"'{name}' appears twice")
+        for name in duplicate_keys(znode.data or "{}", document)
+    )
+    config = document.get("config")
+    return config if isinstance(config, dict) else {}
+
+
+def _read(znode: ZnodeView, resource_type: str, resource_name: str) -> Iterator[Fact]:
+    problems: list[Fact] = []
+    for name, value in read_entries(znode, problems).items():
+        if not isinstance(value, str):
+            problems.append(finding("START-13", znode.path, f"the value of '{name}' is not a text"))
+            continue
+        if value.startswith(UNDECODABLE_PREFIX):
+            problems.append(finding("START-13", znode.path, f"'{name}' does not decode with the encoder secrets given"))
+        sensitive = is_sensitive_config(name)
+        yield Fact(
+            "configs",
+            {
+                "resource_type": resource_type,
+                "resource_name": resource_name,
+                "config": name,
+                "value": value,
+                "sensitive": sensitive,
+                "comparable": not (sensitive and value.startswith(_CIPHERTEXT)),
+            },
+        )
+    yield from problems

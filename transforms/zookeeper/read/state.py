@@ -1,0 +1,76 @@
+"""Znodes to state rows: `ZNODE_COLUMNS` in, `schemas.zookeeper.state.ZNODE_STATE` out.
+
+Partition states and topics are nine znodes in ten of any tree and take a fast way (`hot`); every other znode, and any
+batch in which the fast way meets something odd, goes through the readers of `routes`, one znode at a time.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
+
+from transforms.zookeeper.read import hot, routes
+from transforms.zookeeper.read.arrow import STATE_SCHEMA, one_batch
+from transforms.zookeeper.read.facts import Fact, ZnodeView
+
+_TYPED = {"partition_assignments", "partition_states"}
+_ENCODE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
+def state_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Map bronze znode batches to state batches; for `DataFrame.mapInArrow(state_batches, ZNODE_STATE)`."""
+    for batch in batches:
+        yield znodes_to_state(batch)
+
+
+def znodes_to_state(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the state rows of a batch of znodes (any columns beside `ZNODE_COLUMNS` are ignored).
+
+    Never fails on a znode's content: what can't be read is a row of entity `findings`.
+    """
+    parts = hot.sort_out(batch.select(ZnodeView._fields))
+    states, odd_states = hot.partition_states(parts.states, parts.state_names)
+    topics, odd_topics = hot.topics(parts.topics)
+    rest = (_cold(part) for part in (parts.others, odd_states, odd_topics))
+    return one_batch(pa.concat_tables([states, topics, *rest]))
+
+
+def _cold(batch: pa.RecordBatch) -> pa.Table:
+    found = [(znode, fact) for znode in _views(batch) for fact in routes.read(znode)]
+    plain = [pair for pair in found if pair[1].entity not in _TYPED]
+    typed = [_typed_row(znode, fact) for znode, fact in found if fact.entity in _TYPED]
+    return pa.concat_tables([_plain_table(plain), pa.Table.from_pylist(typed, schema=STATE_SCHEMA)])
+
+
+def _plain_table(found: list[tuple[ZnodeView, Fact]]) -> pa.Table:
+    columns = {
+        "entity": [fact.entity for _, fact in found],
+        "row": [_ENCODE(fact.row) for _, fact in found],
+        "zk_path": [znode.path for znode, _ in found],
+        "zk_czxid": [znode.czxid for znode, _ in found],
+        "zk_mzxid": [znode.mzxid for znode, _ in found],
+        "zk_mtime": [znode.mtime for znode, _ in found],
+    }
+    arrays = [
+        pa.array(columns[field.name], field.type) if field.name in columns else pa.nulls(len(found), field.type)
+        for field in STATE_SCHEMA
+    ]
+    return pa.Table.from_arrays(arrays, schema=STATE_SCHEMA)
+
+
+def _views(batch: pa.RecordBatch) -> Iterator[ZnodeView]:
+    columns = [batch[name].to_pylist() for name in ZnodeView._fields]
+    return map(ZnodeView._make, zip(*columns, strict=True))
+
+
+def _typed_row(znode: ZnodeView, fact: Fact) -> dict[str, object]:
+    return {
+        **fact.row,
+        "entity": fact.entity,
+        "zk_path": znode.path,
+        "zk_czxid": znode.czxid,
+        "zk_mzxid": znode.mzxid,
+        "zk_mtime": znode.mtime,
+    }

@@ -1,0 +1,1 @@
+"""ZooKeeper's own formats: wire, snapshots, transaction logs."""

@@ -1,0 +1,58 @@
+"""Clusters that keep their znodes below a chroot: files hold whole paths, Kafka and the audit see those below it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from schemas.zookeeper.paths import NEEDED_ROOTS, NEVER_READ
+from transforms.zookeeper.storage.transactions import OpCode, Operation, Transaction
+
+# Every cluster has it from its first start on, and nothing else does.
+MARK = "/brokers/topics"
+# Names inside a cluster are anybody's; an ACL's or a group's name must not pass for a chroot.
+_KAFKA_OWN = tuple(f"{root}/" for root in (*NEEDED_ROOTS, *NEVER_READ))
+_SESSIONS = (OpCode.CREATE_SESSION, OpCode.CLOSE_SESSION)
+
+
+def chroots(paths: Iterable[str]) -> set[str]:
+    """Return the chroots (an empty text for none) of the clusters whose paths these are."""
+    names = {path.removesuffix(MARK) for path in paths if path.endswith(MARK)}
+    return {name for name in names if not f"{name}/".startswith(_KAFKA_OWN)}
+
+
+def below(batch: pa.RecordBatch, chroot: str) -> pa.RecordBatch:
+    """Return the znodes of one cluster, their paths below the chroot; rows about files (no absolute path) stay."""
+    if not chroot:
+        return batch
+    path = batch["path"]
+    inside = pc.or_(pc.equal(path, chroot), pc.starts_with(path, chroot + "/"))
+    kept = batch.filter(pc.or_(inside, pc.invert(pc.starts_with(path, "/"))))
+    path = kept["path"]
+    cut = pc.if_else(pc.starts_with(path, "/"), pc.utf8_slice_codeunits(path, len(chroot)), path)
+    cut = pc.if_else(pc.equal(cut, ""), "/", cut)
+    return kept.set_column(kept.schema.get_field_index("path"), kept.schema.field("path"), cut)
+
+
+def transaction_below(transaction: Transaction, chroot: str) -> Transaction | None:
+    """Return a transaction with paths below the chroot; None when it concerns another cluster alone."""
+    if not chroot:
+        return transaction
+    if transaction.type not in _SESSIONS and all(_is_outside(item, chroot) for item in transaction.operations):
+        return None
+    for operation in transaction.operations:
+        operation.path = _cut(operation.path, chroot)
+        if operation.paths:
+            operation.paths = [_cut(path, chroot) for path in operation.paths]
+    return transaction
+
+
+def _is_outside(operation: Operation, chroot: str) -> bool:
+    # Errors have no path: they may be of this cluster.
+    return bool(operation.path) and not f"{operation.path}/".startswith(f"{chroot}/")
+
+
+def _cut(path: str, chroot: str) -> str:
+    return (path.removeprefix(chroot) or "/") if f"{path}/".startswith(f"{chroot}/") else path

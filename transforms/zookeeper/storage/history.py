@@ -1,0 +1,249 @@
+"""Transaction logs to tables: every operation, the barriers, and a census of the writes (S§5.1, S§5.5).
+
+A barrier is a stand-alone write of `/migration` that moves its offset: right after it, ZooKeeper equals KRaft's image
+at that offset. Writes inside a multi carry the offset from before, and a claim's write repeats it: no barriers.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from schemas.bronze import RUN_COLUMNS, ZK_TRANSACTIONS
+from schemas.zookeeper.history import BARRIER_COLUMNS, NOTIFICATION_ROOTS, WRITE_COLUMNS
+from schemas.zookeeper.paths import CONTAINERS
+from transforms.zookeeper.read.facts import MalformedError, integer, long, parse_text
+from transforms.zookeeper.read.redact import Redactor
+from transforms.zookeeper.storage.transactions import NAMES, OpCode, Operation, Transaction
+
+TRANSACTION_SCHEMA: pa.Schema = to_arrow_schema(StructType(list(ZK_TRANSACTIONS.columns[len(RUN_COLUMNS) :])))
+BARRIER_SCHEMA: pa.Schema = to_arrow_schema(StructType(list(BARRIER_COLUMNS)))
+WRITE_SCHEMA: pa.Schema = to_arrow_schema(StructType(list(WRITE_COLUMNS)))
+
+_MIGRATION, _CONTROLLER, _CONTROLLER_EPOCH = "/migration", "/controller", "/controller_epoch"
+_BROKER_IDS = "/brokers/ids/"
+_CREATES = (OpCode.CREATE, OpCode.CREATE2)
+_SESSIONS = (OpCode.CREATE_SESSION, OpCode.CLOSE_SESSION)
+
+
+def transaction_batch(transactions: Sequence[Transaction], redactor: Redactor) -> pa.RecordBatch:
+    """Return transactions as rows of bronze `zk_transactions`: one each, or one an operation of a multi."""
+    rows = [row for transaction in transactions for row in _rows(transaction, redactor)]
+    return pa.RecordBatch.from_pylist(rows, schema=TRANSACTION_SCHEMA)
+
+
+def _rows(transaction: Transaction, redactor: Redactor) -> Iterator[dict[str, Any]]:
+    multi = transaction.type == OpCode.MULTI
+    for index, operation in enumerate(transaction.operations):
+        yield {
+            "zxid": transaction.zxid,
+            "time": transaction.time,
+            "session": transaction.session,
+            "multi_index": index if multi else None,
+            "multi_size": len(transaction.operations) if multi else None,
+            "failed": transaction.failed,
+            "type": NAMES[operation.type],
+            "path": operation.path or None,
+            "data": redactor.data(operation.path, operation.data).text,
+            "version": operation.version,
+        }
+
+
+@dataclass(frozen=True)
+class Barrier:
+    """Right after transaction `zxid`, ZooKeeper equals KRaft's image at `kraft_metadata_offset` (inclusive)."""
+
+    zxid: int
+    time: int
+    kraft_metadata_offset: int
+    kraft_metadata_epoch: int
+    kraft_controller_id: int
+    kraft_controller_epoch: int
+
+
+@dataclass(frozen=True)
+class Write:
+    """One transaction: who sent it and what kind of write it is."""
+
+    zxid: int
+    time: int
+    session: int
+    kind: str
+    type: str
+    path: str
+
+
+@dataclass
+class History:
+    """What the logs tell; feed it every transaction in order.
+
+    `census` counts kinds of writes since the first claim, `foreign` keeps those nobody should have made.
+    """
+
+    barriers: list[Barrier] = field(default_factory=list)
+    census: Counter[str] = field(default_factory=Counter)
+    shapes: Counter[tuple[str, str]] = field(default_factory=Counter)
+    foreign: list[Write] = field(default_factory=list)
+    writers: dict[int, str] = field(default_factory=dict)
+    first_claim_zxid: int | None = None
+    _kraft_owns: bool = False
+    _position: tuple[int, int] | None = None
+
+    def read(self, transactions: Iterable[Transaction]) -> Iterator[Write]:
+        """Take in transactions and yield the kind of each."""
+        for transaction in transactions:
+            yield self.add(transaction)
+
+    def add(self, transaction: Transaction) -> Write:
+        """Take in one transaction and return what kind of write it is."""
+        self._learn_writer(transaction)
+        kind = self._kind(transaction)
+        last = transaction.operations[-1] if transaction.operations else Operation(OpCode.ERROR)
+        shape = "+".join(NAMES[operation.type] for operation in transaction.operations)
+        path = next((item.path for item in reversed(transaction.operations) if item.path), last.path)
+        write = Write(transaction.zxid, transaction.time, transaction.session, kind, shape, path)
+        self._follow(transaction, kind)
+        if self._kraft_owns or kind == "claim":
+            self.census[kind] += 1
+            self.shapes[kind, shape] += 1
+        if kind == "foreign":
+            self.foreign.append(write)
+        return write
+
+    def write_batch(self, writes: Sequence[Write]) -> pa.RecordBatch:
+        """Return writes as a batch of `WRITE_COLUMNS`; for use after the last transaction, when writers are known."""
+        rows = [{**vars(write), "writer": self.writers.get(write.session, "unknown")} for write in writes]
+        return pa.RecordBatch.from_pylist(rows, schema=WRITE_SCHEMA)
+
+    def barrier_batch(self) -> pa.RecordBatch:
+        """Return the barriers as a batch of `BARRIER_COLUMNS`."""
+        return pa.RecordBatch.from_pylist([vars(barrier) for barrier in self.barriers], schema=BARRIER_SCHEMA)
+
+    def _learn_writer(self, transaction: Transaction) -> None:
+        if transaction.failed:
+            return
+        for operation in transaction.operations:
+            if operation.type not in _CREATES:
+                continue
+            if operation.path == _CONTROLLER:
+                owner = _controller(operation)
+                if owner is not None:
+                    self.writers[transaction.session] = owner
+            elif operation.ephemeral and operation.path.startswith(_BROKER_IDS):
+                self.writers[transaction.session] = f"broker {operation.path.removeprefix(_BROKER_IDS)}"
+
+    def _kind(self, transaction: Transaction) -> str:
+        if transaction.type in _SESSIONS:
+            return "session"
+        operations = transaction.operations
+        enveloped = _is_enveloped(operations)
+        if transaction.failed:
+            return "envelope_failed" if enveloped else "refused"
+        if enveloped:
+            return "envelope"
+        if _is_claim(operations):
+            return "claim"
+        if not self._kraft_owns:
+            return "zookeeper_mode"
+        return self._kind_outside(transaction)
+
+    def _kind_outside(self, transaction: Transaction) -> str:
+        """Return the kind of an applied write outside the envelope while KRaft owns ZooKeeper (S§5.1)."""
+        operations = transaction.operations
+        changes = [operation for operation in operations if operation.type != OpCode.CHECK]
+        if all(operation.path.startswith(NOTIFICATION_ROOTS) for operation in changes):
+            return "notification"
+        if all(_is_broker_own(operation) for operation in changes):
+            return "broker"
+        by_controller = self.writers.get(transaction.session, "").startswith("controller")
+        if len(changes) == 1:
+            return _kind_of_one(changes[0], by_controller)
+        return "foreign"
+
+    def _follow(self, transaction: Transaction, kind: str) -> None:
+        """Keep track of who owns ZooKeeper and of the offset in `/migration`."""
+        if transaction.failed:
+            return
+        if kind == "claim" and self.first_claim_zxid is None:
+            self.first_claim_zxid = transaction.zxid
+        if kind in ("claim", "envelope"):
+            self._kraft_owns = True
+        for operation in transaction.operations:
+            if operation.type in _CREATES and operation.path == _CONTROLLER and operation.ephemeral:
+                self._kraft_owns = False
+            elif operation.path == _MIGRATION and operation.data is not None:
+                self._note_offset(transaction, operation)
+
+    def _note_offset(self, transaction: Transaction, operation: Operation) -> None:
+        barrier = _barrier(transaction, operation)
+        if barrier is None:
+            return
+        position = (barrier.kraft_metadata_offset, barrier.kraft_metadata_epoch)
+        stands_alone = transaction.type == OpCode.SET_DATA
+        # Without an earlier value (logs that begin later) a write may be a claim's, which repeats the offset.
+        if stands_alone and self._position is not None and position != self._position:
+            self.barriers.append(barrier)
+        self._position = position
+
+
+def _is_enveloped(operations: list[Operation]) -> bool:
+    if len(operations) != 3:
+        return False
+    epoch, migration, change = operations
+    if epoch.type == OpCode.CHECK and epoch.path == _CONTROLLER_EPOCH and migration.path == _MIGRATION:
+        return migration.type in (OpCode.CHECK, OpCode.SET_DATA)
+    # A failed multi may have lost its checks' paths to error entries; what is left of it must still be KRaft's.
+    return change.type == OpCode.ERROR and migration.path == _MIGRATION
+
+
+def _is_claim(operations: list[Operation]) -> bool:
+    sets_epoch = any(item.type == OpCode.SET_DATA and item.path == _CONTROLLER_EPOCH for item in operations)
+    return sets_epoch and any(
+        item.type in _CREATES and item.path == _CONTROLLER and not item.ephemeral for item in operations
+    )
+
+
+def _is_broker_own(operation: Operation) -> bool:
+    registers = operation.path.startswith(_BROKER_IDS) or operation.path == "/brokers/seqid"
+    # An election that a ZooKeeper broker wins: it is the controller again, after a rollback.
+    elects = operation.path == _CONTROLLER and operation.ephemeral
+    return registers or elects or operation.path == _CONTROLLER_EPOCH
+
+
+def _kind_of_one(operation: Operation, by_controller: bool) -> str:
+    if operation.path == _MIGRATION and operation.type in (OpCode.SET_DATA, *_CREATES):
+        return "migration"
+    if operation.type == OpCode.DELETE and operation.path in (_CONTROLLER, _MIGRATION):
+        return "rollback"
+    is_parent = operation.type in _CREATES and (not operation.data or operation.path in CONTAINERS)
+    return "parent" if by_controller and is_parent else "foreign"
+
+
+def _controller(operation: Operation) -> str | None:
+    try:
+        document = parse_text((operation.data or b"").decode("utf-8", "replace"))
+        kind = "broker" if operation.ephemeral else "controller"
+        return f"{kind} {integer(document, 'brokerid')}"
+    except MalformedError:
+        return None
+
+
+def _barrier(transaction: Transaction, operation: Operation) -> Barrier | None:
+    try:
+        document = parse_text((operation.data or b"").decode("utf-8", "replace"))
+        return Barrier(
+            zxid=transaction.zxid,
+            time=transaction.time,
+            kraft_metadata_offset=long(document, "kraft_metadata_offset"),
+            kraft_metadata_epoch=integer(document, "kraft_metadata_epoch"),
+            kraft_controller_id=integer(document, "kraft_controller_id"),
+            kraft_controller_epoch=integer(document, "kraft_controller_epoch"),
+        )
+    except MalformedError:
+        return None

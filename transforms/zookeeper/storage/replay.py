@@ -1,0 +1,234 @@
+"""Transactions on top of a snapshot, as ZooKeeper itself replays them (`DataTree.processTxn`).
+
+A snapshot is fuzzy: written while the server worked, it may already hold changes of later transactions. All of them
+are replayed again, so creating what exists and deleting what is gone are no errors. Only the znodes that transactions
+touch become objects; all the others pass by in batches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from transforms.zookeeper.read.arrow import znode_batch
+from transforms.zookeeper.read.redact import Redactor
+from transforms.zookeeper.read.znode import AclEntry, Znode
+from transforms.zookeeper.storage.transactions import CONTAINER_OWNER, OpCode, Operation, Transaction
+
+_CREATES = {OpCode.CREATE, OpCode.CREATE2, OpCode.CREATE_CONTAINER, OpCode.CREATE_TTL}
+_DELETES = {OpCode.DELETE, OpCode.DELETE_CONTAINER}
+_SETS = {OpCode.SET_DATA, OpCode.RECONFIG}
+
+
+@dataclass(slots=True)
+class _Node:
+    """A znode that may change. `creations` is the stored cversion: the number of children ever made."""
+
+    data: bytes | None
+    base: Znode | None
+    czxid: int
+    mzxid: int
+    pzxid: int
+    ctime: int
+    mtime: int
+    version: int
+    creations: int
+    aversion: int
+    owner: int
+    children: int
+    acl: list[AclEntry] | None
+
+
+@dataclass
+class Replay:
+    """Transactions to be replayed on a snapshot's batches. `redactor` hides the secrets of data that they bring."""
+
+    transactions: list[Transaction]
+    redactor: Redactor
+    _nodes: dict[str, _Node] = field(default_factory=dict, repr=False)
+    _ephemerals: dict[int, set[str]] = field(default_factory=dict, repr=False)
+
+    def run(
+        self, batches: Iterable[pa.RecordBatch], ephemerals: Iterable[str], rows: int = 10_000
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the tree after the last transaction.
+
+        `batches` are the snapshot's znodes and `ephemerals` the paths of those among them that a session owns: the
+        end of a session removes them, whether the log lists them or not.
+        """
+        touched = pa.array(sorted(_touched(self.transactions) | {_parent(path) for path in ephemerals}), pa.string())
+        for batch in batches:
+            changing = pc.or_(pc.is_in(batch["path"], value_set=touched), pc.not_equal(batch["ephemeral_owner"], 0))
+            self._take(batch.filter(changing))
+            untouched = batch.filter(pc.invert(changing))
+            if untouched.num_rows:
+                yield untouched
+        for transaction in self.transactions:
+            self._apply(transaction)
+        changed = [self._znode(path, node) for path, node in self._nodes.items()]
+        for start in range(0, len(changed), rows):
+            yield znode_batch(changed[start : start + rows])
+
+    def _take(self, batch: pa.RecordBatch) -> None:
+        for row in batch.to_pylist():
+            acl = None if row["acl"] is None else [AclEntry(**entry) for entry in row["acl"]]
+            base = Znode(**{**row, "acl": acl})
+            self._nodes[base.path] = _node(base, acl)
+            self._remember(base.path, row["ephemeral_owner"])
+
+    def _remember(self, path: str, owner: int) -> None:
+        if _is_session(owner):
+            self._ephemerals.setdefault(owner, set()).add(path)
+
+    def _apply(self, transaction: Transaction) -> None:
+        if transaction.type == OpCode.CLOSE_SESSION:
+            self._close(transaction)
+        elif not transaction.failed:
+            for operation in transaction.operations:
+                self._operate(transaction, operation)
+
+    def _operate(self, transaction: Transaction, operation: Operation) -> None:
+        if operation.type in _CREATES:
+            self._create(transaction, operation)
+        elif operation.type in _DELETES:
+            self._delete(transaction.zxid, operation.path)
+        elif operation.type in _SETS:
+            self._set_data(transaction, operation)
+        elif operation.type == OpCode.SET_ACL:
+            self._set_acl(operation)
+
+    def _create(self, transaction: Transaction, operation: Operation) -> None:
+        parent = self._nodes.get(_parent(operation.path))
+        if parent is None:
+            return
+        exists = operation.path in self._nodes
+        if not exists or operation.type == OpCode.CREATE:
+            creations = operation.parent_cversion
+            if creations is None or creations == -1:
+                creations = parent.creations + 1
+            # A change the snapshot already holds must not be taken back.
+            if creations > parent.creations:
+                parent.creations, parent.pzxid = creations, transaction.zxid
+        if exists:
+            return
+        parent.children += 1
+        self._nodes[operation.path] = _Node(
+            data=operation.data,
+            base=None,
+            czxid=transaction.zxid,
+            mzxid=transaction.zxid,
+            pzxid=transaction.zxid,
+            ctime=transaction.time,
+            mtime=transaction.time,
+            version=0,
+            creations=0,
+            aversion=0,
+            owner=operation.owner,
+            children=0,
+            acl=self._hidden(operation.acl),
+        )
+        self._remember(operation.path, operation.owner)
+
+    def _delete(self, zxid: int, path: str) -> None:
+        parent = self._nodes.get(_parent(path))
+        if parent is None:
+            return
+        parent.pzxid = max(parent.pzxid, zxid)
+        node = self._nodes.pop(path, None)
+        if node is not None:
+            parent.children -= 1
+            self._ephemerals.get(node.owner, set()).discard(path)
+
+    def _set_data(self, transaction: Transaction, operation: Operation) -> None:
+        node = self._nodes.get(operation.path)
+        if node is None:
+            return
+        node.data, node.base = operation.data, None
+        node.mzxid, node.mtime, node.version = transaction.zxid, transaction.time, operation.version or 0
+
+    def _set_acl(self, operation: Operation) -> None:
+        node = self._nodes.get(operation.path)
+        if node is not None:
+            node.acl, node.aversion = self._hidden(operation.acl), operation.version or 0
+
+    def _close(self, transaction: Transaction) -> None:
+        listed = transaction.operations[0].paths or []
+        owned = self._ephemerals.pop(transaction.session, set())
+        for path in dict.fromkeys((*listed, *sorted(owned))):
+            self._delete(transaction.zxid, path)
+
+    def _hidden(self, acl: list[AclEntry] | None) -> list[AclEntry]:
+        return [entry._replace(id=self.redactor.acl_id(entry.scheme, entry.id)) for entry in acl or []]
+
+    def _znode(self, path: str, node: _Node) -> Znode:
+        if node.base is None:
+            text, redacted, problem = self.redactor.data(path, node.data)
+            is_null, length = node.data is None, len(node.data or b"")
+        else:
+            text, redacted, problem = node.base.data, bool(node.base.redacted), node.base.problem
+            is_null, length = bool(node.base.data_is_null), node.base.data_length or 0
+        return Znode(
+            path=path,
+            data=text,
+            data_is_null=is_null,
+            data_length=length,
+            czxid=node.czxid,
+            mzxid=node.mzxid,
+            pzxid=node.pzxid,
+            ctime=node.ctime,
+            mtime=node.mtime,
+            version=node.version,
+            cversion=_as_int(node.creations * 2 - node.children),
+            aversion=node.aversion,
+            ephemeral_owner=node.owner,
+            num_children=node.children,
+            acl=node.acl,
+            redacted=redacted,
+            problem=problem,
+        )
+
+
+def _as_int(value: int) -> int:
+    """Wrap a number as a Java int does."""
+    return (value + 2**31) % 2**32 - 2**31
+
+
+def _is_session(owner: int) -> bool:
+    """Tell a session from what stands for a container or (top byte 255) for a znode that expires (`EphemeralType`)."""
+    return owner not in (0, CONTAINER_OWNER) and not -(2**56) <= owner < 0
+
+
+def _node(base: Znode, acl: list[AclEntry] | None) -> _Node:
+    children = base.num_children or 0
+    return _Node(
+        data=None,
+        base=base,
+        czxid=base.czxid or 0,
+        mzxid=base.mzxid or 0,
+        pzxid=base.pzxid or 0,
+        ctime=base.ctime or 0,
+        mtime=base.mtime or 0,
+        version=base.version or 0,
+        creations=((base.cversion or 0) + children) // 2,
+        aversion=base.aversion or 0,
+        owner=base.ephemeral_owner or 0,
+        children=children,
+        acl=acl,
+    )
+
+
+def _touched(transactions: Iterable[Transaction]) -> set[str]:
+    paths: set[str] = set()
+    for transaction in transactions:
+        for operation in transaction.operations:
+            if operation.path and operation.type != OpCode.CHECK:
+                paths.add(operation.path)
+            paths.update(operation.paths or ())
+    return paths | {_parent(path) for path in paths}
+
+
+def _parent(path: str) -> str:
+    return path.rpartition("/")[0] or "/"
