@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 OK, WARNINGS, ERRORS, USAGE, CRASH = 0, 10, 20, 2, 1
 
@@ -13,6 +13,15 @@ _GONE = (
     "a table's rows as an earlier run left them are gone (VACUUM removes them after a week); look at a newer run, "
     "or let `kraft-audit run --full` read everything again"
 )
+
+
+# From best to worst: a cluster that could not be audited is worse than one with errors.
+_BY_BADNESS = (OK, WARNINGS, ERRORS, USAGE, CRASH)
+
+
+def worst(codes: Iterable[int]) -> int:
+    """The worst of several exit codes; OK of none."""
+    return max(codes, key=_BY_BADNESS.index, default=OK)
 
 
 class UsageError(Exception):

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Annotated, Literal, TypeVar, get_args
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, model_validator
 
 from jobs.exit import UsageError
 from jobs.sources.remote import is_remote, local_path
@@ -150,8 +150,13 @@ class Settings(Strict):
     report: ReportSettings = ReportSettings()
     spark: SparkSettings = SparkSettings()
     suppressions: Path | None = None
+    # Silver rows are kept of this many newest runs at least.
+    keep_state_of_runs: Annotated[int, Field(ge=2, le=50)] = 10
     fail_on: FailOn = "error"
     gate: GateName | None = None
+
+    # Where it was read from, for messages.
+    _where: str = PrivateAttr("configuration")
 
     @model_validator(mode="after")
     def _some_source(self) -> Settings:
@@ -180,12 +185,15 @@ def load_settings(path: Path) -> Settings:
 
 
 def validated(content: dict[str, object], where: str) -> Settings:
-    """Validate a configuration. Raises UsageError for the first thing that is wrong, naming `where`."""
+    """Validate a configuration; whether its files are there is asked by `check_files`.
+
+    Raises UsageError for the first thing that is wrong, naming `where`.
+    """
     try:
         settings = Settings.model_validate(content)
     except ValidationError as error:
         raise UsageError(f"{where}: {first_problem(error, Settings)}") from None
-    _check_files(settings, where)
+    settings._where = where
     return settings
 
 
@@ -214,8 +222,9 @@ def _known_keys(model: type[BaseModel], location: tuple[int | str, ...]) -> list
     return [field.alias or name for name, field in model.model_fields.items()]
 
 
-def _check_files(settings: Settings, where: str) -> None:
-    zookeeper = settings.zookeeper
+def check_files(settings: Settings) -> None:
+    """Look whether the files are there that a configuration names. Raises UsageError for the first that is not."""
+    where, zookeeper = settings._where, settings.zookeeper
     if zookeeper is not None:
         _readable_file(zookeeper.dump, f"{where}: `zookeeper.dump`")
         _readable_folder(zookeeper.folder, f"{where}: `zookeeper.folder`")

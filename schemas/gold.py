@@ -115,15 +115,33 @@ RUNS = Table(
         column("kafka_version", StringType(), "Kafka version configured or inferred."),
         column("mode", StringType(), "barrier, bracket, single, kraft_only or zookeeper_only."),
         column("state", StringType(), "Migration state."),
-        column("verdict", StringType(), "clean, warnings or errors."),
+        column("verdict", StringType(), "clean, warnings or errors; failed when the audit did not come to its end."),
+        column("failure", StringType(), "Why the audit of this cluster failed, in one line; null when it did not."),
+        column(
+            "walks", _STRINGS, "snapshot_id in bronze zk_znodes of the tree that was judged, and of a bracket's second."
+        ),
         column("exit_code", IntegerType(), "Exit code of the run."),
         column("defects", LongType(), "Divergences in a defect class."),
         column("divergences", LongType(), "All divergences."),
         column("lag_records", LongType(), "ZkWriteBehindLag in records."),
         column("lag_seconds", DoubleType(), "ZkWriteBehindLag in seconds."),
-        column("table_versions", MapType(StringType(), LongType()), "Delta version of every table read or written."),
+        column("table_versions", MapType(StringType(), LongType()), "Delta version of every table the run wrote."),
         column("report", StringType(), "report.json of the run."),
     ),
 )
 
-TABLES: tuple[Table, ...] = (DIVERGENCES, CHECKS, GATES, LAG, BROKER_PRESENCE, RUNS)
+RUN_STEPS = Table(
+    Layer.GOLD,
+    "run_steps",
+    "What each step of a run leaves to the next one, when every step is a process of its own: one row for each step.",
+    (
+        *RUN_COLUMNS,
+        column("step", StringType(), "ingest_zookeeper, ingest_kraft, materialize or reconcile."),
+        column("started_at", TimestampType(), "Start of the run: of its first step."),
+        column("finished_at", TimestampType(), "End of the step."),
+        column("notes", _STRINGS, "What the report should say of the run, from all steps so far."),
+        column("walks", _STRINGS, "snapshot_id in bronze zk_znodes of the tree to judge, and of a bracket's second."),
+    ),
+)
+
+TABLES: tuple[Table, ...] = (DIVERGENCES, CHECKS, GATES, LAG, BROKER_PRESENCE, RUNS, RUN_STEPS)

@@ -10,13 +10,15 @@ from pyspark.sql.types import (
     LongType,
     MapType,
     StringType,
+    StructType,
+    TimestampType,
 )
 
 from schemas.bronze import RUN_COLUMNS
 from schemas.table import Layer, Table, column
 
 # Rises whenever rows of an earlier release must not be continued: another meaning, another event, another column.
-FORMAT = 1
+FORMAT = 2
 
 EVENT_COLUMNS = (
     column("entity", StringType(), "Entity of the row."),
@@ -75,6 +77,7 @@ REPLAYED_STATES = Table(
     "Which state of the log a run has kept, and how a later run knows that it reads the same log: one row a run.",
     (
         *RUN_COLUMNS,
+        column("kept_at", TimestampType(), "When the run began that kept it: the newest one of a cluster counts."),
         column("format", IntegerType(), "Version of the kept form; another one is not continued."),
         column(
             "offset",
@@ -92,7 +95,23 @@ REPLAYED_STATES = Table(
             "Records of transactions, states, elections and levels below the offset, as JSON.",
         ),
         column("versions", MapType(StringType(), LongType()), "Delta versions of the tables that hold the state."),
+        column("base_run", StringType(), "Run whose kept state this one itself went on from; null when it read all."),
     ),
 )
+
+# KRaft states of compared rows other than the committed one: what a row was at `/migration`'s offset, every version
+# since, and the removal of rows that are gone. This is what tells lag from loss.
+ROW_VERSION_COLUMNS = (
+    RUN_COLUMNS[0],
+    column("entity", StringType(), "Entity of the row."),
+    column("key", StringType(), "Canonical key as one JSON object."),
+    column("row", StringType(), "Compared columns as one JSON object; for a removal, the last content."),
+    column("removed", BooleanType(), "True for a removal."),
+    column("from_offset", LongType(), "Offset of the record that made the version; valid until the next version's."),
+    column("from_epoch", IntegerType(), "Leader epoch of that record."),
+    column("from_append_time", LongType(), "Append time of that record, milliseconds since the epoch."),
+    column("created_offset", LongType(), "First record known of the row; null on versions after the first."),
+)
+ROW_VERSION = StructType(list(ROW_VERSION_COLUMNS))
 
 TABLES = (REPLAYED_ROWS, REPLAYED_PARTITIONS, REPLAYED_STATES)

@@ -1,28 +1,14 @@
-"""Silver tables beside the entities': the log's epochs, row versions, barriers, leftovers and parse findings."""
+"""Silver tables beside the entities': barriers, leftovers and parse findings."""
 
 from __future__ import annotations
 
-from pyspark.sql.types import ArrayType, BooleanType, IntegerType, LongType, StringType
+from pyspark.sql.types import LongType, StringType
 
 from schemas import replayed
 from schemas.bronze import RUN_COLUMNS
 from schemas.entities import ENTITIES
 from schemas.table import Layer, Table, column
 from schemas.zookeeper.history import BARRIER_COLUMNS, WRITE_COLUMNS
-
-LEADER_EPOCHS = Table(
-    Layer.SILVER,
-    "leader_epochs",
-    "KRaft leader epochs: one row a LeaderChange record.",
-    (
-        *RUN_COLUMNS,
-        column("epoch", IntegerType(), "Leader epoch."),
-        column("start_offset", LongType(), "Offset of the epoch's LeaderChange."),
-        column("leader_id", IntegerType(), "Elected controller."),
-        column("voters", ArrayType(IntegerType()), "Voters the record names."),
-        column("append_time", LongType(), "Append time, milliseconds since the epoch."),
-    ),
-)
 
 BARRIERS = Table(
     Layer.SILVER,
@@ -37,26 +23,6 @@ ZOOKEEPER_WRITES = Table(
     "Writes of ZooKeeper that matter for the migration beside the mirrored ones: claims, refused changes, rollbacks, and "
     "what something else wrote behind KRaft's back (from the transaction logs).",
     (*RUN_COLUMNS, *WRITE_COLUMNS),
-)
-
-ROW_VERSIONS = Table(
-    Layer.SILVER,
-    "row_versions",
-    "KRaft states of compared rows other than the committed one: what a row was at `/migration`'s offset, every version "
-    "since, and the removal of rows that are gone. This is what tells lag from loss.",
-    (
-        *RUN_COLUMNS,
-        column("entity", StringType(), "Entity of the row."),
-        column("key", StringType(), "Canonical key as one JSON object."),
-        column("row", StringType(), "Compared columns as one JSON object; for a removal, the last content."),
-        column("removed", BooleanType(), "True for a removal."),
-        column(
-            "from_offset", LongType(), "Offset of the record that made the version; valid until the next version's."
-        ),
-        column("from_epoch", IntegerType(), "Leader epoch of that record."),
-        column("from_append_time", LongType(), "Append time of that record, milliseconds since the epoch."),
-        column("created_offset", LongType(), "First record known of the row; null on versions after the first."),
-    ),
 )
 
 ADMIN_OPERATIONS = Table(
@@ -89,13 +55,12 @@ FINDINGS = Table(
     ),
 )
 
-TABLES: tuple[Table, ...] = (
+# Rows of every run; those of a cluster's older runs go after a while.
+STATE_TABLES: tuple[Table, ...] = (
     *(entity.table for entity in ENTITIES),
-    LEADER_EPOCHS,
     BARRIERS,
     ZOOKEEPER_WRITES,
-    ROW_VERSIONS,
     ADMIN_OPERATIONS,
     FINDINGS,
-    *replayed.TABLES,
 )
+TABLES: tuple[Table, ...] = (*STATE_TABLES, *replayed.TABLES)

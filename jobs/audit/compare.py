@@ -1,34 +1,34 @@
-"""Compare the two sides of a run: the differing rows with their classes, as tables, samples and counts."""
+"""Compare the two sides of each cluster: the differing rows with their classes, as tables, samples and counts."""
 
 from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from jobs.audit.facts import Gatherer
+from jobs.audit.facts import ClusterFacts
 from jobs.audit.homes import classified
 from jobs.audit.run import Run
+from jobs.audit.walks import judged_walk, moved_znodes
+from jobs.settings import Settings
+from jobs.steps.materialize import State
 from schemas.checks import Phase
 from schemas.classes import CLASSES
 from schemas.entities import MIRRORED
 from schemas.gold import DIVERGENCES
-from schemas.report import (
-    DivergenceRow,
-    Divergences,
-)
-from schemas.silver import ROW_VERSIONS
+from schemas.report import DivergenceRow, Divergences
+from transforms.clusters import CLUSTER, by_cluster, of_clusters
 from transforms.reconcile.compare.canonical import canonical
 from transforms.reconcile.compare.classify import Context
-from transforms.reconcile.compare.difference import differing_rows, union_all, without_moved
-from transforms.reconcile.compare.divergences import followed, ranked, totals
+from transforms.reconcile.compare.difference import Ends, differing_rows, union_all, without_moved
+from transforms.reconcile.compare.divergences import followed, listed
 from transforms.reconcile.compare.release_limits import limits
-from transforms.reconcile.compare.suppressions import MARK, counted_matches, in_force, marked, matches_by_rule
+from transforms.reconcile.compare.suppressions import MARK, Rule, counted_matches, in_force, marked
 from transforms.reconcile.compare.suppressions import notes as suppression_notes
 from transforms.reconcile.judge import summary
 from transforms.reconcile.judge.facts import Facts, Sample
@@ -40,9 +40,9 @@ _SAMPLE = 20
 
 @dataclass(frozen=True)
 class Comparison:
-    """The rows of this run and what the report says of them."""
+    """One cluster's differing rows as the report lists them; empty when its sides were not compared."""
 
-    rows: DataFrame | None
+    compared: bool
     summary: Divergences
     resolved: list[DivergenceRow]
     samples: dict[str, Sample]
@@ -50,30 +50,62 @@ class Comparison:
     unsuppressed_verdict: str = ""
 
 
-def compare(run: Run, gatherer: Gatherer, facts: Facts, previous_run: str | None) -> Comparison:
-    """Compare the two sides and write the differences to gold; nothing when they can't be compared (`may_compare`)."""
-    if not summary.may_compare(facts):
-        return Comparison(None, Divergences(), [], {})
-    both = union_all([canonical(entity, gatherer.silver[entity.name]) for entity in MIRRORED])
-    context = _context(gatherer, facts)
-    log_end = None if facts.plan is None else facts.plan.leading.end
-    apart = differing_rows(both, run.read(ROW_VERSIONS), context.committed_end, log_end)
-    differing = without_moved(apart, gatherer.moved()).persist()
-    current = classified(gatherer.first_walk(), differing, context)
-    history = run.warehouse.read(DIVERGENCES).where(
-        (F.col("cluster") == run.cluster) & (F.col("run_id") == previous_run)
-    )
-    run.append(DIVERGENCES, followed(current.where("class <> 'not_comparable'"), history, run.run_id))
-    for held in (current, differing):
-        held.unpersist()
-    rows = run.read(DIVERGENCES).persist()
-    return Comparison(rows, *_summarise(rows, run.settings.report.rows))
+NOTHING = Comparison(False, Divergences(), [], {})
 
 
-def _context(gatherer: Gatherer, facts: Facts) -> Context:
+@dataclass(frozen=True)
+class Compared:
+    """The comparison of each cluster, and the rows of gold divergences it was made of (None: nothing was compared)."""
+
+    rows: DataFrame | None
+    comparisons: Mapping[str, Comparison]
+
+    def of(self, cluster: str) -> Comparison:
+        """One cluster's comparison."""
+        return self.comparisons.get(cluster, NOTHING)
+
+
+def compare(run: Run, state: State, gathered: Mapping[str, ClusterFacts], previous: Mapping[str, str]) -> Compared:
+    """Compare the sides of the clusters that can be compared (`may_compare`), and write the differences to gold.
+
+    `previous` are the ids of the clusters' runs before this one.
+    """
+    chosen = {name: each for name, each in gathered.items() if summary.may_compare(each.facts)}
+    if not chosen:
+        return Compared(None, {})
+    mine = of_clusters(chosen)
+    both = union_all([canonical(entity, run.rows(entity.table).where(mine)) for entity in MIRRORED])
+    contexts = {name: _context(each) for name, each in chosen.items()}
+    ends = {name: Ends(contexts[name].committed_end, _log_end(each.facts)) for name, each in chosen.items()}
+    differing = differing_rows(both, state.row_versions.where(mine), ends)
+    # Held: it is judged twice when something that ZooKeeper lacks has to be looked for.
+    still = run.make(without_moved(differing, moved_znodes(run)))
+    current = classified(judged_walk(run).where(mine), still, contexts, run.make)
+    rows = followed(current.where("class <> 'not_comparable'"), _history(run, previous), run.run_id)
+    stored = run.keep(DIVERGENCES, rows, hold=True)
+    limits = {name: run.clusters[name].settings.report.rows for name in chosen}
+    listing: dict[str, list[Any]] = {name: [] for name in chosen}
+    for row in listed(stored, limits).collect():
+        listing[row[CLUSTER]].append(row)
+    return Compared(stored, {name: _summarised(listing[name], limits[name]) for name in chosen})
+
+
+def _log_end(facts: Facts) -> int | None:
+    return None if facts.plan is None else facts.plan.leading.end
+
+
+def _history(run: Run, previous: Mapping[str, str]) -> DataFrame:
+    """Divergences of each cluster's run before this one."""
+    if not previous:
+        return run.warehouse.empty(DIVERGENCES)
+    rows = run.warehouse.read(DIVERGENCES)
+    return rows.where(F.col("run_id") == by_cluster(previous, "string"))
+
+
+def _context(gathered: ClusterFacts) -> Context:
+    facts = gathered.facts
     if facts.committed is None or facts.migration_offset is None:
         raise ValueError("rows are compared only when the log and /migration are there; see may_compare")
-    foreign = gatherer.foreign_writes()
     zookeeper = facts.zookeeper or {}
     return Context(
         frozen=facts.phase is Phase.FINALIZED,
@@ -81,35 +113,44 @@ def _context(gatherer: Gatherer, facts: Facts) -> Context:
         migration_mzxid=zookeeper.get("migration_mzxid"),
         committed_end=facts.committed.offset,
         load_time=facts.load_time,
-        newest_append_time=gatherer.newest_append_time(),
-        pending_deletes=frozenset(row[0] for row in gatherer.pending_deletes().collect()),
-        foreign_zxids=frozenset(zxid for zxid, _ in foreign),
-        foreign_paths=frozenset(path for _, path in foreign),
+        newest_append_time=facts.newest_append_time,
+        pending_deletes=gathered.pending_deletes,
+        foreign_zxids=frozenset(zxid for zxid, _ in gathered.foreign_writes),
+        foreign_paths=frozenset(path for _, path in gathered.foreign_writes),
         claim_zxid=zookeeper.get("controller_czxid") if zookeeper.get("controller_persistent") else None,
         limits=limits(facts.kafka_version),
     )
 
 
-def _summarise(rows: DataFrame, limit: int) -> tuple[Divergences, list[DivergenceRow], dict[str, Sample]]:
+def _summarised(rows: Sequence[Any], limit: int) -> Comparison:
+    """Counts and lists from a cluster's rows of `listed`: every group's total is on each of its rows."""
+    totals = {(row["class"], row["entity"], row["status"]): row["total"] for row in rows}
     by_class: dict[str, int] = defaultdict(int)
     by_entity: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     by_status: dict[str, int] = defaultdict(int)
-    for row in totals(rows).collect():
-        by_status[row["status"]] += row["rows"]
-        if row["status"] != "resolved":
-            by_class[row["class"]] += row["rows"]
-            by_entity[row["entity"]][row["class"]] += row["rows"]
-    listed = ranked(rows.where("status <> 'resolved'")).orderBy("rank").limit(limit).collect() if by_class else []
-    gone = rows.where("status = 'resolved'").limit(limit).collect() if by_status.get("resolved") else []
-    shown = [divergence_row(row) for row in listed]
-    summary = Divergences(
-        total=sum(by_class.values()),
-        by_class=dict(by_class),
-        by_entity={entity: dict(classes) for entity, classes in by_entity.items()},
-        by_status=dict(by_status),
-        rows=shown,
+    for (class_, entity, status), total in sorted(totals.items()):
+        by_status[status] += total
+        if status != "resolved":
+            by_class[class_] += total
+            by_entity[entity][class_] += total
+    shown, gone = _in_order(rows, limit, resolved=False), _in_order(rows, limit, resolved=True)
+    return Comparison(
+        True,
+        Divergences(
+            total=sum(by_class.values()),
+            by_class=dict(by_class),
+            by_entity={entity: dict(classes) for entity, classes in by_entity.items()},
+            by_status=dict(by_status),
+            rows=shown,
+        ),
+        gone,
+        _samples(shown, by_class),
     )
-    return summary, [divergence_row(row) for row in gone], _samples(shown, by_class)
+
+
+def _in_order(rows: Sequence[Any], limit: int, *, resolved: bool) -> list[DivergenceRow]:
+    mine = [row for row in rows if (row["status"] == "resolved") is resolved and row["place"] <= limit]
+    return [divergence_row(row) for row in sorted(mine, key=lambda row: int(row["place"]))]
 
 
 def _samples(rows: Sequence[DivergenceRow], by_class: dict[str, int]) -> dict[str, Sample]:
@@ -148,37 +189,68 @@ def divergence_row(row: Any) -> DivergenceRow:
     )
 
 
-def shown(run: Run, facts: Facts, comparison: Comparison) -> Comparison:
-    """The comparison as the report lists it: suppressed rows marked and last, every count as it is.
+def shown(run: Run, compared: Compared, facts: Mapping[str, Facts]) -> dict[str, Comparison]:
+    """The comparisons as the reports list them: suppressed rows marked and last, every count as it is.
 
     Checks and gates are judged before this: a suppression changes none of them.
     """
     today = run.started_at.date()
-    rules = in_force(run.suppressions, today)
-    if comparison.rows is None or not rules:
-        return replace(comparison, notes=suppression_notes(run.suppressions, today, None))
-    limit = run.settings.report.rows
-    rows = marked(comparison.rows, rules)
+    in_use = {name: in_force(run.clusters[name].suppressions, today) for name in facts}
+    rules = {name: mine for name, mine in in_use.items() if mine and compared.of(name).compared}
+    result = {}
+    for name in facts:
+        if name not in rules:
+            notes = suppression_notes(run.clusters[name].suppressions, today, None)
+            result[name] = replace(compared.of(name), notes=notes)
+    if rules and compared.rows is not None:
+        result |= _with_suppressions(run, compared, facts, rules)
+    return result
+
+
+def _with_suppressions(
+    run: Run, compared: Compared, facts: Mapping[str, Facts], rules: Mapping[str, Sequence[Rule]]
+) -> dict[str, Comparison]:
+    if compared.rows is None:
+        return {}
+    rows = marked(compared.rows.where(of_clusters(rules)), rules)
     current = rows.where("status <> 'resolved'")
-    counts = [row.asDict() for row in counted_matches(current, rules).collect()]
-    by_class = {row["class"]: row["suppressed"] for row in counts if row["suppressed"]}
-    told = suppression_notes(run.suppressions, today, matches_by_rule(counts, rules))
-    if not by_class:
-        return replace(comparison, notes=told)
-    others, _, samples = _summarise(rows.where(F.col(MARK).isNull()), limit)
-    hidden = ranked(current.where(F.col(MARK).isNotNull())).orderBy("rank").limit(limit).collect()
-    vouched = [replace(divergence_row(row), suppressed=rules[row[MARK]].suppression) for row in hidden]
-    total = sum(by_class.values())
-    listed = replace(
-        comparison.summary,
-        rows=[*others.rows, *vouched][:limit],
-        suppressed=total,
-        suppressed_by_class=by_class,
-    )
-    without = _verdict_of(run, replace(facts, divergences=samples, defect_rows=tuple(others.rows)), others)
-    return replace(comparison, summary=listed, notes=told, unsuppressed_verdict=without)
+    counts: dict[str, list[Any]] = {name: [] for name in rules}
+    for row in counted_matches(current, rules).collect():
+        counts[row[CLUSTER]].append(row)
+    limits = {name: run.clusters[name].settings.report.rows for name in rules}
+    others: dict[str, list[Any]] = {name: [] for name in rules}
+    hidden: dict[str, list[Any]] = {name: [] for name in rules}
+    for row in listed(rows.where(F.col(MARK).isNull()), limits).collect():
+        others[row[CLUSTER]].append(row)
+    for row in listed(current.where(F.col(MARK).isNotNull()), limits).collect():
+        hidden[row[CLUSTER]].append(row)
+    today = run.started_at.date()
+    result = {}
+    for name, mine in rules.items():
+        matched = {position for row in counts[name] for position in row["matched"]}
+        notes = suppression_notes(run.clusters[name].suppressions, today, matched)
+        by_class = {row["class"]: row["suppressed"] for row in counts[name] if row["suppressed"]}
+        result[name] = replace(compared.of(name), notes=notes)
+        if by_class:
+            rest = _summarised(others[name], limits[name])
+            vouched = [
+                replace(divergence_row(row), suppressed=mine[row[MARK]].suppression)
+                for row in sorted(hidden[name], key=lambda row: int(row["place"]))
+            ]
+            result[name] = replace(
+                result[name],
+                summary=replace(
+                    compared.of(name).summary,
+                    rows=[*rest.summary.rows, *vouched][: limits[name]],
+                    suppressed=sum(by_class.values()),
+                    suppressed_by_class=by_class,
+                ),
+                unsuppressed_verdict=_verdict_of(run.clusters[name].settings, facts[name], rest),
+            )
+    return result
 
 
-def _verdict_of(run: Run, facts: Facts, divergences: Divergences) -> str:
-    checks = run_checks(facts)
-    return summary.verdict(divergences, checks, judge_gates(checks, facts), facts.phase, run.settings.gate)
+def _verdict_of(settings: Settings, facts: Facts, rest: Comparison) -> str:
+    without = replace(facts, divergences=rest.samples, defect_rows=tuple(rest.summary.rows))
+    checks = run_checks(without)
+    return summary.verdict(rest.summary, checks, judge_gates(checks, without), without.phase, settings.gate)

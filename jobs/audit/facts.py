@@ -1,31 +1,31 @@
-"""Gather a run's facts from its tables: bounded queries, collected to the driver."""
+"""Gather the facts of a run's clusters: two queries over all of them, each answer bounded, collected to the driver."""
 
 from __future__ import annotations
 
 import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from jobs.audit.kraft_side import FEATURE_LEVEL, STATE, KraftSide, read_kraft_side
+from jobs.audit.kraft_side import FEATURE_LEVEL, LEADER_CHANGE, STATE, KraftSide, log_copies
 from jobs.audit.run import Run
-from jobs.sinks.delta import in_parallel
+from jobs.audit.walks import bracketed, judged_walk, moved_znodes
+from jobs.settings import Settings
 from jobs.sources.property_files import read_property_files
-from jobs.steps.ingest_zookeeper import second_walk
-from schemas.bronze import KRAFT_LOG_COPIES, KRAFT_RECORDS, ZK_ZNODES
+from jobs.steps.materialize import State
+from schemas.bronze import KRAFT_RECORDS
 from schemas.checks import KRAFT, START_PHASES, ZOOKEEPER, Phase
 from schemas.entities import ENTITIES
-from schemas.entities.migration import MIGRATION
 from schemas.kraft.metadata_versions import FEATURE_NAME
-from schemas.silver import ADMIN_OPERATIONS, BARRIERS, FINDINGS, LEADER_EPOCHS, ROW_VERSIONS, ZOOKEEPER_WRITES
+from schemas.silver import ADMIN_OPERATIONS, BARRIERS, FINDINGS, ZOOKEEPER_WRITES
+from transforms.clusters import CLUSTER, by_cluster, of_clusters
 from transforms.kraft.quorum import LogCopyFacts, NoUsableLogError, plan_read
 from transforms.kraft.release import Release, before, infer_release
+from transforms.properties import PropertyFiles
 from transforms.reconcile.compare.classify import CLOCK_MARGIN_MS
 from transforms.reconcile.judge import queries
 from transforms.reconcile.judge.deltas import Delta, deltas_of
@@ -43,312 +43,392 @@ from transforms.reconcile.judge.facts import (
     state_name,
 )
 from transforms.reconcile.judge.load import recorded_load
-from transforms.zookeeper.read.bracket import bracket
 
-_AT_ONCE = 4
 _EXAMPLES = 5
 _FOREIGN_LIMIT = 10_000
+_SMALL = ("brokers", "controllers", "features", "producer_ids")
+Rows = Mapping[str, Sequence[Mapping[str, Any]]]
 
 
-class Gatherer:
-    """Reads the run's silver tables once and turns them into `Facts`."""
+@dataclass(frozen=True)
+class Answers:
+    """What the queries say of one cluster: rows by the name of the answer."""
 
-    def __init__(self, run: Run) -> None:
-        self.run = run
-        tables = {entity.name: entity.table for entity in ENTITIES} | {"findings": FINDINGS}
-        held = in_parallel([partial(run.hold_if_small, run.read(table)) for table in tables.values()])
-        self.silver: dict[str, DataFrame] = dict(zip(tables, held, strict=True))
-        self.zookeeper = self._migration_znodes()
-        self.kraft: KraftSide | None = read_kraft_side(run, self.zookeeper) if run.settings.kraft else None
-        self.brokers = self._rows("brokers")
-        self.controllers = self._rows("controllers")
-        self.features = {row["feature"]: row["level"] for row in self._rows("features") if row["source"] == KRAFT}
-        self.release = self._release()
-        self._counts: dict[str, dict[str, int | None]] | None = None
+    rows: Mapping[str, list[dict[str, Any]]] = field(default_factory=lambda: defaultdict(list))
 
-    def facts(self) -> Facts:
-        """All facts but what only the comparison of rows can tell."""
-        states = self._states()
-        phase = self._phase(states)
-        collected = self._collected()
-        epochs = self._epochs()
-        # Independent queries, each mostly planning: several at once.
-        with ThreadPoolExecutor(_AT_ONCE) as pool:
-            sampled = pool.submit(self._samples, self._known(phase, states, epochs))
-            protected = pool.submit(self._protection)
-            producers = pool.submit(self._producer_ids)
-            replicas = pool.submit(self._replicas)
-            configured = pool.submit(self._configured_brokers)
-            counted = pool.submit(self.counts)
-            levels = pool.submit(self._levels)
-            progress = pool.submit(self._progress)
-            at_barrier = pool.submit(self._at_barrier)
-            moved = pool.submit(self._moved_sample)
-            foreign = pool.submit(self._foreign_sample)
-        totals = sampled.result()
-        protection, newest_znode_time = protected.result()
-        next_producer_id, producer_block_end = producers.result()
-        measured = progress.result()
-        return Facts(
-            phase=phase,
-            collected=collected,
-            kafka_version=self.release.version,
-            zookeeper=self.zookeeper,
-            copies=self.copies(),
-            plan=self.kraft.plan if self.kraft else None,
-            plan_problem=self._plan_problem(),
-            committed=self.kraft.committed if self.kraft else None,
-            transactions=self.kraft.transactions if self.kraft else None,
-            states=states,
-            epochs=epochs,
-            brokers_in_zookeeper=[row for row in self.brokers if row["source"] == ZOOKEEPER],
-            brokers_in_kraft=[row for row in self.brokers if row["source"] == KRAFT],
-            controllers=self.controllers,
-            features=self.features,
-            replicas=replicas.result(),
-            brokers_with_config=configured.result(),
-            findings=totals,
-            counts=counted.result(),
-            levels=levels.result(),
-            next_producer_id=next_producer_id,
-            producer_block_end=producer_block_end,
-            protection=protection,
-            newest_znode_time=newest_znode_time,
-            properties=read_property_files(self.run.settings.properties),
-            capture_skew_limit=self.run.settings.thresholds.capture_skew_seconds,
-            lag=measured.lag,
-            mirrored_offset=measured.mirrored_offset,
-            load_time=self._load_time(states, measured),
-            at_barrier=at_barrier.result(),
-            moved=moved.result(),
-            foreign_writes=foreign.result(),
-        )
+    def of(self, name: str) -> list[dict[str, Any]]:
+        """Rows of one answer."""
+        return self.rows.get(name, [])
 
-    def copies(self) -> Sequence[LogCopyFacts]:
-        """Facts of every copy of the log."""
-        if self.kraft is not None:
-            return self.kraft.copies
-        rows = self.run.read(KRAFT_LOG_COPIES).collect() if self.run.settings.kraft else []
-        return [LogCopyFacts.from_row(row.asDict(recursive=True)) for row in rows]
+    def first(self, name: str) -> dict[str, Any] | None:
+        """The row of an answer that has one at most."""
+        return next(iter(self.of(name)), None)
 
-    def counts(self) -> dict[str, dict[str, int | None]]:
-        """Rows per entity and side; None for a side that was not collected."""
-        if self._counts is None:
-            self._counts = self._counted()
-        return self._counts
 
-    def _counted(self) -> dict[str, dict[str, int | None]]:
-        collected = self._collected()
-        wanted = {name: rows for name, rows in self.silver.items() if name not in ("findings", "migration")}
-        counts: dict[str, dict[str, int | None]] = {
-            name: {side: 0 if side in collected else None for side in (ZOOKEEPER, KRAFT)} for name in wanted
+@dataclass(frozen=True)
+class ClusterFacts:
+    """One cluster's facts, and what else its comparison and its report need."""
+
+    name: str
+    facts: Facts
+    release: Release
+    pending_deletes: frozenset[str]
+    foreign_writes: Sequence[tuple[int, str]]
+
+
+class Gathering:
+    """What is asked about a run's clusters: small answers first, then, beside the comparison, which rows break a rule."""
+
+    def __init__(self, run: Run, state: State) -> None:
+        self._run, self._state = run, state
+        self._silver = {entity.name: run.rows(entity.table) for entity in ENTITIES} | {"findings": run.rows(FINDINGS)}
+        small = _ask(run, _small_questions(run, state, self._silver))
+        self._first = {name: _FirstLook(run.clusters[name].settings, small[name], state) for name in run.going}
+
+    def without_samples(self) -> dict[str, ClusterFacts]:
+        """The facts of each cluster but `findings` and the examples of `replicas`, and what the comparison tells."""
+        copies, twice = log_copies(self._run), bracketed(self._run)
+        gathered = {}
+        for name in self._run.going:
+            try:
+                gathered[name] = self._first[name].facts(copies.get(name, ()), name in twice)
+            except Exception as error:
+                self._run.fail(name, error)
+        return gathered
+
+    def samples(self) -> dict[str, Samples]:
+        """Rows that break a rule, and examples of replicas, by cluster."""
+        answers = _ask(self._run, _samples(self._run, self._state, self._silver, self._first))
+        return {
+            name: Samples(_by_code(mine.of("samples")), self._first[name].replicas(mine))
+            for name, mine in answers.items()
         }
-        for row in queries.row_counts(wanted).collect():
-            counts[row["entity"]][row["source"]] = row["rows"]
-        return counts
 
-    def pending_deletes(self) -> DataFrame:
-        """Topics queued for deletion: one column, topic."""
-        return (
-            self.run.read(ADMIN_OPERATIONS)
-            .where("kind = 'delete_topic'")
-            .select(F.col("subject").alias("topic"))
-            .distinct()
-        )
 
-    def first_walk(self) -> DataFrame:
-        """The run's ZooKeeper tree; a second walk, if there was one, only tells what moved."""
-        return self.run.read(ZK_ZNODES).where(F.col("snapshot_id") == self.run.run_id)
+@dataclass(frozen=True)
+class Samples:
+    """What the second query tells of a cluster."""
 
-    def moved(self) -> DataFrame | None:
-        """Znodes that changed between two walks around the log (path, moved, …); None when there was one walk."""
-        source = self.run.settings.zookeeper
-        if source is None or not source.bracket:
-            return None
-        after = self.run.read(ZK_ZNODES).where(F.col("snapshot_id") == second_walk(self.run.run_id))
-        return bracket(self.first_walk(), after)[1]
+    findings: Mapping[str, Sample]
+    replicas: Sequence[ReplicaUse]
 
-    def _moved_sample(self) -> Sample | None:
-        moved = self.moved()
-        if moved is None:
-            return None
-        rows = moved.where("path <> '/migration'")
-        listed = rows.orderBy("path").limit(queries.SAMPLE).collect()
-        return Sample(rows.count(), tuple(f"{row['path']}: {row['moved']}" for row in listed))
+    def added_to(self, gathered: ClusterFacts) -> ClusterFacts:
+        """The facts with these."""
+        return replace(gathered, facts=replace(gathered.facts, findings=self.findings, replicas=self.replicas))
 
-    def foreign_writes(self) -> list[tuple[int, str]]:
-        """Transactions (zxid, path) that something other than the KRaft controller sent; the oldest ones of very many."""
-        rows = self.run.read(ZOOKEEPER_WRITES).where("kind = 'foreign'").orderBy("zxid").limit(_FOREIGN_LIMIT)
-        return [(row["zxid"], row["path"]) for row in rows.select("zxid", "path").collect()]
 
-    def _foreign_sample(self) -> Sample:
-        found = self.foreign_writes()
-        texts = tuple(f"transaction {zxid} on {path}" for zxid, path in found[: queries.SAMPLE])
-        return Sample(len(found), texts)
+def _ask(run: Run, questions: Mapping[str, DataFrame]) -> dict[str, Answers]:
+    found: dict[str, Answers] = {name: Answers() for name in run.going}
+    for row in queries.as_facts(questions).collect():
+        if row[CLUSTER] in found:
+            found[row[CLUSTER]].rows[row["fact"]].append(json.loads(row["row"]))
+    return found
 
-    def _at_barrier(self) -> bool:
-        """True when the tree was read at the transaction that wrote `/migration`'s offset, from a data folder."""
-        zxid = (self.zookeeper or {}).get("migration_mzxid")
-        if zxid is None:
-            return False
-        return bool(self.run.read(BARRIERS).where(F.col("zxid") == zxid).limit(1).collect())
 
-    def deltas(self, offsets: Sequence[int], loaded_at: int | None) -> dict[int, Delta]:
-        """The barriers around each offset, where ZooKeeper's transaction logs show them (`Facts.deltas`).
+def _small_questions(run: Run, state: State, silver: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
+    sources = {name: settings.zookeeper is not None for name, settings in run.settings_of().items()}
+    deciding = by_cluster({name: ZOOKEEPER if given else KRAFT for name, given in sources.items()}, "string")
+    partitions = silver["partitions"].where(F.col("source") == deciding)
+    operations = run.rows(ADMIN_OPERATIONS).where("kind = 'delete_topic'")
+    pending = operations.select(CLUSTER, F.col("subject").alias("topic")).distinct()
+    brokers = silver["configs"].where("resource_type = 'BROKER'")
+    counted = {name: rows for name, rows in silver.items() if name not in ("findings", "migration")}
+    questions = {
+        **{name: silver[name].drop("run_id") for name in _SMALL},
+        "counts": queries.row_counts(counted),
+        "replicas": queries.replica_counts(partitions, pending),
+        "pending": pending,
+        "configured": brokers.select(CLUSTER, "resource_name").distinct(),
+    }
+    if any(sources.values()):
+        questions["protection"] = queries.protection(judged_walk(run))
+    asked = {
+        name: mine
+        for name in state.sides
+        if (mine := mirrored(state.migrations.get(name), state.sides[name])) is not None
+    }
+    if asked:
+        records = run.rows(KRAFT_RECORDS).where("problem IS NULL")
+        questions["append_times"] = queries.append_times(records, asked)
+    if any(settings.zookeeper and settings.zookeeper.folder for settings in run.settings_of().values()):
+        questions |= _of_transactions(run, state)
+    moved = moved_znodes(run)
+    if moved is not None:
+        text = F.concat_ws(": ", "path", "moved").alias("text")
+        elsewhere = moved.where("path <> '/migration'").select(CLUSTER, F.lit("moved").alias("code"), text)
+        questions["moved"] = queries.samples(elsewhere)
+    return questions
 
-        Barriers of an earlier migration, before this one's load, are left out.
-        """
-        if not offsets:
-            return {}
-        since = 0 if loaded_at is None else loaded_at - CLOCK_MARGIN_MS
-        barriers = self.run.read(BARRIERS).where(F.col("time") >= since)
-        rows = queries.barriers_between(barriers, offsets).collect()
-        return deltas_of(offsets, [(row["passed"], row["lowest"], row["highest"]) for row in rows])
 
-    def newest_append_time(self) -> int | None:
-        """Append time of the leading copy's last record."""
-        return self.kraft.plan.leading.last_append_time if self.kraft else None
-
-    def _rows(self, entity: str) -> list[dict[str, Any]]:
-        return [row.asDict(recursive=True) for row in self.silver[entity].collect()]
-
-    def _migration_znodes(self) -> Mapping[str, Any] | None:
-        rows = self.run.read(MIGRATION.table).where("source = 'zookeeper'").collect()
-        return rows[0].asDict() if rows else None
-
-    def _collected(self) -> frozenset[str]:
-        sides = set()
-        if self.run.settings.zookeeper is not None:
-            sides.add(ZOOKEEPER)
-        if self.kraft is not None:
-            sides.add(KRAFT)
-        return frozenset(sides)
-
-    def _release(self) -> Release:
-        kraft_brokers = [row for row in self.brokers if row["source"] == KRAFT]
-        level = self.features.get("metadata.version")
-        codes = frozenset(row["state_code"] for row in self._rows("migration") if row["source"] == KRAFT)
-        milestones = self.kraft.milestones if self.kraft else ()
-        return infer_release(
-            self.run.settings.kafka_version,
-            self.controllers,
-            kraft_brokers,
-            level,
-            codes,
-            state_in_checkpoint=any(m["type"] == STATE and m["checkpoint_offset"] is not None for m in milestones),
-        )
-
-    def _states(self) -> list[StateChange]:
-        rows = self.run.read(MIGRATION.table).where("source = 'kraft'").orderBy("kraft_offset").collect()
-        return [StateChange(row["kraft_offset"], row["state_code"], row["kraft_append_time"]) for row in rows]
-
-    def _epochs(self) -> list[LeaderEpoch]:
-        rows = self.run.read(LEADER_EPOCHS).orderBy("epoch").collect() if self.kraft else []
-        return [
-            LeaderEpoch(row["epoch"], row["start_offset"], row["leader_id"], tuple(row["voters"]), row["append_time"])
-            for row in rows
-        ]
-
-    def _phase(self, states: Sequence[StateChange]) -> Phase:
-        name = state_name(states[-1].code, self.release.version) if states else "NONE"
-        if before(self.release.version, 3, 5):
-            name = state_in_3_4(name, self.zookeeper)
-        in_zookeeper = any(row["source"] == ZOOKEEPER for row in self.brokers)
-        return phase_of(self._collected(), name, self.zookeeper, in_zookeeper)
-
-    def _plan_problem(self) -> str | None:
-        if self.kraft is not None or not self.run.settings.kraft:
-            return None
-        try:
-            plan_read(list(self.copies()))
-        except NoUsableLogError as error:
-            return str(error)
+def mirrored(zookeeper: Mapping[str, Any] | None, side: KraftSide) -> queries.Mirrored | None:
+    """What `/migration` says of a cluster; None when it says nothing of an offset."""
+    znodes = zookeeper or {}
+    offset, written = znodes.get("kraft_metadata_offset"), znodes.get("migration_mtime")
+    if offset is None or offset < 0:
         return None
+    surely = 0 if written is None else written - CLOCK_MARGIN_MS
+    # To the log's very end: a copy that can't prove its tail committed must not make the lag look small.
+    return queries.Mirrored(offset, side.plan.leading.end, surely)
 
-    def _known(self, phase: Phase, states: Sequence[StateChange], epochs: Sequence[LeaderEpoch]) -> queries.Known:
+
+def _of_transactions(run: Run, state: State) -> dict[str, DataFrame]:
+    """What the transaction logs of data folders tell: whether the tree stands at a barrier, and who else wrote."""
+    zxids = {name: (migration or {}).get("migration_mzxid") for name, migration in state.migrations.items()}
+    at = run.rows(BARRIERS).where(F.col("zxid") == by_cluster(zxids, "bigint")).select(CLUSTER, "zxid")
+    foreign = run.rows(ZOOKEEPER_WRITES).where("kind = 'foreign'").select(CLUSTER, "zxid", "path")
+    in_order = Window.partitionBy(CLUSTER).orderBy("zxid")
+    oldest = foreign.withColumn("number", F.row_number().over(in_order)).where(F.col("number") <= _FOREIGN_LIMIT)
+    return {"at_barrier": at, "foreign": oldest}
+
+
+def _samples(
+    run: Run, state: State, silver: Mapping[str, DataFrame], first: Mapping[str, _FirstLook]
+) -> dict[str, DataFrame]:
+    known = {name: look.known() for name, look in first.items()}
+    tables = {**silver, "admin_operations": run.rows(ADMIN_OPERATIONS), "row_versions": state.row_versions}
+    found = queries.violations(tables, judged_walk(run), run.rows(KRAFT_RECORDS), known)
+    questions = {"samples": queries.samples(found)}
+    strangers = {name: look.registered for name, look in first.items() if look.strangers}
+    if strangers:
+        deciding = by_cluster({name: first[name].deciding_side for name in strangers}, "string")
+        partitions = silver["partitions"].where(of_clusters(strangers) & (F.col("source") == deciding))
+        questions["examples"] = queries.partitions_on(partitions, strangers, _EXAMPLES)
+    return questions
+
+
+class _FirstLook:
+    """One cluster after the first query: what decides what the second one asks."""
+
+    def __init__(self, settings: Settings, answers: Answers, state: State) -> None:
+        name = settings.cluster
+        self.settings = settings
+        self.answers = answers
+        self.side: KraftSide | None = state.sides.get(name)
+        self.zookeeper = state.migrations.get(name)
+        self.brokers = answers.of("brokers")
+        self.controllers = answers.of("controllers")
+        self.features = {row["feature"]: row["level"] for row in answers.of("features") if row["source"] == KRAFT}
+        self.release = self._release()
+        self.states = self._states()
+        self.epochs = self._epochs()
+        self.phase = self._phase()
+
+    @property
+    def collected(self) -> frozenset[str]:
+        """Sides that were read."""
+        sides = {ZOOKEEPER} if self.settings.zookeeper is not None else set()
+        return frozenset(sides | ({KRAFT} if self.side is not None else set()))
+
+    @property
+    def deciding_side(self) -> str:
+        """Side whose assignments count."""
+        return ZOOKEEPER if self.settings.zookeeper is not None else KRAFT
+
+    @property
+    def registered(self) -> list[int]:
+        """ZooKeeper brokers that are registered in KRaft as ready to migrate."""
+        return [row["broker_id"] for row in self.brokers if row["source"] == KRAFT and row["is_migrating_zk_broker"]]
+
+    @property
+    def strangers(self) -> bool:
+        """True when brokers that are not registered so hold replicas."""
+        return any(row["broker_id"] not in self.registered for row in self.answers.of("replicas"))
+
+    def known(self) -> queries.Known:
+        """What the rules of violations need to know."""
         zookeeper = self.zookeeper or {}
-        loaded = [s.append_time for s in states if state_name(s.code, self.release.version) == "MIGRATION"]
+        loaded = [s.append_time for s in self.states if state_name(s.code, self.release.version) == "MIGRATION"]
         down = [b for b in self.brokers if b["source"] == KRAFT and b["fenced"] and b["in_controlled_shutdown"]]
         return queries.Known(
-            starting=phase in START_PHASES,
+            starting=self.phase in START_PHASES,
             live=[row["broker_id"] for row in self.brokers if row["source"] == ZOOKEEPER],
             down=[broker["broker_id"] for broker in down],
             controller_epoch=zookeeper.get("controller_epoch"),
             claim=zookeeper.get("controller_czxid") if zookeeper.get("controller_persistent") else None,
             loaded_at=loaded[0] if loaded else None,
-            epoch_start=epochs[-1].start_offset if epochs else None,
+            epoch_start=self.epochs[-1].start_offset if self.epochs else None,
             load=recorded_load(
-                [(state.offset, state_name(state.code, self.release.version)) for state in states],
-                self.kraft.transactions if self.kraft else None,
+                [(change.offset, state_name(change.code, self.release.version)) for change in self.states],
+                self.side.transactions if self.side else None,
             ),
         )
+
+    def facts(self, copies: Sequence[Mapping[str, Any]], twice: bool) -> ClusterFacts:
+        """All but what `Samples` add."""
+        side, answers = self.side, self.answers
+        measured = progress(answers.first("append_times"), side, self.zookeeper or {}, self.release.version)
+        next_producer_id, producer_block_end = self._producer_ids()
+        protection, newest_znode_time = self._protection()
+        foreign = [(row["zxid"], row["path"]) for row in answers.of("foreign")]
+        texts = tuple(f"transaction {zxid} on {path}" for zxid, path in foreign[: queries.SAMPLE])
+        facts = Facts(
+            phase=self.phase,
+            collected=self.collected,
+            kafka_version=self.release.version,
+            zookeeper=self.zookeeper,
+            copies=[LogCopyFacts.from_row(row) for row in copies] if side is None else side.copies,
+            plan=side.plan if side else None,
+            plan_problem=self._plan_problem(copies),
+            committed=side.committed if side else None,
+            transactions=side.transactions if side else None,
+            states=self.states,
+            epochs=self.epochs,
+            brokers_in_zookeeper=[row for row in self.brokers if row["source"] == ZOOKEEPER],
+            brokers_in_kraft=[row for row in self.brokers if row["source"] == KRAFT],
+            controllers=self.controllers,
+            features=self.features,
+            brokers_with_config=self._configured_brokers(),
+            counts=self._counts(),
+            levels=self._levels(),
+            next_producer_id=next_producer_id,
+            producer_block_end=producer_block_end,
+            protection=protection,
+            newest_znode_time=newest_znode_time,
+            properties=self._properties(),
+            capture_skew_limit=self.settings.thresholds.capture_skew_seconds,
+            lag=measured.lag,
+            mirrored_offset=measured.mirrored_offset,
+            load_time=self._load_time(measured),
+            at_barrier=answers.first("at_barrier") is not None,
+            moved=_by_code(answers.of("moved")).get("moved", Sample()) if twice else None,
+            foreign_writes=Sample(len(foreign), texts),
+        )
+        pending = frozenset(row["topic"] for row in answers.of("pending"))
+        return ClusterFacts(self.settings.cluster, facts, self.release, pending, foreign)
+
+    def _release(self) -> Release:
+        kraft_brokers = [row for row in self.brokers if row["source"] == KRAFT]
+        milestones = self.side.milestones if self.side else ()
+        codes = frozenset(code for _, code in self.side.states()) if self.side else frozenset()
+        return infer_release(
+            self.settings.kafka_version,
+            self.controllers,
+            kraft_brokers,
+            self.features.get(FEATURE_NAME),
+            codes,
+            state_in_checkpoint=any(m["type"] == STATE and m["checkpoint_offset"] is not None for m in milestones),
+        )
+
+    def _states(self) -> list[StateChange]:
+        rows = [m for m in (self.side.milestones if self.side else ()) if m["type"] == STATE]
+        return [StateChange(m["offset"], json.loads(m["data"])["zkMigrationState"], m["append_time"]) for m in rows]
+
+    def _epochs(self) -> list[LeaderEpoch]:
+        rows = [
+            (m, json.loads(m["data"]))
+            for m in (self.side.milestones if self.side else ())
+            if m["type"] == LEADER_CHANGE and m["checkpoint_offset"] is None
+        ]
+        return [
+            LeaderEpoch(
+                m["epoch"],
+                m["offset"],
+                body["leaderId"],
+                tuple(voter["voterId"] for voter in body["voters"]),
+                m["append_time"],
+            )
+            for m, body in sorted(rows, key=lambda pair: int(pair[0]["epoch"]))
+        ]
+
+    def _phase(self) -> Phase:
+        name = state_name(self.states[-1].code, self.release.version) if self.states else "NONE"
+        if before(self.release.version, 3, 5):
+            name = state_in_3_4(name, self.zookeeper)
+        in_zookeeper = any(row["source"] == ZOOKEEPER for row in self.brokers)
+        return phase_of(self.collected, name, self.zookeeper, in_zookeeper)
+
+    def _plan_problem(self, copies: Sequence[Mapping[str, Any]]) -> str | None:
+        if self.side is not None or self.settings.kraft is None:
+            return None
+        try:
+            plan_read([LogCopyFacts.from_row(row) for row in copies])
+        except NoUsableLogError as error:
+            return str(error)
+        return None
 
     def _levels(self) -> list[LevelChange]:
         changes = [
             (record["offset"], json.loads(record["data"]))
-            for record in (self.kraft.milestones if self.kraft else ())
+            for record in (self.side.milestones if self.side else ())
             if record["type"] == FEATURE_LEVEL
         ]
         return [LevelChange(offset, body["featureLevel"]) for offset, body in changes if body["name"] == FEATURE_NAME]
 
+    def _counts(self) -> dict[str, dict[str, int | None]]:
+        names = [entity.name for entity in ENTITIES if entity.name != "migration"]
+        counts: dict[str, dict[str, int | None]] = {
+            name: {side: 0 if side in self.collected else None for side in (ZOOKEEPER, KRAFT)} for name in names
+        }
+        for row in self.answers.of("counts"):
+            counts[row["entity"]][row["source"]] = row["rows"]
+        return counts
+
     def _producer_ids(self) -> tuple[int | None, int | None]:
-        rows = {row["source"]: row for row in self._rows("producer_ids")}
+        rows = {row["source"]: row for row in self.answers.of("producer_ids")}
         following, block = rows.get(KRAFT, {}), rows.get(ZOOKEEPER, {})
         return following.get("next_producer_id"), block.get("block_end")
 
     def _protection(self) -> tuple[Protection | None, int | None]:
-        if self.run.settings.zookeeper is None:
+        if self.settings.zookeeper is None:
             return None, None
-        row = queries.protection(self.first_walk()).collect()[0]
+        row = self.answers.first("protection") or {"znodes": 0, "open": 0, "newest": None}
         return Protection(row["znodes"], row["open"]), row["newest"]
 
-    def _samples(self, known: queries.Known) -> dict[str, Sample]:
-        tables = {
-            **self.silver,
-            "admin_operations": self.run.read(ADMIN_OPERATIONS),
-            "row_versions": self.run.read(ROW_VERSIONS),
-        }
-        found = queries.violations(tables, self.first_walk(), self.run.read(KRAFT_RECORDS), known)
-        totals: dict[str, int] = {}
-        examples: dict[str, list[str]] = defaultdict(list)
-        for row in queries.samples(found).collect():
-            totals[row["code"]] = row["total"]
-            examples[row["code"]].append(row["text"])
-        return {code: Sample(total, tuple(examples[code])) for code, total in totals.items()}
-
-    def _replicas(self) -> list[ReplicaUse]:
-        side = ZOOKEEPER if self.run.settings.zookeeper is not None else KRAFT
-        partitions = self.silver["partitions"].where(F.col("source") == side)
-        counts = queries.replica_counts(partitions, self.pending_deletes()).collect()
-        known = {row["broker_id"] for row in self.brokers if row["source"] == KRAFT and row["is_migrating_zk_broker"]}
-        absent = [row["broker_id"] for row in counts if row["broker_id"] not in known]
+    def replicas(self, samples: Answers) -> list[ReplicaUse]:
+        """Replicas of each broker, with the examples that were asked for."""
         examples: dict[int, list[str]] = defaultdict(list)
-        if absent:
-            for row in queries.partitions_on(partitions, absent, _EXAMPLES).collect():
-                examples[row["broker_id"]].append(row["text"])
+        for row in sorted(samples.of("examples"), key=lambda row: int(row["number"])):
+            examples[row["broker_id"]].append(row["text"])
         uses = [
             ReplicaUse(row["broker_id"], row["replicas"], tuple(examples[row["broker_id"]]), row["adding"])
-            for row in counts
+            for row in self.answers.of("replicas")
         ]
         return sorted(uses, key=lambda use: use.broker_id)
 
     def _configured_brokers(self) -> frozenset[int]:
-        names = self.silver["configs"].where("resource_type = 'BROKER'").select("resource_name").distinct().collect()
-        return frozenset(int(row[0]) for row in names if row[0].isdigit())
+        names = [row["resource_name"] for row in self.answers.of("configured")]
+        return frozenset(int(name) for name in names if name.isdigit())
 
-    def _progress(self) -> Progress:
-        if self.kraft is None:
-            return Progress()
-        records = self.run.read(KRAFT_RECORDS).where("problem IS NULL")
-        # To the log's very end: a copy that can't prove its tail committed must not make the lag look small.
-        return progress(records, self.kraft.plan.leading.end, self.zookeeper or {}, self.release.version)
+    def _properties(self) -> PropertyFiles:
+        return read_property_files(self.settings.properties)
 
-    def _load_time(self, states: Sequence[StateChange], progress: Progress) -> int | None:
+    def _load_time(self, measured: Progress) -> int | None:
         """When the load ended. 3.4 keeps its last offset in `/migration`; later releases record a state."""
         if before(self.release.version, 3, 5):
-            return progress.loaded_at
-        ended = (s.append_time for s in states if state_name(s.code, self.release.version) == "MIGRATION")
+            return measured.loaded_at
+        ended = (s.append_time for s in self.states if state_name(s.code, self.release.version) == "MIGRATION")
         return next(ended, None)
+
+
+def _by_code(rows: Sequence[Mapping[str, Any]]) -> dict[str, Sample]:
+    totals: dict[str, int] = {}
+    examples: dict[str, list[str]] = defaultdict(list)
+    for row in sorted(rows, key=lambda row: int(row["number"])):
+        totals[row["code"]] = row["total"]
+        examples[row["code"]].append(row["text"])
+    return {code: Sample(total, tuple(examples[code])) for code, total in totals.items()}
+
+
+def deltas(
+    run: Run, offsets: Mapping[str, Sequence[int]], loaded_at: Mapping[str, int | None]
+) -> dict[str, dict[int, Delta]]:
+    """For each cluster, the barriers around each offset, where ZooKeeper's transaction logs show them (`Facts.deltas`).
+
+    Barriers of an earlier migration, before this one's load, are left out.
+    """
+    asked = {
+        name: mine
+        for name, mine in offsets.items()
+        if mine and (source := run.clusters[name].settings.zookeeper) is not None and source.folder is not None
+    }
+    if not asked:
+        return {}
+    since = {name: (loaded_at.get(name) or CLOCK_MARGIN_MS) - CLOCK_MARGIN_MS for name in asked}
+    barriers = run.rows(BARRIERS).where(F.col("time") >= by_cluster(since, "bigint"))
+    found: dict[str, list[tuple[int, int, int]]] = defaultdict(list)
+    for row in queries.barriers_between(barriers, asked).collect():
+        found[row[CLUSTER]].append((row["passed"], row["lowest"], row["highest"]))
+    return {name: deltas_of(mine, found[name]) for name, mine in asked.items()}
 
 
 @dataclass(frozen=True)
@@ -360,22 +440,23 @@ class Progress:
     loaded_at: int | None = None
 
 
-def progress(records: DataFrame, end: int, zookeeper: Mapping[str, Any], kafka_version: str | None) -> Progress:
-    """How far ZooKeeper is, from the log's records below `end` and the znode row of silver `migration`.
+def progress(
+    times: Mapping[str, Any] | None, side: KraftSide | None, zookeeper: Mapping[str, Any], kafka_version: str | None
+) -> Progress:
+    """How far ZooKeeper is, from a row of `append_times` and the znode row of silver `migration`.
 
     3.4 never moves `/migration`'s offset, but writes the znode with every change (S§4.4).
     """
     offset, written = zookeeper.get("kraft_metadata_offset"), zookeeper.get("migration_mtime")
-    if offset is None or offset < 0:
+    if side is None or offset is None or offset < 0:
         return Progress()
-    surely = 0 if written is None else written - CLOCK_MARGIN_MS
-    times = queries.append_times(records, offset, end, surely).collect()[0]
+    times = times or dict.fromkeys(("newest", "oldest_behind", "at_migration", "before_written")) | {"changes": 0}
     if before(kafka_version, 3, 5):
         return Progress(None, max(offset, times["before_written"] or 0), times["at_migration"])
-    return Progress(_lag(times, end - 1 - offset, written))
+    return Progress(_lag(times, side.plan.leading.end - 1 - offset, written))
 
 
-def _lag(times: Any, records: int, written: int | None) -> LagMeasure:
+def _lag(times: Mapping[str, Any], records: int, written: int | None) -> LagMeasure:
     newest, oldest = times["newest"], times["oldest_behind"]
     return LagMeasure(
         records=max(0, records),

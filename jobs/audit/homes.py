@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +12,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from schemas.classes import LOST_WRITE
+from transforms.clusters import CLUSTER
+from transforms.kraft.replay.events import Hold
 from transforms.reconcile.compare.classify import Context, Homes
 from transforms.reconcile.compare.differing import Written
 from transforms.reconcile.compare.divergences import divergences
@@ -20,25 +23,28 @@ from transforms.reconcile.compare.home import homes, parent
 _LIMIT = 10_000
 
 
-def classified(znodes: DataFrame, differing: DataFrame, context: Context) -> DataFrame:
-    """Divergences of `differing_rows`, cached; `znodes` is the tree.
+def classified(znodes: DataFrame, differing: DataFrame, contexts: Mapping[str, Context], make: Hold) -> DataFrame:
+    """Divergences of `differing_rows`, held by `make`; `znodes` are the trees.
 
     Where ZooKeeper lacks something for no reason seen yet, a second look at where it should stand.
     """
-    current = divergences(differing, context).persist()
+    current = make(divergences(differing, contexts))
     places = missing_places(current)
     if not places:
         return current
-    current.unpersist()
-    found = look_up(znodes, places, context.migration_mzxid)
-    return divergences(differing, replace(context, homes=found)).persist()
+    found = look_up(znodes, places, {name: contexts[name].migration_mzxid for name in places})
+    looked = {name: replace(context, homes=found.get(name, context.homes)) for name, context in contexts.items()}
+    return make(divergences(differing, looked))
 
 
-def missing_places(divergences: DataFrame) -> set[str]:
-    """Znodes of lost writes that ZooKeeper has nothing of: of DIVERGENCE rows, a bounded number."""
+def missing_places(divergences: DataFrame) -> dict[str, set[str]]:
+    """Znodes of lost writes that ZooKeeper has nothing of, by cluster: of DIVERGENCE rows, a bounded number."""
     absent = (F.col("class") == LOST_WRITE) & ((F.col("kind") == "kraft_only") | (F.col("zk_value") == "null"))
-    rows = divergences.where(absent).select("entity", "key").limit(_LIMIT).collect()
-    return {path for row in rows for path in homes(row["entity"], _canonical(row["entity"], json.loads(row["key"])))}
+    rows = divergences.where(absent).select(CLUSTER, "entity", "key").limit(_LIMIT).collect()
+    places: dict[str, set[str]] = defaultdict(set)
+    for row in rows:
+        places[row[CLUSTER]] |= set(homes(row["entity"], _canonical(row["entity"], json.loads(row["key"]))))
+    return {name: mine for name, mine in places.items() if mine}
 
 
 def _canonical(entity: str, key: dict[str, Any]) -> dict[str, Any]:
@@ -48,25 +54,41 @@ def _canonical(entity: str, key: dict[str, Any]) -> dict[str, Any]:
     return {**key, "entity": [{"type": kind, "name": name} for kind, name in key["entity"].items()]}
 
 
-def look_up(znodes: DataFrame, places: Iterable[str], migration_mzxid: int | None) -> Homes:
-    """The places that exist, and their parents that lost a child after `/migration`'s last write.
+def look_up(
+    znodes: DataFrame, places: Mapping[str, Collection[str]], migration_mzxids: Mapping[str, int | None]
+) -> dict[str, Homes]:
+    """The places that exist, and their parents that lost a child after `/migration`'s last write, by cluster.
 
     A list of children that changed in the transaction that made one of them was added to; else something was removed.
     Stat fields tell the last change only: a removal before a creation is seen in a transaction log alone.
     """
-    wanted = set(places)
-    above = {parent(path) for path in wanted}
-    session = znodes.sparkSession
-    asked = session.createDataFrame([(path,) for path in sorted(wanted | above)], "path string")
-    found = znodes.join(F.broadcast(asked), "path").select("path", "mzxid", "mtime", "pzxid").collect()
-    written = {row["path"]: Written(row["path"], row["mzxid"], row["mtime"]) for row in found if row["path"] in wanted}
+    asked = {name: {*mine, *(parent(path) for path in mine)} for name, mine in places.items()}
+    paths = sorted((name, path) for name, mine in asked.items() for path in mine)
+    wanted = znodes.sparkSession.createDataFrame(paths, "cluster string, path string")
+    columns = (CLUSTER, "path", "czxid", "mzxid", "mtime", "pzxid")
+    there = znodes.join(F.broadcast(wanted), [CLUSTER, "path"], "left_semi")
+    # Children made in the transaction in which the list of a parent changed: their parents lost nothing.
+    lists = there.select(CLUSTER, F.col("path").alias("above"), F.col("pzxid").alias("czxid"))
+    made = znodes.join(F.broadcast(lists), [CLUSTER, "czxid"]).where(
+        F.col("path").startswith(F.concat("above", F.lit("/"))) | (F.col("above") == "/")
+    )
+    rows = there.select(*columns, F.lit(True).alias("asked")).unionByName(
+        made.select(*[F.col(name) for name in columns], F.lit(False).alias("asked"))
+    )
+    found: dict[str, list[Any]] = defaultdict(list)
+    for row in rows.collect():
+        found[row[CLUSTER]].append(row)
+    return {name: _homes(found[name], places[name], migration_mzxids.get(name)) for name in places}
+
+
+def _homes(rows: Sequence[Any], places: Collection[str], migration_mzxid: int | None) -> Homes:
+    wanted, above = set(places), {parent(path) for path in places}
+    asked = [row for row in rows if row["asked"]]
+    written = {row["path"]: Written(row["path"], row["mzxid"], row["mtime"]) for row in asked if row["path"] in wanted}
     touched = {
         row["path"]: row["pzxid"]
-        for row in found
+        for row in asked
         if row["path"] in above and migration_mzxid is not None and (row["pzxid"] or 0) > migration_mzxid
     }
-    if not touched:
-        return Homes(written)
-    made = znodes.where(F.col("czxid").isin(sorted(set(touched.values())))).select("path", "czxid").collect()
-    explained = {(parent(row["path"]), row["czxid"]) for row in made}
+    explained = {(parent(row["path"]), row["czxid"]) for row in rows}
     return Homes(written, frozenset(path for path, pzxid in touched.items() if (path, pzxid) not in explained))

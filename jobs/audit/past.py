@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 import argparse
-import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
-from datetime import UTC, datetime
+from dataclasses import dataclass
 from pathlib import Path
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from jobs.audit.run import Run
 from jobs.commands.check import TABLES_FOLDER, profile_for
 from jobs.exit import UsageError
 from jobs.runtime.spark import spark_session
 from jobs.settings import Settings, SparkSettings, load_settings
 from jobs.sinks.delta import Warehouse
+from schemas.bronze import ZK_ZNODES
 from schemas.gold import RUNS
 from schemas.report import Report
 from schemas.table import Layer, Table
 from transforms.nearest import suggestion
 from transforms.report.json import from_json
 from transforms.report.printable import visible
-from transforms.secrets import Fingerprinter
 
 
 def add_warehouse_arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,8 +40,16 @@ def add_run_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--run", dest="run_id", help="run to look at, of `kraft-audit history` (default: the newest)")
 
 
+@dataclass(frozen=True)
+class Finished:
+    """Where finished runs are looked for: a warehouse, and the cluster asked for."""
+
+    warehouse: Warehouse
+    cluster: str
+
+
 @contextmanager
-def open_warehouse(arguments: argparse.Namespace) -> Iterator[Run]:
+def open_warehouse(arguments: argparse.Namespace) -> Iterator[Finished]:
     """Open the warehouse for reading, on the cluster asked for; no run of it is begun.
 
     Raises UsageError when there is no warehouse, or the cluster has to be named.
@@ -55,10 +60,8 @@ def open_warehouse(arguments: argparse.Namespace) -> Iterator[Run]:
         spark_settings.profile, cores=spark_settings.cores, driver_memory=spark_settings.driver_memory
     ) as spark:
         warehouse = Warehouse(spark, settings.warehouse, settings.catalog)
-        if arguments.conf is None:
-            settings = settings.model_copy(update={"cluster": _cluster(warehouse, arguments.cluster)})
-        # What is in the tables is fingerprinted already: this key is never used.
-        yield Run(settings, "", datetime.now(UTC), spark, warehouse, Fingerprinter(secrets.token_bytes(32)))
+        cluster = settings.cluster if arguments.conf is not None else _cluster(warehouse, arguments.cluster)
+        yield Finished(warehouse, cluster)
 
 
 def _settings(arguments: argparse.Namespace) -> Settings:
@@ -93,16 +96,25 @@ def _cluster(warehouse: Warehouse, asked: str | None) -> str:
     return str(known[0])
 
 
-@dataclass
-class PastRun(Run):
-    """A finished run: its report, and its rows of every table.
+@dataclass(frozen=True)
+class PastRun:
+    """A finished run of a cluster: its report, and its rows of every table.
 
-    Bronze and gold keep all runs. Silver keeps a cluster's newest, so an older run's rows are read by time travel:
-    `versions` are the tables' Delta versions at its end, empty for the newest run.
+    Bronze and gold keep all runs. Silver lets a cluster's older runs go after a while, so it is read as it was at the
+    run's end: `versions` are the tables' Delta versions then. `walks` are the snapshot_ids of its trees.
     """
 
-    report: Report = field(kw_only=True)
-    versions: Mapping[str, int] = field(kw_only=True)
+    warehouse: Warehouse
+    cluster: str
+    run_id: str
+    report: Report
+    versions: Mapping[str, int]
+    walks: Sequence[str]
+
+    @property
+    def spark(self) -> SparkSession:
+        """The session of the warehouse."""
+        return self.warehouse.spark
 
     def read(self, table: Table) -> DataFrame:
         """The run's rows of a table. Raises WarehouseError when an old version is gone (Delta's VACUUM)."""
@@ -110,18 +122,24 @@ class PastRun(Run):
         rows = self.warehouse.read(table, version)
         return rows.where((F.col("cluster") == self.cluster) & (F.col("run_id") == self.run_id))
 
+    def walk(self, number: int = 0) -> DataFrame:
+        """Znodes of the tree that was judged, or of a bracket's second walk."""
+        return self.read(ZK_ZNODES).where(F.col("snapshot_id").isin([*self.walks[number : number + 1]]))
 
-def past_run(run: Run, run_id: str | None = None) -> PastRun:
+
+def past_run(finished: Finished, run_id: str | None = None) -> PastRun:
     """A finished run of the cluster, the newest when none is named. Raises UsageError when there is none."""
-    mine = run.warehouse.read(RUNS).where(F.col("cluster") == run.cluster)
-    newest = mine.orderBy(F.col("started_at").desc()).select("run_id").first()
+    cluster = finished.cluster
+    mine = finished.warehouse.read(RUNS).where((F.col("cluster") == cluster) & F.col("report").isNotNull())
+    newest = mine.orderBy(F.col("started_at").desc(), F.col("finished_at").desc()).select("run_id").first()
     if newest is None:
-        raise UsageError(f"cluster {run.cluster} has no finished run yet; run `kraft-audit run` first")
+        raise UsageError(f"cluster {cluster} has no finished run yet; run `kraft-audit run` first")
     wanted = run_id or newest["run_id"]
-    found = mine.where(F.col("run_id") == wanted).select("report", "table_versions").first()
+    found = mine.where(F.col("run_id") == wanted).select("report", "table_versions", "walks").first()
     if found is None:
         name = visible(wanted, 80)
-        raise UsageError(f"cluster {run.cluster} has no finished run {name}; see `kraft-audit history`")
-    shared = {part.name: getattr(run, part.name) for part in fields(Run)} | {"run_id": wanted}
-    versions = {} if wanted == newest["run_id"] else found["table_versions"]
-    return PastRun(**shared, report=from_json(found["report"]), versions=versions)
+        raise UsageError(f"cluster {cluster} has no finished run {name}; see `kraft-audit history`")
+    versions = dict(found["table_versions"] or {})
+    return PastRun(
+        finished.warehouse, cluster, wanted, from_json(found["report"]), versions, tuple(found["walks"] or (wanted,))
+    )

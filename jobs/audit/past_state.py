@@ -7,27 +7,27 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
-from jobs.audit.facts import Progress, progress
+from jobs.audit.facts import Progress, mirrored, progress
 from jobs.audit.homes import classified
-from jobs.audit.kraft_side import KraftSide, read_kraft_side, whole_records
+from jobs.audit.kraft_side import KraftSide, kraft_sides, milestone_rows, whole_records
 from jobs.audit.past import PastRun
 from jobs.exit import UsageError
-from jobs.steps.ingest_zookeeper import second_walk
 from jobs.steps.materialize import both_sides
-from schemas.bronze import KRAFT_LOG_COPIES, ZK_ZNODES
+from schemas.bronze import KRAFT_LOG_COPIES, KRAFT_RECORDS
 from schemas.checks import Phase
 from schemas.entities import MIRRORED
 from schemas.entities.migration import MIGRATION
 from schemas.silver import ADMIN_OPERATIONS, ZOOKEEPER_WRITES
+from transforms.kraft.replay.events import Extent, applied
 from transforms.kraft.replay.image import Log, image, row_versions
 from transforms.kraft.replay.rows import fold
 from transforms.reconcile.compare.canonical import canonical
 from transforms.reconcile.compare.classify import Context
-from transforms.reconcile.compare.difference import differing_rows, union_all, without_moved
+from transforms.reconcile.compare.difference import Ends, differing_rows, union_all, without_moved
 from transforms.reconcile.compare.divergences import seen_from
 from transforms.reconcile.compare.release_limits import limits
+from transforms.reconcile.judge import queries
 from transforms.zookeeper.read.bracket import bracket
 
 _COMPARED = (Phase.DUAL_WRITE.value, Phase.FINALIZED.value)
@@ -35,11 +35,29 @@ _COMPARED = (Phase.DUAL_WRITE.value, Phase.FINALIZED.value)
 
 @dataclass(frozen=True)
 class PastKraft:
-    """A finished run's log; `first` and `last` are the offsets (inclusive) whose state it can tell."""
+    """A finished run's log: `records` are all it was replayed from, `extent` what of them the run applied.
 
+    `first` and `last` are the offsets (inclusive) whose state it can tell.
+    """
+
+    cluster: str
     side: KraftSide
+    records: DataFrame
+    extent: Extent
     first: int
     last: int
+
+    def log(self, end: int) -> Log:
+        """The log below `end` (exclusive), without what was not in force there."""
+        return Log.of(self.records, {self.cluster: self.up_to(end)})
+
+    def up_to(self, end: int) -> Extent:
+        """What of the records applies below `end` (exclusive)."""
+        return replace(self.extent, end=end, discarded=self.side.transactions.discarded_at(end - 1))
+
+    def applied(self) -> DataFrame:
+        """The records that the run applied."""
+        return applied(self.records, {self.cluster: self.extent})
 
     def checked(self, offset: int) -> int:
         """The offset, if its state can be told. Raises UsageError with the range that can."""
@@ -58,13 +76,17 @@ def migration_znodes(past: PastRun) -> Mapping[str, Any] | None:
 
 def past_kraft(past: PastRun, znodes: Mapping[str, Any] | None) -> PastKraft | None:
     """The run's log as the run applied it; None when the run had none that could be used."""
-    if past.read(KRAFT_LOG_COPIES).isEmpty():
+    copies = [row.asDict(recursive=True) for row in past.read(KRAFT_LOG_COPIES).collect()]
+    if not copies:
         return None
-    side = read_kraft_side(past, znodes)
+    milestones = [row.asDict() for row in milestone_rows(past.read(KRAFT_RECORDS)).collect()]
+    name = past.cluster
+    side = kraft_sides(past.warehouse, {name: copies}, {name: milestones}, {name: znodes}).get(name)
     if side is None:
         return None
+    records, extent = whole_records(past.warehouse, name, past.run_id, side)
     start = side.plan.base[1].offset - 1 if side.plan.base else side.plan.slices[0].from_offset
-    return PastKraft(replace(side, records=whole_records(past, side)), start, side.plan.leading.end - 1)
+    return PastKraft(name, side, records, extent, start, side.plan.leading.end - 1)
 
 
 def divergences_as_of(past: PastRun, offset: int) -> DataFrame:
@@ -86,37 +108,42 @@ def divergences_as_of(past: PastRun, offset: int) -> DataFrame:
             f"run {past.run_id} compared nothing (mode {past.report.mode}): there is no difference to show"
         )
     kraft.checked(offset)
-    far = progress(kraft.side.records, kraft.side.plan.leading.end, znodes, _version(past))
-    mirrored = far.mirrored_offset
-    if mirrored is None:
-        mirrored = past.report.migration.kraft_metadata_offset
-    at = _log(kraft.side, offset + 1, kraft.side.transactions.discarded_at(offset))
-    end = max(offset + 1, kraft.side.committed.offset) if offset < mirrored else offset + 1
-    told = _log(kraft.side, end, kraft.side.transactions.discarded_at(end - 1))
-    context = replace(
-        _context(past, kraft.side, znodes, far), migration_offset=min(offset, mirrored), committed_end=end
-    )
-    versions = row_versions(told, fold(told.events), min(offset, mirrored) + 1, MIRRORED)
-    differing = differing_rows(_sides(past, at), versions, end)
-    walk = past.read(ZK_ZNODES).where(F.col("snapshot_id") == past.run_id)
-    found = classified(walk, without_moved(differing, _moved(past)), context).where("class <> 'not_comparable'")
-    return found if offset >= mirrored else seen_from(found, offset, mirrored)
+    far = _progress(past, kraft, znodes)
+    reached = far.mirrored_offset
+    if reached is None:
+        reached = past.report.migration.kraft_metadata_offset
+    at = kraft.log(offset + 1)
+    end = max(offset + 1, kraft.side.committed.offset) if offset < reached else offset + 1
+    whole = kraft.log(end)
+    context = replace(_context(past, kraft.side, znodes, far), migration_offset=min(offset, reached), committed_end=end)
+    after = {past.cluster: min(offset, reached) + 1}
+    versions = row_versions(whole, fold(whole.events), after, MIRRORED)
+    differing = without_moved(differing_rows(_sides(past, at), versions, {past.cluster: Ends(end)}), _moved(past))
+    contexts = {past.cluster: context}
+    found = classified(past.walk(), differing.persist(), contexts, DataFrame.persist).where("class <> 'not_comparable'")
+    return found if offset >= reached else seen_from(found, offset, reached)
 
 
-def _log(side: KraftSide, end: int, discarded: tuple[tuple[int, int | None], ...]) -> Log:
-    return Log.of(side.records, end, discarded)
+def _progress(past: PastRun, kraft: PastKraft, znodes: Mapping[str, Any]) -> Progress:
+    asked = mirrored(znodes, kraft.side)
+    if asked is None:
+        return Progress()
+    times = queries.append_times(kraft.records, {past.cluster: asked}).first()
+    return progress(None if times is None else times.asDict(), kraft.side, znodes, _version(past))
 
 
 def _sides(past: PastRun, at: Log) -> DataFrame:
     """Both sides as `canonical` rows: ZooKeeper's from the run's silver, KRaft's from the log."""
     images = image(at)
     zookeeper = {entity.name: past.read(entity.table).where("source = 'zookeeper'") for entity in MIRRORED}
-    unstamped = {name: rows.drop("cluster", "run_id", "source") for name, rows in zookeeper.items()}
+    unstamped = {name: rows.drop("run_id", "source") for name, rows in zookeeper.items()}
     return union_all(
         [
             canonical(
                 entity,
-                both_sides(past, entity, [("zookeeper", unstamped[entity.name]), ("kraft", images.get(entity.name))]),
+                both_sides(
+                    past.spark, entity, [("zookeeper", unstamped[entity.name]), ("kraft", images.get(entity.name))]
+                ),
             )
             for entity in MIRRORED
         ]
@@ -151,7 +178,4 @@ def _context(past: PastRun, side: KraftSide, znodes: Mapping[str, Any], far: Pro
 def _moved(past: PastRun) -> DataFrame | None:
     if past.report.mode != "bracket":
         return None
-    walks = [
-        past.read(ZK_ZNODES).where(F.col("snapshot_id") == walk) for walk in (past.run_id, second_walk(past.run_id))
-    ]
-    return bracket(walks[0], walks[1])[1]
+    return bracket(past.walk(), past.walk(1))[1]

@@ -1,103 +1,212 @@
-"""What every step of a run shares: settings, run id, session, warehouse, fingerprints, progress."""
+"""What every step of a run shares: its clusters, session, warehouse, fingerprints, and the rows it has made so far.
+
+A run is over a set of clusters, one or hundreds: every question is one query over all of them. One cluster's fault is
+its own: the cluster has failed from then on, and the others go on without it.
+"""
 
 from __future__ import annotations
 
-import argparse
+import hashlib
 import logging
 import os
 import secrets
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from jobs.exit import OK, UsageError, guarded
+from jobs.exit import CRASH, USAGE, AuditError, UsageError
 from jobs.runtime.spark import spark_session
-from jobs.settings import Settings, load_settings, secret_from_environment
+from jobs.settings import Settings, check_files, secret_from_environment
 from jobs.sinks.delta import Warehouse
 from jobs.sources.remote import is_remote, local_path
 from jobs.sources.suppressions import read_suppressions
-from schemas import bronze, gold, silver
+from schemas import silver
 from schemas.table import Table
+from transforms.clusters import CLUSTER, of_clusters
 from transforms.reconcile.compare.suppressions import Rule
 from transforms.secrets import Fingerprinter
 
-ALL_TABLES = (*bronze.TABLES, *silver.TABLES, *gold.TABLES)
 LOG = logging.getLogger("kraft-audit")
 _KEY_FILE = ".fingerprint-key"
 _KEY_BYTES = 32
+# Tables are written beside the judging: two at a time, so that the judging has the machine too.
+_WRITERS = 2
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a cluster's audit did not come to its end, in one line, and the exit code it stands for."""
+
+    reason: str
+    exit_code: int
+
+
+@dataclass
+class ClusterRun:
+    """One cluster of a run.
+
+    `suppressions` are the configured entries, in force or not; `notes` what the report should say of the run; `walks` the
+    snapshot_ids of ZooKeeper's tree in bronze: the one that is judged, and a bracket's second.
+    """
+
+    settings: Settings
+    suppressions: tuple[Rule, ...] = ()
+    notes: list[str] = field(default_factory=list)
+    walks: list[str] = field(default_factory=list)
+    failure: Failure | None = None
+
+    @property
+    def name(self) -> str:
+        """Name of the cluster in every table and report."""
+        return self.settings.cluster
 
 
 @dataclass
 class Run:
-    """One run of one cluster. `durations` collects seconds per step, `notes` what the report should say of it.
+    """One run over `clusters`, by name. `durations` are seconds by step.
 
-    `suppressions` are the configured entries, in force or not.
+    `in_steps` is true when each step is a process of its own: then a repeated step must not write its rows again.
+    `parent` is the run over more clusters of which this one is a part, after a query over all of them failed.
+    `logs` are the log folders as `jobs.steps.ingest_kraft` scanned them, `scanned` their rows of kraft_log_copies, by
+    cluster; `stored_walks` the snapshot_ids of trees that went to bronze part by part; `steps_done` the steps that other
+    processes have done for this run.
     """
 
-    settings: Settings
+    clusters: dict[str, ClusterRun]
     run_id: str
     started_at: datetime
     spark: SparkSession
     warehouse: Warehouse
     fingerprinter: Fingerprinter
     durations: dict[str, float] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
-    suppressions: tuple[Rule, ...] = ()
+    in_steps: bool = False
+    parent: str | None = None
+    scanned: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    logs: dict[str, Any] = field(default_factory=dict)
+    stored_walks: set[str] = field(default_factory=set)
+    steps_done: set[str] = field(default_factory=set)
+    _made: dict[str, DataFrame] = field(default_factory=dict)
+    _writes: list[Future[None]] = field(default_factory=list)
+    _pool: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(_WRITERS))
 
     @property
-    def cluster(self) -> str:
-        """Name of the audited cluster."""
-        return self.settings.cluster
+    def going(self) -> list[str]:
+        """Names of the clusters that have not failed, in order."""
+        return sorted(name for name, cluster in self.clusters.items() if cluster.failure is None)
 
-    def stamped(self, rows: DataFrame) -> DataFrame:
-        """Rows with the cluster and the run id."""
-        return rows.withColumns({"cluster": F.lit(self.cluster), "run_id": F.lit(self.run_id)})
+    def settings_of(self) -> dict[str, Settings]:
+        """Settings of the clusters that have not failed, by name."""
+        return {name: self.clusters[name].settings for name in self.going}
 
-    def append(self, table: Table, rows: DataFrame, part: int = 1, series: str = "") -> None:
-        """Add this run's rows to a table once, however often the step is repeated.
+    @property
+    def small(self) -> bool:
+        """True when all rows of the run fit into memory (`spark.profile: small`)."""
+        return any(cluster.settings.spark.profile == "small" for cluster in self.clusters.values())
 
-        Rows that come in parts are numbered; several series of parts for one table have names of their own.
-        """
-        application = "/".join(text for text in (self.cluster, self.run_id, table.name, series) if text)
-        self.warehouse.append(table, self.stamped(rows), application, part)
+    def fail(self, cluster: str, error: Exception) -> None:
+        """Leave a cluster out of the rest of the run. The reason is the error's text if it was written for a person."""
+        written_for_people = isinstance(error, UsageError | AuditError)
+        reason = str(error) if written_for_people else f"{type(error).__name__}; `--debug` shows where"
+        code = USAGE if isinstance(error, UsageError) else CRASH
+        self.clusters[cluster].failure = Failure(reason, code)
+        LOG.debug("cluster %s failed", cluster, exc_info=error)
 
-    def replace(self, table: Table, rows: DataFrame) -> None:
-        """Make this run's rows the cluster's rows of a table."""
-        self.warehouse.replace_where(table, self.stamped(rows), {"cluster": self.cluster})
+    def of_going(self, rows: DataFrame) -> DataFrame:
+        """Leave out the rows of clusters that have failed."""
+        return rows if len(self.going) == len(self.clusters) else rows.where(of_clusters(self.going))
 
     def hold(self, rows: DataFrame) -> DataFrame:
         """Rows that several queries read: made once, and a leaf in their plans.
 
-        On a small cluster a query takes longer to plan than to run, so the rows are kept in memory without their
+        On small clusters a query takes longer to plan than to run, so the rows are kept in memory without their
         lineage; elsewhere they are cached and can be made again when an executor is lost.
         """
-        return rows.localCheckpoint() if self.settings.spark.profile == "small" else rows.persist()
+        return rows.localCheckpoint() if self.small else rows.persist()
 
     def make(self, rows: DataFrame) -> DataFrame:
         """`hold`, and make the rows at once: queries that start together would each make them for itself."""
         held = self.hold(rows)
-        if self.settings.spark.profile != "small":
+        if not self.small:
             held.count()
         return held
 
-    def hold_if_small(self, rows: DataFrame) -> DataFrame:
-        """`hold` where the rows surely fit into memory; as they are where they may be millions."""
-        return self.hold(rows) if self.settings.spark.profile == "small" else rows
+    def keep(self, table: Table, rows: DataFrame, *, hold: bool = False) -> DataFrame:
+        """Make `rows` (the table's columns but run_id) this run's rows of a table, and return them for further use.
+
+        Small ones are written beside the rest of the run, and used as they are: `hold` when more than one query reads
+        them. Others are written first and read back, which costs no memory.
+        """
+        mine = rows.withColumn("run_id", F.lit(self.run_id))
+        if self.small:
+            made = self.hold(mine) if hold else mine
+            self._writes.append(self._pool.submit(self.append, table, made))
+        else:
+            self.append(table, mine)
+            made = self._stored(table)
+        self._made[table.full_name] = made
+        return made
+
+    def set_made(self, table: Table, rows: DataFrame) -> None:
+        """Let other rows stand for a table's rows of this run."""
+        self._made[table.full_name] = rows
+
+    def add_made(self, table: Table, rows: DataFrame) -> None:
+        """Count further rows of a table, which are stored already, among those this run has made."""
+        made = self._made.get(table.full_name)
+        self._made[table.full_name] = rows if made is None else made.unionByName(rows)
+
+    def rows(self, table: Table) -> DataFrame:
+        """This run's rows of a table, of the clusters that have not failed: as they were made, else as they are stored."""
+        made = self._made.get(table.full_name)
+        if made is None:
+            # What a whole run has not made is not there; steps of their own find what the ones before them stored.
+            made = self._stored(table) if self.in_steps else self.warehouse.empty(table)
+        return self.of_going(made)
+
+    def _stored(self, table: Table) -> DataFrame:
+        rows = self.warehouse.read(table)
+        return rows.where(of_clusters(self.clusters) & (F.col("run_id") == self.run_id))
+
+    def append(self, table: Table, rows: DataFrame, part: int = 1, series: str = "") -> None:
+        """Add rows (all columns of the table) once, however often the step is repeated.
+
+        Rows that come in parts are numbered; several series of parts for one table have names of their own.
+        """
+        if not self.in_steps:
+            self.warehouse.append(table, rows)
+            return
+        names = hashlib.sha256("\n".join(sorted(self.clusters)).encode()).hexdigest()[:16]
+        application = "/".join(text for text in (names, self.run_id, table.name, series) if text)
+        self.warehouse.append(table, rows, application, part)
+
+    def finish_writes(self) -> None:
+        """Wait for all tables; raises what the first failed write raised."""
+        pending, self._writes = self._writes, []
+        errors = [future.exception() for future in pending]
+        for error in errors:
+            if error is not None:
+                raise error
 
     def table_versions(self) -> dict[str, int]:
-        """Delta version of every table there is, for time travel to this run."""
-        versions = {table.full_name: self.warehouse.version(table) for table in ALL_TABLES}
+        """Delta versions, for time travel to this run, of the tables whose rows don't stay for ever."""
+        versions = {table.full_name: self.warehouse.version(table) for table in silver.STATE_TABLES}
         return {name: version for name, version in versions.items() if version is not None}
 
-    def read(self, table: Table) -> DataFrame:
-        """This run's rows of a table."""
-        rows = self.warehouse.read(table)
-        return rows.where((F.col("cluster") == self.cluster) & (F.col("run_id") == self.run_id))
+    def close(self) -> None:
+        """Let go of the writers; writes that were not begun are given up."""
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def part(self, clusters: Sequence[str], run_id: str) -> Run:
+        """A run of its own over some of the clusters, in the same session, begun at the same time."""
+        mine = {name: ClusterRun(self.clusters[name].settings, self.clusters[name].suppressions) for name in clusters}
+        return Run(mine, run_id, self.started_at, self.spark, self.warehouse, self.fingerprinter, parent=self.run_id)
 
 
 def new_run_id(now: datetime) -> str:
@@ -106,17 +215,54 @@ def new_run_id(now: datetime) -> str:
 
 
 @contextmanager
-def open_run(settings: Settings, run_id: str | None = None) -> Iterator[Run]:
-    """Start (or join) a Spark session and open the warehouse for one run."""
+def open_run(settings: Settings | Sequence[Settings], run_id: str | None = None) -> Iterator[Run]:
+    """Start (or join) a Spark session and open the warehouse for one run over one or several clusters.
+
+    A cluster whose files are not there has failed from the start. Raises UsageError when that is so of all, when two are
+    the same cluster, or when they do not share warehouse and Spark settings.
+    """
+    several = [settings] if isinstance(settings, Settings) else list(settings)
     started_at = datetime.now(UTC)
-    suppressions = read_suppressions(settings.suppressions)
-    fingerprinter = Fingerprinter(_fingerprint_key(settings))
-    with spark_session(
-        settings.spark.profile, cores=settings.spark.cores, driver_memory=settings.spark.driver_memory
-    ) as spark:
-        warehouse = Warehouse(spark, settings.warehouse, settings.catalog)
-        named = run_id or new_run_id(started_at)
-        yield Run(settings, named, started_at, spark, warehouse, fingerprinter, suppressions=suppressions)
+    first = shared(several)
+    clusters = {each.cluster: _cluster_run(each) for each in several}
+    failures = [cluster.failure for cluster in clusters.values() if cluster.failure is not None]
+    if len(failures) == len(clusters):
+        raise UsageError(failures[0].reason)
+    fingerprinter = Fingerprinter(_fingerprint_key(first))
+    with spark_session(first.spark.profile, cores=first.spark.cores, driver_memory=first.spark.driver_memory) as spark:
+        warehouse = Warehouse(spark, first.warehouse, first.catalog)
+        run = Run(clusters, run_id or new_run_id(started_at), started_at, spark, warehouse, fingerprinter)
+        try:
+            yield run
+        finally:
+            run.close()
+
+
+def _cluster_run(settings: Settings) -> ClusterRun:
+    try:
+        check_files(settings)
+        return ClusterRun(settings, read_suppressions(settings.suppressions))
+    except UsageError as error:
+        return ClusterRun(settings, failure=Failure(str(error), USAGE))
+
+
+_SHARED = ("warehouse", "catalog", "spark", "secrets")
+
+
+def shared(several: Sequence[Settings]) -> Settings:
+    """The settings that stand for all in what the clusters of a run share. Raises UsageError naming what differs."""
+    first = several[0]
+    names = [each.cluster for each in several]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise UsageError(f"cluster {twice} is configured twice; every cluster of a run needs a name of its own")
+    for other in several[1:]:
+        for key in _SHARED:
+            if getattr(other, key) != getattr(first, key):
+                raise UsageError(
+                    f"clusters {first.cluster} and {other.cluster} differ in `{key}`: all clusters of one run share it"
+                )
+    return first
 
 
 def _fingerprint_key(settings: Settings) -> bytes:
@@ -133,17 +279,23 @@ def _fingerprint_key(settings: Settings) -> bytes:
 
 
 def _generated_key(path: Path) -> bytes:
+    """Make the key, or read the one that is there. It appears whole: another first run never reads half of it."""
+    if path.exists():
+        return _stored_key(path)
+    part = path.with_name(f"{path.name}.{os.getpid()}.{secrets.token_hex(4)}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        return _stored_key(path)
+        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(secrets.token_bytes(_KEY_BYTES))
+        # A link fails when the key is there by now, and then that one counts.
+        with suppress(FileExistsError):
+            os.link(part, path)
     except OSError as error:
         raise UsageError(f"the warehouse {path.parent} can't be written: {error.strerror}") from error
-    key = secrets.token_bytes(_KEY_BYTES)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(key)
-    return key
+    finally:
+        part.unlink(missing_ok=True)
+    return _stored_key(path)
 
 
 def _stored_key(path: Path) -> bytes:
@@ -156,16 +308,15 @@ def _stored_key(path: Path) -> bytes:
     return key
 
 
-def step_main(name: str, step: Callable[[Run], object], argv: list[str] | None) -> int:
-    """`main` of a step: parse `--conf` and `--run-id`, run it, and map what happens to an exit code."""
-    parser = argparse.ArgumentParser(prog=f"kraft-audit {name}", description=step.__doc__)
-    parser.add_argument("--conf", type=Path, required=True, help="configuration file (YAML)")
-    parser.add_argument("--run-id", required=True, help="run the step belongs to; the same for all steps of one run")
-    arguments = parser.parse_args(argv)
+def each_going(run: Run, work: Callable[[str], object]) -> Mapping[str, object]:
+    """Do `work` for each cluster that has not failed; a cluster for which it raises has failed. Results by name."""
+    done: dict[str, object] = {}
+    for cluster in run.going:
+        try:
+            done[cluster] = work(cluster)
+        except Exception as error:
+            run.fail(cluster, error)
+    return done
 
-    def body() -> int:
-        with open_run(load_settings(arguments.conf), arguments.run_id) as run:
-            outcome = step(run)
-        return outcome if isinstance(outcome, int) else OK
 
-    return guarded(body)
+__all__ = ["CLUSTER", "LOG", "ClusterRun", "Failure", "Run", "each_going", "new_run_id", "open_run", "shared"]

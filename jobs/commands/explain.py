@@ -34,7 +34,6 @@ from transforms.explain.story import Barrier, row_text, story
 from transforms.explain.text import Explanation, Side, render, utc_time
 from transforms.explain.writes import CREATES, Write, session_writers, writes
 from transforms.explain.znodes import znode_paths
-from transforms.kraft.replay.events import applied
 from transforms.reconcile.compare.canonical import key_json
 from transforms.report.printable import visible
 
@@ -94,7 +93,7 @@ def explanation(past: PastRun, row: RowKey, as_of: int | None = None) -> Explana
 
 def _versions(kraft: PastKraft, row: RowKey) -> list[Version]:
     side = kraft.side
-    records = applied(side.records, side.plan.leading.end, side.transactions.discarded)
+    records = kraft.applied()
     base_end = side.plan.base[1].offset if side.plan.base else None
     if row.entity.name != "partitions":
         return versions(event.asDict() for event in row_events(records, row).collect())

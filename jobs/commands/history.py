@@ -9,8 +9,7 @@ from typing import Any
 
 from pyspark.sql import functions as F
 
-from jobs.audit.past import add_run_argument, add_warehouse_arguments, open_warehouse, past_run
-from jobs.audit.run import Run
+from jobs.audit.past import Finished, add_run_argument, add_warehouse_arguments, open_warehouse, past_run
 from jobs.exit import ERRORS, OK
 from schemas.gold import RUNS
 from schemas.report import RunPoint
@@ -76,7 +75,7 @@ def _text(value: object) -> str:
     return "-" if value is None else visible(str(value), 80)
 
 
-def last_runs(run: Run, count: int) -> list[dict[str, Any]]:
+def last_runs(run: Finished, count: int) -> list[dict[str, Any]]:
     """The cluster's newest finished runs, newest first: _COLUMNS, the start, the lag's age and the counts by class."""
     rows = run.warehouse.read(RUNS).where(F.col("cluster") == run.cluster)
     newest = rows.orderBy(F.col("started_at").desc()).limit(count)

@@ -96,16 +96,19 @@ class Warehouse:
         root = self.root if _is_uri(self.root) else str(Path(self.root).absolute())
         return f"{root.rstrip('/')}/{table.layer.value}/{table.name}"
 
-    def append(self, table: Table, rows: DataFrame, txn_app_id: str, txn_version: int = 1) -> None:
+    def append(self, table: Table, rows: DataFrame, txn_app_id: str | None = None, txn_version: int = 1) -> None:
         """Add rows. A second call with the same `txn_app_id` and the same or a lower `txn_version` writes nothing.
 
+        Without an id the rows are added as often as it is called, at half the cost: Delta need not look the id up.
         Raises `SchemaMismatchError`, `ConcurrentWriteError`.
         """
-        options = {"txnAppId": txn_app_id, "txnVersion": str(txn_version)}
+        options = {} if txn_app_id is None else {"txnAppId": txn_app_id, "txnVersion": str(txn_version)}
         self._write(table, rows, options, lambda writer: writer.append())
 
-    def replace_where(self, table: Table, rows: DataFrame, predicate: Mapping[str, str]) -> None:
-        """Replace, in one commit, the rows whose columns equal the values of `predicate`; every new row must match it.
+    def replace_where(self, table: Table, rows: DataFrame, predicate: Mapping[str, str | Sequence[str]]) -> None:
+        """Replace, in one commit, the rows whose columns equal the values of `predicate`, or one of several.
+
+        Every new row must match it.
 
         Raises `SchemaMismatchError`, `ConcurrentWriteError`, and `ValueError` for an empty predicate or a column the
         table lacks.
@@ -117,6 +120,12 @@ class Warehouse:
             self._create_or(table, _shaped(table, rows), {}, lambda: writer.overwrite(condition))
         else:
             self._write(table, rows, {}, lambda writer: writer.overwrite(condition))
+
+    def delete(self, table: Table, condition: Column) -> None:
+        """Remove rows in one commit. Raises `ConcurrentWriteError`."""
+        rows = self.empty(table)
+        with _typed_errors(table):
+            rows.writeTo(self.identifier(table)).overwrite(condition)
 
     def create(self, table: Table) -> None:
         """Create the table, empty, if it is missing."""
@@ -227,13 +236,16 @@ def _shaped(table: Table, rows: DataFrame) -> DataFrame:
     return rows.to(table.struct)
 
 
-def _equals(table: Table, predicate: Mapping[str, str]) -> Column:
+def _equals(table: Table, predicate: Mapping[str, str | Sequence[str]]) -> Column:
     unknown = [name for name in predicate if name not in table.column_names]
     if unknown or not predicate:
         raise ValueError(
             f"rows of {table.full_name} can't be chosen by {unknown or 'nothing'}; columns: {table.column_names}"
         )
-    conditions = [F.col(name) == F.lit(value) for name, value in predicate.items()]
+    conditions = [
+        F.col(name).isin(value) if not isinstance(value, str) else F.col(name) == F.lit(value)
+        for name, value in predicate.items()
+    ]
     condition = conditions[0]
     for following in conditions[1:]:
         condition &= following

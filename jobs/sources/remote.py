@@ -32,6 +32,8 @@ _COPY_BYTES = 8 * 1024 * 1024
 class RemoteError(ValueError):
     """A location that can't be reached; the message says which and why, in one line."""
 
+    told = True
+
 
 def local_path(path: str) -> str:
     """`dbfs:/x` is `/dbfs/x` on every worker; any other path stays as it is."""

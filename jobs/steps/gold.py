@@ -3,33 +3,64 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from pyspark.sql import Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from jobs.audit.compare import Comparison
-from jobs.audit.run import Run
-from jobs.sinks.delta import in_parallel
+from jobs.audit.run import LOG, Run
+from jobs.sinks.delta import ConcurrentWriteError, in_parallel
+from schemas import silver
 from schemas.gold import BROKER_PRESENCE, CHECKS, GATES, RUNS
 from schemas.gold import LAG as LAG_TABLE
-from schemas.report import (
-    Report,
-    RunPoint,
-)
+from schemas.report import Report, RunPoint
 from schemas.table import Table
+from transforms.clusters import CLUSTER, of_clusters
 from transforms.reconcile.compare.divergences import stored_counts
 from transforms.reconcile.judge import summary
 from transforms.report.json import to_json
 
 HISTORY = 60
+FAILED = "failed"
+Row = dict[str, Any]
 
 
-def write(run: Run, report: Report, comparison: Comparison) -> None:
-    """Gold first, the runs row last: a run without one never counts, so an interrupted run changes no report."""
-    written: dict[Table, list[dict[str, Any]]] = {
+def write(run: Run, reports: Mapping[str, Report], previous: Mapping[str, Sequence[Any]]) -> None:
+    """Gold first, the rows of `runs` last: a run without one never counts, so an interrupted run changes no report."""
+    rows: dict[Table, list[Row]] = {CHECKS: [], GATES: [], BROKER_PRESENCE: [], LAG_TABLE: []}
+    for report in reports.values():
+        for table, mine in _rows_of(run, report).items():
+            rows[table] += [{CLUSTER: report.cluster, **row} for row in mine]
+    in_parallel([lambda table=table: _append(run, table, rows[table]) for table in rows])  # type: ignore[misc]
+    run.finish_writes()
+    _append(run, RUNS, [_run_row(run, report) for name, report in reports.items() if name in run.going])
+    _forget_old_state(run, previous)
+
+
+def write_failures(run: Run) -> None:
+    """A row of `runs` for each cluster whose audit did not come to its end, with the reason."""
+    rows = [
+        {
+            CLUSTER: name,
+            "started_at": run.started_at,
+            "finished_at": datetime.now(UTC),
+            "verdict": FAILED,
+            "failure": cluster.failure.reason,
+            "exit_code": cluster.failure.exit_code,
+        }
+        for name, cluster in run.clusters.items()
+        if cluster.failure is not None
+    ]
+    if rows:
+        _append(run, RUNS, rows)
+
+
+def _rows_of(run: Run, report: Report) -> dict[Table, list[Row]]:
+    return {
         CHECKS: [
             {
                 "check_id": c.id,
@@ -60,27 +91,23 @@ def write(run: Run, report: Report, comparison: Comparison) -> None:
             }
         ],
     }
-    writes: list[Callable[[], None]] = [_appending(run, table, rows) for table, rows in written.items()]
-    in_parallel(writes)
-    _appending(run, RUNS, [_run_row(run, report)])()
-    if comparison.rows is not None:
-        comparison.rows.unpersist()
 
 
-def _appending(run: Run, table: Table, rows: list[dict[str, Any]]) -> Callable[[], None]:
-    struct = StructType([field for field in table.columns if field.name not in ("cluster", "run_id")])
-    values = [tuple(row.get(name) for name in struct.fieldNames()) for row in rows]
-    return lambda: run.append(table, run.spark.createDataFrame(values, struct))
+def _append(run: Run, table: Table, rows: Sequence[Row]) -> None:
+    values = [tuple({**row, "run_id": run.run_id}.get(name) for name in table.column_names) for row in rows]
+    run.append(table, run.spark.createDataFrame(values, StructType(list(table.columns))))
 
 
-def _run_row(run: Run, report: Report) -> dict[str, Any]:
+def _run_row(run: Run, report: Report) -> Row:
     return {
+        CLUSTER: report.cluster,
         "started_at": run.started_at,
         "finished_at": datetime.now(UTC),
         "kafka_version": report.kafka_version,
         "mode": report.mode,
         "state": report.migration.state,
         "verdict": report.verdict,
+        "walks": run.clusters[report.cluster].walks,
         "exit_code": report.exit_code,
         "defects": summary.defects(report.divergences),
         "divergences": report.divergences.total,
@@ -91,11 +118,28 @@ def _run_row(run: Run, report: Report) -> dict[str, Any]:
     }
 
 
-def previous_runs(run: Run) -> list[Any]:
-    """The cluster's last HISTORY finished runs but this one, oldest first: rows of gold `runs` and `by_class`."""
-    rows = run.warehouse.read(RUNS).where((F.col("cluster") == run.cluster) & (F.col("run_id") != run.run_id))
-    newest = rows.orderBy(F.col("started_at").desc()).limit(HISTORY).withColumn("by_class", stored_counts())
-    return list(reversed(newest.drop("report", "table_versions").collect()))
+def previous_runs(run: Run) -> dict[str, list[Any]]:
+    """Each cluster's last HISTORY finished runs but this one, oldest first: rows of gold `runs`, `by_class`, `finished`.
+
+    `finished` is how many finished runs the cluster has in all; a run that failed is none.
+    """
+    found: dict[str, list[Any]] = defaultdict(list)
+    if run.warehouse.version(RUNS) is None:
+        return found
+    rows = run.warehouse.read(RUNS).where(of_clusters(run.clusters) & (F.col("run_id") != run.run_id))
+    mine = Window.partitionBy(CLUSTER)
+    numbered = rows.where(F.col("verdict") != FAILED).withColumns(
+        {
+            "by_class": stored_counts(),
+            "finished": F.count("*").over(mine),
+            "place": F.row_number().over(mine.orderBy(F.col("started_at").desc(), F.col("run_id").desc())),
+        }
+    )
+    for row in (
+        numbered.where(F.col("place") <= HISTORY).drop("report", "table_versions").orderBy("started_at").collect()
+    ):
+        found[row[CLUSTER]].append(row)
+    return found
 
 
 def run_point(row: Any) -> RunPoint:
@@ -117,3 +161,26 @@ def iso(moment: datetime) -> str:
     """ISO 8601 in UTC to the millisecond; Spark's timestamps come without a zone and are UTC."""
     aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     return aware.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _forget_old_state(run: Run, previous: Mapping[str, Sequence[Any]]) -> None:
+    """Every few runs, remove a cluster's silver rows of all but its newest runs: bronze and gold keep everything.
+
+    Delta keeps the removed rows for a week, so that these runs can be looked into by time travel that long.
+    """
+    old: list[str] = []
+    clusters: list[str] = []
+    for name, rows in previous.items():
+        keep = run.clusters[name].settings.keep_state_of_runs
+        if rows and rows[-1]["finished"] % keep == 0:
+            old += [row["run_id"] for row in rows[:-keep]]
+            clusters += [name] if len(rows) > keep else []
+    if not clusters:
+        return
+    known = [table for table in silver.STATE_TABLES if run.warehouse.version(table) is not None]
+    condition = of_clusters(clusters) & F.col("run_id").isin(sorted(set(old)))
+    for table in known:
+        try:
+            run.warehouse.delete(table, condition)
+        except ConcurrentWriteError as error:
+            LOG.info("old rows of %s are kept for now: %s", table.full_name, error)

@@ -7,48 +7,102 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StringType, StructField, StructType
 
-from jobs.audit.kept_state import KeptState, newest_state, versions_from
-from jobs.audit.run import Run, step_main
+from jobs.audit.kept_state import KeptState, newest_states, versions_from
+from jobs.audit.run import Run
+from jobs.audit.steps import step_main
 from jobs.exit import UsageError
+from jobs.runtime.workers import failure, in_workers, with_columns
 from jobs.sources.kraft.folder import KraftSourceError, LogCopy, read_copies
 from jobs.sources.kraft.log import ReadTask, Selection, plan_checkpoint, plan_log, read_records
 from schemas.bronze import KRAFT_LOG_COPIES, KRAFT_RECORDS, LOG_COPY_COLUMNS, LOG_RECORD_COLUMNS, ZK_ZNODES
+from transforms.clusters import CLUSTER
 from transforms.kraft.decode.masking import Masking
 from transforms.kraft.quorum import LogCopyFacts, NoUsableLogError, ReadPlan, committed_end, plan_read
 
-_COPIES = StructType(list(LOG_COPY_COLUMNS))
-_RECORDS = StructType(list(LOG_RECORD_COLUMNS))
+_CLUSTER = StructField(CLUSTER, StringType())
+_COPIES = StructType([_CLUSTER, *LOG_COPY_COLUMNS])
+_RECORDS = StructType([_CLUSTER, *LOG_RECORD_COLUMNS])
+_SCANS_AT_ONCE = 4
 Work = tuple[ReadTask, Selection]
 
 
 @dataclass(frozen=True)
 class Copies:
-    """All copies of a run, the plan made of them, or why there is none."""
+    """All copies of a cluster, the plan made of them, or why there is none."""
 
     copies: tuple[LogCopy, ...]
     plan: ReadPlan | None
     problem: str | None
 
 
+@dataclass(frozen=True)
+class _Group:
+    """Pieces of a cluster's log that one worker reads, one after the other."""
+
+    cluster: str
+    masking: Masking
+    work: tuple[Work, ...]
+
+
 def run_step(run: Run) -> None:
-    """Read the controllers' log folders into bronze; nothing to do when the run has none."""
-    if run.settings.kraft is None:
+    """Read the controllers' log folders into bronze; nothing to do for clusters that have none."""
+    logs = scan_logs(run)
+    if not logs:
         return
-    found = find_copies(run.settings.kraft.folders)
-    kept = None if run.settings.kraft.full else _continued(run, found)
-    start = 0 if kept is None else kept.offset - 1
-    base = {"base_run": None if kept is None else kept.run_id}
-    rows = [{**copy.row(), **_chosen(copy, found.plan, start), **base} for copy in found.copies]
-    run.append(KRAFT_LOG_COPIES, run.spark.createDataFrame(rows, _COPIES))
-    run.append(KRAFT_RECORDS, _read(run, list(_work(found, start))))
+    kept = _continued(run, logs)
+    starts = {name: kept[name].offset - 1 if name in kept else 0 for name in logs}
+    rows = {
+        name: [
+            {**copy.row(), **_chosen(copy, found.plan, starts[name]), "base_run": _run_of(kept.get(name))}
+            for copy in found.copies
+        ]
+        for name, found in logs.items()
+    }
+    run.scanned = {name: [dict(row) for row in mine] for name, mine in rows.items()}
+    flat = [
+        tuple({CLUSTER: name, **row}.get(column) for column in _COPIES.fieldNames())
+        for name, mine in rows.items()
+        for row in mine
+    ]
+    run.keep(KRAFT_LOG_COPIES, run.spark.createDataFrame(flat, _COPIES))
+    groups = [
+        _Group(name, run.fingerprinter, tuple(work))
+        for name, found in logs.items()
+        for work in _grouped(list(_work(found, starts[name])))
+    ]
+    run.keep(
+        KRAFT_RECORDS, in_workers(run.spark, groups, _read_group, _RECORDS, max(_TASKS, len(groups) // 8)), hold=True
+    )
+
+
+_TASKS = 16
+
+
+def _run_of(kept: KeptState | None) -> str | None:
+    return None if kept is None else kept.run_id
+
+
+def scan_logs(run: Run) -> dict[str, Copies]:
+    """Scan each cluster's folders, once in a run, and plan what to read; a cluster whose path holds no log has failed."""
+    asked = {name: each.kraft for name, each in run.settings_of().items() if each.kraft is not None}
+    missing = [name for name in asked if name not in run.logs]
+    with ThreadPoolExecutor(_SCANS_AT_ONCE) as pool:
+        scans = {name: pool.submit(find_copies, asked[name].folders) for name in missing}
+    for name, scan in scans.items():
+        try:
+            run.logs[name] = scan.result()
+        except Exception as error:
+            run.fail(name, error)
+    return {name: found for name, found in run.logs.items() if name in run.settings_of()}
 
 
 def find_copies(folders: Sequence[str]) -> Copies:
@@ -63,26 +117,35 @@ def find_copies(folders: Sequence[str]) -> Copies:
         return Copies(copies, None, str(error))
 
 
-def _continued(run: Run, found: Copies) -> KeptState | None:
-    """The kept state that the log goes on from: it is the same log, and no row's versions below it are asked for."""
-    kept = newest_state(run)
-    if kept is None or found.plan is None:
-        return None
-    migration = _migration_znode(run)
+def _continued(run: Run, logs: Mapping[str, Copies]) -> dict[str, KeptState]:
+    """The kept states that logs go on from: it is the same log, and no row's versions below it are asked for."""
+    asked = [name for name in logs if not getattr(run.clusters[name].settings.kraft, "full", False)]
+    kept = {name: state for name, state in newest_states(run, asked).items() if logs[name].plan is not None}
+    migrations = _migration_znodes(run) if kept else {}
+    return {name: state for name, state in kept.items() if _goes_on(run, logs[name], state, migrations.get(name, {}))}
+
+
+def _goes_on(run: Run, found: Copies, kept: KeptState, migration: Mapping[str, int]) -> bool:
+    if found.plan is None:
+        return False
     facts = [LogCopyFacts.from_row(copy.row()) for copy in found.copies]
     offset, epoch = migration.get("kraft_metadata_offset"), migration.get("kraft_metadata_epoch")
     committed = committed_end(facts, found.plan, offset, epoch)
     if kept.offset > versions_from(committed.offset, offset):
-        return None
-    return kept if _record_time(run, found, kept.offset - 1) == (kept.last_epoch, kept.last_append_time) else None
+        return False
+    return _record_time(run, found, kept.offset - 1) == (kept.last_epoch, kept.last_append_time)
 
 
-def _migration_znode(run: Run) -> dict[str, int]:
-    """Numbers of the run's `/migration`; none of them when it is absent or can't be read."""
-    rows = run.read(ZK_ZNODES).where((F.col("path") == "/migration") & (F.col("snapshot_id") == run.run_id))
-    found = rows.select("data").collect()
+def _migration_znodes(run: Run) -> dict[str, dict[str, int]]:
+    """Numbers of each cluster's `/migration`; none of them where it is absent or can't be read."""
+    walks = [run.clusters[name].walks[0] for name in run.going if run.clusters[name].walks]
+    rows = run.rows(ZK_ZNODES).where((F.col("path") == "/migration") & F.col("snapshot_id").isin(walks))
+    return {row[CLUSTER]: _numbers(row["data"]) for row in rows.select(CLUSTER, "data").collect()}
+
+
+def _numbers(data: str | None) -> dict[str, int]:
     try:
-        parsed = json.loads(found[0]["data"]) if found and found[0]["data"] else {}
+        parsed = json.loads(data) if data else {}
     except json.JSONDecodeError:
         return {}
     numbers = parsed.items() if isinstance(parsed, dict) else ()
@@ -134,18 +197,14 @@ def _work(found: Copies, start: int) -> Iterator[Work]:
                 yield from ((task, Selection()) for task in plan_checkpoint(copy, checkpoint))
 
 
-def _read(run: Run, work: list[Work]) -> DataFrame:
-    """Records of the work, read by as many workers as there are pieces, a few pieces each when they are small."""
-    groups = _grouped(work)
-    masking: Masking = run.fingerprinter
-
-    def read_group(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for index in batch.column(0).to_pylist():
-                for task, selection in groups[index]:
-                    yield from read_records([task], masking, selection)
-
-    return run.spark.range(0, len(groups), 1, max(1, len(groups))).mapInArrow(read_group, _RECORDS)
+def _read_group(group: _Group) -> Iterator[pa.RecordBatch]:
+    names = {CLUSTER: group.cluster}
+    try:
+        for task, selection in group.work:
+            for batch in read_records([task], group.masking, selection):
+                yield with_columns(batch, names)
+    except Exception as error:
+        yield failure(to_arrow_schema(_RECORDS), names, error)
 
 
 _GROUP_BYTES = 8 * 1024 * 1024

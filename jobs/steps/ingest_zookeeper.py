@@ -1,145 +1,231 @@
-"""Step 1: the ZooKeeper tree into bronze `zk_znodes`."""
+"""Step 1: the ZooKeeper trees into bronze `zk_znodes`, and what their transaction logs tell.
+
+Trees in files are read by the workers, all clusters' in one query; live ensembles are walked side by side from the
+driver, which has the network and the identity.
+"""
 
 from __future__ import annotations
 
+import secrets
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StringType, StructField, StructType
 
-from jobs.audit.run import LOG, Run, step_main
+from jobs.audit.run import LOG, Run
+from jobs.audit.steps import step_main
 from jobs.exit import UsageError
-from jobs.settings import ZooKeeperSettings, ZooKeeperTls, secret_from_environment
-from jobs.sinks.delta import in_parallel
+from jobs.runtime.workers import failure, in_workers, with_columns
+from jobs.settings import Settings, ZooKeeperSettings, ZooKeeperTls, secret_from_environment
 from jobs.sources.zookeeper.dump import read_dump
-from jobs.sources.zookeeper.folder import ZooKeeperFolderError, read_folder, read_log
-from jobs.sources.zookeeper.history import read_barriers, read_transaction_rows, read_writes
+from jobs.sources.zookeeper.folder import DataFolder
+from jobs.sources.zookeeper.history import BARRIER, HISTORY, OPERATION, WRITE, last_barrier, read_history
 from jobs.sources.zookeeper.live import read_live
 from jobs.sources.zookeeper.walk import LiveSettings, SaslSettings, TlsSettings, WalkSummary, ZooKeeperWalkError
-from jobs.steps.ingest_kraft import find_copies
-from schemas.bronze import RUN_COLUMNS, ZK_TRANSACTIONS, ZK_ZNODES, ZNODE_COLUMNS
+from jobs.steps.ingest_kraft import Copies, scan_logs
+from schemas.bronze import ZK_TRANSACTIONS, ZK_ZNODES, ZNODE_COLUMNS
 from schemas.silver import BARRIERS, ZOOKEEPER_WRITES
-from schemas.zookeeper.history import BARRIER_COLUMNS, WRITE_COLUMNS
+from transforms.clusters import CLUSTER, of_clusters
+from transforms.kraft.quorum import LogCopyFacts
 from transforms.zookeeper.read.redact import Redactor
 
-_ZNODE = StructType(list(ZNODE_COLUMNS))
-_BARRIER = StructType(list(BARRIER_COLUMNS))
-_WRITE = StructType(list(WRITE_COLUMNS))
-_TRANSACTION = StructType(list(ZK_TRANSACTIONS.columns[len(RUN_COLUMNS) :]))
+_WALKED = StructType([StructField(CLUSTER, StringType()), StructField("snapshot_id", StringType()), *ZNODE_COLUMNS])
+_TOLD = StructType([StructField(CLUSTER, StringType()), *HISTORY.fields])
 # A live tree is written in parts of this many znodes: about 100 MB of driver memory.
 _PART_ROWS = 200_000
-Reader = Callable[[], Iterator[pa.RecordBatch]]
+_WALKS_AT_ONCE = 8
+
+
+@dataclass(frozen=True)
+class TreeFiles:
+    """Where a cluster's tree lies in files. `leading` is the metadata log's most advanced copy, if there is one."""
+
+    cluster: str
+    snapshot_id: str
+    redactor: Redactor
+    dump: Path | None = None
+    folder: Path | None = None
+    log_folder: Path | None = None
+    leading: LogCopyFacts | None = None
+
+    def tree(self) -> Iterator[pa.RecordBatch]:
+        """Yield the tree as batches of `ZNODE_COLUMNS`: of a folder, at the last barrier that the metadata log reaches."""
+        if self.dump is not None:
+            return read_dump(self.dump, self.redactor)
+        folder = self._folder()
+        return folder.tree(self.redactor, None if self.leading is None else last_barrier(folder, self.leading))
+
+    def history(self) -> Iterator[pa.RecordBatch]:
+        """Yield what the folder's transaction logs tell, as batches of `HISTORY`."""
+        return read_history(self._folder(), self.redactor)
+
+    def _folder(self) -> DataFolder:
+        if self.folder is None:
+            raise AssertionError("the settings allow exactly one source")
+        return DataFolder(self.folder, self.log_folder)
 
 
 def run_step(run: Run) -> None:
-    """Read the configured ZooKeeper source into bronze; nothing to do when the run has none."""
-    source = run.settings.zookeeper
-    if source is None:
+    """Read each cluster's ZooKeeper source into bronze; nothing to do for those that have none."""
+    sources = {name: settings.zookeeper for name, settings in run.settings_of().items() if settings.zookeeper}
+    if not sources:
         return
-    redactor = Redactor(run.fingerprinter, _encoder_secrets(run))
-    if source.connect is not None:
-        _ingest_live(run, source, redactor)
-    elif source.folder is not None:
-        _ingest_folder(run, source.folder, source.log_folder, redactor)
-    else:
-        dump = source.dump
-        if dump is None:
-            raise AssertionError("the settings allow exactly one source")
-        run.append(ZK_ZNODES, _snapshot(run, in_worker(run, lambda: read_dump(dump, redactor), _ZNODE)))
+    for name in sources:
+        run.clusters[name].walks = [_new_walk(run)]
+    logs = scan_logs(run) if any(source.folder for source in sources.values()) else {}
+    files = _files(run, sources, logs)
+    walked = _walk_all(run, {name: source for name, source in sources.items() if source.connect}, 0)
+    trees = in_workers(run.spark, files, _read_tree, _WALKED)
+    run.keep(ZK_ZNODES, trees.unionByName(walked) if walked is not None else trees, hold=True)
+    _add_stored_parts(run, 0)
+    folders = [each for each in files if each.folder is not None]
+    if folders:
+        _keep_history(run, folders)
 
 
 def run_second_walk(run: Run) -> None:
-    """Walk a live ensemble again after the log was read, when the configuration asks for a bracket (S§5.5)."""
-    source = run.settings.zookeeper
-    if source is not None and source.bracket:
-        redactor = Redactor(run.fingerprinter, _encoder_secrets(run))
-        _ingest_live(run, source, redactor, second_walk(run.run_id))
+    """Walk live ensembles again after the logs were read, where the configuration asks for a bracket (S§5.5)."""
+    sources = {
+        name: settings.zookeeper
+        for name, settings in run.settings_of().items()
+        if settings.zookeeper is not None and settings.zookeeper.bracket
+    }
+    if not sources:
+        return
+    for name in sources:
+        run.clusters[name].walks = [run.clusters[name].walks[0], _new_walk(run)]
+    walked = _walk_all(run, sources, 1)
+    first = run.rows(ZK_ZNODES)
+    if walked is not None:
+        second = run.keep(ZK_ZNODES, walked, hold=True)
+        if run.small:
+            run.set_made(ZK_ZNODES, first.unionByName(second))
+    _add_stored_parts(run, 1)
 
 
-def second_walk(run_id: str) -> str:
-    """snapshot_id of a run's second walk; the first one's is the run id."""
-    return f"{run_id}/after"
+def _new_walk(run: Run) -> str:
+    """A snapshot_id of its own for every walk, so that a repeated one never mixes with what was left by the first."""
+    return f"{run.run_id}/{secrets.token_hex(3)}"
 
 
-def _ingest_folder(run: Run, folder: Path, log_folder: Path | None, redactor: Redactor) -> None:
-    """The tree at the last barrier the metadata log reaches, or at the end of the logs when there is none.
+def _files(run: Run, sources: Mapping[str, ZooKeeperSettings], logs: Mapping[str, Copies]) -> list[TreeFiles]:
+    files = []
+    for name, source in sources.items():
+        if source.connect is not None:
+            continue
+        try:
+            redactor = Redactor(run.fingerprinter, _encoder_secrets(run.clusters[name].settings))
+        except UsageError as error:
+            run.fail(name, error)
+            continue
+        plan = logs[name].plan if name in logs else None
+        files.append(
+            TreeFiles(
+                name,
+                run.clusters[name].walks[0],
+                redactor,
+                source.dump,
+                source.folder,
+                source.log_folder,
+                plan.leading if plan is not None else None,
+            )
+        )
+    return files
 
-    At a barrier both sides are exact (S§5.5), and the two copies need not have been taken at the same moment.
-    """
-    check_folder(folder, log_folder)
-    barriers = in_worker(run, lambda: read_barriers(folder, log_folder), _BARRIER).persist()
-    writes = in_worker(run, lambda: read_writes(folder, log_location=log_folder), _WRITE).persist()
-    zxid = _barrier_zxid(run, barriers, writes)
-    tree = in_worker(run, lambda: read_folder(folder, redactor, log_location=log_folder, zxid=zxid), _ZNODE)
-    operations = in_worker(run, lambda: read_transaction_rows(folder, redactor, log_folder), _TRANSACTION)
-    in_parallel(
-        [
-            lambda: run.append(ZK_ZNODES, _snapshot(run, tree)),
-            lambda: run.append(ZK_TRANSACTIONS, operations),
-            lambda: run.replace(BARRIERS, barriers),
-            lambda: run.replace(ZOOKEEPER_WRITES, writes),
-        ]
-    )
 
-
-def check_folder(folder: Path, log_folder: Path | None) -> None:
-    """Find out here, in the driver, that the folder holds nothing to read. Raises UsageError."""
+def _read_tree(files: TreeFiles) -> Iterator[pa.RecordBatch]:
+    names = {CLUSTER: files.cluster, "snapshot_id": files.snapshot_id}
     try:
-        next(iter(read_log(folder, log_location=log_folder)), None)
-    except ZooKeeperFolderError as error:
-        raise UsageError(str(error)) from error
+        for batch in files.tree():
+            yield with_columns(batch, names)
+    except Exception as error:
+        yield failure(to_arrow_schema(_WALKED), names, error)
 
 
-def _barrier_zxid(run: Run, barriers: DataFrame, writes: DataFrame) -> int | None:
-    """Newest barrier below the metadata log's end, while a KRaft controller owns ZooKeeper; None to take the end."""
-    if run.settings.kraft is None:
-        return None
-    owner = writes.where("kind IN ('claim', 'rollback')").orderBy(F.col("zxid").desc()).select("kind").first()
-    if owner is None or owner["kind"] != "claim":
-        return None
-    plan = find_copies(run.settings.kraft.folders).plan
-    if plan is None:
-        return None
-    reached = barriers.where(F.col("kraft_metadata_offset") < plan.leading.end)
-    newest = (
-        reached.orderBy(F.col("zxid").desc()).select("zxid", "kraft_metadata_offset", "kraft_metadata_epoch").first()
-    )
-    if newest is None or plan.leading.epoch_at(newest["kraft_metadata_offset"]) != newest["kraft_metadata_epoch"]:
-        return None
-    return int(newest["zxid"])
+def _read_history(files: TreeFiles) -> Iterator[pa.RecordBatch]:
+    try:
+        for batch in files.history():
+            yield with_columns(batch, {CLUSTER: files.cluster})
+    except Exception:
+        # The same folder fails in the same way as a tree, and is told there.
+        LOG.debug("the transaction logs of %s can't be read", files.cluster, exc_info=True)
 
 
-def _ingest_live(run: Run, source: ZooKeeperSettings, redactor: Redactor, snapshot_id: str | None = None) -> None:
-    """Walk from the driver, which has the network and the identity; a bounded number of znodes is held at a time."""
-    summary = WalkSummary()
-    batches: list[pa.RecordBatch] = []
-    parts, rows = 0, 0
+def _keep_history(run: Run, folders: Sequence[TreeFiles]) -> None:
+    history = in_workers(run.spark, folders, _read_history, _TOLD)
+    told = run.make(history)
+    for table, kind in ((ZK_TRANSACTIONS, OPERATION), (BARRIERS, BARRIER), (ZOOKEEPER_WRITES, WRITE)):
+        run.keep(table, told.where(F.col(kind).isNotNull()).select(CLUSTER, f"{kind}.*"))
+
+
+@dataclass
+class _Walk:
+    """A live tree on its way: rows still in memory, and how many parts have gone to bronze."""
+
+    batches: list[pa.RecordBatch] = field(default_factory=list)
+    rows: int = 0
+    parts: int = 0
+
+
+def _walk_all(run: Run, sources: Mapping[str, ZooKeeperSettings], number: int) -> DataFrame | None:
+    """Walk ensembles side by side; a bounded number of each one's znodes is held at a time. None without any."""
+    if not sources:
+        return None
+    with ThreadPoolExecutor(_WALKS_AT_ONCE) as pool:
+        walks = {name: pool.submit(_walk, run, name, source, number) for name, source in sources.items()}
+    tables = []
+    for name, walk in walks.items():
+        try:
+            tables += walk.result().batches
+        except Exception as error:
+            run.fail(name, error)
+    return run.spark.createDataFrame(pa.Table.from_batches(tables, to_arrow_schema(_WALKED)), _WALKED)
+
+
+def _walk(run: Run, name: str, source: ZooKeeperSettings, number: int) -> _Walk:
+    cluster, walk, summary = run.clusters[name], _Walk(), WalkSummary()
+    names = {CLUSTER: name, "snapshot_id": cluster.walks[number]}
+    redactor = Redactor(run.fingerprinter, _encoder_secrets(cluster.settings))
     try:
         for batch in read_live(live_settings(source), redactor, summary):
-            batches.append(batch)
-            rows += batch.num_rows
-            if rows >= _PART_ROWS:
-                parts += 1
-                _append_part(run, batches, parts, snapshot_id)
-                batches, rows = [], 0
+            walk.batches.append(with_columns(batch, names))
+            walk.rows += batch.num_rows
+            if walk.rows >= _PART_ROWS:
+                _store_part(run, walk, cluster.walks[number])
     except ZooKeeperWalkError as error:
         raise UsageError(f"ZooKeeper {source.connect}: {error}") from error
-    _append_part(run, batches, parts + 1, snapshot_id)
-    run.notes.append(
+    if walk.parts and walk.batches:
+        _store_part(run, walk, cluster.walks[number])
+    cluster.notes.append(
         f"ZooKeeper was walked live from zxid {summary.first_zxid:#x} to {summary.last_zxid:#x}: {summary.znodes} znodes, "
         f"{summary.denied} denied, {summary.vanished} vanished on the way, {summary.reconnects} reconnects"
     )
-    LOG.info(run.notes[-1])
+    LOG.info("%s: %s", name, cluster.notes[-1])
+    return walk
 
 
-def _append_part(run: Run, batches: list[pa.RecordBatch], part: int, snapshot_id: str | None) -> None:
-    if batches:
-        rows = _snapshot(run, run.spark.createDataFrame(pa.Table.from_batches(batches), _ZNODE), snapshot_id)
-        run.append(ZK_ZNODES, rows, part, "" if snapshot_id is None else "after")
+def _store_part(run: Run, walk: _Walk, snapshot_id: str) -> None:
+    rows = run.spark.createDataFrame(pa.Table.from_batches(walk.batches), _WALKED)
+    walk.parts += 1
+    walk.batches, walk.rows = [], 0
+    run.append(ZK_ZNODES, rows.withColumn("run_id", F.lit(run.run_id)), walk.parts, snapshot_id)
+    run.stored_walks.add(snapshot_id)
+
+
+def _add_stored_parts(run: Run, number: int) -> None:
+    """Walks that were too large for memory are read back from bronze, where they went part by part."""
+    walks = {run.clusters[name].walks[number] for name in run.going if len(run.clusters[name].walks) > number}
+    stored = sorted(walks & run.stored_walks)
+    if run.small and stored:
+        rows = run.warehouse.read(ZK_ZNODES).where(of_clusters(run.clusters) & F.col("snapshot_id").isin(stored))
+        run.add_made(ZK_ZNODES, rows)
 
 
 def live_settings(source: ZooKeeperSettings) -> LiveSettings:
@@ -187,29 +273,20 @@ def _secret(name: str | None, key: str) -> str:
     return secret_from_environment(name, f"`{key}`")
 
 
-def in_worker(run: Run, read: Reader, struct: StructType) -> DataFrame:
-    """Rows of a reader that runs in one worker, so that they never pass through the driver."""
-
-    def read_once(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            if batch.num_rows:
-                yield from read()
-
-    return run.spark.range(0, 1, 1, 1).mapInArrow(read_once, struct)
-
-
-def _snapshot(run: Run, rows: DataFrame, snapshot_id: str | None = None) -> DataFrame:
-    return rows.withColumn("snapshot_id", F.lit(snapshot_id or run.run_id))
-
-
-def _encoder_secrets(run: Run) -> tuple[str, ...]:
-    names = run.settings.secrets.password_encoder_secret_envs
+def _encoder_secrets(settings: Settings) -> tuple[str, ...]:
+    names = settings.secrets.password_encoder_secret_envs
     return tuple(secret_from_environment(name, "`secrets.password_encoder_secret_envs`") for name in names)
+
+
+def _alone(run: Run) -> None:
+    """The step alone: the walk, or after the logs were read the second one of a bracket."""
+    again = all(cluster.walks for cluster in run.clusters.values()) and "ingest_kraft" in run.steps_done
+    (run_second_walk if again else run_step)(run)
 
 
 def main(argv: list[str] | None = None) -> int:
     """Entry point of the step alone."""
-    return step_main("ingest_zookeeper", run_step, argv)
+    return step_main("ingest_zookeeper", _alone, argv)
 
 
 if __name__ == "__main__":

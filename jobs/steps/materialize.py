@@ -1,189 +1,253 @@
-"""Step 3: bronze to silver: the log replayed into state, the znodes parsed into the same tables."""
+"""Step 3: bronze to silver: the logs replayed into state, the znodes parsed into the same tables."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from jobs.audit.kraft_side import LEADER_CHANGE, STATE, KraftSide, dual_write, read_kraft_side
-from jobs.audit.run import Run, step_main
+from jobs.audit.kraft_side import STATE, KraftSide, kraft_sides, log_copies, milestone_rows
+from jobs.audit.run import Run
+from jobs.audit.steps import step_main
+from jobs.audit.walks import judged_walk
 from jobs.exit import UsageError
+from jobs.runtime.workers import failed_rows, told_failure, without_failures
 from jobs.sinks.delta import in_parallel
-from jobs.steps.replay_log import Replayed, keep, replay_log
-from schemas.bronze import KRAFT_RECORDS, QUARANTINE, ZK_ZNODES
+from jobs.steps.replay_log import Replayed, keep, replay_logs
+from schemas.bronze import KRAFT_RECORDS, QUARANTINE
 from schemas.entities import ENTITIES, MIRRORED, Entity
 from schemas.entities.migration import MIGRATION
-from schemas.silver import ADMIN_OPERATIONS, FINDINGS, LEADER_EPOCHS, ROW_VERSIONS
+from schemas.entities.partitions import PARTITIONS
+from schemas.replayed import ROW_VERSION
+from schemas.silver import ADMIN_OPERATIONS, FINDINGS
 from schemas.table import Table
-from schemas.zookeeper.state import ZNODE_STATE
+from transforms.clusters import CLUSTER
 from transforms.kraft.replay.findings import log_findings
 from transforms.kraft.replay.image import image, row_versions
 from transforms.reconcile.compare.difference import union_all
-from transforms.zookeeper.read.routes import MIGRATION_PATHS
-from transforms.zookeeper.read.state import state_batches
+from transforms.reconcile.judge.queries import as_facts
+from transforms.zookeeper.read.state import CLUSTER_STATE, state_batches
 from transforms.zookeeper.read.tables import migration_row, tables
 
+_ROOTS = ("/brokers", "/brokers/topics", "/brokers/ids")
 
-def run_step(run: Run) -> None:
-    """Make the run's silver tables from its bronze rows. Raises UsageError for a source that holds no metadata."""
-    _refuse_empty_tree(run)
-    znodes = run.read(ZK_ZNODES).where(F.col("snapshot_id") == run.run_id)
-    znode_migration = _znode_migration(znodes)
-    kraft = read_kraft_side(run, znode_migration)
-    state, replayed = _both_states(run, znodes, kraft, znode_migration)
-    # The longest first: the writers share the machine, and the last to start decides when all are done.
-    made: list[tuple[Table, DataFrame]] = [(FINDINGS, union_all([_findings(state), *_log_findings(replayed)]))]
-    made += _entity_tables(run, tables(state), replayed)
-    made.append((MIGRATION.table, _migration(run, znode_migration, kraft)))
-    made.append((ADMIN_OPERATIONS, _admin_operations(state)))
-    if kraft is not None:
-        made.append((LEADER_EPOCHS, _leader_epochs(run, kraft)))
-    writes: list[Callable[[], None]] = [partial(run.replace, table, rows) for table, rows in made]
-    quarantine = run.hold(_quarantine(run))
-    if not quarantine.isEmpty():
-        writes.append(lambda: run.append(QUARANTINE, quarantine))
-    in_parallel(writes)
+
+@dataclass(frozen=True)
+class State:
+    """What the step made, for the judging that follows it in the same run.
+
+    `migrations` are the rows of `/migration`, `/controller` and `/controller_epoch`; `row_versions` are ROW_VERSION rows.
+    """
+
+    sides: Mapping[str, KraftSide]
+    migrations: Mapping[str, Mapping[str, Any] | None]
+    row_versions: DataFrame
+
+
+def run_step(run: Run) -> State:
+    """Make the run's silver tables from its bronze rows; a cluster whose source could not be read has failed."""
+    znodes = judged_walk(run)
+    state = run.make(without_failures(znodes).mapInArrow(state_batches, CLUSTER_STATE))
+    records = run.rows(KRAFT_RECORDS)
+    opening = _opening(run, znodes, state, records)
+    _fail_unread(run, opening)
+    migrations = {name: migration_row(opening.migration.get(name, ())) for name in run.going}
+    sides = kraft_sides(run.warehouse, log_copies(run), opening.milestones, migrations)
+    replayed = _replay(run, records, sides, migrations)
+    versions = _make_tables(run, run.of_going(state), replayed)
+    run.keep(MIGRATION.table, _migration(run, migrations, sides))
+    if opening.problems:
+        _quarantine(run, znodes, records)
     if replayed is not None:
         keep(run, replayed)
-    state.unpersist()
+    return State(sides, migrations, versions)
 
 
-def _znode_migration(znodes: DataFrame) -> dict[str, Any] | None:
-    rows = znodes.where(F.col("path").isin(list(MIGRATION_PATHS))).mapInArrow(state_batches, ZNODE_STATE)
-    return migration_row(row.asDict() for row in rows.where("entity = 'migration'").collect())
+@dataclass(frozen=True)
+class _Opening:
+    """The few rows that decide how the others are read, by cluster."""
+
+    failures: Mapping[str, str]
+    kafka: frozenset[str]
+    migration: Mapping[str, Sequence[Mapping[str, Any]]]
+    milestones: Mapping[str, Sequence[Mapping[str, Any]]]
+    problems: frozenset[str]
 
 
-def _both_states(
-    run: Run, znodes: DataFrame, kraft: KraftSide | None, znode_migration: Mapping[str, Any] | None
-) -> tuple[DataFrame, Replayed | None]:
-    """Parse the znodes and replay the log, at the same time: neither keeps a machine busy by itself."""
-    with ThreadPoolExecutor(1) as beside:
-        parsed = beside.submit(run.make, znodes.mapInArrow(state_batches, ZNODE_STATE))
-        replayed = None if kraft is None else replay_log(run, kraft, znode_migration)
-    return parsed.result(), replayed
+def _opening(run: Run, znodes: DataFrame, state: DataFrame, records: DataFrame) -> _Opening:
+    frames = {
+        "failed_tree": failed_rows(znodes),
+        "failed_log": failed_rows(records),
+        "kafka": znodes.where(F.col("path").isin(list(_ROOTS))).select(CLUSTER, "path"),
+        "migration": state.where("entity = 'migration'").select(CLUSTER, F.col("row")),
+        "milestone": milestone_rows(records),
+        "problem": union_all([rows.where("problem IS NOT NULL").select(CLUSTER) for rows in (znodes, records)])
+        .distinct()
+        .select(CLUSTER, F.lit(True).alias("there")),
+    }
+    found: dict[str, dict[str, list[dict[str, Any]]]] = {name: defaultdict(list) for name in frames}
+    for row in as_facts(frames).collect():
+        found[row["fact"]][row[CLUSTER]].append(json.loads(row["row"]))
+    failures = {
+        name: rows[0]["problem"] for kind in ("failed_log", "failed_tree") for name, rows in found[kind].items()
+    }
+    return _Opening(
+        failures, frozenset(found["kafka"]), found["migration"], found["milestone"], frozenset(found["problem"])
+    )
 
 
-def _refuse_empty_tree(run: Run) -> None:
-    """A tree without Kafka's znodes is the wrong tree: it must not take the place of a good one (DESIGN §8)."""
-    source = run.settings.zookeeper
-    if source is None:
-        return
-    found = run.read(ZK_ZNODES).where("path IN ('/brokers', '/brokers/topics', '/brokers/ids')").limit(1).collect()
-    if not found:
-        where = source.connect or source.folder or source.dump
-        raise UsageError(
-            f"ZooKeeper {where} holds no Kafka metadata (no /brokers); check the path, or the chroot of the connect string"
-        )
+def _fail_unread(run: Run, opening: _Opening) -> None:
+    """Clusters whose source could not be read, or holds no metadata of Kafka's, go no further.
+
+    A tree without Kafka's znodes is the wrong tree: it must not take the place of a good one (DESIGN §8).
+    """
+    for name, settings in run.settings_of().items():
+        source = settings.zookeeper
+        if name in opening.failures:
+            run.fail(name, told_failure(opening.failures[name]))
+        elif source is not None and name not in opening.kafka:
+            where = source.connect or source.folder or source.dump
+            run.fail(
+                name,
+                UsageError(
+                    f"ZooKeeper {where} holds no Kafka metadata (no /brokers); "
+                    "check the path, or the chroot of the connect string"
+                ),
+            )
 
 
-def _entity_tables(
+def _replay(
     run: Run,
-    zookeeper: dict[str, DataFrame],
-    replayed: Replayed | None,
-) -> list[tuple[Table, DataFrame]]:
+    records: DataFrame,
+    sides: Mapping[str, KraftSide],
+    migrations: Mapping[str, Mapping[str, Any] | None],
+) -> Replayed | None:
+    if not sides:
+        return None
+    offsets = {name: (migration or {}).get("kraft_metadata_offset") for name, migration in migrations.items()}
+    return replay_logs(run, run.of_going(records), sides, offsets)
+
+
+def _make_tables(run: Run, state: DataFrame, replayed: Replayed | None) -> DataFrame:
+    """Make the tables of both sides; returns the versions of KRaft's rows."""
+    zookeeper = tables(state)
     images: dict[str, DataFrame] = {}
-    made: list[tuple[Table, DataFrame]] = []
     if replayed is not None:
         images = image(replayed.committed, replayed.folded)
-        after = replayed.versions_from
-        made.append((ROW_VERSIONS, row_versions(replayed.short, replayed.folded, after, MIRRORED)))
+    # What several queries read is made first, at the same time: a small query is mostly planning, on one core.
+    held = in_parallel(
+        [
+            lambda: _versions(run, replayed),
+            lambda: run.keep(FINDINGS, union_all([_findings(state), *_log_findings(replayed)]), hold=True),
+            lambda: run.keep(PARTITIONS.table, _entity(run, PARTITIONS, zookeeper, images), hold=True),
+        ]
+    )
     for entity in ENTITIES:
-        if entity is not MIGRATION:
-            sides = [("zookeeper", zookeeper.get(entity.name)), ("kraft", images.get(entity.name))]
-            made.append((entity.table, both_sides(run, entity, sides)))
-    return made
+        if entity not in (MIGRATION, PARTITIONS):
+            run.keep(entity.table, _entity(run, entity, zookeeper, images))
+    run.keep(ADMIN_OPERATIONS, _admin_operations(state))
+    return held[0]
+
+
+def _versions(run: Run, replayed: Replayed | None) -> DataFrame:
+    if replayed is None:
+        return run.spark.createDataFrame([], ROW_VERSION)
+    return run.make(row_versions(replayed.compact, replayed.folded, replayed.versions_from, MIRRORED))
+
+
+def _entity(run: Run, entity: Entity, zookeeper: Mapping[str, DataFrame], kraft: Mapping[str, DataFrame]) -> DataFrame:
+    sides = [("zookeeper", zookeeper.get(entity.name)), ("kraft", kraft.get(entity.name))]
+    return both_sides(run.spark, entity, sides)
 
 
 def _log_findings(replayed: Replayed | None) -> list[DataFrame]:
     """Records that break a rule of replay, and rows in which the replay is not Kafka's own checkpoint."""
     if replayed is None:
         return []
-    findings = log_findings(replayed.log, replayed.short, replayed.folded, dual_write(replayed.side))
-    return [findings, *replayed.unlike_checkpoints]
+    dual_write = {name: period for name, side in replayed.sides.items() if (period := side.dual_write()) is not None}
+    return [log_findings(replayed.log, replayed.compact, replayed.folded, dual_write), *replayed.unlike_checkpoints]
 
 
-def both_sides(run: Run, entity: Entity, sides: Sequence[tuple[str, DataFrame | None]]) -> DataFrame:
-    """An entity's silver rows (without the run's columns) from its rows of each side (source, rows); None adds none."""
-    rows = run.warehouse.empty(entity.table).drop("cluster", "run_id")
-    for source, side in sides:
-        if side is not None:
-            rows = rows.unionByName(side.withColumn("source", F.lit(source)), allowMissingColumns=True)
-    return rows
+def both_sides(spark: SparkSession, entity: Entity, sides: Sequence[tuple[str, DataFrame | None]]) -> DataFrame:
+    """An entity's silver rows (without run_id) from its rows of each side (source, rows); None adds none."""
+    frames = [side.withColumn("source", F.lit(source)) for source, side in sides if side is not None]
+    fields = [field for field in entity.table.columns if field.name != "run_id"]
+    if not frames:
+        return spark.createDataFrame([], StructType(fields))
+    names = {name for frame in frames for name in frame.columns}
+    missing = {field.name: F.lit(None).cast(field.dataType) for field in fields if field.name not in names}
+    rows = frames[0] if len(frames) == 1 else frames[0].unionByName(frames[1], allowMissingColumns=True)
+    return (rows.withColumns(missing) if missing else rows).select(*[field.name for field in fields])
 
 
-def _migration(run: Run, znode: Mapping[str, Any] | None, kraft: KraftSide | None) -> DataFrame:
-    names = [name for name in MIGRATION.table.column_names if name not in ("cluster", "run_id")]
-    rows: list[dict[str, Any]] = []
-    if znode is not None:
-        rows.append({"source": "zookeeper", **znode})
-    for record in kraft.milestones if kraft else ():
-        if record["type"] == STATE:
-            rows.append(
-                {
-                    "source": "kraft",
-                    "state_code": json.loads(record["data"])["zkMigrationState"],
-                    "kraft_offset": record["offset"],
-                    "kraft_created_offset": record["offset"],
-                    "kraft_epoch": record["epoch"],
-                    "kraft_append_time": record["append_time"],
-                }
-            )
-    struct = StructType([field for field in MIGRATION.table.columns if field.name in names])
-    return run.spark.createDataFrame([tuple(row.get(name) for name in names) for row in rows], struct)
+def _driver_rows(run: Run, table: Table, rows: Sequence[Mapping[str, Any]]) -> DataFrame:
+    struct = StructType([field for field in table.columns if field.name != "run_id"])
+    return run.spark.createDataFrame([tuple(row.get(name) for name in struct.fieldNames()) for row in rows], struct)
 
 
-def _leader_epochs(run: Run, kraft: KraftSide) -> DataFrame:
-    struct = StructType([field for field in LEADER_EPOCHS.columns if field.name not in ("cluster", "run_id")])
-    rows = [
-        (
-            record["epoch"],
-            record["offset"],
-            (body := json.loads(record["data"]))["leaderId"],
-            [voter["voterId"] for voter in body["voters"]],
-            record["append_time"],
-        )
-        for record in kraft.milestones
-        if record["type"] == LEADER_CHANGE and record["checkpoint_offset"] is None
+def _migration(
+    run: Run, migrations: Mapping[str, Mapping[str, Any] | None], sides: Mapping[str, KraftSide]
+) -> DataFrame:
+    rows: list[dict[str, Any]] = [
+        {CLUSTER: name, "source": "zookeeper", **znode} for name, znode in migrations.items() if znode is not None
     ]
-    return run.spark.createDataFrame(rows, struct)
+    for name, side in sides.items():
+        rows += [
+            {
+                CLUSTER: name,
+                "source": "kraft",
+                "state_code": json.loads(record["data"])["zkMigrationState"],
+                "kraft_offset": record["offset"],
+                "kraft_created_offset": record["offset"],
+                "kraft_epoch": record["epoch"],
+                "kraft_append_time": record["append_time"],
+            }
+            for record in side.milestones
+            if record["type"] == STATE
+        ]
+    return _driver_rows(run, MIGRATION.table, rows)
 
 
 def _admin_operations(state: DataFrame) -> DataFrame:
     rows = state.where("entity = 'admin_operations'")
     parsed = rows.withColumn("parsed", F.from_json("row", "kind string, subject string, detail string"))
-    return parsed.select("parsed.*", "zk_path", "zk_czxid", "zk_mzxid", "zk_mtime")
+    return parsed.select(CLUSTER, "parsed.*", "zk_path", "zk_czxid", "zk_mzxid", "zk_mtime")
 
 
 def _findings(state: DataFrame) -> DataFrame:
     rows = state.where("entity = 'findings'")
     parsed = rows.withColumn("parsed", F.from_json("row", "code string, subject string, detail string"))
-    return parsed.select(F.lit("zookeeper").alias("source"), "parsed.*", F.col("zk_path").alias("place"))
+    return parsed.select(CLUSTER, F.lit("zookeeper").alias("source"), "parsed.*", F.col("zk_path").alias("place"))
 
 
-def _quarantine(run: Run) -> DataFrame:
-    znodes = run.read(ZK_ZNODES).where("problem IS NOT NULL")
-    records = run.read(KRAFT_RECORDS).where("problem IS NOT NULL")
+def _quarantine(run: Run, znodes: DataFrame, records: DataFrame) -> None:
     nothing = F.lit(None).cast("bigint")
-    return znodes.select(
+    unreadable = znodes.where("problem IS NOT NULL").select(
+        CLUSTER,
         F.lit("zookeeper").alias("source"),
         F.col("path").alias("file"),
         nothing.alias("position"),
         F.col("data_length").cast("bigint").alias("length"),
         nothing.alias("offset"),
         F.col("problem").alias("reason"),
-    ).unionByName(
-        records.select(
-            F.lit("kraft").alias("source"), "file", "position", "length", "offset", F.col("problem").alias("reason")
-        )
     )
+    damaged = records.where("problem IS NOT NULL").select(
+        CLUSTER,
+        F.lit("kraft").alias("source"),
+        "file",
+        "position",
+        "length",
+        "offset",
+        F.col("problem").alias("reason"),
+    )
+    run.keep(QUARANTINE, unreadable.unionByName(damaged))
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from jobs.audit.compare import Comparison, compare, shown
-from jobs.audit.facts import Gatherer
-from jobs.audit.run import Run, step_main
+from jobs.audit.compare import Compared, Comparison, compare, shown
+from jobs.audit.facts import ClusterFacts, Gathering, deltas
+from jobs.audit.kraft_side import kraft_sides, log_copies, milestone_rows
+from jobs.audit.run import ClusterRun, Run
+from jobs.audit.steps import step_main
 from jobs.exit import ERRORS, OK, WARNINGS
 from jobs.steps.gold import HISTORY, iso, previous_runs, run_point, write
-from schemas.report import (
-    BrokerPresence,
-    CheckResult,
-    Gate,
-    Report,
-    RunPoint,
-)
+from jobs.steps.materialize import State
+from jobs.steps.replay_log import replay_logs
+from schemas.bronze import KRAFT_RECORDS
+from schemas.entities import MIRRORED
+from schemas.entities.migration import MIGRATION
+from schemas.replayed import ROW_VERSION
+from schemas.report import BrokerPresence, CheckResult, Gate, Report, RunPoint
+from transforms.clusters import CLUSTER
+from transforms.kraft.replay.image import row_versions
 from transforms.reconcile.judge import summary
 from transforms.reconcile.judge.defects import exposure
 from transforms.reconcile.judge.deltas import offsets_asked
@@ -28,49 +33,85 @@ from transforms.reconcile.judge.gates import judge_gates, run_checks
 from transforms.reconcile.judge.presence import broker_ledger
 
 
-def run_step(run: Run) -> Report:
-    """Compare, classify, check and decide; write gold and return the report."""
-    gatherer = Gatherer(run)
-    facts = gatherer.facts()
+@dataclass(frozen=True)
+class Judged:
+    """What pure functions make of one cluster's facts."""
+
+    facts: Facts
+    checks: list[CheckResult]
+    gates: dict[str, Gate]
+    ledger: list[BrokerPresence]
+    verdict: str
+
+
+def run_step(run: Run, state: State) -> dict[str, Report]:
+    """Compare, classify, check and decide; write gold and return the report of each cluster that has not failed."""
     previous = previous_runs(run)
-    comparison = compare(run, gatherer, facts, previous[-1]["run_id"] if previous else None)
-    compared = comparison.rows is not None
-    rows = tuple(comparison.summary.rows)
-    facts = replace(
-        facts,
-        divergences=comparison.samples,
-        compared=compared,
-        defect_rows=rows,
-        deltas=gatherer.deltas(offsets_asked(rows), _loaded_at(facts)),
+    newest = {name: rows[-1]["run_id"] for name, rows in previous.items() if rows}
+    gathering = Gathering(run, state)
+    facts = gathering.without_samples()
+    with ThreadPoolExecutor(1) as beside:
+        asked = beside.submit(gathering.samples)
+        compared = compare(run, state, facts, newest)
+    samples = asked.result()
+    gathered = {name: samples[name].added_to(each) for name, each in facts.items()}
+    judged = _judge(run, gathered, compared)
+    listings = shown(run, compared, {name: each.facts for name, each in judged.items()})
+    reports = {}
+    for name in run.going:
+        try:
+            reports[name] = _report(run, gathered[name], judged[name], listings[name], previous.get(name, ()))
+        except Exception as error:
+            run.fail(name, error)
+    write(run, reports, previous)
+    return {name: report for name, report in reports.items() if name in run.going}
+
+
+def _judge(run: Run, gathered: Mapping[str, ClusterFacts], compared: Compared) -> dict[str, Judged]:
+    rows = {name: tuple(compared.of(name).summary.rows) for name in gathered}
+    found = deltas(
+        run,
+        {name: offsets_asked(rows[name]) for name in gathered},
+        {name: _loaded_at(each.facts) for name, each in gathered.items()},
     )
+    judged = {}
+    for name in run.going:
+        comparison = compared.of(name)
+        facts = replace(
+            gathered[name].facts,
+            divergences=comparison.samples,
+            compared=comparison.compared,
+            defect_rows=rows[name],
+            deltas=found.get(name, {}),
+        )
+        try:
+            judged[name] = _judged(run.clusters[name], facts, comparison)
+        except Exception as error:
+            run.fail(name, error)
+    return judged
+
+
+def _judged(cluster: ClusterRun, facts: Facts, comparison: Comparison) -> Judged:
     checks = run_checks(facts)
     gates = judge_gates(checks, facts)
-    ledger = broker_ledger(facts)
-    verdict = summary.verdict(comparison.summary, checks, gates, facts.phase, run.settings.gate)
-    listed = shown(run, facts, comparison)
-    report = _report(run, gatherer, facts, listed, (checks, gates, ledger, verdict), previous)
-    write(run, report, comparison)
-    return report
+    verdict = summary.verdict(comparison.summary, checks, gates, facts.phase, cluster.settings.gate)
+    return Judged(facts, checks, gates, broker_ledger(facts), verdict)
 
 
 def _loaded_at(facts: Facts) -> int | None:
     return next((change.append_time for change in facts.states if facts.name_of(change) == "MIGRATION"), None)
 
 
-Judged = tuple[list[CheckResult], dict[str, Gate], list[BrokerPresence], str]
-
-
 def _report(
-    run: Run, gatherer: Gatherer, facts: Facts, comparison: Comparison, judged: Judged, previous: Sequence[Any]
+    run: Run, gathered: ClusterFacts, judged: Judged, comparison: Comparison, previous: Sequence[Any]
 ) -> Report:
-    checks, gates, ledger, verdict = judged
-    lag = summary.lag(facts, run.settings.thresholds.alive_seconds)
+    facts, cluster = judged.facts, run.clusters[gathered.name]
+    lag = summary.lag(facts, cluster.settings.thresholds.alive_seconds)
     mode = summary.mode(facts)
-    finished_at = datetime.now(UTC)
     point = RunPoint(
         run.run_id,
         iso(run.started_at),
-        verdict,
+        judged.verdict,
         facts.state_name,
         lag.records,
         lag.seconds,
@@ -79,28 +120,28 @@ def _report(
         comparison.summary.by_class,
     )
     return Report(
-        cluster=run.cluster,
+        cluster=cluster.name,
         run_id=run.run_id,
         started_at=iso(run.started_at),
-        finished_at=iso(finished_at),
+        finished_at=iso(datetime.now(UTC)),
         kafka_version=facts.kafka_version or "unknown",
-        kafka_version_evidence=gatherer.release.evidence,
+        kafka_version_evidence=gathered.release.evidence,
         mode=mode,
         mode_explanation=summary.MODES[mode],
-        exit_code=exit_code(verdict, run.settings.fail_on),
-        verdict=verdict,
+        exit_code=exit_code(judged.verdict, cluster.settings.fail_on),
+        verdict=judged.verdict,
         migration=summary.migration(facts),
         lag=lag,
-        gates=gates,
-        checks=checks,
-        counts=gatherer.counts(),
+        gates=judged.gates,
+        checks=judged.checks,
+        counts={name: dict(sides) for name, sides in facts.counts.items()},
         divergences=comparison.summary,
         resolved=comparison.resolved,
-        broker_presence=ledger,
+        broker_presence=judged.ledger,
         defects=exposure(facts),
         log_copies=summary.copies(facts),
         history=[*[run_point(row) for row in previous[-(HISTORY - 1) :]], point],
-        notes=[*summary.notes(facts), *run.notes, *comparison.notes],
+        notes=[*summary.notes(facts), *cluster.notes, *comparison.notes],
         unsuppressed_verdict=comparison.unsuppressed_verdict,
         quarantined=facts.damaged_log.total + facts.unreadable_znodes.total,
     )
@@ -113,9 +154,31 @@ def exit_code(verdict: str, fail_on: str) -> int:
     return ERRORS if verdict == summary.ERRORS or fail_on == "warn" else WARNINGS
 
 
+def stored_state(run: Run) -> State:
+    """What `materialize` made, when that was another process: from the tables it wrote."""
+    rows = run.rows(MIGRATION.table).where("source = 'zookeeper'").collect()
+    migrations: dict[str, Mapping[str, Any] | None] = dict.fromkeys(run.going)
+    migrations |= {row[CLUSTER]: row.asDict() for row in rows}
+    records = run.rows(KRAFT_RECORDS)
+    milestones: dict[str, list[dict[str, Any]]] = {name: [] for name in run.going}
+    for row in milestone_rows(records).collect():
+        milestones[row[CLUSTER]].append(row.asDict())
+    sides = kraft_sides(run.warehouse, log_copies(run), milestones, migrations)
+    versions = run.spark.createDataFrame([], ROW_VERSION)
+    if sides:
+        offsets = {name: (migrations[name] or {}).get("kraft_metadata_offset") for name in sides}
+        replayed = replay_logs(run, records, sides, offsets, verify=False)
+        versions = row_versions(replayed.compact, replayed.folded, replayed.versions_from, MIRRORED)
+    return State(sides, migrations, run.make(versions))
+
+
+def _alone(run: Run) -> dict[str, int]:
+    return {name: report.exit_code for name, report in run_step(run, stored_state(run)).items()}
+
+
 def main(argv: list[str] | None = None) -> int:
     """Entry point of the step alone."""
-    return step_main("reconcile", lambda run: run_step(run).exit_code, argv)
+    return step_main("reconcile", _alone, argv)
 
 
 if __name__ == "__main__":

@@ -1,22 +1,21 @@
-"""Replay a run's log: from checkpoint to checkpoint, cut where the next run will go on."""
+"""Replay the logs of a run: from checkpoint to checkpoint, cut where the next run will go on."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from jobs.audit.kept_state import keep_nothing, keep_rows, keep_state, read_state, versions_from
-from jobs.audit.kraft_side import FEATURE_LEVEL, PRE_MIGRATION, KraftSide, states_of
+from jobs.audit.kept_state import NOTHING, Keeping, keep_rows, keep_states, read_states, versions_from
+from jobs.audit.kraft_side import PRE_MIGRATION, KraftSide
 from jobs.audit.run import Run
 from schemas.bronze import KRAFT_RECORDS
-from schemas.kraft.metadata_versions import FEATURE_NAME
 from schemas.silver import FINDINGS
+from transforms.clusters import CLUSTER, by_cluster, of_clusters
 from transforms.kraft.replay.base import continued, state_at
+from transforms.kraft.replay.events import as_they_are
 from transforms.kraft.replay.image import Log
 from transforms.kraft.replay.rows import fold
 from transforms.kraft.replay.verify import checkpoint_differences, checkpoint_records
@@ -27,131 +26,194 @@ from transforms.reconcile.judge.queries import damaged, load_violations
 
 @dataclass(frozen=True)
 class Replayed:
-    """A log ready for the tables: its events and their folded state are held, so that no table reads them again.
+    """The logs ready for the tables: their events and folded state are held, so that no table reads them again.
 
-    `short` replays to the same state as `log`, and to the same versions of every row from `versions_from` on. `cut` is
-    where it was cut when the state there was written, to be kept for the next run.
+    `compact` replays to the same state as `log`, and to the same versions of every row from `versions_from` on. `cuts`
+    are the offsets at which a cluster's log was compacted and the state written, to be kept for the next run.
     """
 
-    side: KraftSide
+    sides: Mapping[str, KraftSide]
     log: Log
-    short: Log
-    versions_from: int
-    cut: int | None
+    compact: Log
+    versions_from: Mapping[str, int]
+    cuts: Mapping[str, int]
     committed: Log
     folded: DataFrame
     unlike_checkpoints: tuple[DataFrame, ...]
 
 
-def replay_log(run: Run, kraft: KraftSide, znode_migration: Mapping[str, Any] | None) -> Replayed:
-    """Replay the log from its base or from what an earlier run has kept; `znode_migration` is the `/migration` row."""
-    after = versions_from(kraft.committed.offset, (znode_migration or {}).get("kraft_metadata_offset"))
-    base = None if kraft.kept is None else read_state(run, kraft.kept)
-    log = Log.of(kraft.records, kraft.plan.leading.end, kraft.transactions.discarded, base, run.hold)
-    log = Log(log.events, run.hold_if_small(log.hot))
-    cut = _cut(run, kraft, after)
-    short, unlike = _walk(run, kraft, log, cut)
-    committed = short.below(kraft.committed.offset)
-    folded = run.make(fold(committed.events))
-    return Replayed(kraft, log, short, after, cut, committed, folded, unlike)
+def replay_logs(
+    run: Run,
+    records: DataFrame,
+    sides: Mapping[str, KraftSide],
+    migration_offsets: Mapping[str, int | None],
+    *,
+    verify: bool = True,
+) -> Replayed:
+    """Replay each log from its base or from what an earlier run has kept.
 
-
-def _walk(run: Run, kraft: KraftSide, log: Log, cut: int | None) -> tuple[Log, tuple[DataFrame, ...]]:
-    """Replay from checkpoint to checkpoint, each step from the state of the one before, and compare at each.
-
-    Gives the log cut at `cut` (all of it when that is None), and where the replay is not Kafka's checkpoint (CAP-08).
-    Checkpoints that few records lie between are one step: a query takes longer to plan than to copy those.
+    `records` are the run's bronze kraft_records, `migration_offsets` the offset in `/migration` where there is one.
+    Without `verify` nothing is compared with Kafka's checkpoints, and no state is kept for a later run.
     """
-    rest, short, unlike = log, log, []
-    steps = {group[0]: group for group in near_together(checkpoints_to_verify(kraft))}
-    held: list[Log] = []
-    for offset in sorted({*steps, *(() if cut is None else (cut,))}):
-        state = state_at(rest, offset)
-        state = keep_rows(run, state) if offset == cut else Log(run.hold(state.events), run.hold(state.hot))
-        rest = continued(state, log, offset)
-        if offset == cut:
-            short = rest
-        if offset in steps:
-            unlike.append(_unlike(run, kraft, rest, steps[offset]))
-        _let_go(held)
-        held = [] if offset == cut else [state]
-    _let_go(held)
-    return short, tuple(unlike)
+    after = {name: versions_from(side.committed.offset, migration_offsets.get(name)) for name, side in sides.items()}
+    base = read_states(run, {name: side.kept for name, side in sides.items() if side.kept is not None})
+    log = Log.of(records, {name: side.extent() for name, side in sides.items()}, base, run.hold)
+    kept = sides.items() if verify else ()
+    cuts = {name: cut for name, side in kept if (cut := _cut(run, name, side, after[name])) is not None}
+    compact, unlike = _walk(run, records, sides, log, cuts) if verify else (log, ())
+    committed = compact.below({name: side.committed.offset for name, side in sides.items()})
+    folded = run.make(fold(committed.events))
+    return Replayed(sides, log, compact, after, cuts, committed, folded, unlike)
 
 
-def _unlike(run: Run, kraft: KraftSide, log: Log, checkpoints: Sequence[int]) -> DataFrame:
-    own = Log.of_checkpoints(checkpoint_records(kraft.all_records, checkpoints), run.hold)
-    levels = {offset: _metadata_version(kraft, offset) for offset in checkpoints}
-    unlike = run.make(checkpoint_differences(log.below(checkpoints[-1]), own, levels))
-    _let_go([own])
-    return unlike
+@dataclass(frozen=True)
+class _Stop:
+    """Where the walk through a cluster's log stops: at checkpoints to compare with, or to cut the log."""
+
+    offset: int
+    checkpoints: Sequence[int] = ()
+    is_cut: bool = False
 
 
-_NEAR_RECORDS = 20_000
+def _walk(
+    run: Run, records: DataFrame, sides: Mapping[str, KraftSide], log: Log, cuts: Mapping[str, int]
+) -> tuple[Log, tuple[DataFrame, ...]]:
+    """Replay from stop to stop, all clusters at once, each step from the state of the one before; compare at each.
+
+    Gives the logs compacted at `cuts`, and where the replay is not Kafka's checkpoint (CAP-08). Checkpoints that few
+    records lie between are one stop, and a state is made only where many records lie before it: a query takes longer to
+    plan than to go over some thousand records twice.
+    """
+    stops = {name: _stops(side, cuts.get(name)) for name, side in sides.items()}
+    rest = log
+    unlike: list[DataFrame] = []
+    cut_states: list[Log] = []
+    starts = {name: side.extent().start for name, side in sides.items()}
+    held: Log | None = None
+    before: Log | None = None
+    for number in range(max((len(mine) for mine in stops.values()), default=0)):
+        now = {name: mine[number] for name, mine in stops.items() if number < len(mine)}
+        if any(stop.is_cut or stop.offset - starts[name] > NEAR_RECORDS for name, stop in now.items()):
+            offsets = {name: stop.offset for name, stop in now.items()}
+            state = _held_state(run, rest, offsets, [name for name, stop in now.items() if stop.is_cut])
+            cut_states += [state.of_clusters([name for name, stop in now.items() if stop.is_cut])]
+            rest = continued(state, rest, offsets)
+            starts |= offsets
+            held, before = state, held
+        checkpoints = {name: stop.checkpoints for name, stop in now.items() if stop.checkpoints}
+        if checkpoints:
+            unlike.append(_unlike(run, records, sides, rest, checkpoints))
+        if before is not None:
+            before.events.unpersist()
+            before.hot.unpersist()
+            before = None
+    compact = log
+    if cuts:
+        compact = log.since(cuts)
+        for state in cut_states:
+            compact = compact.union(state)
+    return compact, tuple(unlike)
+
+
+def _held_state(run: Run, rest: Log, offsets: Mapping[str, int], cut: Sequence[str]) -> Log:
+    """The state at the offsets as rows that are there: written to be kept for the clusters that are cut, else held."""
+    state = state_at(rest, offsets)
+    state = Log(run.hold(state.events), run.hold(state.hot))
+    if not cut:
+        return state
+    kept = keep_rows(run, state, cut)
+    others = [name for name in offsets if name not in cut]
+    return kept.union(state.of_clusters(others)) if others else kept
+
+
+def _unlike(
+    run: Run, records: DataFrame, sides: Mapping[str, KraftSide], log: Log, checkpoints: Mapping[str, Sequence[int]]
+) -> DataFrame:
+    hold = as_they_are if run.small else run.hold
+    own = Log.of_checkpoints(checkpoint_records(records, checkpoints), hold)
+    levels = {
+        name: {offset: sides[name].metadata_version(offset) for offset in mine} for name, mine in checkpoints.items()
+    }
+    below = log.below({name: mine[-1] for name, mine in checkpoints.items()})
+    found = checkpoint_differences(below, own, levels)
+    # What large logs are compared by is let go before the next stop.
+    return found if run.small else run.make(found)
+
+
+NEAR_RECORDS = 20_000
 _NEAR_CHECKPOINTS = 16
+
+
+def _stops(side: KraftSide, cut: int | None) -> list[_Stop]:
+    stops = [_Stop(group[0], tuple(group)) for group in near_together(checkpoints_to_verify(side))]
+    if cut is not None:
+        stops.append(_Stop(cut, is_cut=True))
+    return sorted(stops, key=lambda stop: (stop.offset, not stop.is_cut))
 
 
 def near_together(offsets: Sequence[int]) -> list[list[int]]:
     """Sorted offsets in groups of a bounded number, the last of each a bounded number of records after its first."""
     groups: list[list[int]] = []
     for offset in offsets:
-        if groups and len(groups[-1]) < _NEAR_CHECKPOINTS and offset - groups[-1][0] <= _NEAR_RECORDS:
+        if groups and len(groups[-1]) < _NEAR_CHECKPOINTS and offset - groups[-1][0] <= NEAR_RECORDS:
             groups[-1].append(offset)
         else:
             groups.append([offset])
     return groups
 
 
-def _let_go(held: Sequence[Log]) -> None:
-    for state in held:
-        state.events.unpersist()
-        state.hot.unpersist()
-
-
-def _cut(run: Run, kraft: KraftSide, after: int) -> int | None:
+def _cut(run: Run, name: str, side: KraftSide, after: int) -> int | None:
     """Where to cut the log and keep its state: no version is wanted of what is below, and no transaction is open there.
 
     None when too little is new: the log is replayed as it is, from what an earlier run has kept.
     """
-    states = states_of(kraft)
+    states = side.states()
     if states and states[-1][1] == PRE_MIGRATION:
         # A load without transactions may be under way, and is judged as a whole.
         return None
-    pending = kraft.transactions.open
+    pending = side.transactions.open
     cut = after if pending is None else min(after, pending.begin)
-    known = 0 if kraft.kept is None else kraft.kept.offset
-    every = run.settings.kraft.keep_state_every if run.settings.kraft else 0
-    return cut if cut - known >= every and cut > kraft.plan.start else None
+    known = 0 if side.kept is None else side.kept.offset
+    kraft = run.clusters[name].settings.kraft
+    every = kraft.keep_state_every if kraft else 0
+    return cut if cut - known >= every and cut > side.plan.start else None
 
 
 def keep(run: Run, replayed: Replayed) -> None:
-    """Let the next run go on from the state at the cut, unless this log has findings: each run must see those itself."""
-    if replayed.cut is None:
+    """Let the next run go on from the states at the cuts, unless a log has findings: each run must see those itself."""
+    cuts = replayed.cuts
+    if not cuts:
         return
-    before = replayed.side.all_records.where(F.col("offset") == replayed.cut - 1).where("checkpoint_offset IS NULL")
-    last = before.select("epoch", "append_time").limit(1).collect()
-    found = run.read(FINDINGS).where("source = 'kraft'").limit(1).collect()
-    found += damaged(run.read(KRAFT_RECORDS)).limit(1).collect()
-    load = recorded_load(
-        [(offset, state_name(code, None)) for offset, code in states_of(replayed.side)], replayed.side.transactions
-    )
-    found += load_violations(replayed.side.all_records, load).limit(1).collect()
-    if found or not last:
-        keep_nothing(run)
-    else:
-        keep_state(run, replayed.cut, last[0].asDict(), replayed.side.milestones)
+    records = run.rows(KRAFT_RECORDS).where(of_clusters(cuts))
+    before = records.where((F.col("offset") == by_cluster(cuts, "bigint") - 1) & F.col("checkpoint_offset").isNull())
+    last = {row[CLUSTER]: row for row in before.select(CLUSTER, "epoch", "append_time").collect()}
+    loads = {
+        name: recorded_load(
+            [(offset, state_name(code, None)) for offset, code in replayed.sides[name].states()],
+            replayed.sides[name].transactions,
+        )
+        for name in cuts
+    }
+    findings = run.rows(FINDINGS).where(of_clusters(cuts) & (F.col("source") == "kraft"))
+    found = [rows.select(CLUSTER) for rows in (findings, damaged(records), load_violations(records, loads))]
+    faulty = {row[0] for row in found[0].union(found[1]).union(found[2]).distinct().collect()}
+    keeping = {}
+    for name, cut in cuts.items():
+        side = replayed.sides[name]
+        if name in faulty or name not in last:
+            keeping[name] = NOTHING
+        else:
+            base_run = None if side.kept is None else side.kept.run_id
+            keeping[name] = Keeping(
+                cut, last[name]["epoch"], last[name]["append_time"], tuple(side.milestones), base_run
+            )
+    keep_states(run, keeping)
 
 
-def checkpoints_to_verify(kraft: KraftSide) -> list[int]:
+def checkpoints_to_verify(side: KraftSide) -> list[int]:
     """Offsets of the complete checkpoints inside the replayed part; the base itself proves nothing."""
-    start = kraft.plan.base[1].offset if kraft.plan.base else -1
-    if kraft.kept is not None:
-        start = kraft.kept.offset
-    offsets = {c.offset for copy in kraft.copies for c in copy.checkpoints if copy.has_log and c.complete}
-    return sorted(offset for offset in offsets if start < offset <= kraft.committed.offset)
-
-
-def _metadata_version(kraft: KraftSide, offset: int) -> int | None:
-    bodies = [json.loads(m["data"]) for m in kraft.milestones if m["type"] == FEATURE_LEVEL and m["offset"] < offset]
-    levels = [body["featureLevel"] for body in bodies if body["name"] == FEATURE_NAME]
-    return levels[-1] if levels else None
+    start = side.plan.base[1].offset if side.plan.base else -1
+    if side.kept is not None:
+        start = side.kept.offset
+    offsets = {c.offset for copy in side.copies for c in copy.checkpoints if copy.has_log and c.complete}
+    return sorted(offset for offset in offsets if start < offset <= side.committed.offset)

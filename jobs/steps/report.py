@@ -10,26 +10,28 @@ from pyspark.sql import functions as F
 
 from jobs.audit.run import Run, open_run
 from jobs.exit import UsageError, guarded
-from jobs.settings import load_settings
+from jobs.settings import Settings, load_settings
 from jobs.sinks.report_files import ReportPaths, write_report
 from schemas.gold import RUNS
 from schemas.report import Report
+from transforms.clusters import CLUSTER
 from transforms.report.json import from_json
 from transforms.report.text import render_text
 
 
-def run_step(run: Run, out: Path | None = None) -> tuple[Report, ReportPaths]:
-    """Render the run's report from gold `runs` into `out` (default: the configured folder, a subfolder a cluster)."""
-    report = stored_report(run, run.run_id)
-    return report, write_report(report, out or run.settings.report.folder / run.cluster)
+def write_files(report: Report, settings: Settings, out: Path | None = None) -> ReportPaths:
+    """Render a report into `out` (default: the configured folder, a folder for each cluster below it)."""
+    return write_report(report, out or settings.report.folder / report.cluster)
 
 
-def stored_report(run: Run, run_id: str) -> Report:
-    """The report of any finished run of the cluster. Raises UsageError when there is none."""
-    rows = run.warehouse.read(RUNS).where((F.col("cluster") == run.cluster) & (F.col("run_id") == run_id))
-    found = rows.select("report").limit(1).collect()
+def stored_report(run: Run, cluster: str, run_id: str) -> Report:
+    """The report of any finished run of a cluster. Raises UsageError when there is none."""
+    rows = run.warehouse.read(RUNS).where((F.col(CLUSTER) == cluster) & (F.col("run_id") == run_id))
+    found = rows.select("report", "failure").limit(1).collect()
     if not found:
-        raise UsageError(f"cluster {run.cluster} has no finished run {run_id}; see `kraft-audit history`")
+        raise UsageError(f"cluster {cluster} has no finished run {run_id}; see `kraft-audit history`")
+    if found[0]["report"] is None:
+        raise UsageError(f"run {run_id} of cluster {cluster} failed and has no report: {found[0]['failure']}")
     return from_json(found[0]["report"])
 
 
@@ -42,8 +44,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Write the report again and print its verdict."""
-    with open_run(load_settings(arguments.conf), arguments.run_id) as run:
-        report, paths = run_step(run, arguments.out)
+    settings = load_settings(arguments.conf)
+    with open_run(settings, arguments.run_id) as run:
+        report = stored_report(run, settings.cluster, arguments.run_id)
+    paths = write_files(report, settings, arguments.out)
     print(render_text(report))
     print(f"report: {paths.html}")
     return report.exit_code

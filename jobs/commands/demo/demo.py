@@ -16,7 +16,7 @@ from pathlib import Path
 from jobs.audit.run import open_run
 from jobs.commands.demo.captures import demo_capture
 from jobs.commands.demo.zookeeper_server import zookeeper_server
-from jobs.exit import CRASH, OK, guarded
+from jobs.exit import CRASH, OK, AuditError, guarded
 from jobs.pipeline import run_all
 from jobs.runtime.spark import spark_session
 from jobs.settings import Settings, validated
@@ -81,7 +81,10 @@ def audit_scene(scene: Scene, out: Path) -> tuple[Report, ReportPaths]:
     """
     capture = demo_capture(scene.stage, out)
     with zookeeper_server(capture / "zookeeper") as server, open_run(_settings(capture, server.address, out)) as run:
-        return run_all(run, out / scene.folder)
+        outcome = run_all(run, out / scene.folder)[CLUSTER]
+    if outcome.report is None or outcome.paths is None:
+        raise AuditError(f"{scene.stage} could not be audited: {outcome.failure.reason if outcome.failure else ''}")
+    return outcome.report, outcome.paths
 
 
 def surprises_in(scene: Scene, report: Report) -> list[str]:

@@ -31,6 +31,8 @@ _PRODUCER_SNAPSHOT = re.compile(r"^(\d{20})\.snapshot$")
 class KraftSourceError(ValueError):
     """A path that holds no readable copy of the metadata log; the message says which and what to give instead."""
 
+    told = True
+
 
 @dataclass(frozen=True)
 class SegmentFile:

@@ -49,6 +49,8 @@ _SNAPPY_BLOCK_LIMIT = 64 * 1024 * 1024
 class ZooKeeperFolderError(Exception):
     """The folder can't be read as a ZooKeeper data folder: one line saying what is missing or wrong, and where."""
 
+    told = True
+
 
 @dataclass
 class FolderSummary:
@@ -74,6 +76,62 @@ class _File:
     path: Path
 
 
+class DataFolder:
+    """A data folder and its transaction logs; what one question finds out, the next one need not read again.
+
+    Paths are those below the `chroot`, which is found when it is not given. Raises ZooKeeperFolderError when there is no
+    such folder.
+    """
+
+    def __init__(self, location: str | Path, log_location: str | Path | None = None, chroot: str | None = None) -> None:
+        self._snapshots, self._logs = _files(Path(location), Path(log_location) if log_location else None)
+        self._parse = ParsedLogs()
+        self._chroot = chroot
+
+    @property
+    def chroot(self) -> str:
+        """The cluster's chroot. Raises ZooKeeperFolderError when there is more than one cluster to choose from."""
+        if self._chroot is None:
+            aside = FolderSummary()
+            newest = _choose(self._snapshots, None, aside) if self._snapshots else None
+            self._chroot = _one_chroot(newest, self._after(aside.snapshot_zxid, None, aside))
+        return self._chroot
+
+    def tree(
+        self, redactor: Redactor, zxid: int | None = None, summary: FolderSummary | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the tree at the end of the logs, or right after transaction `zxid`, as batches of `ZNODE_COLUMNS`.
+
+        A file that can't be used, or not to its end, is a row too: its name as the path, and `problem`.
+        Raises ZooKeeperFolderError when there is no usable snapshot (or none early enough for `zxid`), or more than one
+        cluster to choose from.
+        """
+        summary = summary if summary is not None else FolderSummary()
+        snapshot = _choose(self._snapshots, zxid, summary)
+        transactions = list(self._after(summary.snapshot_zxid, zxid, summary))
+        summary.transactions = len(transactions)
+        summary.last_zxid = transactions[-1].zxid if transactions else summary.snapshot_zxid
+        summary.last_time = transactions[-1].time if transactions else None
+        if zxid is not None and summary.last_zxid < zxid and not summary.problems:
+            summary.problems.append(f"transaction logs: they end at zxid {summary.last_zxid:#x}, before {zxid:#x}")
+        summary.chroot = self.chroot
+        for batch in Replay(transactions, redactor).run(read_batches(snapshot, redactor), owned_paths(snapshot)):
+            yield below(batch, summary.chroot)
+        if summary.problems:
+            # What is wrong with the files goes where the rows go: nobody else sees a worker's summary.
+            yield znode_batch([unreadable(*problem.split(": ", 1)) for problem in summary.problems])
+
+    def transactions(self, problems: list[str] | None = None) -> Iterator[Transaction]:
+        """Yield every transaction of the logs in order; what can't be read is added to `problems`."""
+        summary = FolderSummary(problems=problems if problems is not None else [])
+        chroot = self.chroot
+        inside = (transaction_below(transaction, chroot) for transaction in self._after(-1, None, summary))
+        return (transaction for transaction in inside if transaction is not None)
+
+    def _after(self, start: int, end: int | None, summary: FolderSummary) -> Iterator[Transaction]:
+        return _after(self._logs, start, end, summary, self._parse)
+
+
 def read_folder(
     location: str | Path,
     redactor: Redactor,
@@ -83,27 +141,8 @@ def read_folder(
     chroot: str | None = None,
     summary: FolderSummary | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the tree at the end of the logs, or right after transaction `zxid`, as batches of `ZNODE_COLUMNS`.
-
-    A file that can't be used, or not to its end, is a row too: its name as the path, and `problem`.
-    Paths are those below the `chroot`, which is found when it is not given. Raises ZooKeeperFolderError when there is
-    no usable snapshot (or none early enough for `zxid`), or more than one cluster to choose from.
-    """
-    summary = summary if summary is not None else FolderSummary()
-    snapshots, logs = _files(Path(location), Path(log_location) if log_location else None)
-    snapshot = _choose(snapshots, zxid, summary)
-    transactions = list(_after(logs, summary.snapshot_zxid, zxid, summary))
-    summary.transactions = len(transactions)
-    summary.last_zxid = transactions[-1].zxid if transactions else summary.snapshot_zxid
-    summary.last_time = transactions[-1].time if transactions else None
-    if zxid is not None and summary.last_zxid < zxid and not summary.problems:
-        summary.problems.append(f"transaction logs: they end at zxid {summary.last_zxid:#x}, before {zxid:#x}")
-    summary.chroot = _one_chroot(snapshot, transactions) if chroot is None else chroot
-    for batch in Replay(transactions, redactor).run(read_batches(snapshot, redactor), owned_paths(snapshot)):
-        yield below(batch, summary.chroot)
-    if summary.problems:
-        # What is wrong with the files goes where the rows go: nobody else sees a worker's summary.
-        yield znode_batch([unreadable(*problem.split(": ", 1)) for problem in summary.problems])
+    """Yield the tree of a data folder (`DataFolder.tree`)."""
+    return DataFolder(location, log_location, chroot).tree(redactor, zxid, summary)
 
 
 def read_log(
@@ -113,19 +152,43 @@ def read_log(
     chroot: str | None = None,
     problems: list[str] | None = None,
 ) -> Iterator[Transaction]:
-    """Yield every transaction of the folder's logs in order; what can't be read is told in `problems`.
+    """Yield every transaction of a data folder's logs (`DataFolder.transactions`)."""
+    return DataFolder(location, log_location, chroot).transactions(problems)
 
-    Paths are those below the `chroot`, which is found when it is not given. Raises ZooKeeperFolderError when there is
-    more than one cluster to choose from.
-    """
-    summary = FolderSummary(problems=problems if problems is not None else [])
-    snapshots, logs = _files(Path(location), Path(log_location) if log_location else None)
-    if chroot is None:
-        aside = FolderSummary()
-        newest = _choose(snapshots, None, aside) if snapshots else None
-        chroot = _one_chroot(newest, _after(logs, aside.snapshot_zxid, None, aside))
-    inside = (transaction_below(transaction, chroot) for transaction in _after(logs, -1, None, summary))
-    return (transaction for transaction in inside if transaction is not None)
+
+class ParsedLogs:
+    """Log files by path, parsed once as long as they are small: kept transactions take many times a file's bytes."""
+
+    LIMIT_BYTES = 16 * 1024 * 1024
+
+    def __init__(self) -> None:
+        self._kept: dict[Path, tuple[list[Transaction], list[str], Exception | None]] = {}
+        self._bytes = 0
+
+    def read(self, path: Path, torn: list[str]) -> Iterator[Transaction]:
+        """Yield the file's transactions; raises DamagedError or TransactionLogError where they end badly."""
+        if path not in self._kept:
+            size = path.stat().st_size
+            if self._bytes + size > self.LIMIT_BYTES:
+                yield from read_transactions(_mapped(path), torn)
+                return
+            self._bytes += size
+            self._kept[path] = _parsed(path)
+        transactions, noted, error = self._kept[path]
+        torn.extend(noted)
+        yield from transactions
+        if error is not None:
+            raise error
+
+
+def _parsed(path: Path) -> tuple[list[Transaction], list[str], Exception | None]:
+    torn: list[str] = []
+    found: list[Transaction] = []
+    try:
+        found.extend(read_transactions(_mapped(path), torn))
+    except (DamagedError, TransactionLogError) as error:
+        return found, torn, error
+    return found, torn, None
 
 
 def _one_chroot(snapshot: Snapshot | None, transactions: Iterable[Transaction]) -> str:
@@ -236,13 +299,15 @@ def _snappy_size(block: bytes) -> int:
     return _SNAPPY_BLOCK_LIMIT + 1
 
 
-def _after(logs: list[_File], start: int, end: int | None, summary: FolderSummary) -> Iterator[Transaction]:
+def _after(
+    logs: list[_File], start: int, end: int | None, summary: FolderSummary, parsed: ParsedLogs
+) -> Iterator[Transaction]:
     """Yield the transactions with start < zxid <= end; at damage or a gap the logs end, and the summary says so."""
     previous = start
     for file in _covering(logs, start):
         torn: list[str] = []
         try:
-            for transaction in read_transactions(_mapped(file.path), torn):
+            for transaction in parsed.read(file.path, torn):
                 if transaction.zxid <= start:
                     continue
                 if end is not None and transaction.zxid > end:

@@ -6,18 +6,83 @@ Made for one Spark worker each (`mapInArrow`): the logs pass through the worker,
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
 import pyarrow as pa
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructField, StructType
 
-from jobs.sources.zookeeper.folder import read_log
+from jobs.sources.zookeeper.folder import DataFolder, read_log
+from schemas.bronze import RUN_COLUMNS, ZK_TRANSACTIONS
+from schemas.zookeeper.history import BARRIER_COLUMNS, WRITE_COLUMNS
+from transforms.kraft.quorum import LogCopyFacts
 from transforms.zookeeper.read.redact import Redactor
-from transforms.zookeeper.storage.history import History, Write, transaction_batch
+from transforms.zookeeper.storage.history import Barrier, History, Write, transaction_batch
 
 BATCH_ROWS = 10_000
 # While KRaft owns ZooKeeper these are the writes somebody should look at.
 SUSPICIOUS: frozenset[str] = frozenset({"foreign", "envelope_failed", "rollback", "claim"})
+OPERATION, BARRIER, WRITE = "operation", "barrier", "write"
+# One of the three is there in each row.
+HISTORY = StructType(
+    [
+        StructField(OPERATION, StructType(list(ZK_TRANSACTIONS.columns[len(RUN_COLUMNS) :]))),
+        StructField(BARRIER, StructType(list(BARRIER_COLUMNS))),
+        StructField(WRITE, StructType(list(WRITE_COLUMNS))),
+    ]
+)
+_HISTORY: pa.Schema = to_arrow_schema(HISTORY)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What a data folder's logs say of the migration."""
+
+    history: History
+    writes: list[Write]
+
+
+def read_history(folder: DataFolder, redactor: Redactor) -> Iterator[pa.RecordBatch]:
+    """Yield the logs as rows of HISTORY: every operation, then the barriers and the suspicious writes, oldest first."""
+    transactions = folder.transactions()
+    while part := list(islice(transactions, BATCH_ROWS)):
+        yield _rows(OPERATION, transaction_batch(part, redactor))
+    judged = judge(folder)
+    yield _rows(BARRIER, judged.history.barrier_batch())
+    yield _rows(WRITE, judged.history.write_batch(judged.writes))
+
+
+def judge(folder: DataFolder, kinds: frozenset[str] = SUSPICIOUS) -> Judged:
+    """Find the barriers, and the writes of some kinds."""
+    history = History()
+    writes = [write for write in history.read(folder.transactions()) if write.kind in kinds]
+    return Judged(history, writes)
+
+
+def last_barrier(folder: DataFolder, leading: LogCopyFacts) -> int | None:
+    """zxid of the newest barrier that the metadata log `leading` reaches, while a KRaft controller owns ZooKeeper.
+
+    There both sides are exact (S§5.5), and the two copies need not have been taken at the same moment. None when there
+    is none: the tree is then taken at the end of the logs.
+    """
+    judged = judge(folder, frozenset({"claim", "rollback"}))
+    if not judged.writes or judged.writes[-1].kind != "claim":
+        return None
+    reached = [barrier for barrier in judged.history.barriers if barrier.kraft_metadata_offset < leading.end]
+    newest = max(reached, key=lambda barrier: barrier.zxid, default=None)
+    return None if newest is None or not _same_epoch(newest, leading) else newest.zxid
+
+
+def _same_epoch(barrier: Barrier, leading: LogCopyFacts) -> bool:
+    return leading.epoch_at(barrier.kraft_metadata_offset) == barrier.kraft_metadata_epoch
+
+
+def _rows(kind: str, batch: pa.RecordBatch) -> pa.RecordBatch:
+    structs = pa.StructArray.from_arrays(batch.columns, fields=list(_HISTORY.field(kind).type))
+    arrays = [structs if field.name == kind else pa.nulls(batch.num_rows, field.type) for field in _HISTORY]
+    return pa.RecordBatch.from_arrays(arrays, schema=_HISTORY)
 
 
 def read_transaction_rows(
@@ -31,18 +96,12 @@ def read_transaction_rows(
 
 def read_barriers(location: str | Path, log_location: str | Path | None = None) -> Iterator[pa.RecordBatch]:
     """Yield the barriers as rows of `BARRIER_COLUMNS`, oldest first; one batch, maybe empty."""
-    history = History()
-    for _ in history.read(read_log(location, log_location=log_location)):
-        pass
-    yield history.barrier_batch()
+    yield judge(DataFolder(location, log_location), frozenset()).history.barrier_batch()
 
 
 def read_writes(
     location: str | Path, kinds: frozenset[str] = SUSPICIOUS, log_location: str | Path | None = None
 ) -> Iterator[pa.RecordBatch]:
     """Yield the writes of some kinds as rows of `WRITE_COLUMNS`, oldest first; one batch, maybe empty."""
-    history = History()
-    found: list[Write] = [
-        write for write in history.read(read_log(location, log_location=log_location)) if write.kind in kinds
-    ]
-    yield history.write_batch(found)
+    judged = judge(DataFolder(location, log_location), kinds)
+    yield judged.history.write_batch(judged.writes)

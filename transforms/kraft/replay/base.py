@@ -7,28 +7,31 @@ there and reads only what is new.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from schemas.replayed import EVENT_COLUMNS, PARTITION_COLUMNS
+from transforms.clusters import CLUSTER
 from transforms.kraft.replay.entities.event import DELETE, UPSERT
 from transforms.kraft.replay.image import Log
 from transforms.kraft.replay.partitions import fold_all_partitions
 from transforms.kraft.replay.rows import fold_all
 
 
-def state_at(log: Log, offset: int) -> Log:
-    """State of `log` below `offset` as a log of its own: one record a row, at the offset of the row's last change.
+def state_at(log: Log, offsets: Mapping[str, int]) -> Log:
+    """State of `log` below each cluster's offset as a log of its own: one record a row, at the offset of the row's last change.
 
     Removed rows stay, because a later verdict may ask what was removed and where. Broker registrations stay whole:
     they are few, and a change of one is checked against all that there ever were.
     """
-    below = log.below(offset)
+    below = log.below(offsets)
     return Log(_rows(below.events), _partitions(below.hot))
 
 
 def _rows(events: DataFrame) -> DataFrame:
-    names = [field.name for field in EVENT_COLUMNS]
+    names = [CLUSTER, *(field.name for field in EVENT_COLUMNS)]
     folded = fold_all(events.where("entity <> 'brokers'"))
     rows = folded.withColumn("op", F.when(F.col("removed"), DELETE).otherwise(UPSERT))
     return rows.select(*names).unionByName(events.where("entity = 'brokers'").select(*names))
@@ -36,9 +39,9 @@ def _rows(events: DataFrame) -> DataFrame:
 
 def _partitions(hot: DataFrame) -> DataFrame:
     rows = fold_all_partitions(hot).withColumn("whole", F.col("created_offset").isNotNull())
-    return rows.select(*[field.name for field in PARTITION_COLUMNS])
+    return rows.select(CLUSTER, *[field.name for field in PARTITION_COLUMNS])
 
 
-def continued(state: Log, log: Log, offset: int) -> Log:
-    """The records of `log` from `offset` on, after the state below it."""
-    return state.union(log.since(offset))
+def continued(state: Log, log: Log, offsets: Mapping[str, int]) -> Log:
+    """The records of `log` from each cluster's offset on, after the state below it."""
+    return state.union(log.since(offsets))

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from schemas.bronze import RUN_COLUMNS
 from schemas.entities import ENTITIES
 from schemas.replayed import EVENT_COLUMNS
+from transforms.clusters import CLUSTER, by_cluster
 from transforms.kraft.replay.entities import READERS, UPSERT, Event
 
 PARTITION = "PARTITION_RECORD"
@@ -25,9 +28,11 @@ HOT_TYPES = (PARTITION, PARTITION_CHANGE)
 
 # `created_offset` is known for the rows of a base state only (`transforms.kraft.replay.base`); a deletion among them has the
 # row that it deleted.
-EVENT = StructType(list(EVENT_COLUMNS))
+EVENT = StructType([RUN_COLUMNS[0], *EVENT_COLUMNS])
+_BODY = (CLUSTER, "type", "data", "offset", "epoch", "append_time")
 _ARROW_EVENT = pa.schema(
     [
+        ("cluster", pa.string()),
         ("entity", pa.string()),
         ("replay_key", pa.string()),
         ("key", pa.string()),
@@ -45,30 +50,54 @@ Hold = Callable[[DataFrame], DataFrame]
 Ranges = Sequence[tuple[int, int | None]]
 
 
-def applied(records: DataFrame, end: int, discarded: Ranges) -> DataFrame:
-    """Good records below `end` that take effect: no control records, nothing of aborted or open transactions.
+@dataclass(frozen=True)
+class Extent:
+    """Which part of a cluster's log is applied.
 
-    `discarded` are offset ranges with both ends inclusive (None: to the end of the log). Records of a base checkpoint
-    are never discarded: markers do not occur in snapshots.
+    Records from offset `start` (inclusive) to `end` (exclusive) are, but for those in `discarded`: offset ranges with
+    both ends inclusive (None: to the end of the log), of transactions that were aborted or are still open. With a `base`
+    (the exclusive end offset of a checkpoint) the checkpoint's records come first.
     """
-    kept = records.where(F.col("problem").isNull() & ~F.col("control") & (F.col("offset") < F.lit(end)))
-    if not discarded:
-        return kept
-    return kept.where(F.col("checkpoint_offset").isNotNull() | ~within(discarded))
+
+    end: int
+    start: int = 0
+    base: int | None = None
+    discarded: Ranges = ()
 
 
-def within(ranges: Ranges) -> Column:
-    """Tell whether a row's offset is in one of the ranges; both ends inclusive, None is the end of the log."""
-    inside = F.lit(False)
-    for begin, last in ranges:
-        bound = F.col("offset") >= F.lit(begin)
-        inside = inside | (bound if last is None else bound & (F.col("offset") <= F.lit(last)))
-    return inside
+def applied(records: DataFrame, extents: Mapping[str, Extent]) -> DataFrame:
+    """Good records that take effect, of the clusters in `extents`; columns of bronze kraft_records with `cluster`.
+
+    The base checkpoint's records stand at the offset just before its end, so that they come before the log's; they are
+    never discarded, because markers do not occur in snapshots.
+    """
+    good = records.where(F.col("problem").isNull() & ~F.col("control"))
+    log = F.col("checkpoint_offset").isNull()
+    start = by_cluster({name: max(extent.start, extent.base or 0) for name, extent in extents.items()}, "bigint")
+    end = by_cluster({name: extent.end for name, extent in extents.items()}, "bigint")
+    in_log = log & (F.col("offset") >= start) & (F.col("offset") < end)
+    if any(extent.discarded for extent in extents.values()):
+        in_log = in_log & ~within({name: extent.discarded for name, extent in extents.items()})
+    bases = {name: extent.base for name, extent in extents.items() if extent.base is not None}
+    if not bases:
+        return good.where(in_log)
+    in_base = F.col("checkpoint_offset") == by_cluster(bases, "bigint")
+    moved = F.when(log, F.col("offset")).otherwise(F.col("checkpoint_offset") - 1)
+    return good.where(F.coalesce(in_base, F.lit(False)) | in_log).withColumn("offset", moved)
+
+
+def within(ranges: Mapping[str, Ranges]) -> Column:
+    """Tell whether a row's offset is in one of its cluster's ranges; both ends inclusive, None is the end of the log."""
+    spelled = {name: [{"begin": begin, "last": last} for begin, last in mine] for name, mine in ranges.items()}
+    mine = by_cluster(spelled, "array<struct<begin:bigint,last:bigint>>")
+    offset = F.col("offset")
+    inside = F.exists(mine, lambda each: (offset >= each["begin"]) & (each["last"].isNull() | (offset <= each["last"])))
+    return F.coalesce(inside, F.lit(False))
 
 
 def events(records: DataFrame) -> DataFrame:
     """Events of all records but the two partition types, without cascades: columns of EVENT, in no particular order."""
-    bodies = records.where(F.col("type").isin(list(READERS))).select("type", "data", "offset", "epoch", "append_time")
+    bodies = records.where(F.col("type").isin(list(READERS))).select(*_BODY)
     return bodies.mapInArrow(_read_batches, EVENT)
 
 
@@ -87,16 +116,19 @@ def _cascades(stream: DataFrame) -> DataFrame:
     """Deletions of the configs of removed topics (`ConfigurationControlManager.deleteTopicConfigs`): columns of EVENT."""
     removals = stream.where((F.col("entity") == "topics") & (F.col("op") == "delete"))
     names = stream.where((F.col("entity") == "topics") & F.col("row").isNotNull()).select(
-        "replay_key", _field("topic").alias("topic")
+        CLUSTER, "replay_key", _field("topic").alias("topic")
     )
-    removed = removals.select("replay_key", "offset", "epoch", "append_time").join(names.distinct(), "replay_key")
+    removed = removals.select(CLUSTER, "replay_key", "offset", "epoch", "append_time").join(
+        names.distinct(), [CLUSTER, "replay_key"]
+    )
     configs = (
         stream.where((F.col("entity") == "configs") & F.col("row").isNotNull())
         .where(_field("resource_type") == "TOPIC")
-        .select(F.col("replay_key").alias("config_key"), _field("resource_name").alias("topic"))
+        .select(CLUSTER, F.col("replay_key").alias("config_key"), _field("resource_name").alias("topic"))
         .distinct()
     )
-    return removed.join(configs, "topic").select(
+    return removed.join(configs, [CLUSTER, "topic"]).select(
+        CLUSTER,
         F.lit("configs").alias("entity"),
         F.col("config_key").alias("replay_key"),
         F.lit(None).cast("string").alias("key"),
@@ -119,10 +151,11 @@ def _read_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
 
 
 def read_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """One Arrow batch of (type, data, offset, epoch, append_time) to a batch of EVENT rows."""
-    columns = [batch.column(name).to_pylist() for name in ("type", "data", "offset", "epoch", "append_time")]
+    """One Arrow batch of (cluster, type, data, offset, epoch, append_time) to a batch of EVENT rows."""
+    columns = [batch.column(name).to_pylist() for name in _BODY]
     rows = [
         (
+            cluster,
             event.entity,
             json.dumps(event.key),
             canonical_key(event),
@@ -133,7 +166,7 @@ def read_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
             append_time,
             None,
         )
-        for record_type, data, offset, epoch, append_time in zip(*columns, strict=True)
+        for cluster, record_type, data, offset, epoch, append_time in zip(*columns, strict=True)
         for event in READERS[record_type](json.loads(data))
     ]
     arrays = list(zip(*rows, strict=True)) or [()] * len(_ARROW_EVENT)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
@@ -9,6 +11,7 @@ from pyspark.sql.types import StructType
 from schemas.checks.codes import BROKER_REPLACED
 from schemas.entities.brokers import BROKERS
 from schemas.entities.topics import TOPICS
+from transforms.clusters import CLUSTER, by_cluster
 from transforms.kraft.replay.entities.event import DELETE, PATCH, UPSERT
 from transforms.kraft.replay.image import Log
 from transforms.kraft.replay.partitions import KEY
@@ -18,13 +21,13 @@ _INCARNATIONS = ("incarnation_id", "incarnation_id_before")
 
 
 def log_findings(
-    log: Log, short: Log, folded: DataFrame, dual_write: tuple[int, int | None] | None = None
+    log: Log, short: Log, folded: DataFrame, dual_write: Mapping[str, tuple[int, int | None]]
 ) -> DataFrame:
-    """Findings of a replayed log: source, code, subject, detail, place.
+    """Findings of a replayed log: cluster, source, code, subject, detail, place.
 
     `short` is a log that replays to the same state (`transforms.kraft.replay.base.continued`), or `log` itself: most rules can
-    be judged on it. `folded` is `replay.fold` of its events. `dual_write` are the offsets of the records of MIGRATION
-    and of POST_MIGRATION (None: not yet), without which the rules of dual writing are not asked.
+    be judged on it. `folded` is `replay.fold` of its events. `dual_write` are, by cluster, the offsets of the records of
+    MIGRATION and of POST_MIGRATION (None: not yet), without which the rules of dual writing are not asked.
     """
     frames = [
         _unknown_partitions(short.hot),
@@ -35,7 +38,7 @@ def log_findings(
         _topics_made_again(log.events),
         _producer_ids_back(log.events),
         _shared_broker_ids(short.events),
-        *([] if dual_write is None else [_quiet_shrinks(log.hot, *dual_write)]),
+        *([_quiet_shrinks(log.hot, dual_write)] if dual_write else []),
     ]
     found = frames[0]
     for frame in frames[1:]:
@@ -47,6 +50,7 @@ def _finding(
     rows: DataFrame, code: Column | str, subject: Column, detail: Column | str, offset: str = "offset"
 ) -> DataFrame:
     return rows.select(
+        CLUSTER,
         F.lit("kraft").alias("source"),
         (F.lit(code) if isinstance(code, str) else code).alias("code"),
         subject.alias("subject"),
@@ -78,16 +82,16 @@ def _stray_broker_changes(stream: DataFrame) -> DataFrame:
     """Registration changes of a broker epoch that was never registered (`ClusterControlManager.replay` throws)."""
     struct = StructType(list(BROKERS.columns))
     rows = stream.where("entity = 'brokers' AND row IS NOT NULL").withColumn("parsed", F.from_json("row", struct))
-    flat = rows.select("op", "offset", "parsed.broker_id", "parsed.broker_epoch")
-    registered = flat.where(F.col("op") == UPSERT).select("broker_id", "broker_epoch")
-    stray = flat.where(F.col("op") == PATCH).join(registered, ["broker_id", "broker_epoch"], "left_anti")
+    flat = rows.select(CLUSTER, "op", "offset", "parsed.broker_id", "parsed.broker_epoch")
+    registered = flat.where(F.col("op") == UPSERT).select(CLUSTER, "broker_id", "broker_epoch")
+    stray = flat.where(F.col("op") == PATCH).join(registered, [CLUSTER, "broker_id", "broker_epoch"], "left_anti")
     detail = F.format_string("a change of epoch %d, which was never registered", "broker_epoch")
     return _finding(stray, "BROKER-CHANGE", F.format_string("broker %d", "broker_id"), detail)
 
 
 def _unknown_removals(stream: DataFrame) -> DataFrame:
     """Removals of an ACL or a topic by an id that was never made (`AclControlManager.replay` throws)."""
-    rows = stream.where("entity IN ('acls', 'topics')").groupBy("entity", "replay_key")
+    rows = stream.where("entity IN ('acls', 'topics')").groupBy(CLUSTER, "entity", "replay_key")
     seen = rows.agg(F.bool_or(F.col("row").isNotNull()).alias("made"), F.min("offset").alias("offset"))
     detail = F.format_string("a removal of an id in %s that was never made", "entity")
     return _finding(seen.where("NOT made"), "REMOVAL-UNKNOWN", F.col("replay_key"), detail)
@@ -98,7 +102,7 @@ def _topics_made_twice(folded: DataFrame) -> DataFrame:
     topics = folded.where("entity = 'topics'").withColumn(
         "parsed", F.from_json("row", StructType(list(TOPICS.columns)))
     )
-    by_name = Window.partitionBy("parsed.topic").orderBy("created_offset")
+    by_name = Window.partitionBy(CLUSTER, "parsed.topic").orderBy("created_offset")
     following = topics.withColumn("next_created", F.lead("created_offset").over(by_name))
     ended = F.when(F.col("removed"), F.col("offset"))
     twice = following.where(F.col("next_created").isNotNull() & (ended.isNull() | (ended > F.col("next_created"))))
@@ -114,7 +118,7 @@ def _topics_made_twice(folded: DataFrame) -> DataFrame:
 def _topics_made_again(stream: DataFrame) -> DataFrame:
     """Topics whose TopicRecord comes again with the same id: a load that ran more than once (S§4.3, S§14; DUR-08)."""
     made = stream.where((F.col("entity") == "topics") & (F.col("op") == UPSERT))
-    again = made.groupBy("replay_key").agg(
+    again = made.groupBy(CLUSTER, "replay_key").agg(
         F.count("*").alias("times"),
         F.max("offset").alias("offset"),
         F.max_by("row", "offset").alias("row"),
@@ -127,7 +131,7 @@ def _producer_ids_back(stream: DataFrame) -> DataFrame:
     """Producer ids that do not rise (`ProducerIdControlManager.replay` throws; ids would be handed out twice)."""
     number = F.get_json_object("row", "$.next_producer_id").cast("bigint")
     blocks = stream.where("entity = 'producer_ids'").withColumn("next_id", number)
-    in_order = blocks.withColumn("before", F.lag("next_id").over(Window.orderBy("offset")))
+    in_order = blocks.withColumn("before", F.lag("next_id").over(Window.partitionBy(CLUSTER).orderBy("offset")))
     detail = F.format_string("next producer id %d after %d", "next_id", "before")
     return _finding(in_order.where("next_id <= before"), "DUR-15", F.lit("producer ids"), detail)
 
@@ -142,8 +146,8 @@ def _shared_broker_ids(stream: DataFrame) -> DataFrame:
     """
     struct = StructType(list(BROKERS.columns))
     rows = stream.where("entity = 'brokers'").withColumn("parsed", F.from_json("row", struct))
-    flat = rows.select("replay_key", "op", "offset", *[F.col(f"parsed.{name}") for name in _REGISTERED])
-    life = Window.partitionBy("replay_key").orderBy("offset")
+    flat = rows.select(CLUSTER, "replay_key", "op", "offset", *[F.col(f"parsed.{name}") for name in _REGISTERED])
+    life = Window.partitionBy(CLUSTER, "replay_key").orderBy("offset")
     before = life.rowsBetween(Window.unboundedPreceding, -1)
     ever = life.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
     told = flat.withColumns(
@@ -166,13 +170,15 @@ def _shared_broker_ids(stream: DataFrame) -> DataFrame:
     )
 
 
-def _quiet_shrinks(hot: DataFrame, begin: int, end: int | None) -> DataFrame:
+def _quiet_shrinks(hot: DataFrame, dual_write: Mapping[str, tuple[int, int | None]]) -> DataFrame:
     """Changes in dual write by which a replica left the ISR and the leader epoch stayed (S§3.3; DUR-13).
 
     A migration's controller names the leader in every such change, which raises the epoch; only an ISR that grows leaves
     it. Most partitions have such changes, so that looking for suspects first costs more than putting all in order.
     """
-    during = F.col("offset") > begin if end is None else F.col("offset").between(begin + 1, end - 1)
+    begin = by_cluster({cluster: begun for cluster, (begun, _) in dual_write.items()}, "bigint")
+    end = by_cluster({cluster: ended for cluster, (_, ended) in dual_write.items()}, "bigint")
+    during = (F.col("offset") > begin) & (end.isNull() | (F.col("offset") < end))
     quiet = ~F.col("whole") & F.col("leader").isNull() & during
     story = Window.partitionBy(*KEY).orderBy("offset")
     told = hot.where("isr IS NOT NULL").select(*KEY, "offset", "isr", quiet.alias("quiet"))

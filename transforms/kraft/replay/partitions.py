@@ -12,9 +12,11 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F
 
+from transforms.clusters import CLUSTER
 from transforms.kraft.replay.events import HOT_TYPES, PARTITION
 
-KEY = ["topic_id", "partition_id"]
+PARTITION_KEY = ["topic_id", "partition_id"]
+KEY = [CLUSTER, *PARTITION_KEY]
 NO_LEADER_CHANGE = -2
 NO_RECOVERY_CHANGE = -1
 MIGRATING_DIRECTORY = "AAAAAAAAAAAAAAAAAAAAAA"
@@ -54,19 +56,19 @@ def partition_records(records: DataFrame) -> DataFrame:
     )
 
 
-def fold_partitions(hot: DataFrame, apart: Sequence[str] = ()) -> DataFrame:
+def fold_partitions(hot: DataFrame, by: Sequence[str] = ()) -> DataFrame:
     """State of every partition after the records of `partition_records`; removed topics are still in it.
 
-    Columns: topic_id, partition_id, the merged columns, leader_epoch, partition_epoch, offset, epoch, append_time,
-    created_offset (of its PartitionRecord). Changes of a partition that has no PartitionRecord are not in it. `apart`
-    names further columns by whose values `hot` is several logs, each with a state of its own.
+    Columns: cluster, topic_id, partition_id, the merged columns, leader_epoch, partition_epoch, offset, epoch, append_time,
+    created_offset (of its PartitionRecord). Changes of a partition that has no PartitionRecord are not in it. Logs that
+    differ in the cluster or in the columns `by` have a state each.
     """
-    return fold_all_partitions(hot, apart).where("created_offset IS NOT NULL")
+    return fold_all_partitions(hot, by).where("created_offset IS NOT NULL")
 
 
-def fold_all_partitions(hot: DataFrame, apart: Sequence[str] = ()) -> DataFrame:
+def fold_all_partitions(hot: DataFrame, by: Sequence[str] = ()) -> DataFrame:
     """`fold_partitions` with those that were changed and never made: their created_offset is null."""
-    keys = [*apart, *KEY]
+    keys = [*by, *KEY]
     since = _since_last_whole_record(hot, keys)
     change = ~F.col("whole")
     elected = change & F.col("leader").isNotNull()
@@ -138,11 +140,12 @@ def _carried(name: str, window: WindowSpec) -> Column:
 
 
 def named(partitions: DataFrame, topics: DataFrame) -> DataFrame:
-    """Partitions of the topics given (columns topic, topic_id), with the silver column names.
+    """Partitions of the topics given (columns cluster, topic, topic_id), with the silver column names.
 
     A partition whose topic is not in `topics` was removed with it (`RemoveTopicRecord` cascades).
     """
-    return partitions.join(topics.select("topic", "topic_id"), "topic_id").select(
+    return partitions.join(topics.select(CLUSTER, "topic", "topic_id"), [CLUSTER, "topic_id"]).select(
+        CLUSTER,
         "topic",
         F.col("partition_id").alias("partition"),
         "topic_id",

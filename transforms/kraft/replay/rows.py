@@ -6,13 +6,14 @@ checkpoint's records stand at the offset before its end and so come before every
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from schemas.entities.brokers import BROKERS
+from transforms.clusters import CLUSTER, by_cluster
 from transforms.kraft.replay.entities.event import DELETE, PATCH
 
 
@@ -22,26 +23,26 @@ def _last() -> Column:
     return F.max(F.struct("offset", "epoch", "append_time")).alias("last")
 
 
-def fold(stream: DataFrame, apart: Sequence[str] = ()) -> DataFrame:
-    """State after all events of `stream`: one row a key that ever existed, `removed` when its last event deleted it.
+def fold(stream: DataFrame, by: Sequence[str] = (CLUSTER,)) -> DataFrame:
+    """State after all events of `stream`: a row for each key that ever existed, `removed` when its last event deleted it.
 
-    `apart` names further columns by whose values the stream is several streams, each with a state of its own.
+    Streams that differ in the columns `by` have a state each.
     """
-    return fold_all(stream, apart).where("row IS NOT NULL")
+    return fold_all(stream, by).where("row IS NOT NULL")
 
 
-def fold_all(stream: DataFrame, apart: Sequence[str] = ()) -> DataFrame:
+def fold_all(stream: DataFrame, by: Sequence[str] = (CLUSTER,)) -> DataFrame:
     """`fold` with the keys that were deleted and never made: their key and row are null."""
     whole = stream.where(F.col("op") != PATCH)
     has_row = F.col("row").isNotNull()
-    folded = whole.groupBy(*apart, "entity", "replay_key").agg(
+    folded = whole.groupBy(*by, "entity", "replay_key").agg(
         F.max_by("op", "offset").alias("op"),
         _filtered("max_by(struct(key, row), offset)", "row IS NOT NULL").alias("content"),
         _last(),
         F.min(F.when(has_row, F.coalesce("created_offset", "offset"))).alias("created_offset"),
     )
     return folded.select(
-        *apart,
+        *by,
         "entity",
         "replay_key",
         "content.key",
@@ -58,12 +59,12 @@ def _filtered(aggregate: str, condition: str) -> Column:
     return F.expr(f"{aggregate} FILTER (WHERE {condition})")
 
 
-def typed(folded: DataFrame, entity: str, struct: StructType, apart: Sequence[str] = ()) -> DataFrame:
-    """Living rows of one entity with its silver columns, the KRaft provenance columns and those of `apart`."""
+def typed(folded: DataFrame, entity: str, struct: StructType, by: Sequence[str] = (CLUSTER,)) -> DataFrame:
+    """Living rows of one entity with its silver columns, the KRaft provenance columns and those of `by`."""
     rows = folded.where((F.col("entity") == entity) & ~F.col("removed"))
     parsed = rows.withColumn("parsed", F.from_json("row", struct))
     return parsed.select(
-        *apart,
+        *by,
         *[F.col(f"parsed.{name}").alias(name) for name in struct.fieldNames()],
         *kraft_provenance(),
     )
@@ -82,19 +83,19 @@ def kraft_provenance() -> list[Column]:
 _PATCHED = ("fenced", "in_controlled_shutdown", "log_dirs")
 
 
-def brokers(stream: DataFrame, folded: DataFrame, apart: Sequence[str] = ()) -> DataFrame:
+def brokers(stream: DataFrame, folded: DataFrame, by: Sequence[str] = (CLUSTER,)) -> DataFrame:
     """Living broker registrations with the changes of their own epoch applied (`BrokerRegistrationChangeRecord`).
 
     A change of another epoch than the registration's is not applied: Kafka throws on it; see `stray_broker_changes`.
     """
     struct = StructType(list(BROKERS.columns))
-    registered = typed(folded, "brokers", struct, apart)
-    registration = [*apart, "broker_id", "broker_epoch"]
+    registered = typed(folded, "brokers", struct, by)
+    registration = [*by, "broker_id", "broker_epoch"]
     patches = (
         stream.where((F.col("entity") == "brokers") & (F.col("op") == PATCH))
         .withColumn("parsed", F.from_json("row", struct))
         .select(
-            *apart,
+            *by,
             "parsed.broker_id",
             "parsed.broker_epoch",
             *[f"parsed.{c}" for c in _PATCHED],
@@ -106,15 +107,15 @@ def brokers(stream: DataFrame, folded: DataFrame, apart: Sequence[str] = ()) -> 
     changes = (
         patches.join(registered.select(*registration, "kraft_offset"), registration)
         .where(F.col("offset") > F.col("kraft_offset"))
-        .groupBy(*apart, "broker_id")
+        .groupBy(*by, "broker_id")
         .agg(
             *[_filtered(f"max_by({c}, offset)", f"{c} IS NOT NULL").alias(f"new_{c}") for c in _PATCHED],
             _last(),
         )
     )
-    merged = registered.join(changes, [*apart, "broker_id"], "left")
+    merged = registered.join(changes, [*by, "broker_id"], "left")
     return merged.select(
-        *apart,
+        *by,
         *[_patched(name) for name in struct.fieldNames()],
         F.coalesce("last.offset", "kraft_offset").alias("kraft_offset"),
         "kraft_created_offset",
@@ -127,18 +128,19 @@ def _patched(name: str) -> Column:
     return F.coalesce(f"new_{name}", name).alias(name) if name in _PATCHED else F.col(name)
 
 
-def versions(stream: DataFrame, after: int) -> DataFrame:
-    """Every state a row had from offset `after` (inclusive) on, for rows touched there.
+def versions(stream: DataFrame, after: Mapping[str, int]) -> DataFrame:
+    """Every state a row had from its cluster's offset `after` (inclusive) on, for rows touched there.
 
-    Columns of `fold`; one row a version, the one valid at `after` included. A version is valid until the next one's
-    offset. Only whole-row events count (brokers, which are patched, are not compared between the sides).
+    Columns of `fold`; one row for each version, the one valid at `after` included. A version is valid until the next
+    one's offset. Only whole-row events count (brokers, which are patched, are not compared between the sides).
     """
-    touching = stream.where((F.col("offset") >= after) & (F.col("op") != PATCH))
-    keys = touching.select("entity", "replay_key").distinct()
-    before = fold(stream.where(F.col("offset") < after).join(F.broadcast(keys), ["entity", "replay_key"], "left_semi"))
+    since = by_cluster(after, "bigint")
+    row = [CLUSTER, "entity", "replay_key"]
+    touching = stream.where((F.col("offset") >= since) & (F.col("op") != PATCH))
+    keys = touching.select(*row).distinct()
+    before = fold(stream.where(F.col("offset") < since).join(F.broadcast(keys), row, "left_semi"))
     later = touching.select(
-        "entity",
-        "replay_key",
+        *row,
         "key",
         "row",
         (F.col("op") == DELETE).alias("removed"),
@@ -147,9 +149,9 @@ def versions(stream: DataFrame, after: int) -> DataFrame:
         "append_time",
         F.lit(None).cast("bigint").alias("created_offset"),
     )
-    story = Window.partitionBy("entity", "replay_key").orderBy("offset")
+    in_order = Window.partitionBy(*row).orderBy("offset")
     # A delete names only the key; what was deleted is the content of the version before it.
-    told = before.unionByName(later).withColumns(
-        {name: F.last(name, ignorenulls=True).over(story) for name in ("key", "row")}
+    whole = before.unionByName(later).withColumns(
+        {name: F.last(name, ignorenulls=True).over(in_order) for name in ("key", "row")}
     )
-    return told.where("row IS NOT NULL")
+    return whole.where("row IS NOT NULL")

@@ -12,9 +12,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from schemas.kraft.metadata_versions import DEFAULT_LEVEL, SNAPSHOT_KEEPS_FROM
+from transforms.clusters import CLUSTER, by_cluster
 from transforms.kraft.replay import rows as replay
 from transforms.kraft.replay.image import Log
-from transforms.kraft.replay.partitions import KEY, fold_partitions
+from transforms.kraft.replay.partitions import PARTITION_KEY, fold_partitions
 from transforms.reconcile.compare.difference import union_all
 
 _STATE = ("replicas", "adding_replicas", "removing_replicas", "isr", "leader", "leader_epoch", "partition_epoch")
@@ -23,25 +24,28 @@ _LATER = ("leader_recovery_state", "eligible_leader_replicas", "last_known_elr")
 
 # Which checkpoint a row belongs to, by its offset, and whether it is the replay's or the checkpoint's own.
 _CHECKPOINT, _REPLAYED = "checkpoint", "replayed"
-_APART = (_CHECKPOINT, _REPLAYED)
+_BY = (CLUSTER, _CHECKPOINT, _REPLAYED)
+# Offset and metadata.version of each checkpoint, by cluster.
+Levels = Mapping[str, Mapping[int, int | None]]
 
 
-def checkpoint_records(records: DataFrame, offsets: Sequence[int]) -> DataFrame:
-    """The good records of the checkpoints that end at `offsets` (exclusive), each standing just before its end."""
-    good = F.col("problem").isNull() & ~F.col("control")
-    own = records.where(good & F.col("checkpoint_offset").isin(list(offsets)))
+def checkpoint_records(records: DataFrame, offsets: Mapping[str, Sequence[int]]) -> DataFrame:
+    """The good records of the checkpoints that end at each cluster's `offsets` (exclusive), each just before its end."""
+    good = F.col("problem").isNull() & ~F.col("control") & F.col("checkpoint_offset").isNotNull()
+    own = records.where(good).where(F.array_contains(_ends(offsets), F.col("checkpoint_offset")))
     return own.withColumn("offset", F.col("checkpoint_offset") - 1)
 
 
-def checkpoint_differences(replayed: Log, checkpoints: Log, levels: Mapping[int, int | None]) -> DataFrame:
-    """Rows in which the replay below a checkpoint's offset is not the checkpoint: source, code, subject, detail, place.
+def checkpoint_differences(replayed: Log, checkpoints: Log, levels: Levels) -> DataFrame:
+    """Rows in which the replay below a checkpoint's offset is not the checkpoint: cluster, source, code, subject, detail, place.
 
     `replayed` is a log, `checkpoints` the records of its checkpoints (`checkpoint_records`), `levels` the offset and the
-    metadata.version of each. Equal states give no row. Every checkpoint has its own copy of the rows, in one query: give
+    metadata.version of each, by cluster. Equal states give no row. Every checkpoint has its own copy of the rows, in one query: give
     only checkpoints together that few records lie between.
     """
-    rows = _rows(_copies(replayed, sorted(levels)).union(_own(checkpoints)), levels)
-    paired = rows.groupBy(_CHECKPOINT, "entity", "key").agg(
+    ends = {cluster: sorted(mine) for cluster, mine in levels.items()}
+    rows = _rows(_copies(replayed, ends).union(_own(checkpoints)), levels)
+    paired = rows.groupBy(CLUSTER, _CHECKPOINT, "entity", "key").agg(
         F.expr("first(row) FILTER (WHERE replayed)").alias("ours"),
         F.expr("first(row) FILTER (WHERE NOT replayed)").alias("theirs"),
     )
@@ -52,6 +56,7 @@ def checkpoint_differences(replayed: Log, checkpoints: Log, levels: Mapping[int,
         .otherwise("the replay and the checkpoint differ")
     )
     return differing.select(
+        CLUSTER,
         F.lit("kraft").alias("source"),
         F.lit("CAP-08").alias("code"),
         F.format_string("%s %s", "entity", "key").alias("subject"),
@@ -60,13 +65,15 @@ def checkpoint_differences(replayed: Log, checkpoints: Log, levels: Mapping[int,
     )
 
 
-def _copies(log: Log, offsets: Sequence[int]) -> Log:
-    """A copy of the log below each of the offsets."""
+def _ends(offsets: Mapping[str, Sequence[int]]) -> Column:
+    return by_cluster({cluster: list(mine) for cluster, mine in offsets.items()}, "array<bigint>")
+
+
+def _copies(log: Log, offsets: Mapping[str, Sequence[int]]) -> Log:
+    """A copy of each cluster's log below each of its offsets."""
 
     def below(rows: DataFrame) -> DataFrame:
-        later = F.filter(
-            F.array(*[F.lit(offset).cast("bigint") for offset in offsets]), lambda end: end > F.col("offset")
-        )
+        later = F.filter(_ends(offsets), lambda end: end > F.col("offset"))
         return rows.withColumns({_CHECKPOINT: F.explode(later), _REPLAYED: F.lit(True)})
 
     return Log(below(log.events), below(log.hot))
@@ -79,17 +86,17 @@ def _own(checkpoints: Log) -> Log:
     return Log(named(checkpoints.events), named(checkpoints.hot))
 
 
-def _rows(log: Log, levels: Mapping[int, int | None]) -> DataFrame:
-    folded = replay.fold(log.events, _APART)
+def _rows(log: Log, levels: Levels) -> DataFrame:
+    folded = replay.fold(log.events, _BY)
     told = folded.where(~F.col("removed") & ~F.col("entity").isin(["brokers", "producer_ids", "migration"]))
     lost = F.lit(False)
     for entity, first in SNAPSHOT_KEEPS_FROM.items():
         lost = lost | ((F.col("entity") == entity) & ~_keeps(levels, first))
     producer = folded.where("entity = 'producer_ids'")
     frames = [
-        told.where(~lost).select(*_APART, "entity", F.col("replay_key").alias("key"), "row"),
+        told.where(~lost).select(*_BY, "entity", F.col("replay_key").alias("key"), "row"),
         producer.select(
-            *_APART, "entity", F.lit("").alias("key"), F.get_json_object("row", "$.next_producer_id").alias("row")
+            *_BY, "entity", F.lit("").alias("key"), F.get_json_object("row", "$.next_producer_id").alias("row")
         ),
         _brokers(log, folded),
         _partitions(log.hot, folded, levels),
@@ -97,34 +104,37 @@ def _rows(log: Log, levels: Mapping[int, int | None]) -> DataFrame:
     return union_all(frames)
 
 
-def _keeps(levels: Mapping[int, int | None], first: int) -> Column:
+def _keeps(levels: Levels, first: int) -> Column:
     """Tell whether a row's checkpoint has a metadata.version of at least `first`."""
-    known = {offset: DEFAULT_LEVEL if level is None else level for offset, level in levels.items()}
-    return F.col(_CHECKPOINT).isin([offset for offset, level in known.items() if level >= first])
+    keeping = {
+        cluster: [offset for offset, level in mine.items() if (DEFAULT_LEVEL if level is None else level) >= first]
+        for cluster, mine in levels.items()
+    }
+    return F.array_contains(_ends(keeping), F.col(_CHECKPOINT))
 
 
 def _brokers(log: Log, folded: DataFrame) -> DataFrame:
     columns = ("broker_epoch", "incarnation_id", "is_migrating_zk_broker", "fenced", "rack", "endpoints", "features")
-    rows = replay.brokers(log.events, folded, _APART)
+    rows = replay.brokers(log.events, folded, _BY)
     return rows.select(
-        *_APART,
+        *_BY,
         F.lit("brokers").alias("entity"),
         F.col("broker_id").cast("string").alias("key"),
         F.to_json(F.struct(*columns)).alias("row"),
     )
 
 
-def _partitions(hot: DataFrame, folded: DataFrame, levels: Mapping[int, int | None]) -> DataFrame:
+def _partitions(hot: DataFrame, folded: DataFrame, levels: Levels) -> DataFrame:
     """A checkpoint holds the partitions of living topics only; a removed topic's are in the log alone."""
     living = folded.where("entity = 'topics' AND NOT removed").select(
-        *_APART, F.get_json_object("row", "$.topic_id").alias("topic_id")
+        *_BY, F.get_json_object("row", "$.topic_id").alias("topic_id")
     )
-    rows = fold_partitions(hot, _APART).join(F.broadcast(living), [*_APART, "topic_id"], "left_semi")
+    rows = fold_partitions(hot, (_CHECKPOINT, _REPLAYED)).join(F.broadcast(living), [*_BY, "topic_id"], "left_semi")
     directories = F.when(_keeps(levels, SNAPSHOT_KEEPS_FROM["directories"]), F.col("directories")).alias("directories")
     return rows.select(
-        *_APART,
+        *_BY,
         F.lit("partitions").alias("entity"),
-        F.concat_ws("/", *KEY).alias("key"),
+        F.concat_ws("/", *PARTITION_KEY).alias("key"),
         F.to_json(F.struct(*[_written(name) for name in (*_STATE, *_LATER)], directories)).alias("row"),
     )
 

@@ -6,6 +6,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from schemas.entities import Entity
+from transforms.clusters import CLUSTER
 
 _KEEP_NULLS = {"ignoreNullFields": "false"}
 # A partition's row comes from two znodes: its state, and its topic's, which holds the assignment.
@@ -36,9 +37,10 @@ def comparable(entity: Entity) -> Column:
 
 
 def canonical(entity: Entity, rows: DataFrame) -> DataFrame:
-    """Silver rows of one entity to (zk: which side, entity, key, row, comparable, provenance)."""
+    """Silver rows of one entity to (cluster, zk: which side, entity, key, row, comparable, provenance)."""
     assigned = entity.name == "partitions"
     return rows.select(
+        CLUSTER,
         (F.col("source") == "zookeeper").alias("zk"),
         F.lit(entity.name).alias("entity"),
         key_json(entity).alias("key"),

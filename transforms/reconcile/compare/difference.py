@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import reduce
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from transforms.clusters import CLUSTER, by_cluster
 from transforms.reconcile.compare.canonical import ASSIGNMENT_PROVENANCE
 
 # Columns of `differing_rows`.
+_ROW = [CLUSTER, "entity", "key"]
 VERSION_FIELDS = ("from_offset", "row", "removed", "from_append_time", "created_offset")
 
 
@@ -18,16 +22,29 @@ def union_all(frames: list[DataFrame]) -> DataFrame:
     return reduce(DataFrame.unionByName, frames)
 
 
-def differing_rows(both: DataFrame, versions: DataFrame, tail_from: int, log_end: int | None = None) -> DataFrame:
+@dataclass(frozen=True)
+class Ends:
+    """Where a cluster's log ends: `committed` (exclusive), and the copy's own end; None when there is no tail to look at."""
+
+    committed: int
+    log: int | None = None
+
+    @property
+    def has_tail(self) -> bool:
+        """True when the log goes on past what is proved committed."""
+        return self.log is not None and self.log > self.committed
+
+
+def differing_rows(both: DataFrame, versions: DataFrame, ends: Mapping[str, Ends]) -> DataFrame:
     """Rows that are not the same on both sides, with everything a verdict needs.
 
-    `both` are `canonical` rows of both sides; `versions` are silver row_versions. `tail_from` is the committed end:
-    rows whose newest version starts there or later are kept too, because their difference may be in the tail only;
-    so are rows that neither side has, when the log goes on to `log_end` (exclusive) past it.
-    Columns: entity, key, zk_row, zk_rows (how many had this key), kraft_row, kraft_rows, comparable, provenance of both
+    `both` are `canonical` rows of both sides; `versions` are ROW_VERSION rows. Rows whose newest version
+    starts at the cluster's committed end or later are kept too, because their difference may be in the tail only; so are
+    rows that neither side has, when the log goes on past it.
+    Columns: cluster, entity, key, zk_row, zk_rows (how many had this key), kraft_row, kraft_rows, comparable, provenance of both
     sides, and `versions` ordered by offset (array of VERSION_FIELDS; null when there is none).
     """
-    rows = both.groupBy("entity", "key").agg(
+    rows = both.groupBy(*_ROW).agg(
         F.expr("first(row) FILTER (WHERE zk)").alias("zk_row"),
         F.count_if("zk").alias("zk_rows"),
         F.expr("first(row) FILTER (WHERE NOT zk)").alias("kraft_row"),
@@ -47,21 +64,26 @@ def differing_rows(both: DataFrame, versions: DataFrame, tail_from: int, log_end
             )
         ],
     )
-    stories = versions.groupBy("entity", "key").agg(
+    stories = versions.groupBy(*_ROW).agg(
         F.array_sort(F.collect_list(F.struct(*VERSION_FIELDS))).alias("versions"),
         F.max("from_offset").alias("newest_version"),
     )
     # Only a tail can hold rows that are on neither side; without one the narrower join is enough.
-    has_tail = log_end is not None and log_end > tail_from
-    joined = rows.join(stories, ["entity", "key"], "full" if has_tail else "left")
+    has_tail = any(end.has_tail for end in ends.values())
+    joined = rows.join(stories, _ROW, "full" if has_tail else "left")
     differs = ~F.col("zk_row").eqNullSafe(F.col("kraft_row"))
-    in_tail = F.coalesce(F.col("newest_version") >= F.lit(tail_from), F.lit(False))
+    tail_from = by_cluster({cluster: end.committed for cluster, end in ends.items()}, "bigint")
+    in_tail = F.coalesce(F.col("newest_version") >= tail_from, F.lit(False))
+    if has_tail:
+        # A full join brings rows of every cluster; without a tail, what neither side has is history.
+        tailed = by_cluster({cluster: end.has_tail for cluster, end in ends.items()}, "boolean")
+        in_tail = in_tail & (tailed | F.col("zk_row").isNotNull() | F.col("kraft_row").isNotNull())
     return joined.where(differs | in_tail).drop("newest_version")
 
 
 def without_moved(differing: DataFrame, moved: DataFrame | None) -> DataFrame:
-    """Leave out rows whose znode changed between the two walks of a bracket (column path of `moved`)."""
+    """Leave out rows whose znode changed between the two walks of a bracket (columns cluster and path of `moved`)."""
     if moved is None:
         return differing
-    paths = moved.select(F.col("path").alias("zk_path"))
-    return differing.join(F.broadcast(paths), "zk_path", "left_anti").select(differing.columns)
+    paths = moved.select(CLUSTER, F.col("path").alias("zk_path"))
+    return differing.join(F.broadcast(paths), [CLUSTER, "zk_path"], "left_anti").select(differing.columns)

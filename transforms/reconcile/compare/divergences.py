@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from schemas.classes import IN_FLIGHT, ORDER
 from schemas.gold import DIVERGENCES
+from transforms.clusters import CLUSTER, by_cluster
 from transforms.reconcile.compare.classify import SEVERITIES, Context, Divergence, classify
 
-_ADDED_LATER = ("cluster", "run_id", "first_seen_run", "status")
+_ADDED_LATER = ("run_id", "first_seen_run", "status")
 DIVERGENCE = StructType([field for field in DIVERGENCES.columns if field.name not in _ADDED_LATER])
 _ARROW = pa.schema(
     [
@@ -25,23 +26,31 @@ _ARROW = pa.schema(
 )
 
 
-def divergences(differing: DataFrame, context: Context) -> DataFrame:
-    """Rows of `differing_rows` to rows of DIVERGENCE (gold divergences without what only the history tells)."""
-    return differing.mapInArrow(_classifier(context), DIVERGENCE)
+def divergences(differing: DataFrame, contexts: Mapping[str, Context]) -> DataFrame:
+    """Rows of `differing_rows` to rows of DIVERGENCE (gold divergences without what only earlier runs tell).
+
+    `contexts` says what is known of each cluster.
+    """
+    return differing.mapInArrow(_classifier(contexts), DIVERGENCE)
 
 
-def _classifier(context: Context) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _classifier(contexts: Mapping[str, Context]) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def classify_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            rows = [_cells(divergence) for raw in batch.to_pylist() for divergence in classify(raw, context)]
+            rows = [
+                _cells(raw["cluster"], divergence)
+                for raw in batch.to_pylist()
+                for divergence in classify(raw, contexts[raw["cluster"]])
+            ]
             yield pa.RecordBatch.from_pylist(rows, schema=_ARROW)
 
     return classify_batches
 
 
-def _cells(divergence: Divergence) -> dict[str, str | int | None]:
+def _cells(cluster: str, divergence: Divergence) -> dict[str, str | int | None]:
     key = json.dumps(divergence.key, sort_keys=False, ensure_ascii=False)
     return {
+        "cluster": cluster,
         "fingerprint": fingerprint(divergence.entity, key, divergence.column, divergence.class_),
         "entity": divergence.entity,
         "key": key,
@@ -67,16 +76,17 @@ def fingerprint(entity: str, key: str, column: str | None, class_: str) -> str:
 def followed(current: DataFrame, previous: DataFrame, run_id: str) -> DataFrame:
     """Add first_seen_run and status, and the previous run's rows that are gone, as resolved.
 
-    `previous` are gold rows of the run before (none on the first run); resolved ones among them are history already.
+    `previous` are gold rows of each cluster's run before (none on its first run); resolved ones among them are history already.
     """
-    before = previous.where("status <> 'resolved'").drop("cluster", "run_id")
-    seen = before.groupBy("fingerprint").agg(F.min("first_seen_run").alias("first_seen_run"))
-    now = current.join(seen, "fingerprint", "left").select(
+    row = [CLUSTER, "fingerprint"]
+    before = previous.where("status <> 'resolved'").drop("run_id")
+    seen = before.groupBy(*row).agg(F.min("first_seen_run").alias("first_seen_run"))
+    now = current.join(seen, row, "left").select(
         *[field.name for field in DIVERGENCE.fields],
         F.coalesce("first_seen_run", F.lit(run_id)).alias("first_seen_run"),
         F.when(F.col("first_seen_run").isNull(), "new").otherwise("persisting").alias("status"),
     )
-    gone = before.join(current.select("fingerprint").distinct(), "fingerprint", "left_anti")
+    gone = before.join(current.select(*row).distinct(), row, "left_anti")
     return now.unionByName(gone.withColumn("status", F.lit("resolved")))
 
 
@@ -97,11 +107,26 @@ def ranked(rows: DataFrame) -> DataFrame:
     return rows.withColumn("rank", F.struct(by_class.alias("c"), by_severity.alias("s"), "entity", "key", "column"))
 
 
-def totals(rows: DataFrame) -> DataFrame:
-    """Exact counts: class, entity, status, rows."""
-    return rows.groupBy("class", "entity", "status").agg(F.count("*").alias("rows"))
-
-
 def stored_counts() -> Column:
     """A run's exact counts by class as one JSON object, from its row of gold `runs`: no divergence is read for it."""
     return F.get_json_object("report", "$.divergences.by_class")
+
+
+def listed(rows: DataFrame, limits: Mapping[str, int]) -> DataFrame:
+    """The first rows of each cluster by `ranked`, as many as its limit, and their exact counts, in one pass.
+
+    Rows of gold divergences, with `rank` and `total`: how many rows of the cluster have the same class, entity and
+    status. Of each of these groups at least the first row is there, so that no count is lost.
+    """
+    group = Window.partitionBy(CLUSTER, "class", "entity", "status")
+    gone = F.col("status") == "resolved"
+    in_order = ranked(rows).withColumns({"resolved": gone})
+    placed = in_order.withColumns(
+        {
+            "total": F.count("*").over(group),
+            "first": F.row_number().over(group.orderBy("rank")) == 1,
+            "place": F.row_number().over(Window.partitionBy(CLUSTER, "resolved").orderBy("rank")),
+        }
+    )
+    limit = by_cluster(limits, "bigint")
+    return placed.where(F.col("first") | (F.col("place") <= limit)).drop("first", "resolved")

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import reduce
 from operator import and_
-from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from schemas.report import Suppression
+from transforms.clusters import CLUSTER
 
 # Column that `marked` adds: position of the first rule that matches, null for none.
 MARK = "suppression"
@@ -53,21 +53,31 @@ def in_force(rules: Iterable[Rule], today: date) -> list[Rule]:
     return [rule for rule in rules if date.fromisoformat(rule.suppression.until) >= today]
 
 
-def marked(rows: DataFrame, rules: Sequence[Rule]) -> DataFrame:
-    """Rows of gold `divergences` with MARK; `rules` are at least one."""
-    return rows.withColumn(MARK, F.coalesce(*[F.when(rule.matches(), F.lit(i)) for i, rule in enumerate(rules)]))
+def marked(rows: DataFrame, rules: Mapping[str, Sequence[Rule]]) -> DataFrame:
+    """Rows of gold `divergences` with MARK; `rules` are those in force of each cluster, at least one in all."""
+    return rows.withColumn(MARK, F.coalesce(*_marks(rules)))
 
 
-def counted_matches(rows: DataFrame, rules: Sequence[Rule]) -> DataFrame:
-    """Exact counts of `marked` rows: class, suppressed, and `rule_<position>`: how many that rule alone matches."""
-    each = [F.count_if(rule.matches()).alias(f"rule_{i}") for i, rule in enumerate(rules)]
-    return rows.groupBy("class").agg(F.count(MARK).alias("suppressed"), *each)
+def _marks(rules: Mapping[str, Sequence[Rule]]) -> list[Column]:
+    """For each rule: its position among its cluster's where it matches, else null."""
+    return [
+        F.when((F.col(CLUSTER) == F.lit(cluster)) & rule.matches(), F.lit(i))
+        for cluster, mine in rules.items()
+        for i, rule in enumerate(mine)
+    ]
 
 
-def notes(rules: Sequence[Rule], today: date, matched: Mapping[int, int] | None) -> list[str]:
+def counted_matches(rows: DataFrame, rules: Mapping[str, Sequence[Rule]]) -> DataFrame:
+    """Exact counts of `marked` rows: cluster, class, suppressed, and `matched`: positions of all rules that match one."""
+    matching = F.collect_set(F.array_compact(F.array(*_marks(rules))))
+    found = rows.where(F.col(MARK).isNotNull()).groupBy(CLUSTER, "class")
+    return found.agg(F.count(MARK).alias("suppressed"), F.array_distinct(F.flatten(matching)).alias("matched"))
+
+
+def notes(rules: Sequence[Rule], today: date, matched: Collection[int] | None) -> list[str]:
     """What is to be said of the file: entries that are over, and those in force that match nothing.
 
-    `matched` are the rows by position in `in_force`; None when nothing was compared, and nothing can be said.
+    `matched` are positions in `in_force` of those that match a row; None when nothing was compared, and nothing can be said.
     """
     current = in_force(rules, today)
     said = [
@@ -79,11 +89,6 @@ def notes(rules: Sequence[Rule], today: date, matched: Mapping[int, int] | None)
         said += [
             f"{r.name} of {r.suppression.who} matches nothing: remove it"
             for i, r in enumerate(current)
-            if not matched[i]
+            if i not in matched
         ]
     return said
-
-
-def matches_by_rule(counts: Sequence[Mapping[str, Any]], rules: Sequence[Rule]) -> dict[int, int]:
-    """Rows each rule matches, from collected `counted_matches`."""
-    return {i: sum(row[f"rule_{i}"] for row in counts) for i in range(len(rules))}

@@ -14,6 +14,7 @@ from schemas.checks import KRAFT, ZOOKEEPER
 from schemas.checks.codes import TO_DECODE
 from schemas.kraft.mirrored import LOADED, MIRRORED
 from schemas.sensitive import PASSWORD_CONFIGS
+from transforms.clusters import CLUSTER, by_cluster, of_clusters
 from transforms.kraft.replay.events import within
 from transforms.reconcile.compare.difference import union_all
 from transforms.reconcile.judge.load import Load
@@ -28,17 +29,20 @@ _UNFINISHED = "problem LIKE 'torn tail:%' OR problem LIKE 'zero-filled:%'"
 
 
 def samples(violations: DataFrame) -> DataFrame:
-    """Exact totals and SAMPLE examples a code: (code, text) in, (code, total, text) out, the same total on each row."""
-    by_code = Window.partitionBy("code")
+    """Exact totals and SAMPLE examples for each code: (cluster, code, text) in, (cluster, code, total, text) out.
+
+    Every row of a code has the same total; the examples are in the order of their text.
+    """
+    by_code = Window.partitionBy(CLUSTER, "code")
     numbered = violations.withColumns(
         {"total": F.count("*").over(by_code), "number": F.row_number().over(by_code.orderBy("text"))}
     )
-    return numbered.where(F.col("number") <= SAMPLE).select("code", "total", "text").orderBy("code", "number")
+    return numbered.where(F.col("number") <= SAMPLE).select(CLUSTER, "code", "total", "text", "number")
 
 
 @dataclass(frozen=True)
 class Known:
-    """What the driver knows already and the rules below need: broker ids, zxids, times and offsets.
+    """What is known of a cluster already and the rules below need: broker ids, zxids, times and offsets.
 
     `starting` is true before the load; `live` brokers are in `/brokers/ids`, `down` ones were shut down on purpose.
     `claim` is the czxid of `/controller` when a KRaft controller holds it, `loaded_at` the time the load ended,
@@ -65,11 +69,13 @@ class _Rule:
     text: Column
 
 
-def violations(tables: Mapping[str, DataFrame], znodes: DataFrame, records: DataFrame, known: Known) -> DataFrame:
-    """Everything that is a violation by itself, as (code, text); each table is read once.
+def violations(
+    tables: Mapping[str, DataFrame], znodes: DataFrame, records: DataFrame, known: Mapping[str, Known]
+) -> DataFrame:
+    """Everything that is a violation by itself, as (cluster, code, text); each table is read once.
 
-    `tables` are this run's silver rows by table name (entities, findings, admin_operations, row_versions), `znodes` and
-    `records` bronze rows.
+    `tables` are this run's silver rows by table name (entities, findings, admin_operations) and its row_versions,
+    `znodes` and `records` bronze rows.
     """
     findings = tables["findings"].where(~F.col("code").isin("START-03", "START-04"))
     frames = [
@@ -81,18 +87,18 @@ def violations(tables: Mapping[str, DataFrame], znodes: DataFrame, records: Data
         _broken(tables["admin_operations"], _admin_rules(known)),
         _broken(_removed_quotas(tables), [_lost_removal(known)]),
         _broken(znodes, _znode_rules(known)),
-        findings.select("code", F.format_string("%s: %s (%s)", "subject", "detail", "place").alias("text")),
-        _broken(records, [_damaged(), *_load_rules(known.load)]),
+        findings.select(CLUSTER, "code", F.format_string("%s: %s (%s)", "subject", "detail", "place").alias("text")),
+        _broken(records, [_damaged(), *_load_rules({cluster: each.load for cluster, each in known.items()})]),
     ]
     return union_all(frames)
 
 
 def _broken(rows: DataFrame, rules: Sequence[_Rule]) -> DataFrame:
-    """Rows that break a rule, once for each rule: (code, text)."""
+    """Rows that break a rule, once for each rule: (cluster, code, text)."""
     met = [F.when(r.condition, F.struct(F.lit(r.code).alias("code"), r.text.alias("text"))) for r in rules]
     # Of many rows few break a rule: only those go on to be spelled.
     broken = rows.where(reduce(or_, [rule.condition for rule in rules]))
-    return broken.select(F.explode(F.array_compact(F.array(*met))).alias("found")).select("found.*")
+    return broken.select(CLUSTER, F.explode(F.array_compact(F.array(*met))).alias("found")).select(CLUSTER, "found.*")
 
 
 def _zookeeper() -> Column:
@@ -117,52 +123,64 @@ def _damaged() -> _Rule:
     return _Rule("CAP-02", _is_damaged(), text)
 
 
-def load_violations(records: DataFrame, load: Load | None) -> DataFrame:
-    """Records of the load that the load does not write so (DUR-07): (code, text), of bronze kraft_records rows."""
-    return _broken(records, _load_rules(load) or [_Rule("DUR-07", F.lit(False), F.lit(""))])
+def load_violations(records: DataFrame, loads: Mapping[str, Load | None]) -> DataFrame:
+    """Records of the load that the load does not write so (DUR-07): (cluster, code, text), of kraft_records rows."""
+    return _broken(records, _load_rules(loads) or [_Rule("DUR-07", F.lit(False), F.lit(""))])
 
 
-def _load_rules(load: Load | None) -> list[_Rule]:
+def _load_rules(loads: Mapping[str, Load | None]) -> list[_Rule]:
     """What the load writes is of version 0 whatever the metadata.version, and inside its transaction if it has one.
 
     Registrations, their changes and no-ops of the brokers that wait lie between; nothing else is written before the end.
     """
-    if load is None:
+    shown = {cluster: load for cluster, load in loads.items() if load is not None}
+    if not shown:
         return []
     offset = F.col("offset")
+    after = by_cluster({cluster: load.after for cluster, load in shown.items()}, "bigint")
+    until = by_cluster({cluster: load.until for cluster, load in shown.items()}, "bigint")
     mine = F.col("checkpoint_offset").isNull() & F.col("type").isin(list(LOADED))
-    mine = mine & (offset > load.after) & (offset < load.until) & ~within(load.discarded)
+    mine = mine & (offset > after) & (offset < until)
+    mine = mine & ~within({cluster: load.discarded for cluster, load in shown.items()})
     what = F.format_string("%s of version %d at offset %d", "type", "version", "offset")
     rules = [_Rule("DUR-07", mine & (F.col("version") != 0), F.concat(what, F.lit(": the load writes version 0")))]
-    if load.transaction is not None:
-        outside = F.lit(f" is before MIGRATION and outside the load, {load.transaction[0]} to {load.transaction[1]}")
-        rules.append(_Rule("DUR-07", mine & ~within([load.transaction]), F.concat(what, outside)))
+    brackets = {cluster: load.transaction for cluster, load in shown.items() if load.transaction is not None}
+    if brackets:
+        begin = by_cluster({cluster: bracket[0] for cluster, bracket in brackets.items()}, "bigint")
+        last = by_cluster({cluster: bracket[1] for cluster, bracket in brackets.items()}, "bigint")
+        where = F.format_string(" is before MIGRATION and outside the load, %d to %d", begin, last)
+        rules.append(_Rule("DUR-07", mine & ~offset.between(begin, last), F.concat(what, where)))
     return rules
 
 
-def _ids(numbers: Sequence[int]) -> Column:
-    return F.array(*[F.lit(number) for number in numbers]).cast("array<int>")
+def _each(known: Mapping[str, Known], name: str, sql_type: str) -> Column:
+    return by_cluster({cluster: getattr(each, name) for cluster, each in known.items()}, sql_type)
 
 
-def _partition_rules(known: Known) -> list[_Rule]:
+def _ids(known: Mapping[str, Known], name: str) -> Column:
+    return by_cluster({cluster: list(getattr(each, name)) for cluster, each in known.items()}, "array<int>")
+
+
+def _partition_rules(known: Mapping[str, Known]) -> list[_Rule]:
     name = F.format_string("%s/%d", "topic", "partition")
     moving = F.size("adding_replicas") + F.size("removing_replicas") > 0
     reassigned = F.concat(name, F.lit(" is being reassigned"))
     leaderless = F.col("leader") == -1
-    on_purpose = F.size(F.array_except("replicas", _ids(known.down))) == 0
+    on_purpose = F.size(F.array_except("replicas", _ids(known, "down"))) == 0
     rules = [
         _Rule("START-04", _zookeeper() & F.col("leader").isNull(), name),
         _Rule("FIN-05", _kraft() & moving, reassigned),
         _Rule("FIN-05", _kraft() & leaderless & ~on_purpose, F.concat(name, F.lit(" has no leader"))),
     ]
-    if known.starting:
-        absent = (F.col("leader") >= 0) & ~F.array_contains(_ids(known.live), F.col("leader"))
+    if any(each.starting for each in known.values()):
+        starting = _zookeeper() & _each(known, "starting", "boolean")
+        absent = (F.col("leader") >= 0) & ~F.array_contains(_ids(known, "live"), F.col("leader"))
         led = F.concat(name, F.format_string(" has leader %d", "leader"))
-        rules.append(_Rule("START-12", _zookeeper() & moving, reassigned))
-        rules.append(_Rule("START-16", _zookeeper() & (leaderless | absent), led))
-    if known.controller_epoch is not None:
+        rules.append(_Rule("START-12", starting & moving, reassigned))
+        rules.append(_Rule("START-16", starting & (leaderless | absent), led))
+    if any(each.controller_epoch is not None for each in known.values()):
         # The next election raises /controller_epoch by one.
-        above = F.col("controller_epoch") > known.controller_epoch + 1
+        above = F.col("controller_epoch") > _each(known, "controller_epoch", "int") + 1
         written = F.concat(name, F.format_string(" was written in controller epoch %d", "controller_epoch"))
         rules.append(_Rule("RB-03", _zookeeper() & above, written))
     return rules
@@ -200,28 +218,28 @@ def _slash_in_acl() -> _Rule:
     return _Rule("RB-07", _kraft() & F.col("resource_name").contains("/"), text)
 
 
-def _admin_rules(known: Known) -> list[_Rule]:
+def _admin_rules(known: Mapping[str, Known]) -> list[_Rule]:
     asked = F.col("kind").isin("delete_topic", "reassign_partitions", "preferred_replica_election")
     text = F.format_string("%s of %s (%s)", "kind", "subject", "zk_path")
     rules = [_Rule("START-12", asked, text)]
-    if known.claim is not None:
+    if any(each.claim is not None for each in known.values()):
         old = asked | F.col("kind").isin("isr_change", "log_dir_event")
-        rules.append(_Rule("DUR-16", old & (F.col("zk_czxid") > known.claim), text))
+        rules.append(_Rule("DUR-16", old & (F.col("zk_czxid") > _each(known, "claim", "bigint")), text))
     return rules
 
 
 def _removed_quotas(tables: Mapping[str, DataFrame]) -> DataFrame:
-    """Removals of quotas whose whole entity is gone: entity (JSON), from_offset."""
+    """Removals of quotas whose whole entity is gone: cluster, entity (JSON), from_offset."""
     entity = F.get_json_object("key", "$.entity").alias("entity")
-    rows = tables["row_versions"].where("entity = 'client_quotas' AND removed").select(entity, "from_offset")
-    alive = tables["client_quotas"].where(_kraft()).select(F.to_json("entity", _WITH_NULLS).alias("entity"))
-    return rows.join(alive, "entity", "left_anti")
+    rows = tables["row_versions"].where("entity = 'client_quotas' AND removed").select(CLUSTER, entity, "from_offset")
+    alive = tables["client_quotas"].where(_kraft()).select(CLUSTER, F.to_json("entity", _WITH_NULLS).alias("entity"))
+    return rows.join(alive, [CLUSTER, "entity"], "left_anti")
 
 
-def _lost_removal(known: Known) -> _Rule:
+def _lost_removal(known: Mapping[str, Known]) -> _Rule:
     """Users alone are mirrored rightly; what was removed before the newest leader's full sync is mirrored by it."""
     parts = F.col("entity").contains('"client-id"') | F.col("entity").contains('"ip"')
-    recent = F.col("from_offset") >= F.lit(known.epoch_start or 0)
+    recent = F.col("from_offset") >= F.coalesce(_each(known, "epoch_start", "bigint"), F.lit(0))
     return _Rule("DUR-17", parts & recent, F.format_string("%s at offset %d", "entity", "from_offset"))
 
 
@@ -232,7 +250,7 @@ def _anyone(permissions: int) -> Column:
     )
 
 
-def _znode_rules(known: Known) -> list[_Rule]:
+def _znode_rules(known: Mapping[str, Known]) -> list[_Rule]:
     path = F.col("path")
     secret = path.rlike("^/(config/users|config/brokers|delegation_token/tokens)/")
     claimed = path.isin("/controller", "/migration")
@@ -241,20 +259,21 @@ def _znode_rules(known: Known) -> list[_Rule]:
         _Rule("SEC-01", secret & _anyone(_ANY), open_to_read),
         _Rule("SEC-03", claimed & _anyone(_CHANGE), F.concat(path, F.lit(" can be written by everybody"))),
     ]
-    if known.loaded_at is not None:
+    if any(each.loaded_at is not None for each in known.values()):
         config = path.rlike("^/config/(users|brokers)/")
-        rules.append(_Rule("SEC-02", config & (F.col("ctime") >= known.loaded_at) & _anyone(_READ), open_to_read))
+        since = F.col("ctime") >= _each(known, "loaded_at", "bigint")
+        rules.append(_Rule("SEC-02", config & since & _anyone(_READ), open_to_read))
     return rules
 
 
 def protection(znodes: DataFrame) -> DataFrame:
-    """One row: znodes of Kafka's secured roots with an ACL, those open to be changed by all, the newest mtime.
+    """For each cluster: znodes of Kafka's secured roots with an ACL, those open to be changed by all, the newest mtime.
 
     Topics' own znodes are left out: they are most of a tree, and protected like the rest.
     """
     mine = (F.col("path") != "/") & ~F.col("path").rlike("^/(zookeeper|consumers|brokers/topics/.)")
     judged = mine & F.col("acl").isNotNull() & (F.size("acl") > 0)
-    return znodes.agg(
+    return znodes.groupBy(CLUSTER).agg(
         F.count_if(judged).alias("znodes"),
         F.count_if(judged & _anyone(_CHANGE)).alias("open"),
         F.max("mtime").alias("newest"),
@@ -262,59 +281,100 @@ def protection(znodes: DataFrame) -> DataFrame:
 
 
 def replica_counts(partitions: DataFrame, pending_deletes: DataFrame) -> DataFrame:
-    """Replicas per broker of one side's partitions, topics pending deletion left out: broker_id, replicas, adding (of these)."""
-    kept = partitions.join(F.broadcast(pending_deletes), "topic", "left_anti")
-    each = kept.select(F.explode("replicas").alias("broker_id"), "adding_replicas")
-    added = F.array_contains("adding_replicas", F.col("broker_id"))
-    return each.groupBy("broker_id").agg(F.count("*").alias("replicas"), F.count_if(added).alias("adding"))
+    """Replicas per broker, topics pending deletion left out: cluster, broker_id, replicas, adding (of these).
 
-
-def partitions_on(partitions: DataFrame, broker_ids: list[int], limit: int) -> DataFrame:
-    """A few topics a broker holds replicas of, users' topics before internal ones: (broker_id, text).
-
-    The text is the topic's first partition there, and how many more of the topic it holds.
+    `partitions` are rows of one side of each cluster.
     """
-    held = partitions.select("topic", "partition", F.explode("replicas").alias("broker_id"))
-    by_topic = (
-        held.where(F.col("broker_id").isin(broker_ids))
-        .groupBy("broker_id", "topic")
-        .agg(F.min("partition").alias("partition"), F.count("*").alias("held"))
+    kept = partitions.join(F.broadcast(pending_deletes), [CLUSTER, "topic"], "left_anti")
+    each = kept.select(CLUSTER, F.explode("replicas").alias("broker_id"), "adding_replicas")
+    added = F.array_contains("adding_replicas", F.col("broker_id"))
+    return each.groupBy(CLUSTER, "broker_id").agg(F.count("*").alias("replicas"), F.count_if(added).alias("adding"))
+
+
+def partitions_on(partitions: DataFrame, broker_ids: Mapping[str, Sequence[int]], limit: int) -> DataFrame:
+    """A few topics of which a broker holds replicas, users' topics before internal ones: (cluster, broker_id, text).
+
+    The text is the topic's first partition there, and how many more of the topic it holds. `broker_ids` are the brokers
+    of each cluster that are not asked for.
+    """
+    known = F.coalesce(by_cluster({c: list(ids) for c, ids in broker_ids.items()}, "array<int>"), F.array())
+    held = partitions.where(F.size(F.array_except("replicas", known)) > 0).select(
+        CLUSTER, "topic", "partition", F.explode(F.array_except("replicas", known)).alias("broker_id")
     )
-    order = Window.partitionBy("broker_id").orderBy(F.col("topic").startswith("__"), "topic")
+    by_topic = held.groupBy(CLUSTER, "broker_id", "topic").agg(
+        F.min("partition").alias("partition"), F.count("*").alias("held")
+    )
+    order = Window.partitionBy(CLUSTER, "broker_id").orderBy(F.col("topic").startswith("__"), "topic")
     numbered = by_topic.withColumn("number", F.row_number().over(order)).where(F.col("number") <= limit)
     more = F.when(F.col("held") > 1, F.format_string(" and %d more", F.col("held") - 1)).otherwise("")
-    return numbered.select("broker_id", F.concat(F.format_string("%s/%d", "topic", "partition"), more).alias("text"))
+    text = F.concat(F.format_string("%s/%d", "topic", "partition"), more)
+    return numbered.select(CLUSTER, "broker_id", "number", text.alias("text"))
 
 
 def row_counts(silver: Mapping[str, DataFrame]) -> DataFrame:
-    """Rows per entity and side: entity, source, rows."""
+    """Rows per entity and side: cluster, entity, source, rows."""
     return union_all(
         [
-            rows.groupBy("source").agg(F.count("*").alias("rows")).select(F.lit(name).alias("entity"), "source", "rows")
+            rows.groupBy(CLUSTER, "source")
+            .agg(F.count("*").alias("rows"))
+            .select(CLUSTER, F.lit(name).alias("entity"), "source", "rows")
             for name, rows in silver.items()
         ]
     )
 
 
-def append_times(records: DataFrame, migration_offset: int, log_end: int, written_by: int = 0) -> DataFrame:
-    """One row: append time of the newest record below the log's end (`newest`), of the first one past `/migration`'s offset
-    (`oldest_behind`) and of the one at it (`at_migration`); how many past it change what ZooKeeper holds (`changes`); the
-    last offset of a record appended before `written_by`, in milliseconds (`before_written`).
+@dataclass(frozen=True)
+class Mirrored:
+    """What `/migration` says of a cluster: its offset (inclusive), the log's end (exclusive), when a write is surely in."""
+
+    offset: int
+    log_end: int
+    written_by: int = 0
+
+
+def append_times(records: DataFrame, mirrored: Mapping[str, Mirrored]) -> DataFrame:
+    """For each cluster of `mirrored`: append time of the newest record below the log's end (`newest`), of the first one
+    past `/migration`'s offset (`oldest_behind`) and of the one at it (`at_migration`); how many past it change what
+    ZooKeeper holds (`changes`); the last offset of a record appended before `written_by`, in ms (`before_written`).
     """
-    log = records.where(F.col("checkpoint_offset").isNull() & (F.col("offset") < log_end))
-    behind = F.col("offset") > migration_offset
-    return log.agg(
+    asked = records.where(of_clusters(mirrored)) if mirrored else records.where(F.lit(False))
+    offset, end, by = (
+        by_cluster({cluster: getattr(each, name) for cluster, each in mirrored.items()}, "bigint")
+        if mirrored
+        else F.lit(0)
+        for name in ("offset", "log_end", "written_by")
+    )
+    log = asked.where(F.col("checkpoint_offset").isNull() & (F.col("offset") < end))
+    behind = F.col("offset") > offset
+    return log.groupBy(CLUSTER).agg(
         F.max("append_time").alias("newest"),
         F.min(F.when(behind, F.col("append_time"))).alias("oldest_behind"),
         F.count_if(behind & F.col("type").isin(list(MIRRORED))).alias("changes"),
-        F.max(F.when(F.col("offset") == migration_offset, F.col("append_time"))).alias("at_migration"),
-        F.max(F.when(F.col("append_time") < written_by, F.col("offset"))).alias("before_written"),
+        F.max(F.when(F.col("offset") == offset, F.col("append_time"))).alias("at_migration"),
+        F.max(F.when(F.col("append_time") < by, F.col("offset"))).alias("before_written"),
     )
 
 
-def barriers_between(barriers: DataFrame, offsets: Sequence[int]) -> DataFrame:
-    """Barriers grouped by how many of the ascending `offsets` they have passed: passed, lowest, highest."""
+def barriers_between(barriers: DataFrame, offsets: Mapping[str, Sequence[int]]) -> DataFrame:
+    """Barriers grouped by how many of their cluster's ascending `offsets` they have passed: passed, lowest, highest."""
     barrier = F.col("kraft_metadata_offset")
-    asked = F.array(*[F.lit(offset) for offset in offsets])
+    asked = by_cluster({cluster: list(mine) for cluster, mine in offsets.items()}, "array<bigint>")
     passed = F.size(F.filter(asked, lambda offset: offset <= barrier))
-    return barriers.groupBy(passed.alias("passed")).agg(F.min(barrier).alias("lowest"), F.max(barrier).alias("highest"))
+    grouped = barriers.where(of_clusters(offsets)).groupBy(CLUSTER, passed.alias("passed"))
+    return grouped.agg(F.min(barrier).alias("lowest"), F.max(barrier).alias("highest"))
+
+
+def as_facts(frames: Mapping[str, DataFrame]) -> DataFrame:
+    """Rows of several small answers as one frame to collect: cluster, fact (the answer's name), row (JSON)."""
+    return union_all(
+        [
+            frame.select(
+                CLUSTER,
+                F.lit(name).alias("fact"),
+                F.to_json(
+                    F.struct(*[F.col(column) for column in frame.columns if column != CLUSTER]), _WITH_NULLS
+                ).alias("row"),
+            )
+            for name, frame in frames.items()
+        ]
+    )

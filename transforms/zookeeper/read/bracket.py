@@ -9,23 +9,28 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from transforms.clusters import CLUSTER
+
 _SAME = ("czxid", "mzxid", "aversion")
 
 
 def bracket(before: DataFrame, after: DataFrame) -> tuple[DataFrame, DataFrame]:
     """Return the znodes that stood still, as the later walk has them, and what moved.
 
-    Both walks have the columns of `ZNODE_COLUMNS` (others are kept). The second result has path, moved (appeared,
+    Both walks have `cluster` and the columns of `ZNODE_COLUMNS` (others are kept). The second result has cluster, path, moved (appeared,
     vanished, recreated, data, acl), mzxid_before and mzxid_after.
     """
-    old = before.select("path", *(F.col(name).alias(f"{name}_before") for name in _SAME))
-    joined = after.withColumn("_after", F.lit(True)).join(old.withColumn("_before", F.lit(True)), "path", "full_outer")
+    old = before.select(CLUSTER, "path", *(F.col(name).alias(f"{name}_before") for name in _SAME))
+    joined = after.withColumn("_after", F.lit(True)).join(
+        old.withColumn("_before", F.lit(True)), [CLUSTER, "path"], "full_outer"
+    )
     still = F.lit(True)
     for name in _SAME:
         still = still & F.col(name).eqNullSafe(F.col(f"{name}_before"))
     both = F.col("_before").isNotNull() & F.col("_after").isNotNull()
     kept = joined.where(both & still).select(after.columns)
     moved = joined.where(~(both & still)).select(
+        CLUSTER,
         "path",
         _moved().alias("moved"),
         F.col("mzxid_before"),

@@ -1,4 +1,4 @@
-"""Znodes to state rows: `ZNODE_COLUMNS` in, `schemas.zookeeper.state.ZNODE_STATE` out.
+"""Znodes to state rows: `ZNODE_COLUMNS` in, `schemas.zookeeper.state.ZNODE_STATE` out, each with `cluster`.
 
 Partition states and topics are nine znodes in ten of any tree and take a fast way (`hot`); every other znode, and any
 batch in which the fast way meets something odd, goes through the readers of `routes`, one znode at a time.
@@ -10,19 +10,34 @@ import json
 from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.types import StringType, StructField, StructType
 
+from schemas.zookeeper.state import ZNODE_STATE
+from transforms.clusters import CLUSTER
 from transforms.zookeeper.read import hot, routes
 from transforms.zookeeper.read.arrow import STATE_SCHEMA, one_batch
 from transforms.zookeeper.read.facts import Fact, ZnodeView
 
+CLUSTER_STATE = StructType([StructField(CLUSTER, StringType()), *ZNODE_STATE.fields])
 _TYPED = {"partition_assignments", "partition_states"}
 _ENCODE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def state_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Map bronze znode batches to state batches; for `DataFrame.mapInArrow(state_batches, ZNODE_STATE)`."""
+    """Map bronze znode batches to state batches; for `DataFrame.mapInArrow(state_batches, CLUSTER_STATE)`."""
     for batch in batches:
-        yield znodes_to_state(batch)
+        for cluster, znodes in one_cluster_each(batch):
+            state = znodes_to_state(znodes)
+            names = pa.repeat(pa.scalar(cluster, pa.string()), state.num_rows)
+            yield pa.RecordBatch.from_arrays([names, *state.columns], names=[CLUSTER, *state.schema.names])
+
+
+def one_cluster_each(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """Split a batch with a column `cluster` by it."""
+    names = batch[CLUSTER]
+    for cluster in pc.unique(names).to_pylist():
+        yield cluster, batch if batch.num_rows == 0 else batch.filter(pc.equal(names, cluster))
 
 
 def znodes_to_state(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -12,13 +12,14 @@ from pyspark.sql.types import StructType
 
 from schemas.entities import ENTITIES, Entity
 from schemas.entities.partitions import PARTITIONS
+from transforms.clusters import CLUSTER
 
 _PROVENANCE = ("zk_path", "zk_czxid", "zk_mzxid", "zk_mtime")
 _OWN_SHAPE = ("partitions", "migration")
 
 
 def tables(state: DataFrame) -> dict[str, DataFrame]:
-    """Silver rows by entity name from ZNODE_STATE rows; the migration's row is made by `migration_row`."""
+    """Silver rows with `cluster` by entity name from CLUSTER_STATE rows; the migration's row is made by `migration_row`."""
     made = {entity.name: _rows(state, entity) for entity in ENTITIES if entity.name not in _OWN_SHAPE}
     made["partitions"] = _partitions(state)
     return made
@@ -27,7 +28,7 @@ def tables(state: DataFrame) -> dict[str, DataFrame]:
 def _rows(state: DataFrame, entity: Entity) -> DataFrame:
     struct = StructType(list(entity.columns))
     rows = state.where(F.col("entity") == entity.name).withColumn("parsed", F.from_json("row", struct))
-    return rows.select(*[F.col(f"parsed.{name}").alias(name) for name in struct.fieldNames()], *_PROVENANCE)
+    return rows.select(CLUSTER, *[F.col(f"parsed.{name}").alias(name) for name in struct.fieldNames()], *_PROVENANCE)
 
 
 _ASSIGNED = ("replicas", "adding_replicas", "removing_replicas")
@@ -37,6 +38,7 @@ _STATED = ("isr", "leader", "leader_epoch", "leader_recovery_state", "partition_
 def _partitions(state: DataFrame) -> DataFrame:
     """Assignments with their states; a partition without a readable state znode keeps nulls there (START-04)."""
     assignments = state.where("entity = 'partition_assignments'").select(
+        CLUSTER,
         "topic",
         "partition",
         "topic_id",
@@ -45,8 +47,8 @@ def _partitions(state: DataFrame) -> DataFrame:
         F.col("zk_mzxid").alias("zk_assignment_mzxid"),
         F.col("zk_mtime").alias("zk_assignment_mtime"),
     )
-    states = state.where("entity = 'partition_states'").select("topic", "partition", *_STATED, *_PROVENANCE)
-    joined = assignments.join(states, ["topic", "partition"], "left")
+    states = state.where("entity = 'partition_states'").select(CLUSTER, "topic", "partition", *_STATED, *_PROVENANCE)
+    joined = assignments.join(states, [CLUSTER, "topic", "partition"], "left")
     kraft_only = {
         "directories": "array<string>",
         "eligible_leader_replicas": "array<int>",
@@ -54,7 +56,7 @@ def _partitions(state: DataFrame) -> DataFrame:
     }
     filled = joined.withColumns({name: F.lit(None).cast(kind) for name, kind in kraft_only.items()})
     return filled.withColumn("zk_path", F.coalesce("zk_path", "topic_path")).select(
-        *[field.name for field in PARTITIONS.columns], *_PROVENANCE
+        CLUSTER, *[field.name for field in PARTITIONS.columns], *_PROVENANCE
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -42,11 +43,12 @@ def transaction_below(transaction: Transaction, chroot: str) -> Transaction | No
         return transaction
     if transaction.type not in _SESSIONS and all(_is_outside(item, chroot) for item in transaction.operations):
         return None
-    for operation in transaction.operations:
-        operation.path = _cut(operation.path, chroot)
-        if operation.paths:
-            operation.paths = [_cut(path, chroot) for path in operation.paths]
-    return transaction
+    return replace(transaction, operations=[_below(operation, chroot) for operation in transaction.operations])
+
+
+def _below(operation: Operation, chroot: str) -> Operation:
+    paths = None if operation.paths is None else [_cut(path, chroot) for path in operation.paths]
+    return replace(operation, path=_cut(operation.path, chroot), paths=paths)
 
 
 def _is_outside(operation: Operation, chroot: str) -> bool:

@@ -1,0 +1,34 @@
+"""ZooKeeper's trees of a run: the walk that is judged, and what moved until a bracket's second one."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from jobs.audit.run import Run
+from schemas.bronze import ZK_ZNODES
+from transforms.clusters import of_clusters
+from transforms.zookeeper.read.bracket import bracket
+
+
+def judged_walk(run: Run) -> DataFrame:
+    """Znodes of the tree that is judged, of each cluster; a second walk only tells what moved."""
+    walks = [run.clusters[name].walks[0] for name in run.going if run.clusters[name].walks]
+    return run.rows(ZK_ZNODES).where(F.col("snapshot_id").isin(walks))
+
+
+def bracketed(run: Run) -> list[str]:
+    """Clusters whose tree was walked twice, around the log."""
+    return [name for name in run.going if len(run.clusters[name].walks) > 1]
+
+
+def moved_znodes(run: Run) -> DataFrame | None:
+    """Znodes that changed between two walks around the log (cluster, path, moved, …); None when nobody walked twice."""
+    twice = bracketed(run)
+    if not twice:
+        return None
+    rows = run.rows(ZK_ZNODES).where(of_clusters(twice))
+    first, second = (
+        rows.where(F.col("snapshot_id").isin([run.clusters[name].walks[number] for name in twice])) for number in (0, 1)
+    )
+    return bracket(first, second)[1]

@@ -1,0 +1,78 @@
+"""Reading sources in Spark's workers: many small files in few tasks, and one source's fault never another's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from jobs.exit import AuditError, UsageError
+
+T = TypeVar("T")
+# A task takes some hundredths of a second to begin: sources together in one cost less than one each.
+_TASKS = 16
+# Rows with this in `problem` are no data: the source of the cluster could not be read.
+FAILED = "kraft-audit could not read the source: "
+
+
+def in_workers(
+    spark: SparkSession,
+    sources: Sequence[T],
+    read: Callable[[T], Iterator[pa.RecordBatch]],
+    struct: StructType,
+    tasks: int = _TASKS,
+) -> DataFrame:
+    """Rows of the sources, each read by a worker, so that they never pass through the driver."""
+    groups = [list(sources[start::tasks]) for start in range(min(tasks, len(sources)))]
+
+    def read_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for index in batch.column(0).to_pylist():
+                for source in groups[index]:
+                    yield from read(source)
+
+    return spark.range(0, len(groups), 1, max(1, len(groups))).mapInArrow(read_groups, struct)
+
+
+def with_columns(batch: pa.RecordBatch, values: Mapping[str, str]) -> pa.RecordBatch:
+    """The batch with columns of one text each before its own."""
+    texts = [pa.repeat(pa.scalar(value, pa.string()), batch.num_rows) for value in values.values()]
+    return pa.RecordBatch.from_arrays([*texts, *batch.columns], names=[*values, *batch.schema.names])
+
+
+def failure(schema: pa.Schema, values: Mapping[str, str], error: Exception) -> pa.RecordBatch:
+    """One row that says why a source could not be read, in `problem`; `values` are the columns that say whose it is.
+
+    Only texts that are written for people are kept: another exception's may hold a secret.
+    """
+    told = getattr(error, "args", ("",))[0] if _is_told(error) else type(error).__name__
+    row = {
+        **dict.fromkeys(schema.names),
+        **values,
+        "problem": f"{FAILED}{'usage' if _is_told(error) else 'crash'}|{told}",
+    }
+    return pa.RecordBatch.from_pylist([row], schema=schema)
+
+
+def _is_told(error: Exception) -> bool:
+    return isinstance(error, UsageError | AuditError) or getattr(error, "told", False)
+
+
+def failed_rows(rows: DataFrame) -> DataFrame:
+    """Of rows with `problem`, those made by `failure`: cluster, problem."""
+    return rows.where(F.col("problem").startswith(FAILED)).select("cluster", "problem")
+
+
+def without_failures(rows: DataFrame) -> DataFrame:
+    """Rows of sources that could be read."""
+    return rows.where(F.col("problem").isNull() | ~F.col("problem").startswith(FAILED))
+
+
+def told_failure(problem: str) -> Exception:
+    """The error that a row of `failed_rows` stands for."""
+    kind, _, text = problem.removeprefix(FAILED).partition("|")
+    return UsageError(text) if kind == "usage" else AuditError(f"the source could not be read: {text}")

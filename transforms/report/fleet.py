@@ -1,0 +1,47 @@
+"""The clusters of one run as a table for a terminal: worst first, a line each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from schemas.report import Report
+from transforms.reconcile.judge import summary
+from transforms.report.printable import visible
+from transforms.report.table import aligned
+
+_HEAD = ("cluster", "phase", "verdict", "gates", "defects", "lag", "report")
+_BADNESS = ("failed", "errors", "warnings", "clean")
+_MARKS = {"go": "go", "no_go": "NO-GO", "unknown": "?"}
+
+
+def fleet_table(reports: Mapping[str, Report], places: Mapping[str, str], failures: Mapping[str, str]) -> list[str]:
+    """Lines of text, at most one for each cluster and a head: failed ones, then errors, warnings, clean.
+
+    `places` are where the reports are, `failures` why there is none.
+    """
+    rows = [(_rank(report), _row(report, places.get(name, ""))) for name, report in reports.items()]
+    rows += [((0, 0, name), (name, "-", "failed", "-", "-", "-", visible(why, 80))) for name, why in failures.items()]
+    cells = [tuple(visible(cell, 200) for cell in row) for _, row in sorted(rows)]
+    return aligned([_HEAD, *cells], right=frozenset({4, 5}))
+
+
+def _rank(report: Report) -> tuple[int, int, str]:
+    return (_BADNESS.index(report.verdict), -summary.defects(report.divergences), report.cluster)
+
+
+def _row(report: Report, place: str) -> tuple[str, ...]:
+    lag = "-" if report.lag.records is None else str(report.lag.records)
+    return (
+        report.cluster,
+        report.migration.phase,
+        report.verdict,
+        _gates(report),
+        str(summary.defects(report.divergences)),
+        lag,
+        place,
+    )
+
+
+def _gates(report: Report) -> str:
+    asked = [f"{name}:{_MARKS[gate.verdict]}" for name, gate in report.gates.items() if gate.verdict in _MARKS]
+    return " ".join(asked) or "-"
