@@ -41,7 +41,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     The tests of a module stay in one process, which has their fixtures. The modules that share audits are one group, the
     first of those with Spark because it takes longest.
     """
-    sharing = {item.location[0] for item in items if "audit_of" in _fixtures(item)}
+    sharing = {item.location[0] for item in items if "fleet" in _fixtures(item)}
     for item in items:
         module = item.location[0]
         item.add_marker(pytest.mark.xdist_group(AUDITS if module in sharing else module))

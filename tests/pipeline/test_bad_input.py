@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import gzip
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.exit import UsageError
+from jobs.audit.run import Failure
+from jobs.exit import USAGE
 from schemas.bronze import QUARANTINE
 from schemas.entities.topics import TOPICS
+from schemas.gold import RUNS
 from tests.captures import capture
-from tests.pipeline.audits import audit, settings_content
+from tests.pipeline.audits import Audit, Content, audit, audit_all, in_fleet, settings_content
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("spark")]
 
@@ -30,19 +33,28 @@ def test_a_tree_without_kafka_never_replaces_a_good_one(spark: SparkSession, tmp
     good = audit(content)
     empty = tmp_path / "empty.jsonl.gz"
     empty.write_bytes(gzip.compress(b""))
-    with pytest.raises(UsageError, match="holds no Kafka metadata"):
-        audit({**content, "zookeeper": {"dump": str(empty)}})
+    (failure,) = audit_all([{**content, "zookeeper": {"dump": str(empty)}}]).values()
+    assert isinstance(failure, Failure)
+    assert "holds no Kafka metadata" in failure.reason
+    assert failure.exit_code == USAGE
     assert good.frame(TOPICS.table).where("source = 'zookeeper'").count() == 8
+    said = [(row["verdict"], row["failure"]) for row in good.warehouse.read(RUNS).orderBy("started_at").collect()]
+    assert said == [(good.report.verdict, None), ("failed", failure.reason)]
 
 
-def test_a_damaged_log_is_named_and_the_run_goes_on(spark: SparkSession, tmp_path: Path) -> None:
+@in_fleet("damaged-log")
+def damaged_log(tmp_path: Path) -> Content:
     folder = writable_copy(capture("3.9.1", "5"), tmp_path / "capture")
     for node in ("3000", "3001", "3002"):
         segment = folder / "kraft" / node / "__cluster_metadata-0" / "00000000000000000000.log"
         content = bytearray(segment.read_bytes())
         content[9_000] ^= 0xFF
         segment.write_bytes(bytes(content))
-    result = audit(settings_content(folder, tmp_path / "tables"))
+    return settings_content(folder, tmp_path)
+
+
+def test_a_damaged_log_is_named_and_the_run_goes_on(audited: Callable[[str], Audit]) -> None:
+    result = audited("damaged-log")
     check = next(check for check in result.report.checks if check.id == "CAP-02")
     assert check.verdict == "fail"
     assert any("CRC" in line.upper() for line in check.evidence), "the checksum is named, not only the gap it leaves"
@@ -52,13 +64,18 @@ def test_a_damaged_log_is_named_and_the_run_goes_on(spark: SparkSession, tmp_pat
     assert all(row["position"] is not None and row["reason"] for row in damaged)
 
 
-def test_a_torn_tail_is_what_a_running_controller_leaves(spark: SparkSession, tmp_path: Path) -> None:
+@in_fleet("torn-tail")
+def torn_tail(tmp_path: Path) -> Content:
     folder = writable_copy(capture("3.9.1", "5"), tmp_path / "capture")
     for node in ("3000", "3001", "3002"):
         segment = folder / "kraft" / node / "__cluster_metadata-0" / "00000000000000000000.log"
         preallocated = bytes(4096)
         segment.write_bytes(segment.read_bytes() + preallocated)
-    result = audit(settings_content(folder, tmp_path / "tables"))
+    return settings_content(folder, tmp_path)
+
+
+def test_a_torn_tail_is_what_a_running_controller_leaves(audited: Callable[[str], Audit]) -> None:
+    result = audited("torn-tail")
     assert result.report.exit_code == 0
     assert next(check for check in result.report.checks if check.id == "CAP-02").verdict == "pass"
     assert result.rows(QUARANTINE, "reason LIKE 'zero-filled%'"), "nothing is dropped silently"

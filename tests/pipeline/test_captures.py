@@ -18,17 +18,9 @@ from schemas.kraft.enums import SCRAM_MECHANISMS
 from tests.captures import capture
 from tests.pipeline import expected
 from tests.pipeline.audits import Audit
+from tests.pipeline.conftest import CAPTURES
 
-# Every stage of the newest release, the telling ones of the others.
-STAGES = [
-    *[("3.9.1", stage) for stage in ("3", "4", "5", "6", "7", "8", "9", "10", "11", "12")],
-    *[
-        ("3.9.1", stage)
-        for stage in ("quota-removal", "blocked-by-missing-broker", "retry-leftover-migration", "rolled-back")
-    ],
-    *[("3.6.2", stage) for stage in ("3", "5", "7", "8", "10", "12")],
-    *[("3.5.2", stage) for stage in ("5", "8")],
-]
+STAGES = [pair for pair in CAPTURES if pair != ("3.9.1", "retry-after-join")]
 HEALTHY = {"4", "5", "6", "7", "9", "10", "11"}
 # 3.5.2 has named defects at every stage from the load on.
 WITHOUT_DIFFERENCE = [(version, stage) for version, stage in STAGES if version != "3.5.2" and stage in HEALTHY]
@@ -37,7 +29,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(params=STAGES, ids="/".join)
-def audited(request: pytest.FixtureRequest, audit_of: Callable[[str, str], Audit]) -> tuple[str, str, Path, Audit]:
+def stage_audit(request: pytest.FixtureRequest, audit_of: Callable[[str, str], Audit]) -> tuple[str, str, Path, Audit]:
     version, stage = request.param
     return version, stage, capture(version, stage), audit_of(version, stage)
 
@@ -46,8 +38,8 @@ def kraft_rows(result: Audit, entity: Entity) -> list[dict[str, object]]:
     return result.rows(entity.table, "source = 'kraft'")
 
 
-def test_the_replayed_state_is_what_kafkas_own_dump_replays_to(audited: tuple[str, str, Path, Audit]) -> None:
-    _, _, folder, result = audited
+def test_the_replayed_state_is_what_kafkas_own_dump_replays_to(stage_audit: tuple[str, str, Path, Audit]) -> None:
+    _, _, folder, result = stage_audit
     state = expected.load(folder)["state"]
     assert {row["topic"]: row["topic_id"] for row in kraft_rows(result, topics.TOPICS)} == expected.topics(state)
     assert {
@@ -83,8 +75,8 @@ def test_the_replayed_state_is_what_kafkas_own_dump_replays_to(audited: tuple[st
     } == expected.brokers(state)
 
 
-def test_quotas_acls_credentials_and_tokens_replay_to_the_same(audited: tuple[str, str, Path, Audit]) -> None:
-    _, _, folder, result = audited
+def test_quotas_acls_credentials_and_tokens_replay_to_the_same(stage_audit: tuple[str, str, Path, Audit]) -> None:
+    _, _, folder, result = stage_audit
     state = expected.load(folder)["state"]
     assert {
         (tuple((part["type"], part["name"]) for part in row["entity"]), row["quota"]): row["value"]
@@ -103,8 +95,8 @@ def test_quotas_acls_credentials_and_tokens_replay_to_the_same(audited: tuple[st
     } == expected.tokens(state)
 
 
-def test_counts_of_both_sides(audited: tuple[str, str, Path, Audit]) -> None:
-    _, _, folder, result = audited
+def test_counts_of_both_sides(stage_audit: tuple[str, str, Path, Audit]) -> None:
+    _, _, folder, result = stage_audit
     truth = expected.load(folder)
     names = {
         "acls": "acls",
@@ -120,9 +112,9 @@ def test_counts_of_both_sides(audited: tuple[str, str, Path, Audit]) -> None:
     assert {name: counts[entity]["zookeeper"] for name, entity in names.items()} == truth["zk_counts"]
 
 
-@pytest.mark.parametrize("audited", WITHOUT_DIFFERENCE, ids="/".join, indirect=True)
-def test_healthy_stages_have_no_defect_and_no_difference(audited: tuple[str, str, Path, Audit]) -> None:
-    *_, result = audited
+@pytest.mark.parametrize("stage_audit", WITHOUT_DIFFERENCE, ids="/".join, indirect=True)
+def test_healthy_stages_have_no_defect_and_no_difference(stage_audit: tuple[str, str, Path, Audit]) -> None:
+    *_, result = stage_audit
     assert result.report.divergences.total == 0
     assert result.report.divergences.by_class == {}
     assert (result.report.exit_code, result.report.verdict) == (0, "clean")
@@ -135,9 +127,9 @@ def test_healthy_stages_have_no_defect_and_no_difference(audited: tuple[str, str
     assert {id_: verdict for id_, verdict in spoken.items() if verdict != "fail"} == {"RB-09": "unknown"}
 
 
-def test_what_differs_is_what_differs_in_kafkas_own_state(audited: tuple[str, str, Path, Audit]) -> None:
+def test_what_differs_is_what_differs_in_kafkas_own_state(stage_audit: tuple[str, str, Path, Audit]) -> None:
     """The rows of `expected.json` and no other, where the two sides are to be compared."""
-    _, stage, folder, result = audited
+    _, stage, folder, result = stage_audit
     truth = expected.load(folder)
     if stage not in {*HEALTHY, "8", "12", "quota-removal"}:
         assert result.report.divergences.total == 0, "nothing is compared before the load and after a rollback"

@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.audit.kept_state import newest_state
-from jobs.audit.kraft_side import read_kraft_side, whole_records
+from jobs.audit.past import Finished, past_run
+from jobs.audit.past_state import migration_znodes, past_kraft
 from schemas.bronze import KRAFT_LOG_COPIES, KRAFT_RECORDS
 from schemas.entities import ENTITIES
-from schemas.silver import LEADER_EPOCHS, ROW_VERSIONS
+from schemas.replayed import REPLAYED_STATES
+from schemas.silver import FINDINGS
 from tests.captures import capture
 from tests.pipeline.audits import Audit, audit, settings_content
 from transforms.report.json import to_json
@@ -42,8 +43,8 @@ def said(found: Audit) -> dict[str, Any]:
 
 
 def silver(found: Audit) -> set[str]:
-    """The rows of a run's silver tables; the next run of the cluster replaces them."""
-    tables = [*(entity.table for entity in ENTITIES), ROW_VERSIONS, LEADER_EPOCHS]
+    """The rows of a run's silver tables."""
+    tables = [*(entity.table for entity in ENTITIES), FINDINGS]
     return {f"{table.name} {_text(row)}" for table in tables for row in _plain(found, table)}
 
 
@@ -91,7 +92,7 @@ def test_it_says_the_same_as_a_run_of_the_whole_log(
 ) -> None:
     before, _ = series[STAGES[STAGES.index(stage) - 1]]
     found, rows = series[stage]
-    assert base_runs(found) == {before.run.run_id}
+    assert base_runs(found) == {before.run_id}
     assert said(found) == said(whole[stage])
     assert rows ^ silver(whole[stage]) == set()
 
@@ -107,11 +108,12 @@ def test_it_reads_only_what_is_new(series: dict[str, tuple[Audit, set[str]]], st
 
 def test_the_whole_log_is_still_there_to_be_asked(series: dict[str, tuple[Audit, set[str]]]) -> None:
     """`explain` and `diff --as-of` ask for any offset, whichever run read it."""
-    last = series[STAGES[-1]][0].run
-    side = read_kraft_side(last, None)
-    assert side is not None
-    offsets = sorted(row["offset"] for row in whole_records(last, side).select("offset").collect())
-    assert offsets == list(range(side.plan.leading.end))
+    last = series[STAGES[-1]][0]
+    past = past_run(Finished(last.warehouse, last.cluster), last.run_id)
+    kraft = past_kraft(past, migration_znodes(past))
+    assert kraft is not None
+    offsets = sorted(row["offset"] for row in kraft.records.select("offset").collect())
+    assert offsets == list(range(kraft.side.plan.leading.end))
 
 
 def test_another_log_is_read_from_its_start(spark: SparkSession, tmp_path: Path) -> None:
@@ -131,4 +133,5 @@ def test_a_log_with_findings_keeps_nothing(spark: SparkSession, tmp_path: Path) 
         segment.write_bytes(content)
     folder = {"folders": [str(copy / "kraft")], "keep_state_every": 1}
     first = audit(settings_content(copy, tmp_path / "warehouse", kraft=folder))
-    assert newest_state(first.run) is None
+    kept = first.warehouse.read(REPLAYED_STATES).collect()
+    assert [row["offset"] for row in kept] == [-1]

@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
 from schemas.report import CheckResult, Report
 from tests.captures import capture
 from tests.pipeline import early_log
-from tests.pipeline.audits import audit
+from tests.pipeline.audits import Audit, Content, in_fleet
 from tests.pipeline.logs import Record, make_log, record
 from tests.pipeline.trees import At, Tree, create_topic
 from transforms.report.story import tell
@@ -67,10 +68,8 @@ class Repeated:
     checkpoint: int
 
 
-@pytest.fixture(scope="module")
-def repeated(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Repeated:
+def made_repeated(folder: Path) -> tuple[Content, tuple[int, int]]:
     """Topics and broker configurations come each time; the first SCRAM user ends the load (`clientQuotaPropsToDoubleMap`)."""
-    folder = tmp_path_factory.mktemp("repeated")
     tree = claimed()
     head = [(BEGUN, early_log.bootstrap()), (BEGUN, early_log.registrations([0, 1, 2], 2))]
     loaded: list[list[Record]] = [*early_log.topics(tree), early_log.brokers(tree), next(early_log.quotas(tree))]
@@ -79,8 +78,22 @@ def repeated(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> R
     after = 1 + sum(len(records) for _, records in [*head, *loads[: 7 * (len(loaded) + 1)]])
     state = [*early_log.bootstrap(), *head[1][1], *[item for records in loaded for item in records]]
     early_log.checkpoint(folder / "kraft" / "3000" / "__cluster_metadata-0", after, state, BEGUN)
-    report = audit(content(folder, tree, folder / "kraft")).report
-    return Repeated(report, len(list(early_log.topics(tree))), after)
+    return content(folder, tree, folder / "kraft"), (len(list(early_log.topics(tree))), after)
+
+
+_TRUTH: dict[str, Any] = {}
+
+
+@in_fleet("early-repeated")
+def early_repeated(folder: Path) -> Content:
+    made, _TRUTH["repeated"] = made_repeated(folder)
+    return made
+
+
+@pytest.fixture
+def repeated(audited: Callable[[str], Audit]) -> Repeated:
+    report = audited("early-repeated").report
+    return Repeated(report, *_TRUTH["repeated"])
 
 
 def test_a_repeated_load_is_3_4_and_still_waiting(repeated: Repeated) -> None:
@@ -131,10 +144,9 @@ class Early:
     tree: Tree
 
 
-@pytest.fixture(scope="module")
-def dual(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Early:
+@in_fleet("early-dual")
+def early_dual(folder: Path) -> Content:
     """Loaded at 0 s; /migration was written last at 400 s, with a mirrored change; the log ends at 600 s."""
-    folder = tmp_path_factory.mktemp("dual")
     tree = claimed()
     for user in SCRAM:
         tree.change(f"/config/users/{user}", _without_scram, At(490, BEGUN - 90 * SECOND))
@@ -158,7 +170,14 @@ def dual(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Early
     batches = [(BEGUN, records) for records in before]
     make_log(folder / "kraft", CLUSTER_ID, [*batches, *[(BEGUN + at * SECOND, records) for at, records in later]])
     _mirror(tree, loaded=sum(len(records) for records in before))
-    return Early(audit(content(folder, tree, folder / "kraft")).report, original)
+    _TRUTH["dual"] = original
+    return content(folder, tree, folder / "kraft")
+
+
+@pytest.fixture
+def dual(audited: Callable[[str], Audit]) -> Early:
+    report = audited("early-dual").report
+    return Early(report, _TRUTH["dual"])
 
 
 def _config(topic: str, key: str, value: str) -> Record:

@@ -46,7 +46,7 @@ class Shell:
     """Runs commands on the audit's warehouse and keeps what they print."""
 
     def __init__(self, audited: Audit, capsys: pytest.CaptureFixture[str]) -> None:
-        self.place = ["--warehouse", audited.run.settings.warehouse]
+        self.place = ["--warehouse", audited.warehouse.root]
         self.capsys = capsys
 
     def run(self, *argv: str, code: int = 0) -> str:
@@ -73,7 +73,7 @@ def test_diff_lists_what_the_report_lists(audited: Audit, shell: Shell) -> None:
     assert len(rows) == 2
     assert shell.rows("--class", "lag") == []
     assert shell.rows("--entity", "topics") == []
-    assert shell.rows("--entity", "client_quotas", "--run", audited.run.run_id) == rows
+    assert shell.rows("--entity", "client_quotas", "--run", audited.run_id) == rows
     text = shell.run("diff")
     assert "2 differences between ZooKeeper (/migration at 329) and KRaft after offset 329 (inclusive)" in text
     assert "client-id=app-9 · producer_byte_rate" in text
@@ -166,10 +166,10 @@ def test_a_row_that_never_was_names_its_neighbours(shell: Shell) -> None:
 
 
 def test_history_and_gates_find_the_same_warehouse(audited: Audit, shell: Shell, tmp_path: Path) -> None:
-    assert audited.run.run_id in shell.run("history")
-    assert "dual_write  NO-GO\n  DUR-05" in shell.run(
-        "gates", "--gate", "start", "--run", audited.run.run_id
-    ) + shell.run("gates")
+    assert audited.run_id in shell.run("history")
+    assert "dual_write  NO-GO\n  DUR-05" in shell.run("gates", "--gate", "start", "--run", audited.run_id) + shell.run(
+        "gates"
+    )
     assert shell.run("history", "--trend").splitlines()[0].split() == [
         "run_id",
         "verdict",

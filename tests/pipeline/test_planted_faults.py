@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
 from schemas.report import Report
-from tests.pipeline.audits import audit, settings_content
+from tests.pipeline.audits import Audit, Content, in_fleet, settings_content
 from tests.pipeline.planted import Fault, assert_nothing_else, assert_shown
 from tests.pipeline.rows import (
     HEALTHY,
@@ -535,22 +534,31 @@ NO_FAULTS = [
 ]
 
 
-def audited(faults: list[Fault], folder: Path) -> Report:
+def planted(faults: list[Fault], folder: Path) -> Content:
     tree = Tree(HEALTHY / "zookeeper.jsonl.gz")
     for fault in faults:
         fault.plant(tree)
-    content = settings_content(HEALTHY, folder / "tables")
-    return audit({**content, "zookeeper": {"dump": str(tree.save(folder / "tree.jsonl.gz"))}}).report
+    return settings_content(HEALTHY, folder, zookeeper={"dump": str(tree.save(folder / "tree.jsonl.gz"))})
 
 
-@pytest.fixture(scope="module")
-def lost(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Report:
-    return audited([*LOST, *NO_FAULTS], tmp_path_factory.mktemp("lost"))
+@in_fleet("planted-lost")
+def planted_lost(folder: Path) -> Content:
+    return planted([*LOST, *NO_FAULTS], folder)
 
 
-@pytest.fixture(scope="module")
-def foreign(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Report:
-    return audited([*FOREIGN, *NO_FAULTS], tmp_path_factory.mktemp("foreign"))
+@in_fleet("planted-foreign")
+def planted_foreign(folder: Path) -> Content:
+    return planted([*FOREIGN, *NO_FAULTS], folder)
+
+
+@pytest.fixture
+def lost(audited: Callable[[str], Audit]) -> Report:
+    return audited("planted-lost").report
+
+
+@pytest.fixture
+def foreign(audited: Callable[[str], Audit]) -> Report:
+    return audited("planted-foreign").report
 
 
 @pytest.mark.parametrize("fault", LOST, ids=lambda fault: fault.name)

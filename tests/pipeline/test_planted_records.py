@@ -5,14 +5,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
 from schemas.report import Report
 from tests.captures import capture
-from tests.pipeline.audits import audit, settings_content
+from tests.pipeline.audits import Audit, Content, in_fleet, settings_content
 from tests.pipeline.logs import append, record, writable_copy
 from tests.pipeline.planted import Fault, Row, assert_nothing_else, assert_shown
 from tests.pipeline.rows import (
@@ -322,9 +322,8 @@ FAULTS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def behind(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Report:
-    folder = tmp_path_factory.mktemp("behind")
+@in_fleet("planted-records")
+def planted_records(folder: Path) -> Content:
     logs = writable_copy(HEALTHY / "kraft", folder / "kraft")
     append(logs, COMMITTED, NOW)
     append(logs, TAIL, NOW + 10, controllers=["3000"])
@@ -332,8 +331,13 @@ def behind(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Rep
     for fault in FAULTS:
         fault.plant(tree)
     tree.miss("/migration", lambda document: document.update(kraft_metadata_offset=MIGRATION_OFFSET))
-    content = settings_content(HEALTHY, folder / "tables", kraft={"folders": [str(logs)]})
-    return audit({**content, "zookeeper": {"dump": str(tree.save(folder / "tree.jsonl.gz"))}}).report
+    dump = {"dump": str(tree.save(folder / "tree.jsonl.gz"))}
+    return settings_content(HEALTHY, folder, kraft={"folders": [str(logs)]}, zookeeper=dump)
+
+
+@pytest.fixture
+def behind(audited: Callable[[str], Audit]) -> Report:
+    return audited("planted-records").report
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
@@ -353,28 +357,41 @@ def test_what_is_not_committed_counts_as_lag_and_is_told(behind: Report) -> None
     assert any(f"the last {len(TAIL)} records of the log are not proved committed" in note for note in behind.notes)
 
 
-def test_after_finalising_only_what_was_lost_before_is_a_defect(spark: SparkSession, tmp_path: Path) -> None:
-    folder = capture("3.9.1", "12")
-    tree = Tree(folder / "zookeeper.jsonl.gz")
+@in_fleet("planted-finalised")
+def planted_finalised(folder: Path) -> Content:
+    finalised = capture("3.9.1", "12")
+    tree = Tree(finalised / "zookeeper.jsonl.gz")
     unmirrored("/config/brokers/2", "follower.replication.throttled.rate", "1")(tree)
-    content = settings_content(folder, tmp_path / "tables")
-    report = audit({**content, "zookeeper": {"dump": str(tree.save(tmp_path / "tree.jsonl.gz"))}}).report
+    return settings_content(finalised, folder, zookeeper={"dump": str(tree.save(folder / "tree.jsonl.gz"))})
+
+
+def test_after_finalising_only_what_was_lost_before_is_a_defect(audited: Callable[[str], Audit]) -> None:
+    report = audited("planted-finalised").report
     assert report.divergences.by_class == {"expected_stale": 8, "lost_write": 1}
     assert [row.key["resource_name"] for row in report.divergences.rows if row.class_ == "lost_write"] == ["2"]
 
 
-def test_a_second_load_is_told(spark: SparkSession, tmp_path: Path) -> None:
+LOADED_AGAIN = [
+    record("BEGIN_TRANSACTION_RECORD", name="ZK Migration"),
+    record("TOPIC_RECORD", name="orders", topicId=topic_id("orders")),
+    record("TOPIC_RECORD", name="payments", topicId=OTHER_ID),
+    record("ZK_MIGRATION_STATE_RECORD", zkMigrationState=1),
+    record("END_TRANSACTION_RECORD"),
+]
+
+
+@in_fleet("planted-second-load")
+def planted_second_load(folder: Path) -> Content:
+    logs = writable_copy(HEALTHY / "kraft", folder / "kraft")
+    append(logs, LOADED_AGAIN, NOW)
+    return settings_content(HEALTHY, folder, kraft={"folders": [str(logs)]})
+
+
+def test_a_second_load_is_told(audited: Callable[[str], Audit]) -> None:
     """The records of a load come again, in a transaction of their own, after the first one ended."""
-    logs = writable_copy(HEALTHY / "kraft", tmp_path / "kraft")
-    again = [
-        record("BEGIN_TRANSACTION_RECORD", name="ZK Migration"),
-        record("TOPIC_RECORD", name="orders", topicId=topic_id("orders")),
-        record("TOPIC_RECORD", name="payments", topicId=OTHER_ID),
-        record("ZK_MIGRATION_STATE_RECORD", zkMigrationState=1),
-        record("END_TRANSACTION_RECORD"),
-    ]
-    begun = append(logs, again, NOW)
-    report = audit(settings_content(HEALTHY, tmp_path / "tables", kraft={"folders": [str(logs)]})).report
+    report = audited("planted-second-load").report
+    assert report.migration.log_end_offset is not None
+    begun = report.migration.log_end_offset - len(LOADED_AGAIN) + 1
     check = next(check for check in report.checks if check.id == "DUR-08")
     assert (check.verdict, check.violations) == ("fail", 3)
     told = "\n".join(check.evidence)

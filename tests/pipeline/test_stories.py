@@ -136,7 +136,7 @@ def test_a_second_run_remembers_the_first(
     assert len(healed.resolved) == 2
     assert [point.defects for point in healed.history] == [2, 2, 0]
     assert [point.by_class for point in healed.history] == [{"lost_write": 2}, {"lost_write": 2}, {}]
-    # The healed run took the place of the first one's silver rows: those are read as they were then.
+    # Each run reads the rows it wrote, whatever came after.
     capsys.readouterr()
     looked = ["diff", "--as-of", "327", "--format", "jsonl", "--warehouse", str(tmp_path)]
     assert main([*looked, "--run", first.run_id]) == 0
