@@ -31,7 +31,11 @@ DIVERGENCES = Table(
         column("kind", StringType(), "zk_only, kraft_only or differs."),
         column("zk_value", StringType(), "ZooKeeper's value as JSON."),
         column("kraft_value", StringType(), "KRaft's value as JSON."),
-        column("class", StringType(), "lag, in_flight, lost_write, foreign_write, load_loss, load_extra, … (S§5.6)."),
+        column(
+            "class",
+            StringType(),
+            "lag, in_flight, lost_write, foreign_write, load_loss, load_extra, … (docs/semantics.md §5.6).",
+        ),
         column("severity", StringType(), "critical, error, warning or info."),
         column("explanation", StringType(), "Why this class: offsets, zxids, times."),
         column("zk_path", StringType(), "Znode."),

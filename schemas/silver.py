@@ -27,7 +27,8 @@ LEADER_EPOCHS = Table(
 BARRIERS = Table(
     Layer.SILVER,
     "barriers",
-    "Stand-alone writes of `/migration` that moved the offset: at that zxid ZooKeeper equals KRaft at that offset (S§5.5).",
+    "Stand-alone writes of `/migration` that moved the offset: right after that zxid ZooKeeper equals KRaft at that offset "
+    "(docs/semantics.md §5.5).",
     (*RUN_COLUMNS, *BARRIER_COLUMNS),
 )
 
@@ -78,7 +79,7 @@ ADMIN_OPERATIONS = Table(
 FINDINGS = Table(
     Layer.SILVER,
     "findings",
-    "What could not be read or parsed, or breaks a rule of its format (S§11).",
+    "What could not be read or parsed, or breaks a rule of its format (docs/semantics.md §11).",
     (
         *RUN_COLUMNS,
         column("source", StringType(), "zookeeper or kraft."),

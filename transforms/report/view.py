@@ -10,6 +10,7 @@ from itertools import groupby
 from typing import Any, Generic, TypeVar
 
 from schemas.classes import CLASSES, DEFECTS, ORDER
+from schemas.references import spelled_out
 from schemas.report import BrokerPresence, CheckResult, Defect, DivergenceRow, Divergences, LogCopy, Report
 from transforms.report.printable import ABSENT, PRESENT, key_text, value_text, visible
 from transforms.report.story import check_rank, rank, remedy_of
@@ -178,7 +179,11 @@ def class_meaning(class_: str) -> str:
 
 
 def reference_parts(reference: str) -> list[tuple[str, str | None]]:
-    """Split a reference into (text, public page or None); only Kafka's own trackers are ever linked."""
+    """Split a reference into (text, public page or None); only Kafka's own trackers are ever linked.
+
+    Reports that earlier releases stored cite rules by their short form.
+    """
+    reference = spelled_out(reference)
     parts: list[tuple[str, str | None]] = []
     end = 0
     for found in _KNOWN_PAGE.finditer(reference):
