@@ -13,13 +13,13 @@ from schemas.zookeeper.history import BARRIER_COLUMNS, WRITE_COLUMNS
 LEADER_EPOCHS = Table(
     Layer.SILVER,
     "leader_epochs",
-    "KRaft leader epochs: one row a LeaderChange record.",
+    "KRaft leader epochs: one row per LeaderChange record.",
     (
         *RUN_COLUMNS,
         column("epoch", IntegerType(), "Leader epoch."),
-        column("start_offset", LongType(), "Offset of the epoch's LeaderChange."),
-        column("leader_id", IntegerType(), "Elected controller."),
-        column("voters", ArrayType(IntegerType()), "Voters the record names."),
+        column("start_offset", LongType(), "Offset of the epoch's LeaderChange record, its first one."),
+        column("leader_id", IntegerType(), "node.id of the elected controller."),
+        column("voters", ArrayType(IntegerType()), "node.ids of the voters the record names."),
         column("append_time", LongType(), "Append time, milliseconds since the epoch."),
     ),
 )
@@ -49,14 +49,20 @@ ROW_VERSIONS = Table(
         *RUN_COLUMNS,
         column("entity", StringType(), "Entity of the row."),
         column("key", StringType(), "Canonical key as one JSON object."),
-        column("row", StringType(), "Compared columns as one JSON object; for a removal, the last content."),
-        column("removed", BooleanType(), "True for a removal."),
+        column("row", StringType(), "Compared columns as one JSON object; of a removed row, what it was last."),
+        column("removed", BooleanType(), "True when the record removed the row."),
         column(
-            "from_offset", LongType(), "Offset of the record that made the version; valid until the next version's."
+            "from_offset",
+            LongType(),
+            "Offset of the record that made the version (inclusive); it is valid up to the next version's (exclusive).",
         ),
         column("from_epoch", IntegerType(), "Leader epoch of that record."),
         column("from_append_time", LongType(), "Append time of that record, milliseconds since the epoch."),
-        column("created_offset", LongType(), "First record known of the row; null on versions after the first."),
+        column(
+            "created_offset",
+            LongType(),
+            "Offset of the first record known of the row; null on versions after the first.",
+        ),
     ),
 )
 
@@ -66,12 +72,16 @@ ADMIN_OPERATIONS = Table(
     "ZooKeeper znodes that ask for something or notify: pending deletions, reassignments, elections, notifications.",
     (
         *RUN_COLUMNS,
-        column("kind", StringType(), "delete_topic, reassignment, preferred_election, isr_change, log_dir_event, …"),
+        column(
+            "kind",
+            StringType(),
+            "Kind: delete_topic, reassignment, preferred_election, isr_change, log_dir_event and so on.",
+        ),
         column("subject", StringType(), "Topic, topic-partition or znode name it is about."),
         column("detail", StringType(), "What it asks for, in one line."),
-        column("zk_path", StringType(), "Znode."),
-        column("zk_czxid", LongType(), "Creating transaction."),
-        column("zk_mzxid", LongType(), "Last data change."),
+        column("zk_path", StringType(), "Path of the znode."),
+        column("zk_czxid", LongType(), "zxid of the transaction that created the znode."),
+        column("zk_mzxid", LongType(), "zxid of the last change of its data."),
         column("zk_mtime", LongType(), "Time of that change, milliseconds since the epoch."),
     ),
 )
@@ -83,8 +93,8 @@ FINDINGS = Table(
     (
         *RUN_COLUMNS,
         column("source", StringType(), "zookeeper or kraft."),
-        column("code", StringType(), "Check id or short code."),
-        column("subject", StringType(), "Topic, partition, user, record type, … it is about."),
+        column("code", StringType(), "Id of the check it violates, or a code of its own."),
+        column("subject", StringType(), "What it is about: a topic, partition, user, record type."),
         column("detail", StringType(), "What is wrong, in one line, secrets masked."),
         column("place", StringType(), "Znode path, or file and offset."),
     ),

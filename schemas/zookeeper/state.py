@@ -1,4 +1,4 @@
-"""The stream of state rows that znodes are read into: one row a fact, before the silver tables are assembled."""
+"""The stream of state rows that znodes are read into: one row per fact, before the silver tables are assembled."""
 
 from pyspark.sql.types import ArrayType, IntegerType, LongType, StringType, StructField, StructType
 
