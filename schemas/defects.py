@@ -27,7 +27,7 @@ class RowTrace:
 
 @dataclass(frozen=True)
 class KnownDefect:
-    """One defect: from release `first` on, until a release in `fixed` (one a branch); without any, to the last one.
+    """One defect: from release `first` on, until a release in `fixed` (one per branch); without any, to the last one.
 
     Its traces are failed `checks`, `findings` codes and `rows`; `harms` is false where nothing is lost or stuck.
     """

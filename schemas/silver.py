@@ -1,4 +1,4 @@
-"""Silver tables beside the entities': the log's epochs, row versions, barriers, leftovers and parse findings."""
+"""Silver tables besides those of the entities: the log's epochs, row versions, barriers, leftovers and findings."""
 
 from __future__ import annotations
 

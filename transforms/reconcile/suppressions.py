@@ -1,4 +1,4 @@
-"""Which divergences somebody vouches for. It decides where they are shown, and no count, check, gate or exit code."""
+"""Which divergences somebody vouches for. That decides where they are shown and changes no count, check, gate or exit code."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def counted_matches(rows: DataFrame, rules: Sequence[Rule]) -> DataFrame:
 
 
 def notes(rules: Sequence[Rule], today: date, matched: Mapping[int, int] | None) -> list[str]:
-    """What is to be said of the file: entries that are over, and those in force that match nothing.
+    """Notes on the file: entries that are over, and those in force that match nothing.
 
     `matched` are the rows by position in `in_force`; None when nothing was compared, and nothing can be said.
     """

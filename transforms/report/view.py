@@ -1,4 +1,4 @@
-"""A report put in the order it is read and cut to what a page can hold; every cut says how much it left out."""
+"""A report in the order in which it is read, shortened to what a page can hold; whatever is shortened says how much it leaves out."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class SuppressedView:
 class RowGroup:
     """The differences of one class that nobody vouches for; `explanation` and `remedy` are what several rows share.
 
-    `total` counts all of the class, `suppressed` those of them that are listed apart.
+    `total` counts all of the class, `suppressed` those of them that are listed separately.
     """
 
     class_: str
