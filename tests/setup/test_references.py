@@ -15,6 +15,8 @@ from schemas import bronze, gold, silver
 from schemas.checks import CHECKS
 from schemas.classes import CLASSES
 from schemas.defects import DEFECTS
+from schemas.kraft.metadata_versions import BY_LEVEL
+from schemas.kraft.records import RECORD_TYPES
 from schemas.references import RULES, spelled_out
 from schemas.zookeeper.findings import FINDINGS
 from schemas.zookeeper.history import KINDS
@@ -81,6 +83,49 @@ def test_a_reference_names_its_document(reference: str, spelled: str) -> None:
     assert spelled_out(spelled) == spelled
 
 
+def section(name: str) -> str:
+    return DOCUMENT.split(f'<a id="s{name}"></a>')[1].split("\n<a id=")[0]
+
+
+def rows(name: str) -> list[list[str]]:
+    """The cells of a section's tables, headings and rules included."""
+    lines = re.findall(r"(?m)^\| (.*) \|$", section(name))
+    return [[cell.strip() for cell in re.split(r" \| ", line)] for line in lines]
+
+
+def test_record_types_are_as_declared() -> None:
+    """Keys with the newest version, and the fields of each body in the order of the wire, tagged ones last."""
+    documented = {
+        int(key): cells[-1].rstrip("*")
+        for cells in rows("2.5")
+        for key in cells[0].split(", ")
+        if key.isdigit() and len(cells) == 8
+    }
+    assert {key: value for key, value in documented.items() if value.isdigit()} == {
+        key: str(record.body.highest) for key, record in RECORD_TYPES.items() if record.until is None
+    }
+    bodies = {name: cells[1] for cells in rows("2.5") if len(cells) == 2 for name in cells[0].split(", ")}
+    for record in RECORD_TYPES.values():
+        name = "".join(word.capitalize() for word in record.name.removesuffix("_RECORD").split("_"))
+        if record.until is None and record.body.fields and "TRANSACTION" not in record.name:
+            on_the_wire = sorted(record.body.fields, key=lambda field: -1 if field.tag is None else field.tag)
+            at = [_position(field.name, bodies[name]) for field in on_the_wire]
+            assert at == sorted(at), name
+
+
+def _position(field: str, body: str) -> int:
+    found = re.search(rf"\b{field}\b", body, re.IGNORECASE)
+    assert found, f"{field} in {body}"
+    return found.start()
+
+
+def test_levels_are_as_declared() -> None:
+    named = {int(cells[0]): cells[1:3] for cells in rows("2.6") if cells[0].isdigit() and "IV" in cells[1]}
+    assert len(named) > 5
+    for level, (name, changed) in named.items():
+        assert (BY_LEVEL[level].name, BY_LEVEL[level].changed) == (name, changed == "yes")
+
+
 def test_the_declarations_have_no_unexplained_citation() -> None:
     tables = (*bronze.TABLES, *silver.TABLES, *gold.TABLES)
     columns = [field.metadata["comment"] for table in tables for field in table.columns]
@@ -103,9 +148,9 @@ def test_references_of_checks_lead_to_their_sections() -> None:
 
 
 def texts_of(path: Path) -> Iterator[str]:
-    """The string literals of a module but for docstrings and arguments that `spelled_out` gets."""
+    """The string literals of a module but for docstrings."""
     tree = ast.parse(path.read_text())
-    passed_over = {
+    docstrings = {
         id(node.body[0].value)
         for node in ast.walk(tree)
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
@@ -113,16 +158,18 @@ def texts_of(path: Path) -> Iterator[str]:
         and isinstance(node.body[0], ast.Expr)
     }
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "check":
-            passed_over |= {id(argument) for argument in node.args[5:6]}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in passed_over:
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
             yield node.value
 
 
 def test_no_message_has_an_unexplained_citation() -> None:
-    """Whatever text the code holds beside docstrings may be shown: as a message, a note, a table's comment."""
+    """Whatever text the code holds beside docstrings may be shown: as a message, a note, a table's comment.
+
+    The catalogue of checks is left out: `check` spells its references, and the test of the declarations reads them.
+    """
+    catalogue = ROOT / "schemas" / "checks"
     modules = [path for path in files(CODE) if path.suffix == ".py" and path.name != "references.py"]
+    modules = [path for path in modules if path.parent != catalogue]
     found = {f"{path}: {text}" for path in modules for text in texts_of(path) if "S§" in text}
     assert found == set()
     templates = [path for path in files((*CODE, "conf")) if path.suffix != ".py"]
