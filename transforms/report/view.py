@@ -230,7 +230,7 @@ def _group(class_: str, rows: list[DivergenceRow], all_rows: Divergences) -> Row
 
 
 def _shared(texts: list[str]) -> str:
-    """The text said most often, if it is said of several rows or of the only one: the group says it once."""
+    """The text that occurs most often, if several rows have it or there is only one: the group shows it once."""
     text, times = Counter(texts).most_common(1)[0]
     return text if times > 1 or len(texts) == 1 else ""
 
