@@ -15,7 +15,7 @@ from pyspark.sql.types import (
 from schemas.bronze import RUN_COLUMNS
 from schemas.table import Layer, Table, column
 
-# Rises whenever rows of an earlier release must not be continued, because a meaning, an event or a column has changed.
+# Rises whenever rows of an earlier release must not be continued: another meaning, another event, another column.
 FORMAT = 1
 
 EVENT_COLUMNS = (

@@ -78,7 +78,7 @@ def _after(event: Mapping[str, Any], before: dict[str, Any] | None) -> dict[str,
 
 
 def partition_states(records: DataFrame, row: RowKey, topic: Sequence[Mapping[str, Any]]) -> DataFrame:
-    """Every state of one partition, however often its topic was made: columns of `partition_history`.
+    """Every state of one partition in all lives of its topic: columns of `partition_history`.
 
     `topic` are the collected `row_events` of the partition's topic: its ids select the records before they are sorted.
     """

@@ -24,7 +24,7 @@ class Checkpoint:
 
 @dataclass(frozen=True)
 class LogCopyFacts:
-    """What one copy contains. `log_end` is exclusive; `epoch_starts` are (epoch, first offset), ascending."""
+    """What one copy holds. `log_end` is exclusive; `epoch_starts` are (epoch, first offset), ascending."""
 
     controller_id: int
     location: str

@@ -14,7 +14,7 @@ _NOT_WRITTEN_BY_3_4 = frozenset({0, 2, 3})
 
 @dataclass(frozen=True)
 class Release:
-    """A release such as `3.9` (None when it is not known) and the evidence for it, in one line."""
+    """A release such as `3.9` (None when nothing tells) and the evidence for it, in one line."""
 
     version: str | None
     evidence: str
@@ -33,8 +33,8 @@ def infer_release(
 
     `controllers` and `brokers` are silver KRaft rows. A ZooKeeper broker advertises only its IBP (S§9.2), so the result
     is a lower bound when no controller registers (before 3.7). `state_codes` are the ZkMigrationState bytes of the log:
-    3.4 writes only 1, so another one shows a later release that runs at an old metadata.version; so does a state in
-    the log's base checkpoint (`state_in_checkpoint`).
+    3.4 writes only 1, so another one tells a later release that runs at an old metadata.version; so does a state that
+    the log's base checkpoint holds (`state_in_checkpoint`).
     """
     if configured is not None:
         return Release(configured, "configured")
@@ -43,7 +43,7 @@ def infer_release(
     if metadata_version is not None:
         levels.append((metadata_version, "the finalised metadata.version"))
     if not levels:
-        return Release(None, "neither configured nor evident from a registration")
+        return Release(None, "neither configured nor told by a registration")
     level, who = max(levels, key=lambda pair: pair[0])
     version = min(
         (name for name, latest in LATEST_PRODUCTION.items() if latest >= level),

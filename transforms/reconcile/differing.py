@@ -37,7 +37,7 @@ class Written:
 
 @dataclass(frozen=True)
 class DifferingRow:
-    """A differing row with what it was in KRaft at M, after M, and past the committed end."""
+    """A differing row with its story cut at M and at the committed end."""
 
     entity: Entity
     key: dict[str, Any]
