@@ -18,7 +18,7 @@ from schemas.table import Layer, Table, column
 
 RUN_COLUMNS = (
     column("cluster", StringType(), "Name of the audited cluster, from the run's configuration."),
-    column("run_id", StringType(), "Run that wrote the row."),
+    column("run_id", StringType(), "Id of the run that wrote the row."),
 )
 
 ACL_ENTRIES = ArrayType(
@@ -41,12 +41,16 @@ ZNODE_COLUMNS = (
     column("pzxid", LongType(), "zxid of the last change of the list of children."),
     column("ctime", LongType(), "Creation time, milliseconds since the epoch, by the ZooKeeper leader's clock."),
     column("mtime", LongType(), "Time of the last data change, milliseconds since the epoch."),
-    column("version", IntegerType(), "dataVersion."),
-    column("cversion", IntegerType(), "Version of the list of children."),
-    column("aversion", IntegerType(), "Version of the ACL."),
+    column("version", IntegerType(), "dataVersion: how often the data was written."),
+    column("cversion", IntegerType(), "cversion: how often the list of children changed."),
+    column("aversion", IntegerType(), "aversion: how often the ACL was set."),
     column("ephemeral_owner", LongType(), "Session that owns an ephemeral znode; 0 for a persistent one."),
     column("num_children", IntegerType(), "Number of children."),
-    column("acl", ACL_ENTRIES, "Access control list; hashes inside digest ids are fingerprinted."),
+    column(
+        "acl",
+        ACL_ENTRIES,
+        "Access control list: permission bits, scheme and id of each entry; hashes inside digest ids are fingerprinted.",
+    ),
     column("redacted", BooleanType(), "True when a secret in the data was replaced by its fingerprint."),
     column("problem", StringType(), "Why the znode could not be read whole (NoAuth, not UTF-8, …); null when it was."),
 )
@@ -54,28 +58,40 @@ ZNODE_COLUMNS = (
 ZK_ZNODES = Table(
     Layer.BRONZE,
     "zk_znodes",
-    "ZooKeeper trees as read: one row a znode and snapshot.",
+    "ZooKeeper trees as they were read: one row per znode and reading.",
     (
         *RUN_COLUMNS,
-        column("snapshot_id", StringType(), "Which walk, dump or data folder the row was read from."),
+        column(
+            "snapshot_id",
+            StringType(),
+            "Which reading of the tree the row belongs to: the run's id, with a suffix for the second walk of a bracket.",
+        ),
         *ZNODE_COLUMNS,
     ),
 )
 
 LOG_RECORD_COLUMNS = (
-    column("controller_id", IntegerType(), "Node whose copy of the log the record was read from."),
+    column("controller_id", IntegerType(), "node.id of the controller whose copy of the log the record was read from."),
     column("file", StringType(), "File name inside the copy: a .log segment or a .checkpoint."),
     column("position", LongType(), "Byte position of the record's batch (or of the damage) in the file."),
     column("length", LongType(), "Bytes the record takes in the file; for damage, the bytes it covers."),
-    column("checkpoint_offset", LongType(), "Exclusive end offset of the snapshot file; null for log records."),
-    column("offset", LongType(), "Log offset; inside a checkpoint, the position within the file."),
+    column(
+        "checkpoint_offset",
+        LongType(),
+        "Offset of the checkpoint the record was read from (exclusive: the checkpoint holds what is below); null for log records.",
+    ),
+    column(
+        "offset",
+        LongType(),
+        "Offset of the record in the log, or of the damaged batch; inside a checkpoint it counts from 0 and is no log offset.",
+    ),
     column("epoch", IntegerType(), "partitionLeaderEpoch of the batch: the KRaft leader epoch."),
     column("append_time", LongType(), "Append time of the batch, milliseconds since the epoch."),
     column("control", BooleanType(), "True for a control record (leader change, snapshot header, …)."),
     column(
         "type",
         StringType(),
-        "Record type as Kafka's dump spells it, e.g. PARTITION_CHANGE_RECORD; LEADER_CHANGE for control.",
+        "Record type as Kafka's dump spells it, e.g. PARTITION_CHANGE_RECORD; control records as LEADER_CHANGE and so on.",
     ),
     column("version", ShortType(), "Record version."),
     column("partition_id", IntegerType(), "Partition and PartitionChange: the partition."),
@@ -102,7 +118,7 @@ LOG_RECORD_COLUMNS = (
 KRAFT_RECORDS = Table(
     Layer.BRONZE,
     "kraft_records",
-    "Records of the metadata log and of its snapshots, one row each; bytes that are no record have a row with `problem`.",
+    "Records of the metadata log and of its checkpoints, one row each; bytes that are no record have a row with `problem`.",
     (*RUN_COLUMNS, *LOG_RECORD_COLUMNS),
 )
 
@@ -124,25 +140,33 @@ LOG_COPY_COLUMNS = (
     column("cluster_id", StringType(), "cluster.id of meta.properties."),
     column("meta_version", IntegerType(), "version of meta.properties."),
     column(
-        "log_start_offset", LongType(), "First offset held by the segments; null when there is no segment with a batch."
+        "log_start_offset",
+        LongType(),
+        "First offset in the segments (inclusive); null when there is no segment with a batch.",
     ),
     column("log_end_offset", LongType(), "One past the last offset of the last intact batch (exclusive)."),
     column("last_epoch", IntegerType(), "Leader epoch of the last intact batch."),
     column("last_append_time", LongType(), "Append time of the last intact batch, milliseconds since the epoch."),
-    column("epoch_starts", EPOCH_STARTS, "First offset of each epoch, from the batches."),
-    column("checkpoints", CHECKPOINTS, "Metadata snapshots; complete means header and footer are there."),
+    column("epoch_starts", EPOCH_STARTS, "Leader epochs in the batches, each with its first offset (inclusive)."),
+    column(
+        "checkpoints",
+        CHECKPOINTS,
+        "Metadata snapshots (.checkpoint): file name, offset (exclusive), epoch; complete means that header and footer are there.",
+    ),
     column("quorum_leader_id", IntegerType(), "leaderId of quorum-state."),
     column("quorum_leader_epoch", IntegerType(), "leaderEpoch of quorum-state."),
     column("voters", ArrayType(IntegerType()), "Voters of quorum-state or of the newest LeaderChange."),
     column(
         "producer_snapshot_offset",
         LongType(),
-        "Offset of the newest producer snapshot (.snapshot): a controller that stops in order writes one at its log's end.",
+        "Offset (exclusive) of the newest producer snapshot (.snapshot): a controller that stops in order writes one at its log's end.",
     ),
-    column("bytes", LongType(), "Bytes of all segments."),
+    column("bytes", LongType(), "Size of all segments in bytes."),
     column("torn_tail_bytes", LongType(), "Bytes after the last intact batch (zero-filled, preallocated or torn)."),
-    column("chosen_from", LongType(), "First offset the audit took from this copy; null when it took none."),
-    column("chosen_to", LongType(), "One past the last offset the audit took from this copy."),
+    column(
+        "chosen_from", LongType(), "First offset the audit took from this copy (inclusive); null when it took none."
+    ),
+    column("chosen_to", LongType(), "One past the last offset the audit took from this copy (exclusive)."),
     column(
         "base_run", StringType(), "Run whose kept state stands for what is below chosen_from; null when all was read."
     ),
@@ -152,7 +176,7 @@ LOG_COPY_COLUMNS = (
 KRAFT_LOG_COPIES = Table(
     Layer.BRONZE,
     "kraft_log_copies",
-    "One row a controller's copy of the metadata log and run: what it holds and what was taken from it.",
+    "Controllers' copies of the metadata log, one row per copy and run: what the copy holds and what was taken from it.",
     (*RUN_COLUMNS, *LOG_COPY_COLUMNS),
 )
 
@@ -164,9 +188,9 @@ QUARANTINE = Table(
         *RUN_COLUMNS,
         column("source", StringType(), "zookeeper or kraft."),
         column("file", StringType(), "File or znode path."),
-        column("position", LongType(), "Byte position, if there is one."),
-        column("length", LongType(), "Bytes affected."),
-        column("offset", LongType(), "Log offset, if known."),
+        column("position", LongType(), "Byte position in the file; null for a znode."),
+        column("length", LongType(), "Bytes that could not be used."),
+        column("offset", LongType(), "Offset of the record or batch in the log; null where it is not known."),
         column("reason", StringType(), "What is wrong, in one line."),
     ),
 )
@@ -174,19 +198,23 @@ QUARANTINE = Table(
 ZK_TRANSACTIONS = Table(
     Layer.BRONZE,
     "zk_transactions",
-    "ZooKeeper transaction logs: one row a transaction or sub-operation of a multi.",
+    "ZooKeeper's transaction logs: one row per transaction, or per operation of a multi.",
     (
         *RUN_COLUMNS,
-        column("zxid", LongType(), "Transaction id."),
+        column("zxid", LongType(), "Transaction id (zxid)."),
         column("time", LongType(), "Time in the transaction header, milliseconds since the epoch."),
-        column("session", LongType(), "Session that sent it."),
-        column("multi_index", IntegerType(), "Position inside a multi; null when it stands alone."),
-        column("multi_size", IntegerType(), "Number of operations of the multi; null when it stands alone."),
+        column("session", LongType(), "Id of the session that sent it."),
+        column("multi_index", IntegerType(), "Position inside a multi, from 0; null when the operation stands alone."),
+        column("multi_size", IntegerType(), "Number of operations in the multi; null when the operation stands alone."),
         column("failed", BooleanType(), "True when the multi holds an error: nothing of it was applied."),
-        column("type", StringType(), "create, setData, delete, check, error, createSession, closeSession, setACL, …"),
-        column("path", StringType(), "Path it acts on."),
+        column(
+            "type",
+            StringType(),
+            "Type: create, setData, delete, check, error, createSession, closeSession, setACL and so on.",
+        ),
+        column("path", StringType(), "Path the operation acts on."),
         column("data", StringType(), "New data as text, secrets fingerprinted."),
-        column("version", IntegerType(), "Resulting or checked version."),
+        column("version", IntegerType(), "dataVersion that results, or that is checked."),
     ),
 )
 

@@ -27,7 +27,7 @@ class RowTrace:
 
 @dataclass(frozen=True)
 class KnownDefect:
-    """One defect: from release `first` on, until a release in `fixed` (one a branch); without any, to the last one.
+    """One defect: from release `first` on, until a release in `fixed` (one per branch); without any, to the last one.
 
     Its traces are failed `checks`, `findings` codes and `rows`; `harms` is false where nothing is lost or stuck.
     """
@@ -41,7 +41,7 @@ class KnownDefect:
     findings: tuple[str, ...] = ()
     rows: tuple[RowTrace, ...] = ()
     harms: bool = True
-    reference: str = "S§12.2"
+    reference: str = "docs/semantics.md §12.2"
 
 
 _LOADED = ("lost_write", "load_loss", "lag")
@@ -310,7 +310,7 @@ DEFECTS: tuple[KnownDefect, ...] = (
         "3.5.0",
         checks=("DUR-17",),
         rows=(RowTrace("client_quotas", kind="zk_only", parts=("client-id", "ip")),),
-        reference="S§5.2, S§14",
+        reference="docs/semantics.md §5.2, §14",
     ),
     KnownDefect(
         "latent B",
@@ -318,7 +318,7 @@ DEFECTS: tuple[KnownDefect, ...] = (
         "After the next controller failover nothing is mirrored any more.",
         "3.7.0",
         checks=("DUR-06", "START-19"),
-        reference="S§5.2, S§14",
+        reference="docs/semantics.md §5.2, §14",
     ),
     KnownDefect(
         "latent C",
@@ -326,7 +326,7 @@ DEFECTS: tuple[KnownDefect, ...] = (
         "Dual writing stands still or loses the change.",
         "3.5.0",
         findings=("START-04",),
-        reference="S§5.2",
+        reference="docs/semantics.md §5.2",
     ),
     KnownDefect(
         "latent D",
@@ -334,7 +334,7 @@ DEFECTS: tuple[KnownDefect, ...] = (
         "The full sync fails on it.",
         "3.5.0",
         rows=(RowTrace("partitions", kind="zk_only"),),
-        reference="S§5.2",
+        reference="docs/semantics.md §5.2",
     ),
     KnownDefect(
         "latent E",
@@ -342,7 +342,7 @@ DEFECTS: tuple[KnownDefect, ...] = (
         "In a secured ZooKeeper anyone reads SCRAM credentials made since the migration began.",
         "3.5.0",
         checks=("SEC-02",),
-        reference="S§1.7",
+        reference="docs/semantics.md §1.7",
     ),
     KnownDefect(
         "latent F",
@@ -350,7 +350,7 @@ DEFECTS: tuple[KnownDefect, ...] = (
         "SCRAM credentials or delegation tokens are gone after a restart from a snapshot.",
         "3.6.0",
         checks=("DUR-09",),
-        reference="S§3.4",
+        reference="docs/semantics.md §3.4",
     ),
     KnownDefect(
         "latent G",
@@ -358,7 +358,7 @@ DEFECTS: tuple[KnownDefect, ...] = (
         "What comes after the failure is never mirrored, and /migration moves on.",
         "3.5.0",
         checks=("DUR-18",),
-        reference="S§5.2",
+        reference="docs/semantics.md §5.2",
     ),
     KnownDefect(
         "latent H",
@@ -366,6 +366,6 @@ DEFECTS: tuple[KnownDefect, ...] = (
         "ZooKeeper keeps the old ACLs or producer ids.",
         "3.5.0",
         rows=(RowTrace("producer_ids"),),
-        reference="S§5.2",
+        reference="docs/semantics.md §5.2",
     ),
 )

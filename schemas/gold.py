@@ -21,24 +21,34 @@ _STRINGS = ArrayType(StringType())
 DIVERGENCES = Table(
     Layer.GOLD,
     "divergences",
-    "Differences between ZooKeeper and KRaft: one row a differing cell or missing row.",
+    "Differences between ZooKeeper and KRaft: one row per differing value or missing row.",
     (
         *RUN_COLUMNS,
-        column("fingerprint", StringType(), "Stable id of (entity, key, column, class): follows the row over runs."),
+        column(
+            "fingerprint",
+            StringType(),
+            "Id made of entity, key, column and class: the same in every run that has the divergence.",
+        ),
         column("entity", StringType(), "Entity of the row."),
         column("key", StringType(), "Canonical key as one JSON object."),
         column("column", StringType(), "Differing column; null when the whole row is missing on one side."),
         column("kind", StringType(), "zk_only, kraft_only or differs."),
         column("zk_value", StringType(), "ZooKeeper's value as JSON."),
         column("kraft_value", StringType(), "KRaft's value as JSON."),
-        column("class", StringType(), "lag, in_flight, lost_write, foreign_write, load_loss, load_extra, … (S§5.6)."),
+        column(
+            "class",
+            StringType(),
+            "Why it differs: lag, in_flight, lost_write, foreign_write, load_loss and so on (docs/semantics.md §5.6).",
+        ),
         column("severity", StringType(), "critical, error, warning or info."),
         column("explanation", StringType(), "Why this class: offsets, zxids, times."),
-        column("zk_path", StringType(), "Znode."),
-        column("zk_mzxid", LongType(), "Its last data change."),
+        column("zk_path", StringType(), "Path of the znode."),
+        column("zk_mzxid", LongType(), "zxid of the last change of the znode's data."),
         column("kraft_offset", LongType(), "Offset of the last record on the row."),
-        column("first_seen_run", StringType(), "Run that saw it first."),
-        column("status", StringType(), "new, persisting or resolved (resolved rows are those of the previous run)."),
+        column("first_seen_run", StringType(), "Id of the run that saw it first."),
+        column(
+            "status", StringType(), "new, persisting or resolved; a resolved row was in the previous run and is gone."
+        ),
     ),
 )
 
@@ -49,11 +59,11 @@ CHECKS = Table(
     (
         *RUN_COLUMNS,
         column("check_id", StringType(), "Id in the catalogue."),
-        column("gates", _STRINGS, "Gates it can block."),
-        column("severity", StringType(), "error or warning."),
+        column("gates", _STRINGS, "Gates the check can block."),
+        column("severity", StringType(), "critical, error or warning: what a violation is."),
         column("verdict", StringType(), "pass, warn, fail, unknown or not_applicable."),
         column("violations", LongType(), "Exact number of violations."),
-        column("evidence", _STRINGS, "A bounded sample."),
+        column("evidence", _STRINGS, "A bounded sample of the violations, a line each."),
         column("title", StringType(), "What must hold."),
     ),
 )
@@ -66,22 +76,26 @@ GATES = Table(
         *RUN_COLUMNS,
         column("gate", StringType(), "start, dual_write, finalize or rollback."),
         column("verdict", StringType(), "go, no_go, unknown or not_applicable."),
-        column("blocking", _STRINGS, "Checks that block it."),
+        column("blocking", _STRINGS, "Ids of the checks that block it."),
     ),
 )
 
 LAG = Table(
     Layer.GOLD,
     "lag",
-    "ZkWriteBehindLag as measured: records of the log that ZooKeeper does not have.",
+    "How far ZooKeeper is behind the log, as the metric ZkWriteBehindLag should say it: one row per run.",
     (
         *RUN_COLUMNS,
-        column("measured_at", LongType(), "When the capture was taken, milliseconds since the epoch."),
-        column("records", LongType(), "Last offset of the log - /migration's offset."),
-        column("seconds", DoubleType(), "Age of the oldest committed record ZooKeeper lacks."),
+        column("measured_at", LongType(), "Start of the run that measured it, milliseconds since the epoch."),
+        column("records", LongType(), "Number of records in the log past `/migration`'s offset."),
+        column(
+            "seconds",
+            DoubleType(),
+            "Seconds from the append of the oldest record that ZooKeeper lacks to that of the newest record; 0 without lag.",
+        ),
         column("alive", BooleanType(), "False when dual writing has stopped."),
         column("kraft_metadata_offset", LongType(), "Offset in `/migration`, inclusive."),
-        column("committed_end_offset", LongType(), "Last committed offset."),
+        column("committed_end_offset", LongType(), "Last committed offset, inclusive."),
     ),
 )
 
@@ -92,14 +106,18 @@ BROKER_PRESENCE = Table(
     (
         *RUN_COLUMNS,
         column("broker_id", IntegerType(), "Broker id."),
-        column("mode", StringType(), "zookeeper, kraft, transition, missing, stopped, config_only."),
+        column("mode", StringType(), "zookeeper, kraft, transition, missing, stopped or config_only."),
         column("in_zookeeper", BooleanType(), "Has a znode under `/brokers/ids`."),
         column("registered", BooleanType(), "Is registered in KRaft."),
         column("is_migrating_zk_broker", BooleanType(), "Registered as a ZooKeeper broker ready to migrate."),
         column("fenced", BooleanType(), "Fenced in KRaft."),
-        column("replicas", LongType(), "Replicas assigned to it."),
+        column(
+            "replicas",
+            LongType(),
+            "Number of replicas assigned to it: by ZooKeeper, or by KRaft where ZooKeeper was not read.",
+        ),
         column("has_config", BooleanType(), "Has dynamic configurations."),
-        column("blocks", _STRINGS, "Gates it blocks, with the check."),
+        column("blocks", _STRINGS, "Gates it blocks."),
         column("note", StringType(), "What to know or do."),
     ),
 )
@@ -107,26 +125,38 @@ BROKER_PRESENCE = Table(
 RUNS = Table(
     Layer.GOLD,
     "runs",
-    "One row a run: inputs, table versions, counts, verdict; enough to rebuild its report.",
+    "The finished runs, one row each: inputs, table versions, counts, verdict; enough to rebuild each report.",
     (
         *RUN_COLUMNS,
-        column("started_at", TimestampType(), "Start of the run."),
-        column("finished_at", TimestampType(), "End of the run."),
+        column("started_at", TimestampType(), "Start of the run, UTC."),
+        column("finished_at", TimestampType(), "End of the run, UTC."),
         column("kafka_version", StringType(), "Kafka version configured or inferred."),
         column("mode", StringType(), "barrier, bracket, single, kraft_only or zookeeper_only."),
-        column("state", StringType(), "Migration state."),
+        column(
+            "state",
+            StringType(),
+            "Migration state as the log records it: NONE, PRE_MIGRATION, MIGRATION or POST_MIGRATION.",
+        ),
         column("verdict", StringType(), "clean, warnings or errors; failed when the audit did not come to its end."),
         column("failure", StringType(), "Why the audit of this cluster failed, in one line; null when it did not."),
         column(
             "walks", _STRINGS, "snapshot_id in bronze zk_znodes of the tree that was judged, and of a bracket's second."
         ),
         column("exit_code", IntegerType(), "Exit code of the run."),
-        column("defects", LongType(), "Divergences in a defect class."),
-        column("divergences", LongType(), "All divergences."),
-        column("lag_records", LongType(), "ZkWriteBehindLag in records."),
-        column("lag_seconds", DoubleType(), "ZkWriteBehindLag in seconds."),
-        column("table_versions", MapType(StringType(), LongType()), "Delta version of every table the run wrote."),
-        column("report", StringType(), "report.json of the run."),
+        column("defects", LongType(), "Number of divergences in a class that is a defect."),
+        column("divergences", LongType(), "Number of all divergences."),
+        column(
+            "lag_records",
+            LongType(),
+            "Number of records in the log past `/migration`'s offset; null where lag does not apply.",
+        ),
+        column("lag_seconds", DoubleType(), "Lag in seconds, as in the table lag."),
+        column(
+            "table_versions",
+            MapType(StringType(), LongType()),
+            "Delta version of every silver table at the end of the run.",
+        ),
+        column("report", StringType(), "report.json of the run, as text."),
     ),
 )
 
@@ -137,8 +167,8 @@ RUN_STEPS = Table(
     (
         *RUN_COLUMNS,
         column("step", StringType(), "ingest_zookeeper, ingest_kraft, materialize or reconcile."),
-        column("started_at", TimestampType(), "Start of the run: of its first step."),
-        column("finished_at", TimestampType(), "End of the step."),
+        column("started_at", TimestampType(), "Start of the run, UTC: of its first step."),
+        column("finished_at", TimestampType(), "End of the step, UTC."),
         column("notes", _STRINGS, "What the report should say of the run, from all steps so far."),
         column("walks", _STRINGS, "snapshot_id in bronze zk_znodes of the tree to judge, and of a bracket's second."),
     ),

@@ -37,7 +37,7 @@ EVENT_COLUMNS = (
 REPLAYED_ROWS = Table(
     Layer.SILVER,
     "replayed_rows",
-    "State of the log at the offset in replayed_states, but for partitions; removed rows are kept with what they were.",
+    "State of the log at the offset in replayed_states, without its partitions; removed rows are kept with what they were.",
     (*RUN_COLUMNS, *EVENT_COLUMNS),
 )
 
@@ -46,7 +46,9 @@ _IDS = ArrayType(IntegerType())
 PARTITION_COLUMNS = (
     column("topic_id", StringType(), "Topic id."),
     column("partition_id", IntegerType(), "Partition number."),
-    column("whole", BooleanType(), "True; false for changes of a partition that was never made."),
+    column(
+        "whole", BooleanType(), "True for a partition's state; false for changes of a partition that was never made."
+    ),
     column("offset", LongType(), "Offset of the last record on the partition."),
     column("epoch", IntegerType(), "Leader epoch of that record."),
     column("append_time", LongType(), "Append time of that record, milliseconds since the epoch."),
@@ -54,40 +56,44 @@ PARTITION_COLUMNS = (
     column("adding_replicas", _IDS, "Replicas a reassignment adds."),
     column("removing_replicas", _IDS, "Replicas a reassignment removes."),
     column("isr", _IDS, "In-sync replicas, in order."),
-    column("eligible_leader_replicas", _IDS, "ELR."),
-    column("last_known_elr", _IDS, "Last known ELR."),
+    column("eligible_leader_replicas", _IDS, "Eligible leader replicas (ELR)."),
+    column("last_known_elr", _IDS, "Last known eligible leader replicas."),
     column("directories", ArrayType(StringType()), "Log directory ids."),
-    column("leader", IntegerType(), "Leader; -1 none."),
+    column("leader", IntegerType(), "Broker id of the leader; -1 for none."),
     column("leader_recovery_state", ByteType(), "0 recovered, 1 recovering from an unclean election."),
     column("leader_epoch", IntegerType(), "Leader epoch."),
     column("partition_epoch", IntegerType(), "Partition epoch."),
-    column("created_offset", LongType(), "Offset of the PartitionRecord that made it."),
+    column(
+        "created_offset", LongType(), "Offset of the PartitionRecord that made the partition; null when there was none."
+    ),
 )
 
 REPLAYED_PARTITIONS = Table(
     Layer.SILVER,
     "replayed_partitions",
-    "State of every partition at the offset in replayed_states; those of removed topics too.",
+    "State of every partition at the offset in replayed_states, those of removed topics included.",
     (*RUN_COLUMNS, *PARTITION_COLUMNS),
 )
 
 REPLAYED_STATES = Table(
     Layer.SILVER,
     "replayed_states",
-    "Which state of the log a run has kept, and how a later run knows that it reads the same log: one row a run.",
+    "Which state of the log a run has kept, and how a later run knows that it reads the same log: one row per run.",
     (
         *RUN_COLUMNS,
-        column("kept_at", TimestampType(), "When the run began that kept it: the newest one of a cluster counts."),
+        column("kept_at", TimestampType(), "When the run began that kept it, UTC: the newest one of a cluster counts."),
         column("format", IntegerType(), "Version of the kept form; another one is not continued."),
         column(
             "offset",
             LongType(),
-            "First offset that is not in the state; -1 when the run kept none and no earlier one may be used.",
+            "First offset that is not in the state (exclusive end); -1 when the run kept none and no earlier one may be used.",
         ),
         column("last_epoch", IntegerType(), "Leader epoch of the record before it."),
         column("last_append_time", LongType(), "Append time of that record, milliseconds since the epoch."),
         column(
-            "fingerprint", StringType(), "Fingerprint of a known text: tells whether secrets were masked with one key."
+            "fingerprint",
+            StringType(),
+            "Fingerprint of a known text: equal in two runs that masked secrets with the same key.",
         ),
         column(
             "milestones",

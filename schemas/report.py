@@ -1,6 +1,7 @@
 """The report: everything the HTML, the e-mail, report.json and the exit code are made from.
 
-`report.json` is this, as JSON (DESIGN §9): `format` rises when a meaning changes, fields may be added.
+`report.json` is this, as JSON: `format` rises when a meaning changes, fields may be added. Offsets are inclusive, the
+last one that is meant; times are ISO 8601 in UTC unless a field says milliseconds.
 """
 
 from __future__ import annotations
@@ -15,102 +16,149 @@ GATES = ("start", "dual_write", "finalize", "rollback")
 
 @dataclass(frozen=True)
 class MigrationSummary:
-    """Where the migration stands. Offsets are inclusive except `log_end_offset`'s file sense: it is LEO - 1.
-
-    `phase` is a `schemas.checks.Phase` value: it tells a cluster rolled back, or one born in KRaft, from its `state`.
-    """
+    """Where the migration stands."""
 
     state: str
+    """The last state the log records: NONE, PRE_MIGRATION, MIGRATION or POST_MIGRATION."""
     kraft_metadata_offset: int | None
+    """Last mirrored offset by `/migration`, inclusive; -1 before the load, None without the znode."""
     committed_end_offset: int | None
+    """Last offset proved committed, inclusive: one less than the exclusive committed end."""
     log_end_offset: int | None
+    """Last offset of the copy used, inclusive: one less than Kafka's log end offset."""
     leader_id: int | None
+    """node.id of the leader of the newest epoch."""
     leader_epoch: int | None
+    """The newest leader epoch in the log."""
     copy_used: int | None
+    """node.id of the controller whose copy of the log was used."""
     explanation: str = ""
+    """Why this copy, and how its end was proved committed."""
     history: list[dict[str, Any]] = field(default_factory=list)
+    """The states in the log, in order: `offset`, `state`, `append_time` (milliseconds since the epoch); where one follows
+    itself also `times` and `last_offset`."""
     phase: str = ""
+    """A `schemas.checks.Phase`: it sets a cluster rolled back, or one born in KRaft, apart from its `state`."""
 
 
 @dataclass(frozen=True)
 class Lag:
-    """ZkWriteBehindLag: committed records ZooKeeper does not have, and their age. None where it does not apply."""
+    """How far ZooKeeper is behind the log, as ZkWriteBehindLag should say it. None where it does not apply."""
 
     records: int | None
+    """Number of records in the log past `/migration`'s offset."""
     seconds: float | None
+    """Seconds from the append of the oldest record that ZooKeeper lacks to that of the newest record; 0 without lag."""
     alive: bool | None
+    """False when dual writing has stopped."""
     explanation: str = ""
+    """Why there is no lag to measure, or what shows that dual writing has stopped."""
 
 
 @dataclass(frozen=True)
 class Gate:
-    """One decision: `verdict` is go, no_go, unknown or not_applicable."""
+    """One decision."""
 
     verdict: str
+    """go, no_go, unknown or not_applicable."""
     blocking: list[str] = field(default_factory=list)
+    """Ids of the checks that block it (no_go), or that could not be judged (unknown)."""
     explanation: str = ""
+    """Why, in a sentence."""
 
 
 @dataclass(frozen=True)
 class CheckResult:
-    """One check: `verdict` is pass, warn, fail, unknown or not_applicable; `evidence` is bounded, `violations` exact."""
+    """One check of the catalogue, as judged."""
 
     id: str
+    """Id in the catalogue."""
     verdict: str
+    """pass, warn, fail, unknown or not_applicable."""
     violations: int
+    """Exact number of violations."""
     evidence: list[str] = field(default_factory=list)
+    """A bounded sample of them, a line each; of another verdict than warn and fail, why it is so."""
     gates: list[str] = field(default_factory=list)
+    """Gates the check can block."""
     severity: str = "error"
+    """critical, error or warning: what a violation is."""
     title: str = ""
+    """What must hold."""
     remedy: str = ""
+    """What to do when it does not."""
     reference: str = ""
+    """Where the rule comes from: a KIP's section, a ticket, Kafka's class, a section of docs/semantics.md."""
 
 
 @dataclass(frozen=True)
 class Suppression:
-    """Somebody's word that a difference is known: it is shown apart and still counted. `until` is the last day, ISO."""
+    """Somebody's word that a difference is known: it is listed separately and still counted."""
 
     who: str
+    """Whose word it is."""
     why: str
+    """The reason given."""
     until: str
+    """The last day it is in force, ISO 8601."""
 
 
 @dataclass(frozen=True)
 class DivergenceRow:
-    """One differing cell (`column`) or missing row (`column` None). `fingerprint` follows it over runs."""
+    """One differing value, or one row that a side lacks."""
 
     entity: str
+    """Entity of the row, e.g. partitions."""
     key: dict[str, Any]
+    """Key of the row, by the names of its columns."""
     column: str | None
+    """Differing column; None when one side lacks the whole row."""
     kind: str
+    """zk_only, kraft_only or differs."""
     zk_value: Any
+    """ZooKeeper's value, of the column or of the row; None when it has none."""
     kraft_value: Any
+    """KRaft's value, likewise."""
     class_: str
+    """Why it differs: one of `schemas.classes`; `class` in JSON."""
     severity: str
+    """critical, error, warning or info."""
     zk_path: str | None = None
+    """Path of the znode it is, or would be, in."""
     zk_mzxid: int | None = None
+    """zxid of the last change of that znode's data."""
     kraft_offset: int | None = None
+    """Offset of the last record on the row."""
     status: str = "new"
+    """new, persisting or resolved, against the cluster's run before."""
     explanation: str = ""
+    """Why this class: offsets, zxids, times."""
     remedy: str = ""
+    """What to do."""
     fingerprint: str = ""
+    """Id made of entity, key, column and class: the same in every run that has the divergence."""
     suppressed: Suppression | None = None
+    """Whose word it is that this is known; None for nobody's."""
 
 
 @dataclass(frozen=True)
 class Divergences:
-    """All differences: exact totals, a bounded list of rows, failing classes first, suppressed rows last.
-
-    The totals count suppressed rows like all others; `suppressed_by_class` says how many of each are.
-    """
+    """All differences: exact numbers, and a bounded list of rows. Suppressed rows are counted like all others."""
 
     total: int = 0
+    """Number of all divergences."""
     by_class: dict[str, int] = field(default_factory=dict)
+    """Number per class."""
     by_entity: dict[str, dict[str, int]] = field(default_factory=dict)
+    """Number per entity and class."""
     by_status: dict[str, int] = field(default_factory=dict)
+    """Number per status."""
     rows: list[DivergenceRow] = field(default_factory=list)
+    """A bounded list: failing classes first, suppressed rows last."""
     suppressed: int = 0
+    """How many of the total are suppressed."""
     suppressed_by_class: dict[str, int] = field(default_factory=dict)
+    """How many of each class are suppressed."""
 
 
 @dataclass(frozen=True)
@@ -118,15 +166,25 @@ class BrokerPresence:
     """One line of the broker ledger."""
 
     broker_id: int
+    """Broker id."""
     mode: str
+    """zookeeper, kraft, transition, missing, stopped or config_only."""
     blocks: list[str] = field(default_factory=list)
+    """Gates it blocks."""
     in_zookeeper: bool = False
+    """True when it has a znode under `/brokers/ids`."""
     registered: bool = False
+    """True when it is registered in KRaft."""
     is_migrating_zk_broker: bool | None = None
+    """True when it is registered as a ZooKeeper broker ready to migrate; None when it is not registered."""
     fenced: bool | None = None
+    """True when the controllers hold it for not available; None when it is not registered."""
     replicas: int = 0
+    """Number of replicas assigned to it: by ZooKeeper, or by KRaft where ZooKeeper was not read."""
     has_config: bool = False
+    """True when it has dynamic configurations."""
     note: str = ""
+    """What to know, or do."""
 
 
 @dataclass(frozen=True)
@@ -134,71 +192,115 @@ class LogCopy:
     """One controller's copy of the log, as the report shows it."""
 
     controller_id: int | None
+    """node.id of the controller."""
     location: str
+    """Folder the copy was read from."""
     log_start_offset: int | None
+    """First offset in the copy, inclusive."""
     log_end_offset: int | None
+    """Last offset in the copy, inclusive: one less than Kafka's log end offset."""
     last_epoch: int | None
+    """Leader epoch of its last batch."""
     used: str
+    """What was taken from it, or why nothing was."""
     problem: str | None = None
+    """Why it can't be used; None when it can."""
 
 
 @dataclass(frozen=True)
 class Defect:
-    """A known Kafka defect: exposed by version, and whether its traces were found."""
+    """A known Kafka defect."""
 
     jira: str
+    """Its ticket; `latent A` and so on for those without one."""
     exposed: bool
+    """True when the cluster's release has it."""
     evidence: bool
+    """True when its traces were found."""
     title: str = ""
+    """What is wrong."""
     detail: str = ""
+    """Its effect, the releases that have it, the traces found."""
 
 
 @dataclass(frozen=True)
 class RunPoint:
-    """One earlier or the present run, for the trend charts."""
+    """One run, for the trend charts: an earlier one, or the present one."""
 
     run_id: str
+    """Id of the run."""
     started_at: str
+    """Start of the run, ISO 8601, UTC."""
     verdict: str
+    """clean, warnings or errors."""
     state: str
+    """Migration state as the log recorded it."""
     lag_records: int | None
+    """As `Lag.records`."""
     lag_seconds: float | None
+    """As `Lag.seconds`."""
     defects: int
+    """Number of divergences in a class that is a defect."""
     divergences: int
+    """Number of all divergences."""
     by_class: dict[str, int] = field(default_factory=dict)
+    """Number of divergences per class."""
 
 
 @dataclass(frozen=True)
 class Report:
-    """A finished audit of one cluster.
-
-    `unsuppressed_verdict` is what the verdict would be without the suppressed differences; empty when there are none.
-    It decides whom a mail alarms and nothing else.
-    """
+    """A finished audit of one cluster."""
 
     cluster: str
+    """Name of the cluster, from the configuration."""
     run_id: str
+    """Id of the run."""
     started_at: str
+    """Start of the run, ISO 8601, UTC."""
     finished_at: str
+    """End of the run, ISO 8601, UTC."""
     kafka_version: str
+    """Release of the cluster, configured or inferred; `unknown` when neither."""
     mode: str
+    """How exactly the sides were compared: barrier, bracket, single, kraft_only or zookeeper_only."""
     exit_code: int
+    """Exit code of the run."""
     verdict: str
+    """clean, warnings or errors."""
     migration: MigrationSummary
+    """Where the migration stands."""
     lag: Lag
+    """How far ZooKeeper is behind."""
     gates: dict[str, Gate]
+    """The decisions, by the names in GATES."""
     checks: list[CheckResult]
+    """Every check of the catalogue, in its order."""
     counts: dict[str, dict[str, int | None]]
+    """Number of rows per entity and side (zookeeper, kraft); None for a side that was not read."""
     divergences: Divergences
+    """What differs."""
     broker_presence: list[BrokerPresence]
+    """The broker ledger, one line per broker id seen anywhere."""
     defects: list[Defect] = field(default_factory=list)
+    """Known Kafka defects that matter here."""
     resolved: list[DivergenceRow] = field(default_factory=list)
+    """Divergences of the run before that are gone; a bounded list."""
     log_copies: list[LogCopy] = field(default_factory=list)
+    """Every controller's copy of the log."""
     history: list[RunPoint] = field(default_factory=list)
+    """The cluster's last runs, the oldest first, this one last."""
     notes: list[str] = field(default_factory=list)
+    """What to know of this audit: inputs left out, limits of the release, suppressions that are over."""
     quarantined: int = 0
+    """Number of places in the log and of znodes that could not be read."""
     kafka_version_evidence: str = ""
+    """What the release was inferred from."""
     mode_explanation: str = ""
+    """What the mode means, in a sentence."""
     tool_version: str = ""
+    """Version of kraft-audit."""
     unsuppressed_verdict: str = ""
+    """What the verdict would be without the suppressed differences; empty when there are none. It decides whom a mail
+    alarms and nothing else."""
     format: int = FORMAT
+    """Version of this shape."""

@@ -13,7 +13,8 @@ from schemas.zookeeper.history import BARRIER_COLUMNS, WRITE_COLUMNS
 BARRIERS = Table(
     Layer.SILVER,
     "barriers",
-    "Stand-alone writes of `/migration` that moved the offset: at that zxid ZooKeeper equals KRaft at that offset (S§5.5).",
+    "Stand-alone writes of `/migration` that moved the offset: right after that zxid ZooKeeper equals KRaft at that offset "
+    "(docs/semantics.md §5.5).",
     (*RUN_COLUMNS, *BARRIER_COLUMNS),
 )
 
@@ -31,12 +32,16 @@ ADMIN_OPERATIONS = Table(
     "ZooKeeper znodes that ask for something or notify: pending deletions, reassignments, elections, notifications.",
     (
         *RUN_COLUMNS,
-        column("kind", StringType(), "delete_topic, reassignment, preferred_election, isr_change, log_dir_event, …"),
+        column(
+            "kind",
+            StringType(),
+            "Kind: delete_topic, reassignment, preferred_election, isr_change, log_dir_event and so on.",
+        ),
         column("subject", StringType(), "Topic, topic-partition or znode name it is about."),
         column("detail", StringType(), "What it asks for, in one line."),
-        column("zk_path", StringType(), "Znode."),
-        column("zk_czxid", LongType(), "Creating transaction."),
-        column("zk_mzxid", LongType(), "Last data change."),
+        column("zk_path", StringType(), "Path of the znode."),
+        column("zk_czxid", LongType(), "zxid of the transaction that created the znode."),
+        column("zk_mzxid", LongType(), "zxid of the last change of its data."),
         column("zk_mtime", LongType(), "Time of that change, milliseconds since the epoch."),
     ),
 )
@@ -44,12 +49,12 @@ ADMIN_OPERATIONS = Table(
 FINDINGS = Table(
     Layer.SILVER,
     "findings",
-    "What could not be read or parsed, or breaks a rule of its format (S§11).",
+    "What could not be read or parsed, or breaks a rule of its format (docs/semantics.md §11).",
     (
         *RUN_COLUMNS,
         column("source", StringType(), "zookeeper or kraft."),
-        column("code", StringType(), "Check id or short code."),
-        column("subject", StringType(), "Topic, partition, user, record type, … it is about."),
+        column("code", StringType(), "Id of the check it violates, or a code of its own."),
+        column("subject", StringType(), "What it is about: a topic, partition, user, record type."),
         column("detail", StringType(), "What is wrong, in one line, secrets masked."),
         column("place", StringType(), "Znode path, or file and offset."),
     ),

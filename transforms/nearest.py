@@ -1,4 +1,4 @@
-"""A word nobody knows, and the one that was probably meant."""
+"""An unknown word, and the one that was probably meant."""
 
 from __future__ import annotations
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from schemas.references import spelled_out
+
 
 class Phase(StrEnum):
     """Where a cluster stands; a check applies in some phases only."""
@@ -67,8 +69,8 @@ def check(
     needs: frozenset[str] = BOTH,
     severity: str = "error",
 ) -> Check:
-    """Make an entry; both sides are needed and a violation is an error unless said otherwise."""
-    return Check(check_id, title, gates, phases, needs, severity, remedy, reference)
+    """Make an entry; both sides are needed and a violation is an error unless said otherwise. `reference` may cite `S§n`."""
+    return Check(check_id, title, gates, phases, needs, severity, remedy, spelled_out(reference))
 
 
 def optional(entry: Check) -> Check:

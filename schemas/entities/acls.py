@@ -1,4 +1,4 @@
-"""Access control lists, one row an entry."""
+"""Access control lists, one row per entry."""
 
 from pyspark.sql.types import StringType
 
@@ -12,9 +12,9 @@ ACLS = Entity(
         column("resource_type", StringType(), "TOPIC, GROUP, CLUSTER, TRANSACTIONAL_ID, DELEGATION_TOKEN, USER."),
         column("resource_name", StringType(), "Resource name or prefix."),
         column("pattern_type", StringType(), "LITERAL or PREFIXED."),
-        column("principal", StringType(), "type:name."),
-        column("host", StringType(), "Host or *."),
-        column("operation", StringType(), "READ, WRITE, DESCRIBE_CONFIGS, …"),
+        column("principal", StringType(), "Principal, type:name."),
+        column("host", StringType(), "Host the entry is for, or * for all."),
+        column("operation", StringType(), "READ, WRITE, DESCRIBE_CONFIGS and so on."),
         column("permission", StringType(), "ALLOW or DENY."),
         column("acl_id", StringType(), "KRaft's id of the entry (random per write). Never compared."),
     ),

@@ -17,7 +17,11 @@ CLIENT_QUOTAS = Entity(
             "Entity parts sorted by type (client-id, ip, user); name null is the default entity.",
         ),
         column("quota", StringType(), "Quota key, e.g. producer_byte_rate."),
-        column("value", DoubleType(), "Quota value."),
+        column(
+            "value",
+            DoubleType(),
+            "Limit: bytes per second for byte rates, percent for request_percentage, mutations or connections per second for the others.",
+        ),
     ),
     key=("entity", "quota"),
     compared=("value",),

@@ -11,11 +11,13 @@ from schemas.table import Layer, Table, column
 
 PROVENANCE_COLUMNS = (
     column("zk_path", StringType(), "Znode the row was read from; null on KRaft rows."),
-    column("zk_czxid", LongType(), "Creating transaction of that znode."),
-    column("zk_mzxid", LongType(), "Last data change of that znode."),
-    column("zk_mtime", LongType(), "Time of that change, milliseconds since the epoch."),
+    column("zk_czxid", LongType(), "zxid of the transaction that created that znode."),
+    column("zk_mzxid", LongType(), "zxid of the last change of its data."),
+    column(
+        "zk_mtime", LongType(), "Time of that change, milliseconds since the epoch, by the ZooKeeper leader's clock."
+    ),
     column("kraft_offset", LongType(), "Offset of the last record that changed the row; null on ZooKeeper rows."),
-    column("kraft_created_offset", LongType(), "Offset of the first record that is known to have made the row."),
+    column("kraft_created_offset", LongType(), "Offset of the first record known of the row."),
     column("kraft_epoch", IntegerType(), "Leader epoch of the last record that changed the row."),
     column("kraft_append_time", LongType(), "Append time of that record, milliseconds since the epoch."),
 )

@@ -10,7 +10,9 @@ MIGRATION = Entity(
     comment="The migration's own state: KRaft rows are the history of ZkMigrationState, the ZooKeeper row its znodes.",
     columns=(
         column(
-            "state_code", IntegerType(), "ZkMigrationState byte as written (its meaning depends on the version, S§2.6)."
+            "state_code",
+            IntegerType(),
+            "ZkMigrationState byte as written (its meaning depends on the release: docs/semantics.md §2.6).",
         ),
         column("migration_data", StringType(), "Data of `/migration`; null when the znode is absent or its data null."),
         column("migration_present", BooleanType(), "True when `/migration` exists."),

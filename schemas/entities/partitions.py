@@ -13,12 +13,16 @@ PARTITIONS = Entity(
     columns=(
         column("topic", StringType(), "Topic name."),
         column("partition", IntegerType(), "Partition number."),
-        column("topic_id", StringType(), "Topic id of the row's topic; shown, compared on topics."),
+        column("topic_id", StringType(), "Topic id, shown here and compared on topics."),
         column("replicas", _BROKERS, "Assigned broker ids, in order."),
         column("adding_replicas", _BROKERS, "Replicas a reassignment adds; empty when there is none."),
         column("removing_replicas", _BROKERS, "Replicas a reassignment removes; empty when there is none."),
         column("isr", _BROKERS, "In-sync replicas, in order; null when ZooKeeper has no state znode."),
-        column("leader", IntegerType(), "Leader; -1 none, -2 being deleted (ZooKeeper); null without a state znode."),
+        column(
+            "leader",
+            IntegerType(),
+            "Broker id of the leader; -1 for none, -2 while being deleted (ZooKeeper); null without a state znode.",
+        ),
         column("leader_epoch", IntegerType(), "Leader epoch."),
         column("leader_recovery_state", IntegerType(), "0 recovered, 1 recovering from an unclean election."),
         column(

@@ -12,13 +12,13 @@ PRODUCER_IDS = Entity(
         column(
             "next_producer_id",
             LongType(),
-            "First id of the next block. ZooKeeper has two valid shapes (S§6): block_end+1 when a broker wrote it, "
+            "First id of the next block. ZooKeeper has two valid shapes (docs/semantics.md §6): block_end+1 when a broker wrote it, "
             "block_start when a KRaft controller did (broker -1).",
         ),
         column("broker_id", IntegerType(), "Broker that took the block; -1 when a KRaft controller wrote the znode."),
-        column("broker_epoch", LongType(), "Its epoch (KRaft only)."),
-        column("block_start", LongType(), "First id of the block (ZooKeeper only)."),
-        column("block_end", LongType(), "Last id of the block (ZooKeeper only)."),
+        column("broker_epoch", LongType(), "That broker's epoch (KRaft only)."),
+        column("block_start", LongType(), "First id of the block, inclusive (ZooKeeper only)."),
+        column("block_end", LongType(), "Last id of the block, inclusive (ZooKeeper only)."),
     ),
     key=(),
     compared=("next_producer_id",),

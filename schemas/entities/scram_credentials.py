@@ -14,7 +14,7 @@ SCRAM_CREDENTIALS = Entity(
         column("salt", StringType(), "Fingerprint of the salt."),
         column("stored_key", StringType(), "Fingerprint of the stored key."),
         column("server_key", StringType(), "Fingerprint of the server key."),
-        column("iterations", IntegerType(), "Iterations."),
+        column("iterations", IntegerType(), "Number of iterations of the hash."),
     ),
     key=("user", "mechanism"),
     compared=("salt", "stored_key", "server_key", "iterations"),

@@ -1,6 +1,6 @@
 """Control records: what the Raft layer itself writes into the log and into snapshots (S§2.4, `ControlRecordType`).
 
-The body's version is its own first field, `version`.
+The body's first field, `version`, is its version.
 """
 
 from __future__ import annotations

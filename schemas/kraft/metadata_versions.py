@@ -13,7 +13,7 @@ MINIMUM_LEVEL_4X = 7
 
 @dataclass(frozen=True)
 class MetadataVersion:
-    """One level: `changed` tells whether it changed the metadata format, so that a downgrade past it loses metadata."""
+    """One level: `changed` says whether it changed the metadata format, so that a downgrade past it loses metadata."""
 
     level: int
     name: str

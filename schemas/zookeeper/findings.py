@@ -1,6 +1,6 @@
 """What can be wrong with a znode (S§11): the code of a finding, how bad it is, and what it means.
 
-Codes are the S§7 check's id where one exists.
+A code is the id of the check in S§7 where there is one.
 """
 
 FINDINGS: dict[str, tuple[str, str]] = {
@@ -19,7 +19,7 @@ FINDINGS: dict[str, tuple[str, str]] = {
     "CONTROLLER-DATA": ("error", "/controller can't be parsed."),
     "CLUSTER-ID": ("error", "/cluster/id can't be parsed."),
     "TOPIC-DATA": ("error", "A topic znode can't be parsed: Kafka reads it as a topic without partitions or fails."),
-    "TOPIC-ID": ("error", "A topic id that is no uuid, or a reserved one."),
+    "TOPIC-ID": ("error", "A topic id that is not a uuid, or a reserved one."),
     "TOPIC-NAME": ("warning", "A topic name that Kafka would not accept."),
     "PARTITION-KEY": ("error", "A partition of an assignment is not a number: Kafka fails on the topic."),
     "ASSIGNMENT": ("error", "An assignment with no, repeated or negative broker ids: KRaft's rules reject it."),

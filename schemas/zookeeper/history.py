@@ -1,4 +1,4 @@
-"""What ZooKeeper's transaction logs tell beyond the tree: barriers, who wrote, what kind of write it was (S§5.1)."""
+"""What ZooKeeper's transaction logs say beyond the tree: barriers, who wrote, what kind of write it was (S§5.1)."""
 
 from __future__ import annotations
 
@@ -10,20 +10,28 @@ BARRIER_COLUMNS = (
     column(
         "zxid", LongType(), "Transaction that moved the offset: right after it ZooKeeper equals KRaft at the offset."
     ),
-    column("time", LongType(), "Its time, milliseconds since the epoch, by the ZooKeeper leader's clock."),
+    column(
+        "time", LongType(), "Time of that transaction, milliseconds since the epoch, by the ZooKeeper leader's clock."
+    ),
     column("kraft_metadata_offset", LongType(), "Offset of the last mirrored record, inclusive."),
-    column("kraft_metadata_epoch", IntegerType(), "Epoch of that record."),
-    column("kraft_controller_id", IntegerType(), "Controller that wrote it."),
-    column("kraft_controller_epoch", IntegerType(), "Its leader epoch."),
+    column("kraft_metadata_epoch", IntegerType(), "Leader epoch of that record."),
+    column("kraft_controller_id", IntegerType(), "node.id of the controller that wrote it."),
+    column("kraft_controller_epoch", IntegerType(), "KRaft leader epoch of that controller."),
 )
 
 WRITE_COLUMNS = (
-    column("zxid", LongType(), "Transaction id."),
+    column("zxid", LongType(), "Transaction id (zxid)."),
     column("time", LongType(), "Time in the transaction header, milliseconds since the epoch."),
-    column("session", LongType(), "Session that sent it."),
-    column("writer", StringType(), "controller N, broker N, or unknown: by the claims and ephemerals of the session."),
-    column("kind", StringType(), "Kind of write, one of schemas.zookeeper.history.KINDS."),
-    column("type", StringType(), "create, setData, delete, …; the operations of a multi joined by '+'."),
+    column("session", LongType(), "Id of the session that sent it."),
+    column(
+        "writer",
+        StringType(),
+        "controller N, broker N or unknown, by the claims and the ephemeral znodes of the session.",
+    ),
+    column("kind", StringType(), "Kind of write: envelope, migration, claim, foreign and so on."),
+    column(
+        "type", StringType(), "Type: create, setData, delete and so on; the operations of a multi are joined by '+'."
+    ),
     column("path", StringType(), "Path of the operation that matters: the last one of a multi."),
 )
 

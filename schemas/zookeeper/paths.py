@@ -1,9 +1,9 @@
 """Where Kafka keeps what in ZooKeeper (S§1.1, `kafka.zk.ZkData`)."""
 
-# The subtrees an audit needs. `/consumers` (offsets of pre-0.9 consumers) can be huge and is no metadata; `/zookeeper`
+# The subtrees an audit needs. `/consumers` (offsets of pre-0.9 consumers) can be huge and is not metadata; `/zookeeper`
 # is the server's own.
 # /migration comes first: a row read after it may be newer than its offset, which the log then explains; a row read
-# before it could be older, and would look like a lost write. Who owns ZooKeeper is read beside it.
+# before it could be older, and would look like a lost write. Who owns ZooKeeper is read right after it.
 NEEDED_ROOTS: tuple[str, ...] = (
     "/migration",
     "/controller",
@@ -31,7 +31,7 @@ CONFIG_CHANGES_ROOT = "/config/changes/"
 
 DEFAULT_ENTITY = "<default>"
 
-# Parents and parts of a path that hold no fact of their own; Kafka makes them with null data.
+# Parents and parts of a path that hold nothing of their own; Kafka makes them with null data.
 CONTAINERS: frozenset[str] = frozenset(
     {
         "/",

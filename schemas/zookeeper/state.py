@@ -1,4 +1,4 @@
-"""The stream of state rows that znodes are read into: one row a fact, before the silver tables are assembled."""
+"""The stream of state rows that znodes are read into: one row per fact, before the silver tables are assembled."""
 
 from pyspark.sql.types import ArrayType, IntegerType, LongType, StringType, StructField, StructType
 
@@ -7,7 +7,7 @@ from pyspark.sql.types import ArrayType, IntegerType, LongType, StringType, Stru
 #   partition_assignments      topic, topic_id, partition, replicas, adding_replicas, removing_replicas (typed)
 #   partition_states           topic, partition, isr, leader, leader_epoch, ... partition_epoch (typed)
 #   admin_operations           `row` {"kind", "subject", "detail"}: pending deletions, reassignments, notifications
-#   findings                   `row` {"code", "subject", "detail"}: what could not be parsed, by S§11
+#   findings                   `row` {"code", "subject", "detail"}: what could not be parsed (S§11)
 ZNODE_STATE = StructType(
     [
         StructField("entity", StringType()),

@@ -63,7 +63,7 @@ def test_a_key_is_read_in_its_form(entity: str, text: str, key: dict[str, Any]) 
         ("topcs", "x", "there is no entity `topcs`; did you mean `topics`?"),
         ("migration", "x", "there is no entity `migration`"),
         ("topics", "", "topics needs a key; a key of topics is TOPIC"),
-        ("partitions", "orders", "`orders` is no key of partitions; a key of partitions is TOPIC/PARTITION"),
+        ("partitions", "orders", "`orders` is not a key of partitions; a key of partitions is TOPIC/PARTITION"),
         ("partitions", "orders/three", "TOPIC/PARTITION, e.g. orders/3"),
         ("partitions", "orders/²", "TOPIC/PARTITION"),
         ("partitions", '{"topic": "a", "partition": "3"}', "`partition` must be a number"),

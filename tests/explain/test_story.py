@@ -122,7 +122,7 @@ def test_every_write_says_whose_it_is() -> None:
         (30, "mirrored by KRaft", "2"),
         (31, "refused by ZooKeeper, nothing applied", "absent"),
         (32, "FOREIGN: behind KRaft's back", "4"),
-        (33, "not of the mirror", "absent"),
+        (33, "not a mirrored change", "absent"),
     ]
 
 

@@ -1,4 +1,4 @@
-"""replay(prefix), then the rest from its state, is replay(all): rows, provenance, versions and findings (DESIGN §4.4)."""
+"""replay(prefix), then the rest from its state, is replay(all): rows, provenance, versions and findings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No secret of a capture reaches any output: tables, reports, log lines, exceptions (DESIGN §4 rule 6)."""
+"""No secret of a capture reaches any output: tables, reports, log lines, exceptions."""
 
 from __future__ import annotations
 

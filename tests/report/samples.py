@@ -246,7 +246,7 @@ def lagging() -> Report:
         "warn",
         TITLES["DUR-04"],
         "Check that ZooKeeper has a leader and that the active controller reaches it; do not roll back until then.",
-        "KIP-866, S§7.3",
+        "KIP-866, docs/semantics.md §7.3",
     )
     return replace(
         base,
@@ -412,7 +412,7 @@ def defective() -> Report:
             "error",
             TITLES["DUR-05"],
             "Repair every row listed under Differences before you finalise or roll back.",
-            "S§5.6, KIP-866",
+            "docs/semantics.md §5.6, KIP-866",
         ),
         CheckResult(
             "CAP-07",

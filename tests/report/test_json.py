@@ -1,4 +1,4 @@
-"""report.json is a contract: the shape of DESIGN §9, no numbers JSON lacks, and the same report back."""
+"""report.json is a contract: the shape that automation reads, no numbers JSON lacks, and the same report back."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from schemas.report import DivergenceRow, Divergences, Lag, Report
 from tests.report.samples import SAMPLES, defective, healthy
 from transforms.report.json import ReportFormatError, from_json, to_json
 
-# The example of DESIGN §9, the names as automation reads them.
+# An example of the contract: the names as automation reads them.
 CONTRACT: dict[str, set[str]] = {
     "": {
         "format", "cluster", "run_id", "started_at", "finished_at", "kafka_version", "mode", "exit_code", "verdict",

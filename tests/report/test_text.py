@@ -69,7 +69,7 @@ def first_lines(report: Report) -> str:
         ("dual_write", "CLEAN: Dual write is healthy KRaft is in charge"),
         ("finalized", "CLEAN: The migration is finalised "),
         ("rolled_back", "CLEAN: The cluster was rolled back to ZooKeeper A ZooKeeper broker is the controller again"),
-        ("kraft", "CLEAN: The cluster runs on KRaft Its log knows of no migration"),
+        ("kraft", "CLEAN: The cluster runs on KRaft Its log records no migration"),
     ],
 )
 def test_every_phase_has_its_words(phase: str, start: str) -> None:

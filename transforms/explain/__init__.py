@@ -1,1 +1,1 @@
-"""One row's story: what the log and ZooKeeper's transactions made of it, in the order it happened."""
+"""What happened to one row: its metadata records and ZooKeeper's transactions on it, in order."""

@@ -18,7 +18,7 @@ from transforms.nearest import suggestion
 from transforms.reconcile.compare.classify import report_key
 from transforms.report.printable import key_text
 
-# The migration's own state is no row with a key; the report tells its history.
+# The migration's own state has no key; the report shows its history.
 EXPLAINED: Mapping[str, Entity] = {entity.name: entity for entity in ENTITIES if entity is not MIGRATION}
 _QUOTA_TYPES = ("client-id", "ip", "user")
 
@@ -46,7 +46,7 @@ def form_of(entity: Entity) -> str:
 
 
 class KeyFormError(ValueError):
-    """The text is no key of the entity; the message is one line with the form that is."""
+    """The text is not a key of the entity; the message is one line that says what a key looks like."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class RowKey:
 
     @property
     def canonical(self) -> str:
-        """The key in the very text that both sides are compared by (`canonical.key_json`)."""
+        """The key as the text by which both sides are compared (`canonical.key_json`)."""
         return canonical_key(Event(self.entity.name, (), UPSERT, self.key)) or "{}"
 
     @property
@@ -68,7 +68,7 @@ class RowKey:
 
     @property
     def gold(self) -> str:
-        """The key in the text of gold `divergences`."""
+        """The key as gold `divergences` spells it."""
         return json.dumps(self.report, ensure_ascii=False)
 
     @property
@@ -78,7 +78,7 @@ class RowKey:
 
     @property
     def typed(self) -> str:
-        """The key in the form `parse_key` takes, the shortest one where it is surely read back the same."""
+        """The key in the form `parse_key` takes, in its shortest spelling where that is certain to be read back as the same key."""
         short = _SHORT.get(self.entity.name)
         text = "" if short is None else short(self.key)
         try:
@@ -119,7 +119,7 @@ def parse_key(entity_name: str, given: str | Mapping[str, Any] | None) -> RowKey
 
 def _wrong_form(entity: Entity, text: str, why: str = "") -> KeyFormError:
     reason = f" ({why})" if why else ""
-    what = f"`{text}` is no key of {entity.name}{reason}" if text else f"{entity.name} needs a key"
+    what = f"`{text}` is not a key of {entity.name}{reason}" if text else f"{entity.name} needs a key"
     return KeyFormError(f"{what}; a key of {entity.name} is {form_of(entity)}")
 
 

@@ -35,8 +35,8 @@ class Version:
 def row_events(records: DataFrame, row: RowKey) -> DataFrame:
     """Events on one row (not a partition): columns of `events.EVENT`, and `type` of the record; any order.
 
-    `records` are those that take effect (`events.applied`). A row may live several times under other ids (a topic, an
-    ACL): all its lives are there.
+    `records` are those that take effect (`events.applied`). A row may have been made several times, under different
+    ids (a topic, an ACL): the events of all of them are there.
     """
     kept = records.where(F.col("type").isin(_record_types(row.entity.name)))
     stream = with_cascades(events(kept)).where(F.col("entity") == row.entity.name)
@@ -114,7 +114,7 @@ def _partition_version(state: Mapping[str, Any], base_end: int | None) -> Versio
 
 
 def state_at(found: Sequence[Version], offset: int, discarded: Ranges) -> Version | None:
-    """The version valid after `offset` (inclusive); `discarded` are the ranges without effect there. None: no row yet."""
+    """The version valid after `offset` (inclusive); `discarded` are the ranges without effect there. None when there was no row yet."""
     valid = [v for v in found if v.offset <= offset and not _inside(v.offset, discarded)]
     return valid[-1] if valid else None
 

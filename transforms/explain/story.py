@@ -1,4 +1,4 @@
-"""Records, transactions and barriers of one row, merged in the order of time."""
+"""Records, transactions and barriers of one row, merged in order of time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _VALUE = 2_000
 
 @dataclass(frozen=True)
 class Step:
-    """One line of a story: when, where in its log, who, what, and the row afterwards (empty: not told)."""
+    """One line: when, where in its log, who, what, and the row afterwards (empty when it is not shown)."""
 
     time: int | None
     place: str
@@ -39,7 +39,7 @@ class Barrier:
 
 
 def row_text(row: RowKey, content: Mapping[str, Any] | None) -> str:
-    """One side's row in a line: the value alone when there is only one, `absent` without a row."""
+    """One side's row in a line: only the value when there is just one column, `absent` without a row."""
     if content is None:
         return ABSENT
     names = _columns(row)
@@ -60,7 +60,7 @@ def _columns(row: RowKey) -> list[str]:
 def change_text(row: RowKey, before: Mapping[str, Any] | None, after: Mapping[str, Any] | None) -> str:
     """What a record or a write changed: `made`, `removed`, `unchanged`, or the changed columns, old -> new.
 
-    A row of one column tells its new value too; empty for no row before and after.
+    For a row of one column the new value is given in any case; the text is empty when there is no row before or after.
     """
     alone = len(_columns(row)) == 1
     if after is None:
@@ -76,13 +76,13 @@ def change_text(row: RowKey, before: Mapping[str, Any] | None, after: Mapping[st
 
 
 def _after(row: RowKey, changed: str, content: Mapping[str, Any] | None) -> str:
-    """The row as a line of its own, where the change alone does not tell it."""
+    """The row as a line of its own, where the change alone does not show it."""
     told = len(_columns(row)) < 2 or changed == "unchanged" or content is None
     return "" if told else row_text(row, content)
 
 
 def story(row: RowKey, versions: Sequence[Version], writes: Sequence[Write], barriers: Sequence[Barrier]) -> list[Step]:
-    """All of it in one order. Each log keeps its own order even where its clock went back."""
+    """All steps in order of time. Each log keeps its own order even where its clock went back."""
     zookeeper = [*_write_steps(row, writes), *_barrier_steps(barriers)]
     in_order = [step for _, step in sorted(zookeeper, key=lambda pair: pair[0])]
     logs = (list(_record_steps(row, versions)), in_order)

@@ -1,4 +1,4 @@
-"""A row's story for a terminal: aligned, nothing that matters cut, hostile characters escaped."""
+"""What happened to a row, for a terminal: aligned, nothing that matters shortened, hostile characters escaped."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Side:
 
 @dataclass(frozen=True)
 class Explanation:
-    """Everything that is said of a row. `as_of` is the side at the offset asked for, with the offset."""
+    """Everything that is shown of a row. `as_of` is the side at the offset asked for, with the offset."""
 
     row: RowKey
     cluster: str

@@ -1,4 +1,4 @@
-"""ZooKeeper's transactions on a row's znodes: who wrote, what kind of write it was, what it made of the row (S§5.1)."""
+"""ZooKeeper's transactions on a row's znodes: who wrote, what kind of write it was, what the row was afterwards (S§5.1)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from transforms.zookeeper.storage.transactions import NAMES, OpCode
 CREATES = (NAMES[OpCode.CREATE], NAMES[OpCode.CREATE2])
 _SILENT = (NAMES[OpCode.CHECK], NAMES[OpCode.ERROR])
 _BROKER_IDS = "/brokers/ids/"
-# Kinds of writes that silver zookeeper_writes keeps, as a reader is told of them.
+# Kinds of writes that silver zookeeper_writes keeps, as a reader sees them.
 _KINDS = {
     "foreign": "FOREIGN: behind KRaft's back",
     "envelope_failed": "refused by ZooKeeper, nothing applied",
@@ -27,7 +27,7 @@ _KINDS = {
 class Write:
     """One operation on one of the row's znodes. `row` is what the znode says of the row afterwards, None for nothing.
 
-    `known` is false where the operation does not tell the content (an ACL change, a refused write).
+    `known` is false where the operation does not show the content (an ACL change, a refused write).
     """
 
     zxid: int
@@ -96,7 +96,7 @@ def _kind(operation: Mapping[str, Any], kinds: Mapping[int, str], enveloped: set
         return "refused by ZooKeeper, nothing applied"
     if operation["zxid"] in enveloped:
         return "mirrored by KRaft"
-    return "ZooKeeper mode" if claimed_at is None or operation["zxid"] < claimed_at else "not of the mirror"
+    return "ZooKeeper mode" if claimed_at is None or operation["zxid"] < claimed_at else "not a mirrored change"
 
 
 def _write(row: RowKey, operation: Mapping[str, Any], writers: Mapping[int, str], kind: str) -> Write:

@@ -1,4 +1,4 @@
-"""Several controllers' copies of one log: which is the truth, and how much of it is committed.
+"""Several controllers' copies of one log: which records are the true ones, and how many of them are committed.
 
 No file of a controller stores the high watermark, so it is proved from below (S§2.9): a checkpoint, the offset
 ZooKeeper's `/migration` has seen, or a majority of copies. Copies disagree only in a suffix that was never committed;
@@ -89,7 +89,7 @@ class LogCopyFacts:
         return epochs[-1] if epochs else None
 
     def epoch_end(self, epoch: int) -> int | None:
-        """One past the last offset of `epoch` in this copy, None when the copy has nothing of it."""
+        """One past the last offset of `epoch` in this copy, None when the copy has no record of it."""
         later = [start for other, start in self.epoch_starts if other > epoch]
         if all(other != epoch for other, _ in self.epoch_starts):
             return None
@@ -127,12 +127,12 @@ class ReadPlan:
 
     @property
     def start(self) -> int:
-        """First offset the plan gives as records; the base covers what is below."""
+        """First offset the plan gives as records; the base checkpoint covers what is below."""
         return self.slices[0].from_offset if self.slices else self.leading.end
 
 
 class NoUsableLogError(Exception):
-    """No copy can serve: the message says what was tried and why each was refused."""
+    """No copy can be used: the message says what was tried and why each was refused."""
 
 
 def common_end(copy: LogCopyFacts, other: LogCopyFacts) -> int | None:

@@ -49,10 +49,10 @@ def as_record(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def as_table(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Rows of COLUMNS as lines, a heading first; no line at all for no row.
+    """Rows of COLUMNS as lines under a heading; without rows no line at all.
 
-    A value of more than _CELL characters is cut in its middle and says by how much; a line at the end then says where
-    the whole value is.
+    A value of more than _CELL characters is shortened in the middle, which says by how much; a last line then says how
+    to see the whole value.
     """
     if not rows:
         return []

@@ -1,4 +1,4 @@
-"""The HTML report: one self-contained file, no network, no script, failing items first (DESIGN §9).
+"""The HTML report: one self-contained file, no network, no script, failing items first.
 
 Autoescape is on, every printed text is stripped of invisible characters and bounded, and a content security policy in
 the page forbids what a mistake here would still let through.
@@ -27,7 +27,7 @@ _NOT_COMPARED = {
     "zookeeper": "Nothing has been copied yet, so there is nothing to compare.",
     "waiting": "Nothing has been copied yet, so there is nothing to compare.",
     "rolled_back": "The cluster was rolled back, so there is nothing to compare.",
-    "kraft": "The cluster knows no ZooKeeper, so there is nothing to compare.",
+    "kraft": "The cluster does not use ZooKeeper, so there is nothing to compare.",
 }
 
 
@@ -90,7 +90,7 @@ def render_html(report: Report) -> str:
 
 
 def gate_views(report: Report) -> list[GateView]:
-    """The four gates in order of the migration, one the report lacks as unknown."""
+    """The four gates in the order of the migration; one that the report lacks is unknown."""
     return [_gate_view(report, name, report.gates.get(name, _NOT_REPORTED)) for name in GATES]
 
 
@@ -174,7 +174,7 @@ def _gate_view(report: Report, name: str, gate: Gate) -> GateView:
 
 
 def _gate_words(name: str, gate: Gate) -> str:
-    """What the gate asks; with what an open one was judged without; or why it could not be asked."""
+    """The gate's question, and what an open gate was judged without; or why it could not be judged."""
     if gate.verdict == "go" and gate.explanation:
         said = gate.explanation.removesuffix(".")
         return f"{GATE_QUESTIONS[name]} {said[:1].upper()}{said[1:]}."

@@ -1,4 +1,4 @@
-"""`report.json`, the contract for automation (DESIGN §9): `to_json` writes it, `from_json` reads it back.
+"""`report.json`, the contract for automation (`schemas.report`): `to_json` writes it, `from_json` reads it back.
 
 Equal reports give equal texts: fields stand in their declared order, open maps are sorted. The text is ASCII, so that
 no name of a cluster can break a terminal, a log line or a reader that refuses lone surrogates.

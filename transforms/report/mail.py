@@ -22,12 +22,12 @@ SIZE_LIMIT = 100_000
 SUBJECT_LIMIT = 60
 _TEXT_LIMIT = 16_000
 _CHART_ID = "trend@kraft-audit"
-# (rows, checks, chart): the first that fits is sent; the last fits always, its parts all being short.
+# (rows, checks, chart): the first that fits is sent; the last one always fits, because all its parts are short.
 _FITS = ((12, 10, True), (12, 10, False), (4, 4, False), (0, 0, False))
 
 
 def render_mail(report: Report, location: str = "") -> EmailMessage:
-    """Make the message, without sender and recipients; `location` tells where the full report is (a path or address).
+    """Make the message, without sender and recipients; `location` says where the full report is (a path or address).
 
     Its bytes are at most SIZE_LIMIT: a report that is too long for that lists fewer rows and says how many there are.
     """

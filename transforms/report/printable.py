@@ -1,6 +1,6 @@
-"""Text that came from a cluster, made fit to show: nothing invisible, endless, or moving its neighbours.
+"""Text that came from a cluster, made fit to show: nothing invisible, nothing endless, nothing that moves its neighbours.
 
-Names and values of a cluster are hostile input (DESIGN §8). Markup is the renderers' concern (autoescape); this module
+Names and values of a cluster are hostile input. Markup is the renderers' concern (autoescape); this module
 deals with what survives escaping: control characters, direction overrides, zero-width characters, megabytes.
 """
 

@@ -88,7 +88,7 @@ def calm_word(report: Report, check: CheckResult) -> str | None:
     """Name a failed check that is no fault: `not yet` for a step of the plan, `closed` for a way that is past.
 
     What only the finalise gate asks for (brokers still to be rolled) is a step of the plan, and after finalising the
-    rollback gate is closed for good. None for faults: a critical check is one whatever asks for it.
+    rollback gate is closed for good. None for a fault; a critical check is always one, whichever gate it belongs to.
     """
     if check.verdict != "fail" or check.severity == "critical":
         return None
@@ -98,7 +98,7 @@ def calm_word(report: Report, check: CheckResult) -> str | None:
 
 
 def rank(order: tuple[str, ...], word: str) -> int:
-    """Place of a word in an order; a word nobody knows comes first, where it is seen."""
+    """Place of a word in an order; an unknown word comes first, where it is noticed."""
     return order.index(word) if word in order else -1
 
 
@@ -286,7 +286,7 @@ def reach(migration: MigrationSummary) -> str:
 
 
 def state_text(migration: MigrationSummary) -> str:
-    """Name the state as the log records it, and the phase where it is another story: `MIGRATION (rolled back)`."""
+    """Name the state as the log records it, and the phase where that says something else: `MIGRATION (rolled back)`."""
     told = PHASE_OF_STATE.get(migration.state.upper())
     phase = f" ({migration.phase.replace('_', ' ')})" if migration.phase and migration.phase != told else ""
     return f"{migration.state}{phase}"

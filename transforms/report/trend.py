@@ -1,4 +1,4 @@
-"""The last runs in figures: lag, differences, defects, and one column a class that any of them had."""
+"""The last runs in figures: lag, differences, defects, and one column per class that any of them had."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MOST_RUNS = 20
 
 @dataclass(frozen=True)
 class TrendRow:
-    """One run; `counts` stand in the order of the table's classes, None for a run that kept none."""
+    """One run; `counts` stand in the order of the table's classes, None for a run that stored none."""
 
     started: str
     run_id: str

@@ -1,4 +1,4 @@
-"""A report put in the order it is read and cut to what a page can hold; every cut says how much it left out."""
+"""A report in the order in which it is read, shortened to what a page can hold; whatever is shortened says how much it leaves out."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from itertools import groupby
 from typing import Any, Generic, TypeVar
 
 from schemas.classes import CLASSES, DEFECTS, ORDER
+from schemas.references import spelled_out
 from schemas.report import BrokerPresence, CheckResult, Defect, DivergenceRow, Divergences, LogCopy, Report
 from transforms.report.printable import ABSENT, PRESENT, key_text, value_text, visible
 from transforms.report.story import check_rank, rank, remedy_of
@@ -73,7 +74,7 @@ class SuppressedView:
 class RowGroup:
     """The differences of one class that nobody vouches for; `explanation` and `remedy` are what several rows share.
 
-    `total` counts all of the class, `suppressed` those of them that are listed apart.
+    `total` counts all of the class, `suppressed` those of them that are listed separately.
     """
 
     class_: str
@@ -178,7 +179,11 @@ def class_meaning(class_: str) -> str:
 
 
 def reference_parts(reference: str) -> list[tuple[str, str | None]]:
-    """Split a reference into (text, public page or None); only Kafka's own trackers are ever linked."""
+    """Split a reference into (text, public page or None); only Kafka's own trackers are ever linked.
+
+    Reports that earlier releases stored cite rules by their short form.
+    """
+    reference = spelled_out(reference)
     parts: list[tuple[str, str | None]] = []
     end = 0
     for found in _KNOWN_PAGE.finditer(reference):
@@ -225,7 +230,7 @@ def _group(class_: str, rows: list[DivergenceRow], all_rows: Divergences) -> Row
 
 
 def _shared(texts: list[str]) -> str:
-    """The text said most often, if it is said of several rows or of the only one: the group says it once."""
+    """The text that occurs most often, if several rows have it or there is only one: the group shows it once."""
     text, times = Counter(texts).most_common(1)[0]
     return text if times > 1 or len(texts) == 1 else ""
 

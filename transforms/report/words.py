@@ -65,13 +65,13 @@ PHASES = {
         "The cluster was rolled back to ZooKeeper",
         "A ZooKeeper broker is the controller again, so the two sides are not compared.",
     ),
-    "kraft": StateWords("The cluster runs on KRaft", "Its log knows of no migration from ZooKeeper."),
+    "kraft": StateWords("The cluster runs on KRaft", "Its log records no migration from ZooKeeper."),
 }
 UNJUDGED = StateWords(
     "Nothing wrong was found, but dual write was not judged",
     "The cluster is in dual write, and what was given is not enough to tell whether it works.",
 )
-UNKNOWN_PHASE = StateWords("The audit found nothing wrong", "Where the migration stands could not be told.")
+UNKNOWN_PHASE = StateWords("The audit found nothing wrong", "It is not known where the migration stands.")
 # The state a log records, for reports that name no phase.
 PHASE_OF_STATE = {
     "NONE": "zookeeper",

@@ -5,7 +5,7 @@
                                 17 crc32c u32 of 21…          27 baseTimestamp i64     51 producerEpoch i16 (-1)
                                                               53 baseSequence i32 (-1) 57 recordCount i32, 61 records
 
-Frames cover a file without a gap: each byte belongs to one `Batch` or one `Damage`. After damage the walk goes on at
+Frames cover a file without a gap: each byte belongs to one `Batch` or one `Damage`. After damage reading goes on at
 the next batch whose CRC is right, so that one flipped length loses one batch and not the rest of the segment.
 """
 
@@ -83,7 +83,7 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """Bytes that are no batch, and why."""
+    """Bytes that are not a batch, and why."""
 
     position: int
     size: int
@@ -94,7 +94,7 @@ Frame = Batch | Damage
 
 
 def frames(data: Buffer, *, verify: bool = True) -> Iterator[Frame]:
-    """Walk the batches of `data`, which starts at a batch. Positions count from its start.
+    """Yield the batches of `data`, which starts at a batch. Positions count from its start.
 
     Without `verify` only headers are looked at, except where a header makes no sense; the frames are the same.
     """

@@ -1,6 +1,6 @@
-"""Bronze rows as one JSON object a line, spelled as `kafka-dump-log --cluster-metadata-decoder` spells records.
+"""Bronze rows as one JSON object per line, spelled as `kafka-dump-log --cluster-metadata-decoder` spells records.
 
-Everything is done a column at a time; only rows with a problem are written one by one.
+Everything is done column by column; only rows with a problem are written one by one.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _UNSHOWABLE = re.compile("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206
 
 
 def json_lines(batch: pa.RecordBatch) -> list[str]:
-    """One JSON text a row: offset, epoch, timestamp (ms), type, version, data; or what is known and `problem`.
+    """One JSON text per row: offset, epoch, timestamp (ms), type, version, data; or what is known and `problem`.
 
     Control records have `CONTROL_` before their type.
     """

@@ -1,4 +1,4 @@
-"""Secrets inside record bodies become fingerprints before anything is spelled (S§1.5, DESIGN §4 rule 6).
+"""Secrets inside record bodies become fingerprints before anything is spelled (S§1.5).
 
 SCRAM parts are fingerprinted over their raw bytes, configuration values over their UTF-8 text, so that both equal what
 the ZooKeeper side makes of the same secret. A configuration value that is itself a PasswordEncoder map is ciphertext
@@ -17,7 +17,7 @@ from transforms.zookeeper.read.password_encoder import parse as parse_encoded_pa
 
 
 class Unmasked:
-    """The explicit wish to see secrets in clear text: `dump --unmask`, and tests against Kafka's own dump."""
+    """Leaves secrets in clear text, for who asks for it explicitly: `dump --unmask`, and tests against Kafka's own dump."""
 
 
 UNMASKED: Final = Unmasked()

@@ -68,7 +68,7 @@ class Origin:
 
 @dataclass
 class Rows:
-    """Rows of one file being gathered, as dicts from column to value; columns that are not there are null."""
+    """Rows of one file being gathered, as dicts from column to value; columns that are left out are null."""
 
     origin: Origin
     rows: list[dict[str, Any]] = field(default_factory=list)

@@ -55,7 +55,7 @@ def decode_checkpoint(
 
 
 def decode_by_declarations(walk: Walk, rows_per_batch: int = DEFAULT_ROWS) -> Iterator[pa.RecordBatch]:
-    """Decode everything with the declaration-driven decoder: what small inputs get, and the measure of the kernel."""
+    """Decode everything with the declaration-driven decoder: for small inputs, and as the standard that the kernel is held to."""
     position = 0
     while position < len(walk.data):
         frame = walk.frame_at(position)

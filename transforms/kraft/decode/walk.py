@@ -117,7 +117,7 @@ class _Records:
         self.accounted = batch.position
 
     def add_rows(self) -> None:
-        """Add a row a record, and one for bytes of the batch that are no record."""
+        """Add a row per record, and one for bytes of the batch that are not part of one."""
         index, reader, batch = 0, self.reader, self.batch
         while index < batch.count and reader.position < reader.end:
             start = reader.position
@@ -194,7 +194,7 @@ class _UnknownTypeError(WireError):
 def _record_fields(reader: Reader, end: int) -> tuple[bytes | None, int, int]:
     """Read a record and leave the reader at its value. Returns the key, the end of the value and the offset delta.
 
-    Headers are read over with a note: no controller writes any.
+    Headers are skipped with a note: no controller writes any.
     """
     reader.int8()
     reader.varlong()

@@ -1,6 +1,6 @@
 """Reading primitive values of Kafka's wire format from bytes that may be hostile.
 
-    uvarint   7 bits a byte, least significant group first, top bit set while more follow; at most 5 bytes
+    uvarint   7 bits per byte, least significant group first, top bit set while more follow; at most 5 bytes
     varint    uvarint with zigzag; varlong the same with at most 10 bytes
     string    uvarint length + 1 (0 = null), UTF-8; bytes and arrays alike (compact form)
     uuid      16 raw bytes; text form is URL-safe base64 without padding (`org.apache.kafka.common.Uuid`)
@@ -30,7 +30,7 @@ class WireError(ValueError):
 
 
 class Reader:
-    """A cursor over `data[position:end]`. `notes` collects what was odd but could be read over."""
+    """A cursor over `data[position:end]`. `notes` collects what was odd but could be skipped."""
 
     __slots__ = ("data", "end", "notes", "position")
 

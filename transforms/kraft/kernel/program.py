@@ -1,4 +1,4 @@
-"""Declarations of records compiled into flat instructions for the kernel: one program a record type and version.
+"""Declarations of records compiled into flat instructions for the kernel: one program per record type and version.
 
 A program writes the record's JSON text while it reads the wire. What it does not cover is left to the
 declaration-driven decoder (`transforms.kraft.decode.codec`), record by record: secrets, present tags, nested arrays, odd text.
@@ -62,7 +62,7 @@ class Program(NamedTuple):
     """Everything the kernel needs of the declarations, as arrays.
 
     `types[key]` is the highest version or -1, then (start, end) of the instructions of each version. `blob` holds
-    literals, tables of known codes (256 bytes an enum) and words; `words` are (start, size) in it: lower-case words
+    literals, tables of known codes (256 bytes per enum) and words; `words` are (start, size) in it: lower-case words
     that make a config name suspicious, and last the one that encrypted values have.
     """
 

@@ -1,4 +1,4 @@
-"""A differing row as the rules see it: both sides, where each was written, and its story cut at M and at the log's end."""
+"""A differing row as the rules see it: both sides, where each was written, and its versions in KRaft around M."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Version:
 
 @dataclass(frozen=True)
 class Written:
-    """Where a value stands in ZooKeeper and when that znode was last written (zxid; milliseconds)."""
+    """Where a value is in ZooKeeper and when that znode was last written (zxid; milliseconds)."""
 
     path: str | None
     mzxid: int | None
@@ -55,7 +55,7 @@ class DifferingRow:
     comparable: bool
 
     def written(self, column: str | None) -> Written:
-        """Where a column was read from; of the whole row (None), what was written last."""
+        """Where a column was read from; for the whole row (None), the znode that was written last."""
         if self.assignment is None or (column is not None and column not in ASSIGNMENT):
             return self.state
         if column is None:
@@ -107,7 +107,7 @@ def _assignment(raw: Mapping[str, Any]) -> Written | None:
 
 
 def _of_an_earlier_life(version: Mapping[str, Any], raw: Mapping[str, Any]) -> bool:
-    """A removal before the row was made again, under another id: it says nothing of the row that lives now."""
+    """A removal before the row was made again, under another id: it says nothing about the row that exists now."""
     born = raw["kraft_created_offset"]
     return (
         bool(version["removed"]) and raw["kraft_row"] is not None and born is not None and version["from_offset"] < born

@@ -1,4 +1,4 @@
-"""Which divergences somebody vouches for. It decides where they are shown, and no count, check, gate or exit code."""
+"""Which divergences somebody vouches for. That decides where they are shown and changes no count, check, gate or exit code."""
 
 from __future__ import annotations
 

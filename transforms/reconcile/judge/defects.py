@@ -18,8 +18,8 @@ _TRACES_SHOWN = 3
 def exposure(facts: Facts) -> list[Defect]:
     """The catalogue for this cluster: exposed by its release, and whether traces were found.
 
-    `detail` gives the effect, the releases and the traces; what looks like the trace of a defect that the release does
-    not have is another's. Nothing for a cluster that does not migrate; where the release is not known, only what left
+    `detail` gives the effect, the releases and the traces; a trace that a defect could have left which the
+    release does not have is another's. Nothing for a cluster that does not migrate; where the release is not known, only what left
     traces.
     """
     if facts.phase is Phase.KRAFT:

@@ -10,7 +10,7 @@ from schemas.report import DivergenceRow
 QUOTAS = ("client_quotas",)
 # Mirrored after quotas, so that a failure there skips them (`KRaftMigrationZkWriter.handleDelta`).
 AFTER_QUOTAS = ("producer_ids", "acls", "delegation_tokens")
-# Without ZooKeeper's transaction logs the deltas are unknown; changes this near each other can have been one.
+# Without ZooKeeper's transaction logs the deltas are unknown; changes this close to each other may have been one.
 NEAR_RECORDS = 100
 Delta = tuple[int, int]
 
@@ -25,7 +25,7 @@ def lost(rows: Iterable[DivergenceRow], entities: Sequence[str]) -> list[tuple[i
 
 
 def offsets_asked(rows: Sequence[DivergenceRow]) -> list[int]:
-    """Offsets whose deltas decide whether a change was dropped behind a quota; none when nothing can have been."""
+    """Offsets whose deltas decide whether a change was dropped behind a quota; none when no change can have been dropped."""
     quotas, later = lost(rows, QUOTAS), lost(rows, AFTER_QUOTAS)
     return sorted({offset for offset, _ in (*quotas, *later)}) if quotas and later else []
 
@@ -49,7 +49,7 @@ def dropped_behind(rows: Sequence[DivergenceRow], deltas: Mapping[int, Delta]) -
     """Lost changes of the same delta as a lost quota change, one text each.
 
     A delta ends at a barrier. Where an offset's barriers are unknown, changes within NEAR_RECORDS count as one delta;
-    that can't alarm on a healthy cluster, which has no lost quota change.
+    that can't raise a false alarm on a healthy cluster, which has no lost quota change.
     """
     quotas = [offset for offset, _ in lost(rows, QUOTAS)]
     texts = []

@@ -52,7 +52,7 @@ def load_transactions(log: TransactionLog) -> list[Transaction]:
 def state_problems(facts: Facts) -> list[str]:
     """Changes of the migration's state other than PRE_MIGRATION to MIGRATION, once, and on to POST_MIGRATION.
 
-    The same value again is no change. What a log that begins at a checkpoint was before is not asked.
+    The same value again is no change. What came before the checkpoint that a log begins at is not judged.
     """
     from_checkpoint = facts.plan is not None and facts.plan.base is not None
     previous, loads, problems = None if from_checkpoint else "NONE", 0, []

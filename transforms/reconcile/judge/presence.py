@@ -23,7 +23,7 @@ ZOOKEEPER, KRAFT, TRANSITION, MISSING, STOPPED, CONFIG_ONLY = (
 
 
 def broker_ledger(facts: Facts) -> list[BrokerPresence]:
-    """One entry a broker id in `/brokers/ids`, registrations, assignments or broker configs, in order.
+    """One entry per broker id in `/brokers/ids`, registrations, assignments or broker configs, in order.
 
     `blocks` follows Kafka as released, which asks for the brokers of assignments; the note says where KIP-866's text,
     which asks for those named in configurations too, would decide otherwise.
@@ -89,7 +89,7 @@ def _entry(seen: _Sighting, facts: Facts) -> BrokerPresence:
 
 
 def _remarks(seen: _Sighting, mode: str) -> list[str]:
-    """What to know of a broker beside what it blocks."""
+    """What to know about a broker besides what it blocks."""
     said = []
     if mode == CONFIG_ONLY:
         said.append("only named in configurations: KIP-866 would wait for it, Kafka as released does not")

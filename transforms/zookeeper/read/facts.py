@@ -59,7 +59,7 @@ def admin_operation(kind: str, subject: str, detail: str) -> Fact:
 def parse_object(znode: ZnodeView) -> dict[str, Any]:
     """Return the znode's JSON object; duplicates of a key are resolved as Jackson does (the last one counts).
 
-    Raises MalformedError for null or empty data, text that is not UTF-8 or not JSON, and JSON that is no object.
+    Raises MalformedError for null or empty data, text that is not UTF-8 or not JSON, and JSON that is not an object.
     """
     if znode.data_is_null or znode.data is None:
         raise MalformedError("its data is null")
@@ -98,7 +98,7 @@ def duplicate_keys(text: str, document: dict[str, Any]) -> list[str]:
 
 
 def integer(document: dict[str, Any], key: str) -> int:
-    """Return a 32-bit JSON integer; texts are not coerced (Kafka's `to[Int]`). Raises MalformedError."""
+    """Return a 32-bit JSON integer; strings are not coerced (Kafka's `to[Int]`). Raises MalformedError."""
     value = document.get(key)
     if type(value) is not int or value not in _INT32:
         raise MalformedError(f"'{key}' is not a 32-bit integer")
@@ -114,7 +114,7 @@ def long(document: dict[str, Any], key: str) -> int:
 
 
 def long_text(document: dict[str, Any], key: str) -> int:
-    """Return a 64-bit integer kept as a text, as Kafka writes longs. Raises MalformedError."""
+    """Return a 64-bit integer kept as a string, as Kafka writes longs. Raises MalformedError."""
     value = text(document, key)
     if not re.fullmatch(r"[+-]?[0-9]{1,19}", value) or int(value) not in _INT64:
         raise MalformedError(f"'{key}' is not a 64-bit integer")
@@ -122,10 +122,10 @@ def long_text(document: dict[str, Any], key: str) -> int:
 
 
 def text(document: dict[str, Any], key: str) -> str:
-    """Return a JSON text. Raises MalformedError."""
+    """Return a JSON string. Raises MalformedError."""
     value = document.get(key)
     if not isinstance(value, str):
-        raise MalformedError(f"'{key}' is not a text")
+        raise MalformedError(f"'{key}' is not a string")
     return value
 
 

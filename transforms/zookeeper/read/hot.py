@@ -45,7 +45,7 @@ class Sorted(NamedTuple):
 
 
 def sort_out(batch: pa.RecordBatch) -> Sorted:
-    """Part partition states and topics from the rest; the containers between them hold no fact and are in none."""
+    """Part partition states and topics from the rest; the containers between them hold nothing and are in neither."""
     path = batch["path"]
     below_topics = pc.starts_with(path, _TOPICS)
     state_like = pc.and_(below_topics, pc.ends_with(path, "/state"))
@@ -90,7 +90,7 @@ def topics(batch: pa.RecordBatch) -> tuple[pa.Table, pa.RecordBatch]:
     try:
         tables = [_topic_table(batch, found), _assignment_table(batch, found)]
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
-        # Something in the lists is no broker id: the careful reader finds out what.
+        # Something in the lists is not a broker id: the careful reader finds out what.
         return STATE_SCHEMA.empty_table(), batch
     return pa.concat_tables(tables), batch.take(pa.array(odd, type=pa.int64()))
 
@@ -214,7 +214,7 @@ def _topic_table(batch: pa.RecordBatch, found: _Assignments) -> pa.Table:
 def _assignment_table(batch: pa.RecordBatch, found: _Assignments) -> pa.Table:
     replicas = pa.array(found.replicas, type=pa.int32())
     if set(map(type, found.replicas)) - {int} or _any_negative(replicas):
-        raise ValueError("an assignment holds something that is no broker id")
+        raise ValueError("an assignment holds something that is not a broker id")
     offsets = np.concatenate(([0], np.cumsum(np.asarray(found.sizes, dtype=np.int64)))).astype(np.int32)
     none = pa.ListArray.from_arrays(pa.array(np.zeros(len(offsets), dtype=np.int32)), pa.array([], pa.int32()))
     topics_of_rows = pa.array(np.searchsorted(np.asarray(found.topic_rows, dtype=np.int64), found.rows))

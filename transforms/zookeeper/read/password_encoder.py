@@ -43,7 +43,7 @@ def parse(encoded: str) -> dict[str, str] | None:
 def decode(encoded: str, secret: str) -> str:
     """Return the clear password of `encoded` under a broker's `password.encoder.secret`.
 
-    Raises UndecodableError when it is no encoded password, the secret is another one, or the cipher is not known.
+    Raises UndecodableError when it is not an encoded password, the secret is the wrong one, or the cipher is not known.
     """
     fields = parse(encoded)
     if fields is None:

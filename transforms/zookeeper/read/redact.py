@@ -100,7 +100,7 @@ class Redactor:
         return value if key == "version" and isinstance(value, int) else self._mask(value)
 
     def _mask(self, value: Any) -> list[str]:
-        # A list, because Kafka refuses any value that is not a text: the finding must survive the masking.
+        # A list, because Kafka refuses any value that is not a string: the finding must survive the masking.
         return [self.fingerprint.text(json.dumps(value, sort_keys=True))]
 
     def _password(self, value: str) -> str:

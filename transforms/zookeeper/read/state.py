@@ -1,6 +1,6 @@
 """Znodes to state rows: `ZNODE_COLUMNS` in, `schemas.zookeeper.state.ZNODE_STATE` out, each with `cluster`.
 
-Partition states and topics are nine znodes in ten of any tree and take a fast way (`hot`); every other znode, and any
+Partition states and topics are nine in ten znodes of any tree and take a fast way (`hot`); every other znode, and any
 batch in which the fast way meets something odd, goes through the readers of `routes`, one znode at a time.
 """
 

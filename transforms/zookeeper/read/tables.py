@@ -61,7 +61,7 @@ def _partitions(state: DataFrame) -> DataFrame:
 
 
 def migration_row(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any] | None:
-    """Merge the few state rows of entity `migration` (one a znode, each with its own columns); None without any."""
+    """Merge the few state rows of entity `migration` (one per znode, each with its own columns); None without any."""
     merged: dict[str, Any] = {}
     for row in rows:
         merged |= {name: value for name, value in json.loads(row["row"]).items() if value is not None}

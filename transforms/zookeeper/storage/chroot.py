@@ -13,7 +13,7 @@ from transforms.zookeeper.storage.transactions import OpCode, Operation, Transac
 
 # Every cluster has it from its first start on, and nothing else does.
 MARK = "/brokers/topics"
-# Names inside a cluster are anybody's; an ACL's or a group's name must not pass for a chroot.
+# Users choose the names inside a cluster; that of an ACL or a group must not be taken for a chroot.
 _KAFKA_OWN = tuple(f"{root}/" for root in (*NEEDED_ROOTS, *NEVER_READ))
 _SESSIONS = (OpCode.CREATE_SESSION, OpCode.CLOSE_SESSION)
 

@@ -33,7 +33,7 @@ _SESSIONS = (OpCode.CREATE_SESSION, OpCode.CLOSE_SESSION)
 
 
 def transaction_batch(transactions: Sequence[Transaction], redactor: Redactor) -> pa.RecordBatch:
-    """Return transactions as rows of bronze `zk_transactions`: one each, or one an operation of a multi."""
+    """Return transactions as rows of bronze `zk_transactions`: one per transaction, or one per operation of a multi."""
     rows = [row for transaction in transactions for row in _rows(transaction, redactor)]
     return pa.RecordBatch.from_pylist(rows, schema=TRANSACTION_SCHEMA)
 
@@ -81,7 +81,7 @@ class Write:
 
 @dataclass
 class History:
-    """What the logs tell; feed it every transaction in order.
+    """What the logs show; feed it every transaction in order.
 
     `census` counts kinds of writes since the first claim, `foreign` keeps those nobody should have made.
     """

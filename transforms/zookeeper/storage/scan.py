@@ -104,7 +104,7 @@ def _find_parent(
     path: int,
     length: int,
 ) -> tuple[int, int]:
-    """Drop what is no ancestor from the stack; returns its new depth and a fault."""
+    """Drop from the stack what is not an ancestor; returns its new depth and a fault."""
     if length == 0:
         return 0, OK if count == 0 else NO_PARENT
     if data[path] != _SLASH:

@@ -51,7 +51,7 @@ BATCH_ROWS = 131_072
 
 
 class SnapshotError(ValueError):
-    """The snapshot is not whole or not a snapshot; the message says what is wrong and at which byte."""
+    """The file is damaged or not a snapshot; the message says what is wrong and at which byte."""
 
 
 @dataclass(frozen=True)

@@ -69,7 +69,7 @@ _TTL_OWNER = -(2**56)
 
 
 class TransactionLogError(ValueError):
-    """The file is no transaction log."""
+    """The file is not a transaction log."""
 
 
 class DamagedError(ValueError):
@@ -117,8 +117,8 @@ class Transaction:
 def read_transactions(buffer: bytes | memoryview, notes: list[str] | None = None) -> Iterator[Transaction]:
     """Yield the transactions of one log file, in order.
 
-    A torn last entry and the zero padding end the log, as they do for ZooKeeper; a torn entry is told in `notes`.
-    Raises TransactionLogError when the file is no log, DamagedError (with the byte position) at an entry whose
+    A torn last entry and the zero padding end the log, as they do for ZooKeeper; a torn entry is reported in `notes`.
+    Raises TransactionLogError when the file is not one, DamagedError (with the byte position) at an entry whose
     checksum or content is wrong.
     """
     view = memoryview(buffer)
@@ -244,7 +244,7 @@ def _create_session(kind: int, reader: JuteReader) -> Operation:
 def _closed_paths(reader: JuteReader) -> list[str] | None:
     """Return the paths a session's end removes; None when the log does not list them (before 3.6, or switched off).
 
-    What follows may then be a digest of 12 bytes, which is no list of paths.
+    What follows may then be a digest of 12 bytes, which is not a list of paths.
     """
     if reader.remaining < 4:
         return None

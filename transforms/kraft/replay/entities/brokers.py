@@ -10,7 +10,7 @@ from transforms.kraft.replay.entities.event import DELETE, PATCH, UPSERT, Body, 
 
 
 def endpoints(body: Body) -> list[dict[str, Any]]:
-    """Listeners of a registration, by name: Kafka keeps them in a map, their order says nothing."""
+    """Listeners of a registration, by name: Kafka keeps them in a map, their order means nothing."""
     listeners = [
         {
             "name": endpoint["name"],

@@ -1,1 +1,1 @@
-"""Readers of znodes, one module an entity, named as in `schemas.entities`."""
+"""Readers of znodes, one module per entity, named as in `schemas.entities`."""

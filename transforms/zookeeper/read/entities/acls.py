@@ -25,7 +25,7 @@ def _read(znode: ZnodeView, pattern_type: str, parts: list[str]) -> Iterator[Fac
     resource_type = RESOURCE_TYPES.get(parts[0])
     if len(parts) == 1:
         if resource_type is None:
-            yield finding("ACL-TYPE", znode.path, f"'{parts[0]}' is no resource type: its ACLs are not migrated")
+            yield finding("ACL-TYPE", znode.path, f"'{parts[0]}' is not a resource type: its ACLs are not migrated")
     elif len(parts) > 2:
         yield finding("START-14", znode.path, "a resource name with '/': Kafka never reads it")
     elif resource_type is not None:

@@ -23,17 +23,17 @@ def read_delete_topic(_: ZnodeView, parts: list[str]) -> Iterator[Fact]:
 
 
 def read_reassignments(znode: ZnodeView, _: list[str]) -> Iterator[Fact]:
-    """Yield `/admin/reassign_partitions`: one row a partition. KRaft never reads it: it is lost at the migration."""
+    """Yield `/admin/reassign_partitions`: one row per partition. KRaft never reads it: it is lost at the migration."""
     yield from _partitions(znode, "reassign_partitions")
 
 
 def read_preferred_election(znode: ZnodeView, _: list[str]) -> Iterator[Fact]:
-    """Yield `/admin/preferred_replica_election`: one row a partition. Lost at the migration too."""
+    """Yield `/admin/preferred_replica_election`: one row per partition. Lost at the migration too."""
     yield from _partitions(znode, "preferred_replica_election")
 
 
 def read_isr_change(znode: ZnodeView, _: list[str]) -> Iterator[Fact]:
-    """Yield an ISR change notification (brokers below IBP 2.7-IV2): one row a partition."""
+    """Yield an ISR change notification (brokers below IBP 2.7-IV2): one row per partition."""
     yield from _partitions(znode, "isr_change")
 
 

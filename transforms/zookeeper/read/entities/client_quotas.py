@@ -33,7 +33,7 @@ def read_quotas(znode: ZnodeView, parts: list[str]) -> Iterator[Fact]:
 
 def _read_entry(path: str, entity: list[dict[str, str | None]], key: str, value: Any) -> Iterator[Fact]:
     if not isinstance(value, str):
-        yield finding("START-13", path, f"the value of '{key}' is not a text")
+        yield finding("START-13", path, f"the value of '{key}' is not a string")
     elif key in SCRAM_MECHANISMS:
         yield from _credential(path, entity, key, value)
     else:
@@ -57,6 +57,6 @@ def _quota(path: str, entity: list[dict[str, str | None]], key: str, value: str)
     yield Fact("client_quotas", {"entity": entity, "quota": key, "value": number})
     whole = QUOTA_KEYS[str(entity[-1]["type"])].get(key)
     if whole is None:
-        yield finding("QUOTA-KEY", path, f"'{key}' is no quota of this entity")
+        yield finding("QUOTA-KEY", path, f"'{key}' is not a quota of this entity")
     elif (whole and not number.is_integer()) or math.isnan(number):
         yield finding("QUOTA-VALUE", path, f"'{key}' is {value}")

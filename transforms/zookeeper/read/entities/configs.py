@@ -51,7 +51,7 @@ def _read(znode: ZnodeView, resource_type: str, resource_name: str) -> Iterator[
     problems: list[Fact] = []
     for name, value in read_entries(znode, problems).items():
         if not isinstance(value, str):
-            problems.append(finding("START-13", znode.path, f"the value of '{name}' is not a text"))
+            problems.append(finding("START-13", znode.path, f"the value of '{name}' is not a string"))
             continue
         if value.startswith(UNDECODABLE_PREFIX):
             problems.append(finding("START-13", znode.path, f"'{name}' does not decode with the encoder secrets given"))

@@ -44,7 +44,7 @@ def _token(document: dict[str, Any]) -> dict[str, Any]:
     owner = desanitize(text(document, "owner"))
     renewers = document.get("renewers")
     if not isinstance(renewers, list) or not all(isinstance(renewer, str) for renewer in renewers):
-        raise MalformedError("'renewers' is not an array of texts")
+        raise MalformedError("'renewers' is not an array of strings")
     return {
         "token_id": text(document, "tokenId"),
         "owner": owner,

@@ -11,7 +11,7 @@ _STATUSES = (0, 1)
 
 
 def read_features(znode: ZnodeView, _: list[str]) -> Iterator[Fact]:
-    """Yield one row a finalised feature."""
+    """Yield one row per finalised feature."""
     try:
         document = parse_object(znode)
         version = integer(document, "version")

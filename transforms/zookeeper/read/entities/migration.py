@@ -1,6 +1,6 @@
 """`/migration`, `/controller`, `/controller_epoch`, `/cluster/id`: where the migration stands (S§1.1, S§4.4, S§4.5).
 
-Each znode gives one `migration` row with its own columns alone; they are one row only together.
+Each znode gives a `migration` row with its own columns only; together they make the one row.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ _PARTITION = re.compile(r"[0-9]{1,9}")
 
 
 def read_topic(znode: ZnodeView, parts: list[str]) -> Iterator[Fact]:
-    """Yield the topic's row, one `partition_assignments` row a partition, and what is wrong with them."""
+    """Yield the topic's row, one `partition_assignments` row per partition, and what is wrong with them."""
     topic = parts[2]
     try:
         document = parse_object(znode)
