@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,17 +19,16 @@ from schemas.entities import ENTITIES
 from schemas.replayed import REPLAYED_STATES
 from schemas.silver import FINDINGS
 from tests.captures import capture
-from tests.pipeline.audits import Audit, audit, settings_content
+from tests.pipeline.audits import Audit, Content, audit_all, settings_content
 from transforms.report.json import to_json
 
 OF_THE_RUN = {"run_id", "started_at", "finished_at", "cluster", "history", "notes", "resolved"}
 
 
-def kept_audit(stage: str, warehouse: Path, version: str = "3.9.1") -> Audit:
-    """An audit that keeps its state and continues one, however short the log is."""
-    folder = capture(version, stage)
+def keeping(folder: Path, warehouse: Path, cluster: str) -> Content:
+    """The configuration of an audit that keeps its state and continues one, however short the log is."""
     kraft = {"folders": [str(folder / "kraft")], "keep_state_every": 1}
-    return audit(settings_content(folder, warehouse, kraft=kraft))
+    return settings_content(folder, warehouse, cluster=cluster, kraft=kraft)
 
 
 def said(found: Audit) -> dict[str, Any]:
@@ -65,25 +65,45 @@ def base_runs(found: Audit) -> set[str | None]:
 STAGES = ("4-dual-write-fresh", "5-dual-write-changed", "8-zookeeper-behind", "12-finalized")
 
 
-@pytest.fixture(scope="module")
-def whole(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Audit]:
+@pytest.fixture
+def whole(audit_of: Callable[[str, str], Audit]) -> dict[str, Audit]:
     """Audits of the same stages that read the whole log."""
-    made = {}
-    for stage in STAGES[1:]:
-        made[stage] = audit(settings_content(capture("3.9.1", stage), tmp_path_factory.mktemp("whole")))
+    return {stage: audit_of("3.9.1", stage.split("-")[0]) for stage in STAGES[1:]}
+
+
+def damaged(folder: Path) -> Path:
+    shutil.copytree(capture("3.9.1", "9-caught-up"), folder)
+    for segment in folder.glob("kraft/*/__cluster_metadata-0/*.log"):
+        content = bytearray(segment.read_bytes())
+        content[len(content) // 2] ^= 1
+        segment.write_bytes(content)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def runs(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Audit]]:
+    """Four runs over one warehouse. `series` is a migration stage after stage; `other` a quorum that is formatted anew
+    after the first run, `damaged` a log with a finding, both of them only in the first two."""
+    warehouse = tmp_path_factory.mktemp("continued")
+    others = [
+        {"other": capture("3.9.1", "9-caught-up"), "damaged": damaged(warehouse / "copy")},
+        {"other": capture("3.9.1", "retry-after-join")},
+        {},
+        {},
+    ]
+    made: list[dict[str, Audit]] = []
+    for stage, beside in zip(STAGES, others, strict=True):
+        folders = {"series": capture("3.9.1", stage), **beside}
+        found = audit_all([keeping(folder, warehouse, name) for name, folder in folders.items()])
+        made.append({name: each for name, each in found.items() if isinstance(each, Audit)})
+        assert made[-1].keys() == folders.keys()
         spark.catalog.clearCache()
     return made
 
 
 @pytest.fixture(scope="module")
-def series(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Audit, set[str]]]:
-    warehouse = tmp_path_factory.mktemp("continued")
-    made = {}
-    for stage in STAGES:
-        found = kept_audit(stage, warehouse)
-        made[stage] = found, silver(found)
-        spark.catalog.clearCache()
-    return made
+def series(runs: list[dict[str, Audit]]) -> dict[str, tuple[Audit, set[str]]]:
+    return {stage: (run["series"], silver(run["series"])) for stage, run in zip(STAGES, runs, strict=True)}
 
 
 @pytest.mark.parametrize("stage", STAGES[1:])
@@ -116,22 +136,11 @@ def test_the_whole_log_is_still_there_to_be_asked(series: dict[str, tuple[Audit,
     assert offsets == list(range(kraft.side.plan.leading.end))
 
 
-def test_another_log_is_read_from_its_start(spark: SparkSession, tmp_path: Path) -> None:
+def test_another_log_is_read_from_its_start(runs: list[dict[str, Audit]]) -> None:
     """A quorum that was formatted anew has the same cluster id and may have the same epochs and offsets."""
-    kept_audit("9-caught-up", tmp_path)
-    other = kept_audit("retry-after-join", tmp_path)
-    assert base_runs(other) == {None}
+    assert base_runs(runs[1]["other"]) == {None}
 
 
-def test_a_log_with_findings_keeps_nothing(spark: SparkSession, tmp_path: Path) -> None:
-    damaged = capture("3.9.1", "9-caught-up")
-    copy = tmp_path / "copy"
-    shutil.copytree(damaged, copy)
-    for segment in copy.glob("kraft/*/__cluster_metadata-0/*.log"):
-        content = bytearray(segment.read_bytes())
-        content[len(content) // 2] ^= 1
-        segment.write_bytes(content)
-    folder = {"folders": [str(copy / "kraft")], "keep_state_every": 1}
-    first = audit(settings_content(copy, tmp_path / "warehouse", kraft=folder))
-    kept = first.warehouse.read(REPLAYED_STATES).collect()
+def test_a_log_with_findings_keeps_nothing(runs: list[dict[str, Audit]]) -> None:
+    kept = runs[0]["damaged"].rows(REPLAYED_STATES)
     assert [row["offset"] for row in kept] == [-1]
