@@ -34,12 +34,16 @@ class MigrationSummary:
 
 @dataclass(frozen=True)
 class Lag:
-    """ZkWriteBehindLag: committed records ZooKeeper does not have, and their age. None where it does not apply."""
+    """ZkWriteBehindLag: records of the log ZooKeeper does not have, and their age. None where it does not apply.
+
+    `state` is live, behind, silent, stopped or `stopped in order`; empty where nothing is measured, and in reports of before it was there.
+    """
 
     records: int | None
     seconds: float | None
     alive: bool | None
     explanation: str = ""
+    state: str = ""
 
 
 @dataclass(frozen=True)

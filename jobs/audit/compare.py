@@ -30,6 +30,7 @@ from transforms.reconcile.compare.divergences import followed, ranked, totals
 from transforms.reconcile.compare.release_limits import limits
 from transforms.reconcile.compare.suppressions import MARK, counted_matches, in_force, marked, matches_by_rule
 from transforms.reconcile.compare.suppressions import notes as suppression_notes
+from transforms.reconcile.duplicates import duplicates
 from transforms.reconcile.judge import summary
 from transforms.reconcile.judge.facts import Facts, Sample
 from transforms.reconcile.judge.gates import judge_gates, run_checks
@@ -46,6 +47,7 @@ class Comparison:
     summary: Divergences
     resolved: list[DivergenceRow]
     samples: dict[str, Sample]
+    duplicated: Sample | None = None
     notes: list[str] = field(default_factory=list)
     unsuppressed_verdict: str = ""
 
@@ -63,11 +65,12 @@ def compare(run: Run, gatherer: Gatherer, facts: Facts, previous_run: str | None
     history = run.warehouse.read(DIVERGENCES).where(
         (F.col("cluster") == run.cluster) & (F.col("run_id") == previous_run)
     )
+    twice = duplicates(differing)
     run.append(DIVERGENCES, followed(current.where("class <> 'not_comparable'"), history, run.run_id))
     for held in (current, differing):
         held.unpersist()
     rows = run.read(DIVERGENCES).persist()
-    return Comparison(rows, *_summarise(rows, run.settings.report.rows))
+    return Comparison(rows, *_summarise(rows, run.settings.report.rows), duplicated=twice)
 
 
 def _context(gatherer: Gatherer, facts: Facts) -> Context:

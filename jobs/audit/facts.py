@@ -13,7 +13,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from jobs.audit.kraft_side import FEATURE_LEVEL, STATE, KraftSide, read_kraft_side
+from jobs.audit.kraft_side import FEATURE_LEVEL, STATE, KraftSide, read_kraft_side, states_of
 from jobs.audit.run import Run
 from jobs.sinks.delta import in_parallel
 from jobs.sources.property_files import read_property_files
@@ -25,7 +25,7 @@ from schemas.entities.migration import MIGRATION
 from schemas.kraft.metadata_versions import FEATURE_NAME
 from schemas.silver import ADMIN_OPERATIONS, BARRIERS, FINDINGS, LEADER_EPOCHS, ROW_VERSIONS, ZOOKEEPER_WRITES
 from transforms.kraft.quorum import LogCopyFacts, NoUsableLogError, plan_read
-from transforms.kraft.release import Release, before, infer_release
+from transforms.kraft.release import Release, before, infer_release, is_migrating
 from transforms.reconcile.compare.classify import CLOCK_MARGIN_MS
 from transforms.reconcile.judge import queries
 from transforms.reconcile.judge.deltas import Delta, deltas_of
@@ -116,6 +116,8 @@ class Gatherer:
             newest_znode_time=newest_znode_time,
             properties=read_property_files(self.run.settings.properties),
             capture_skew_limit=self.run.settings.thresholds.capture_skew_seconds,
+            alive_limit=self.run.settings.thresholds.alive_seconds,
+            lag_limit=self.run.settings.thresholds.lag_seconds,
             lag=measured.lag,
             mirrored_offset=measured.mirrored_offset,
             load_time=self._load_time(states, measured),
@@ -236,7 +238,14 @@ class Gatherer:
             level,
             codes,
             state_in_checkpoint=any(m["type"] == STATE and m["checkpoint_offset"] is not None for m in milestones),
+            migrating=self._migrating(),
         )
+
+    def _migrating(self) -> bool:
+        if self.kraft is None:
+            return False
+        codes = [code for _, code in states_of(self.kraft)]
+        return is_migrating(codes, self.kraft.plan.leading.last_epoch, self.zookeeper)
 
     def _states(self) -> list[StateChange]:
         rows = self.run.read(MIGRATION.table).where("source = 'kraft'").orderBy("kraft_offset").collect()
@@ -254,7 +263,11 @@ class Gatherer:
         if before(self.release.version, 3, 5):
             name = state_in_3_4(name, self.zookeeper)
         in_zookeeper = any(row["source"] == ZOOKEEPER for row in self.brokers)
-        return phase_of(self._collected(), name, self.zookeeper, in_zookeeper)
+        return phase_of(self._collected(), name, self.zookeeper, in_zookeeper, self._topics_in_zookeeper_alone())
+
+    def _topics_in_zookeeper_alone(self) -> bool:
+        topics = self.counts()["topics"]
+        return bool(topics[ZOOKEEPER]) and not topics[KRAFT]
 
     def _plan_problem(self) -> str | None:
         if self.kraft is not None or not self.run.settings.kraft:
@@ -380,6 +393,6 @@ def _lag(times: Any, records: int, written: int | None) -> LagMeasure:
     return LagMeasure(
         records=max(0, records),
         seconds=0.0 if oldest is None else (newest - oldest) / 1000,
-        silence=None if newest is None or written is None else max(0.0, (newest - written) / 1000),
+        silence=None if newest is None or written is None else (newest - written) / 1000,
         changes=times["changes"],
     )

@@ -39,6 +39,7 @@ def run_step(run: Run) -> Report:
     facts = replace(
         facts,
         divergences=comparison.samples,
+        duplicated=comparison.duplicated,
         compared=compared,
         defect_rows=rows,
         deltas=gatherer.deltas(offsets_asked(rows), _loaded_at(facts)),
@@ -64,7 +65,7 @@ def _report(
     run: Run, gatherer: Gatherer, facts: Facts, comparison: Comparison, judged: Judged, previous: Sequence[Any]
 ) -> Report:
     checks, gates, ledger, verdict = judged
-    lag = summary.lag(facts, run.settings.thresholds.alive_seconds)
+    lag = summary.lag(facts)
     mode = summary.mode(facts)
     finished_at = datetime.now(UTC)
     point = RunPoint(

@@ -23,7 +23,8 @@ def differing_rows(both: DataFrame, versions: DataFrame, tail_from: int, log_end
 
     `both` are `canonical` rows of both sides; `versions` are silver row_versions. `tail_from` is the committed end:
     rows whose newest version starts there or later are kept too, because their difference may be in the tail only;
-    so are rows that neither side has, when the log goes on to `log_end` (exclusive) past it.
+    so are rows that neither side has, when the log goes on to `log_end` (exclusive) past it, and keys that a side has more
+    than once, whose other rows nobody compares (`transforms.reconcile.duplicates`).
     Columns: entity, key, zk_row, zk_rows (how many had this key), kraft_row, kraft_rows, comparable, provenance of both
     sides, and `versions` ordered by offset (array of VERSION_FIELDS; null when there is none).
     """
@@ -56,7 +57,8 @@ def differing_rows(both: DataFrame, versions: DataFrame, tail_from: int, log_end
     joined = rows.join(stories, ["entity", "key"], "full" if has_tail else "left")
     differs = ~F.col("zk_row").eqNullSafe(F.col("kraft_row"))
     in_tail = F.coalesce(F.col("newest_version") >= F.lit(tail_from), F.lit(False))
-    return joined.where(differs | in_tail).drop("newest_version")
+    twice = (F.col("zk_rows") > 1) | (F.col("kraft_rows") > 1)
+    return joined.where(differs | in_tail | F.coalesce(twice, F.lit(False))).drop("newest_version")
 
 
 def without_moved(differing: DataFrame, moved: DataFrame | None) -> DataFrame:

@@ -17,6 +17,7 @@ from schemas.sensitive import PASSWORD_CONFIGS
 from transforms.kraft.replay.events import within
 from transforms.reconcile.compare.difference import union_all
 from transforms.reconcile.judge.load import Load
+from transforms.reconcile.partition_health import by_broker, without_pending
 from transforms.secrets import PREFIX
 
 SAMPLE = 20
@@ -72,9 +73,13 @@ def violations(tables: Mapping[str, DataFrame], znodes: DataFrame, records: Data
     `records` bronze rows.
     """
     findings = tables["findings"].where(~F.col("code").isin("START-03", "START-04"))
+    judged = tables["partitions"]
+    if known.starting:
+        judged = without_pending(judged, tables["admin_operations"])
     frames = [
         _broken(tables["topics"], [_Rule("START-03", _zookeeper() & F.col("topic_id").isNull(), F.col("topic"))]),
-        _broken(tables["partitions"], _partition_rules(known)),
+        _broken(judged, _partition_rules(known)),
+        by_broker(judged.where(_zookeeper() if known.starting else _kraft()), known.down),
         _broken(tables["configs"], _config_rules()),
         _broken(tables["acls"], [_slash_in_acl()]),
         _broken(tables["scram_credentials"], [_credentials_in_clear()]),

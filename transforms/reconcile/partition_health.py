@@ -1,0 +1,43 @@
+"""Partitions without a leader, or without all their replicas in sync, counted by the broker that is missing (S§7.2, S§7.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from schemas.checks.codes import OFFLINE_BY_BROKER, UNDER_REPLICATED
+
+
+def by_broker(partitions: DataFrame, down: Sequence[int]) -> DataFrame:
+    """One side's silver partitions to (code, text), a row a broker; brokers that are `down` on purpose are left out.
+
+    UNDER_REPLICATED: partitions with a leader whose ISR lacks the broker. OFFLINE_BY_BROKER: partitions without a leader
+    that have a replica on it.
+    """
+    offline = F.col("leader") == -1
+    on_purpose = F.array(*[F.lit(node) for node in down]).cast("array<int>")
+    lacking = F.array_except("replicas", F.col("isr"))
+    missing = F.when(offline, F.col("replicas")).otherwise(lacking)
+    brokers = F.explode(F.array_except(missing, on_purpose)).alias("broker_id")
+    each = partitions.where(F.col("isr").isNotNull() & F.col("leader").isNotNull()).select(
+        offline.alias("off"), brokers
+    )
+    counts = each.groupBy("off", "broker_id").agg(F.count("*").alias("partitions"))
+    code = F.when(F.col("off"), OFFLINE_BY_BROKER).otherwise(UNDER_REPLICATED).alias("code")
+    return counts.select(code, _text().alias("text"))
+
+
+def _text() -> Column:
+    plural = F.when(F.col("partitions") == 1, "partition").otherwise("partitions")
+    number = F.concat_ws(" ", F.col("partitions").cast("string"), plural)
+    without_leader = F.format_string("broker %d has replicas of %s without a leader", F.col("broker_id"), number)
+    out_of_sync = F.format_string("broker %d is not in the ISR of %s", F.col("broker_id"), number)
+    return F.when(F.col("off"), without_leader).otherwise(out_of_sync)
+
+
+def without_pending(partitions: DataFrame, admin_operations: DataFrame) -> DataFrame:
+    """Partitions of topics that are not queued for deletion: the load leaves those topics out (S§4.2)."""
+    pending = admin_operations.where("kind = 'delete_topic'").select(F.col("subject").alias("topic")).distinct()
+    return partitions.join(F.broadcast(pending), "topic", "left_anti")
