@@ -93,7 +93,7 @@ LAG = Table(
             DoubleType(),
             "Seconds from the append of the oldest record that ZooKeeper lacks to that of the newest record; 0 without lag.",
         ),
-        column("alive", BooleanType(), "False when dual writing has stopped."),
+        column("alive", BooleanType(), "False when /migration was not written to just before the capture."),
         column("kraft_metadata_offset", LongType(), "Offset in `/migration`, inclusive."),
         column("committed_end_offset", LongType(), "Last committed offset, inclusive."),
     ),

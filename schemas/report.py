@@ -50,9 +50,11 @@ class Lag:
     seconds: float | None
     """Seconds from the append of the oldest record that ZooKeeper lacks to that of the newest record; 0 without lag."""
     alive: bool | None
-    """False when dual writing has stopped."""
+    """False when /migration was not written to just before the capture."""
     explanation: str = ""
     """Why there is no lag to measure, or what shows that dual writing has stopped."""
+    state: str = ""
+    """live, behind, silent, stopped or `stopped in order`; empty where nothing is measured, and in older reports."""
 
 
 @dataclass(frozen=True)

@@ -27,12 +27,14 @@ from transforms.reconcile.compare.canonical import canonical
 from transforms.reconcile.compare.classify import Context
 from transforms.reconcile.compare.difference import Ends, differing_rows, union_all, without_moved
 from transforms.reconcile.compare.divergences import followed, listed
+from transforms.reconcile.compare.duplicates import duplicated
 from transforms.reconcile.compare.release_limits import limits
 from transforms.reconcile.compare.suppressions import MARK, Rule, counted_matches, in_force, marked
 from transforms.reconcile.compare.suppressions import notes as suppression_notes
 from transforms.reconcile.judge import summary
 from transforms.reconcile.judge.facts import Facts, Sample
 from transforms.reconcile.judge.gates import judge_gates, run_checks
+from transforms.reconcile.judge.queries import as_facts
 from transforms.report.printable import key_text, value_text
 
 _SAMPLE = 20
@@ -46,6 +48,7 @@ class Comparison:
     summary: Divergences
     resolved: list[DivergenceRow]
     samples: dict[str, Sample]
+    duplicated: Sample | None = None
     notes: list[str] = field(default_factory=list)
     unsuppressed_verdict: str = ""
 
@@ -84,10 +87,23 @@ def compare(run: Run, state: State, gathered: Mapping[str, ClusterFacts], previo
     rows = followed(current.where("class <> 'not_comparable'"), _history(run, previous), run.run_id)
     stored = run.keep(DIVERGENCES, rows, hold=True)
     limits = {name: run.clusters[name].settings.report.rows for name in chosen}
-    listing: dict[str, list[Any]] = {name: [] for name in chosen}
-    for row in listed(stored, limits).collect():
-        listing[row[CLUSTER]].append(row)
-    return Compared(stored, {name: _summarised(listing[name], limits[name]) for name in chosen})
+    found: dict[str, dict[str, list[Any]]] = {"row": {}, "twice": {}}
+    answers = {"row": listed(stored, limits), "twice": duplicated(still)}
+    for row in as_facts(answers).collect():
+        found[row["fact"]].setdefault(row[CLUSTER], []).append(json.loads(row["row"]))
+    return Compared(
+        stored,
+        {
+            name: replace(
+                _summarised(found["row"].get(name, ()), limits[name]), duplicated=_twice(found["twice"].get(name, ()))
+            )
+            for name in chosen
+        },
+    )
+
+
+def _twice(rows: Sequence[Mapping[str, Any]]) -> Sample:
+    return Sample(rows[0]["total"], tuple(rows[0]["texts"])) if rows else Sample()
 
 
 def _log_end(facts: Facts) -> int | None:

@@ -24,7 +24,7 @@ from schemas.kraft.metadata_versions import FEATURE_NAME
 from schemas.silver import ADMIN_OPERATIONS, BARRIERS, FINDINGS, ZOOKEEPER_WRITES
 from transforms.clusters import CLUSTER, by_cluster, of_clusters
 from transforms.kraft.quorum import LogCopyFacts, NoUsableLogError, plan_read
-from transforms.kraft.release import Release, before, infer_release
+from transforms.kraft.release import Release, before, infer_release, is_migrating
 from transforms.properties import PropertyFiles
 from transforms.reconcile.compare.classify import CLOCK_MARGIN_MS
 from transforms.reconcile.judge import queries
@@ -286,6 +286,8 @@ class _FirstLook:
             newest_znode_time=newest_znode_time,
             properties=self._properties(),
             capture_skew_limit=self.settings.thresholds.capture_skew_seconds,
+            alive_limit=self.settings.thresholds.alive_seconds,
+            lag_limit=self.settings.thresholds.lag_seconds,
             lag=measured.lag,
             mirrored_offset=measured.mirrored_offset,
             load_time=self._load_time(measured),
@@ -307,7 +309,14 @@ class _FirstLook:
             self.features.get(FEATURE_NAME),
             codes,
             state_in_checkpoint=any(m["type"] == STATE and m["checkpoint_offset"] is not None for m in milestones),
+            migrating=self._migrating(),
         )
+
+    def _migrating(self) -> bool:
+        if self.side is None:
+            return False
+        codes = [code for _, code in self.side.states()]
+        return is_migrating(codes, self.side.plan.leading.last_epoch, self.zookeeper)
 
     def _states(self) -> list[StateChange]:
         rows = [m for m in (self.side.milestones if self.side else ()) if m["type"] == STATE]
@@ -335,7 +344,9 @@ class _FirstLook:
         if before(self.release.version, 3, 5):
             name = state_in_3_4(name, self.zookeeper)
         in_zookeeper = any(row["source"] == ZOOKEEPER for row in self.brokers)
-        return phase_of(self.collected, name, self.zookeeper, in_zookeeper)
+        topics = self._counts()["topics"]
+        in_zookeeper_alone = bool(topics[ZOOKEEPER]) and not topics[KRAFT]
+        return phase_of(self.collected, name, self.zookeeper, in_zookeeper, in_zookeeper_alone)
 
     def _plan_problem(self, copies: Sequence[Mapping[str, Any]]) -> str | None:
         if self.side is not None or self.settings.kraft is None:
@@ -461,6 +472,6 @@ def _lag(times: Mapping[str, Any], records: int, written: int | None) -> LagMeas
     return LagMeasure(
         records=max(0, records),
         seconds=0.0 if oldest is None else (newest - oldest) / 1000,
-        silence=None if newest is None or written is None else max(0.0, (newest - written) / 1000),
+        silence=None if newest is None or written is None else (newest - written) / 1000,
         changes=times["changes"],
     )

@@ -6,7 +6,7 @@ import argparse
 
 from jobs.exit import ERRORS, OK
 from jobs.steps.ingest_kraft import find_copies
-from transforms.kraft.quorum import LogCopyFacts, committed_end
+from transforms.kraft.quorum import Fork, LogCopyFacts, committed_end
 from transforms.report.printable import visible
 
 
@@ -29,11 +29,15 @@ def execute(arguments: argparse.Namespace) -> int:
     print(f"\nused       {found.plan.explanation}")
     for fork in found.plan.forks:
         print(
-            f"fork       controller {fork.controller_id} from offset {fork.offset} on: epoch {fork.losing_epoch} lost to "
+            f"fork       {_whose(fork)} from offset {fork.offset} on: epoch {fork.losing_epoch} lost to "
             f"epoch {fork.winning_epoch}; those records were never committed"
         )
     print(f"committed  below {committed.offset} ({committed.proof}): {committed.explanation}")
     return OK
+
+
+def _whose(fork: Fork) -> str:
+    return fork.location if fork.controller_id is None else f"controller {fork.controller_id}"
 
 
 def _line(copy: LogCopyFacts) -> str:

@@ -21,6 +21,7 @@ from jobs.settings import MailSettings, secret_from_environment
 from schemas.report import Report
 from transforms.report.mail import render_mail
 from transforms.report.printable import visible
+from transforms.report.story import is_not_ready
 
 TIMEOUT_SECONDS = 30.0
 
@@ -61,8 +62,8 @@ def send_report(
 
 
 def is_wanted(report: Report, settings: MailSettings) -> bool:
-    """Tell whether the policy asks for this report: always, or when it has errors."""
-    return settings.send == "always" or report.verdict == "errors"
+    """Tell whether the policy asks for this report: always, or when there is a warning, an error or a start that is blocked."""
+    return settings.send == "always" or report.verdict != "clean" or is_not_ready(report)
 
 
 def recipients_of(report: Report, settings: MailSettings) -> list[str]:

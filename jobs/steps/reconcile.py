@@ -80,6 +80,7 @@ def _judge(run: Run, gathered: Mapping[str, ClusterFacts], compared: Compared) -
         facts = replace(
             gathered[name].facts,
             divergences=comparison.samples,
+            duplicated=comparison.duplicated,
             compared=comparison.compared,
             defect_rows=rows[name],
             deltas=found.get(name, {}),
@@ -106,7 +107,7 @@ def _report(
     run: Run, gathered: ClusterFacts, judged: Judged, comparison: Comparison, previous: Sequence[Any]
 ) -> Report:
     facts, cluster = judged.facts, run.clusters[gathered.name]
-    lag = summary.lag(facts, cluster.settings.thresholds.alive_seconds)
+    lag = summary.lag(facts)
     mode = summary.mode(facts)
     point = RunPoint(
         run.run_id,

@@ -38,7 +38,7 @@ CHECKS: tuple[Check, ...] = (
         EVERY_PHASE,
         "Copy the .checkpoint files together with the segments.",
         "KafkaMetadataLog.recoverSnapshots; S§2.1",
-        needs=KRAFT_ONLY,
+        needs=frozenset(),
     ),
     check(
         "CAP-04",
@@ -53,7 +53,8 @@ CHECKS: tuple[Check, ...] = (
         "The tree and the log were captured together",
         ("dual_write", "finalize", "rollback"),
         frozenset({Phase.WAITING, Phase.DUAL_WRITE}),
-        "Copy the controllers' logs and read ZooKeeper at the same time, the logs last; then run the audit again.",
+        "Copy the controllers' logs and read ZooKeeper at the same time, the logs last; then run the audit again. If the "
+        "log ends as early once more, the controllers are not running.",
         "S§5.5, S§7.1",
         severity="warning",
     ),
@@ -93,6 +94,16 @@ CHECKS: tuple[Check, ...] = (
         "Look at the places named: Kafka fails on some of them and reads others as empty without a word, access control "
         "lists among them. The silver table findings has them all.",
         "ZkData decoders, *ControlManager.replay; S§11",
+        needs=frozenset(),
+        severity="warning",
+    ),
+    check(
+        "CAP-10",
+        "Everything that was collected could be looked at",
+        (),
+        EVERY_PHASE,
+        "Give what is named, or report it: checks that rest on it are unknown, and their gates with them.",
+        "Facts that an independent count contradicts; S§7.1",
         needs=frozenset(),
         severity="warning",
     ),

@@ -178,4 +178,23 @@ CHECKS: tuple[Check, ...] = (
         "KRaftMigrationZkWriter.handleDelta; S§5.2",
         severity="warning",
     ),
+    check(
+        "DUR-20",
+        "Every broker and controller is of a release that can be part of a migration",
+        ("start", "dual_write", "finalize", "rollback"),
+        frozenset({Phase.WAITING, Phase.DUAL_WRITE}),
+        "Stop the nodes named and start them with the release of the others (3.4 to 3.9): Kafka 4 knows no ZooKeeper, and as the "
+        "active controller it ends dual writing without a word. Upgrade to Kafka 4 after finalising.",
+        "KIP-866; KIP-896; MetadataVersion, S§2.6, S§9.2",
+        needs=KRAFT_ONLY,
+    ),
+    check(
+        "DUR-21",
+        "Every key is on a side once",
+        ("dual_write", "finalize", "rollback"),
+        DURING,
+        "Look at the rows named: two znodes spell one name, or one was made twice. Kafka keeps one of them, and which it is the "
+        "audit can't tell; delete the other.",
+        "Sanitizer, ZkData; S§5.4, S§6",
+    ),
 )

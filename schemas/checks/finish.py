@@ -69,6 +69,16 @@ CHECKS: tuple[Check, ...] = (
         needs=KRAFT_ONLY,
     ),
     check(
+        "FIN-08",
+        "Every partition has all its replicas in sync, those on brokers that are down on purpose left aside",
+        ("finalize",),
+        DURING,
+        "Bring the brokers named back, or wait until they have caught up, before the way back is closed.",
+        "KIP-866, Finalizing; S§7.4",
+        needs=KRAFT_ONLY,
+        severity="warning",
+    ),
+    check(
         "POST-01",
         "The migration was finalised once",
         (),

@@ -19,7 +19,8 @@ CHECKS: tuple[Check, ...] = (
         "Nothing would be lost by going back: ZooKeeper has every committed row",
         ("rollback",),
         DURING,
-        "Wait for the lag to clear and repair the divergences listed first; a rollback would lose those rows.",
+        "Repair the divergences listed, and find out why ZooKeeper does not get what is behind (DUR-04): a rollback would "
+        "lose those rows.",
         "KIP-866, Rollback; S§7.5",
     ),
     check(
@@ -27,7 +28,8 @@ CHECKS: tuple[Check, ...] = (
         "A ZooKeeper controller would accept every partition's controller epoch",
         ("rollback",),
         DURING,
-        "Keep /controller_epoch when rolling back, and let the ZooKeeper controller be elected often enough to "
+        "Keep /controller_epoch when rolling back, though KIP-866's text deletes it (write it again with the highest epoch of "
+        "the partitions' states where it is gone), and let the ZooKeeper controller be elected often enough to "
         "pass the epochs named: until then it refuses to elect leaders for those partitions.",
         "KAFKA-20488; PartitionStateMachine; S§7.5",
         needs=ZOOKEEPER_ONLY,

@@ -10,17 +10,20 @@ CHECKS: tuple[Check, ...] = (
         "Every broker in ZooKeeper is registered with the controllers as ready to migrate",
         ("start",),
         START_PHASES,
-        "Restart the brokers named with zookeeper.metadata.migration.enable=true and the controllers' quorum settings.",
+        "Restart the brokers named with zookeeper.metadata.migration.enable=true and the controllers' quorum settings; where "
+        "none is running, start them.",
         "KIP-866, Broker Registration; KRaftMigrationDriver.areZkBrokersReadyForMigration",
+        needs=ZOOKEEPER_ONLY,
     ),
     check(
         "START-02",
-        "Every broker that holds replicas is registered as ready to migrate",
+        "Every broker that holds replicas is running and registered as ready to migrate",
         ("start",),
         START_PHASES,
         "Bring the brokers named back with the migration enabled, or move their replicas elsewhere and wait for the "
         "reassignment to finish: the migration waits for them for ever.",
         "KIP-866, Broker Presence; ZkMigrationLeadershipState",
+        needs=ZOOKEEPER_ONLY,
     ),
     check(
         "START-03",
@@ -67,7 +70,8 @@ CHECKS: tuple[Check, ...] = (
         frozenset({Phase.WAITING, Phase.ZOOKEEPER, Phase.ROLLED_BACK}),
         "Stop the controllers at once. Delete /migration (and /controller if a KRaft controller left it) in ZooKeeper, "
         "format the controllers anew, then start again: this quorum would skip the load and empty ZooKeeper.",
-        "KAFKA-17146; KRaftMigrationDriver, S§4.1",
+        "KAFKA-17146, KAFKA-19480; KRaftMigrationDriver, MigrationZNode; S§4.1",
+        needs=ZOOKEEPER_ONLY,
         severity="critical",
     ),
     check(
@@ -155,7 +159,6 @@ CHECKS: tuple[Check, ...] = (
         "Bring the brokers of the partitions named back first: the load copies a partition without a leader as it is.",
         "KIP-866; S§7.2",
         needs=ZOOKEEPER_ONLY,
-        severity="warning",
     ),
     check(
         "START-17",
@@ -184,5 +187,26 @@ CHECKS: tuple[Check, ...] = (
         "Delete the client metrics subscriptions named: dual writing would never begin.",
         "ZkConfigMigrationClient; S§5.2",
         needs=KRAFT_ONLY,
+    ),
+    check(
+        "START-20",
+        "Every znode that the load reads holds what Kafka can read",
+        ("start",),
+        START_PHASES,
+        "Correct the znodes named: the load fails on some of them, again and again, and leaves others out without a word, "
+        "access control lists among them.",
+        "ZkMigrationClient, ZkData decoders; S§4.2, S§11",
+        needs=ZOOKEEPER_ONLY,
+    ),
+    check(
+        "START-21",
+        "Every partition has all its replicas in sync",
+        ("start",),
+        START_PHASES,
+        "Bring the brokers named back, or wait until they have caught up: the fewer copies there are, the less the migration "
+        "can afford another fault.",
+        "KIP-866, Broker Presence; S§7.2",
+        needs=ZOOKEEPER_ONLY,
+        severity="warning",
     ),
 )

@@ -3,6 +3,20 @@
 A code is the id of the check in S§7 where there is one.
 """
 
+# Codes of what the load throws on, aborts on or silently leaves out (S§11, S§4.2): the start waits for their repair.
+STOP_THE_LOAD: tuple[str, ...] = (
+    "TOPIC-DATA",
+    "TOPIC-ID",
+    "PARTITION-KEY",
+    "ASSIGNMENT",
+    "RECOVERY-STATE",
+    "BROKER-DATA",
+    "CONTROLLER-DATA",
+    "TOKEN-DATA",
+    "PRODUCER-BLOCK",
+    "ACL-DATA",
+)
+
 FINDINGS: dict[str, tuple[str, str]] = {
     "CAP-07": ("error", "The znode could not be read: everything below it is unknown to the audit."),
     "SOURCE-FALLBACK": ("warning", "ZooKeeper's newest snapshot is damaged; an older one and the logs were used."),

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import argparse
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
+from jobs.commands import quorum
+from jobs.exit import OK
 from jobs.sources.kraft.folder import LogCopy
 from jobs.steps.ingest_kraft import find_copies
 from tests.captures import capture
@@ -14,12 +21,14 @@ from transforms.kraft.quorum import (
     Slice,
     committed_end,
     common_end,
+    elected_leader,
+    known_voters,
     plan_read,
 )
 
 
 def copy(
-    node: int,
+    node: int | None,
     start: int,
     end: int,
     epochs: tuple[tuple[int, int], ...],
@@ -164,3 +173,54 @@ def _facts(copy: LogCopy) -> LogCopyFacts:
 
 def folder_of(version: str, stage: str) -> str:
     return str(capture(version, stage) / "kraft")
+
+
+def test_unknown_voters_are_no_majority() -> None:
+    """One copy whose files name no voters proves what a checkpoint or /migration proves, no more."""
+    alone = [copy(1, 0, 120, ((1, 0),), voters=())]
+    end = committed_end(alone, plan_read(alone), None, None)
+    assert (end.offset, end.proof) == (0, "log_start")
+    assert committed_end(alone, plan_read(alone), 80, 1).offset == 81
+    three = [copy(node, 0, 120, ((1, 0),), voters=()) for node in (1, 2, 3)]
+    assert committed_end(three, plan_read(three), None, None).proof == "log_start"
+
+
+def test_voters_that_one_copy_names_are_known() -> None:
+    copies = [copy(1, 0, 120, ((1, 0),), voters=()), copy(2, 0, 110, ((1, 0),))]
+    assert known_voters(copies, plan_read(copies)) == (1, 2, 3)
+    end = committed_end(copies, plan_read(copies), None, None)
+    assert (end.offset, end.explanation) == (110, "2 of 3 voters' copies hold every record below 110")
+
+
+def test_two_copies_of_one_controller_are_one_voter() -> None:
+    twice = [copy(1, 0, 120, ((1, 0),)), replace(copy(1, 0, 110, ((1, 0),)), location="/backup/1")]
+    assert committed_end(twice, plan_read(twice), None, None).proof == "log_start"
+
+
+def test_copies_that_no_file_names_are_used_and_told_by_their_folders() -> None:
+    leading, other = copy(None, 0, 120, ((1, 0), (3, 100))), replace(copy(None, 0, 130, ((1, 0),)), location="/logs/b")
+    other = replace(other, checkpoints=(Checkpoint("x", 90, 1, True),))
+    plan = plan_read([leading, other])
+    assert plan.leading is leading
+    assert plan.explanation.startswith("the /logs/None copy is the most advanced of 2")
+    assert [(fork.controller_id, fork.location) for fork in plan.forks] == [(None, "/logs/b")]
+    assert committed_end([leading, other], plan, None, None).explanation == (
+        "controller of /logs/b has a complete checkpoint at 90"
+    )
+
+
+def test_quorum_state_names_the_leader_of_its_epoch_only() -> None:
+    copies = [replace(copy(1, 0, 120, ((1, 0),)), leader_id=-1, leader_epoch=4), copy(2, 0, 120, ((1, 0),))]
+    assert elected_leader(copies, 1) == 1
+    assert elected_leader(copies, 4) is None
+
+
+def test_the_log_folder_alone_is_enough_to_look_at(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Copied without the meta.properties beside it, and without quorum-state."""
+    for node in ("3000", "3001"):
+        folder = tmp_path / node / "__cluster_metadata-0"
+        shutil.copytree(capture("3.9.1", "7") / "kraft" / node / "__cluster_metadata-0", folder)
+        folder.chmod(0o755)
+        (folder / "quorum-state").unlink(missing_ok=True)
+    assert quorum.execute(argparse.Namespace(path=[str(tmp_path)])) == OK
+    assert "committed  below" in capsys.readouterr().out

@@ -9,17 +9,18 @@ import pytest
 
 from schemas.checks import KRAFT, ZOOKEEPER, Phase
 from schemas.report import CheckResult, Divergences
-from tests.reconcile.test_checks import NOW, OFFSET, broker, dual_write, waiting
+from tests.reconcile.test_checks import NOW, OFFSET, broker, counts, dual_write, waiting
 from transforms.kraft.replay.transactions import Marker, read_transactions
 from transforms.reconcile.compare.release_limits import limits
 from transforms.reconcile.judge import summary
 from transforms.reconcile.judge.defects import exposure
-from transforms.reconcile.judge.facts import Facts, Sample, StateChange, phase_of, state_in_3_4
+from transforms.reconcile.judge.facts import Facts, LevelChange, Sample, StateChange, phase_of, state_in_3_4
 from transforms.reconcile.judge.gates import judge_gates, run_checks
 
 BOTH = frozenset({ZOOKEEPER, KRAFT})
 LEVEL_3_4 = 8
 LOAD_BEGUN = 1
+NOTHING: dict[str, int | None] = {ZOOKEEPER: 0, KRAFT: 0}
 EARLY_BROKERS = [
     broker(node, features=[{"name": "metadata.version", "min_level": LEVEL_3_4, "max_level": LEVEL_3_4}])
     for node in (0, 1, 2)
@@ -35,10 +36,10 @@ def early(facts: Facts, *begun: int) -> Facts:
         controllers=[],
         brokers_in_kraft=EARLY_BROKERS,
         brokers_in_zookeeper=[{"broker_id": node} for node in (0, 1, 2)],
-        counts={},
+        counts=counts(running=3) | dict.fromkeys(("controllers", "scram_credentials", "delegation_tokens"), NOTHING),
         transactions=read_transactions([]),
         states=[StateChange(offset, LOAD_BEGUN, NOW) for offset in begun],
-        levels=[],
+        levels=[LevelChange(2, LEVEL_3_4)],
         lag=None,
     )
 
@@ -113,7 +114,7 @@ def test_a_failover_loads_again_and_says_which_load_counts() -> None:
 
 def test_nothing_is_said_of_a_lag_that_nobody_can_read() -> None:
     facts = early(dual_write(), 40)
-    lag = summary.lag(facts, alive_seconds=5.0)
+    lag = summary.lag(facts)
     assert (lag.records, lag.seconds, lag.alive) == (None, None, None)
     assert "3.4" in lag.explanation
     for check_id in ("DUR-04", "FIN-04"):

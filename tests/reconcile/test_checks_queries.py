@@ -51,11 +51,13 @@ ROWS: dict[str, list[dict[str, Any]]] = {
         {**PARTITION, "topic": "being-deleted", "leader": -2},
         {**PARTITION, "topic": "moving", "adding_replicas": [2]},
         {**PARTITION, "topic": "moving-in-kraft", "source": "kraft", "removing_replicas": [2]},
-        {**PARTITION, "topic": "offline", "leader": -1},
+        {**PARTITION, "topic": "offline", "leader": -1, "isr": [1]},
         {**PARTITION, "topic": "led-by-nobody", "leader": 9},
         {**PARTITION, "topic": "offline-in-kraft", "source": "kraft", "leader": -1},
         {**PARTITION, "topic": "down-on-purpose", "source": "kraft", "leader": -1, "replicas": [2]},
         {**PARTITION, "topic": "from-the-future", "controller_epoch": 6},
+        {**PARTITION, "topic": "out-of-sync", "isr": [0]},
+        {**PARTITION, "topic": "old", "leader": -1, "isr": []},
     ],
     "configs": [
         {"source": "kraft", "resource_type": "TOPIC", "resource_name": "t", "config": "k", "comparable": True},
@@ -164,6 +166,11 @@ def violations(spark: SparkSession) -> dict[str, list[str]]:
         ("START-12", ["delete_topic of old (/admin/delete_topics/old)", "moving/0 is being reassigned"]),
         ("START-13", ["/config/users/x: bad (p)"]),
         ("START-16", ["led-by-nobody/0 has leader 9", "offline/0 has leader -1"]),
+        ("UNDER-REPLICATED", ["broker 1 is not in the ISR of 1 partition"]),
+        (
+            "OFFLINE-BY-BROKER",
+            [f"broker {node} has replicas of 1 partition without a leader" for node in (0, 1)],
+        ),
         ("FIN-05", ["moving-in-kraft/0 is being reassigned", "offline-in-kraft/0 has no leader"]),
         ("RB-03", ["from-the-future/0 was written in controller epoch 6"]),
         ("RB-07", ["an ACL of GROUP team/app: ZooKeeper has no place for the name"]),
@@ -205,7 +212,7 @@ def test_only_the_broken_rows_are_found(violations: dict[str, list[str]], code: 
 
 
 def test_no_other_code_is_found(violations: dict[str, list[str]]) -> None:
-    assert len(violations) == 20
+    assert len(violations) == 22
 
 
 def test_how_protected_the_tree_is(spark: SparkSession) -> None:

@@ -262,7 +262,7 @@ def lagging() -> Report:
             3001,
             "Controller 3000's copy ends at 1190, behind /migration, and was not used.",
         ),
-        lag=Lag(11, 94.2, True, "11 committed records after offset 1205."),
+        lag=Lag(11, 94.2, True, "11 records after offset 1205."),
         gates={
             **base.gates,
             "dual_write": Gate("go", [], "Alive, but behind."),

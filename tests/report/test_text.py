@@ -127,7 +127,7 @@ def test_stopped_dual_write_with_lag_says_both() -> None:
     report = lagging()
     text = render_text(replace(report, lag=replace(report.lag, alive=False)))
     assert text.startswith("WARNINGS: Dual writing has stopped: ZooKeeper is 11 records behind KRaft\n")
-    assert "11 committed records not in ZooKeeper yet" in " ".join(text.split())
+    assert "11 records of the log not in ZooKeeper yet" in " ".join(text.split())
     assert "a lag of 0" not in text
 
 

@@ -24,9 +24,12 @@ class Checkpoint:
 
 @dataclass(frozen=True)
 class LogCopyFacts:
-    """What one copy holds. `log_end` is exclusive; `epoch_starts` are (epoch, first offset), ascending."""
+    """What one copy holds. `log_end` is exclusive; `epoch_starts` are (epoch, first offset), ascending.
 
-    controller_id: int
+    `controller_id` is None for a copy without meta.properties.
+    """
+
+    controller_id: int | None
     location: str
     cluster_id: str | None
     log_start: int | None
@@ -62,6 +65,16 @@ class LogCopyFacts:
             problem=row["problem"],
             producer_snapshot=row["producer_snapshot_offset"],
         )
+
+    @property
+    def name(self) -> str:
+        """The controller for a message, by its folder where no file names it."""
+        return f"controller {self.who}"
+
+    @property
+    def who(self) -> str:
+        """The controller's id, or its folder where no file names it."""
+        return f"of {self.location}" if self.controller_id is None else str(self.controller_id)
 
     @property
     def has_log(self) -> bool:
@@ -109,10 +122,11 @@ class Slice:
 class Fork:
     """A copy whose suffix is not in the winning log: it was never committed and will be truncated on rejoining."""
 
-    controller_id: int
+    controller_id: int | None
     offset: int
     losing_epoch: int
     winning_epoch: int
+    location: str = ""
 
 
 @dataclass(frozen=True)
@@ -155,7 +169,7 @@ def plan_read(copies: Sequence[LogCopyFacts]) -> ReadPlan:
         reasons = "; ".join(f"{copy.location}: {copy.problem or 'no batch'}" for copy in copies)
         raise NoUsableLogError(f"no controller's copy of the metadata log can be used: {reasons or 'none was given'}")
     leading = max(
-        usable, key=lambda copy: (copy.last_epoch or 0, copy.end, -(copy.log_start or 0), -copy.controller_id)
+        usable, key=lambda copy: (copy.last_epoch or 0, copy.end, -(copy.log_start or 0), -(copy.controller_id or 0))
     )
     forks = tuple(_forks(leading, usable))
     oldest = min(usable, key=lambda copy: _history_order(leading, copy))
@@ -163,7 +177,7 @@ def plan_read(copies: Sequence[LogCopyFacts]) -> ReadPlan:
     base = _base_checkpoint(usable, slices[0].from_offset)
     if slices[0].from_offset > 0 and base is None:
         raise NoUsableLogError(
-            f"the log of controller {leading.controller_id} starts at offset {slices[0].from_offset} and no complete "
+            f"the log of {leading.name} starts at offset {slices[0].from_offset} and no complete "
             f".checkpoint covers what is before; copy the newest .checkpoint beside the segments"
         )
     if base is not None:
@@ -179,7 +193,7 @@ def _forks(leading: LogCopyFacts, usable: Sequence[LogCopyFacts]) -> list[Fork]:
             continue
         losing, winning = copy.epoch_at(end), leading.epoch_at(end)
         if losing is not None and winning is not None and losing != winning:
-            forks.append(Fork(copy.controller_id, end, losing, winning))
+            forks.append(Fork(copy.controller_id, end, losing, winning, copy.location))
     return forks
 
 
@@ -222,16 +236,37 @@ def _after(slices: tuple[Slice, ...], offset: int) -> tuple[Slice, ...]:
 
 def _explain(leading: LogCopyFacts, oldest: LogCopyFacts, usable: Sequence[LogCopyFacts]) -> str:
     text = (
-        f"controller {leading.controller_id}'s copy is the most advanced of {len(usable)} "
+        f"{_whose(leading)} copy is the most advanced of {len(usable)} "
         f"(epoch {leading.last_epoch}, end offset {leading.end})"
     )
     behind = [copy for copy in usable if copy.end < leading.end]
     if behind:
-        names = ", ".join(f"{copy.controller_id} ends at {copy.end}" for copy in behind)
+        names = ", ".join(f"{copy.who} ends at {copy.end}" for copy in behind)
         text += f"; behind it: {names}"
     if oldest is not leading:
-        text += f"; records before offset {leading.log_start} come from controller {oldest.controller_id}"
+        text += f"; records before offset {leading.log_start} come from {oldest.name}"
     return text
+
+
+def _whose(copy: LogCopyFacts) -> str:
+    return f"{copy.name}'s" if copy.controller_id is not None else f"the {copy.location}"
+
+
+def known_voters(copies: Sequence[LogCopyFacts], plan: ReadPlan | None) -> tuple[int, ...]:
+    """The quorum's voters, from the leading copy or else from the newest that names them; none when no copy does."""
+    if plan is not None and plan.leading.voters:
+        return plan.leading.voters
+    naming = [copy for copy in copies if copy.voters]
+    return max(naming, key=lambda copy: (copy.last_epoch or 0, copy.end)).voters if naming else ()
+
+
+def elected_leader(copies: Sequence[LogCopyFacts], epoch: int) -> int | None:
+    """The leader that some copy's `quorum-state` names for an epoch; None when no copy knows one.
+
+    (`QuorumState`: each voter stores the leader it follows; -1 stands for none.)
+    """
+    named = [copy.leader_id for copy in copies if copy.leader_epoch == epoch and copy.leader_id is not None]
+    return next((leader for leader in named if leader >= 0), None)
 
 
 @dataclass(frozen=True)
@@ -267,7 +302,7 @@ def _log_start_bound(plan: ReadPlan) -> CommittedEnd:
 
 def _checkpoint_bound(copies: Sequence[LogCopyFacts], plan: ReadPlan) -> CommittedEnd | None:
     offsets = [
-        (checkpoint.offset, copy.controller_id)
+        (checkpoint.offset, copy.name)
         for copy in copies
         if copy.has_log
         for checkpoint in copy.checkpoints
@@ -275,8 +310,8 @@ def _checkpoint_bound(copies: Sequence[LogCopyFacts], plan: ReadPlan) -> Committ
     ]
     if not offsets:
         return None
-    offset, controller_id = max(offsets)
-    return CommittedEnd(offset, "checkpoint", f"controller {controller_id} has a complete checkpoint at {offset}")
+    offset, name = max(offsets)
+    return CommittedEnd(offset, "checkpoint", f"{name} has a complete checkpoint at {offset}")
 
 
 def _migration_bound(plan: ReadPlan, offset: int | None, epoch: int | None) -> CommittedEnd | None:
@@ -288,10 +323,17 @@ def _migration_bound(plan: ReadPlan, offset: int | None, epoch: int | None) -> C
 
 
 def _majority_bound(copies: Sequence[LogCopyFacts], plan: ReadPlan) -> CommittedEnd | None:
+    """What more than half of the voters hold. Where no file names the voters, no copies are a majority of them."""
     leading = plan.leading
-    voters = set(leading.voters) or {copy.controller_id for copy in copies}
-    ends = [_agreed_end(copy, leading) for copy in copies if copy.has_log and copy.controller_id in voters]
-    ends = sorted([*ends, *[0] * (len(voters) - len(ends))], reverse=True)
+    voters = known_voters(copies, plan)
+    if not voters:
+        return None
+    # Two copies of one controller are one voter's, which held what the longer of them holds.
+    held_by = dict.fromkeys(voters, 0)
+    for copy in copies:
+        if copy.has_log and copy.controller_id in held_by:
+            held_by[copy.controller_id] = max(held_by[copy.controller_id], _agreed_end(copy, leading))
+    ends = sorted(held_by.values(), reverse=True)
     offset = ends[len(voters) // 2]
     newest_epoch_start = leading.epoch_starts[-1][1]
     if offset <= newest_epoch_start:

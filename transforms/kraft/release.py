@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,10 @@ from schemas.kraft.metadata_versions import FEATURE_NAME, LATEST_PRODUCTION, lev
 
 # 3.4 writes state 1 when a load begins, no other one and none into checkpoints (S§2.8, S§4.3).
 _NOT_WRITTEN_BY_3_4 = frozenset({0, 2, 3})
+_UNDER_WAY = frozenset({1, 2})
+# 3.4-IV0 and 3.9-IV0: the releases between them know both ZooKeeper and the migration.
+FIRST_MIGRATING_LEVEL, LAST_MIGRATING_LEVEL = 8, 21
+Nodes = Sequence[Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -28,23 +32,25 @@ def infer_release(
     state_codes: frozenset[int] = frozenset(),
     *,
     state_in_checkpoint: bool = False,
+    migrating: bool = False,
 ) -> Release:
-    """The configured version, else the release whose newest metadata.version the nodes advertise.
+    """The configured version, else the release that most nodes state, held to what decides its meaning.
 
-    `controllers` and `brokers` are silver KRaft rows. A ZooKeeper broker advertises only its IBP (S§9.2), so the result
-    is a lower bound when no controller registers (before 3.7). `state_codes` are the ZkMigrationState bytes of the log:
-    3.4 writes only 1, so another one tells a later release that runs at an old metadata.version; so does a state that
-    the log's base checkpoint holds (`state_in_checkpoint`).
+    `controllers` and `brokers` are silver KRaft rows. What most controllers support tells, else what most brokers in KRaft
+    mode do: one node of another release changes nothing. A ZooKeeper broker advertises only its IBP (S§9.2), which no
+    release can be below, nor below the finalised level. While a migration runs (`migrating`) the release is one that can
+    migrate, whatever a node says; such a node is named by `outside_migration`. `state_codes` are the ZkMigrationState
+    bytes of the log: 3.4 writes only 1, so another one tells a later release that runs at an old metadata.version; so
+    does a state that the log's base checkpoint holds (`state_in_checkpoint`).
     """
     if configured is not None:
         return Release(configured, "configured")
-    levels = [(level, f"controller {c['controller_id']}") for c in controllers for level in _levels(c)]
-    levels += [(level, f"broker {b['broker_id']}") for b in brokers for level in _levels(b)]
-    if metadata_version is not None:
-        levels.append((metadata_version, "the finalised metadata.version"))
-    if not levels:
+    told = _told(list(controllers), list(brokers), metadata_version)
+    if migrating:
+        told = [(min(level, LAST_MIGRATING_LEVEL), who) for level, who in told]
+    if not told:
         return Release(None, "neither configured nor told by a registration")
-    level, who = max(levels, key=lambda pair: pair[0])
+    level, who = max(told, key=lambda pair: pair[0])
     version = min(
         (name for name, latest in LATEST_PRODUCTION.items() if latest >= level),
         key=lambda name: LATEST_PRODUCTION[name],
@@ -55,8 +61,75 @@ def infer_release(
     return Release(version, f"inferred: {who} supports metadata.version up to {level_name(level)}")
 
 
+def is_migrating(state_codes: Sequence[int], last_epoch: int | None, zookeeper: Mapping[str, Any] | None) -> bool:
+    """True when what the log and ZooKeeper hold is of a migration that is not over, so of a release that can migrate.
+
+    `state_codes` are the log's ZkMigrationState bytes in order: 1 and 2 are MIGRATION and PRE_MIGRATION in every release
+    (S§2.6). Else `/migration` tells, written by the leader of the log's newest epoch: 4.x never writes it.
+    """
+    if state_codes and state_codes[-1] in _UNDER_WAY:
+        return True
+    writer = (zookeeper or {}).get("kraft_controller_epoch")
+    return not state_codes and writer is not None and writer > 0 and writer == last_epoch
+
+
+def outside_migration(name: str, node: Mapping[str, Any]) -> str | None:
+    """Why a node (`name` says which) can't be part of a migration by the levels it supports; None when it can.
+
+    Releases 3.4 to 3.9 migrate: metadata.version 3.4-IV0 is the lowest with a migration (KIP-866), and what supports more
+    than 3.9-IV0 is Kafka 4, which knows no ZooKeeper and ignores the migration's state.
+    """
+    levels = _levels(node)
+    if not levels:
+        return None
+    highest = max(levels)
+    if highest > LAST_MIGRATING_LEVEL:
+        return f"{name} supports metadata.version up to {level_name(highest)}: Kafka 4 or later, which can't migrate"
+    if highest < FIRST_MIGRATING_LEVEL:
+        return (
+            f"{name} supports metadata.version up to {level_name(highest)}: older than Kafka 3.4, which can't migrate"
+        )
+    return None
+
+
+Told = list[tuple[int, str]]
+
+
+def _told(controllers: Nodes, brokers: Nodes, metadata_version: int | None) -> Told:
+    """What says how new the release is at least, with who says so."""
+    told = _majority("controller", controllers)
+    if not told:
+        told = _majority("broker", [row for row in brokers if not row.get("is_migrating_zk_broker")])
+    if not told or told[0][0] <= LAST_MIGRATING_LEVEL:
+        told += _lowest_of_zookeeper_brokers(brokers)
+    if metadata_version is not None:
+        told.append((metadata_version, "the finalised metadata.version"))
+    return told
+
+
+def _majority(kind: str, nodes: Nodes) -> Told:
+    """The level that more than half of the nodes support, by one of them; none when no node says."""
+    levels = sorted((max(_levels(node)), node[f"{kind}_id"]) for node in nodes if _levels(node))
+    if not levels:
+        return []
+    level, node = levels[(len(levels) - 1) // 2]
+    return [(level, f"{kind} {node}")]
+
+
+def _lowest_of_zookeeper_brokers(brokers: Nodes) -> Told:
+    """The protocol versions of brokers in ZooKeeper mode: none of these brokers is older than its own."""
+    levels = [
+        (level, f"broker {row['broker_id']}")
+        for row in brokers
+        if row.get("is_migrating_zk_broker")
+        for level in _levels(row)
+        if level <= LAST_MIGRATING_LEVEL
+    ]
+    return [max(levels)] if levels else []
+
+
 def _levels(node: Mapping[str, Any]) -> list[int]:
-    return [feature["max_level"] for feature in node["features"] or () if feature["name"] == FEATURE_NAME]
+    return [feature["max_level"] for feature in node.get("features") or () if feature["name"] == FEATURE_NAME]
 
 
 def before(version: str | None, major: int, minor: int) -> bool:

@@ -52,11 +52,12 @@ class Story:
 def tell(report: Report) -> Story:
     """Put a report into plain words."""
     return Story(
-        tone="warn" if _is_not_ready(report) else TONES.get(report.verdict, "bad"),
-        label="Not ready" if _is_not_ready(report) else VERDICT_LABELS.get(report.verdict, visible(report.verdict, 20)),
+        tone="warn" if is_not_ready(report) else TONES.get(report.verdict, "bad"),
+        label="Not ready" if is_not_ready(report) else VERDICT_LABELS.get(report.verdict, visible(report.verdict, 20)),
         title=_title(report),
         sentences=[s for s in (_consequence(report), _lag_sentence(report), *_gate_sentences(report)) if s],
-        actions=repairs(report) or (next_steps(report) if report.verdict == "errors" else []),
+        actions=[*_rescue(report), *repairs(report)][:_ACTIONS]
+        or (next_steps(report) if report.verdict == "errors" else []),
         next_steps=next_steps(report) if report.verdict == "clean" else [],
     )
 
@@ -151,7 +152,7 @@ def _title(report: Report) -> str:
         return _error_title(report)
     if report.verdict == "warnings":
         return _warning_title(report)
-    if _is_not_ready(report):
+    if is_not_ready(report):
         return "The migration cannot start yet"
     start = report.gates.get("start")
     if phase_of(report) in _BEFORE_THE_COPY and start is not None and start.verdict == "go":
@@ -159,16 +160,64 @@ def _title(report: Report) -> str:
     return _words(report).title
 
 
-def _is_not_ready(report: Report) -> bool:
-    # Nothing is broken, so the verdict may be clean, and yet the migration would wait for ever.
+def is_not_ready(report: Report) -> bool:
+    """True when nothing is broken, so that the verdict is clean, and yet the migration would wait for ever."""
     return report.verdict == "clean" and phase_of(report) in _BEFORE_THE_COPY and "start" in _closed(report)
 
 
+def is_gone(report: Report) -> bool:
+    """True when a leftover `/migration` let an empty log empty ZooKeeper: no topic is on either side (S§14)."""
+    topics, offset = report.counts.get("topics", {}), report.migration.kraft_metadata_offset
+    empty = topics.get("zookeeper") == 0 and topics.get("kraft") == 0 and offset is not None and offset > 0
+    failed = any(check.id == "START-07" and check.verdict == "fail" for check in report.checks)
+    return phase_of(report) == "waiting" and empty and failed
+
+
+def is_log_unusable(report: Report) -> bool:
+    """True when copies of the log were given and none of them can be read, so that no phase is known."""
+    return report.migration.copy_used is None and any(c.id == "CAP-03" and c.verdict == "fail" for c in report.checks)
+
+
+def _gravest(report: Report) -> StateWords | None:
+    """What goes before every other headline: the phase that the report names is not the story."""
+    if is_gone(report):
+        return StateWords(
+            "The metadata is gone from ZooKeeper",
+            "The controllers took a leftover /migration for a finished load, skipped it, and deleted from ZooKeeper what "
+            "their empty log does not have.",
+        )
+    if is_log_unusable(report):
+        return StateWords(
+            "The metadata log that was given can't be used",
+            f"Where the migration stands can't be told without it. {_what_does_not_hold(report)}".strip(),
+        )
+    return None
+
+
+def _rescue(report: Report) -> list[Action]:
+    if not is_gone(report):
+        return []
+    places = "ZooKeeper's snapshots and transaction logs (version-2 of every server) and the log folders of the controllers of before"
+    return [
+        Action(
+            f"Stop the controllers and ZooKeeper now, and copy away {places}: the metadata is still there.", "START-07"
+        )
+    ]
+
+
+def is_stopped(report: Report) -> bool:
+    """True when dual writing has stopped; earlier reports name no state beside `alive`."""
+    return report.lag.state == "stopped" or (report.lag.alive is False and not report.lag.state)
+
+
 def _error_title(report: Report) -> str:
+    gravest = _gravest(report)
+    if gravest is not None:
+        return gravest.title
     defects = defect_count(report)
     if defects:
         return f"ZooKeeper and KRaft disagree: {counted(defects, 'defect')}{suppressed_words(report)}"
-    if report.lag.alive is False:
+    if is_stopped(report):
         return "Dual writing has stopped"
     closed = _closed(report)
     if _repeated_load(report):
@@ -190,8 +239,10 @@ def _failed(report: Report) -> list[CheckResult]:
 
 def _warning_title(report: Report) -> str:
     if report.lag.records:
-        stopped = "Dual writing has stopped: " if report.lag.alive is False else ""
+        stopped = "Dual writing has stopped: " if is_stopped(report) else ""
         return f"{stopped}ZooKeeper is {counted(report.lag.records, 'record')} behind KRaft"
+    if report.lag.state == "stopped in order":
+        return "The controllers are stopped, and ZooKeeper has everything"
     warned = sum(1 for check in report.checks if check.verdict == "warn")
     if phase_of(report) != "dual_write" and warned:
         return f"{_words(report).title}: {counted(warned, 'warning')}"
@@ -199,13 +250,18 @@ def _warning_title(report: Report) -> str:
 
 
 def _consequence(report: Report) -> str:
+    gravest = _gravest(report)
+    if gravest is not None:
+        return gravest.meaning
     lost = report.divergences.by_class.get("lost_write", 0)
     if lost and phase_of(report) == "dual_write":
         return f"A rollback to ZooKeeper now would lose {counted(lost, 'change')}."
     if defect_count(report):
         return "The two sides differ in ways dual write will not repair by itself."
-    if report.lag.alive is False:
+    if is_stopped(report):
         return "Changes made in KRaft do not reach ZooKeeper any more; a rollback would lose them."
+    if report.lag.state == "silent":
+        return "ZooKeeper was not written to in the last seconds before the capture; audit again to see whether it goes on."
     if report.verdict != "errors":
         return _words(report).meaning
     repeated = _repeated_load(report)
@@ -233,7 +289,7 @@ def _lag_sentence(report: Report) -> str:
     lag = report.lag
     if phase_of(report) != "dual_write":
         return ""
-    if lag.alive is False and not lag.records:
+    if is_stopped(report) and not lag.records:
         return "Do not trust a lag of 0: nothing writes to ZooKeeper."
     if lag.records is None:
         return ""
@@ -242,7 +298,7 @@ def _lag_sentence(report: Report) -> str:
     if lag.records == 0:
         return "ZooKeeper holds every committed record."
     age = f", the oldest {duration(lag.seconds)} old" if lag.seconds is not None else ""
-    return f"{counted(lag.records, 'committed record')} not in ZooKeeper yet{age}."
+    return f"{counted(lag.records, 'record')} of the log not in ZooKeeper yet{age}."
 
 
 def _gate_sentences(report: Report) -> list[str]:

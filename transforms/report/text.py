@@ -46,6 +46,8 @@ def _head(report: Report, story: Story) -> list[str]:
 def _facts(report: Report) -> list[str]:
     migration = report.migration
     alive = {True: ", alive", False: ", STOPPED", None: ""}[report.lag.alive]
+    if report.lag.state in ("silent", "behind", "stopped in order"):
+        alive = f", {report.lag.state}"
     records = "n/a" if report.lag.records is None else counted(report.lag.records, "record")
     age = "" if report.lag.seconds is None else f", {duration(report.lag.seconds)}"
     defects = defect_count(report)

@@ -294,7 +294,8 @@ def _written_long_after(there: Written, row: DifferingRow) -> bool:
 
 def _same(entity: Entity, column: str, left: Any, right: Any) -> bool:
     tolerance = entity.tolerance.get(column)
-    if tolerance is None or left is None or right is None:
+    # NaN and the infinities are spelled as texts: JSON has no numbers for them.
+    if tolerance is None or not (isinstance(left, (int, float)) and isinstance(right, (int, float))):
         return bool(left == right)
     return bool(abs(left - right) <= tolerance * max(1.0, abs(left)))
 

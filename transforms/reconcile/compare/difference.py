@@ -40,7 +40,8 @@ def differing_rows(both: DataFrame, versions: DataFrame, ends: Mapping[str, Ends
 
     `both` are `canonical` rows of both sides; `versions` are ROW_VERSION rows. Rows whose newest version
     starts at the cluster's committed end or later are kept too, because their difference may be in the tail only; so are
-    rows that neither side has, when the log goes on past it.
+    rows that neither side has, when the log goes on past it, and keys that a side has more than once, whose other rows
+    nobody compares (`transforms.reconcile.compare.duplicates`).
     Columns: cluster, entity, key, zk_row, zk_rows (how many had this key), kraft_row, kraft_rows, comparable, provenance of both
     sides, and `versions` ordered by offset (array of VERSION_FIELDS; null when there is none).
     """
@@ -78,7 +79,8 @@ def differing_rows(both: DataFrame, versions: DataFrame, ends: Mapping[str, Ends
         # A full join brings rows of every cluster; without a tail, what neither side has is history.
         tailed = by_cluster({cluster: end.has_tail for cluster, end in ends.items()}, "boolean")
         in_tail = in_tail & (tailed | F.col("zk_row").isNotNull() | F.col("kraft_row").isNotNull())
-    return joined.where(differs | in_tail).drop("newest_version")
+    twice = (F.col("zk_rows") > 1) | (F.col("kraft_rows") > 1)
+    return joined.where(differs | in_tail | F.coalesce(twice, F.lit(False))).drop("newest_version")
 
 
 def without_moved(differing: DataFrame, moved: DataFrame | None) -> DataFrame:

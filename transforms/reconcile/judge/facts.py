@@ -9,9 +9,10 @@ from typing import Any
 from schemas.checks import KRAFT, ZOOKEEPER, Phase
 from schemas.kraft.metadata_versions import FEATURE_NAME, zk_migration_states
 from schemas.report import DivergenceRow
-from transforms.kraft.quorum import CommittedEnd, LogCopyFacts, ReadPlan
+from transforms.kraft.quorum import CommittedEnd, LogCopyFacts, ReadPlan, elected_leader, known_voters
 from transforms.kraft.replay.transactions import TransactionLog
 from transforms.properties import PropertyFiles
+from transforms.reconcile.judge.skew import ClockSkew
 
 
 @dataclass(frozen=True)
@@ -46,20 +47,24 @@ class StateChange:
 
 @dataclass(frozen=True)
 class LeaderEpoch:
-    """One LeaderChange record."""
+    """One LeaderChange record, or what else tells of the newest epoch; `source` says what.
+
+    The leader is None where nothing names it.
+    """
 
     epoch: int
     start_offset: int
-    leader_id: int
+    leader_id: int | None
     voters: tuple[int, ...]
     append_time: int | None
+    source: str = "the log's LeaderChange"
 
 
 @dataclass(frozen=True)
 class LagMeasure:
     """ZkWriteBehindLag. `seconds` is the age of the oldest record ZooKeeper lacks; `silence` is how long before the
-    newest committed record `/migration` was last written (seconds, two clocks). `changes` are those of the records that
-    change what ZooKeeper holds."""
+    log's newest record `/migration` was last written (seconds, two clocks: below 0 when ZooKeeper's says later).
+    `changes` are those of the records that change what ZooKeeper holds."""
 
     records: int
     seconds: float
@@ -92,6 +97,11 @@ class Protection:
 class Facts:
     """One run's facts. Lists are as long as the cluster has brokers, controllers or epochs, never partitions.
 
+    A field's default says that it was not gathered: `transforms.reconcile.judge.absent` tells what is missing of a side that was
+    collected, and no check passes by what it could not look at.
+
+    `captured_at` is when a side was read, milliseconds since the epoch, where the audit itself read a live one; `skew` what
+    the rows tell of the two clocks; `alive_limit`, `lag_limit` and `capture_skew_limit` are the configured thresholds.
     `deltas` gives, for offsets of lost writes, the two barriers around them: (last one before, first one at or after).
     `mirrored_offset` is up to where ZooKeeper must have everything in a release whose `/migration` does not tell (3.4);
     `load_time` is when the load ended, milliseconds since the epoch.
@@ -113,9 +123,10 @@ class Facts:
     controllers: Sequence[Mapping[str, Any]] = ()
     features: Mapping[str, int] = field(default_factory=dict)
     replicas: Sequence[ReplicaUse] = ()
-    brokers_with_config: frozenset[int] = frozenset()
-    findings: Mapping[str, Sample] = field(default_factory=dict)
-    divergences: Mapping[str, Sample] = field(default_factory=dict)
+    brokers_with_config: frozenset[int] | None = None
+    findings: Mapping[str, Sample] | None = None
+    divergences: Mapping[str, Sample] | None = None
+    duplicated: Sample | None = None
     compared: bool = False
     at_barrier: bool = False
     moved: Sample | None = None
@@ -131,6 +142,10 @@ class Facts:
     protection: Protection | None = None
     newest_znode_time: int | None = None
     capture_skew_limit: float = 60.0
+    alive_limit: float = 5.0
+    lag_limit: float = 60.0
+    captured_at: int | None = None
+    skew: ClockSkew | None = None
     properties: PropertyFiles = field(default_factory=PropertyFiles)
     deltas: Mapping[int, tuple[int, int]] = field(default_factory=dict)
 
@@ -141,9 +156,13 @@ class Facts:
 
     def found(self, *codes: str) -> Sample:
         """What the tables hold under the codes: a check's id, or a finding's code of S§11."""
-        samples = [self.findings[code] for code in codes if code in self.findings]
-        examples = tuple(example for sample in samples for example in sample.examples)
-        return Sample(sum(sample.total for sample in samples), examples)
+        findings = {} if self.findings is None else self.findings
+        return _together([findings[code] for code in codes if code in findings])
+
+    def differing(self, *classes: str) -> Sample:
+        """Rows that differ, of these classes of `schemas.classes`."""
+        divergences = self.divergences or {}
+        return _together([divergences[name] for name in classes if name in divergences])
 
     def rows_in_kraft(self, entity: str) -> int:
         """How many rows of an entity the committed log has; 0 when it was not collected."""
@@ -179,9 +198,39 @@ class Facts:
         return self.features.get(FEATURE_NAME)
 
     @property
+    def voters(self) -> tuple[int, ...]:
+        """The controllers that vote; none when nothing names them."""
+        leader = self.leader
+        return leader.voters if leader else ()
+
+    @property
     def leader(self) -> LeaderEpoch | None:
-        """The newest leader epoch of the log."""
-        return self.epochs[-1] if self.epochs else None
+        """The newest leader epoch of the log and who leads it.
+
+        A log that starts at a snapshot may hold no LeaderChange. Its newest batches have the epoch, and the leader stands
+        in the copies' `quorum-state`, or in the claim that only the leader of that epoch can have made (S§4.5).
+        """
+        recorded = self.epochs[-1] if self.epochs else None
+        newest = None if self.plan is None else self.plan.leading.last_epoch
+        if newest is None or (recorded is not None and recorded.epoch >= newest):
+            return recorded
+        starts = self.plan.leading.epoch_starts if self.plan else ()
+        leader_id, source = self._leader_of(newest)
+        voters = known_voters(self.copies, self.plan) or (recorded.voters if recorded else ())
+        return LeaderEpoch(newest, starts[-1][1] if starts else 0, leader_id, voters, None, source)
+
+    def _leader_of(self, epoch: int) -> tuple[int | None, str]:
+        elected = elected_leader(self.copies, epoch)
+        if elected is not None:
+            return elected, "quorum-state and the epoch of the newest batches"
+        znodes = self.zookeeper or {}
+        for znode, node, claimed in (
+            ("/controller", "controller_id", "controller_kraft_epoch"),
+            ("/migration", "kraft_controller_id", "kraft_controller_epoch"),
+        ):
+            if znodes.get(claimed) == epoch and znodes.get(node) is not None:
+                return znodes[node], f"{znode}, which names the epoch of the newest batches"
+        return None, "the epoch of the newest batches"
 
     def name_of(self, change: StateChange) -> str:
         """Name of one recorded state."""
@@ -193,6 +242,11 @@ class Facts:
         if not self.states:
             return "NONE"
         return state_name(self.states[-1].code, self.kafka_version)
+
+
+def _together(samples: Sequence[Sample]) -> Sample:
+    examples = tuple(example for sample in samples for example in sample.examples)
+    return Sample(sum(sample.total for sample in samples), examples)
 
 
 def state_name(code: int, kafka_version: str | None) -> str:
@@ -215,11 +269,16 @@ def state_in_3_4(recorded: str, zookeeper: Mapping[str, Any] | None) -> str:
 
 
 def phase_of(
-    collected: frozenset[str], state_name: str, zookeeper: Mapping[str, Any] | None, has_zookeeper_brokers: bool
+    collected: frozenset[str],
+    state_name: str,
+    zookeeper: Mapping[str, Any] | None,
+    has_zookeeper_brokers: bool,
+    zookeeper_alone_has_topics: bool = False,
 ) -> Phase:
     """Where the cluster stands, from the log's state and who holds `/controller`.
 
-    `state_name` is NONE, PRE_MIGRATION, MIGRATION or POST_MIGRATION; for 3.4, what `state_in_3_4` makes of it.
+    `state_name` is NONE, PRE_MIGRATION, MIGRATION or POST_MIGRATION; for 3.4, what `state_in_3_4` makes of it. A tree with
+    topics beside a log without any is a cluster in ZooKeeper mode, though no broker of it may be running.
     """
     if KRAFT not in collected:
         return Phase.ZOOKEEPER
@@ -230,4 +289,4 @@ def phase_of(
     if state_name == "MIGRATION":
         owned_by_broker = zookeeper is not None and zookeeper.get("controller_persistent") is False
         return Phase.ROLLED_BACK if owned_by_broker else Phase.DUAL_WRITE
-    return Phase.ZOOKEEPER if has_zookeeper_brokers else Phase.KRAFT
+    return Phase.ZOOKEEPER if has_zookeeper_brokers or zookeeper_alone_has_topics else Phase.KRAFT

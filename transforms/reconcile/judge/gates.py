@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from schemas.checks import CHECKS, Check, Phase
 from schemas.report import GATES, CheckResult, Gate
-from transforms.reconcile.judge.checks import FUNCTIONS
+from transforms.reconcile.judge.absent import NotingFacts, absent
+from transforms.reconcile.judge.checks import FUNCTIONS, Outcome
 from transforms.reconcile.judge.facts import Facts
 
 PASS, WARN, FAIL, UNKNOWN, NOT_APPLICABLE = "pass", "warn", "fail", "unknown", "not_applicable"
 _OPTIONAL = frozenset(check.id for check in CHECKS if check.optional)
+# The check that says which facts are absent.
+_COMPLETENESS = "CAP-10"
 _GATE_PHASES: dict[str, frozenset[Phase]] = {
     "start": frozenset({Phase.ZOOKEEPER, Phase.WAITING}),
     "dual_write": frozenset({Phase.DUAL_WRITE}),
@@ -20,12 +23,16 @@ _GATE_PHASES: dict[str, frozenset[Phase]] = {
 
 
 def run_checks(facts: Facts) -> list[CheckResult]:
-    """Verdicts of the whole catalogue, in its order."""
-    return [_result(check, facts) for check in CHECKS]
+    """Verdicts of the whole catalogue, in its order.
+
+    A check that finds nothing where rows it looked at were not gathered is unknown: it did not pass, it could not look.
+    """
+    missing = absent(facts)
+    return [_result(check, facts, missing) for check in CHECKS]
 
 
-def _result(check: Check, facts: Facts) -> CheckResult:
-    verdict, violations, evidence = _verdict(check, facts)
+def _result(check: Check, facts: Facts, absent_facts: Mapping[str, str]) -> CheckResult:
+    verdict, violations, evidence = _verdict(check, facts, absent_facts)
     return CheckResult(
         id=check.id,
         verdict=verdict,
@@ -39,19 +46,27 @@ def _result(check: Check, facts: Facts) -> CheckResult:
     )
 
 
-def _verdict(check: Check, facts: Facts) -> tuple[str, int, list[str]]:
+def _verdict(check: Check, facts: Facts, absent_facts: Mapping[str, str]) -> tuple[str, int, list[str]]:
     if facts.phase not in check.phases:
         return NOT_APPLICABLE, 0, []
     missing = sorted(check.needs - facts.collected)
     if missing:
         return UNKNOWN, 0, [f"{' and '.join(missing)} was not collected"]
-    outcome = FUNCTIONS[check.id](facts)
+    noting = NotingFacts.of(facts)
+    verdict, violations, evidence = _of_outcome(check, FUNCTIONS[check.id](noting))
+    unseen = [why for name, why in absent_facts.items() if name in noting.read]
+    if unseen and check.id != _COMPLETENESS and verdict in (PASS, WARN, NOT_APPLICABLE):
+        return UNKNOWN, 0, [*unseen, *evidence]
+    return verdict, violations, evidence
+
+
+def _of_outcome(check: Check, outcome: Outcome) -> tuple[str, int, list[str]]:
     if outcome.not_applicable is not None:
         return NOT_APPLICABLE, 0, [outcome.not_applicable]
     if outcome.unknown is not None:
         return UNKNOWN, 0, [outcome.unknown]
     if outcome.violations == 0:
-        return PASS, 0, []
+        return PASS, 0, list(outcome.evidence)
     tolerable = outcome.tolerable or check.severity == "warning"
     return (WARN if tolerable else FAIL), outcome.violations, list(outcome.evidence)
 
@@ -75,7 +90,10 @@ def _gate(gate: str, results: Sequence[CheckResult], facts: Facts) -> Gate:
     open_questions = [check_id for check_id in unjudged if check_id not in _OPTIONAL]
     if open_questions:
         return Gate("unknown", open_questions, "not enough was collected to decide")
-    return Gate("go", [], f"judged without {', '.join(unjudged)}: see there what to give" if unjudged else "")
+    remarks = [remark for result in mine if result.verdict == PASS for remark in result.evidence]
+    if unjudged:
+        remarks.append(f"judged without {', '.join(unjudged)}: see there what to give")
+    return Gate("go", [], "; ".join(remarks))
 
 
 def _not_applicable(gate: str, phase: Phase) -> str:

@@ -32,7 +32,7 @@ def broker_ledger(facts: Facts) -> list[BrokerPresence]:
     registered = {broker["broker_id"]: broker for broker in facts.brokers_in_kraft}
     uses = {use.broker_id: use for use in facts.replicas}
     shared = _shared_endpoints(facts)
-    ids: Iterable[int] = in_zookeeper | registered.keys() | uses.keys() | facts.brokers_with_config
+    ids: Iterable[int] = in_zookeeper | registered.keys() | uses.keys() | (facts.brokers_with_config or frozenset())
     return [
         _entry(
             _Sighting(broker, broker in in_zookeeper, registered.get(broker), uses.get(broker), shared.get(broker, ())),
@@ -83,7 +83,7 @@ def _entry(seen: _Sighting, facts: Facts) -> BrokerPresence:
         is_migrating_zk_broker=None if row is None else row["is_migrating_zk_broker"],
         fenced=None if row is None else row["fenced"],
         replicas=seen.replicas,
-        has_config=seen.broker in facts.brokers_with_config,
+        has_config=seen.broker in (facts.brokers_with_config or ()),
         note="; ".join([*notes, *_remarks(seen, mode)]),
     )
 
@@ -122,6 +122,8 @@ def _blocks(broker: int, in_zookeeper: bool, row: Any, replicas: int, phase: Pha
     if phase in (Phase.ZOOKEEPER, Phase.WAITING) and not ready and (in_zookeeper or replicas):
         what = "in /brokers/ids" if in_zookeeper else f"holds {replicas} replicas and is not running"
         return ["start"], [f"{what}, not registered as ready to migrate"]
+    if phase in (Phase.ZOOKEEPER, Phase.WAITING) and replicas and not in_zookeeper:
+        return ["start"], [f"holds {replicas} replicas, registered as ready to migrate, and is not running"]
     if phase is Phase.DUAL_WRITE:
         if in_zookeeper:
             return ["finalize"], ["still in ZooKeeper mode"]

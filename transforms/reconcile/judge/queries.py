@@ -18,6 +18,7 @@ from transforms.clusters import CLUSTER, by_cluster, of_clusters
 from transforms.kraft.replay.events import within
 from transforms.reconcile.compare.difference import union_all
 from transforms.reconcile.judge.load import Load
+from transforms.reconcile.judge.partition_health import by_broker, without_pending
 from transforms.secrets import PREFIX
 
 SAMPLE = 20
@@ -78,9 +79,15 @@ def violations(
     `znodes` and `records` bronze rows.
     """
     findings = tables["findings"].where(~F.col("code").isin("START-03", "START-04"))
+    judged = tables["partitions"]
+    starting = [cluster for cluster, each in known.items() if each.starting]
+    if starting:
+        judged = without_pending(judged, tables["admin_operations"], starting)
+    sides = by_cluster({cluster: ZOOKEEPER if each.starting else KRAFT for cluster, each in known.items()}, "string")
     frames = [
         _broken(tables["topics"], [_Rule("START-03", _zookeeper() & F.col("topic_id").isNull(), F.col("topic"))]),
-        _broken(tables["partitions"], _partition_rules(known)),
+        _broken(judged, _partition_rules(known)),
+        by_broker(judged.where(F.col("source") == sides), {cluster: each.down for cluster, each in known.items()}),
         _broken(tables["configs"], _config_rules()),
         _broken(tables["acls"], [_slash_in_acl()]),
         _broken(tables["scram_credentials"], [_credentials_in_clear()]),

@@ -11,8 +11,9 @@ from schemas.report import CheckResult, Divergences, Gate, Lag, LogCopy, Migrati
 from transforms.kraft.quorum import LogCopyFacts, ReadPlan
 from transforms.kraft.release import before
 from transforms.reconcile.judge.checks.dual_write import NO_LAG_IN_3_4, load_story, repeated_load
-from transforms.reconcile.judge.facts import Facts, Sample
+from transforms.reconcile.judge.facts import Facts
 from transforms.reconcile.judge.gates import WARN, is_error
+from transforms.reconcile.judge.liveness import State, liveness
 from transforms.reconcile.judge.load import LOAD
 
 CLEAN, WARNINGS, ERRORS = "clean", "warnings", "errors"
@@ -81,6 +82,8 @@ def migration(facts: Facts) -> MigrationSummary:
         reasons.append(plan.explanation)
     if committed is not None:
         reasons.append(f"committed below {committed.offset}: {committed.explanation}")
+    if leader is not None and leader not in facts.epochs:
+        reasons.append(f"the leader is told by {leader.source}")
     return MigrationSummary(
         state=facts.state_name,
         kraft_metadata_offset=facts.migration_offset,
@@ -107,16 +110,16 @@ def _history(facts: Facts) -> list[dict[str, Any]]:
     return told
 
 
-def lag(facts: Facts, alive_seconds: float) -> Lag:
-    """ZkWriteBehindLag, and whether dual writing lives: its last write is younger than `alive_seconds`."""
+def lag(facts: Facts) -> Lag:
+    """ZkWriteBehindLag, and whether dual writing lives (`transforms.reconcile.judge.liveness`)."""
     if facts.phase is Phase.DUAL_WRITE and before(facts.kafka_version, 3, 5):
         return Lag(None, None, None, NO_LAG_IN_3_4)
-    if facts.phase is not Phase.DUAL_WRITE or facts.lag is None:
+    now = liveness(facts)
+    if facts.phase is not Phase.DUAL_WRITE or facts.lag is None or now is None:
         return Lag(None, None, None, "there is no dual writing to measure")
-    silence = facts.lag.silence
-    alive = silence is None or silence <= alive_seconds
-    text = "" if alive else f"/migration was last written {silence:.1f} s before the newest committed record"
-    return Lag(facts.lag.records, facts.lag.seconds, alive, text)
+    text = "" if now.state is State.LIVE else now.text
+    state = "stopped in order" if now.in_order else now.state.value
+    return Lag(facts.lag.records, facts.lag.seconds, now.alive, text, state)
 
 
 def copies(facts: Facts) -> list[LogCopy]:
@@ -135,7 +138,7 @@ def _use(copy: LogCopyFacts, plan: ReadPlan | None) -> str:
     if plan is None:
         return "not used"
     for fork in plan.forks:
-        if fork.controller_id == copy.controller_id:
+        if fork.location == copy.location:
             return (
                 f"its records from offset {fork.offset} on (epoch {fork.losing_epoch}) were never committed: "
                 f"epoch {fork.winning_epoch} won"
@@ -170,7 +173,7 @@ def _load_notes(facts: Facts) -> list[str]:
 def notes(facts: Facts) -> list[str]:
     """What a reader must know about the capture itself."""
     said = _load_notes(facts)
-    hidden = facts.findings.get("CIPHERTEXT", Sample()).total
+    hidden = facts.found("CIPHERTEXT").total
     if hidden:
         said.append(
             f"{hidden} encrypted configuration{'s' if hidden > 1 else ''} could not be compared: "
@@ -178,6 +181,11 @@ def notes(facts: Facts) -> list[str]:
         )
     if facts.phase is Phase.ROLLED_BACK:
         said.append("a ZooKeeper broker is the controller again: the cluster was rolled back, nothing is compared")
+    if facts.skew is not None:
+        said.append(
+            f"ZooKeeper's clock is {facts.skew.median / 1000:+.1f} s from the controllers' (give or take "
+            f"{facts.skew.spread / 1000:.1f} s, from {facts.skew.pairs} mirrored changes); times are compared with that"
+        )
     if facts.moved is not None and facts.moved.total:
         said.append(
             f"{facts.moved.total} znodes changed between the two walks and are not judged: "

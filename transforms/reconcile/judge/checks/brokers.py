@@ -54,7 +54,11 @@ def both_modes(facts: Facts) -> list[str]:
     newest, appended = facts.newest_znode_time, facts.newest_append_time
     if newest is None or appended is None:
         return []
-    znodes = {row["broker_id"]: row.get("zk_mtime") for row in facts.brokers_in_zookeeper}
+    # Times of ZooKeeper as the controllers' clock would say them, where the rows tell the difference.
+    ahead = 0.0 if facts.skew is None else facts.skew.median
+    newest -= round(ahead)
+    times = {row["broker_id"]: row.get("zk_mtime") for row in facts.brokers_in_zookeeper}
+    znodes = {node: None if time is None else time - round(ahead) for node, time in times.items()}
     found = []
     for broker in facts.brokers_in_kraft:
         written, registered = znodes.get(broker["broker_id"]), broker.get("kraft_append_time")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from schemas.zookeeper.findings import FINDINGS
+from schemas.checks import KRAFT, START_PHASES, ZOOKEEPER, Phase
+from schemas.zookeeper.findings import FINDINGS, STOP_THE_LOAD
+from transforms.kraft.release import before
+from transforms.reconcile.judge.absent import absent
 from transforms.reconcile.judge.checks.outcome import CheckFunction, Outcome, found, in_tables, sampled, unknown
 from transforms.reconcile.judge.facts import Facts
 
@@ -12,11 +15,22 @@ def _one_cluster(facts: Facts) -> Outcome:
     wanted = (facts.zookeeper or {}).get("cluster_id")
     if wanted is None:
         return unknown("/cluster/id was not read")
+    named = [copy for copy in facts.copies if copy.cluster_id is not None]
+    if not named and not _holds_what_migration_names(facts):
+        return unknown("no copy has a meta.properties that names its cluster: give the one beside the log folder")
     return found(
         f"{copy.location}: cluster.id {copy.cluster_id}, /cluster/id {wanted}"
-        for copy in facts.copies
-        if copy.cluster_id is not None and copy.cluster_id != wanted
+        for copy in named
+        if copy.cluster_id != wanted
     )
+
+
+def _holds_what_migration_names(facts: Facts) -> bool:
+    """The log has the record that `/migration` names, of that epoch: rows of another cluster would differ."""
+    offset = facts.migration_offset
+    if offset is None or offset <= 0 or facts.plan is None or facts.phase is Phase.WAITING:
+        return False
+    return facts.plan.leading.epoch_at(offset) == (facts.zookeeper or {}).get("kraft_metadata_epoch")
 
 
 def _whole_log(facts: Facts) -> Outcome:
@@ -25,8 +39,15 @@ def _whole_log(facts: Facts) -> Outcome:
 
 
 def _log_start(facts: Facts) -> Outcome:
-    """CAP-03."""
-    return found([] if facts.plan_problem is None else [facts.plan_problem])
+    """CAP-03. A log folder without a batch is that of a controller that never ran."""
+    if KRAFT in facts.collected:
+        return found([] if facts.plan_problem is None else [facts.plan_problem])
+    never_ran = all(copy.log_end is None and not copy.checkpoints for copy in facts.copies)
+    if not facts.copies and facts.plan_problem is None:
+        return unknown("kraft was not collected")
+    if facts.copies and never_ran:
+        return unknown(facts.plan_problem or "no copy has a batch")
+    return found([facts.plan_problem or "no copy of the log can be used"])
 
 
 def _log_reaches_migration(facts: Facts) -> Outcome:
@@ -47,14 +68,25 @@ def _log_reaches_migration(facts: Facts) -> Outcome:
 
 
 def _together(facts: Facts) -> Outcome:
-    """CAP-05. A tree older than the log cannot be told from one that nobody wrote; that side is DUR-04's."""
+    """CAP-05. Before dual writing, and in 3.4, a quiet ZooKeeper is older than the log; nothing tells it from an old copy."""
     written, appended = facts.newest_znode_time, facts.newest_append_time
     if written is None or appended is None:
         return unknown("no znode or no record has a time")
-    skew = (written - appended) / 1000
-    if skew <= facts.capture_skew_limit:
-        return found([])
-    return found([f"ZooKeeper was written {skew:.0f} s after the newest record of the log that was given"])
+    apart = (written - appended - (facts.skew.median if facts.skew else 0)) / 1000
+    read = 0.0 if facts.captured_at is None else (facts.captured_at - appended) / 1000
+    limit, problems = facts.capture_skew_limit, []
+    if apart > limit:
+        problems.append(f"ZooKeeper was written {apart:.0f} s after the newest record of the log that was given")
+    elif read > limit:
+        problems.append(
+            f"the log ends {read:.0f} s before ZooKeeper was read: its copy is old, or the controllers are not running"
+        )
+    if apart < -limit and facts.phase is Phase.DUAL_WRITE and not before(facts.kafka_version, 3, 5):
+        problems.append(
+            f"nothing in ZooKeeper is younger than {-apart:.0f} s before the log's end: the tree is the older copy, or "
+            "nothing is mirrored"
+        )
+    return found(problems)
 
 
 def _no_open_transaction(facts: Facts) -> Outcome:
@@ -79,7 +111,19 @@ def _readable(facts: Facts) -> Outcome:
 # Findings that no other check judges: what znodes hold (`schemas.zookeeper.findings`) and what records break.
 _OWN_CHECK = ("CAP-", "START-", "STATE-DELETING", "TOKEN-EMPTY", "UNKNOWN-PATH")
 _LOG_CODES = ("PARTITION-UNKNOWN", "DIRECTORIES", "BROKER-CHANGE", "REMOVAL-UNKNOWN")
-_UNJUDGED_CODES = (*(code for code in FINDINGS if not code.startswith(_OWN_CHECK)), *_LOG_CODES)
+_CODES = (*(code for code in FINDINGS if not code.startswith(_OWN_CHECK)), *_LOG_CODES)
+
+
+def _parsed(facts: Facts) -> Outcome:
+    """CAP-09. What stops a load that is still to come is START-20's."""
+    judged = STOP_THE_LOAD if facts.phase in START_PHASES and ZOOKEEPER in facts.collected else ()
+    return sampled(facts.found(*(code for code in _CODES if code not in judged)))
+
+
+def _complete(facts: Facts) -> Outcome:
+    """CAP-10."""
+    return found(absent(facts).values())
+
 
 CHECKS: dict[str, CheckFunction] = {
     "CAP-01": _one_cluster,
@@ -90,5 +134,6 @@ CHECKS: dict[str, CheckFunction] = {
     "CAP-06": _no_open_transaction,
     "CAP-07": _readable,
     "CAP-08": in_tables("CAP-08"),
-    "CAP-09": in_tables(*_UNJUDGED_CODES),
+    "CAP-09": _parsed,
+    "CAP-10": _complete,
 }

@@ -8,7 +8,7 @@ from schemas.checks.codes import BROKER_REPLACED
 from schemas.classes import DEFECTS
 from schemas.kraft.metadata_versions import SNAPSHOT_KEEPS_FROM, level_name
 from schemas.report import DivergenceRow
-from transforms.kraft.release import before
+from transforms.kraft.release import before, outside_migration
 from transforms.reconcile.judge.checks.brokers import both_modes, zookeeper_brokers
 from transforms.reconcile.judge.checks.outcome import (
     EVIDENCE_LIMIT,
@@ -22,10 +22,9 @@ from transforms.reconcile.judge.checks.outcome import (
 )
 from transforms.reconcile.judge.deltas import dropped_behind
 from transforms.reconcile.judge.facts import Facts, LeaderEpoch, Sample
+from transforms.reconcile.judge.liveness import State, liveness
 from transforms.reconcile.judge.load import LOAD, state_problems, unbracketed_end
 
-SILENCE_LIMIT_SECONDS = 5.0
-LAG_LIMIT_SECONDS = 60.0
 NO_LAG_IN_3_4 = "Kafka 3.4 keeps the load's offset in /migration: how far ZooKeeper is behind can't be read from it"
 
 
@@ -44,13 +43,14 @@ def _claimed_by_leader(facts: Facts) -> Outcome:
     """DUR-02."""
     zookeeper, leader = facts.zookeeper or {}, facts.leader
     if leader is None:
-        return unknown("the log holds no leader change")
+        return unknown("nothing tells the newest leader epoch")
     if zookeeper.get("controller_id") is None:
-        return found(["/controller does not exist"])
+        exists = zookeeper.get("controller_persistent") is not None
+        return found(["/controller can't be parsed" if exists else "/controller does not exist"])
     problems = []
     if not zookeeper.get("controller_persistent"):
         problems.append(f"/controller is an ephemeral znode of broker {zookeeper['controller_id']}")
-    if zookeeper["controller_id"] != leader.leader_id:
+    if leader.leader_id is not None and zookeeper["controller_id"] != leader.leader_id:
         problems.append(f"/controller names {zookeeper['controller_id']}, the KRaft leader is {leader.leader_id}")
     if zookeeper.get("controller_kraft_epoch") != leader.epoch:
         problems.append(
@@ -65,18 +65,18 @@ def _claimed_by_leader(facts: Facts) -> Outcome:
 
 
 def _written_by_leader(facts: Facts) -> Outcome:
-    """DUR-03. A leadership that began within the silence limit may not have written yet."""
+    """DUR-03. A leadership that began just now may not have written yet."""
     if before(facts.kafka_version, 3, 5):
         return not_applicable("Kafka 3.4 writes /migration at the load only")
     zookeeper, leader = facts.zookeeper or {}, facts.leader
     if leader is None:
-        return unknown("the log holds no leader change")
+        return unknown("nothing tells the newest leader epoch")
     writer = (zookeeper.get("kraft_controller_id"), zookeeper.get("kraft_controller_epoch"))
     if writer == (leader.leader_id, leader.epoch):
         return found([])
     text = (
         f"/migration was written by controller {writer[0]} in epoch {writer[1]}; "
-        f"the leader is {leader.leader_id} in epoch {leader.epoch}"
+        f"the leader is {'not known' if leader.leader_id is None else leader.leader_id} in epoch {leader.epoch}"
     )
     return found([text], tolerable=_began_just_now(facts, leader))
 
@@ -85,28 +85,26 @@ def _began_just_now(facts: Facts, leader: LeaderEpoch) -> bool:
     newest = facts.newest_append_time
     if newest is None or leader.append_time is None:
         return False
-    return newest - leader.append_time < SILENCE_LIMIT_SECONDS * 1000
+    return newest - leader.append_time < facts.alive_limit * 1000
 
 
 def _alive(facts: Facts) -> Outcome:
     """DUR-04."""
-    lag = facts.lag
-    if lag is None:
+    now = liveness(facts)
+    if now is None:
         return unknown(NO_LAG_IN_3_4 if before(facts.kafka_version, 3, 5) else "the lag could not be measured")
-    behind = f"ZooKeeper is {lag.records} records and {lag.seconds:.1f} s behind"
-    if lag.seconds > LAG_LIMIT_SECONDS:
-        return found([behind])
-    if lag.silence is not None and lag.silence > SILENCE_LIMIT_SECONDS:
-        text = f"/migration was last written {lag.silence:.1f} s before the newest committed record; {behind}"
-        return found([text], tolerable=lag.silence <= LAG_LIMIT_SECONDS)
-    return found([])
+    if now.state is State.LIVE:
+        return found([])
+    if now.in_order:
+        return found([f"the controllers were stopped in order, with everything mirrored; {now.text}"], tolerable=True)
+    return found([now.text], tolerable=now.state is State.SILENT)
 
 
 def _no_defects(facts: Facts) -> Outcome:
     """DUR-05."""
     if not facts.compared:
         return unknown("the two sides could not be compared")
-    return sampled(*(facts.divergences.get(name, Sample()) for name in DEFECTS))
+    return sampled(facts.differing(*DEFECTS))
 
 
 def _mirrored_kinds(facts: Facts) -> Outcome:
@@ -243,6 +241,21 @@ def _dropped_behind_quota(facts: Facts) -> Outcome:
     return found(dropped_behind(facts.defect_rows, facts.deltas))
 
 
+def _releases(facts: Facts) -> Outcome:
+    """DUR-20."""
+    nodes = [(f"controller {row['controller_id']}", row) for row in facts.controllers]
+    nodes += [(f"broker {row['broker_id']}", row) for row in facts.brokers_in_kraft]
+    told = [outside_migration(name, row) for name, row in sorted(nodes, key=lambda node: node[0])]
+    return found(problem for problem in told if problem is not None)
+
+
+def _keys_once(facts: Facts) -> Outcome:
+    """DUR-21."""
+    if not facts.compared:
+        return unknown("the two sides could not be compared")
+    return sampled(facts.duplicated or Sample())
+
+
 CHECKS: dict[str, CheckFunction] = {
     "DUR-01": _load_recorded,
     "DUR-02": _claimed_by_leader,
@@ -262,4 +275,6 @@ CHECKS: dict[str, CheckFunction] = {
     "DUR-16": in_tables("DUR-16"),
     "DUR-17": in_tables("DUR-17"),
     "DUR-18": _dropped_behind_quota,
+    "DUR-20": _releases,
+    "DUR-21": _keys_once,
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from schemas.checks import ZOOKEEPER
+from schemas.checks.codes import OFFLINE_BY_BROKER, UNDER_REPLICATED
 from schemas.classes import DEFECTS
 from transforms.kraft.release import before
 from transforms.reconcile.judge.checks.brokers import (
@@ -11,7 +12,7 @@ from transforms.reconcile.judge.checks.brokers import (
     unready_controllers,
     zookeeper_brokers,
 )
-from transforms.reconcile.judge.checks.dual_write import LAG_LIMIT_SECONDS, NO_LAG_IN_3_4
+from transforms.reconcile.judge.checks.dual_write import NO_LAG_IN_3_4
 from transforms.reconcile.judge.checks.outcome import (
     CheckFunction,
     Outcome,
@@ -23,6 +24,7 @@ from transforms.reconcile.judge.checks.outcome import (
     unknown,
 )
 from transforms.reconcile.judge.facts import Facts, Sample, StateChange
+from transforms.reconcile.judge.liveness import State, liveness
 
 # A controller further behind than this was away for more than an hour of an idle cluster's log.
 CONTROLLER_LAG_RECORDS = 10_000
@@ -53,26 +55,32 @@ def _last_chance(facts: Facts) -> Outcome:
     """FIN-04."""
     if not facts.compared:
         return unknown("the two sides could not be compared")
-    lost = sampled(*(facts.divergences.get(name, Sample()) for name in DEFECTS))
-    if facts.lag is None:
+    lost, now = sampled(facts.differing(*DEFECTS)), liveness(facts)
+    if now is None:
         no_lag = NO_LAG_IN_3_4 if before(facts.kafka_version, 3, 5) else "the lag could not be measured"
         return lost if lost.violations else unknown(no_lag)
-    if facts.lag.seconds <= LAG_LIMIT_SECONDS:
+    if now.in_order or now.state in (State.LIVE, State.SILENT):
         return lost
-    behind = f"ZooKeeper is {facts.lag.records} records and {facts.lag.seconds:.1f} s behind"
-    return Outcome(lost.violations + 1, (behind, *lost.evidence))
+    return Outcome(lost.violations + 1, (now.text, *lost.evidence))
+
+
+def _settled(facts: Facts) -> Outcome:
+    """FIN-05."""
+    unsettled, brokers = facts.found("FIN-05"), facts.found(OFFLINE_BY_BROKER)
+    return sampled(Sample(max(unsettled.total, brokers.total), (*brokers.examples, *unsettled.examples)))
 
 
 def _controllers_close(facts: Facts) -> Outcome:
     """FIN-06."""
-    if facts.leader is None or facts.plan is None:
-        return unknown("the log holds no leader change")
+    voters = facts.voters
+    if facts.plan is None or not voters:
+        return unknown("neither quorum-state nor the log tells which controllers vote")
     best = facts.plan.leading.end
-    ends = {copy.controller_id: copy.end for copy in facts.copies if copy.has_log}
-    far = sorted(node for node in ends if node in facts.leader.voters and best - ends[node] > CONTROLLER_LAG_RECORDS)
+    ends = {copy.controller_id: copy.end for copy in facts.copies if copy.has_log and copy.controller_id is not None}
+    far = sorted(node for node in ends if node in voters and best - ends[node] > CONTROLLER_LAG_RECORDS)
     if far:
         return found(f"controller {node} ends at offset {ends[node] - 1}, the best at {best - 1}" for node in far)
-    absent = [node for node in facts.leader.voters if node not in ends]
+    absent = [node for node in voters if node not in ends]
     return unknown(f"no log of controller {listed_ids(absent)} was given") if absent else found([])
 
 
@@ -96,16 +104,31 @@ def _finalized_once(facts: Facts) -> Outcome:
 
 
 def _mirroring_stopped(facts: Facts) -> Outcome:
-    """POST-02. /controller stays behind as a leftover; that is no fault."""
+    """POST-02. /controller stays behind as a leftover; that is no fault. The clocks of both sides may differ (S§7.3)."""
     if ZOOKEEPER not in facts.collected:
         return not_applicable("ZooKeeper was not given; after finalising it can be gone")
     problems = []
     finalized, offset = _finalized(facts), facts.migration_offset
     if finalized and offset is not None and offset >= finalized[-1].offset:
         problems.append(f"/migration is at offset {offset}, past the finalising at {finalized[-1].offset}")
+    late = _written_after(facts, finalized[-1]) if finalized else 0.0
+    if not problems and late > 0:
+        problems.append(f"/migration was written {late:.0f} s after the finalising at offset {finalized[-1].offset}")
     if (facts.zookeeper or {}).get("controller_persistent") is False:
         problems.append(f"/controller is an ephemeral znode of broker {(facts.zookeeper or {}).get('controller_id')}")
     return found(problems)
+
+
+def _written_after(facts: Facts, change: StateChange) -> float:
+    """Seconds by which `/migration` was written later than the clocks' difference explains; 0 when it was not."""
+    written = (facts.zookeeper or {}).get("migration_mtime")
+    if written is None or change.append_time is None:
+        return 0.0
+    if facts.skew is None:
+        apart, margin = written - change.append_time, facts.capture_skew_limit * 1000
+    else:
+        apart, margin = written - change.append_time - facts.skew.median, facts.alive_limit * 1000 + facts.skew.spread
+    return apart / 1000 if apart > margin else 0.0
 
 
 def _no_late_registration(facts: Facts) -> Outcome:
@@ -129,9 +152,10 @@ CHECKS: dict[str, CheckFunction] = {
     "FIN-02": _none_in_zookeeper,
     "FIN-03": _brokers_up,
     "FIN-04": _last_chance,
-    "FIN-05": in_tables("FIN-05"),
+    "FIN-05": _settled,
     "FIN-06": _controllers_close,
     "FIN-07": _flags,
+    "FIN-08": in_tables(UNDER_REPLICATED),
     "POST-01": _finalized_once,
     "POST-02": _mirroring_stopped,
     "POST-03": _no_late_registration,

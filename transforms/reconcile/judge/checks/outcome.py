@@ -14,6 +14,8 @@ EVIDENCE_LIMIT = 20
 class Outcome:
     """Violations of a check: an exact total and bounded evidence. `tolerable` ones warn instead of failing.
 
+    Evidence without a violation is what to know of a check that passes.
+
     `unknown` says what was not collected, `not_applicable` why there is nothing to judge; then nothing else counts.
     """
 
@@ -42,6 +44,11 @@ def sampled(*samples: Sample, tolerable: bool = False) -> Outcome:
 def unknown(what: str) -> Outcome:
     """The check's input could have been collected and was not: no gate it can block is open."""
     return Outcome(unknown=what)
+
+
+def passed(*remarks: str) -> Outcome:
+    """Nothing violates the check; the remarks are told with it and with the gates it is asked for."""
+    return Outcome(evidence=remarks)
 
 
 def not_applicable(why: str) -> Outcome:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from schemas.checks import Phase
-from schemas.checks.codes import TO_DECODE
+from schemas.checks import KRAFT, ZOOKEEPER, Phase
+from schemas.checks.codes import OFFLINE_BY_BROKER, TO_DECODE, UNDER_REPLICATED
 from schemas.kraft.metadata_versions import level_name
+from schemas.zookeeper.findings import STOP_THE_LOAD
 from transforms.kraft.release import before
 from transforms.reconcile.judge.checks.brokers import (
     CONTROLLER_REGISTRATION_LEVEL,
@@ -24,26 +25,51 @@ from transforms.reconcile.judge.checks.outcome import (
     unknown,
 )
 from transforms.reconcile.judge.exposure import affecting
-from transforms.reconcile.judge.facts import Facts
+from transforms.reconcile.judge.facts import Facts, ReplicaUse, Sample
 
 MIGRATION_LEVEL, SCRAM_LEVEL, TRANSACTIONS_LEVEL, TOKENS_LEVEL = 8, 11, 13, 14
 
 
 def _registered(facts: Facts) -> Outcome:
-    """START-01."""
-    missing = sorted(zookeeper_brokers(facts) - ready_brokers(facts))
-    return found(f"broker {broker} is in /brokers/ids and not registered as ready to migrate" for broker in missing)
+    """START-01. Kafka waits while nobody is there, on either side."""
+    running, ready = zookeeper_brokers(facts), ready_brokers(facts)
+    problems = [] if running else ["/brokers/ids is empty: no broker is running"]
+    if KRAFT not in facts.collected:
+        return found(problems) if problems else unknown("kraft was not collected")
+    missing = sorted(running - ready)
+    problems += [f"broker {broker} is in /brokers/ids and not registered as ready to migrate" for broker in missing]
+    return found(problems)
 
 
 def _replica_holders(facts: Facts) -> Outcome:
-    """START-02."""
-    ready = ready_brokers(facts)
-    absent = [use for use in facts.replicas if use.broker_id not in ready]
-    return found(
-        f"broker {use.broker_id} holds {use.replicas} replicas ({', '.join(use.examples)}) "
-        "and is not registered as ready to migrate"
-        for use in absent
-    )
+    """START-02. Kafka as released asks for the registration alone; KIP-866 for brokers that are there."""
+    running, ready = zookeeper_brokers(facts), ready_brokers(facts)
+    with_log = KRAFT in facts.collected
+    problems = []
+    for use in facts.replicas:
+        holds = f"broker {use.broker_id} holds {use.replicas} replicas{_named(use)}"
+        if with_log and use.broker_id not in ready:
+            problems.append(f"{holds} and is not registered as ready to migrate")
+        elif use.broker_id not in running:
+            problems.append(f"{holds} and is not running: it is not in /brokers/ids")
+    if problems:
+        return found(problems)
+    if not with_log:
+        return unknown("kraft was not collected")
+    return found(_named_by_configurations(facts, running | ready), tolerable=True)
+
+
+def _named(use: ReplicaUse) -> str:
+    return f" ({', '.join(use.examples)})" if use.examples else ""
+
+
+def _named_by_configurations(facts: Facts, known: set[int]) -> list[str]:
+    holders = {use.broker_id for use in facts.replicas}
+    strangers = sorted((facts.brokers_with_config or frozenset()) - known - holders)
+    return [
+        f"broker {broker} has configurations and is not registered: KIP-866's text waits for it, Kafka as released does not"
+        for broker in strangers
+    ]
 
 
 def _topic_ids(facts: Facts) -> Outcome:
@@ -64,10 +90,11 @@ def _controllers(facts: Facts) -> Outcome:
             f"controllers do not register below metadata.version 3.7-IV0 (this cluster is at level {level}), "
             "and Kafka does not ask either"
         )
-    ready = {controller["controller_id"] for controller in facts.controllers}
-    voters = facts.leader.voters if facts.leader else ()
+    ready, voters = {controller["controller_id"] for controller in facts.controllers}, facts.voters
     problems = [f"controller {voter} is not registered" for voter in voters if voter not in ready]
     problems += [f"controller {node} does not have the migration enabled" for node in unready_controllers(facts)]
+    if not problems and not voters:
+        return unknown("neither quorum-state nor the log tells which controllers vote")
     return found(problems)
 
 
@@ -90,13 +117,28 @@ def _level(facts: Facts) -> Outcome:
 
 
 def _fresh_migration_znode(facts: Facts) -> Outcome:
-    """START-07."""
-    offset = facts.migration_offset
+    """START-07. What a rollback leaves is a warning: no controllers are there to read it."""
+    zookeeper, offset = facts.zookeeper or {}, facts.migration_offset
+    rolled_back = facts.phase is Phase.ROLLED_BACK
+    if offset is None and zookeeper.get("migration_present"):
+        text = "/migration exists and can't be parsed: the controllers' migration driver fails on it, again and again"
+        return found([text], tolerable=rolled_back)
     if offset is None or offset < 0:
         return found([])
-    epoch = (facts.zookeeper or {}).get("kraft_controller_epoch")
-    text = f"/migration holds offset {offset} and controller epoch {epoch} of an earlier migration"
-    return found([text], tolerable=facts.phase is not Phase.WAITING)
+    if KRAFT not in facts.collected and zookeeper.get("controller_persistent"):
+        return unknown(
+            "a KRaft controller holds /controller, so a migration may be running: give the controllers' logs"
+        )
+    text = f"/migration holds offset {offset} and controller epoch {zookeeper.get('kraft_controller_epoch')} of an earlier migration"
+    gone = ["neither ZooKeeper nor the log has a topic: this quorum has emptied ZooKeeper"] if emptied(facts) else []
+    return found([text, *gone], tolerable=rolled_back)
+
+
+def emptied(facts: Facts) -> bool:
+    """True when a leftover `/migration` let an empty log empty ZooKeeper: no topic on either side (S§14)."""
+    topics, offset = facts.counts.get("topics", {}), facts.migration_offset
+    loaded = facts.phase is Phase.WAITING and offset is not None and offset > 0
+    return loaded and topics.get(ZOOKEEPER) == 0 and topics.get(KRAFT) == 0
 
 
 def _free_to_claim(facts: Facts) -> Outcome:
@@ -109,6 +151,8 @@ def _free_to_claim(facts: Facts) -> Outcome:
     own = leader is not None and (owner, epoch) == (leader.leader_id, leader.epoch)
     if own or (epoch is not None and epoch < newest):
         return found([])
+    if KRAFT not in facts.collected:
+        return found([f"/controller is held by KRaft controller {owner} of epoch {epoch}, and no log was given"])
     return found([f"/controller is held by KRaft controller {owner} of epoch {epoch}; this quorum's epoch is {newest}"])
 
 
@@ -130,9 +174,11 @@ def _protocols(facts: Facts) -> Outcome:
 
 def _distinct_ids(facts: Facts) -> Outcome:
     """START-11."""
-    controllers = {copy.controller_id for copy in facts.copies}
-    controllers |= set(facts.leader.voters if facts.leader else ())
+    controllers = {copy.controller_id for copy in facts.copies if copy.controller_id is not None}
+    controllers |= set(facts.voters)
     controllers |= {controller["controller_id"] for controller in facts.controllers}
+    if not controllers:
+        return unknown("no file and no record tells the controllers' ids")
     brokers = zookeeper_brokers(facts) | {broker["broker_id"] for broker in facts.brokers_in_kraft}
     brokers |= {use.broker_id for use in facts.replicas}
     return found(f"{node} is a broker and a controller" for node in sorted(controllers & brokers))
@@ -150,12 +196,18 @@ def _encoder_secrets(facts: Facts) -> Outcome:
     unable = [file for file in controllers if not file.has_encoder_secret]
     if unable:
         return found(f"controller {file.node_id} has no password.encoder.secret ({file.location})" for file in unable)
-    absent = set(facts.leader.voters if facts.leader else ()) - {file.node_id for file in controllers}
+    absent = set(facts.voters) - {file.node_id for file in controllers}
     if absent:
         return unknown(f"{held}: give the property file of controller {listed_ids(absent)} (properties.controllers)")
     if facts.properties.clear_text_accepted:
         return found([])
     return sampled(passwords, tolerable=True)
+
+
+def _led(facts: Facts) -> Outcome:
+    """START-16."""
+    offline, brokers = facts.found("START-16"), facts.found(OFFLINE_BY_BROKER)
+    return sampled(Sample(max(offline.total, brokers.total), (*brokers.examples, *offline.examples)))
 
 
 def _release(facts: Facts) -> Outcome:
@@ -195,8 +247,10 @@ CHECKS: dict[str, CheckFunction] = {
     "START-13": in_tables("START-13"),
     "START-14": in_tables("START-14"),
     "START-15": _encoder_secrets,
-    "START-16": in_tables("START-16"),
+    "START-16": _led,
     "START-17": _release,
     "START-18": _controller_epoch,
     "START-19": _mirrored_kinds,
+    "START-20": in_tables(*STOP_THE_LOAD),
+    "START-21": in_tables(UNDER_REPLICATED),
 }

@@ -1,0 +1,83 @@
+"""What the headline says of the gravest moments: metadata gone, dual writing silent, stopped, or stopped on purpose."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from jobs.settings import MailSettings
+from jobs.sinks.mail import is_wanted
+from schemas.report import CheckResult, Report
+from tests.report.samples import defective, healthy, lagging, not_ready
+from transforms.report.story import tell
+
+LEFTOVER = CheckResult(
+    "START-07",
+    "fail",
+    2,
+    ["/migration holds offset 384"],
+    ["start"],
+    "critical",
+    "No leftover",
+    "Stop the controllers.",
+)
+
+
+def emptied() -> Report:
+    base = not_ready()
+    return replace(
+        base,
+        migration=replace(base.migration, kraft_metadata_offset=384),
+        checks=[LEFTOVER],
+        counts=base.counts | {"topics": {"zookeeper": 0, "kraft": 0}},
+    )
+
+
+def test_metadata_that_is_gone_is_said_to_be_gone_and_where_it_is() -> None:
+    story = tell(emptied())
+    assert story.title == "The metadata is gone from ZooKeeper"
+    assert "nothing is copied yet" not in " ".join(story.sentences)
+    assert "snapshots and transaction logs" in story.actions[0].what
+    assert "controllers of before" in story.actions[0].what
+    full = replace(emptied(), counts=not_ready().counts)
+    assert "gone" not in tell(full).title
+
+
+def test_of_a_log_that_can_not_be_used_nothing_is_said_to_stand() -> None:
+    base = not_ready()
+    unusable = CheckResult("CAP-03", "fail", 1, ["starts at 90"], ["start"], "error", "The log starts at 0", "Copy it.")
+    migration = replace(base.migration, state="NONE", phase="zookeeper", copy_used=None)
+    story = tell(replace(base, migration=migration, checks=[unusable]))
+    assert story.title == "The metadata log that was given can't be used"
+    assert "nothing has been copied yet" not in " ".join(story.sentences)
+
+
+def test_a_moment_of_silence_is_not_called_stopped() -> None:
+    base = lagging()
+    silent = replace(base, lag=replace(base.lag, alive=False, state="silent"))
+    assert tell(silent).title == "ZooKeeper is 11 records behind KRaft"
+    assert "audit again" in " ".join(tell(silent).sentences)
+    stopped = replace(base, lag=replace(base.lag, alive=False, state="stopped"))
+    assert tell(stopped).title == "Dual writing has stopped: ZooKeeper is 11 records behind KRaft"
+
+
+def test_controllers_that_were_stopped_with_everything_mirrored_are_no_fault() -> None:
+    base = healthy()
+    report = replace(base, verdict="warnings", lag=replace(base.lag, alive=False, state="stopped in order"))
+    assert tell(report).title == "The controllers are stopped, and ZooKeeper has everything"
+    assert "would lose" not in " ".join(tell(report).sentences)
+
+
+def blocked_and_clean() -> Report:
+    return replace(not_ready(), verdict="clean", exit_code=0)
+
+
+@pytest.mark.parametrize(
+    ("report", "is_sent"),
+    [(healthy, False), (lagging, True), (defective, True), (not_ready, True), (blocked_and_clean, True)],
+)
+def test_red_is_a_warning_an_error_or_a_start_that_is_blocked(report: Callable[[], Report], is_sent: bool) -> None:
+    mail = MailSettings(host="localhost", sender="a@example.com", recipients=["b@example.com"], send="when_red")
+    assert is_wanted(report(), mail) is is_sent

@@ -1,0 +1,127 @@
+"""Facts that were not gathered though their side was: what rests on them is not judged, and the report says so.
+
+An empty list looks like a healthy cluster to many a check (no broker left in ZooKeeper, no violation found). So each is held
+against something counted apart from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields
+
+from schemas.checks import KRAFT, ZOOKEEPER, Phase
+from schemas.classes import DEFECTS
+from transforms.kraft.release import before
+from transforms.reconcile.judge.facts import Facts
+
+_RECORDED = frozenset({Phase.WAITING, Phase.DUAL_WRITE, Phase.FINALIZED, Phase.ROLLED_BACK})
+
+
+def absent(facts: Facts) -> dict[str, str]:
+    """Fields of `facts` that hold nothing and must hold something, each with what is missing in plain words."""
+    found = {**dict(_anywhere(facts))}
+    if ZOOKEEPER in facts.collected:
+        found |= dict(_of_zookeeper(facts))
+    if KRAFT in facts.collected:
+        found |= dict(_of_the_log(facts))
+    if {ZOOKEEPER, KRAFT} <= facts.collected:
+        found |= dict(_of_both(facts))
+    return found
+
+
+Missing = Iterator[tuple[str, str]]
+
+
+def _anywhere(facts: Facts) -> Missing:
+    if not facts.collected:
+        yield "collected", "neither ZooKeeper nor a log was read"
+    if facts.findings is None:
+        yield "findings", "the tables were not asked for violations"
+    if facts.brokers_with_config is None:
+        yield "brokers_with_config", "the brokers that configurations name were not read"
+    if facts.collected and not facts.counts:
+        yield "counts", "the rows of neither side were counted"
+    side = ZOOKEEPER if ZOOKEEPER in facts.collected else KRAFT
+    if not facts.replicas and _rows(facts, "partitions", side) != 0:
+        yield "replicas", "the assignments of the partitions were not read"
+
+
+def _of_zookeeper(facts: Facts) -> Missing:
+    if facts.zookeeper is None:
+        yield "zookeeper", "/controller, /migration and /cluster/id were not read"
+    if not facts.brokers_in_zookeeper and _rows(facts, "brokers", ZOOKEEPER) != 0:
+        yield "brokers_in_zookeeper", "the brokers in /brokers/ids were not read"
+    if facts.producer_block_end is None and _rows(facts, "producer_ids", ZOOKEEPER) != 0:
+        yield "producer_block_end", "/latest_producer_id_block was not read"
+    if facts.protection is None:
+        yield "protection", "the ACLs of the znodes were not read"
+    if facts.newest_znode_time is None:
+        yield "newest_znode_time", "no znode has a time"
+
+
+def _of_the_log(facts: Facts) -> Missing:
+    for name, what in (
+        ("plan", "chosen"),
+        ("committed", "proved committed"),
+        ("transactions", "read for transactions"),
+    ):
+        if getattr(facts, name) is None:
+            yield name, f"no part of the log was {what}"
+    if not facts.copies:
+        yield "copies", "no copy of the log is known"
+    if facts.kafka_version is None:
+        yield "kafka_version", "the Kafka release is not known: name it as kafka_version"
+    if not facts.states and facts.phase in _RECORDED and not before(facts.kafka_version, 3, 5):
+        yield "states", "the records of the migration's state were not read"
+    if facts.leader is None:
+        yield "epochs", "the newest leader epoch is not known"
+    yield from _lists_of_the_log(facts)
+
+
+def _lists_of_the_log(facts: Facts) -> Missing:
+    for name, entity in (("brokers_in_kraft", "brokers"), ("controllers", "controllers"), ("features", "features")):
+        if not getattr(facts, name) and _rows(facts, entity, KRAFT) != 0:
+            yield name, f"the {entity} registered in the log were not read"
+    if facts.level is not None and not facts.levels:
+        yield "levels", "the changes of metadata.version were not read"
+    if facts.next_producer_id is None and _rows(facts, "producer_ids", KRAFT) != 0:
+        yield "next_producer_id", "the next producer id was not read"
+
+
+def _of_both(facts: Facts) -> Missing:
+    if facts.phase is Phase.DUAL_WRITE and not facts.compared:
+        yield "compared", "the two sides could not be compared"
+    if facts.phase is Phase.DUAL_WRITE and facts.lag is None and not before(facts.kafka_version, 3, 5):
+        yield "lag", "the lag could not be measured"
+    if facts.compared and facts.duplicated is None:
+        yield "duplicated", "keys that a side has twice were not looked for"
+    if facts.compared and facts.divergences is None:
+        yield "divergences", "the differences were not read"
+    if facts.differing(*DEFECTS).total and not facts.defect_rows:
+        yield "defect_rows", "the rows that are defects were not read"
+
+
+def _rows(facts: Facts, entity: str, side: str) -> int | None:
+    return facts.counts.get(entity, {}).get(side)
+
+
+class NotingFacts(Facts):
+    """Facts that note which of their fields were looked at, by whoever and through whichever property."""
+
+    read: set[str]
+
+    @staticmethod
+    def of(facts: Facts) -> NotingFacts:
+        """The same facts, nothing of them read yet."""
+        noting = object.__new__(NotingFacts)
+        noting.__dict__.update(facts.__dict__, read=set())
+        return noting
+
+    def __getattribute__(self, name: str) -> object:
+        """Note the field and give it."""
+        if name in _FIELDS:
+            object.__getattribute__(self, "__dict__")["read"].add(name)
+        return object.__getattribute__(self, name)
+
+
+_FIELDS = frozenset(field.name for field in fields(Facts))
