@@ -154,6 +154,27 @@ class Defect:
 
 
 @dataclass(frozen=True)
+class Metric:
+    """A metric of KIP-866 and what a dashboard should show now; `value` is None where files can't tell."""
+
+    name: str
+    value: str | None
+    meaning: str = ""
+
+
+@dataclass(frozen=True)
+class StateSpelling:
+    """A migration state: its name in the code, in the KIP and in the KIP's revision, and its byte in the releases."""
+
+    code: str
+    kip: str
+    revision: str
+    byte_3_4: int | None
+    byte_since_3_5: int | None
+    current: bool = False
+
+
+@dataclass(frozen=True)
 class RunPoint:
     """One earlier or the present run, for the trend charts."""
 
@@ -201,4 +222,6 @@ class Report:
     mode_explanation: str = ""
     tool_version: str = ""
     unsuppressed_verdict: str = ""
+    metrics: list[Metric] = field(default_factory=list)
+    state_spellings: list[StateSpelling] = field(default_factory=list)
     format: int = FORMAT

@@ -22,17 +22,18 @@ from schemas.report import (
     DivergenceRow,
     Divergences,
 )
-from schemas.silver import ROW_VERSIONS
+from schemas.silver import ROW_VERSIONS, ZOOKEEPER_WRITES
 from transforms.reconcile.compare.canonical import canonical
-from transforms.reconcile.compare.classify import Context
 from transforms.reconcile.compare.difference import differing_rows, union_all, without_moved
 from transforms.reconcile.compare.divergences import followed, ranked, totals
 from transforms.reconcile.compare.release_limits import limits
 from transforms.reconcile.compare.suppressions import MARK, counted_matches, in_force, marked, matches_by_rule
 from transforms.reconcile.compare.suppressions import notes as suppression_notes
+from transforms.reconcile.context import Context
 from transforms.reconcile.judge import summary
 from transforms.reconcile.judge.facts import Facts, Sample
 from transforms.reconcile.judge.gates import judge_gates, run_checks
+from transforms.reconcile.judge.load import history_from, load_claim, load_range
 from transforms.report.printable import key_text, value_text
 
 _SAMPLE = 20
@@ -55,7 +56,7 @@ def compare(run: Run, gatherer: Gatherer, facts: Facts, previous_run: str | None
     if not summary.may_compare(facts):
         return Comparison(None, Divergences(), [], {})
     both = union_all([canonical(entity, gatherer.silver[entity.name]) for entity in MIRRORED])
-    context = _context(gatherer, facts)
+    context = _context(run, gatherer, facts)
     log_end = None if facts.plan is None else facts.plan.leading.end
     apart = differing_rows(both, run.read(ROW_VERSIONS), context.committed_end, log_end)
     differing = without_moved(apart, gatherer.moved()).persist()
@@ -70,11 +71,13 @@ def compare(run: Run, gatherer: Gatherer, facts: Facts, previous_run: str | None
     return Comparison(rows, *_summarise(rows, run.settings.report.rows))
 
 
-def _context(gatherer: Gatherer, facts: Facts) -> Context:
+def _context(run: Run, gatherer: Gatherer, facts: Facts) -> Context:
     if facts.committed is None or facts.migration_offset is None:
         raise ValueError("rows are compared only when the log and /migration are there; see may_compare")
     foreign = gatherer.foreign_writes()
     zookeeper = facts.zookeeper or {}
+    claim = zookeeper.get("controller_czxid") if zookeeper.get("controller_persistent") else None
+    load = load_range([(state.offset, facts.name_of(state)) for state in facts.states], facts.transactions)
     return Context(
         frozen=facts.phase is Phase.FINALIZED,
         migration_offset=facts.migration_offset if facts.mirrored_offset is None else facts.mirrored_offset,
@@ -85,9 +88,19 @@ def _context(gatherer: Gatherer, facts: Facts) -> Context:
         pending_deletes=frozenset(row[0] for row in gatherer.pending_deletes().collect()),
         foreign_zxids=frozenset(zxid for zxid, _ in foreign),
         foreign_paths=frozenset(path for _, path in foreign),
-        claim_zxid=zookeeper.get("controller_czxid") if zookeeper.get("controller_persistent") else None,
+        claim_zxid=claim,
         limits=limits(facts.kafka_version),
+        load=load,
+        load_claim=load_claim(zookeeper, facts.plan, load),
+        history_from=history_from(facts.plan),
+        transactions_told=claim is not None and _claim_told(run, claim),
     )
+
+
+def _claim_told(run: Run, claim_zxid: int) -> bool:
+    """Whether ZooKeeper's transaction logs were read from the claim on."""
+    claims = run.read(ZOOKEEPER_WRITES).where((F.col("kind") == "claim") & (F.col("zxid") == claim_zxid))
+    return bool(claims.limit(1).collect())
 
 
 def _summarise(rows: DataFrame, limit: int) -> tuple[Divergences, list[DivergenceRow], dict[str, Sample]]:

@@ -20,17 +20,20 @@ from jobs.sources.property_files import read_property_files
 from jobs.steps.ingest_zookeeper import second_walk
 from schemas.bronze import KRAFT_LOG_COPIES, KRAFT_RECORDS, ZK_ZNODES
 from schemas.checks import KRAFT, START_PHASES, ZOOKEEPER, Phase
-from schemas.entities import ENTITIES
+from schemas.entities import ENTITIES, MIRRORED
 from schemas.entities.migration import MIGRATION
 from schemas.kraft.metadata_versions import FEATURE_NAME
 from schemas.silver import ADMIN_OPERATIONS, BARRIERS, FINDINGS, LEADER_EPOCHS, ROW_VERSIONS, ZOOKEEPER_WRITES
 from transforms.kraft.quorum import LogCopyFacts, NoUsableLogError, plan_read
 from transforms.kraft.release import Release, before, infer_release
+from transforms.reconcile.compare.canonical import canonical
 from transforms.reconcile.compare.classify import CLOCK_MARGIN_MS
+from transforms.reconcile.compare.difference import union_all
 from transforms.reconcile.judge import queries
 from transforms.reconcile.judge.deltas import Delta, deltas_of
 from transforms.reconcile.judge.facts import (
     Facts,
+    Identities,
     LagMeasure,
     LeaderEpoch,
     LevelChange,
@@ -38,11 +41,13 @@ from transforms.reconcile.judge.facts import (
     ReplicaUse,
     Sample,
     StateChange,
+    known_identities,
     phase_of,
     state_in_3_4,
     state_name,
 )
 from transforms.reconcile.judge.load import recorded_load
+from transforms.reconcile.left_behind import left_behind
 from transforms.zookeeper.read.bracket import bracket
 
 _AT_ONCE = 4
@@ -85,6 +90,8 @@ class Gatherer:
             at_barrier = pool.submit(self._at_barrier)
             moved = pool.submit(self._moved_sample)
             foreign = pool.submit(self._foreign_sample)
+            identities = pool.submit(self._identities)
+            left_behind = pool.submit(self._left_behind, phase)
         totals = sampled.result()
         protection, newest_znode_time = protected.result()
         next_producer_id, producer_block_end = producers.result()
@@ -122,6 +129,8 @@ class Gatherer:
             at_barrier=at_barrier.result(),
             moved=moved.result(),
             foreign_writes=foreign.result(),
+            identities=identities.result(),
+            left_behind=left_behind.result(),
         )
 
     def copies(self) -> Sequence[LogCopyFacts]:
@@ -277,6 +286,7 @@ class Gatherer:
             claim=zookeeper.get("controller_czxid") if zookeeper.get("controller_persistent") else None,
             loaded_at=loaded[0] if loaded else None,
             epoch_start=epochs[-1].start_offset if epochs else None,
+            mirrored_until=zookeeper.get("migration_mzxid") if phase is Phase.FINALIZED else None,
             load=recorded_load(
                 [(state.offset, state_name(state.code, self.release.version)) for state in states],
                 self.kraft.transactions if self.kraft else None,
@@ -301,6 +311,20 @@ class Gatherer:
             return None, None
         row = queries.protection(self.first_walk()).collect()[0]
         return Protection(row["znodes"], row["open"]), row["newest"]
+
+    def _identities(self) -> Identities | None:
+        if self.run.settings.zookeeper is None:
+            return None
+        rows = queries.identities(self.first_walk()).collect()
+        return known_identities((row["path"], row["scheme"], row["id"]) for row in rows)
+
+    def _left_behind(self, phase: Phase) -> Sample | None:
+        offset = (self.zookeeper or {}).get("kraft_metadata_offset")
+        if phase is not Phase.ROLLED_BACK or self.kraft is None or offset is None or offset < 0:
+            return None
+        both = union_all([canonical(entity, self.silver[entity.name]) for entity in MIRRORED])
+        rows = queries.samples(left_behind(both, offset)).collect()
+        return Sample(rows[0]["total"] if rows else 0, tuple(row["text"] for row in rows))
 
     def _samples(self, known: queries.Known) -> dict[str, Sample]:
         tables = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -11,10 +11,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from schemas.classes import LOST_WRITE
-from transforms.reconcile.compare.classify import Context, Homes
 from transforms.reconcile.compare.differing import Written
 from transforms.reconcile.compare.divergences import divergences
 from transforms.reconcile.compare.home import homes, parent
+from transforms.reconcile.context import Children, Context, Homes
 
 # More rows than this are not looked up: they stay lost writes, which they are as far as anyone can tell.
 _LIMIT = 10_000
@@ -49,7 +49,7 @@ def _canonical(entity: str, key: dict[str, Any]) -> dict[str, Any]:
 
 
 def look_up(znodes: DataFrame, places: Iterable[str], migration_mzxid: int | None) -> Homes:
-    """The places that exist, and their parents that lost a child after `/migration`'s last write.
+    """The places that exist, what is above them, and the parents that lost a child after `/migration`'s last write.
 
     A list of children that changed in the transaction that made one of them was added to; else something was removed.
     Stat fields tell the last change only: a removal before a creation is seen in a transaction log alone.
@@ -58,15 +58,38 @@ def look_up(znodes: DataFrame, places: Iterable[str], migration_mzxid: int | Non
     above = {parent(path) for path in wanted}
     session = znodes.sparkSession
     asked = session.createDataFrame([(path,) for path in sorted(wanted | above)], "path string")
-    found = znodes.join(F.broadcast(asked), "path").select("path", "mzxid", "mtime", "pzxid").collect()
+    told = ("path", "mzxid", "mtime", "pzxid", "cversion", "num_children")
+    found = znodes.join(F.broadcast(asked), "path").select(*told).collect()
     written = {row["path"]: Written(row["path"], row["mzxid"], row["mtime"]) for row in found if row["path"] in wanted}
     touched = {
         row["path"]: row["pzxid"]
         for row in found
         if row["path"] in above and migration_mzxid is not None and (row["pzxid"] or 0) > migration_mzxid
     }
+    listed = _listed(znodes, above)
+    parents = {
+        row["path"]: _children(row.asDict())
+        for row in found
+        if row["path"] in above and listed.get(row["path"], 0) == row["num_children"]
+    }
     if not touched:
-        return Homes(written)
+        return Homes(written, above=parents, looked_up=True)
     made = znodes.where(F.col("czxid").isin(sorted(set(touched.values())))).select("path", "czxid").collect()
     explained = {(parent(row["path"]), row["czxid"]) for row in made}
-    return Homes(written, frozenset(path for path, pzxid in touched.items() if (path, pzxid) not in explained))
+    emptied = frozenset(path for path, pzxid in touched.items() if (path, pzxid) not in explained)
+    return Homes(written, emptied, parents, looked_up=True)
+
+
+def _listed(znodes: DataFrame, above: Iterable[str]) -> dict[str, int]:
+    """How many children the tree lists: where it is fewer than the znode's own number, the numbers say nothing."""
+    over = F.substring_index("path", "/", -1)
+    parents = F.expr("substring(path, 1, length(path) - length(name) - 1)")
+    rows = znodes.select("path", over.alias("name")).select(parents.alias("parent"))
+    counted = rows.where(F.col("parent").isin(sorted(above))).groupBy("parent").agg(F.count("*").alias("children"))
+    return {row["parent"]: row["children"] for row in counted.collect()}
+
+
+def _children(row: Mapping[str, Any]) -> Children:
+    """ZooKeeper counts each child made and each removed in cversion (`DataNode.copyStat`)."""
+    changes, left = row["cversion"], row["num_children"]
+    return Children(row["pzxid"], None if changes is None or left is None else (changes - left) // 2)

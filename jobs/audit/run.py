@@ -133,17 +133,38 @@ def _fingerprint_key(settings: Settings) -> bytes:
 
 
 def _generated_key(path: Path) -> bytes:
+    """The warehouse's key; made under another name and linked whole, so that a run killed midway leaves no half of one."""
+    if path.exists():
+        return _stored_key(path)
+    part = path.with_name(f"{path.name}.{secrets.token_hex(4)}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(secrets.token_bytes(_KEY_BYTES))
+            file.flush()
+            os.fsync(file.fileno())
+        _publish(part, path)
     except FileExistsError:
-        return _stored_key(path)
+        pass  # Another run's first: its key is the warehouse's.
     except OSError as error:
         raise UsageError(f"the warehouse {path.parent} can't be written: {error.strerror}") from error
-    key = secrets.token_bytes(_KEY_BYTES)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(key)
-    return key
+    finally:
+        part.unlink(missing_ok=True)
+    return _stored_key(path)
+
+
+def _publish(part: Path, path: Path) -> None:
+    """Give the file its name. Raises FileExistsError when another run was first."""
+    try:
+        os.link(part, path)
+    except FileExistsError:
+        raise
+    except OSError:
+        # A file system without hard links: the name is taken by a rename, which is as whole.
+        if path.exists():
+            raise FileExistsError(path) from None
+        part.rename(path)
 
 
 def _stored_key(path: Path) -> bytes:

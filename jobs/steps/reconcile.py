@@ -13,6 +13,7 @@ from jobs.audit.facts import Gatherer
 from jobs.audit.run import Run, step_main
 from jobs.exit import ERRORS, OK, WARNINGS
 from jobs.steps.gold import HISTORY, iso, previous_runs, run_point, write
+from jobs.version import tool_version
 from schemas.report import (
     BrokerPresence,
     CheckResult,
@@ -20,6 +21,7 @@ from schemas.report import (
     Report,
     RunPoint,
 )
+from transforms.reconcile.dashboard import metrics, state_spellings
 from transforms.reconcile.judge import summary
 from transforms.reconcile.judge.defects import exposure
 from transforms.reconcile.judge.deltas import offsets_asked
@@ -101,6 +103,9 @@ def _report(
         log_copies=summary.copies(facts),
         history=[*[run_point(row) for row in previous[-(HISTORY - 1) :]], point],
         notes=[*summary.notes(facts), *run.notes, *comparison.notes],
+        tool_version=tool_version(),
+        metrics=metrics(facts, lag),
+        state_spellings=state_spellings(facts),
         unsuppressed_verdict=comparison.unsuppressed_verdict,
         quarantined=facts.damaged_log.total + facts.unreadable_znodes.total,
     )
