@@ -44,6 +44,7 @@ class ZooKeeperTls(Strict):
     key_file: Path | None = None
     key_password_env: EnvironmentName | None = None
     verify: bool = True
+    verify_hostname: bool = True
 
 
 class ZooKeeperSettings(Strict):
@@ -230,6 +231,7 @@ def check_files(settings: Settings) -> None:
         _readable_folder(zookeeper.folder, f"{where}: `zookeeper.folder`")
         _readable_folder(zookeeper.log_folder, f"{where}: `zookeeper.log_folder`")
     _readable_file(settings.suppressions, f"{where}: `suppressions`")
+    _no_file(settings.report.folder, f"{where}: `report.folder`")
     for folder in settings.kraft.folders if settings.kraft else []:
         if not is_remote(folder):
             _readable_folder(Path(local_path(folder)), f"{where}: `kraft.folders`")
@@ -255,6 +257,13 @@ def _readable_folder(path: Path | None, what: str) -> None:
         raise UsageError(f"{what}: there is no folder {path}")
     if not os.access(path, os.R_OK | os.X_OK):
         raise UsageError(f"{what}: {path} is not readable by this user")
+
+
+def _no_file(path: Path, what: str) -> None:
+    """Refuse a folder that can't be made because a file is in its way, before hours of work end there."""
+    there = next(folder for folder in (path, *path.absolute().parents) if folder.exists())
+    if not there.is_dir():
+        raise UsageError(f"{what}: {there} is a file; name a folder")
 
 
 def secret_from_environment(name: str, what: str) -> str:

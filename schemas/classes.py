@@ -47,8 +47,8 @@ CLASSES: dict[str, DivergenceClass] = {
         DivergenceClass(
             LOAD_LOSS,
             True,
-            "the row was in ZooKeeper before the load and KRaft never had it",
-            "Create it again through the Admin API before the brokers leave ZooKeeper mode.",
+            "the row, or its value, was in ZooKeeper before the load and KRaft never had it",
+            "Make it, or set it, again through the Admin API before the brokers leave ZooKeeper mode.",
         ),
         DivergenceClass(
             LOAD_EXTRA,

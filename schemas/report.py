@@ -226,6 +226,36 @@ class Defect:
 
 
 @dataclass(frozen=True)
+class Metric:
+    """A metric of KIP-866 and what a dashboard should show now; `value` is None where files can't tell."""
+
+    name: str
+    """Name of the metric."""
+    value: str | None
+    """What it should show; None where files can't tell."""
+    meaning: str = ""
+    """What the value says."""
+
+
+@dataclass(frozen=True)
+class StateSpelling:
+    """A migration state: its name in the code, in the KIP and in the KIP's revision, and its byte in the releases."""
+
+    code: str
+    """Name in Kafka's code and in the log."""
+    kip: str
+    """Name in KIP-866."""
+    revision: str
+    """Name in the KIP's revision."""
+    byte_3_4: int | None
+    """Byte of the record in 3.4; None when it has none."""
+    byte_since_3_5: int | None
+    """Byte of the record from 3.5 on; None when it has none."""
+    current: bool = False
+    """True for the state the cluster is in."""
+
+
+@dataclass(frozen=True)
 class RunPoint:
     """One run, for the trend charts: an earlier one, or the present one."""
 
@@ -304,5 +334,9 @@ class Report:
     unsuppressed_verdict: str = ""
     """What the verdict would be without the suppressed differences; empty when there are none. It decides whom a mail
     alarms and nothing else."""
+    metrics: list[Metric] = field(default_factory=list)
+    """The metrics of KIP-866 and what a dashboard should show now."""
+    state_spellings: list[StateSpelling] = field(default_factory=list)
+    """The migration's states by all their names."""
     format: int = FORMAT
     """Version of this shape."""

@@ -1,12 +1,14 @@
 """Property files of Kafka nodes: what the checks ask of them, and nothing else of what is in them.
 
-A property file holds secrets. Only whether `password.encoder.secret` is set is kept of those, never a value.
+A property file holds secrets. Only whether `password.encoder.secret` is set is kept of those, never a value; of the other
+settings those that `NodeSettings` names, of which Kafka itself logs every one.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 ENCODER = "password.encoder.secret"
 MIGRATION_FLAG = "zookeeper.metadata.migration.enable"
@@ -15,7 +17,43 @@ _COMMENT = ("#", "!")
 _CONTINUED = re.compile(r"(?<!\\)(\\\\)*\\$")
 _PAIR = re.compile(r"((?:\\.|[^\\:=\s])*)[ \t\f]*[:= \t\f]?[ \t\f]*(.*)", re.DOTALL)
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
+_PORT = re.compile(r":[0-9]+$")
 _LETTERS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+
+
+@dataclass(frozen=True)
+class Ensemble:
+    """`zookeeper.connect`: the servers as they are named, in small letters and with their port, and the chroot."""
+
+    servers: frozenset[str]
+    chroot: str
+
+
+@dataclass(frozen=True)
+class NodeSettings:
+    """What a node's file says of roles, ZooKeeper, the quorum, listeners and protocol; empty where it says nothing.
+
+    `voters` and `bootstrap_servers` are of the quorum as they are spelled, `listeners` and `advertised` names of
+    listeners. `security_map` is `listener.security.protocol.map`, None when the file has none.
+    """
+
+    process_roles: frozenset[str] = frozenset()
+    zookeeper: Ensemble | None = None
+    voters: frozenset[str] = frozenset()
+    bootstrap_servers: frozenset[str] = frozenset()
+    controller_listeners: tuple[str, ...] = ()
+    listeners: frozenset[str] = frozenset()
+    advertised: frozenset[str] = frozenset()
+    security_map: Mapping[str, str] | None = None
+    inter_broker_listener: str | None = None
+    inter_broker_protocol: str | None = None
+    log_dirs: int = 1
+
+    @property
+    def voter_ids(self) -> frozenset[int]:
+        """Ids in `controller.quorum.voters`."""
+        ids = (_number(voter.partition("@")[0]) for voter in self.voters)
+        return frozenset(number for number in ids if number is not None)
 
 
 @dataclass(frozen=True)
@@ -26,6 +64,7 @@ class NodeProperties:
     node_id: int | None
     has_encoder_secret: bool
     migration_enabled: bool
+    settings: NodeSettings = field(default_factory=NodeSettings)
 
 
 @dataclass(frozen=True)
@@ -58,7 +97,52 @@ def node_properties(location: str, text: str) -> NodeProperties:
         node_id=_number(values.get("node.id", values.get("broker.id"))),
         has_encoder_secret=bool(values.get(ENCODER)),
         migration_enabled=values.get(MIGRATION_FLAG, "").strip().lower() == "true",
+        settings=_settings(values),
     )
+
+
+def ensemble(connect: str) -> Ensemble | None:
+    """Read `zookeeper.connect`; None for an empty one. A server without a port has ZooKeeper's own, 2181."""
+    servers, slash, chroot = connect.strip().partition("/")
+    named = frozenset(server.lower() if _PORT.search(server) else f"{server.lower()}:2181" for server in _list(servers))
+    path = (slash + chroot).strip().rstrip("/")
+    return Ensemble(named, path) if named else None
+
+
+def _settings(values: Mapping[str, str]) -> NodeSettings:
+    given = values.get("listener.security.protocol.map")
+    return NodeSettings(
+        process_roles=frozenset(role.lower() for role in _list(values.get("process.roles"))),
+        zookeeper=ensemble(values.get("zookeeper.connect", "")),
+        voters=frozenset(_list(values.get("controller.quorum.voters"))),
+        bootstrap_servers=frozenset(_list(values.get("controller.quorum.bootstrap.servers"))),
+        controller_listeners=tuple(name.upper() for name in _list(values.get("controller.listener.names"))),
+        listeners=_listener_names(values.get("listeners")),
+        advertised=_listener_names(values.get("advertised.listeners")),
+        security_map=None if given is None else _security_map(given),
+        inter_broker_listener=_inter_broker_listener(values),
+        inter_broker_protocol=values.get("inter.broker.protocol.version", "").strip() or None,
+        log_dirs=max(1, len(_list(values.get("log.dirs")))),
+    )
+
+
+def _list(text: str | None) -> list[str]:
+    return [part.strip() for part in (text or "").split(",") if part.strip()]
+
+
+def _listener_names(text: str | None) -> frozenset[str]:
+    return frozenset(entry.partition("://")[0].upper() for entry in _list(text))
+
+
+def _security_map(text: str) -> Mapping[str, str]:
+    pairs = (entry.rpartition(":") for entry in _list(text))
+    return {name.strip().upper(): protocol.strip().upper() for name, _, protocol in pairs}
+
+
+def _inter_broker_listener(values: Mapping[str, str]) -> str | None:
+    """The listener that brokers and controllers reach brokers at: by its name, or that of its protocol."""
+    named = values.get("inter.broker.listener.name", "").strip().upper()
+    return named or values.get("security.inter.broker.protocol", "").strip().upper() or None
 
 
 def meta_properties(location: str, text: str) -> MetaProperties:

@@ -24,7 +24,7 @@ from schemas.gold import DIVERGENCES
 from schemas.report import DivergenceRow, Divergences
 from transforms.clusters import CLUSTER, by_cluster, of_clusters
 from transforms.reconcile.compare.canonical import canonical
-from transforms.reconcile.compare.classify import Context
+from transforms.reconcile.compare.context import Context
 from transforms.reconcile.compare.difference import Ends, differing_rows, union_all, without_moved
 from transforms.reconcile.compare.divergences import followed, listed
 from transforms.reconcile.compare.duplicates import duplicated
@@ -34,6 +34,7 @@ from transforms.reconcile.compare.suppressions import notes as suppression_notes
 from transforms.reconcile.judge import summary
 from transforms.reconcile.judge.facts import Facts, Sample
 from transforms.reconcile.judge.gates import judge_gates, run_checks
+from transforms.reconcile.judge.load import history_from, load_claim, load_range
 from transforms.reconcile.judge.queries import as_facts
 from transforms.report.printable import key_text, value_text
 
@@ -123,6 +124,8 @@ def _context(gathered: ClusterFacts) -> Context:
     if facts.committed is None or facts.migration_offset is None:
         raise ValueError("rows are compared only when the log and /migration are there; see may_compare")
     zookeeper = facts.zookeeper or {}
+    claim = zookeeper.get("controller_czxid") if zookeeper.get("controller_persistent") else None
+    load = load_range([(state.offset, facts.name_of(state)) for state in facts.states], facts.transactions)
     return Context(
         frozen=facts.phase is Phase.FINALIZED,
         migration_offset=facts.migration_offset if facts.mirrored_offset is None else facts.mirrored_offset,
@@ -133,8 +136,12 @@ def _context(gathered: ClusterFacts) -> Context:
         pending_deletes=gathered.pending_deletes,
         foreign_zxids=frozenset(zxid for zxid, _ in gathered.foreign_writes),
         foreign_paths=frozenset(path for _, path in gathered.foreign_writes),
-        claim_zxid=zookeeper.get("controller_czxid") if zookeeper.get("controller_persistent") else None,
+        claim_zxid=claim,
         limits=limits(facts.kafka_version),
+        load=load,
+        load_claim=load_claim(zookeeper, facts.plan, load),
+        history_from=history_from(facts.plan),
+        transactions_told=claim in gathered.claims,
     )
 
 

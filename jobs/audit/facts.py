@@ -19,18 +19,21 @@ from jobs.sources.property_files import read_property_files
 from jobs.steps.materialize import State
 from schemas.bronze import KRAFT_RECORDS
 from schemas.checks import KRAFT, START_PHASES, ZOOKEEPER, Phase
-from schemas.entities import ENTITIES
+from schemas.entities import ENTITIES, MIRRORED
 from schemas.kraft.metadata_versions import FEATURE_NAME
 from schemas.silver import ADMIN_OPERATIONS, BARRIERS, FINDINGS, ZOOKEEPER_WRITES
 from transforms.clusters import CLUSTER, by_cluster, of_clusters
 from transforms.kraft.quorum import LogCopyFacts, NoUsableLogError, plan_read
 from transforms.kraft.release import Release, before, infer_release, is_migrating
 from transforms.properties import PropertyFiles
+from transforms.reconcile.compare.canonical import canonical
 from transforms.reconcile.compare.classify import CLOCK_MARGIN_MS
+from transforms.reconcile.compare.difference import union_all
 from transforms.reconcile.judge import queries
 from transforms.reconcile.judge.deltas import Delta, deltas_of
 from transforms.reconcile.judge.facts import (
     Facts,
+    Identities,
     LagMeasure,
     LeaderEpoch,
     LevelChange,
@@ -38,10 +41,12 @@ from transforms.reconcile.judge.facts import (
     ReplicaUse,
     Sample,
     StateChange,
+    known_identities,
     phase_of,
     state_in_3_4,
     state_name,
 )
+from transforms.reconcile.judge.left_behind import left_behind
 from transforms.reconcile.judge.load import recorded_load
 
 _EXAMPLES = 5
@@ -74,6 +79,7 @@ class ClusterFacts:
     release: Release
     pending_deletes: frozenset[str]
     foreign_writes: Sequence[tuple[int, str]]
+    claims: frozenset[int]
 
 
 class Gathering:
@@ -100,9 +106,15 @@ class Gathering:
         """Rows that break a rule, and examples of replicas, by cluster."""
         answers = _ask(self._run, _samples(self._run, self._state, self._silver, self._first))
         return {
-            name: Samples(_by_code(mine.of("samples")), self._first[name].replicas(mine))
+            name: Samples(_by_code(mine.of("samples")), self._first[name].replicas(mine), self._left_behind(name, mine))
             for name, mine in answers.items()
         }
+
+    def _left_behind(self, name: str, answers: Answers) -> Sample | None:
+        look = self._first[name]
+        if look.phase is not Phase.ROLLED_BACK or look.mirrored_offset is None:
+            return None
+        return next(iter(_by_code(answers.of("left_behind")).values()), Sample())
 
 
 @dataclass(frozen=True)
@@ -111,10 +123,12 @@ class Samples:
 
     findings: Mapping[str, Sample]
     replicas: Sequence[ReplicaUse]
+    left_behind: Sample | None = None
 
     def added_to(self, gathered: ClusterFacts) -> ClusterFacts:
         """The facts with these."""
-        return replace(gathered, facts=replace(gathered.facts, findings=self.findings, replicas=self.replicas))
+        facts = replace(gathered.facts, findings=self.findings, replicas=self.replicas, left_behind=self.left_behind)
+        return replace(gathered, facts=facts)
 
 
 def _ask(run: Run, questions: Mapping[str, DataFrame]) -> dict[str, Answers]:
@@ -142,6 +156,7 @@ def _small_questions(run: Run, state: State, silver: Mapping[str, DataFrame]) ->
     }
     if any(sources.values()):
         questions["protection"] = queries.protection(judged_walk(run))
+        questions["identities"] = queries.identities(judged_walk(run))
     asked = {
         name: mine
         for name in state.sides
@@ -178,7 +193,8 @@ def _of_transactions(run: Run, state: State) -> dict[str, DataFrame]:
     foreign = run.rows(ZOOKEEPER_WRITES).where("kind = 'foreign'").select(CLUSTER, "zxid", "path")
     in_order = Window.partitionBy(CLUSTER).orderBy("zxid")
     oldest = foreign.withColumn("number", F.row_number().over(in_order)).where(F.col("number") <= _FOREIGN_LIMIT)
-    return {"at_barrier": at, "foreign": oldest}
+    claims = run.rows(ZOOKEEPER_WRITES).where("kind = 'claim'").select(CLUSTER, "zxid")
+    return {"at_barrier": at, "foreign": oldest, "claims": claims}
 
 
 def _samples(
@@ -193,6 +209,11 @@ def _samples(
         deciding = by_cluster({name: first[name].deciding_side for name in strangers}, "string")
         partitions = silver["partitions"].where(of_clusters(strangers) & (F.col("source") == deciding))
         questions["examples"] = queries.partitions_on(partitions, strangers, _EXAMPLES)
+    rolled_back = {name: look.mirrored_offset for name, look in first.items() if look.phase is Phase.ROLLED_BACK}
+    offsets = {name: offset for name, offset in rolled_back.items() if offset is not None}
+    if offsets:
+        both = union_all([canonical(entity, silver[entity.name]) for entity in MIRRORED])
+        questions["left_behind"] = queries.samples(left_behind(both, offsets))
     return questions
 
 
@@ -225,6 +246,12 @@ class _FirstLook:
         return ZOOKEEPER if self.settings.zookeeper is not None else KRAFT
 
     @property
+    def mirrored_offset(self) -> int | None:
+        """Offset in `/migration`, where there is a log to hold it against; None when it says none."""
+        offset: int | None = (self.zookeeper or {}).get("kraft_metadata_offset")
+        return None if self.side is None or offset is None or offset < 0 else offset
+
+    @property
     def registered(self) -> list[int]:
         """ZooKeeper brokers that are registered in KRaft as ready to migrate."""
         return [row["broker_id"] for row in self.brokers if row["source"] == KRAFT and row["is_migrating_zk_broker"]]
@@ -247,6 +274,7 @@ class _FirstLook:
             claim=zookeeper.get("controller_czxid") if zookeeper.get("controller_persistent") else None,
             loaded_at=loaded[0] if loaded else None,
             epoch_start=self.epochs[-1].start_offset if self.epochs else None,
+            mirrored_until=zookeeper.get("migration_mzxid") if self.phase is Phase.FINALIZED else None,
             load=recorded_load(
                 [(change.offset, state_name(change.code, self.release.version)) for change in self.states],
                 self.side.transactions if self.side else None,
@@ -294,9 +322,11 @@ class _FirstLook:
             at_barrier=answers.first("at_barrier") is not None,
             moved=_by_code(answers.of("moved")).get("moved", Sample()) if twice else None,
             foreign_writes=Sample(len(foreign), texts),
+            identities=self._identities(),
         )
         pending = frozenset(row["topic"] for row in answers.of("pending"))
-        return ClusterFacts(self.settings.cluster, facts, self.release, pending, foreign)
+        claims = frozenset(row["zxid"] for row in answers.of("claims"))
+        return ClusterFacts(self.settings.cluster, facts, self.release, pending, foreign, claims)
 
     def _release(self) -> Release:
         kraft_brokers = [row for row in self.brokers if row["source"] == KRAFT]
@@ -384,6 +414,11 @@ class _FirstLook:
             return None, None
         row = self.answers.first("protection") or {"znodes": 0, "open": 0, "newest": None}
         return Protection(row["znodes"], row["open"]), row["newest"]
+
+    def _identities(self) -> Identities | None:
+        if self.settings.zookeeper is None:
+            return None
+        return known_identities((row["path"], row["scheme"], row["id"]) for row in self.answers.of("identities"))
 
     def replicas(self, samples: Answers) -> list[ReplicaUse]:
         """Replicas of each broker, with the examples that were asked for."""

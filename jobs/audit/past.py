@@ -70,7 +70,7 @@ def _settings(arguments: argparse.Namespace) -> Settings:
             raise UsageError("--cluster goes with --warehouse; a configuration names its cluster itself")
         return load_settings(arguments.conf)
     root = _tables(arguments.warehouse)
-    profile = "local" if "://" in root else profile_for([Path(root)])
+    profile = "local" if "://" in root else profile_for([root])
     # Without a source, which only a run needs: what it read is in the tables.
     return Settings.model_construct(cluster="", warehouse=root, spark=SparkSettings(profile=profile))
 

@@ -23,11 +23,13 @@ from transforms.kraft.replay.events import Extent, applied
 from transforms.kraft.replay.image import Log, image, row_versions
 from transforms.kraft.replay.rows import fold
 from transforms.reconcile.compare.canonical import canonical
-from transforms.reconcile.compare.classify import Context
+from transforms.reconcile.compare.context import Context
 from transforms.reconcile.compare.difference import Ends, differing_rows, union_all, without_moved
 from transforms.reconcile.compare.divergences import seen_from
 from transforms.reconcile.compare.release_limits import limits
 from transforms.reconcile.judge import queries
+from transforms.reconcile.judge.facts import state_name
+from transforms.reconcile.judge.load import history_from, load_claim, load_range
 from transforms.zookeeper.read.bracket import bracket
 
 _COMPARED = (Phase.DUAL_WRITE.value, Phase.FINALIZED.value)
@@ -158,7 +160,11 @@ def _context(past: PastRun, side: KraftSide, znodes: Mapping[str, Any], far: Pro
     """What the run knew when it compared, but for the offsets; the same sources as `jobs.steps.reconcile`."""
     loaded = past.read(MIGRATION.table).where("source = 'kraft' AND state_code = 1")
     first = loaded.orderBy("kraft_offset").select("kraft_append_time").first()
-    foreign = past.read(ZOOKEEPER_WRITES).where("kind = 'foreign'").select("zxid", "path").collect()
+    written = past.read(ZOOKEEPER_WRITES).where("kind IN ('foreign', 'claim')").select("kind", "zxid", "path").collect()
+    foreign = [row for row in written if row["kind"] == "foreign"]
+    claim = znodes.get("controller_czxid") if znodes.get("controller_persistent") else None
+    states = past.read(MIGRATION.table).where("source = 'kraft'").select("kraft_offset", "state_code").collect()
+    load = load_range([(n, state_name(code, _version(past))) for n, code in sorted(states)], side.transactions)
     pending = past.read(ADMIN_OPERATIONS).where("kind = 'delete_topic'").select("subject").distinct().collect()
     return Context(
         frozen=past.report.migration.phase == Phase.FINALIZED.value,
@@ -170,8 +176,12 @@ def _context(past: PastRun, side: KraftSide, znodes: Mapping[str, Any], far: Pro
         pending_deletes=frozenset(row[0] for row in pending),
         foreign_zxids=frozenset(row["zxid"] for row in foreign),
         foreign_paths=frozenset(row["path"] for row in foreign),
-        claim_zxid=znodes.get("controller_czxid") if znodes.get("controller_persistent") else None,
+        claim_zxid=claim,
         limits=limits(_version(past)),
+        load=load,
+        load_claim=load_claim(znodes, side.plan, load),
+        history_from=history_from(side.plan),
+        transactions_told=any(row["kind"] == "claim" and row["zxid"] == claim for row in written),
     )
 
 

@@ -288,14 +288,29 @@ def _generated_key(path: Path) -> bytes:
         descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "wb") as file:
             file.write(secrets.token_bytes(_KEY_BYTES))
-        # A link fails when the key is there by now, and then that one counts.
+            file.flush()
+            os.fsync(file.fileno())
+        # Another run may have been first: then its key is the warehouse's.
         with suppress(FileExistsError):
-            os.link(part, path)
+            _publish(part, path)
     except OSError as error:
         raise UsageError(f"the warehouse {path.parent} can't be written: {error.strerror}") from error
     finally:
         part.unlink(missing_ok=True)
     return _stored_key(path)
+
+
+def _publish(part: Path, path: Path) -> None:
+    """Give the file its name. Raises FileExistsError when another run was first."""
+    try:
+        os.link(part, path)
+    except FileExistsError:
+        raise
+    except OSError:
+        # A file system without hard links: the name is taken by a rename, which is as whole.
+        if path.exists():
+            raise FileExistsError(path) from None
+        part.rename(path)
 
 
 def _stored_key(path: Path) -> bytes:

@@ -12,6 +12,7 @@ from typing import Literal
 from jobs.exit import UsageError, guarded
 from jobs.pipeline import add_verdict_arguments, audit
 from jobs.settings import Settings, validated
+from jobs.sources.remote import RemoteError, is_remote, local_path, remote_size
 
 _DUMP_SUFFIXES = (".jsonl", ".jsonl.gz")
 # Below the output folder.
@@ -111,16 +112,22 @@ def zookeeper_source(path: Path) -> dict[str, str]:
 _SMALL_BYTES = 64 * 1024 * 1024
 
 
-def profile_for(paths: Sequence[Path]) -> Literal["small", "local"]:
+def profile_for(paths: Sequence[str]) -> Literal["small", "local"]:
     """A few thousand rows need little: Spark's settings follow the size of what is read."""
     return "small" if sum(_size(path) for path in paths) < _SMALL_BYTES else "local"
 
 
-def _inputs(arguments: argparse.Namespace) -> list[Path]:
-    return [Path(path) for path in arguments.kraft] + ([arguments.zookeeper] if arguments.zookeeper else [])
+def _inputs(arguments: argparse.Namespace) -> list[str]:
+    return [*arguments.kraft, *([str(arguments.zookeeper)] if arguments.zookeeper else [])]
 
 
-def _size(path: Path) -> int:
+def _size(location: str) -> int:
+    if is_remote(location):
+        try:
+            return remote_size(location)
+        except RemoteError as error:
+            raise UsageError(str(error)) from None
+    path = Path(local_path(location))
     if path.is_file():
         return path.stat().st_size
     return sum(file.stat().st_size for file in path.rglob("*") if file.is_file())

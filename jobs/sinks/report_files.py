@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from jobs.exit import AuditError
 from schemas.report import Report
 from transforms.report.html import render_html
 from transforms.report.json import to_json
@@ -14,7 +15,7 @@ HTML_NAME = "report.html"
 JSON_NAME = "report.json"
 
 
-class ReportWriteError(OSError):
+class ReportWriteError(AuditError):
     """The report could not be written; the message names the file and what to do."""
 
 
@@ -42,7 +43,8 @@ def write_report(report: Report, out_dir: Path) -> ReportPaths:
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise ReportWriteError(
-            f"cannot write the report into {out_dir}: {reason}; give --out a folder that can be written"
+            f"cannot write the report into {out_dir}: {reason}; the run is stored: "
+            f"`kraft-audit report --run {report.run_id} --out FOLDER` writes it elsewhere"
         ) from None
     return paths
 

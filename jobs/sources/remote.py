@@ -57,6 +57,22 @@ def read_range(path: str, start: int, end: int) -> bytes:
         return bytes(stream.read_at(length, start)) if length > 0 else b""
 
 
+def remote_size(uri: str) -> int:
+    """Bytes of a remote file, or of all files in a remote folder; 0 when there is none.
+
+    Raises RemoteError when it can't be reached.
+    """
+    system, inner = _resolve(uri)
+    try:
+        info = system.get_file_info(inner.rstrip("/"))
+        below = [info]
+        if info.type == fs.FileType.Directory:
+            below = system.get_file_info(fs.FileSelector(inner.rstrip("/"), recursive=True))
+    except (OSError, pa.ArrowException) as error:
+        raise RemoteError(f"{uri}: can't be read: {str(error).splitlines()[0]}") from None
+    return sum(file.size or 0 for file in below if file.type == fs.FileType.File)
+
+
 @contextmanager
 def staged(uri: str) -> Iterator[Path]:
     """Copy the files of a remote folder (and of the folders in it, three levels) to a folder that goes afterwards.

@@ -260,6 +260,7 @@ def _tls(tls: ZooKeeperTls) -> TlsSettings:
         key_file=_text(tls.key_file),
         key_password=key_password,
         verify_certificates=tls.verify,
+        check_hostname=tls.verify_hostname,
     )
 
 

@@ -18,6 +18,7 @@ from jobs.exit import ERRORS, OK, WARNINGS
 from jobs.steps.gold import HISTORY, iso, previous_runs, run_point, write
 from jobs.steps.materialize import State
 from jobs.steps.replay_log import replay_logs
+from jobs.version import tool_version
 from schemas.bronze import KRAFT_RECORDS
 from schemas.entities import MIRRORED
 from schemas.entities.migration import MIGRATION
@@ -26,6 +27,7 @@ from schemas.report import BrokerPresence, CheckResult, Gate, Report, RunPoint
 from transforms.clusters import CLUSTER
 from transforms.kraft.replay.image import row_versions
 from transforms.reconcile.judge import summary
+from transforms.reconcile.judge.dashboard import metrics, state_spellings
 from transforms.reconcile.judge.defects import exposure
 from transforms.reconcile.judge.deltas import offsets_asked
 from transforms.reconcile.judge.facts import Facts
@@ -143,6 +145,9 @@ def _report(
         log_copies=summary.copies(facts),
         history=[*[run_point(row) for row in previous[-(HISTORY - 1) :]], point],
         notes=[*summary.notes(facts), *cluster.notes, *comparison.notes],
+        tool_version=tool_version(),
+        metrics=metrics(facts, lag),
+        state_spellings=state_spellings(facts),
         unsuppressed_verdict=comparison.unsuppressed_verdict,
         quarantined=facts.damaged_log.total + facts.unreadable_znodes.total,
     )

@@ -197,4 +197,15 @@ CHECKS: tuple[Check, ...] = (
         "audit can't tell; delete the other.",
         "Sanitizer, ZkData; S§5.4, S§6",
     ),
+    check(
+        "DUR-19",
+        "No topic is queued for deletion since before the KRaft controller took over",
+        (),
+        frozenset({Phase.DUAL_WRITE, Phase.FINALIZED}),
+        "Delete the topics named through the Admin API if they still exist, then remove their znodes below "
+        "/admin/delete_topics: no ZooKeeper controller is left that would, and after a rollback the next one will.",
+        "KAFKA-15605; KRaftMigrationZkWriter; S§5.2",
+        needs=ZOOKEEPER_ONLY,
+        severity="warning",
+    ),
 )

@@ -109,4 +109,15 @@ CHECKS: tuple[Check, ...] = (
         needs=KRAFT_ONLY,
         severity="critical",
     ),
+    check(
+        "POST-04",
+        "Nobody writes metadata to ZooKeeper after finalising",
+        (),
+        FINALIZED,
+        "Stop what wrote the znodes named (a script, an old tool, a broker in ZooKeeper mode) and make the change through "
+        "the Admin API: Kafka does not read them any more.",
+        "KIP-866, Finalizing; S§5.6",
+        needs=frozenset(),
+        severity="warning",
+    ),
 )

@@ -96,4 +96,43 @@ CHECKS: tuple[Check, ...] = (
             needs=KRAFT_ONLY,
         )
     ),
+    check(
+        "RB-10",
+        "After the rollback every broker that holds replicas is back in ZooKeeper",
+        (),
+        frozenset({Phase.ROLLED_BACK}),
+        "Start the brokers named in ZooKeeper mode, without process.roles and without the migration flag.",
+        "KIP-866, Rollback; S§7.5",
+        needs=ZOOKEEPER_ONLY,
+        severity="warning",
+    ),
+    check(
+        "RB-11",
+        "After the rollback the ZooKeeper controller may elect leaders for every partition",
+        (),
+        frozenset({Phase.ROLLED_BACK}),
+        "Delete /controller until /controller_epoch has passed the epochs named: until then the controller refuses to "
+        "elect leaders for those partitions.",
+        "KAFKA-20488; PartitionStateMachine; S§7.5",
+        needs=ZOOKEEPER_ONLY,
+        severity="critical",
+    ),
+    check(
+        "RB-12",
+        "After the rollback the KRaft controllers are stopped",
+        (),
+        frozenset({Phase.ROLLED_BACK}),
+        "Stop the KRaft controllers for good: one that is elected again claims ZooKeeper from the brokers.",
+        "KIP-866, Rollback; KRaftMigrationDriver; S§7.5",
+        severity="warning",
+    ),
+    check(
+        "RB-13",
+        "The rollback lost nothing that KRaft had",
+        (),
+        frozenset({Phase.ROLLED_BACK}),
+        "Make the rows named again with Kafka's tools, if they are still wanted: KRaft had them and ZooKeeper never did.",
+        "KIP-866, Rollback; S§7.5",
+        severity="warning",
+    ),
 )

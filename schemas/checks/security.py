@@ -10,7 +10,8 @@ CHECKS: tuple[Check, ...] = (
         "In a secured ZooKeeper nobody but Kafka reads credentials",
         (),
         EVERY_PHASE,
-        "Run zookeeper-security-migration.sh --zookeeper.acl=secure, and look at who could read the znodes named.",
+        "Run the command beside each znode in zookeeper-shell.sh as Kafka's own user, or zookeeper-security-migration.sh "
+        "--zookeeper.acl=secure for all of them, and look at who could read them.",
         "ZkData.defaultAcls, SensitiveRootPaths; S§1.7",
         needs=frozenset(),
         severity="warning",
@@ -20,8 +21,8 @@ CHECKS: tuple[Check, ...] = (
         "The KRaft controllers made no credential readable to everybody",
         (),
         frozenset({Phase.DUAL_WRITE, Phase.FINALIZED, Phase.ROLLED_BACK}),
-        "Set the ACL of the znodes named to their creator alone; Kafka makes them world-readable when it mirrors a "
-        "new user or broker configuration.",
+        "Run the command beside each znode in zookeeper-shell.sh as Kafka's own user; Kafka makes these znodes "
+        "world-readable when it mirrors a new user or broker configuration.",
         "ZkConfigMigrationClient.tryWriteEntityConfig; S§1.7",
         needs=frozenset(),
         severity="warning",
@@ -31,7 +32,7 @@ CHECKS: tuple[Check, ...] = (
         "In a secured ZooKeeper nobody but Kafka writes /controller and /migration",
         (),
         EVERY_PHASE,
-        "Restrict the ACL of the znodes named to Kafka's identity.",
+        "Run the command beside each znode in zookeeper-shell.sh as Kafka's own user.",
         "ZkData.defaultAcls; S§7.6",
         needs=frozenset(),
         severity="warning",
@@ -56,5 +57,16 @@ CHECKS: tuple[Check, ...] = (
         "S§7.6",
         needs=frozenset(),
         severity="critical",
+    ),
+    check(
+        "SEC-06",
+        "Controllers and brokers are the same to ZooKeeper",
+        (),
+        frozenset({Phase.ZOOKEEPER, Phase.WAITING, Phase.DUAL_WRITE, Phase.ROLLED_BACK}),
+        "Give the controllers the brokers' ZooKeeper identity (the same SASL principal, or certificate name), and run the "
+        "command named: a znode that only its creator may write shuts the other side out, in the load or after a rollback.",
+        "ZkData.defaultAcls, MigrationClientAuthException; S§1.7",
+        needs=frozenset(),
+        severity="warning",
     ),
 )

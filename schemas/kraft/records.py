@@ -273,6 +273,10 @@ REGISTER_CONTROLLER = RecordType(
     since="3.7",
 )
 CLEAR_ELR = RecordType(28, "CLEAR_ELR_RECORD", Body((Field("topicName", STRING),)), since="4.0")
+# In Kafka's development branch after 4.3: the way to forget a controller that is gone for good.
+UNREGISTER_CONTROLLER = RecordType(
+    29, "UNREGISTER_CONTROLLER_RECORD", Body((Field("controllerId", INT32),)), since="4.4"
+)
 
 # 90 % and more of any large log: their bodies are typed columns of the bronze table, all others' one JSON text.
 HOT_TYPES = (PARTITION, PARTITION_CHANGE)
@@ -307,5 +311,6 @@ RECORD_TYPES: dict[int, RecordType] = {
         REMOVE_DELEGATION_TOKEN,
         REGISTER_CONTROLLER,
         CLEAR_ELR,
+        UNREGISTER_CONTROLLER,
     )
 }

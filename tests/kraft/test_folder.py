@@ -79,6 +79,17 @@ def test_leftovers_and_the_snapshot_trap_are_left_alone() -> None:
     assert [file.offset for file in read_copy(log_folder("3.5.2", "12-finalized", 3001)).checkpoints] == [515]
 
 
+def test_the_file_a_node_was_formatted_with_is_no_state_of_the_log(controller: Path) -> None:
+    """Newer releases write `0-0.checkpoint`: records that the first leader appends, not committed by themselves."""
+    folder = controller / "__cluster_metadata-0"
+    before = copy_in(controller)
+    [checkpoint] = folder.glob("*.checkpoint")
+    shutil.copyfile(checkpoint, folder / f"{0:020}-{0:010}.checkpoint")
+    assert copy_in(controller) == before
+    shutil.copyfile(checkpoint, folder / f"{0:020}-{1:010}.checkpoint")
+    assert len(copy_in(controller).checkpoints) == 2
+
+
 def test_every_way_to_name_a_folder() -> None:
     folder = log_folder(*WHOLE)
     assert find_log_folders(folder) == find_log_folders(folder.parent) == [folder]

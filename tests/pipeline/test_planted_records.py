@@ -274,17 +274,8 @@ FAULTS = [
     ),
     Fault(
         "the last record that the offset has passed, lost",
-        unmirrored("/config/brokers/2", "follower.replication.throttled.rate", "1"),
-        (
-            cell(
-                "configs",
-                config("BROKER", "2", "follower.replication.throttled.rate"),
-                "value",
-                "1",
-                "2000000",
-                "lost_write",
-            ),
-        ),
+        unmirrored("/config/brokers/2", "follower.replication.throttled.rate", None),
+        (only_kraft("configs", config("BROKER", "2", "follower.replication.throttled.rate"), "2000000", "lost_write"),),
     ),
     Fault(
         "a topic on its way out",
@@ -361,7 +352,7 @@ def test_what_is_not_committed_counts_as_lag_and_is_told(behind: Report) -> None
 def planted_finalised(folder: Path) -> Content:
     finalised = capture("3.9.1", "12")
     tree = Tree(finalised / "zookeeper.jsonl.gz")
-    unmirrored("/config/brokers/2", "follower.replication.throttled.rate", "1")(tree)
+    unmirrored("/config/brokers/2", "follower.replication.throttled.rate", None)(tree)
     return settings_content(finalised, folder, zookeeper={"dump": str(tree.save(folder / "tree.jsonl.gz"))})
 
 

@@ -16,12 +16,13 @@ from schemas.checks.codes import BROKER_REPLACED, TO_DECODE, UNDER_REPLICATED
 from schemas.report import CheckResult, DivergenceRow
 from transforms.kraft.quorum import Checkpoint, LogCopyFacts, committed_end, plan_read
 from transforms.kraft.replay.transactions import Marker, read_transactions
-from transforms.properties import MetaProperties, NodeProperties, PropertyFiles
+from transforms.properties import MetaProperties, NodeProperties, NodeSettings, PropertyFiles, ensemble
 from transforms.reconcile.judge.absent import absent
 from transforms.reconcile.judge.checks import FUNCTIONS
 from transforms.reconcile.judge.checks.outcome import EVIDENCE_LIMIT, found
 from transforms.reconcile.judge.facts import (
     Facts,
+    Identities,
     LagMeasure,
     LeaderEpoch,
     LevelChange,
@@ -29,6 +30,7 @@ from transforms.reconcile.judge.facts import (
     ReplicaUse,
     Sample,
     StateChange,
+    known_identities,
 )
 from transforms.reconcile.judge.gates import judge_gates, run_checks
 
@@ -200,17 +202,38 @@ def in_kraft_mode() -> Facts:
 def finalized() -> Facts:
     states = [*dual_write().states, StateChange(OFFSET - 5, POST_MIGRATION, NOW)]
     frozen = zookeeper(kraft_metadata_offset=OFFSET - 6)
-    return replace(in_kraft_mode(), phase=Phase.FINALIZED, states=states, zookeeper=frozen)
+    after = replace(in_kraft_mode(), phase=Phase.FINALIZED, states=states, zookeeper=frozen)
+    return replace(after, controllers=[{**entry, "zk_migration_ready": False} for entry in after.controllers])
 
 
 def rolled_back() -> Facts:
     by_broker = {"controller_id": 0, "controller_kraft_epoch": -1, "controller_persistent": False}
     removed = {"migration_present": False, "kraft_metadata_offset": None}
-    return replace(dual_write(), phase=Phase.ROLLED_BACK, compared=False, zookeeper=zookeeper(**by_broker, **removed))
+    back = [{"broker_id": node} for node in (0, 1, 2)]
+    return replace(
+        dual_write(),
+        phase=Phase.ROLLED_BACK,
+        compared=False,
+        zookeeper=zookeeper(**by_broker, **removed),
+        brokers_in_zookeeper=back,
+        newest_znode_time=NOW + 600_000,
+    )
 
 
-def node(node_id: int, *, secret: bool = True, migration: bool = True) -> NodeProperties:
-    return NodeProperties(f"/etc/{node_id}.properties", node_id, secret, migration)
+COMMON = NodeSettings(
+    zookeeper=ensemble("zk1,zk2/kafka"),
+    voters=frozenset(f"{node}@host:9093" for node in (3000, 3001, 3002)),
+    controller_listeners=("CONTROLLER",),
+    security_map={"PLAINTEXT": "PLAINTEXT", "CONTROLLER": "PLAINTEXT"},
+    inter_broker_listener="PLAINTEXT",
+)
+CONTROLLER = replace(COMMON, process_roles=frozenset({"controller"}), listeners=frozenset({"CONTROLLER"}))
+BROKER = replace(COMMON, listeners=frozenset({"PLAINTEXT"}), inter_broker_protocol="3.9")
+
+
+def node(node_id: int, *, secret: bool = True, migration: bool = True, **settings: Any) -> NodeProperties:
+    usual = CONTROLLER if node_id >= 3000 else BROKER
+    return NodeProperties(f"/etc/{node_id}.properties", node_id, secret, migration, replace(usual, **settings))
 
 
 def property_files(**values: Any) -> PropertyFiles:
@@ -291,6 +314,24 @@ def _start() -> Iterator[tuple[str, Case]]:
     yield "START-21", tables(begin, UNDER_REPLICATED, "warn")
 
 
+def _configuration() -> Iterator[tuple[str, Case]]:
+    files = property_files(brokers=tuple(node(broker) for broker in (0, 1, 2)))
+    begin = replace(waiting(), properties=files)
+
+    def controller(**values: Any) -> PropertyFiles:
+        return replace(files, controllers=(node(3000, **values), *files.controllers[1:]))
+
+    def one_broker(**values: Any) -> PropertyFiles:
+        return replace(files, brokers=(node(0, **values), *files.brokers[1:]))
+
+    yield "CONF-01", case(begin, properties=controller(process_roles=frozenset({"broker", "controller"})))
+    yield "CONF-02", case(begin, properties=one_broker(security_map=None))
+    yield "CONF-03", case(begin, properties=one_broker(zookeeper=ensemble("zk1,zk2/kafka2")))
+    now = replace(dual_write(), properties=files)
+    yield "CONF-04", case(now, properties=controller(migration=False))
+    yield "CONF-05", case(finalized(), "warn", controllers=controllers(unready=3000))
+
+
 def _dual_write() -> Iterator[tuple[str, Case]]:
     now = dual_write()
     yield "DUR-01", znodes(now, kraft_metadata_offset=-1)
@@ -323,6 +364,7 @@ def _dual_write() -> Iterator[tuple[str, Case]]:
     yield "DUR-20", case(now, brokers_in_kraft=[*now.brokers_in_kraft[:2], of_kafka_4])
     yield "DUR-21", case(now, duplicated=ONE)
     yield "DUR-18", case(now, "warn", defect_rows=behind, divergences={"lost_write": Sample(2, ("two",))})
+    yield "DUR-19", tables(now, "DUR-19", "warn")
 
 
 def _finish() -> Iterator[tuple[str, Case]]:
@@ -337,6 +379,7 @@ def _finish() -> Iterator[tuple[str, Case]]:
     yield "FIN-08", tables(now, UNDER_REPLICATED, "warn")
     yield "POST-01", case(after, states=[*after.states, StateChange(OFFSET, POST_MIGRATION, NOW)])
     yield "POST-02", znodes(after, kraft_metadata_offset=OFFSET)
+    yield "POST-04", tables(after, "POST-04", "warn")
     yield "POST-03", case(after, brokers_in_kraft=[broker(0, broker_epoch=OFFSET)])
 
 
@@ -361,16 +404,37 @@ def _rollback() -> Iterator[tuple[str, Case]]:
     yield "RB-09", case(given, properties=replace(given.properties, broker_meta=formatted))
 
 
+def _after_rollback() -> Iterator[tuple[str, Case]]:
+    now = rolled_back()
+    yield "RB-10", case(now, "warn", brokers_in_zookeeper=[{"broker_id": 0}, {"broker_id": 1}])
+    yield "RB-11", tables(now, "RB-11")
+    yield "RB-12", case(now, "warn", newest_znode_time=NOW + 1000)
+    mirrored = replace(now, left_behind=Sample())
+    yield "RB-13", case(mirrored, "warn", left_behind=ONE)
+
+
 def _security() -> Iterator[tuple[str, Case]]:
     yield "SEC-01", tables(dual_write(), "SEC-01", "warn")
     yield "SEC-02", tables(dual_write(), "SEC-02", "warn")
     yield "SEC-03", tables(dual_write(), "SEC-03", "warn")
     yield "SEC-04", tables(dual_write(), "SEC-04")
     yield "SEC-05", tables(dual_write(), "SEC-05")
+    same = Identities(frozenset({"sasl:kafka"}), frozenset({"sasl:kafka"}))
+    secured = replace(dual_write(), identities=same)
+    yield "SEC-06", case(secured, "warn", identities=replace(same, controllers=frozenset({"sasl:kraft"})))
 
 
 CASES: Mapping[str, Case] = dict(
-    [*_capture(), *_start(), *_dual_write(), *_finish(), *_rollback(), *_security()],
+    [
+        *_capture(),
+        *_start(),
+        *_configuration(),
+        *_dual_write(),
+        *_finish(),
+        *_rollback(),
+        *_after_rollback(),
+        *_security(),
+    ],
 )
 HEALTHY = {
     "waiting": waiting(),
@@ -412,10 +476,17 @@ def test_a_healthy_migration_has_nothing_to_say(name: str) -> None:
     spoken = {
         id_ for id_, result in verdicts(HEALTHY[name]).items() if result.verdict not in ("pass", "not_applicable")
     }
-    known = {"dual_write": {"FIN-01", "FIN-02", "RB-09"}, "in_kraft_mode": {"RB-09"}, "finalized": {"RB-01"}}
+    known = {
+        "dual_write": {"FIN-01", "FIN-02", "RB-09"},
+        "in_kraft_mode": {"RB-09"},
+        "finalized": {"RB-01"},
+        "waiting": {"CONF-01", "CONF-02", "CONF-03"},
+        "zookeeper_alone": {"CONF-01", "CONF-02", "CONF-03"},
+    }
     assert not absent(HEALTHY[name])
     without_log = {check.id for check in CHECKS if KRAFT in check.needs} | {"CAP-03", "START-01", "START-02"}
-    assert spoken == (spoken & without_log if name == "zookeeper_alone" else known.get(name, set()))
+    expected = known.get(name, set())
+    assert spoken - (without_log if name == "zookeeper_alone" else set()) == expected
 
 
 @pytest.mark.parametrize(
@@ -619,6 +690,41 @@ def test_a_load_that_nobody_waited_for() -> None:
     checkpoint = (Checkpoint("350.checkpoint", 350, EPOCH, True),)
     later = copy(3000, log_start=350, epoch_starts=((EPOCH, 350),), checkpoints=checkpoint)
     assert verdicts(replace(facts, plan=plan_read([later])))["DUR-07"].verdict == "pass"
+
+
+def test_a_rollback_is_not_judged_by_what_was_not_read() -> None:
+    nothing = replace(rolled_back(), replicas=(), newest_znode_time=None, zookeeper=zookeeper(controller_epoch=None))
+    found = verdicts(nothing)
+    assert [found[name].verdict for name in ("RB-10", "RB-11", "RB-12")] == ["unknown"] * 3
+    assert found["RB-13"].verdict == "not_applicable"
+
+
+def test_a_stopped_quorum_may_have_ended_just_now() -> None:
+    stopped = plan_read([copy(3000, producer_snapshot=OFFSET + 1)])
+    facts = replace(rolled_back(), newest_znode_time=NOW, plan=stopped)
+    assert verdicts(facts)["RB-12"].verdict == "pass"
+
+
+def test_after_finalising_a_zookeeper_that_is_gone_was_left_alone() -> None:
+    for facts in (
+        replace(finalized(), collected=frozenset({KRAFT}), zookeeper=None),
+        replace(finalized(), zookeeper=zookeeper(migration_present=False, kraft_metadata_offset=None)),
+    ):
+        assert verdicts(facts)["POST-04"].verdict == "not_applicable"
+
+
+def test_different_identities_are_told_with_the_command_that_lets_both_in() -> None:
+    rows = [
+        ("/migration", "sasl", "kraft"),
+        ("/brokers/topics", "sasl", "old"),
+        ("/brokers/ids/0", "digest", "kafka:hmac:0af1"),
+    ]
+    result = verdicts(replace(dual_write(), identities=known_identities(rows)))["SEC-06"]
+    assert result.verdict == "warn"
+    assert "setAcl /migration digest:kafka:HASH:cdrwa,sasl:kraft:cdrwa,world:anyone:r" in result.evidence[0]
+    alone = known_identities([("/brokers/topics", "sasl", "kafka"), ("/migration", "sasl", "kafka")])
+    assert verdicts(replace(dual_write(), identities=alone))["SEC-06"].verdict == "pass"
+    assert verdicts(replace(dual_write(), identities=Identities()))["SEC-06"].verdict == "not_applicable"
 
 
 def test_what_was_mirrored_together_is_told_by_the_barriers() -> None:

@@ -12,6 +12,7 @@ from schemas.bronze import KRAFT_RECORDS, ZK_ZNODES
 from tests.reconcile.planted import TABLES, frame
 from transforms.reconcile.judge import queries
 from transforms.reconcile.judge.deltas import deltas_of
+from transforms.reconcile.judge.left_behind import left_behind
 from transforms.reconcile.judge.load import Load
 
 OPEN, KAFKA_ONLY = [(31, "world", "anyone")], [(31, "sasl", "kafka")]
@@ -26,6 +27,7 @@ KNOWN = queries.Known(
     loaded_at=LOADED_AT,
     epoch_start=200,
     load=Load(10, 80, (20, 81), discarded=((11, 13),)),
+    mirrored_until=900,
 )
 PARTITION = {
     "source": "zookeeper",
@@ -118,6 +120,10 @@ ZNODES: list[dict[str, Any]] = [
     {"path": "/controller", "acl": READABLE, "ctime": LOADED_AT},
     {"path": "/brokers/topics/t", "acl": OPEN, "ctime": LOADED_AT},
     {"path": "/zookeeper/quota", "acl": OPEN, "ctime": LOADED_AT},
+    {"path": "/brokers/topics/late/partitions/0/state", "acl": KAFKA_ONLY, "ctime": LOADED_AT, "mzxid": 901},
+    {"path": "/brokers/topics/kept/partitions/0/state", "acl": KAFKA_ONLY, "ctime": LOADED_AT, "mzxid": 900},
+    {"path": "/config/changes/config_change_1", "acl": KAFKA_ONLY, "ctime": LOADED_AT, "mzxid": 901},
+    {"path": "/brokers/ids/0", "acl": READABLE, "ctime": LOADED_AT, "mzxid": 901},
     {"path": "/config/clients/c", "acl": [], "problem": "NoAuth", "ctime": LOADED_AT},
 ]
 RECORDS: list[dict[str, Any]] = [
@@ -173,6 +179,8 @@ def violations(spark: SparkSession) -> dict[str, list[str]]:
         ),
         ("FIN-05", ["moving-in-kraft/0 is being reassigned", "offline-in-kraft/0 has no leader"]),
         ("RB-03", ["from-the-future/0 was written in controller epoch 6"]),
+        ("DUR-19", ["delete_topic of old (/admin/delete_topics/old)"]),
+        ("POST-04", ["/brokers/topics/late/partitions/0/state in transaction 901"]),
         ("RB-07", ["an ACL of GROUP team/app: ZooKeeper has no place for the name"]),
         ("DUR-06", ["CLIENT_METRICS m: k"]),
         (
@@ -197,13 +205,13 @@ def violations(spark: SparkSession) -> dict[str, list[str]]:
         (
             "SEC-01",
             [
-                "/config/brokers/0 can be read by everybody",
-                "/config/users/before can be read by everybody",
-                "/delegation_token/tokens/t can be read by everybody",
+                "/config/brokers/0 can be read by everybody: setAcl /config/brokers/0 auth::cdrwa",
+                "/config/users/before can be read by everybody: setAcl /config/users/before auth::cdrwa",
+                "/delegation_token/tokens/t can be read by everybody: setAcl /delegation_token/tokens/t auth::cdrwa",
             ],
         ),
-        ("SEC-02", ["/config/brokers/0 can be read by everybody"]),
-        ("SEC-03", ["/migration can be written by everybody"]),
+        ("SEC-02", ["/config/brokers/0 can be read by everybody: setAcl /config/brokers/0 auth::cdrwa"]),
+        ("SEC-03", ["/migration can be written by everybody: setAcl /migration auth::cdrwa,world:anyone:r"]),
         ("CAP-02", ["controller 3000, a.log at byte 61: its checksum does not match"]),
     ],
 )
@@ -212,12 +220,47 @@ def test_only_the_broken_rows_are_found(violations: dict[str, list[str]], code: 
 
 
 def test_no_other_code_is_found(violations: dict[str, list[str]]) -> None:
-    assert len(violations) == 22
+    assert len(violations) == 25
+    assert len(violations) == 23
 
 
 def test_how_protected_the_tree_is(spark: SparkSession) -> None:
     row = queries.protection(frame(spark, ZK_ZNODES, ZNODES)).collect()[0]
-    assert (row["znodes"], row["open"], row["newest"]) == (7, 1, LOADED_AT + 5)
+    assert (row["znodes"], row["open"], row["newest"]) == (9, 1, LOADED_AT + 5)
+
+
+def test_partitions_whose_leader_the_controller_in_office_would_not_elect(violations: dict[str, list[str]]) -> None:
+    assert len(violations["RB-11"]) == 6
+    assert "from-the-future/0 was written in controller epoch 6" in violations["RB-11"]
+
+
+def test_who_made_the_znodes(spark: SparkSession) -> None:
+    rows = [*ZNODES, {"path": "/brokers/topics", "acl": KAFKA_ONLY}, {"path": "/brokers/ids/0/x", "acl": KAFKA_ONLY}]
+    found = {tuple(row) for row in queries.identities(frame(spark, ZK_ZNODES, rows)).collect()}
+    assert found == {("/brokers/ids/0", "sasl", "kafka"), ("/brokers/topics", "sasl", "kafka")}
+
+
+def test_what_a_rollback_left_behind(spark: SparkSession) -> None:
+    def side(zk: bool, entity: str, key: str, row: str, offset: int | None = None) -> tuple[Any, ...]:
+        return zk, entity, key, row, offset
+
+    rows = [
+        side(False, "configs", "kept", "1", 101),
+        side(True, "configs", "kept", "1"),
+        side(False, "configs", "changed", "2", 102),
+        side(True, "configs", "changed", "1"),
+        side(False, "topics", "made", "{}", 103),
+        side(False, "topics", "deleted since in ZooKeeper", "{}", 100),
+        side(False, "partitions", "elected since", "a", 104),
+        side(True, "partitions", "elected since", "b"),
+        side(False, "partitions", "added", "a", 105),
+    ]
+    both = spark.createDataFrame(rows, "zk boolean, entity string, key string, row string, kraft_offset bigint")
+    assert sorted(row["text"] for row in left_behind(both, 100).collect()) == [
+        "configs changed, of offset 102",
+        "partitions added, of offset 105",
+        "topics made, of offset 103",
+    ]
 
 
 def test_replicas_that_are_being_added_are_counted_apart(spark: SparkSession) -> None:

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from schemas import classes
-from transforms.reconcile.compare.classify import CLOCK_MARGIN_MS, Context, Divergence, Homes, classify
+from transforms.reconcile.compare.classify import CLOCK_MARGIN_MS, Clocks, Context, Divergence, Homes, classify
+from transforms.reconcile.compare.context import Children
 from transforms.reconcile.compare.differing import Written
 from transforms.reconcile.compare.release_limits import limits
 
@@ -415,3 +416,168 @@ def test_3_4_is_judged_by_what_it_mirrors(row: dict[str, Any], class_: str) -> N
     found = one(row, EARLY)
     assert found.class_ == class_
     assert "/migration has passed" not in found.explanation
+
+
+LOAD = (20, 50)
+TOLD = replace(CONTEXT, load=LOAD, history_from=0)
+STATE_PATH = "/brokers/topics/orders/partitions/3/state"
+BY_HAND = "transaction logs would tell"
+
+
+def test_a_value_that_no_version_of_the_row_had_was_written_by_somebody() -> None:
+    """Written a second after KRaft's last change, where no clock can tell."""
+    old = STATE | {"leader": 2, "leader_epoch": 4}
+    story = [version(30, old), version(60, STATE)]
+    edited = partition(STATE | {"leader": 3}, STATE, zk_mtime=LOADED_AT + 1005, earlier=story)
+    found = one(edited, TOLD)
+    assert (found.class_, found.zk_mzxid) == (classes.FOREIGN_WRITE, 500)
+    assert "transaction 500" in found.explanation
+    left = partition(old, STATE, zk_mtime=LOADED_AT + 1005, earlier=story)
+    assert {d.class_ for d in classify(left, TOLD)} == {classes.LOST_WRITE}, "KRaft had this leader in this epoch"
+    assert one({**edited, "earlier": None}, TOLD).class_ == classes.LOST_WRITE, "not all versions are known"
+
+
+def test_a_znode_is_one_value_that_kraft_never_had_even_if_it_had_each_part() -> None:
+    story = [version(30, STATE | {"leader": 2, "leader_epoch": 4}), version(60, STATE)]
+    mixed = partition(STATE | {"leader": 2}, STATE, earlier=story)
+    assert one(mixed, TOLD).class_ == classes.FOREIGN_WRITE
+    order = partition(STATE | {"leader": 2, "leader_epoch": 4, "isr": [3, 2, 1]}, STATE, earlier=story)
+    found = {d.column: d.class_ for d in classify(order, TOLD)}
+    assert found == {"isr": classes.IN_SYNC, "leader": classes.LOST_WRITE, "leader_epoch": classes.LOST_WRITE}
+
+
+def test_a_row_that_one_record_made_had_no_other_value() -> None:
+    row = partition(STATE | {"leader": 3}, STATE, kraft_offset=60, kraft_created_offset=60)
+    assert one(row, TOLD).class_ == classes.FOREIGN_WRITE
+    assert one(row, replace(TOLD, history_from=61)).class_ == classes.LOST_WRITE, "what came before is not known"
+    assert one(row, replace(TOLD, history_from=None)).class_ == classes.LOST_WRITE
+    twice = {**row, "versions": [version(40, STATE, removed=True)]}
+    assert one(twice, TOLD).class_ == classes.LOST_WRITE, "an earlier life may have had the value"
+
+
+def test_a_value_older_than_the_load_that_kraft_never_had_was_lost_by_the_load() -> None:
+    """KAFKA-15552: the load's producer id is not the one that ZooKeeper's block says."""
+    row = differing(
+        "producer_ids",
+        {},
+        zk_row={"next_producer_id": 5000},
+        kraft_row={"next_producer_id": 4000},
+        zk_mzxid=300,
+        kraft_offset=45,
+        kraft_created_offset=45,
+        kraft_append_time=LOADED_AT,
+    )
+    assert one(row, replace(TOLD, load_claim=400)).class_ == classes.LOAD_LOSS
+    assert one(row, replace(TOLD, load_claim=299)).class_ == classes.FOREIGN_WRITE
+    before = {**row, "zk_mtime": LOADED_AT - CLOCK_MARGIN_MS - 1}
+    assert one(before, TOLD).class_ == classes.LOAD_LOSS
+
+
+def loaded_config(**values: Any) -> dict[str, Any]:
+    return {**missing_config(), "kraft_offset": 30, "kraft_created_offset": 30, **values}
+
+
+def looked_up(written: Written | None = None, **above: Children) -> Homes:
+    parents = {"/config/topics": above["topics"]} if above else {}
+    return Homes({CONFIG_PATH: written} if written else {}, above=parents, looked_up=True)
+
+
+@pytest.mark.parametrize(
+    ("homes", "class_"),
+    [
+        (Homes(), classes.LOST_WRITE),
+        (looked_up(topics=Children(850, 3)), classes.FOREIGN_WRITE),
+        (looked_up(topics=Children(850, None)), classes.FOREIGN_WRITE),
+        (looked_up(), classes.FOREIGN_WRITE),
+        (looked_up(Written(CONFIG_PATH, 850, LOADED_AT)), classes.FOREIGN_WRITE),
+        (looked_up(Written(CONFIG_PATH, 399, LOADED_AT)), classes.LOAD_EXTRA),
+        (looked_up(topics=Children(850, 0)), classes.LOAD_EXTRA),
+        (looked_up(topics=Children(399, 3)), classes.LOAD_EXTRA),
+    ],
+)
+def test_what_came_with_the_load_and_is_gone_was_removed_or_never_there(homes: Homes, class_: str) -> None:
+    context = replace(TOLD, load_claim=400, homes=homes)
+    assert one(loaded_config(), context).class_ == class_
+
+
+def test_a_row_that_kraft_changed_since_the_load_may_be_lost_on_the_way() -> None:
+    context = replace(TOLD, homes=looked_up(topics=Children(850, 3)))
+    assert one(loaded_config(kraft_offset=70), context).class_ == classes.LOST_WRITE
+    assert one(loaded_config(kraft_offset=55, kraft_created_offset=55), context).class_ == classes.LOST_WRITE
+
+
+def test_a_state_znode_that_never_was_is_the_loads_invention() -> None:
+    """The load makes up the state of a partition without one, and every later write of it fails."""
+    half = STATE | dict.fromkeys(("isr", "leader", "leader_epoch", "leader_recovery_state"))
+    above = {"/brokers/topics/orders/partitions/3": Children(100, 0)}
+    row = partition(half, STATE, kraft_offset=80, kraft_created_offset=40)
+    found = list(classify(row, replace(TOLD, homes=Homes(above=above, looked_up=True))))
+    assert {d.class_ for d in found} == {classes.LOAD_EXTRA}
+    removed = {"/brokers/topics/orders/partitions/3": Children(100, 1)}
+    found = list(classify(row, replace(TOLD, homes=Homes(above=removed, looked_up=True))))
+    assert {d.class_ for d in found} == {classes.LOST_WRITE}
+
+
+def test_an_acl_of_the_load_that_kafka_may_have_dropped_is_not_somebodys_work() -> None:
+    key = {
+        "resource_type": "TOPIC",
+        "resource_name": "wide",
+        "pattern_type": "LITERAL",
+        "principal": "User:erin",
+        "host": "*",
+        "operation": "WRITE",
+        "permission": "ALLOW",
+    }
+    path = "/kafka-acl/Topic/wide"
+    row = differing(
+        "acls", key, kraft_row={}, kraft_offset=30, kraft_created_offset=30, kraft_append_time=LOADED_AT, zk_mzxid=None
+    )
+    there = Homes({path: Written(path, 850, LOADED_AT)}, looked_up=True)
+    old, new = limits("3.6.1"), limits("3.9.1")
+    assert one(row, replace(TOLD, homes=there, limits=old)).class_ == classes.LOST_WRITE
+    assert one(row, replace(TOLD, homes=there, limits=new)).class_ == classes.FOREIGN_WRITE
+    assert one(row, replace(TOLD, homes=Homes(looked_up=True), limits=old)).class_ == classes.FOREIGN_WRITE
+
+
+def test_what_cannot_be_decided_is_said_in_the_row() -> None:
+    near = partition(STATE | {"leader": 3}, STATE, zk_mtime=LOADED_AT)
+    assert BY_HAND in one(near).explanation
+    assert BY_HAND in one(missing_config()).explanation
+    told = replace(CONTEXT, transactions_told=True)
+    assert BY_HAND not in one(near, told).explanation
+    assert BY_HAND not in one(missing_config(), told).explanation
+    long_before = {**near, "zk_mtime": LOADED_AT - CLOCK_MARGIN_MS - 1}
+    assert "not written since" in one(long_before).explanation
+    never = replace(CONTEXT, homes=looked_up(topics=Children(850, 0)))
+    assert "never written" in one(missing_config(), never).explanation
+    removal = differing(
+        "topics", TOPIC_KEY, zk_row={"topic_id": "x"}, versions=[version(70, {"topic_id": "x"}, removed=True)]
+    )
+    removal["versions"][0]["from_append_time"] = LOADED_AT
+    assert BY_HAND in one(removal).explanation
+
+
+def test_measured_clocks_decide_where_a_minute_does_not() -> None:
+    late = partition(STATE | {"leader": 3}, STATE, zk_mtime=LOADED_AT + 5 + 12_000)
+    assert one(late).class_ == classes.LOST_WRITE
+    assert one(late, replace(CONTEXT, clocks=Clocks(2_000, 5_000))).class_ == classes.FOREIGN_WRITE
+    assert one(late, replace(CONTEXT, clocks=Clocks(8_000, 5_000))).class_ == classes.LOST_WRITE
+    ahead = replace(CONTEXT, clocks=Clocks(300_000, 5_000))
+    row = differing("topics", TOPIC_KEY, zk_row={"topic_id": "x"}, zk_mtime=LOADED_AT + 290_000)
+    assert one(row, ahead).class_ == classes.LOAD_LOSS, "ZooKeeper's clock is five minutes ahead"
+    assert one(row).class_ == classes.FOREIGN_WRITE
+
+
+def test_a_log_that_begins_after_the_load_does_not_know_all_that_kraft_had() -> None:
+    row = differing("topics", TOPIC_KEY, zk_row={"topic_id": "x"}, zk_mtime=LOADED_AT - 5)
+    assert "as far as the log goes back" in one(row, replace(CONTEXT, history_from=80)).explanation
+    assert "as far as the log goes back" not in one(row, TOLD).explanation
+
+
+def test_a_leader_epoch_that_zookeeper_is_ahead_in_is_critical() -> None:
+    """ISR-17: brokers would follow the newer epoch after a rollback."""
+    assert one(partition(STATE | {"leader_epoch": 6}, STATE)).severity == "critical"
+    assert one(partition(STATE | {"leader_epoch": 4}, STATE)).severity == "error"
+    newer = partition(STATE | {"leader_epoch": 6}, STATE | {"leader_epoch": 7}, kraft_offset=107)
+    newer["versions"] = [version(60, STATE), version(104, STATE | {"leader_epoch": 6}), version(107, STATE)]
+    assert one(newer).severity == "info", "in flight"

@@ -34,5 +34,5 @@ def test_a_write_that_dies_leaves_the_earlier_report(tmp_path: Path, monkeypatch
 
 def test_a_folder_that_is_a_file_is_one_clear_line(tmp_path: Path) -> None:
     (tmp_path / "out").write_text("x")
-    with pytest.raises(ReportWriteError, match="give --out a folder that can be written"):
+    with pytest.raises(ReportWriteError, match=r"`kraft-audit report --run .* --out FOLDER` writes it elsewhere"):
         write_report(healthy(), tmp_path / "out")

@@ -11,7 +11,7 @@ from jobs.commands import check
 from jobs.exit import UsageError
 from jobs.settings import PropertySettings, Settings, validated
 from jobs.sources.property_files import read_property_files
-from transforms.properties import MetaProperties, NodeProperties, meta_properties, node_properties, parse
+from transforms.properties import MetaProperties, NodeProperties, NodeSettings, meta_properties, node_properties, parse
 
 SECRET = "hunter2-of-the-encoder"
 CONTROLLER = f"""# made by hand
@@ -44,7 +44,8 @@ def test_lines_are_javas() -> None:
 
 def test_of_a_controllers_file_only_what_is_asked_is_kept() -> None:
     kept = node_properties("c.properties", CONTROLLER)
-    assert kept == NodeProperties("c.properties", 3000, has_encoder_secret=True, migration_enabled=True)
+    roles = NodeSettings(process_roles=frozenset({"controller"}))
+    assert kept == NodeProperties("c.properties", 3000, has_encoder_secret=True, migration_enabled=True, settings=roles)
     assert SECRET not in repr(kept)
 
 

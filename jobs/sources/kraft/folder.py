@@ -25,6 +25,8 @@ _READ_BYTES = 32 * 1024 * 1024
 # `.deleted`, `.index` and `.timeindex` are left alone (S§2.1).
 _SEGMENT = re.compile(r"^(\d{20})\.log$")
 _CHECKPOINT = re.compile(r"^(\d{20})-(\d{10})\.checkpoint$")
+# Newer releases format a node with this file: records that the first leader appends to the log, and no committed state.
+_BOOTSTRAP = f"{0:020}-{0:010}.checkpoint"
 _PRODUCER_SNAPSHOT = re.compile(r"^(\d{20})\.snapshot$")
 
 
@@ -266,7 +268,7 @@ def _checkpoints(folder: Path) -> list[CheckpointFile]:
     found = []
     for path in sorted(folder.iterdir()):
         matched = _CHECKPOINT.match(path.name)
-        if matched is not None:
+        if matched is not None and path.name != _BOOTSTRAP:
             with mapped(path) as data:
                 problem = checkpoint_problem(data)
                 found.append(CheckpointFile(path, int(matched[1]), int(matched[2]), len(data), problem, str(path)))

@@ -26,7 +26,7 @@ class TlsSettings:
     key_file: str | None = None
     key_password: str | None = field(default=None, repr=False)
     verify_certificates: bool = True
-    check_hostname: bool = False
+    check_hostname: bool = True
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,8 @@ def make_client(settings: LiveSettings) -> KazooClient:
             "keyfile": settings.tls.key_file,
             "keyfile_password": settings.tls.key_password,
             "verify_certs": settings.tls.verify_certificates,
-            "check_hostname": settings.tls.check_hostname,
+            # Without a verified certificate a name in it proves nothing, and kazoo refuses the combination.
+            "check_hostname": settings.tls.verify_certificates and settings.tls.check_hostname,
         }
     return KazooClient(**options)
 

@@ -9,61 +9,20 @@ was lost on the way.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from schemas import classes
 from schemas.entities import Entity
-from transforms.reconcile.compare.differing import DifferingRow, Written, read
+from transforms.reconcile.compare import writers
+from transforms.reconcile.compare.context import CLOCK_MARGIN_MS, Clocks, Context, Homes
+from transforms.reconcile.compare.differing import DifferingRow, Written, read, same
 from transforms.reconcile.compare.home import homes, parent
 from transforms.reconcile.compare.names import mangled, mangled_by_load
-from transforms.reconcile.compare.release_limits import Limits
 
-# Clocks of ZooKeeper's leader and of the controllers differ, and a mirrored write takes time: only a znode written
-# this much later than KRaft's last change of the row was certainly not written because of it.
-CLOCK_MARGIN_MS = 60_000
+__all__ = ["CLOCK_MARGIN_MS", "SEVERITIES", "Clocks", "Context", "Divergence", "Homes", "classify", "report_key"]
+
 LAG_WARNING_MS = 60_000
-
-
-@dataclass(frozen=True)
-class Homes:
-    """Znodes in which rows that ZooKeeper lacks would stand, as far as they were looked up.
-
-    `written` are those that exist, by path; `emptied` are znodes that lost a child after `/migration`'s last write.
-    """
-
-    written: Mapping[str, Written] = field(default_factory=dict)
-    emptied: frozenset[str] = frozenset()
-
-
-@dataclass(frozen=True)
-class Context:
-    """What is known of the run: offsets are of the KRaft log, zxids of ZooKeeper, times in milliseconds.
-
-    `migration_offset` is M (inclusive), or what stands for it where the release does not move it; `load_time` is when
-    the load ended, `claim_zxid` the czxid of a KRaft controller's `/controller`; `frozen` is true when M does not move
-    because the migration is finalised. `limits` is what the release does not migrate, mirror or name rightly.
-    """
-
-    frozen: bool
-    migration_offset: int
-    migration_mzxid: int | None
-    committed_end: int
-    load_time: int | None
-    newest_append_time: int | None
-    pending_deletes: frozenset[str] = frozenset()
-    foreign_zxids: frozenset[int] = frozenset()
-    foreign_paths: frozenset[str] = frozenset()
-    claim_zxid: int | None = None
-    limits: Limits = field(default_factory=Limits)
-    homes: Homes = field(default_factory=Homes)
-
-    @property
-    def passed(self) -> str:
-        """Up to where ZooKeeper must have everything, in words."""
-        if self.limits.offset_moves:
-            return f"/migration has passed {self.migration_offset}"
-        return f"by the time of /migration's last write everything up to offset {self.migration_offset} was mirrored"
 
 
 @dataclass(frozen=True)
@@ -86,7 +45,7 @@ class Divergence:
 
 def classify(raw: Mapping[str, Any], context: Context) -> Iterator[Divergence]:
     """Divergences of one row of `differing_rows`; nothing when the difference is only a tolerated one."""
-    row = read(raw, context.migration_offset, context.committed_end)
+    row = read(raw, context.migration_offset, context.committed_end, context.history_from)
     if row.zk is not None and row.kraft is not None:
         yield from _cells(row, row.zk, row.kraft, context)
     elif row.zk is not None or row.kraft is not None:
@@ -117,9 +76,8 @@ def _kraft_only(row: DifferingRow, context: Context) -> tuple[str, str]:
     name = mangled(row.entity.name, row.key) if context.limits.mangles_names else None
     if name:
         return classes.LOAD_EXTRA, name
-    return classes.LOST_WRITE, (
-        f"KRaft has it since offset {row.kraft_offset}, {context.passed}, and ZooKeeper does not have it"
-    )
+    told = f"KRaft has it since offset {row.kraft_offset}, {context.passed}, and ZooKeeper does not have it"
+    return writers.of_what_is_gone(row, None, context) or (classes.LOST_WRITE, writers.lost(told, row, None, context))
 
 
 def _removed_by_hand(row: DifferingRow, column: str | None, context: Context) -> str | None:
@@ -136,7 +94,7 @@ def _removed_by_hand(row: DifferingRow, column: str | None, context: Context) ->
     place = places[-1] if column is None else places[0]
     there = context.homes.written.get(place)
     if there is not None:
-        late = row.entity.name != "acls" and _written_long_after(there, row)
+        late = row.entity.name != "acls" and _written_long_after(there, row, context)
         if late or _after_migration_write(there, context):
             return f"{place} was written without it in transaction {there.mzxid}, and not by the KRaft controller"
     elif parent(place) in context.homes.emptied:
@@ -158,11 +116,10 @@ def _zk_only(row: DifferingRow, context: Context) -> tuple[str, str]:
         return classes.IN_FLIGHT, "made after /migration's offset and removed again; ZooKeeper has it for a moment"
     if _after_migration_write(row.written(None), context):
         return classes.FOREIGN_WRITE, _foreign(row.written(None), context)
-    if _written_long_after(row.written(None), row):
+    if _written_long_after(row.written(None), row, context):
         return classes.FOREIGN_WRITE, f"KRaft removed it at offset {row.kraft_offset}; the znode was written later"
-    return classes.LOST_WRITE, (
-        f"KRaft removed it at offset {row.kraft_offset}, {context.passed}, and ZooKeeper still has it"
-    )
+    told = f"KRaft removed it at offset {row.kraft_offset}, {context.passed}, and ZooKeeper still has it"
+    return writers.of_a_value(row, None, context) or (classes.LOST_WRITE, writers.lost(told, row, None, context))
 
 
 def _never_in_kraft(row: DifferingRow, context: Context) -> tuple[str, str]:
@@ -184,10 +141,11 @@ def _never_in_kraft(row: DifferingRow, context: Context) -> tuple[str, str]:
             f"KRaft never had it, and the znode was written in transaction {there.mzxid}, after the KRaft controller "
             f"took over ({context.claim_zxid})"
         )
-    written, loaded = there.mtime, context.load_time
-    if written is not None and loaded is not None and written > loaded + CLOCK_MARGIN_MS:
+    if context.clocks.after(there.mtime, context.load_time):
         return classes.FOREIGN_WRITE, "KRaft never had it and the znode was written after the load"
-    return classes.LOAD_LOSS, "it was in ZooKeeper before the load, and KRaft never had it"
+    return classes.LOAD_LOSS, writers.as_far_as_known(
+        "it was in ZooKeeper before the load, and KRaft never had it", context
+    )
 
 
 def _cells(
@@ -195,7 +153,7 @@ def _cells(
 ) -> Iterator[Divergence]:
     for column in row.entity.compared:
         zk, kraft = zk_row[column], kraft_row[column]
-        if _same(row.entity, column, zk, kraft):
+        if same(row.entity, column, zk, kraft):
             continue
         yield _divergence(row, column, "differs", zk, kraft, _cell(row, column, zk, kraft, context), context)
 
@@ -213,9 +171,9 @@ def _cell(row: DifferingRow, column: str, zk: Any, kraft: Any, context: Context)
     if row.later and row.at_migration is None and not context.frozen:
         # Made after /migration's offset: its znodes are written one after the other, and may be half there.
         return classes.IN_FLIGHT, "the row was made after /migration's offset and is being written"
-    if row.later and row.at_migration is not None and _same(row.entity, column, zk, row.at_migration[column]):
+    if row.later and row.at_migration is not None and same(row.entity, column, zk, row.at_migration[column]):
         return _not_yet(row, context)
-    if any(not v.removed and _same(row.entity, column, zk, v.row[column]) for v in row.later):
+    if any(not v.removed and same(row.entity, column, zk, v.row[column]) for v in row.later):
         return classes.IN_FLIGHT, "ZooKeeper has a version newer than /migration's offset"
     return _wrong_cell(row, column, zk, context)
 
@@ -225,15 +183,23 @@ def _wrong_cell(row: DifferingRow, column: str, zk: Any, context: Context) -> tu
     there = row.written(column)
     if _after_migration_write(there, context):
         return classes.FOREIGN_WRITE, _foreign(there, context)
-    if not row.later and _written_long_after(there, row):
+    decided = writers.of_a_value(row, column, context)
+    if decided:
+        return decided
+    if not row.later and _written_long_after(there, row, context):
         return classes.FOREIGN_WRITE, "the znode was written long after KRaft's last change of the row"
+    return _gone_cell(row, column, zk, context)
+
+
+def _gone_cell(row: DifferingRow, column: str, zk: Any, context: Context) -> tuple[str, str]:
     removed = _removed_by_hand(row, column, context) if zk is None else None
     if removed:
         return classes.FOREIGN_WRITE, removed
-    return (
-        classes.LOST_WRITE,
-        f"KRaft has this value since offset {row.kraft_offset} at the latest, and {context.passed}",
-    )
+    gone = writers.of_what_is_gone(row, column, context) if zk is None else None
+    if gone:
+        return gone
+    told = f"KRaft has this value since offset {row.kraft_offset} at the latest, and {context.passed}"
+    return classes.LOST_WRITE, writers.lost(told, row, column, context)
 
 
 def _tail(row: DifferingRow) -> Iterator[Divergence]:
@@ -246,7 +212,7 @@ def _tail(row: DifferingRow) -> Iterator[Divergence]:
         yield _build(row, None, kind, row.zk, row.tail, why, "info")
         return
     for column in row.entity.compared:
-        if not _same(row.entity, column, row.zk[column], row.tail[column]):
+        if not same(row.entity, column, row.zk[column], row.tail[column]):
             yield _build(row, column, "differs", row.zk[column], row.tail[column], why, "info")
 
 
@@ -286,18 +252,8 @@ def _foreign(there: Written, context: Context) -> str:
     )
 
 
-def _written_long_after(there: Written, row: DifferingRow) -> bool:
-    if there.mtime is None or row.kraft_time is None:
-        return False
-    return there.mtime > row.kraft_time + CLOCK_MARGIN_MS
-
-
-def _same(entity: Entity, column: str, left: Any, right: Any) -> bool:
-    tolerance = entity.tolerance.get(column)
-    # NaN and the infinities are spelled as texts: JSON has no numbers for them.
-    if tolerance is None or not (isinstance(left, (int, float)) and isinstance(right, (int, float))):
-        return bool(left == right)
-    return bool(abs(left - right) <= tolerance * max(1.0, abs(left)))
+def _written_long_after(there: Written, row: DifferingRow, context: Context) -> bool:
+    return context.clocks.after(there.mtime, row.kraft_time)
 
 
 def _same_members(zk: Any, kraft: Any) -> bool:
@@ -320,6 +276,9 @@ def _severity(row: DifferingRow, column: str | None, zk: Any, kraft: Any, class_
         return row.entity.severity
     if _same_members(zk, kraft):
         return "warning"
+    if column == "leader_epoch" and zk is not None and kraft is not None and zk > kraft:
+        # No controller but another one could have raised it, and after a rollback brokers would follow that one.
+        return "critical"
     return row.entity.column_severity.get(column, row.entity.severity)
 
 

@@ -37,7 +37,10 @@ class Written:
 
 @dataclass(frozen=True)
 class DifferingRow:
-    """A differing row with its story cut at M and at the committed end."""
+    """A differing row with its story cut at M and at the committed end.
+
+    `ever` is every value that KRaft gave the row up to M, in any of its lives; None when not all of them are known.
+    """
 
     entity: Entity
     key: dict[str, Any]
@@ -53,6 +56,8 @@ class DifferingRow:
     kraft_offset: int | None
     kraft_time: int | None
     comparable: bool
+    created_offset: int | None = None
+    ever: tuple[Version, ...] | None = None
 
     def written(self, column: str | None) -> Written:
         """Where a column was read from; for the whole row (None), the znode that was written last."""
@@ -69,8 +74,23 @@ class DifferingRow:
         return max(zxids, default=None), max(times, default=None)
 
 
-def read(raw: Mapping[str, Any], migration_offset: int, committed_end: int) -> DifferingRow:
-    """Read a row of `differing_rows`; `migration_offset` is inclusive, `committed_end` exclusive."""
+def same(entity: Entity, column: str, left: Any, right: Any) -> bool:
+    """Equal values of a column, floats within the column's tolerance."""
+    tolerance = entity.tolerance.get(column)
+    # NaN and the infinities are spelled as texts: JSON has no numbers for them.
+    if tolerance is None or not (isinstance(left, int | float) and isinstance(right, int | float)):
+        return bool(left == right)
+    return bool(abs(left - right) <= tolerance * max(1.0, abs(left)))
+
+
+def read(
+    raw: Mapping[str, Any], migration_offset: int, committed_end: int, history_from: int | None = None
+) -> DifferingRow:
+    """Read a row of `differing_rows`; `migration_offset` is inclusive, `committed_end` exclusive.
+
+    `earlier`, where a row has it, are all versions up to `migration_offset`. `history_from` is the offset from which on
+    the log tells everything that happened (0, or its base checkpoint's); None when that is not known.
+    """
     versions = [_version(v) for v in raw["versions"] or () if not _of_an_earlier_life(v, raw)]
     before = [v for v in versions if v.from_offset <= migration_offset]
     later = tuple(v for v in versions if v.from_offset > migration_offset)
@@ -96,7 +116,22 @@ def read(raw: Mapping[str, Any], migration_offset: int, committed_end: int) -> D
         kraft_offset=raw["kraft_offset"] if raw["kraft_offset"] is not None else (last.from_offset if last else None),
         kraft_time=raw["kraft_append_time"] or (last.append_time if last else None),
         comparable=raw["comparable"],
+        created_offset=raw["kraft_created_offset"],
+        ever=_ever(raw, migration_offset, history_from),
     )
+
+
+def _ever(raw: Mapping[str, Any], migration_offset: int, history_from: int | None) -> tuple[Version, ...] | None:
+    """All versions up to M as they are told, or the only one of a row that one record made and none changed."""
+    told = raw.get("earlier")
+    if told is not None:
+        return tuple(_version(v) for v in told if v["from_offset"] <= migration_offset)
+    made, kraft = raw["kraft_created_offset"], _load(raw["kraft_row"])
+    if kraft is None or made is None or made != raw["kraft_offset"] or history_from is None or made < history_from:
+        return None
+    if any(v["from_offset"] < made for v in raw["versions"] or ()):
+        return None
+    return (Version(made, kraft, False, raw["kraft_append_time"], made),) if made <= migration_offset else ()
 
 
 def _assignment(raw: Mapping[str, Any]) -> Written | None:

@@ -16,6 +16,7 @@ _UNMIGRATED_IN_3_4 = {
 }
 _TOKENS = {"delegation_tokens": "Kafka before 3.6 does not migrate delegation tokens"}
 _NAMES = "KAFKA-16222"
+_ACLS = "PR 15327"
 
 
 @dataclass(frozen=True)
@@ -23,13 +24,15 @@ class Limits:
     """`unmigrated`: entities the load leaves out, and why. `mangles_names`: quota and SCRAM names may be stored wrongly.
 
     `mirrors_all` is false in 3.4, which mirrors new topics, partition states, configurations, quotas and producer ids
-    only; `offset_moves` is false there too: `/migration` keeps the load's offset for ever.
+    only; `offset_moves` is false there too: `/migration` keeps the load's offset for ever. `drops_acls`: deleting one
+    ACL of a resource may take away others of it in ZooKeeper.
     """
 
     unmigrated: Mapping[str, str] = field(default_factory=dict)
     mangles_names: bool = True
     mirrors_all: bool = True
     offset_moves: bool = True
+    drops_acls: bool = True
 
     def unmirrored(self, row: DifferingRow, column: str | None) -> str | None:
         """Why the release never writes this change to ZooKeeper; None when it does. `column` is None for a whole row."""
@@ -50,7 +53,12 @@ def limits(kafka_version: str | None) -> Limits:
     unmigrated = (_UNMIGRATED_IN_3_4 if early else {}) | (_TOKENS if before(kafka_version, 3, 6) else {})
     return Limits(
         unmigrated=unmigrated,
-        mangles_names=kafka_version is None or any(defect.jira == _NAMES for defect, _ in affecting(kafka_version)),
+        mangles_names=_may_have(_NAMES, kafka_version),
+        drops_acls=_may_have(_ACLS, kafka_version),
         mirrors_all=not early,
         offset_moves=not early,
     )
+
+
+def _may_have(jira: str, kafka_version: str | None) -> bool:
+    return kafka_version is None or any(defect.jira == jira for defect, _ in affecting(kafka_version))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -94,6 +94,14 @@ class Protection:
 
 
 @dataclass(frozen=True)
+class Identities:
+    """Who ZooKeeper knows Kafka as, `scheme:id`: by the znodes that controllers made, and by those that brokers made."""
+
+    controllers: frozenset[str] = frozenset()
+    brokers: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
 class Facts:
     """One run's facts. Lists are as long as the cluster has brokers, controllers or epochs, never partitions.
 
@@ -104,7 +112,8 @@ class Facts:
     the rows tell of the two clocks; `alive_limit`, `lag_limit` and `capture_skew_limit` are the configured thresholds.
     `deltas` gives, for offsets of lost writes, the two barriers around them: (last one before, first one at or after).
     `mirrored_offset` is up to where ZooKeeper must have everything in a release whose `/migration` does not tell (3.4);
-    `load_time` is when the load ended, milliseconds since the epoch.
+    `load_time` is when the load ended, milliseconds since the epoch. `left_behind` is what KRaft had and ZooKeeper never
+    got, None unless the cluster was rolled back and `/migration` tells up to where it was mirrored.
     """
 
     phase: Phase
@@ -148,6 +157,8 @@ class Facts:
     skew: ClockSkew | None = None
     properties: PropertyFiles = field(default_factory=PropertyFiles)
     deltas: Mapping[int, tuple[int, int]] = field(default_factory=dict)
+    identities: Identities | None = None
+    left_behind: Sample | None = None
 
     @property
     def migration_offset(self) -> int | None:
@@ -247,6 +258,16 @@ class Facts:
 def _together(samples: Sequence[Sample]) -> Sample:
     examples = tuple(example for sample in samples for example in sample.examples)
     return Sample(sum(sample.total for sample in samples), examples)
+
+
+def known_identities(rows: Iterable[tuple[str, str, str]]) -> Identities:
+    """Identities from (path, scheme, id) of `queries.identities`; brokers at work tell more than what once made a root."""
+    by_path: dict[str, set[str]] = {}
+    for path, scheme, identity in rows:
+        by_path.setdefault(path, set()).add(f"{scheme}:{identity}")
+    working = [names for path, names in by_path.items() if path.startswith("/brokers/ids/")]
+    brokers = frozenset().union(*working) if working else frozenset(by_path.get("/brokers/topics", ()))
+    return Identities(frozenset(by_path.get("/migration", ())), brokers)
 
 
 def state_name(code: int, kafka_version: str | None) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from transforms.kraft.quorum import ReadPlan
 from transforms.kraft.replay.transactions import Transaction, TransactionLog
 from transforms.reconcile.judge.facts import Facts
 
@@ -42,6 +44,29 @@ def _bracketed(after: int, until: int, log: TransactionLog | None) -> Load:
     around = [t for t in load_transactions(log) if t.end is not None and t.begin < until <= t.end]
     ends = None if not around or around[0].end is None else (around[0].begin, around[0].end)
     return Load(after, until, ends, log.discarded)
+
+
+def load_range(states: Sequence[tuple[int, str]], log: TransactionLog | None) -> tuple[int, int] | None:
+    """First and last offset of the load's records, from (offset, state name); None when the log does not show it whole."""
+    load = recorded_load(states, log)
+    if load is None:
+        return None
+    return load.transaction or (load.after + 1, load.until)
+
+
+def load_claim(zookeeper: Mapping[str, Any], plan: ReadPlan | None, load: tuple[int, int] | None) -> int | None:
+    """czxid of the claim that the load followed, when the same leader still holds ZooKeeper; None after a failover."""
+    if load is None or plan is None or not zookeeper.get("controller_persistent"):
+        return None
+    claim: int | None = zookeeper.get("controller_czxid")
+    return claim if plan.leading.epoch_at(load[1]) == zookeeper.get("controller_kraft_epoch") else None
+
+
+def history_from(plan: ReadPlan | None) -> int | None:
+    """The offset from which on the log tells everything: 0, or its base checkpoint's end."""
+    if plan is None:
+        return None
+    return 0 if plan.base is None else plan.base[1].offset
 
 
 def load_transactions(log: TransactionLog) -> list[Transaction]:

@@ -23,7 +23,7 @@ from transforms.secrets import PREFIX
 
 SAMPLE = 20
 # ZooKeeper's permissions: read 1, write 2, create 4, delete 8, admin 16.
-_READ, _CHANGE, _ANY = 1, 30, 31
+_READ, _CHANGE, _ANY, _EVERYTHING = 1, 30, 31, 31
 _WITH_NULLS = {"ignoreNullFields": "false"}
 # What a running controller leaves at the end of its log: space not written yet, a batch not written whole.
 _UNFINISHED = "problem LIKE 'torn tail:%' OR problem LIKE 'zero-filled:%'"
@@ -48,7 +48,7 @@ class Known:
     `starting` is true before the load; `live` brokers are in `/brokers/ids`, `down` ones were shut down on purpose.
     `claim` is the czxid of `/controller` when a KRaft controller holds it, `loaded_at` the time the load ended,
     `epoch_start` the first offset of the newest leader epoch (its full sync mirrored everything before), `load` where the
-    log holds the load.
+    log holds the load. `mirrored_until` is `/migration`'s mzxid when the migration is finalised: nothing is mirrored after.
     """
 
     starting: bool = False
@@ -59,6 +59,7 @@ class Known:
     loaded_at: int | None = None
     epoch_start: int | None = None
     load: Load | None = None
+    mirrored_until: int | None = None
 
 
 @dataclass(frozen=True)
@@ -190,6 +191,9 @@ def _partition_rules(known: Mapping[str, Known]) -> list[_Rule]:
         above = F.col("controller_epoch") > _each(known, "controller_epoch", "int") + 1
         written = F.concat(name, F.format_string(" was written in controller epoch %d", "controller_epoch"))
         rules.append(_Rule("RB-03", _zookeeper() & above, written))
+        # The controller that is in office never elects a leader over a newer one's write.
+        refused = F.col("controller_epoch") > _each(known, "controller_epoch", "int")
+        rules.append(_Rule("RB-11", _zookeeper() & refused, written))
     return rules
 
 
@@ -231,7 +235,10 @@ def _admin_rules(known: Mapping[str, Known]) -> list[_Rule]:
     rules = [_Rule("START-12", asked, text)]
     if any(each.claim is not None for each in known.values()):
         old = asked | F.col("kind").isin("isr_change", "log_dir_event")
-        rules.append(_Rule("DUR-16", old & (F.col("zk_czxid") > _each(known, "claim", "bigint")), text))
+        claim = _each(known, "claim", "bigint")
+        rules.append(_Rule("DUR-16", old & (F.col("zk_czxid") > claim), text))
+        left = (F.col("kind") == "delete_topic") & (F.col("zk_czxid") < claim)
+        rules.append(_Rule("DUR-19", left, text))
     return rules
 
 
@@ -261,16 +268,46 @@ def _znode_rules(known: Mapping[str, Known]) -> list[_Rule]:
     path = F.col("path")
     secret = path.rlike("^/(config/users|config/brokers|delegation_token/tokens)/")
     claimed = path.isin("/controller", "/migration")
-    open_to_read = F.concat(path, F.lit(" can be read by everybody"))
+    open_to_read = F.concat(path, F.lit(" can be read by everybody: setAcl "), path, F.lit(f" {_KAFKA_ALONE}"))
+    open_to_write = F.concat(
+        path, F.lit(" can be written by everybody: setAcl "), path, F.lit(f" {_KAFKA_ALONE},{_ALL_READ}")
+    )
     rules = [
         _Rule("SEC-01", secret & _anyone(_ANY), open_to_read),
-        _Rule("SEC-03", claimed & _anyone(_CHANGE), F.concat(path, F.lit(" can be written by everybody"))),
+        _Rule("SEC-03", claimed & _anyone(_CHANGE), open_to_write),
     ]
     if any(each.loaded_at is not None for each in known.values()):
         config = path.rlike("^/config/(users|brokers)/")
         since = F.col("ctime") >= _each(known, "loaded_at", "bigint")
         rules.append(_Rule("SEC-02", config & since & _anyone(_READ), open_to_read))
+    if any(each.mirrored_until is not None for each in known.values()):
+        late = F.col("mzxid") > _each(known, "mirrored_until", "bigint")
+        rules.append(
+            _Rule("POST-04", path.rlike(_METADATA) & late, F.format_string("%s in transaction %d", "path", "mzxid"))
+        )
     return rules
+
+
+# For zookeeper-shell.sh: scheme `auth` stands for whoever runs the command.
+_KAFKA_ALONE, _ALL_READ = "auth::cdrwa", "world:anyone:r"
+# Znodes that only a controller, a broker or an operator writes; not what brokers say of themselves, nor notifications.
+_METADATA = (
+    "^/(brokers/topics/|config/(topics|brokers|users|clients|ips)/|kafka-acl/|kafka-acl-extended/|delegation_token/tokens/|"
+    "latest_producer_id_block$|admin/(delete_topics/|reassign_partitions$|preferred_replica_election$))"
+)
+
+
+def identities(znodes: DataFrame) -> DataFrame:
+    """Who may do everything with the znodes that say who made them: cluster, path, scheme, id; a few rows for each broker.
+
+    `/migration` is made by a KRaft controller, `/brokers/ids/<id>` by that broker, `/brokers/topics` by brokers before.
+    """
+    made = znodes.where(
+        F.col("path").isin("/migration", "/brokers/topics") | F.col("path").rlike("^/brokers/ids/[0-9]+$")
+    )
+    entries = made.select(CLUSTER, "path", F.explode("acl").alias("entry"))
+    whole = entries.where((F.col("entry.perms") == F.lit(_EVERYTHING)) & (F.col("entry.scheme") != "world"))
+    return whole.select(CLUSTER, "path", "entry.scheme", "entry.id").distinct()
 
 
 def protection(znodes: DataFrame) -> DataFrame:

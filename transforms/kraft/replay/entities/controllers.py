@@ -1,11 +1,11 @@
-"""RegisterControllerRecord: replaces the whole row (`ClusterControlManager.replay`)."""
+"""RegisterControllerRecord replaces the whole row, UnregisterControllerRecord removes it (`ClusterControlManager.replay`)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from transforms.kraft.replay.entities.brokers import endpoints, feature_ranges
-from transforms.kraft.replay.entities.event import UPSERT, Body, Event, EventReader
+from transforms.kraft.replay.entities.event import DELETE, UPSERT, Body, Event, EventReader
 
 
 def _register(body: Body) -> Iterable[Event]:
@@ -19,4 +19,11 @@ def _register(body: Body) -> Iterable[Event]:
     yield Event("controllers", (body["controllerId"],), UPSERT, row)
 
 
-READERS: dict[str, EventReader] = {"REGISTER_CONTROLLER_RECORD": _register}
+def _unregister(body: Body) -> Iterable[Event]:
+    yield Event("controllers", (body["controllerId"],), DELETE)
+
+
+READERS: dict[str, EventReader] = {
+    "REGISTER_CONTROLLER_RECORD": _register,
+    "UNREGISTER_CONTROLLER_RECORD": _unregister,
+}

@@ -1,11 +1,12 @@
 """One pure function a check, by its id in `schemas.checks`; the modules have the catalogue's names."""
 
-from transforms.reconcile.judge.checks import capture, dual_write, finish, rollback, security, start
+from transforms.reconcile.judge.checks import capture, configuration, dual_write, finish, rollback, security, start
 from transforms.reconcile.judge.checks.outcome import CheckFunction, Outcome
 
 FUNCTIONS: dict[str, CheckFunction] = {
     **capture.CHECKS,
     **start.CHECKS,
+    **configuration.CHECKS,
     **dual_write.CHECKS,
     **finish.CHECKS,
     **rollback.CHECKS,

@@ -274,6 +274,7 @@ CHECKS: dict[str, CheckFunction] = {
     "DUR-15": _producer_ids,
     "DUR-16": in_tables("DUR-16"),
     "DUR-17": in_tables("DUR-17"),
+    "DUR-19": in_tables("DUR-19"),
     "DUR-18": _dropped_behind_quota,
     "DUR-20": _releases,
     "DUR-21": _keys_once,

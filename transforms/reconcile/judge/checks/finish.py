@@ -147,6 +147,15 @@ def _no_late_registration(facts: Facts) -> Outcome:
     )
 
 
+def _zookeeper_left_alone(facts: Facts) -> Outcome:
+    """POST-04."""
+    if ZOOKEEPER not in facts.collected:
+        return not_applicable("ZooKeeper was not given; after finalising it can be gone")
+    if not (facts.zookeeper or {}).get("migration_present"):
+        return not_applicable("/migration, whose last write tells what came later, is gone")
+    return sampled(facts.found("POST-04"))
+
+
 CHECKS: dict[str, CheckFunction] = {
     "FIN-01": _all_kraft,
     "FIN-02": _none_in_zookeeper,
@@ -159,4 +168,5 @@ CHECKS: dict[str, CheckFunction] = {
     "POST-01": _finalized_once,
     "POST-02": _mirroring_stopped,
     "POST-03": _no_late_registration,
+    "POST-04": _zookeeper_left_alone,
 }

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from schemas.classes import DEFECTS, LAG
 from schemas.kraft.metadata_versions import level_name
-from transforms.reconcile.judge.checks.brokers import other_protocols
+from transforms.reconcile.judge.checks.brokers import other_protocols, zookeeper_brokers
 from transforms.reconcile.judge.checks.outcome import (
     CheckFunction,
     Outcome,
     found,
     listed_ids,
+    not_applicable,
     passed,
     sampled,
     unknown,
@@ -113,6 +114,47 @@ def _readable_in_zookeeper_mode(facts: Facts) -> Outcome:
     return found([])
 
 
+def _brokers_back(facts: Facts) -> Outcome:
+    """RB-10."""
+    if not facts.replicas:
+        return unknown("no assignment was read")
+    back = zookeeper_brokers(facts)
+    away = [use for use in facts.replicas if use.broker_id not in back]
+    return found(f"broker {use.broker_id} holds {use.replicas} replicas and is not in /brokers/ids" for use in away)
+
+
+def _elections(facts: Facts) -> Outcome:
+    """RB-11."""
+    if (facts.zookeeper or {}).get("controller_epoch") is None:
+        return unknown("/controller_epoch was not read")
+    return sampled(facts.found("RB-11"))
+
+
+# An idle quorum that runs appends twice a second; the clocks of the two sides differ.
+_STOPPED_SECONDS = 60
+
+
+def _quorum_stopped(facts: Facts) -> Outcome:
+    """RB-12. A tree that nobody wrote since can't tell a quorum that runs from one that has just stopped."""
+    written, appended = facts.newest_znode_time, facts.newest_append_time
+    if facts.plan is None or written is None or appended is None:
+        return unknown("no log or no znode has a time")
+    silence = (written - appended) / 1000
+    if facts.plan.leading.stopped_cleanly or silence > _STOPPED_SECONDS:
+        return found([])
+    text = f"controller {facts.plan.leading.controller_id}'s log was not closed, and its newest record is "
+    return found(
+        [text + (f"{silence:.0f} s older" if silence >= 0 else f"{-silence:.0f} s newer") + " than ZooKeeper's"]
+    )
+
+
+def _lost_by_rollback(facts: Facts) -> Outcome:
+    """RB-13."""
+    if facts.left_behind is None:
+        return not_applicable("/migration, which tells up to where ZooKeeper had everything, is gone")
+    return sampled(facts.left_behind)
+
+
 CHECKS: dict[str, CheckFunction] = {
     "RB-01": _not_finalized,
     "RB-02": _nothing_lost,
@@ -123,4 +165,8 @@ CHECKS: dict[str, CheckFunction] = {
     "RB-07": _kraft_only,
     "RB-08": _reached_the_end,
     "RB-09": _readable_in_zookeeper_mode,
+    "RB-10": _brokers_back,
+    "RB-11": _elections,
+    "RB-12": _quorum_stopped,
+    "RB-13": _lost_by_rollback,
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from transforms.reconcile.judge.checks.outcome import CheckFunction, Outcome, in_tables, not_applicable
+from transforms.reconcile.judge.checks.outcome import CheckFunction, Outcome, found, in_tables, not_applicable
 from transforms.reconcile.judge.facts import Facts
 
 
@@ -20,10 +20,33 @@ def _where_secured(code: str) -> CheckFunction:
     return check
 
 
+def _one_identity(facts: Facts) -> Outcome:
+    """SEC-06."""
+    told = facts.identities
+    if told is None or not told.controllers or not told.brokers:
+        return not_applicable("no znode shows an identity of the controllers and one of the brokers")
+    if told.controllers & told.brokers:
+        return found([])
+    controllers, brokers = (", ".join(sorted(names)) for names in (told.controllers, told.brokers))
+    both = ",".join(f"{_in_a_command(name)}:cdrwa" for name in sorted(told.controllers | told.brokers))
+    return found(
+        [
+            f"/migration belongs to {controllers}, the brokers' znodes to {brokers}: setAcl /migration {both},world:anyone:r"
+        ]
+    )
+
+
+def _in_a_command(identity: str) -> str:
+    """An identity as `setAcl` takes it; the hash of a digest is not kept."""
+    scheme, _, name = identity.partition(":")
+    return f"{scheme}:{name.partition(':')[0]}:HASH" if scheme == "digest" else identity
+
+
 CHECKS: dict[str, CheckFunction] = {
     "SEC-01": _where_secured("SEC-01"),
     "SEC-02": _where_secured("SEC-02"),
     "SEC-03": _where_secured("SEC-03"),
     "SEC-04": in_tables("SEC-04"),
     "SEC-05": in_tables("SEC-05"),
+    "SEC-06": _one_identity,
 }

@@ -1,0 +1,89 @@
+"""What a first run leaves, and what the command line asks of files before anything starts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from jobs.audit import run as runs
+from jobs.commands.check import profile_for
+from jobs.exit import UsageError
+from jobs.settings import ZooKeeperTls, validated
+from jobs.sources.zookeeper.client import LiveSettings, TlsSettings, make_client
+from jobs.steps.ingest_zookeeper import _tls
+
+
+def test_a_key_that_was_half_written_is_never_the_warehouses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "warehouse" / ".fingerprint-key"
+    monkeypatch.setattr(runs.os, "fsync", _killed)
+    with pytest.raises(KeyboardInterrupt):
+        runs._generated_key(path)
+    assert list(path.parent.iterdir()) == []
+    monkeypatch.undo()
+    key = runs._generated_key(path)
+    assert (len(key), runs._generated_key(path)) == (32, key)
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert list(path.parent.iterdir()) == [path]
+
+
+def _killed(_: int) -> None:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_the_key_of_the_run_that_was_first_is_the_warehouses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, links: bool
+) -> None:
+    path = tmp_path / "key"
+
+    def raced(part: Path, target: Path) -> None:
+        target.write_bytes(b"x" * 32)
+        if links:
+            raise FileExistsError(target)
+        raise PermissionError("no hard links here")
+
+    monkeypatch.setattr(runs.os, "link", raced)
+    assert runs._generated_key(path) == b"x" * 32
+
+
+def test_a_file_system_without_hard_links_has_a_key_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(part: Path, target: Path) -> None:
+        raise PermissionError("no hard links here")
+
+    monkeypatch.setattr(runs.os, "link", refused)
+    key = runs._generated_key(tmp_path / "key")
+    assert (len(key), [path.name for path in tmp_path.iterdir()]) == (32, ["key"])
+
+
+def test_a_remote_log_is_measured_and_not_taken_for_a_small_one(tmp_path: Path) -> None:
+    (tmp_path / "log").mkdir()
+    with (tmp_path / "log" / "00000000000000000000.log").open("wb") as file:
+        file.truncate(65 * 1024 * 1024)
+    assert profile_for([f"file://{tmp_path}"]) == "local"
+    assert profile_for([str(tmp_path)]) == "local"
+    assert profile_for([f"file://{tmp_path}/nothing"]) == "small"
+
+
+def test_tls_verifies_the_host_name_unless_told_not_to() -> None:
+    assert _tls(ZooKeeperTls()).check_hostname
+    assert not _tls(ZooKeeperTls(verify_hostname=False)).check_hostname
+    for tls, checked in (
+        (TlsSettings(), True),
+        (TlsSettings(check_hostname=False), False),
+        (TlsSettings(verify_certificates=False), False),
+    ):
+        client = make_client(LiveSettings("zk:2281", tls=tls))
+        assert client.check_hostname is checked
+
+
+def test_a_report_folder_in_whose_place_a_file_is_is_refused_before_the_run(tmp_path: Path) -> None:
+    (tmp_path / "reports").write_text("")
+    content = {
+        "cluster": "c",
+        "warehouse": "w",
+        "zookeeper": {"connect": "zk:2181"},
+        "report": {"folder": str(tmp_path / "reports" / "prod")},
+    }
+    with pytest.raises(UsageError, match=r"`report\.folder`: .*reports is a file; name a folder"):
+        validated(content, "test")

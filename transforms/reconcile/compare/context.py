@@ -1,0 +1,95 @@
+"""What is known of the run when rows are classified: offsets, transactions, clocks, and what was looked up in the tree."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from transforms.reconcile.compare.differing import Written
+from transforms.reconcile.compare.release_limits import Limits
+
+# Clocks of ZooKeeper's leader and of the controllers differ, and a mirrored write takes time: as long as neither was
+# measured, only a znode written this much later than KRaft's last change of the row was certainly not written because
+# of it.
+CLOCK_MARGIN_MS = 60_000
+
+
+@dataclass(frozen=True)
+class Clocks:
+    """ZooKeeper's times against the log's, in milliseconds.
+
+    `ahead_ms` is by how much a mirrored znode's mtime is later than its record's append time, as a rule; what lies
+    further from that than `margin_ms` is not a time of the same change.
+    """
+
+    ahead_ms: int = 0
+    margin_ms: int = CLOCK_MARGIN_MS
+
+    def after(self, written: int | None, appended: int | None) -> bool:
+        """The znode was surely written later than what the record changed; false when a time is not known."""
+        return written is not None and appended is not None and written - self.ahead_ms > appended + self.margin_ms
+
+    def before(self, written: int | None, appended: int | None) -> bool:
+        """The znode was surely written earlier than the record; false when a time is not known."""
+        return written is not None and appended is not None and written - self.ahead_ms < appended - self.margin_ms
+
+
+@dataclass(frozen=True)
+class Children:
+    """A znode's list of children: the transaction that changed it last, and how many were ever removed from it."""
+
+    pzxid: int | None
+    removed: int | None
+
+
+@dataclass(frozen=True)
+class Homes:
+    """Znodes in which rows that ZooKeeper lacks would stand, as far as they were looked up.
+
+    `written` are those that exist, by path; `emptied` are znodes that lost a child after `/migration`'s last write;
+    `above` are the znodes over the places, by path. `looked_up` is false as long as nothing was asked.
+    """
+
+    written: Mapping[str, Written] = field(default_factory=dict)
+    emptied: frozenset[str] = frozenset()
+    above: Mapping[str, Children] = field(default_factory=dict)
+    looked_up: bool = False
+
+
+@dataclass(frozen=True)
+class Context:
+    """What is known of the run: offsets are of the KRaft log, zxids of ZooKeeper, times in milliseconds.
+
+    `migration_offset` is M (inclusive), or what stands for it where the release does not move it; `load_time` is when
+    the load ended, `claim_zxid` the czxid of a KRaft controller's `/controller`; `frozen` is true when M does not move
+    because the migration is finalised. `limits` is what the release does not migrate, mirror or name rightly.
+
+    `load` are the first and last offset of the load, `load_claim` the claim it followed when no other came since.
+    `history_from` is the offset from which on the log tells all (None: not known). `transactions_told` is true when
+    ZooKeeper's transaction logs were read from the claim on: then a write that is not in `foreign_zxids` is KRaft's.
+    """
+
+    frozen: bool
+    migration_offset: int
+    migration_mzxid: int | None
+    committed_end: int
+    load_time: int | None
+    newest_append_time: int | None
+    pending_deletes: frozenset[str] = frozenset()
+    foreign_zxids: frozenset[int] = frozenset()
+    foreign_paths: frozenset[str] = frozenset()
+    claim_zxid: int | None = None
+    limits: Limits = field(default_factory=Limits)
+    homes: Homes = field(default_factory=Homes)
+    clocks: Clocks = field(default_factory=Clocks)
+    load: tuple[int, int] | None = None
+    load_claim: int | None = None
+    history_from: int | None = None
+    transactions_told: bool = False
+
+    @property
+    def passed(self) -> str:
+        """Up to where ZooKeeper must have everything, in words."""
+        if self.limits.offset_moves:
+            return f"/migration has passed {self.migration_offset}"
+        return f"by the time of /migration's last write everything up to offset {self.migration_offset} was mirrored"

@@ -1,0 +1,141 @@
+"""Lost on the way, or somebody's work: what the row's own story and its znodes' numbers tell of the writer (S§5.6).
+
+The log knows every value a row ever had. KRaft mirrors znodes whole, so that a value that is none of them was written by
+somebody else; and what came from ZooKeeper with the load, and KRaft never touched again, KRaft did not take away either.
+What is left can't be told apart without ZooKeeper's transaction logs, and the row says so.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from schemas import classes
+from transforms.reconcile.compare.context import Context
+from transforms.reconcile.compare.differing import ASSIGNMENT, DifferingRow, Written, same
+from transforms.reconcile.compare.home import homes, parent
+
+_WOULD_TELL = "a ZooKeeper data folder with its transaction logs would tell"
+
+
+def of_a_value(row: DifferingRow, column: str | None, context: Context) -> tuple[str, str] | None:
+    """Class and reason of a value in ZooKeeper that KRaft never gave the row; None when it had it, or may have.
+
+    What one znode holds is one value: a leader that KRaft once chose, with an epoch it never had, is nobody's of KRaft.
+    """
+    if row.ever is None or row.zk is None:
+        return None
+    zk, columns = row.zk, _together(row, column)
+    if all(zk[name] is None for name in columns):
+        return None
+    for version in row.ever:
+        if all(_equal(row, name, version.row[name]) for name in columns):
+            return None
+    there = row.written(column)
+    if _older_than_load(there, context):
+        return classes.LOAD_LOSS, "it stands in ZooKeeper since before the load, and KRaft never had this value"
+    told = f"KRaft never gave it this value up to offset {context.migration_offset}: something else wrote the znode"
+    if there.mzxid is not None:
+        told += f", last in transaction {there.mzxid}"
+    return classes.FOREIGN_WRITE, told
+
+
+def of_what_is_gone(row: DifferingRow, column: str | None, context: Context) -> tuple[str, str] | None:
+    """Class and reason of what came with the load and ZooKeeper lacks; None when the row does not tell.
+
+    `column` is a cell whose znode is not there, None the whole row. Told only when its places in the tree were looked
+    up: a place that never was, or lacks the row since before the load, shows that the load made the row up.
+    """
+    places = homes(row.entity.name, row.key)
+    if not context.homes.looked_up or not places or not _loaded(row, context):
+        return None
+    place = places[-1] if column is None else places[0]
+    made_up = _never_there(place, context)
+    if made_up:
+        return classes.LOAD_EXTRA, f"the load made it at offset {row.created_offset}, and {made_up}"
+    if not _untouched(row):
+        return None
+    dropped_by_kafka = row.entity.name == "acls" and context.limits.drops_acls and place in context.homes.written
+    if dropped_by_kafka:
+        return None
+    return classes.FOREIGN_WRITE, (
+        f"it came from ZooKeeper with the load, at offset {row.created_offset}, KRaft has not changed it since, and it "
+        "is gone: something other than the KRaft controller removed it"
+    )
+
+
+def lost(told: str, row: DifferingRow, column: str | None, context: Context) -> str:
+    """The words for a lost write: `told`, and that it may be somebody's work where nothing rules that out."""
+    if context.transactions_told or context.limits.unmirrored(row, column):
+        return told
+    if row.zk is not None and (column is None or row.zk[column] is not None):
+        there = row.written(column)
+        if context.clocks.before(there.mtime, row.kraft_time):
+            return f"{told}; the znode was not written since"
+        return f"{told}; lost, or written by hand: {_WOULD_TELL}"
+    places = homes(row.entity.name, row.key)
+    place = (places[-1] if column is None else places[0]) if places else None
+    if place is None:
+        return told
+    if _nothing_removed(place, context):
+        return f"{told}; nothing was ever removed from {parent(place)}: it was never written"
+    return f"{told}; lost, or removed by hand: {_WOULD_TELL}"
+
+
+def as_far_as_known(told: str, context: Context) -> str:
+    """Words about what KRaft never had, when the log that was given begins after the load."""
+    begins = context.history_from
+    if not begins or (context.load is not None and begins <= context.load[0]):
+        return told
+    return f"{told} as far as the log goes back (offset {begins}); it may have removed it before"
+
+
+def _equal(row: DifferingRow, column: str, kraft: Any) -> bool:
+    zk = None if row.zk is None else row.zk[column]
+    if column == "isr" and zk is not None and kraft is not None:
+        # The order of the in-sync replicas means nothing.
+        return sorted(zk) == sorted(kraft)
+    return same(row.entity, column, zk, kraft)
+
+
+def _together(row: DifferingRow, column: str | None) -> tuple[str, ...]:
+    """The compared columns that one znode holds; of a whole row, those of the znode that decides whether it exists."""
+    if row.entity.name != "partitions":
+        return row.entity.compared
+    assigned = column is None or column in ASSIGNMENT
+    return tuple(name for name in row.entity.compared if (name in ASSIGNMENT) == assigned)
+
+
+def _loaded(row: DifferingRow, context: Context) -> bool:
+    made, load = row.created_offset, context.load
+    return made is not None and load is not None and load[0] <= made <= load[1]
+
+
+def _untouched(row: DifferingRow) -> bool:
+    return row.kraft_offset == row.created_offset and not row.later
+
+
+def _older_than_load(there: Written, context: Context) -> bool:
+    if there.mzxid is not None and context.load_claim is not None:
+        return there.mzxid < context.load_claim
+    return context.clocks.before(there.mtime, context.load_time)
+
+
+def _never_there(place: str, context: Context) -> str | None:
+    """How the tree shows that a place never held what the load says it read there; None when it does not."""
+    there = context.homes.written.get(place)
+    if there is not None:
+        if _older_than_load(there, context):
+            return f"{place}, not written since before the load, does not have it"
+        return None
+    if _nothing_removed(place, context):
+        return f"nothing was ever removed from {parent(place)}: ZooKeeper never had it"
+    above = context.homes.above.get(parent(place))
+    changed = None if above is None else above.pzxid
+    if changed is not None and context.load_claim is not None and changed < context.load_claim:
+        return f"the children of {parent(place)} have not changed since before the load: ZooKeeper did not have it"
+    return None
+
+
+def _nothing_removed(place: str, context: Context) -> bool:
+    above = context.homes.above.get(parent(place))
+    return place not in context.homes.written and above is not None and above.removed == 0
