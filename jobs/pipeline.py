@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from jobs.audit.run import LOG, Failure, Run, new_run_id, open_run
 from jobs.exit import AuditError, UsageError, guarded, worst
@@ -21,6 +22,8 @@ from schemas.report import Report
 from transforms.report.fleet import fleet_table
 from transforms.report.printable import visible
 from transforms.report.text import render_text
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -98,7 +101,7 @@ def _halves(run: Run, going: Sequence[str], progress: Progress) -> dict[str, Rep
 
 
 def _steps(run: Run, progress: Progress) -> dict[str, Report]:
-    def timed(title: str, step: Callable[[], object]) -> object:
+    def timed(title: str, step: Callable[[], T]) -> T:
         started = time.monotonic()
         with progress.step(title):
             made = step()
@@ -112,11 +115,9 @@ def _steps(run: Run, progress: Progress) -> dict[str, Report]:
         timed("reading ZooKeeper again", lambda: ingest_zookeeper.run_second_walk(run))
     reports: dict[str, Report] = {}
     if run.going:
-        with progress.step("replaying into state"):
-            state = materialize.run_step(run)
+        state = timed("replaying into state", lambda: materialize.run_step(run))
     if run.going:
-        with progress.step("comparing and judging"):
-            reports = reconcile.run_step(run, state)
+        reports = timed("comparing and judging", lambda: reconcile.run_step(run, state))
     run.finish_writes()
     gold.write_failures(run)
     return reports

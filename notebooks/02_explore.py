@@ -33,9 +33,9 @@ def of_this_run(table):
 
 
 def as_of_this_run(table):
-    """State as this run left it: silver holds the newest run's, so an earlier one is read by time travel."""
+    """State as this run found it: silver lets older runs' rows go after a while, so it is read by time travel."""
     rows = warehouse.read(table, (run["table_versions"] or {}).get(table.full_name))
-    return rows.where(F.col("cluster") == F.lit(run["cluster"]))
+    return rows.where((F.col("cluster") == F.lit(run["cluster"])) & (F.col("run_id") == F.lit(run["run_id"])))
 
 
 def moment(column):

@@ -47,11 +47,11 @@ class Notebook:
         return Warehouse(self._spark(), root, catalog="/" not in root)
 
     def run(self, warehouse: Warehouse, cluster: str = "", run_id: str = "") -> Mapping[str, Any]:
-        """Find a run's row in the runs table: the one named, else the newest of the cluster, else the newest of all.
+        """Find a finished run's row in the runs table: the one named, else the newest of the cluster, else the newest of all.
 
-        Raises NotebookError when there is none.
+        Raises NotebookError when there is none; a run that failed has nothing to show.
         """
-        runs = warehouse.read(RUNS)
+        runs = warehouse.read(RUNS).where(F.col("report").isNotNull())
         for column, wanted in (("cluster", cluster), ("run_id", run_id)):
             runs = runs.where(F.col(column) == F.lit(wanted)) if wanted else runs
         newest = runs.orderBy(F.col("started_at").desc(), F.col("run_id").desc()).first()

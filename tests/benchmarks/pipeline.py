@@ -14,24 +14,20 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from jobs.audit.run import Run, open_run
+from pyspark.sql import functions as F
+
+from jobs.audit.run import open_run
+from jobs.pipeline import run_all
 from jobs.settings import Settings, validated
-from jobs.steps import ingest_kraft, ingest_zookeeper, materialize, reconcile
 from schemas.bronze import KRAFT_RECORDS, ZK_ZNODES
 from schemas.classes import DEFECTS
 from schemas.gold import DIVERGENCES
 
-STEPS: tuple[tuple[str, Callable[[Run], object]], ...] = (
-    ("ZooKeeper to bronze", ingest_zookeeper.run_step),
-    ("metadata log to bronze", ingest_kraft.run_step),
-    ("bronze to silver", materialize.run_step),
-    ("silver to gold", reconcile.run_step),
-)
 _SAMPLE_SECONDS = 0.5
 
 
@@ -83,6 +79,7 @@ def settings_of(cluster: Path, warehouse: Path, driver_memory: str) -> Settings:
         "warehouse": str(warehouse),
         "zookeeper": {"folder": str(cluster / "zookeeper")},
         "kraft": {"folders": [str(cluster / "kraft")]},
+        "report": {"folder": str(warehouse / "reports")},
         "spark": {"profile": "local", "driver_memory": driver_memory},
     }
     return validated(dict(content), "benchmark")
@@ -93,13 +90,16 @@ def measure(settings: Settings, truth: Mapping[str, Any]) -> float:
     started = time.monotonic()
     with Memory() as memory, open_run(settings) as run:
         print(f"  {'Spark session':<26}{time.monotonic() - started:8.1f} s")
-        for name, step in STEPS:
-            began = time.monotonic()
-            step(run)
-            print(f"  {name:<26}{time.monotonic() - began:8.1f} s", flush=True)
+        outcomes = run_all(run)
         seconds = time.monotonic() - started
-        records, znodes = run.read(KRAFT_RECORDS).count(), run.read(ZK_ZNODES).count()
-        rows = run.read(DIVERGENCES).where("status <> 'resolved'").select("entity", "key", "class").collect()
+        for name, took in run.durations.items():
+            print(f"  {name:<26}{took:8.1f} s", flush=True)
+        for outcome in outcomes.values():
+            if outcome.failure is not None:
+                raise SystemExit(f"the audit did not come to its end: {outcome.failure.reason}")
+        records, znodes = run.rows(KRAFT_RECORDS).count(), run.rows(ZK_ZNODES).count()
+        stored = run.warehouse.read(DIVERGENCES).where(F.col("run_id") == run.run_id)
+        rows = stored.where("status <> 'resolved'").select("entity", "key", "class").collect()
     print(f"  {'all':<26}{seconds:8.1f} s   {records:,} records and {znodes:,} znodes read")
     print(f"  peak memory of all processes {memory.peak / 2**30:.1f} GiB")
     _compare([row.asDict() for row in rows if row["class"] in DEFECTS], truth)

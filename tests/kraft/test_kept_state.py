@@ -1,9 +1,13 @@
-"""replay(prefix), then the rest from its state, is replay(all): rows, provenance, versions and findings."""
+"""replay(prefix), then the rest from its state, is replay(all): rows, provenance, versions and findings (DESIGN §4.4).
+
+Several logs stand in one frame as several clusters, as a run has them, and none may touch another's rows.
+"""
 
 from __future__ import annotations
 
 import json
 import random
+from collections.abc import Mapping
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -11,34 +15,52 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from jobs.sources.kraft.log import KraftLogDataSource
-from schemas.bronze import LOG_RECORD_COLUMNS
+from schemas.bronze import LOG_RECORD_COLUMNS, RUN_COLUMNS
 from schemas.entities import MIRRORED
 from tests.kraft.dumps import log_folder
+from transforms.clusters import CLUSTER, by_cluster
 from transforms.kraft.replay.base import continued, state_at
+from transforms.kraft.replay.events import Extent
 from transforms.kraft.replay.findings import log_findings
 from transforms.kraft.replay.image import Log, image, row_versions
 from transforms.kraft.replay.rows import fold
 
-RECORDS = StructType(list(LOG_RECORD_COLUMNS))
+RECORDS = StructType([RUN_COLUMNS[0], *LOG_RECORD_COLUMNS])
 TOPIC_NAMES = ("orders", "payments", "audit")
 BROKERS = (1, 2, 3)
+# Seed and length of the log of each cluster.
+LOGS = {"one": (1, 160), "two": (2, 175), "three": (3, 190)}
 
 
 def rows_of(frame: DataFrame) -> list[str]:
     return sorted(row[0] for row in frame.select(F.to_json(F.struct(*sorted(frame.columns)))).collect())
 
 
-def everything(log: Log, after: int, whole: Log | None = None) -> dict[str, list[str]]:
-    """What a run makes of a log: state with provenance, every version from `after` on, findings."""
+def everything(log: Log, after: Mapping[str, int], whole: Log | None = None) -> dict[str, list[str]]:
+    """What a run makes of its logs: state with provenance, every version from `after` on, findings."""
     folded = fold(log.events).localCheckpoint()
     made = {name: rows_of(rows) for name, rows in image(log, folded).items()}
     made["row_versions"] = rows_of(row_versions(log, folded, after, MIRRORED))
-    made["findings"] = rows_of(log_findings(whole or log, log, folded))
+    made["findings"] = rows_of(log_findings(whole or log, log, folded, {}))
     return made
+
+
+def of_cluster(made: Mapping[str, list[str]], cluster: str) -> dict[str, list[str]]:
+    """The part of `everything` that is a cluster's."""
+    return {name: [row for row in rows if json.loads(row)[CLUSTER] == cluster] for name, rows in made.items()}
 
 
 def held(log: Log) -> Log:
     return Log(log.events.localCheckpoint(), log.hot.localCheckpoint())
+
+
+def extents(ends: Mapping[str, int]) -> dict[str, Extent]:
+    return {cluster: Extent(end) for cluster, end in ends.items()}
+
+
+def since(records: DataFrame, offsets: Mapping[str, int]) -> DataFrame:
+    """Records from each cluster's offset on; all of a cluster that is not in `offsets`."""
+    return records.where(F.col("offset") >= F.coalesce(by_cluster(offsets, "bigint"), F.lit(0)))
 
 
 class RandomLog:
@@ -124,61 +146,92 @@ class RandomLog:
             columns |= {"isr": isr, "leader": self.random.choice([-2, -1, 2]), "leader_recovery_state": -1}
             self._add("PARTITION_CHANGE_RECORD", None, **columns)
 
-    def frame(self, spark: SparkSession) -> DataFrame:
+    def tuples(self, cluster: str) -> list[tuple[object, ...]]:
         names = RECORDS.fieldNames()
-        return spark.createDataFrame([tuple(row.get(name) for name in names) for row in self.rows], RECORDS)
+        return [tuple({**row, CLUSTER: cluster}.get(name) for name in names) for row in self.rows]
 
 
-@pytest.fixture(params=[1, 2, 3])
-def random_log(request: pytest.FixtureRequest) -> RandomLog:
-    return RandomLog(request.param, 160)
+@pytest.fixture(scope="module")
+def random_logs() -> dict[str, RandomLog]:
+    return {cluster: RandomLog(seed, length) for cluster, (seed, length) in LOGS.items()}
 
 
-def test_the_rest_after_any_prefix_is_the_whole(spark: SparkSession, random_log: RandomLog) -> None:
-    records = random_log.frame(spark).localCheckpoint()
-    end = len(random_log.rows)
-    whole = held(Log.of(records, end))
-    for cut in sorted(random_log.random.sample(range(1, end + 1), 3)):
-        # As between two runs: the state is all that is left of the prefix.
-        state = held(state_at(whole, cut))
-        rest = held(Log.of(records.where(F.col("offset") >= cut), end, base=state))
-        after = random_log.random.randrange(cut, end + 1)
-        expected = everything(whole, after)
-        assert everything(rest, after) == expected, f"cut {cut}, versions from {after}"
-        # As within one run: the prefix is compacted, the findings still read all of it.
-        assert everything(continued(state, whole, cut), after, whole) == expected, f"cut {cut}"
+@pytest.fixture(scope="module")
+def records(spark: SparkSession, random_logs: dict[str, RandomLog]) -> DataFrame:
+    rows = [row for cluster, log in random_logs.items() for row in log.tuples(cluster)]
+    return spark.createDataFrame(rows, RECORDS).localCheckpoint()
 
 
-def test_a_state_of_a_state_is_the_same_state(spark: SparkSession, random_log: RandomLog) -> None:
-    records = random_log.frame(spark)
-    end = len(random_log.rows)
-    whole = held(Log.of(records, end))
-    once = held(state_at(whole, end // 2))
-    twice = state_at(continued(once, whole, end // 2), end)
-    direct = state_at(whole, end)
+ENDS = {cluster: length for cluster, (_, length) in LOGS.items()}
+
+
+@pytest.fixture(scope="module")
+def whole(records: DataFrame) -> Log:
+    return held(Log.of(records, extents(ENDS)))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_rest_after_any_prefix_is_the_whole(records: DataFrame, whole: Log, seed: int) -> None:
+    chance = random.Random(seed)  # noqa: S311 - the seed makes a failure repeatable
+    cuts = {cluster: chance.randint(1, end) for cluster, end in ENDS.items()}
+    if seed >= len(ENDS):
+        # A cluster of which nothing was kept is read whole beside those that go on.
+        del cuts[chance.choice(sorted(cuts))]
+    after = {cluster: chance.randint(cuts.get(cluster, 0), end) for cluster, end in ENDS.items()}
+    # As between two runs: the state is all that is left of the prefix.
+    state = held(state_at(whole, cuts))
+    rest = held(Log.of(since(records, cuts), extents(ENDS), base=state))
+    expected = everything(whole, after)
+    assert everything(rest, after) == expected, f"cuts {cuts}, versions from {after}"
+    # As within one run: the prefix is compacted, the findings still read all of it.
+    assert everything(continued(state, whole, cuts), after, whole) == expected, f"cuts {cuts}"
+
+
+@pytest.mark.parametrize("cluster", LOGS)
+def test_logs_at_once_are_each_what_it_is_alone(records: DataFrame, whole: Log, cluster: str) -> None:
+    after = {name: end // 2 for name, end in ENDS.items()}
+    alone = held(Log.of(records.where(F.col(CLUSTER) == cluster), extents({cluster: ENDS[cluster]})))
+    expected = everything(alone, {cluster: after[cluster]})
+    together = everything(whole, after)
+    assert of_cluster(together, cluster) == expected
+    assert expected["row_versions"]
+    assert expected["partitions"]
+    # And the state of one is not in the others' way, nor theirs in its.
+    state, own = state_at(whole, after), state_at(alone, {cluster: after[cluster]})
+    for mine, rows in ((own.events, state.events), (own.hot, state.hot)):
+        assert rows_of(rows.where(F.col(CLUSTER) == cluster)) == rows_of(mine)
+
+
+def test_a_state_of_a_state_is_the_same_state(whole: Log) -> None:
+    cuts = {cluster: end // 2 for cluster, end in ENDS.items()}
+    once = held(state_at(whole, cuts))
+    twice = state_at(continued(once, whole, cuts), ENDS)
+    direct = state_at(whole, ENDS)
     assert rows_of(twice.events.distinct()) == rows_of(direct.events.distinct())
     assert rows_of(twice.hot) == rows_of(direct.hot)
 
 
-def test_order_of_rows_and_partitions_changes_nothing(spark: SparkSession, random_log: RandomLog) -> None:
-    ordered = random_log.frame(spark)
-    end = len(random_log.rows)
-    shuffled = spark.createDataFrame(random_log.random.sample(ordered.collect(), end), RECORDS).repartition(7)
-    assert everything(held(Log.of(shuffled, end)), end // 2) == everything(held(Log.of(ordered, end)), end // 2)
+def test_order_of_rows_and_partitions_changes_nothing(spark: SparkSession, records: DataFrame, whole: Log) -> None:
+    rows = records.collect()
+    random.Random(1).shuffle(rows)  # noqa: S311 - any order will do
+    shuffled = spark.createDataFrame(rows, RECORDS).repartition(7)
+    after = {cluster: end // 2 for cluster, end in ENDS.items()}
+    assert everything(held(Log.of(shuffled, extents(ENDS))), after) == everything(whole, after)
 
 
 @pytest.fixture(scope="module")
 def captured(spark: SparkSession) -> DataFrame:
     spark.dataSource.register(KraftLogDataSource)
     reader = spark.read.format("kraft_log").option("controller", "3001").option("fingerprint_key", "00" * 32)
-    return reader.load(str(log_folder("3.9.1", "12-finalized", 3001).parents[1])).localCheckpoint()
+    rows = reader.load(str(log_folder("3.9.1", "12-finalized", 3001).parents[1]))
+    return rows.withColumn(CLUSTER, F.lit("c")).localCheckpoint()
 
 
 @pytest.mark.parametrize("part", [0.2, 0.7])
-def test_a_real_migration_cut_in_two(spark: SparkSession, captured: DataFrame, part: float) -> None:
+def test_a_real_migration_cut_in_two(captured: DataFrame, part: float) -> None:
     [(end,)] = captured.agg(F.max("offset") + 1).collect()
-    cut = int(end * part)
-    whole = held(Log.of(captured, end))
+    cut, all_of_it = {"c": int(end * part)}, {"c": Extent(end)}
+    whole = held(Log.of(captured, all_of_it))
     state = held(state_at(whole, cut))
-    rest = held(Log.of(captured.where(F.col("offset") >= cut), end, base=state))
+    rest = held(Log.of(since(captured, cut), all_of_it, base=state))
     assert everything(rest, cut) == everything(whole, cut)

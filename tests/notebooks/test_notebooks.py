@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from jobs.runtime.notebook import Notebook, NotebookError
 from jobs.sinks.delta import Warehouse, in_parallel
@@ -24,8 +25,10 @@ from transforms.report.json import to_json
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 TOPIC_ID = "Zf7bq2kFQ0K2oG8j5bqj1w"
 OLD, NEW = {"cluster": "prod", "run_id": "r1"}, {"cluster": "prod", "run_id": "r2"}
-OTHER = {"cluster": "other", "run_id": "r3"}
+OTHER, GONE = {"cluster": "other", "run_id": "r3"}, {"cluster": "prod", "run_id": "r0"}
+_EARLIER = ((GONE, [8]), (OLD, [9]))
 PARTITION = {"topic": "orders", "partition": 3}
+FAILED = {"cluster": "prod", "run_id": "r4", "verdict": "failed", "started_at": datetime(2026, 11, 21, 9)}
 _PARTITIONS = [
     {**NEW, **PARTITION, "source": "zookeeper", "isr": [0, 1, 2], "zk_mzxid": 799, "zk_mtime": 1_000},
     {**NEW, **PARTITION, "source": "kraft", "isr": [0, 1], "kraft_offset": 1215},
@@ -39,13 +42,14 @@ def filled(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> War
     warehouse = Warehouse(spark, str(tmp_path_factory.mktemp("warehouse")))
     tables = _tables()
     in_parallel([lambda t=table: _write(warehouse, t, tables[t]) for table in tables])  # type: ignore[misc]
-    # Silver holds the newest run's state; what the run before found is its earlier version.
-    warehouse.replace_where(PARTITIONS.table, _frame(warehouse, PARTITIONS.table, _PARTITIONS), {"cluster": "prod"})
+    # Silver holds the state of several runs, and lets that of the oldest go: it is in an earlier version.
+    _write(warehouse, PARTITIONS.table, _PARTITIONS)
+    warehouse.delete(PARTITIONS.table, F.col("run_id") == GONE["run_id"])
     return warehouse
 
 
 def _write(warehouse: Warehouse, table: Table, rows: Sequence[dict[str, Any]]) -> None:
-    warehouse.append(table, _frame(warehouse, table, rows), "filled")
+    warehouse.append(table, _frame(warehouse, table, rows))
 
 
 def _frame(warehouse: Warehouse, table: Table, rows: Sequence[dict[str, Any]]) -> DataFrame:
@@ -92,7 +96,8 @@ def _tables() -> dict[Table, list[dict[str, Any]]]:
     topic = {"type": "TOPIC_RECORD", "data": json.dumps({"name": "orders", "topicId": TOPIC_ID})}
     state = "/brokers/topics/orders/partitions/3/state"
     return {
-        RUNS: [_run(OLD, 6, version=0), _run(NEW, 7, version=1), _run(OTHER, 8, version=1)],
+        # A run that did not come to its end is not the newest to show.
+        RUNS: [_run(GONE, 5, 0), _run(OLD, 6, 1), _run(NEW, 7, 2), _run(OTHER, 8, 2), FAILED],
         GATES: [
             {**NEW, "gate": "rollback", "verdict": "no_go", "blocking": ["DUR-05"]},
             {**NEW, "gate": "start", "verdict": "not_applicable", "blocking": []},
@@ -116,7 +121,7 @@ def _tables() -> dict[Table, list[dict[str, Any]]]:
             {**NEW, "broker_id": 1, "mode": "zookeeper", "blocks": ["finalize"]},
         ],
         LAG: [{**OLD, "records": 11, "alive": True}, {**NEW, "records": 0, "alive": True}],
-        PARTITIONS.table: [{**OLD, **PARTITION, "source": "kraft", "isr": [9]}],
+        PARTITIONS.table: [{**run, **PARTITION, "source": "kraft", "isr": isr} for run, isr in _EARLIER],
         KRAFT_RECORDS: [
             {**NEW, "offset": 10, "epoch": 1, "control": False, **topic},
             _change(12, type="PARTITION_RECORD", isr=[0, 1, 2], controller_id=3000),
@@ -180,9 +185,12 @@ def test_the_story_of_a_partition(filled: Warehouse, monkeypatch: pytest.MonkeyP
     assert _shown(notebook, "Lag over the runs", "records", "run_id") == [(11, "r1"), (0, "r2")]
 
 
-def test_an_earlier_run_is_seen_as_it_was(filled: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
-    notebook = _execute("02_explore.py", filled, monkeypatch, run_id="r1", topic="orders", partition="3")
-    assert _shown(notebook, "Both sides", "source", "isr") == [("kraft", [9])]
+@pytest.mark.parametrize(("run", "isr"), [("r0", [8]), ("r1", [9])])
+def test_an_earlier_run_is_seen_as_it_was(
+    filled: Warehouse, monkeypatch: pytest.MonkeyPatch, run: str, isr: list[int]
+) -> None:
+    notebook = _execute("02_explore.py", filled, monkeypatch, run_id=run, topic="orders", partition="3")
+    assert _shown(notebook, "Both sides", "source", "isr") == [("kraft", isr)]
 
 
 def test_a_named_partition_that_was_never_there_is_no_error(filled: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,11 +15,13 @@ from pyspark.sql.types import StructType
 
 from schemas.bronze import KRAFT_RECORDS, ZK_ZNODES
 from schemas.entities import ENTITIES
-from schemas.silver import ADMIN_OPERATIONS, FINDINGS, ROW_VERSIONS
-from schemas.table import Table
+from schemas.replayed import ROW_VERSION
+from schemas.silver import ADMIN_OPERATIONS, FINDINGS
 from tests.zookeeper.malformed import MALFORMED
 from tests.zookeeper.trees import of, state_of, state_rows, znode
+from transforms.clusters import CLUSTER
 from transforms.kraft.replay import rows as replay
+from transforms.kraft.replay.events import Extent
 from transforms.kraft.replay.findings import log_findings
 from transforms.kraft.replay.image import Log
 from transforms.kraft.replay.verify import checkpoint_differences, checkpoint_records
@@ -28,17 +30,24 @@ from transforms.reconcile.judge.facts import Sample
 from transforms.zookeeper.read.arrow import znode_batch
 
 Row = dict[str, Any]
-TABLES: dict[str, Table] = {entity.name: entity.table for entity in ENTITIES} | {
-    "findings": FINDINGS,
-    "admin_operations": ADMIN_OPERATIONS,
-    "row_versions": ROW_VERSIONS,
+# The cluster of rows that name none.
+ALONE = "c"
+TABLES: dict[str, StructType] = {entity.name: entity.table.struct for entity in ENTITIES} | {
+    "findings": FINDINGS.struct,
+    "admin_operations": ADMIN_OPERATIONS.struct,
+    "row_versions": ROW_VERSION,
 }
 
 
-def frame(spark: SparkSession, table: Table, rows: Sequence[Row]) -> DataFrame:
-    """Rows as the table has them; what is not given is null."""
-    values = [tuple(row.get(name) for name in table.column_names) for row in rows]
-    return spark.createDataFrame(values, StructType(list(table.columns)))
+def frame(spark: SparkSession, columns: StructType, rows: Sequence[Row]) -> DataFrame:
+    """Rows with these columns; what is not given is null, but for the cluster."""
+    values = [tuple({CLUSTER: ALONE, **row}.get(name) for name in columns.fieldNames()) for row in rows]
+    return spark.createDataFrame(values, columns)
+
+
+def of_cluster(cluster: str, rows: Sequence[Row]) -> list[Row]:
+    """The rows as another cluster has them."""
+    return [{**row, CLUSTER: cluster} for row in rows]
 
 
 def record(offset: int, type_: str, body: Mapping[str, Any] | None = None, **columns: Any) -> Row:
@@ -172,13 +181,26 @@ def checkpoint(log: Sequence[Row], *, without: int | None = None) -> list[Row]:
     return [*made, {**changed, "checkpoint_offset": CHECKPOINT}]
 
 
-def log_rows(spark: SparkSession, log: Sequence[Row], snapshot: Sequence[Row]) -> DataFrame:
-    """Rows of silver findings that a log and its checkpoint lead to."""
-    bronze = frame(spark, KRAFT_RECORDS, [*log, *snapshot])
-    replayed = Log.of(bronze.where("checkpoint_offset IS NULL"), 1000)
-    found = log_findings(replayed, replayed, replay.fold(replayed.events), DUAL_WRITE)
-    levels = {row["checkpoint_offset"]: 13 for row in snapshot}
-    own = Log.of_checkpoints(checkpoint_records(bronze, sorted(levels)))
+def log_rows(
+    spark: SparkSession,
+    log: Sequence[Row],
+    snapshot: Sequence[Row],
+    dual_write: Mapping[str, tuple[int, int | None]] | None = None,
+) -> DataFrame:
+    """Rows of silver findings that the logs and checkpoints of one cluster or several lead to.
+
+    `dual_write` is where each cluster writes to both sides.
+    """
+    dual_write = {ALONE: DUAL_WRITE} if dual_write is None else dual_write
+    bronze = frame(spark, KRAFT_RECORDS.struct, [*log, *snapshot])
+    clusters = {row.get(CLUSTER, ALONE) for row in log}
+    replayed = Log.of(bronze.where("checkpoint_offset IS NULL"), {cluster: Extent(1000) for cluster in clusters})
+    found = log_findings(replayed, replayed, replay.fold(replayed.events), dual_write)
+    levels: dict[str, dict[int, int | None]] = defaultdict(dict)
+    for row in snapshot:
+        levels[row.get(CLUSTER, ALONE)][row["checkpoint_offset"]] = 13
+    offsets = {cluster: sorted(mine) for cluster, mine in levels.items()}
+    own = Log.of_checkpoints(checkpoint_records(bronze, offsets))
     return found.unionByName(checkpoint_differences(replayed, own, levels))
 
 
@@ -191,14 +213,17 @@ def znode_findings() -> list[Row]:
     return [{"source": "zookeeper", "place": fact["subject"], **fact} for fact in facts]
 
 
-def samples(found: DataFrame) -> dict[str, Sample]:
-    """What `queries.violations` found, as the facts of a run have it."""
-    totals: dict[str, int] = {}
-    texts: dict[str, list[str]] = defaultdict(list)
-    for row in queries.samples(found).collect():
-        totals[row["code"]] = row["total"]
-        texts[row["code"]].append(row["text"])
-    return {code: Sample(total, tuple(texts[code])) for code, total in totals.items()}
+def samples(found: DataFrame) -> dict[str, dict[str, Sample]]:
+    """What `queries.violations` found, as the facts of a run have it, by cluster."""
+    totals: dict[tuple[str, str], int] = {}
+    texts: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for row in sorted(queries.samples(found).collect(), key=lambda row: int(row["number"])):
+        totals[row[CLUSTER], row["code"]] = row["total"]
+        texts[row[CLUSTER], row["code"]].append(row["text"])
+    by_cluster: dict[str, dict[str, Sample]] = defaultdict(dict)
+    for (cluster, code), total in totals.items():
+        by_cluster[cluster][code] = Sample(total, tuple(texts[cluster, code]))
+    return dict(by_cluster)
 
 
 def gathered(
@@ -206,10 +231,10 @@ def gathered(
     tables: Mapping[str, Sequence[Row]],
     findings: DataFrame,
     bronze: tuple[Sequence[Row], Sequence[Row]],
-    known: queries.Known,
-) -> dict[str, Sample]:
-    """Violations by code of silver rows, of findings and of bronze (znodes, records)."""
-    silver = {name: frame(spark, table, tables.get(name, ())) for name, table in TABLES.items()}
+    known: Mapping[str, queries.Known],
+) -> dict[str, dict[str, Sample]]:
+    """Violations by cluster and code of silver rows, of findings and of bronze (znodes, records)."""
+    silver = {name: frame(spark, columns, tables.get(name, ())) for name, columns in TABLES.items()}
     silver["findings"] = silver["findings"].unionByName(findings, allowMissingColumns=True)
-    znodes, records = frame(spark, ZK_ZNODES, bronze[0]), frame(spark, KRAFT_RECORDS, bronze[1])
+    znodes, records = frame(spark, ZK_ZNODES.struct, bronze[0]), frame(spark, KRAFT_RECORDS.struct, bronze[1])
     return samples(queries.violations(silver, znodes, records, known))

@@ -16,6 +16,7 @@ from schemas.checks import CHECKS
 from schemas.report import CheckResult
 from schemas.silver import FINDINGS
 from tests.reconcile.planted import (
+    ALONE,
     BROKEN_LOG,
     HEALTHY_LOG,
     Row,
@@ -79,14 +80,14 @@ HEALTHY_ROWS: dict[str, list[Row]] = {
 @pytest.fixture(scope="module")
 def planted(spark: SparkSession) -> dict[str, Sample]:
     log = log_rows(spark, BROKEN_LOG, checkpoint(BROKEN_LOG, without=30))
-    found = log.unionByName(frame(spark, FINDINGS, znode_findings()).drop("cluster", "run_id"))
-    return gathered(spark, ROWS, found, (ZNODES, RECORDS), KNOWN)
+    found = log.unionByName(frame(spark, FINDINGS.struct, znode_findings()).drop("run_id"))
+    return gathered(spark, ROWS, found, (ZNODES, RECORDS), {ALONE: KNOWN})[ALONE]
 
 
 @pytest.fixture(scope="module")
 def nothing_planted(spark: SparkSession) -> dict[str, Sample]:
     log = log_rows(spark, HEALTHY_LOG, checkpoint(HEALTHY_LOG))
-    return gathered(spark, HEALTHY_ROWS, log, (ZNODES[:1], RECORDS[:4]), KNOWN)
+    return gathered(spark, HEALTHY_ROWS, log, (ZNODES[:1], RECORDS[:4]), {ALONE: KNOWN}).get(ALONE, {})
 
 
 def judged(check_id: str, facts: Facts) -> CheckResult:

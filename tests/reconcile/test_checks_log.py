@@ -8,7 +8,18 @@ import pytest
 from pyspark.sql import SparkSession
 
 from jobs.steps.replay_log import near_together
-from tests.reconcile.planted import BROKEN_LOG, CHECKPOINT, HEALTHY_LOG, Row, checkpoint, log_rows, topic
+from tests.reconcile.planted import (
+    BROKEN_LOG,
+    CHECKPOINT,
+    DUAL_WRITE,
+    HEALTHY_LOG,
+    Row,
+    checkpoint,
+    log_rows,
+    of_cluster,
+    topic,
+)
+from transforms.clusters import CLUSTER
 
 
 @pytest.fixture(scope="module")
@@ -55,6 +66,39 @@ def test_only_what_was_planted_is_found(
 
 def test_no_other_code_is_found(found: dict[str, list[tuple[str, str, str]]]) -> None:
     assert len(found) == 10
+
+
+# Which logs stand together, and where each cluster writes to both sides.
+FLEET: dict[str, tuple[list[Row], list[Row], tuple[int, int | None] | None]] = {
+    "broken": (BROKEN_LOG, checkpoint(BROKEN_LOG, without=30), DUAL_WRITE),
+    "healthy": (HEALTHY_LOG, checkpoint(HEALTHY_LOG), DUAL_WRITE),
+    "written-to-both-sides-later": (BROKEN_LOG, [], (62, None)),
+    "not-yet-loaded": (BROKEN_LOG, checkpoint(BROKEN_LOG), None),
+}
+
+
+def findings_of(spark: SparkSession, *clusters: str) -> dict[str, list[tuple[str, ...]]]:
+    logs, snapshots, dual_write = [], [], {}
+    for cluster in clusters:
+        log, snapshot, during = FLEET[cluster]
+        logs += of_cluster(cluster, log)
+        snapshots += of_cluster(cluster, snapshot)
+        dual_write |= {} if during is None else {cluster: during}
+    found: dict[str, list[tuple[str, ...]]] = {cluster: [] for cluster in clusters}
+    for row in log_rows(spark, logs, snapshots, dual_write).collect():
+        found[row[CLUSTER]].append((row["code"], row["subject"], row["detail"], row["place"]))
+    return {cluster: sorted(rows) for cluster, rows in found.items()}
+
+
+def test_a_log_among_others_shows_what_it_shows_alone(spark: SparkSession) -> None:
+    together = findings_of(spark, *FLEET)
+    assert together == {cluster: findings_of(spark, cluster)[cluster] for cluster in FLEET}
+    assert together["healthy"] == []
+    shrinks = {cluster: [row[3] for row in rows if row[0] == "DUR-13"] for cluster, rows in together.items()}
+    assert shrinks["broken"] == ["offset 63", "offset 61"]
+    assert shrinks["written-to-both-sides-later"] == ["offset 96", "offset 63"]
+    assert shrinks["not-yet-loaded"] == []
+    assert [row for row in together["not-yet-loaded"] if row[0] == "CAP-08"] == []
 
 
 LATER = 41

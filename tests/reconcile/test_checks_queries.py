@@ -6,10 +6,12 @@ from collections import defaultdict
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from schemas.bronze import KRAFT_RECORDS, ZK_ZNODES
-from tests.reconcile.planted import TABLES, frame
+from tests.reconcile.planted import ALONE, TABLES, frame, of_cluster
+from transforms.clusters import CLUSTER, of_clusters
 from transforms.reconcile.judge import queries
 from transforms.reconcile.judge.deltas import deltas_of
 from transforms.reconcile.judge.left_behind import left_behind
@@ -154,14 +156,76 @@ RECORDS: list[dict[str, Any]] = [
 ]
 
 
+# The same rows, as clusters of which less is known, or something else.
+FLEET = {
+    ALONE: KNOWN,
+    "nothing-known": queries.Known(),
+    "further-on": queries.Known(
+        live=[0, 1, 2, 9],
+        controller_epoch=5,
+        claim=50,
+        loaded_at=LOADED_AT + 2,
+        epoch_start=255,
+        load=Load(13, 97, discarded=((25, 28),)),
+    ),
+    "starting-elsewhere": queries.Known(starting=True, live=[9], down=[0, 1, 2], load=Load(8, 13, (8, 11))),
+}
+Violations = dict[str, list[str]]
+
+
+def found_in(
+    spark: SparkSession, fleet: dict[str, queries.Known], seen: dict[str, queries.Known]
+) -> dict[str, Violations]:
+    """Violations by cluster and code, of the planted rows in each cluster of `fleet`; the query is told of `seen`."""
+
+    def rows(planted: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        return [row for cluster in fleet for row in of_cluster(cluster, planted)]
+
+    silver = {name: frame(spark, TABLES[name], rows(planted)) for name, planted in ROWS.items()}
+    znodes, records = frame(spark, ZK_ZNODES.struct, rows(ZNODES)), frame(spark, KRAFT_RECORDS.struct, rows(RECORDS))
+    found: dict[str, Violations] = {cluster: defaultdict(list) for cluster in fleet}
+    for row in queries.violations(silver, znodes, records, seen).collect():
+        found[row[CLUSTER]][row["code"]].append(row["text"])
+    return {cluster: {code: sorted(texts) for code, texts in mine.items()} for cluster, mine in found.items()}
+
+
 @pytest.fixture(scope="module")
-def violations(spark: SparkSession) -> dict[str, list[str]]:
-    silver = {name: frame(spark, TABLES[name], rows) for name, rows in ROWS.items()}
-    znodes, records = frame(spark, ZK_ZNODES, ZNODES), frame(spark, KRAFT_RECORDS, RECORDS)
-    found: dict[str, list[str]] = defaultdict(list)
-    for row in queries.violations(silver, znodes, records, KNOWN).collect():
-        found[row["code"]].append(row["text"])
-    return {code: sorted(texts) for code, texts in found.items()}
+def of_fleet(spark: SparkSession) -> dict[str, Violations]:
+    return found_in(spark, FLEET, FLEET)
+
+
+@pytest.fixture(scope="module")
+def violations(of_fleet: dict[str, Violations]) -> Violations:
+    return of_fleet[ALONE]
+
+
+@pytest.mark.parametrize("cluster", FLEET)
+def test_a_cluster_among_others_is_judged_as_it_is_alone(
+    spark: SparkSession, of_fleet: dict[str, Violations], cluster: str
+) -> None:
+    alone = {cluster: FLEET[cluster]}
+    assert of_fleet[cluster] == found_in(spark, alone, alone)[cluster]
+
+
+def test_what_is_known_of_one_cluster_judges_no_other(of_fleet: dict[str, Violations]) -> None:
+    assert len({str(sorted(found.items())) for found in of_fleet.values()}) == len(FLEET)
+    assert not {"START-16", "RB-03", "DUR-07", "DUR-16", "SEC-02"} & of_fleet["nothing-known"].keys()
+    assert of_fleet["starting-elsewhere"]["START-16"] != of_fleet[ALONE]["START-16"]
+    assert "RB-03" not in of_fleet["further-on"], "an election has raised the epoch there"
+
+
+def test_samples_are_the_first_of_each_cluster_and_the_totals_exact(spark: SparkSession) -> None:
+    many, few = queries.SAMPLE + 5, 2
+    planted = [("many", "DUR-01", f"{n:03}") for n in range(many)]
+    planted += [("few", "DUR-01", f"{n:03}") for n in range(few)] + [("many", "DUR-02", "other")]
+    rows = spark.createDataFrame(planted, "cluster string, code string, text string")
+    told = {
+        (row[CLUSTER], row["code"], row["text"]): (row["total"], row["number"])
+        for row in queries.samples(rows).collect()
+    }
+    expected = {("many", "DUR-01", f"{n:03}"): (many, n + 1) for n in range(queries.SAMPLE)}
+    expected |= {("few", "DUR-01", f"{n:03}"): (few, n + 1) for n in range(few)}
+    assert told == {**expected, ("many", "DUR-02", "other"): (1, 1)}
 
 
 @pytest.mark.parametrize(
@@ -225,8 +289,10 @@ def test_no_other_code_is_found(violations: dict[str, list[str]]) -> None:
 
 
 def test_how_protected_the_tree_is(spark: SparkSession) -> None:
-    row = queries.protection(frame(spark, ZK_ZNODES, ZNODES)).collect()[0]
-    assert (row["znodes"], row["open"], row["newest"]) == (9, 1, LOADED_AT + 5)
+    shut = of_cluster("shut", [{"path": "/config", "acl": KAFKA_ONLY, "mtime": 3}])
+    rows = queries.protection(frame(spark, ZK_ZNODES.struct, [*ZNODES, *shut])).collect()
+    told = {row[CLUSTER]: (row["znodes"], row["open"], row["newest"]) for row in rows}
+    assert told == {ALONE: (9, 1, LOADED_AT + 5), "shut": (1, 0, 3)}
 
 
 def test_partitions_whose_leader_the_controller_in_office_would_not_elect(violations: dict[str, list[str]]) -> None:
@@ -236,13 +302,13 @@ def test_partitions_whose_leader_the_controller_in_office_would_not_elect(violat
 
 def test_who_made_the_znodes(spark: SparkSession) -> None:
     rows = [*ZNODES, {"path": "/brokers/topics", "acl": KAFKA_ONLY}, {"path": "/brokers/ids/0/x", "acl": KAFKA_ONLY}]
-    found = {tuple(row) for row in queries.identities(frame(spark, ZK_ZNODES, rows)).collect()}
+    found = {tuple(row)[1:] for row in queries.identities(frame(spark, ZK_ZNODES.struct, rows)).collect()}
     assert found == {("/brokers/ids/0", "sasl", "kafka"), ("/brokers/topics", "sasl", "kafka")}
 
 
 def test_what_a_rollback_left_behind(spark: SparkSession) -> None:
     def side(zk: bool, entity: str, key: str, row: str, offset: int | None = None) -> tuple[Any, ...]:
-        return zk, entity, key, row, offset
+        return ALONE, zk, entity, key, row, offset
 
     rows = [
         side(False, "configs", "kept", "1", 101),
@@ -255,8 +321,10 @@ def test_what_a_rollback_left_behind(spark: SparkSession) -> None:
         side(True, "partitions", "elected since", "b"),
         side(False, "partitions", "added", "a", 105),
     ]
-    both = spark.createDataFrame(rows, "zk boolean, entity string, key string, row string, kraft_offset bigint")
-    assert sorted(row["text"] for row in left_behind(both, 100).collect()) == [
+    both = spark.createDataFrame(
+        rows, "cluster string, zk boolean, entity string, key string, row string, kraft_offset bigint"
+    )
+    assert sorted(row["text"] for row in left_behind(both, {ALONE: 100}).collect()) == [
         "configs changed, of offset 102",
         "partitions added, of offset 105",
         "topics made, of offset 103",
@@ -265,13 +333,56 @@ def test_what_a_rollback_left_behind(spark: SparkSession) -> None:
 
 def test_replicas_that_are_being_added_are_counted_apart(spark: SparkSession) -> None:
     rows = [{**PARTITION, "topic": "a"}, {**PARTITION, "topic": "b", "adding_replicas": [2]}]
-    pending = spark.createDataFrame([("c",)], "topic string")
+    rows += of_cluster("other", [{**PARTITION, "topic": "a"}, {**PARTITION, "topic": "c", "replicas": [5]}])
+    # A topic that is pending deletion in one cluster is not in another one of the same name.
+    pending = spark.createDataFrame([(ALONE, "c"), ("other", "a")], "cluster string, topic string")
     counts = queries.replica_counts(frame(spark, TABLES["partitions"], rows), pending).collect()
-    assert {(c["broker_id"], c["replicas"], c["adding"]) for c in counts} == {(0, 2, 0), (1, 2, 0), (2, 2, 1)}
+    assert {(c[CLUSTER], c["broker_id"], c["replicas"], c["adding"]) for c in counts} == {
+        (ALONE, 0, 2, 0),
+        (ALONE, 1, 2, 0),
+        (ALONE, 2, 2, 1),
+        ("other", 5, 1, 0),
+    }
+
+
+def test_which_topics_an_unknown_broker_holds(spark: SparkSession) -> None:
+    rows = [
+        {**PARTITION, "topic": "orders", "partition": 3},
+        {**PARTITION, "topic": "orders", "partition": 1},
+        {**PARTITION, "topic": "__consumer_offsets"},
+    ]
+    partitions = frame(spark, TABLES["partitions"], [*rows, *of_cluster("other", rows)])
+    found = queries.partitions_on(partitions, {ALONE: [0, 1], "other": [0, 1, 2]}, 5).collect()
+    told = sorted((row[CLUSTER], row["broker_id"], row["number"], row["text"]) for row in found)
+    assert told == [(ALONE, 2, 1, "orders/1 and 1 more"), (ALONE, 2, 2, "__consumer_offsets/0")]
+
+
+def test_times_of_the_records_behind_migration_are_each_clusters_own(spark: SparkSession) -> None:
+    records = [
+        {"offset": offset, "type": type_, "append_time": 100 * offset}
+        for offset, type_ in ((5, "NO_OP_RECORD"), (6, "TOPIC_RECORD"), (7, "NO_OP_RECORD"), (8, "TOPIC_RECORD"))
+    ]
+    fleet = {ALONE: queries.Mirrored(5, 9, 750), "behind": queries.Mirrored(7, 8), "unasked": None}
+    rows = frame(spark, KRAFT_RECORDS.struct, [row for cluster in fleet for row in of_cluster(cluster, records)])
+    asked = {cluster: mirrored for cluster, mirrored in fleet.items() if mirrored is not None}
+    names = ("newest", "oldest_behind", "at_migration", "changes", "before_written")
+    told = {row[CLUSTER]: tuple(row[n] for n in names) for row in queries.append_times(rows, asked).collect()}
+    assert told == {ALONE: (800, 600, 500, 2, 7), "behind": (700, None, 700, 0, None)}
+    for cluster, mirrored in asked.items():
+        [row] = queries.append_times(rows.where(of_clusters([cluster])), {cluster: mirrored}).collect()
+        assert tuple(row[n] for n in names) == told[cluster]
+    assert queries.append_times(rows, {}).collect() == []
 
 
 def test_the_barriers_around_lost_writes(spark: SparkSession) -> None:
     offsets = [300, 302, 310, 400]
-    barriers = spark.createDataFrame([(n,) for n in (290, 295, 305, 306, 350)], "kraft_metadata_offset bigint")
-    rows = [tuple(row) for row in queries.barriers_between(barriers, offsets).collect()]
-    assert deltas_of(offsets, rows) == {300: (295, 305), 302: (295, 305), 310: (306, 350)}
+    passed = [(ALONE, n) for n in (290, 295, 305, 306, 350)] + [("other", n) for n in (291, 301, 399, 401)]
+    barriers = spark.createDataFrame(passed, "cluster string, kraft_metadata_offset bigint")
+    between = queries.barriers_between(barriers, {ALONE: offsets, "other": [400]})
+    rows = {cluster: of_one(between.where(F.col(CLUSTER) == cluster)) for cluster in (ALONE, "other")}
+    assert deltas_of(offsets, rows[ALONE]) == {300: (295, 305), 302: (295, 305), 310: (306, 350)}
+    assert deltas_of([400], rows["other"]) == {400: (399, 401)}
+
+
+def of_one(between: DataFrame) -> list[tuple[int, int, int]]:
+    return [(row["passed"], row["lowest"], row["highest"]) for row in between.collect()]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from datetime import date
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -18,7 +18,6 @@ from transforms.reconcile.compare.suppressions import (
     counted_matches,
     in_force,
     marked,
-    matches_by_rule,
     notes,
 )
 
@@ -108,12 +107,26 @@ ROWS = [
 KEY = '{"topic": "orders", "partition": 3}'
 
 
-def matched(spark: SparkSession, *rules: Rule) -> tuple[dict[str, int | None], dict[int, int], dict[str, int]]:
-    frame = spark.createDataFrame(ROWS, "fingerprint string, entity string, key string, column string, class string")
+COLUMNS = "cluster string, fingerprint string, entity string, key string, column string, class string"
+Matched = tuple[dict[str, int | None], set[int], dict[str, int]]
+
+
+def matched_in(spark: SparkSession, rules: Mapping[str, Sequence[Rule]]) -> dict[str, Matched]:
+    """Marks by fingerprint, positions of the rules that match a row, and suppressed rows by class; of each cluster."""
+    frame = spark.createDataFrame([(cluster, *row) for cluster in rules for row in ROWS], COLUMNS)
     rows = marked(frame, rules).localCheckpoint()
-    counts: list[dict[str, Any]] = [row.asDict() for row in counted_matches(rows, rules).collect()]
-    marks = {row["fingerprint"]: row[MARK] for row in rows.collect()}
-    return marks, matches_by_rule(counts, rules), {row["class"]: row["suppressed"] for row in counts}
+    found: dict[str, Matched] = {cluster: ({}, set(), {}) for cluster in rules}
+    for row in rows.collect():
+        found[row["cluster"]][0][row["fingerprint"]] = row[MARK]
+    for row in counted_matches(rows, rules).collect():
+        _, matching, by_class = found[row["cluster"]]
+        matching.update(row["matched"])
+        by_class[row["class"]] = row["suppressed"]
+    return found
+
+
+def matched(spark: SparkSession, *rules: Rule) -> Matched:
+    return matched_in(spark, {"c": rules})["c"]
 
 
 @pytest.mark.parametrize(
@@ -128,24 +141,36 @@ def matched(spark: SparkSession, *rules: Rule) -> tuple[dict[str, int | None], d
     ],
 )
 def test_a_rule_matches_what_it_says_and_no_more(spark: SparkSession, rule: Rule, hit: set[str]) -> None:
-    marks, each, _ = matched(spark, rule)
+    marks, each, by_class = matched(spark, rule)
     assert {name for name, mark in marks.items() if mark is not None} == hit
-    assert each == {0: len(hit)}
+    assert each == ({0} if hit else set())
+    assert sum(by_class.values()) == len(hit)
 
 
 def test_the_first_rule_speaks_and_every_rule_is_counted(spark: SparkSession) -> None:
     wide = Rule(1, WORD, None, "partitions", None, None, "lag")
     marks, each, by_class = matched(spark, wide, Rule(2, WORD, fingerprint="f1"), Rule(3, WORD, fingerprint="none"))
     assert marks == {"f1": 0, "f2": 0, "f3": 0, "f4": None, "f5": None}
-    assert each == {0: 3, 1: 1, 2: 0}
-    assert by_class == {"lag": 3, "lost_write": 0}
+    assert each == {0, 1}
+    assert by_class == {"lag": 3}
+
+
+def test_a_word_for_one_cluster_is_none_for_another(spark: SparkSession) -> None:
+    wide = Rule(1, WORD, None, "partitions", None, None, "lag")
+    rules = {"c": (wide, Rule(2, WORD, fingerprint="f4")), "d": (Rule(1, WORD, fingerprint="f1"), wide), "e": ()}
+    found = matched_in(spark, rules)
+    assert found["c"] == ({"f1": 0, "f2": 0, "f3": 0, "f4": 1, "f5": None}, {0, 1}, {"lag": 3, "lost_write": 1})
+    assert found["d"] == ({"f1": 0, "f2": 1, "f3": 1, "f4": None, "f5": None}, {0, 1}, {"lag": 3})
+    assert found["e"] == (dict.fromkeys(("f1", "f2", "f3", "f4", "f5")), set(), {})
+    for cluster in ("c", "d"):
+        assert found[cluster] == matched_in(spark, {cluster: rules[cluster]})[cluster]
 
 
 def test_what_is_over_and_what_matches_nothing_is_said() -> None:
     over = Rule(1, Suppression("Bob", "x", "2026-11-20"), fingerprint="f1")
     idle = Rule(2, WORD, None, "topics", None, None, "lag")
     used = Rule(3, WORD, fingerprint="f3")
-    told = notes([over, idle, used], TODAY, {0: 0, 1: 4})
+    told = notes([over, idle, used], TODAY, {1})
     assert told == [
         "suppression 1 (f1) of Bob was over on 2026-11-20: its rows are shown like all others",
         "suppression 2 (topics lag) of Ann matches nothing: remove it",

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType
 
 from jobs.exit import CRASH, guarded
@@ -56,6 +57,26 @@ def test_an_append_that_is_repeated_adds_nothing(spark: SparkSession, warehouse:
     assert _numbers(warehouse, version=0) == [1]
     with pytest.raises(WarehouseError, match=r"gold\.numbers can't be read: .*99"):
         warehouse.read(NUMBERS, version=99)
+
+
+def test_an_append_without_an_id_is_made_as_often_as_it_is_asked_for(spark: SparkSession, warehouse: Warehouse) -> None:
+    for _ in range(2):
+        warehouse.append(NUMBERS, _rows(spark, 1))
+    assert _numbers(warehouse) == [1, 1]
+
+
+def test_rows_of_some_clusters_are_replaced_and_removed_and_no_others(
+    spark: SparkSession, warehouse: Warehouse
+) -> None:
+    warehouse.append(NUMBERS, _rows(spark, 1, cluster="a"))
+    warehouse.append(NUMBERS, _rows(spark, 2, cluster="b").unionByName(_rows(spark, 3, cluster="c")))
+    new = _rows(spark, 4, cluster="a").unionByName(_rows(spark, 5, cluster="b"))
+    warehouse.replace_where(NUMBERS, new, {"cluster": ["a", "b"]})
+    assert _numbers(warehouse) == [3, 4, 5]
+    before = warehouse.version(NUMBERS)
+    warehouse.delete(NUMBERS, (F.col("cluster") == "b") | (F.col("number") == 3))
+    assert _numbers(warehouse) == [4]
+    assert _numbers(warehouse, before) == [3, 4, 5]
 
 
 def test_rows_that_vacuum_removed_are_one_clear_line(

@@ -9,7 +9,7 @@ import pytest
 
 from jobs.commands import check
 from jobs.exit import UsageError
-from jobs.settings import PropertySettings, Settings, validated
+from jobs.settings import PropertySettings, Settings, check_files, validated
 from jobs.sources.property_files import read_property_files
 from transforms.properties import MetaProperties, NodeProperties, NodeSettings, meta_properties, node_properties, parse
 
@@ -96,7 +96,7 @@ def test_no_file_is_needed() -> None:
 
 def test_a_file_that_is_not_there_is_named_before_anything_is_read() -> None:
     with pytest.raises(UsageError, match=r"`properties\.broker_meta`: there is no file /nowhere/meta\.properties"):
-        settings(broker_meta=["/nowhere/meta.properties"])
+        check_files(settings(broker_meta=["/nowhere/meta.properties"]))
 
 
 def test_a_remote_file_that_is_not_there_is_named() -> None:

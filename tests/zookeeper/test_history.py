@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from jobs.sources.zookeeper.folder import read_folder, read_log
-from jobs.sources.zookeeper.history import read_barriers, read_transaction_rows, read_writes
+from jobs.sources.zookeeper.folder import DataFolder, read_folder, read_log
+from jobs.sources.zookeeper.history import (
+    BARRIER,
+    OPERATION,
+    WRITE,
+    judge,
+    read_barriers,
+    read_history,
+    read_transaction_rows,
+    read_writes,
+)
 from tests.captures import capture
 from tests.zookeeper import journal
 from tests.zookeeper.journal import Log
@@ -227,3 +237,32 @@ def test_the_tables_that_workers_make() -> None:
     writes = [row for batch in read_writes(folder) for row in batch.to_pylist()]
     assert [(row["kind"], row["writer"]) for row in writes if row["kind"] == "rollback"] == [("rollback", "unknown")]
     assert {row["writer"] for row in writes if row["kind"] == "claim"} == {"controller 3000", "controller 3001"}
+
+
+@pytest.mark.parametrize(("version", "stage"), [("3.9.1", "7-dual-write-failover"), ("3.6.2", "11-brokers-kraft")])
+def test_a_folder_that_is_asked_again_answers_as_if_it_were_read_anew(version: str, stage: str) -> None:
+    """Its logs are parsed once: no tree, no census and no barrier may change what the next question reads."""
+    path = capture(version, stage) / "zookeeper"
+    folder = DataFolder(path)
+    zxids = [barrier.zxid for barrier in judge(folder).history.barriers]
+    for zxid in (zxids[0], None, zxids[-1], zxids[0]):
+        assert tree_rows(folder.tree(REDACTOR, zxid)) == tree_rows(read_folder(path, REDACTOR, zxid=zxid))
+    assert list(folder.transactions()) == list(read_log(path))
+    assert [barrier.zxid for barrier in judge(folder).history.barriers] == zxids
+
+
+def tree_rows(batches: Iterable[pa.RecordBatch]) -> list[dict[str, Any]]:
+    return [row for batch in batches for row in batch.to_pylist()]
+
+
+def test_one_stream_of_history_holds_the_three_tables() -> None:
+    path = capture("3.9.1", "rolled-back") / "zookeeper"
+    rows = tree_rows(read_history(DataFolder(path), REDACTOR))
+    assert all(sum(value is not None for value in row.values()) == 1 for row in rows)
+    told = {kind: [row[kind] for row in rows if row[kind] is not None] for kind in (OPERATION, BARRIER, WRITE)}
+    assert told == {
+        OPERATION: tree_rows(read_transaction_rows(path, REDACTOR)),
+        BARRIER: tree_rows(read_barriers(path)),
+        WRITE: tree_rows(read_writes(path)),
+    }
+    assert all(told.values())

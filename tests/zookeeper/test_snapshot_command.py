@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 from kazoo.client import KazooClient
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from jobs.commands import snapshot_zookeeper
 from jobs.commands.demo.zookeeper_server import zookeeper_server
@@ -135,7 +136,7 @@ def test_the_data_source(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_two_walks_keep_what_stood_still(spark: SparkSession) -> None:
-    def walked(address: str) -> object:
+    def walked(address: str) -> list[dict[str, Any]]:
         batches = list(read_live(LiveSettings(address), REDACTOR))
         return [row for batch in batches for row in batch.to_pylist()]
 
@@ -152,7 +153,17 @@ def test_two_walks_keep_what_stood_still(spark: SparkSession) -> None:
         writer.close()
         after = walked(server.address)
     schema = ZooKeeperDataSource({}).schema()
-    kept, moved = bracket(spark.createDataFrame(before, schema), spark.createDataFrame(after, schema))
+
+    def of_fleet(moving: list[dict[str, Any]], still: list[dict[str, Any]]) -> DataFrame:
+        """A cluster in which nothing moved beside the one with the changes."""
+        clusters = {"quiet": still, "moving": moving}
+        frames = [spark.createDataFrame(rows, schema).withColumn("cluster", F.lit(c)) for c, rows in clusters.items()]
+        return frames[0].unionByName(frames[1])
+
+    all_kept, all_moved = bracket(of_fleet(before, before), of_fleet(after, before))
+    assert all_kept.where("cluster = 'quiet'").count() == len(before)
+    assert all_moved.where("cluster = 'quiet'").count() == 0
+    kept, moved = (rows.where("cluster = 'moving'").drop("cluster") for rows in (all_kept, all_moved))
     changes = {
         "/config/topics/wide": "data",
         "/config/topics/new": "appeared",

@@ -5,8 +5,10 @@ from __future__ import annotations
 import base64
 import json
 from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from tests.captures import capture
@@ -23,10 +25,12 @@ from tests.zookeeper.trees import (
     state_rows,
     znode,
 )
+from transforms.clusters import CLUSTER
 from transforms.secrets import is_sensitive_config
 from transforms.zookeeper.read import routes
 from transforms.zookeeper.read.arrow import znode_batch
 from transforms.zookeeper.read.facts import ZnodeView
+from transforms.zookeeper.read.state import state_batches
 
 RESOURCE_TYPES = {2: "TOPIC", 3: "GROUP", 4: "CLUSTER", 5: "TRANSACTIONAL_ID", 6: "DELEGATION_TOKEN", 7: "USER"}
 PATTERN_TYPES = {3: "LITERAL", 4: "PREFIXED"}
@@ -248,6 +252,34 @@ def test_a_malformed_znode_costs_its_neighbours_nothing() -> None:
     rows = state_rows([batch])
     assert sorted(row["partition"] for row in of(rows, "partition_states")) == [0, 1, 2, 4]
     assert codes(rows) == ["START-04"]
+
+
+def test_trees_in_one_batch_are_each_read_as_they_are_alone() -> None:
+    """The same topic can be in every cluster: rows that lie between another cluster's change nothing, nor do odd ones."""
+    odd = znode_batch([znode("/brokers/topics/wide", b"{"), znode("/config/topics/wide", b"[]")])
+    trees = {
+        "early": dump_batches("3.9.1", "5-dual-write-changed"),
+        "late": dump_batches("3.9.1", "12-finalized"),
+        "odd": [*dump_batches("3.6.2", "5-dual-write-changed"), odd],
+    }
+    named = {cluster: of_cluster(cluster, batches) for cluster, batches in trees.items()}
+    mixed = pa.concat_tables(named.values()).sort_by("path").combine_chunks()
+    together = pa.Table.from_batches(list(state_batches(mixed.to_batches()))).to_pylist()
+    assert {row[CLUSTER] for row in together} == trees.keys()
+    for cluster, tree in named.items():
+        alone = pa.Table.from_batches(list(state_batches(tree.to_batches()))).to_pylist()
+        assert in_order(row for row in together if row[CLUSTER] == cluster) == in_order(alone)
+        unnamed = [{name: value for name, value in row.items() if name != CLUSTER} for row in alone]
+        assert in_order(unnamed) == in_order(state_rows(trees[cluster], parsed=False))
+
+
+def of_cluster(cluster: str, batches: list[pa.RecordBatch]) -> pa.Table:
+    table = pa.Table.from_batches(batches)
+    return table.append_column(CLUSTER, pa.array([cluster] * table.num_rows, pa.string()))
+
+
+def in_order(rows: Iterable[dict[str, Any]]) -> list[str]:
+    return sorted(json.dumps(row, sort_keys=True) for row in rows)
 
 
 def test_names_are_decoded_as_kafka_does() -> None:

@@ -35,10 +35,10 @@ def dump_batches(version: str, stage: str, redactor: Redactor = REDACTOR) -> lis
     return list(read_dump(capture(version, stage) / "zookeeper.jsonl.gz", redactor))
 
 
-def state_rows(batches: list[pa.RecordBatch]) -> list[dict[str, Any]]:
+def state_rows(batches: list[pa.RecordBatch], *, parsed: bool = True) -> list[dict[str, Any]]:
     """State rows of bronze batches; `row` parsed and without nulls."""
     rows = [row for batch in batches for row in znodes_to_state(batch).to_pylist()]
-    for row in rows:
+    for row in rows if parsed else ():
         if row["row"] is not None:
             row["row"] = json.loads(row["row"])
     return rows
