@@ -35,7 +35,14 @@ def test_both_sides_spell_it_the_same(spark: SparkSession, value: float, spelled
     """The log's own text of it (`"NaN"`, as Jackson writes it) and the tree's come to one row."""
     data = f'{{"entity":[{{"entityType":"user","entityName":"a"}}],"key":"q","value":{spelled},"remove":false}}'
     batch = pa.RecordBatch.from_pydict(
-        {"type": ["CLIENT_QUOTA_RECORD"], "data": [data], "offset": [1], "epoch": [1], "append_time": [1]}
+        {
+            "cluster": ["one"],
+            "type": ["CLIENT_QUOTA_RECORD"],
+            "data": [data],
+            "offset": [1],
+            "epoch": [1],
+            "append_time": [1],
+        }
     )
     texts = [read_batch(batch).to_pylist()[0]["row"], json.dumps({"quota": "q", "value": value})]
     rows = spark.createDataFrame([(text,) for text in texts], "text string")
