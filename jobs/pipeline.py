@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from jobs.audit.run import LOG, Failure, Run, new_run_id, open_run
-from jobs.exit import AuditError, UsageError, guarded, worst
+from jobs.exit import CRASH, AuditError, UsageError, guarded, worst
 from jobs.runtime.progress import Progress
 from jobs.settings import Settings, load_settings, overridden
 from jobs.sinks.mail import MailError, send_report
@@ -125,7 +125,13 @@ def _steps(run: Run, progress: Progress) -> dict[str, Report]:
 
 def _written(run: Run, report: Report, out: Path | None) -> Outcome:
     cluster = run.clusters[report.cluster]
-    return Outcome(report, report_step.write_files(report, cluster.settings, out if len(run.clusters) == 1 else None))
+    alone = len(run.clusters) == 1
+    try:
+        paths = report_step.write_files(report, cluster.settings, out if alone else None)
+    except AuditError as error:
+        # The run is stored, and another cluster's report may well be written.
+        return Outcome(report, failure=Failure(str(error), CRASH))
+    return Outcome(report, paths)
 
 
 def audit(settings: Settings | Sequence[Settings], out: Path | None = None) -> int:

@@ -9,7 +9,7 @@ import pytest
 from jobs.audit import run as runs
 from jobs.commands.check import profile_for
 from jobs.exit import UsageError
-from jobs.settings import ZooKeeperTls, validated
+from jobs.settings import ZooKeeperTls, check_files, validated
 from jobs.sources.zookeeper.client import LiveSettings, TlsSettings, make_client
 from jobs.steps.ingest_zookeeper import _tls
 
@@ -86,4 +86,4 @@ def test_a_report_folder_in_whose_place_a_file_is_is_refused_before_the_run(tmp_
         "report": {"folder": str(tmp_path / "reports" / "prod")},
     }
     with pytest.raises(UsageError, match=r"`report\.folder`: .*reports is a file; name a folder"):
-        validated(content, "test")
+        check_files(validated(content, "test"))
