@@ -11,6 +11,7 @@ from pyspark.sql.types import StructType
 from schemas.entities import ENTITIES, Entity
 from schemas.entities.partitions import PARTITIONS
 from schemas.entities.topics import TOPICS
+from transforms.kraft.elr import cleared
 from transforms.kraft.replay import rows as replay
 from transforms.kraft.replay.events import Hold, Ranges, applied, as_they_are, events, with_cascades
 from transforms.kraft.replay.partitions import fold_partitions, named, partition_history, partition_records
@@ -39,7 +40,8 @@ class Log:
         read, hot = events(kept), partition_records(kept)
         if base is not None:
             read, hot = base.events.unionByName(read), base.hot.unionByName(hot)
-        return Log(with_cascades(read, hold), hot)
+        stream = with_cascades(read, hold)
+        return Log(stream, hot.unionByName(cleared(kept, stream, hot)))
 
     @staticmethod
     def of_checkpoints(records: DataFrame, hold: Hold = as_they_are) -> Log:
