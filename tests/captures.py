@@ -14,7 +14,10 @@ from jobs.commands.demo.captures import unpack
 
 ARCHIVES = Path(__file__).parent / "data" / "captures"
 CACHE = Path(__file__).parents[1] / ".cache" / "captures"
-VERSIONS = tuple(sorted((path.name.removesuffix(".tar.xz") for path in ARCHIVES.glob("*.tar.xz")), reverse=True))
+_PACKED = tuple(sorted((path.name.removesuffix(".tar.xz") for path in ARCHIVES.glob("*.tar.xz")), reverse=True))
+# Releases with captures of a migration; and of clusters without ZooKeeper.
+VERSIONS = tuple(name for name in _PACKED if not name.endswith("-kraft"))
+KRAFT_VERSIONS = tuple(name for name in _PACKED if name.endswith("-kraft"))
 
 
 @cache

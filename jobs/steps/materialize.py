@@ -25,6 +25,7 @@ from schemas.bronze import KRAFT_RECORDS, QUARANTINE
 from schemas.entities import ENTITIES, MIRRORED, Entity
 from schemas.entities.migration import MIGRATION
 from schemas.entities.partitions import PARTITIONS
+from schemas.kraft.records import CLEAR_ELR
 from schemas.replayed import ROW_VERSION
 from schemas.silver import ADMIN_OPERATIONS, FINDINGS
 from schemas.table import Table
@@ -60,7 +61,7 @@ def run_step(run: Run) -> State:
     _fail_unread(run, opening)
     migrations = {name: migration_row(opening.migration.get(name, ())) for name in run.going}
     sides = kraft_sides(run.warehouse, log_copies(run), opening.milestones, migrations)
-    replayed = _replay(run, records, sides, migrations)
+    replayed = _replay(run, records, sides, migrations, clearing=opening.clears)
     versions = _make_tables(run, run.of_going(state), replayed)
     run.keep(MIGRATION.table, _migration(run, migrations, sides))
     if opening.problems:
@@ -79,6 +80,7 @@ class _Opening:
     migration: Mapping[str, Sequence[Mapping[str, Any]]]
     milestones: Mapping[str, Sequence[Mapping[str, Any]]]
     problems: frozenset[str]
+    clears: bool
 
 
 def _opening(run: Run, znodes: DataFrame, state: DataFrame, records: DataFrame) -> _Opening:
@@ -88,6 +90,7 @@ def _opening(run: Run, znodes: DataFrame, state: DataFrame, records: DataFrame) 
         "kafka": znodes.where(F.col("path").isin(list(_ROOTS))).select(CLUSTER, "path"),
         "migration": state.where("entity = 'migration'").select(CLUSTER, F.col("row")),
         "milestone": milestone_rows(records),
+        "clears": records.where(F.col("type") == CLEAR_ELR.name).groupBy(CLUSTER).agg(F.count("*").alias("records")),
         "problem": union_all([rows.where("problem IS NOT NULL").select(CLUSTER) for rows in (znodes, records)])
         .distinct()
         .select(CLUSTER, F.lit(True).alias("there")),
@@ -99,7 +102,12 @@ def _opening(run: Run, znodes: DataFrame, state: DataFrame, records: DataFrame) 
         name: rows[0]["problem"] for kind in ("failed_log", "failed_tree") for name, rows in found[kind].items()
     }
     return _Opening(
-        failures, frozenset(found["kafka"]), found["migration"], found["milestone"], frozenset(found["problem"])
+        failures,
+        frozenset(found["kafka"]),
+        found["migration"],
+        found["milestone"],
+        frozenset(found["problem"]),
+        bool(found["clears"]),
     )
 
 
@@ -128,11 +136,13 @@ def _replay(
     records: DataFrame,
     sides: Mapping[str, KraftSide],
     migrations: Mapping[str, Mapping[str, Any] | None],
+    *,
+    clearing: bool,
 ) -> Replayed | None:
     if not sides:
         return None
     offsets = {name: (migration or {}).get("kraft_metadata_offset") for name, migration in migrations.items()}
-    return replay_logs(run, run.of_going(records), sides, offsets)
+    return replay_logs(run, run.of_going(records), sides, offsets, clearing=clearing)
 
 
 def _make_tables(run: Run, state: DataFrame, replayed: Replayed | None) -> DataFrame:

@@ -48,16 +48,19 @@ def replay_logs(
     sides: Mapping[str, KraftSide],
     migration_offsets: Mapping[str, int | None],
     *,
+    clearing: bool = True,
     verify: bool = True,
 ) -> Replayed:
     """Replay each log from its base or from what an earlier run has kept.
 
     `records` are the run's bronze kraft_records, `migration_offsets` the offset in `/migration` where there is one.
-    Without `verify` nothing is compared with Kafka's checkpoints, and no state is kept for a later run.
+    Without `clearing` the records hold no CLEAR_ELR. Without `verify` nothing
+    is compared with Kafka's checkpoints, and no state is kept for a later run.
     """
     after = {name: versions_from(side.committed.offset, migration_offsets.get(name)) for name, side in sides.items()}
     base = read_states(run, {name: side.kept for name, side in sides.items() if side.kept is not None})
-    log = Log.of(records, {name: side.extent() for name, side in sides.items()}, base, run.hold)
+    extents = {name: side.extent() for name, side in sides.items()}
+    log = Log.of(records, extents, base, run.hold, clearing=clearing)
     kept = sides.items() if verify else ()
     cuts = {name: cut for name, side in kept if (cut := _cut(run, name, side, after[name])) is not None}
     compact, unlike = _walk(run, records, sides, log, cuts) if verify else (log, ())

@@ -10,7 +10,9 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from schemas.kraft.records import CLEAR_ELR
 from transforms.explain.keys import RowKey
+from transforms.kraft.replay.elr import cleared
 from transforms.kraft.replay.entities import DELETE, PATCH, RECORDS_OF, UPSERT
 from transforms.kraft.replay.events import PARTITION, PARTITION_CHANGE, Ranges, events, with_cascades
 from transforms.kraft.replay.partitions import partition_history, partition_records
@@ -78,13 +80,18 @@ def _after(event: Mapping[str, Any], before: dict[str, Any] | None) -> dict[str,
 
 
 def partition_states(records: DataFrame, row: RowKey, topic: Sequence[Mapping[str, Any]]) -> DataFrame:
-    """Every state of one partition in all lives of its topic: columns of `partition_history`.
+    """Every state of one partition in all lives of its topic: columns of `partition_history`, and `type`.
 
     `topic` are the collected `row_events` of the partition's topic: its ids select the records before they are sorted.
+    `type` names the record where it is none of the partition's own (CLEAR_ELR), and is null otherwise.
     """
     ids = sorted({json.loads(event["replay_key"])[0] for event in topic})
     mine = records.where(F.col("topic_id").isin(ids) & (F.col("partition_id") == row.key["partition"]))
-    return partition_history(partition_records(mine))
+    hot = partition_records(mine)
+    topics = events(records.where(F.col("type").isin(list(RECORDS_OF["topics"]))))
+    clears = records.where(F.col("type") == CLEAR_ELR.name).select("offset", "type")
+    history = partition_history(hot.unionByName(cleared(records, topics, hot)))
+    return history.join(F.broadcast(clears), "offset", "left")
 
 
 def partition_versions(
@@ -102,11 +109,12 @@ def partition_versions(
     return sorted(found, key=lambda version: version.offset)
 
 
-_NOT_STATE = ("partition_id", "offset", "epoch", "append_time", "created_offset", "next_offset")
+_NOT_STATE = ("type", "partition_id", "offset", "epoch", "append_time", "created_offset", "next_offset")
 
 
 def _partition_version(state: Mapping[str, Any], base_end: int | None) -> Version:
     kind: str | None = PARTITION if state["offset"] == state["created_offset"] else PARTITION_CHANGE
+    kind = state.get("type") or kind
     if base_end is not None and state["offset"] == base_end - 1:
         kind = None
     row = {name: value for name, value in state.items() if name not in _NOT_STATE}

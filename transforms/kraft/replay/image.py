@@ -14,6 +14,7 @@ from schemas.entities.partitions import PARTITIONS
 from schemas.entities.topics import TOPICS
 from transforms.clusters import CLUSTER, by_cluster, of_clusters
 from transforms.kraft.replay import rows as replay
+from transforms.kraft.replay.elr import cleared
 from transforms.kraft.replay.events import Extent, Hold, applied, as_they_are, events, with_cascades
 from transforms.kraft.replay.partitions import fold_partitions, named, partition_history, partition_records
 from transforms.reconcile.compare.canonical import key_json, row_json
@@ -29,17 +30,29 @@ class Log:
     hot: DataFrame
 
     @staticmethod
-    def of(records: DataFrame, extents: Mapping[str, Extent], base: Log | None = None, hold: Hold = as_they_are) -> Log:
+    def of(
+        records: DataFrame,
+        extents: Mapping[str, Extent],
+        base: Log | None = None,
+        hold: Hold = as_they_are,
+        *,
+        clearing: bool = True,
+    ) -> Log:
         """Records that take effect (`transforms.kraft.replay.events.applied`); columns of bronze kraft_records with `cluster`.
 
         `base` is an earlier state (`transforms.kraft.replay.base.state_at`) that the records continue. `hold` keeps events that
-        several queries read, for a caller that makes more than one table of them.
+        several queries read, for a caller that makes more than one table of them. Without
+        `clearing` the caller knows that there is no CLEAR_ELR among the records, which spares looking for what it clears.
         """
         kept = applied(records, extents)
         read, hot = events(kept), partition_records(kept)
         if base is not None:
             read, hot = base.events.unionByName(read), base.hot.unionByName(hot)
-        return Log(with_cascades(read, hold), hot)
+        stream = with_cascades(read, hold)
+        if clearing:
+            # Several joins, which several queries would each make anew.
+            hot = hold(hot.unionByName(cleared(kept, stream, hot)))
+        return Log(stream, hot)
 
     @staticmethod
     def of_checkpoints(records: DataFrame, hold: Hold = as_they_are) -> Log:

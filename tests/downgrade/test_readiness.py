@@ -1,0 +1,358 @@
+"""May a cluster go back: the ledger row by row, the order of format settings, and the captures in every mode."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.captures import capture
+from tests.features.clusters import cluster
+from tests.isr.logs import log_records
+from transforms.downgrade.evidence import TRACES, TreeEvidence, of_tree
+from transforms.downgrade.ledger import BY_ID, FORMATS, OF_KRAFT, OF_ZOOKEEPER, Effect, FeatureZnode, Seen
+from transforms.downgrade.ordering import (
+    effective_persistent_version,
+    record_format,
+    version_of,
+    violations,
+)
+from transforms.downgrade.readiness import Mode, Outcome, Readiness, State, readiness, render
+from transforms.features.matrix import BROKER, CONTROLLER, Node
+
+IBP, FORMAT = "inter.broker.protocol.version", "log.message.format.version"
+NOTHING = {name: Seen(0) for name in (*OF_ZOOKEEPER, *OF_KRAFT)}
+ZK = State(Mode.ZOOKEEPER, (3, 9), NOTHING, znode_versions={0: 4}, configurations={0: {IBP: "2.0"}})
+TARGETS = ((3, 6), (3, 3), (2, 7), (2, 3))
+
+
+def having(name: str, **more: Any) -> State:
+    return replace(ZK, seen={**NOTHING, name: Seen(2, f"/{name}")}, **more)
+
+
+def outcomes(judged: Readiness, word: str) -> set[str]:
+    return {line.outcome.value for line in judged.lines if word in line.what}
+
+
+LEDGER = {
+    # format: highest release below it, what it does there, lowest release that reads it
+    "broker_znode_v5": ((2, 6), "safe", (2, 7)),
+    "reassignment_keys": ((2, 3), "loses", (2, 4)),
+    "topic_id": ((2, 7), "loses", (2, 8)),
+    "leader_recovery_state": ((3, 1), "loses", (3, 2)),
+    "prefixed_acls": ((1, 1), "loses", (2, 0)),
+    "token_v3": ((3, 2), "blocked", (3, 3)),
+    "controller_v2": ((3, 3), "safe", (3, 4)),
+}
+
+
+@pytest.mark.parametrize("name", LEDGER)
+def test_each_format_of_zookeeper_by_release(name: str) -> None:
+    below, effect, reads = LEDGER[name]
+    title = BY_ID[name].title
+    # With a protocol that every release knows, so that only the format speaks.
+    state = having(name, configurations={0: {IBP: "0.9"}})
+    assert outcomes(readiness(state, below), title) == {effect}
+    assert outcomes(readiness(state, reads), title) == {"safe"}
+    [line] = [line for line in readiness(state, below).lines if title in line.what]
+    assert line.evidence == f"/{name}"
+    # None of it is nothing to fear; not to have looked for it is unknown, where it would matter.
+    assert outcomes(readiness(replace(state, seen=NOTHING), below), title) == {"safe"}
+    unseen = replace(state, seen={key: value for key, value in NOTHING.items() if key != name})
+    assert outcomes(readiness(unseen, below), title) == (set() if effect == "safe" else {"unknown"})
+
+
+def test_every_format_that_a_tree_shows_has_a_trace() -> None:
+    assert set(TRACES) == set(OF_ZOOKEEPER)
+    assert {entry.id for entry in FORMATS} >= set(LEDGER)
+    assert all(entry.below is not Effect.READS or entry.reads_from for entry in FORMATS)
+
+
+@pytest.mark.parametrize(
+    ("protocol", "target", "outcome"),
+    [
+        ("3.6", (3, 6), "safe"),
+        ("3.6-IV2", (3, 6), "safe"),
+        ("3.6-IV2", (3, 5), "blocked"),
+        ("2.7-IV0", (2, 7), "safe"),
+        ("2.7", (2, 6), "blocked"),
+        (None, (3, 6), "blocked"),
+        (None, (3, 9), "safe"),
+        ("nonsense", (3, 6), "unknown"),
+    ],
+)
+def test_the_protocol_that_brokers_write_by(protocol: str | None, target: tuple[int, int], outcome: str) -> None:
+    """One that is not set is that of the software."""
+    conf = {} if protocol is None else {IBP: protocol}
+    judged = readiness(replace(ZK, configurations={0: conf}), target)
+    if protocol == "nonsense":
+        judged = readiness(replace(ZK, configurations={0: conf}, release=None), target)
+    assert outcomes(judged, IBP) == {outcome}
+
+
+def test_without_property_files_the_tree_tells_what_it_can() -> None:
+    blind = replace(ZK, configurations=None)
+    assert readiness(blind, (2, 6)).verdict is Outcome.UNKNOWN
+    newer = replace(blind, znode_versions={0: 5}, feature_znode=FeatureZnode(2, True))
+    assert readiness(newer, (3, 2)).verdict is Outcome.BLOCKED
+    assert any(line.evidence == "/feature is of version 2" for line in readiness(newer, (3, 2)).lines)
+    assert readiness(newer, (3, 6)).verdict is Outcome.UNKNOWN
+    one_of_two = replace(ZK, znode_versions={0: 5, 1: 5})
+    assert readiness(one_of_two, (3, 6)).verdict is Outcome.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("protocol", "target", "outcome"),
+    [("2.3", (2, 2), "blocked"), ("2.1", (2, 0), "blocked"), ("2.0", (2, 2), "unknown"), ("3.9", (2, 3), None)],
+)
+def test_formats_of_internal_topics_go_by_the_protocol(protocol: str, target: tuple[int, int], outcome: str) -> None:
+    judged = readiness(replace(ZK, configurations={0: {IBP: protocol}}), target)
+    assert outcomes(judged, "group metadata") == (
+        set() if outcome is None else {"blocked" if protocol == "2.3" else "unknown"}
+    )
+
+
+@pytest.mark.parametrize(
+    ("znode", "target", "outcome"),
+    [
+        (FeatureZnode(2, True, {}), (2, 7), None),
+        (FeatureZnode(2, True, {"x": 1}), (3, 2), "blocked"),
+        (FeatureZnode(2, True, {"x": 1}), (2, 7), "blocked"),
+        (FeatureZnode(2, True, {"x": 1}), (3, 3), "safe"),
+        (FeatureZnode(1, True, {"x": 1}), (2, 7), "safe"),
+        (FeatureZnode(1, True, {"x": 1}), (2, 6), "loses"),
+    ],
+)
+def test_features_of_zookeeper_mode(znode: FeatureZnode, target: tuple[int, int], outcome: str | None) -> None:
+    judged = readiness(replace(ZK, feature_znode=znode), target)
+    assert outcomes(judged, "finalised features") == (set() if outcome is None else {outcome})
+
+
+def test_a_cluster_with_old_formats_only_may_go_back() -> None:
+    judged = readiness(ZK, (3, 3))
+    assert judged.verdict is Outcome.SAFE
+    assert judged.floor == (2, 0)
+    assert render(judged)[0] == "Downgrade to 3.3: safe; the lowest release that reads everything is 2.0"
+    assert readiness(ZK, (4, 0)).verdict is Outcome.BLOCKED
+
+
+RANGES = {
+    "metadata.version": (7, 30),
+    "group.version": (0, 1),
+    "kraft.version": (0, 1),
+    "eligible.leader.replicas.version": (0, 1),
+}
+KRAFT = State(
+    Mode.KRAFT,
+    (4, 3),
+    NOTHING,
+    finalised={"metadata.version": 29},
+    nodes=(Node(BROKER, 0, RANGES), Node(CONTROLLER, 1, RANGES)),
+    voters=frozenset({1}),
+    local=1,
+    level_offset=7,
+)
+
+
+@pytest.mark.parametrize(
+    ("finalised", "target", "verdict", "word"),
+    [
+        ({"metadata.version": 29}, (4, 2), "safe", "4.2 knows it"),
+        ({"metadata.version": 29}, (4, 1), "safe", "back to 4.1-IV1 first"),
+        ({"metadata.version": 29}, (4, 0), "safe", "nothing is lost"),
+        ({"metadata.version": 29}, (3, 9), "blocked", "Refusing to perform"),
+        ({"metadata.version": 30}, (4, 2), "blocked", "Refusing to perform"),
+        ({"metadata.version": 29}, (3, 2), "blocked", "does not run in KRaft mode"),
+        ({"metadata.version": 6}, (4, 0), "blocked", "below what 4.0 starts at"),
+        ({}, (4, 2), "unknown", "no metadata.version"),
+        ({"metadata.version": 21, "group.version": 1}, (3, 9), "loses", "group.version has to be taken back"),
+        ({"metadata.version": 21, "kraft.version": 1}, (3, 8), "blocked", "can't be taken back"),
+        ({"metadata.version": 21, "what.version": 1}, (3, 9), "unknown", "does not know"),
+    ],
+)
+def test_a_kraft_cluster_by_its_level_and_features(
+    finalised: dict[str, int], target: tuple[int, int], verdict: str, word: str
+) -> None:
+    judged = readiness(replace(KRAFT, finalised=finalised), target)
+    assert judged.verdict.value == verdict
+    assert any(word in line.what for line in judged.lines)
+
+
+def test_what_kraft_keeps_beside_the_level_is_lost_below_it() -> None:
+    state = replace(KRAFT, finalised={"metadata.version": 19}, seen={**NOTHING, "directory_ids": Seen(5, "offset 3")})
+    assert outcomes(readiness(state, (3, 6)), "log directory ids") == {"loses"}
+    assert outcomes(readiness(state, (3, 7)), "log directory ids") == {"safe"}
+    assert readiness(replace(KRAFT, finalised=None), (4, 2)).verdict is Outcome.UNKNOWN
+    assert readiness(replace(KRAFT, release=(3, 9)), (4, 2)).verdict is Outcome.BLOCKED
+
+
+# The captures of 3.9.1.
+
+
+def tree(stage: str) -> TreeEvidence:
+    with gzip.open(capture("3.9.1", stage) / "zookeeper.jsonl.gz", "rt") as lines:
+        znodes = [json.loads(line) for line in lines]
+    return of_tree((z["path"], _text(z["data_base64"])) for z in znodes)
+
+
+def _text(data: str | None) -> str | None:
+    return None if data is None else base64.b64decode(data).decode(errors="replace")
+
+
+def captured(stage: str, mode: Mode) -> State:
+    shown = tree(stage)
+    state = State(mode, (3, 9), shown.seen, shown.feature_znode, shown.znode_versions)
+    if mode is Mode.ZOOKEEPER:
+        return state
+    known = cluster("3.9.1", stage)
+    migrating = {node.node_id: node for node in known.nodes if node.kind == BROKER and node.migrating_zk}
+    states = [r.offset for r in log_records(capture("3.9.1", stage), 3001) if r.type == "ZK_MIGRATION_STATE_RECORD"]
+    return replace(
+        state,
+        seen={**state.seen, "directory_ids": Seen(87, "PARTITION_RECORD"), "eligible_leader_replicas": Seen(0)},
+        protocols={number: node.supports("metadata.version")[1] for number, node in migrating.items()},
+        finalised=known.finalised,
+        nodes=known.nodes,
+        voters=frozenset({3000, 3001, 3002}),
+        local=3001,
+        migration_state=known.migration_state,
+        migrated_at=states[-1],
+        kraft_brokers=tuple(n.node_id for n in known.nodes if n.kind == BROKER and not n.migrating_zk),
+    )
+
+
+def test_the_tree_of_a_real_cluster_shows_its_formats() -> None:
+    shown = tree("1")
+    assert shown.znode_versions == {0: 5, 1: 5, 2: 5}
+    assert shown.feature_znode == FeatureZnode(2, True, {})
+    assert shown.seen["topic_id"].total > 5
+    assert shown.seen["token_v3"].example.startswith("/delegation_token/tokens/")
+    assert shown.seen["prefixed_acls"].total > 0
+    assert shown.seen["broker_znode_v5"].example == "/brokers/ids/0"
+
+
+@pytest.mark.parametrize(
+    ("target", "verdict"), [((3, 6), "unknown"), ((3, 3), "unknown"), ((2, 7), "blocked"), ((2, 3), "blocked")]
+)
+def test_a_real_cluster_in_zookeeper_mode(target: tuple[int, int], verdict: str) -> None:
+    """Its property files are not among the captures, and from 3.3 on nothing else tells its protocol."""
+    state = captured("1", Mode.ZOOKEEPER)
+    judged = readiness(state, target)
+    assert judged.verdict.value == verdict
+    if verdict == "blocked":
+        evidence = " ".join(line.evidence for line in judged.lines if line.outcome is Outcome.BLOCKED)
+        assert "/feature is of version 2" in evidence
+        assert "/delegation_token/tokens/" in evidence
+    if target == (2, 7):
+        assert any(line.outcome is Outcome.LOSES and "/brokers/topics/" in line.evidence for line in judged.lines)
+    assert readiness(replace(state, configurations={n: {IBP: "3.3"} for n in range(3)}), (3, 3)).verdict is Outcome.SAFE
+    assert readiness(replace(state, configurations={n: {} for n in range(3)}), (3, 6)).verdict is Outcome.BLOCKED
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_real_cluster_in_dual_write(target: tuple[int, int]) -> None:
+    judged = readiness(captured("5", Mode.DUAL_WRITE), target)
+    assert judged.verdict is Outcome.BLOCKED
+    told = [line for line in judged.lines if line.outcome is Outcome.BLOCKED]
+    assert any(line.evidence == "broker 0's registration" and "3.9-IV0" in line.what for line in told)
+    word = "can't be changed while a migration" if target >= (3, 4) else "roll it back first"
+    assert any(word in line.what for line in told)
+
+
+def test_brokers_in_kraft_mode_go_back_first() -> None:
+    judged = readiness(captured("11", Mode.DUAL_WRITE), (3, 6))
+    assert {line.what.partition(" runs")[0] for line in judged.lines if "KRaft mode" in line.what} == {
+        "broker 0",
+        "broker 1",
+        "broker 2",
+    }
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_real_cluster_after_finalising(target: tuple[int, int]) -> None:
+    state = captured("12", Mode.KRAFT)
+    judged = readiness(state, target)
+    assert judged.verdict is Outcome.BLOCKED
+    told = " ".join(f"{line.what} [{line.evidence}]" for line in judged.lines if line.outcome is Outcome.BLOCKED)
+    if target >= (3, 3):
+        assert "it might delete metadata information" in told
+        assert any("3.7-IV2" in line.what for line in judged.lines if line.outcome is Outcome.LOSES)
+    else:
+        assert f"no way back to ZooKeeper [ZK_MIGRATION_STATE_RECORD, offset {state.migrated_at}]" in told
+
+
+def test_a_real_kraft_cluster_may_go_back_until_its_level_is_raised() -> None:
+    known = cluster("4.3.1-kraft", "upgrade-1-before")
+    state = State(
+        Mode.KRAFT,
+        (4, 3),
+        NOTHING,
+        finalised=known.finalised,
+        nodes=known.nodes,
+        voters=known.voters,
+        local=known.local,
+    )
+    assert readiness(state, (3, 9)).verdict is Outcome.SAFE
+    raised = cluster("4.3.1-kraft", "upgrade-3-done")
+    judged = readiness(replace(state, finalised=raised.finalised, nodes=raised.nodes), (3, 9))
+    assert judged.verdict is Outcome.BLOCKED
+    assert any("Unsupported metadata.version downgrade from 30 to 21" in line.what for line in judged.lines)
+
+
+# The order of the settings.
+
+
+@pytest.mark.parametrize(
+    ("conf", "words"),
+    [
+        ({IBP: "3.9"}, []),
+        ({}, ["raise it silently"]),
+        ({IBP: "3.9", "persistent.metadata.version": "3.0"}, ["no release of Kafka has"]),
+        ({IBP: "2.8", "persistent.metadata.version": "3.0"}, ["no release of Kafka has", "is above"]),
+        (
+            {IBP: "2.8", "persistent.metadata.version": "2.0", FORMAT: "2.4"},
+            ["no release of Kafka has", "is above persistent"],
+        ),
+        ({IBP: "0.10.2", FORMAT: "2.0"}, ["another record format"]),
+        ({IBP: "2.1", FORMAT: "2.8"}, []),
+        ({IBP: "3.0", FORMAT: "0.9.0"}, []),
+        ({IBP: "nonsense"}, ["is no version"]),
+    ],
+)
+def test_the_order_of_one_brokers_settings(conf: dict[str, str], words: list[str]) -> None:
+    found = violations({0: conf}, {})
+    assert len(found) == len(words)
+    assert all(word in text for word, text in zip(words, found, strict=True))
+
+
+def test_brokers_that_disagree_and_topics_above_them() -> None:
+    confs = {0: {IBP: "2.8", FORMAT: "2.0"}, 1: {IBP: "2.7"}}
+    found = violations(confs, {"old": "0.10.2", "new": "2.8"})
+    assert [text for text in found if "disagree" in text] == [
+        f"brokers disagree on {IBP} (broker 0: 2.8, broker 1: 2.7)",
+        f"brokers disagree on {FORMAT} (broker 0: 2.0, broker 1: unset)",
+    ]
+    assert [text for text in found if "topic" in text] == [
+        "topic new: message.format.version 2.8 is above the brokers' message format 2.0"
+    ]
+    assert violations({0: {IBP: "3.0"}}, {"new": "3.9"}) == []
+    assert violations(None, {"a": "x", "b": "2.0"}) == ["topic a: message.format.version x is no version"]
+
+
+def test_what_the_setting_would_default_to() -> None:
+    assert effective_persistent_version({IBP: "2.8", FORMAT: "2.0"}) == "2.0"
+    assert effective_persistent_version({IBP: "2.8"}) == "2.8"
+    assert effective_persistent_version({IBP: "3.9", FORMAT: "2.0"}) == "3.0"
+    assert effective_persistent_version({}) is None
+    assert [record_format(v) for v in ((0, 9), (0, 10), (0, 11), (3, 0))] == [0, 1, 2, 2]
+    assert [version_of(text) for text in ("0.10.2-IV0", "3.5-IV2", "2.8.1", "x", "3")] == [
+        (0, 10),
+        (3, 5),
+        (2, 8),
+        None,
+        None,
+    ]

@@ -1,0 +1,183 @@
+"""The ledger of persistent formats (S§10.3): what was written since when, its evidence, and what going below means."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+Release = tuple[int, int]
+
+
+class Effect(StrEnum):
+    """What an older release does with a format."""
+
+    READS = "reads"
+    """It reads it, or passes over it without harm."""
+    LOSES = "loses"
+    """It starts, and what the format says is lost or not heeded."""
+    REFUSES = "refuses"
+    """It can't start, or can't serve what is written so."""
+
+
+@dataclass(frozen=True)
+class Format:
+    """One persistent format: the first release that reads it, and what the ones below do with it.
+
+    `evidence` says where the tables show it; a format of topic data shows nowhere in the metadata.
+    """
+
+    id: str
+    title: str
+    written_from: str
+    reads_from: Release
+    below: Effect
+    effect: str
+    evidence: str
+
+
+FORMATS: tuple[Format, ...] = (
+    Format(
+        "broker_znode_v5",
+        "broker znodes of version 5",
+        "inter.broker.protocol.version 2.7-IV0",
+        (2, 7),
+        Effect.READS,
+        "older brokers read version 5 as well",
+        "/brokers/ids/<id>: version",
+    ),
+    Format(
+        "reassignment_keys",
+        "reassignments in topic znodes",
+        "Kafka 2.4",
+        (2, 4),
+        Effect.LOSES,
+        "older controllers pass over adding and removing replicas and drop them: reassignments under way are forgotten",
+        "/brokers/topics/<topic>: adding_replicas, removing_replicas",
+    ),
+    Format(
+        "topic_id",
+        "topic ids",
+        "inter.broker.protocol.version 2.8-IV0",
+        (2, 8),
+        Effect.LOSES,
+        "older controllers drop the id when they write an assignment: the topic gets another id later",
+        "/brokers/topics/<topic>: topic_id",
+    ),
+    Format(
+        "leader_recovery_state",
+        "leader recovery states",
+        "inter.broker.protocol.version 3.2-IV0",
+        (3, 2),
+        Effect.LOSES,
+        "older controllers pass over it: that a leader recovers from an unclean election is forgotten",
+        "/brokers/topics/<topic>/partitions/<n>/state: leader_recovery_state",
+    ),
+    Format(
+        "prefixed_acls",
+        "prefixed ACLs",
+        "inter.broker.protocol.version 2.0-IV1",
+        (2, 0),
+        Effect.LOSES,
+        "older authorizers do not see them: access changes",
+        "/kafka-acl-extended",
+    ),
+    Format(
+        "token_v3",
+        "delegation tokens of version 3",
+        "Kafka 3.3, whatever the inter.broker.protocol.version",
+        (3, 3),
+        Effect.REFUSES,
+        "older brokers refuse to read every token",
+        "/delegation_token/tokens/<id>: version",
+    ),
+    Format(
+        "controller_v2",
+        "the controller's znode of version 2",
+        "Kafka 3.4",
+        (3, 4),
+        Effect.READS,
+        "older brokers pass over the field that it adds",
+        "/controller: version",
+    ),
+    Format(
+        "offset_commit_v3",
+        "offset commits of version 3",
+        "inter.broker.protocol.version 2.1-IV1",
+        (2, 1),
+        Effect.REFUSES,
+        "older group coordinators can't load them",
+        "topic data in __consumer_offsets, told by the inter.broker.protocol.version only",
+    ),
+    Format(
+        "group_metadata_v3",
+        "group metadata of version 3",
+        "inter.broker.protocol.version 2.3-IV0",
+        (2, 3),
+        Effect.REFUSES,
+        "older group coordinators can't load them",
+        "topic data in __consumer_offsets, told by the inter.broker.protocol.version only",
+    ),
+    Format(
+        "record_batches_v2",
+        "record batches of version 2",
+        "message format 0.11.0",
+        (0, 11),
+        Effect.REFUSES,
+        "older brokers can't read them",
+        "topic configurations and log.message.format.version",
+    ),
+    Format(
+        "directory_ids",
+        "log directory ids of partitions",
+        "metadata.version 3.7-IV2 (17)",
+        (3, 7),
+        Effect.LOSES,
+        "which log directory holds a replica is forgotten",
+        "PARTITION_RECORD and PARTITION_CHANGE_RECORD: directories",
+    ),
+    Format(
+        "eligible_leader_replicas",
+        "eligible leader replicas",
+        "eligible.leader.replicas.version 1",
+        (4, 0),
+        Effect.LOSES,
+        "who may lead a partition whose ISR is too small is forgotten",
+        "PARTITION_CHANGE_RECORD: eligibleLeaderReplicas",
+    ),
+)
+BY_ID: Mapping[str, Format] = {entry.id: entry for entry in FORMATS}
+# Formats that no tree and no log shows: the protocol that a broker wrote by is all there is.
+BY_PROTOCOL: Mapping[str, Release] = {"offset_commit_v3": (2, 1), "group_metadata_v3": (2, 3)}
+OF_ZOOKEEPER = (
+    "broker_znode_v5",
+    "reassignment_keys",
+    "topic_id",
+    "leader_recovery_state",
+    "prefixed_acls",
+    "token_v3",
+    "controller_v2",
+)
+OF_KRAFT = ("directory_ids", "eligible_leader_replicas")
+
+
+@dataclass(frozen=True)
+class Seen:
+    """How many rows have a format, and where one of them is: a znode, or a record's offset."""
+
+    total: int
+    example: str = ""
+
+
+@dataclass(frozen=True)
+class FeatureZnode:
+    """`/feature`: its schema version, whether it is enabled, and what it has finalised."""
+
+    version: int
+    enabled: bool
+    features: Mapping[str, int] = field(default_factory=dict)
+
+
+def shown(release: Release) -> str:
+    """A release as it is written."""
+    return f"{release[0]}.{release[1]}"

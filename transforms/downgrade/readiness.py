@@ -1,0 +1,376 @@
+"""May this cluster go back to an older release: safe, loses, blocked or unknown, with the evidence of each (S§10.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from schemas.kraft.metadata_versions import FEATURE_NAME, MINIMUM_LEVEL_4X, level_name
+from transforms.downgrade.ledger import (
+    BY_ID,
+    BY_PROTOCOL,
+    OF_KRAFT,
+    OF_ZOOKEEPER,
+    Effect,
+    FeatureZnode,
+    Release,
+    Seen,
+    shown,
+)
+from transforms.downgrade.ordering import IBP, Configurations, version_of
+from transforms.features.levels import latest_of, lost_between, release_of
+from transforms.features.matrix import KRAFT_VERSION, Node
+from transforms.features.update import ELR, LOSSES, Cluster, Kind, Update, Verdict, dry_run
+
+FIRST_KRAFT: Release = (3, 3)
+FIRST_MIGRATION: Release = (3, 4)
+LAST_ZOOKEEPER: Release = (3, 9)
+# The first release whose nodes say that they support a feature.
+FEATURE_SINCE: Mapping[str, Release] = {
+    KRAFT_VERSION: (3, 9),
+    "transaction.version": (4, 0),
+    "group.version": (4, 0),
+    ELR: (4, 0),
+    "share.version": (4, 1),
+    "streams.version": (4, 1),
+}
+
+
+class Mode(StrEnum):
+    """Where the cluster's metadata lives."""
+
+    ZOOKEEPER = "zookeeper"
+    DUAL_WRITE = "dual_write"
+    KRAFT = "kraft"
+
+
+class Outcome(StrEnum):
+    """What one line says of the way back, the worst first."""
+
+    BLOCKED = "blocked"
+    UNKNOWN = "unknown"
+    LOSES = "loses"
+    SAFE = "safe"
+
+
+@dataclass(frozen=True)
+class Line:
+    """One reason, with its evidence: a znode, a record's offset, a node or a file."""
+
+    outcome: Outcome
+    what: str
+    evidence: str
+
+
+@dataclass(frozen=True)
+class Readiness:
+    """The verdict for one target, and all lines, the worst first. `floor` is the lowest release that reads everything."""
+
+    target: Release
+    verdict: Outcome
+    lines: tuple[Line, ...]
+    floor: Release | None
+
+
+@dataclass(frozen=True)
+class State:
+    """What is known of the cluster; None is 'not collected', which can only make a verdict unknown.
+
+    `seen` has the rows of each ledger format that the tables show (a format that was looked for and not found has a
+    total of 0, one that was not looked for is absent). `protocols` are brokers' inter.broker.protocol.version as levels
+    of metadata.version, which brokers in ZooKeeper mode tell when they migrate. `znode_versions` are those of
+    `/brokers/ids`. `configurations` are brokers' property files. `migrated_at` is the offset of the record that finished
+    the migration.
+    """
+
+    mode: Mode
+    release: Release | None = None
+    seen: Mapping[str, Seen] = field(default_factory=dict)
+    feature_znode: FeatureZnode | None = None
+    znode_versions: Mapping[int, int] | None = None
+    protocols: Mapping[int, int] = field(default_factory=dict)
+    configurations: Configurations | None = None
+    finalised: Mapping[str, int] | None = None
+    nodes: tuple[Node, ...] = ()
+    voters: frozenset[int] | None = None
+    local: int | None = None
+    migration_state: str | None = None
+    migrated_at: int | None = None
+    level_offset: int | None = None
+    kraft_brokers: tuple[int, ...] = ()
+
+
+_ORDER = tuple(Outcome)
+
+
+def readiness(state: State, target: Release) -> Readiness:
+    """Judge the way from `state` to `target`: every reason is a line, and the worst of them is the verdict."""
+    lines = sorted(_lines(state, target), key=lambda line: _ORDER.index(line.outcome))
+    verdict = lines[0].outcome if lines else Outcome.UNKNOWN
+    return Readiness(target, verdict, tuple(lines), floor_of(state))
+
+
+def floor_of(state: State) -> Release | None:
+    """The lowest release that reads all formats there is evidence of; None when nothing was looked for."""
+    found = [
+        BY_ID[name].reads_from
+        for name, seen in state.seen.items()
+        if seen.total and BY_ID[name].below is not Effect.READS
+    ]
+    found += [protocol[0] for protocol in _protocols(state).values()]
+    if state.mode is Mode.KRAFT:
+        found.append(FIRST_KRAFT)
+    return max(found, default=None)
+
+
+def render(judged: Readiness) -> list[str]:
+    """Lines for a terminal: the verdict, then every reason with its evidence."""
+    floor = "" if judged.floor is None else f"; the lowest release that reads everything is {shown(judged.floor)}"
+    return [
+        f"Downgrade to {shown(judged.target)}: {judged.verdict.value}{floor}",
+        *(f"  {line.outcome.value:<8} {line.what}  [{line.evidence}]" for line in judged.lines),
+    ]
+
+
+def _lines(state: State, target: Release) -> Iterator[Line]:
+    if state.release is not None and target > state.release:
+        what = f"{shown(target)} is newer than the cluster's release {shown(state.release)}: that is an upgrade"
+        yield Line(Outcome.BLOCKED, what, "the nodes' registrations")
+        return
+    if state.mode is Mode.KRAFT:
+        yield from _kraft(state, target)
+        return
+    if target > LAST_ZOOKEEPER:
+        yield Line(Outcome.BLOCKED, f"Kafka {shown(target)} has no ZooKeeper mode", f"mode {state.mode.value}")
+    if state.mode is Mode.DUAL_WRITE:
+        yield from _dual_write(state, target)
+    yield from _protocol(state, target)
+    yield from _feature_znode(state, target)
+    for name in OF_ZOOKEEPER:
+        yield from _format(name, state, target)
+    yield from _topic_data(state, target)
+
+
+def _format(name: str, state: State, target: Release) -> Iterator[Line]:
+    entry, seen = BY_ID[name], state.seen.get(name)
+    if target >= entry.reads_from:
+        if seen is not None and seen.total:
+            yield Line(Outcome.SAFE, f"{entry.title} ({seen.total}): {shown(target)} reads them", seen.example)
+        return
+    if seen is None:
+        if entry.below is not Effect.READS:
+            yield Line(Outcome.UNKNOWN, f"{entry.title}: not looked for", f"give {entry.evidence}")
+        return
+    if not seen.total:
+        yield Line(Outcome.SAFE, f"{entry.title}: none", entry.evidence)
+        return
+    outcome = {Effect.READS: Outcome.SAFE, Effect.LOSES: Outcome.LOSES, Effect.REFUSES: Outcome.BLOCKED}[entry.below]
+    yield Line(outcome, f"{entry.title} ({seen.total}): {entry.effect}", seen.example)
+
+
+def _protocols(state: State) -> dict[str, tuple[Release, str]]:
+    """What each broker surely writes by: release and text, by who says so."""
+    found: dict[str, tuple[Release, str]] = {}
+    for broker, level in state.protocols.items():
+        parsed = version_of(release_of(level))
+        if parsed is not None:
+            found[f"broker {broker}'s registration"] = (parsed, level_name(level))
+    for broker, conf in (state.configurations or {}).items():
+        told = _in_file(conf, state.release)
+        if told is not None:
+            found[f"broker {broker}'s property file"] = told
+    return found
+
+
+def _in_file(conf: Mapping[str, str], release: Release | None) -> tuple[Release, str] | None:
+    """The protocol of a property file; an unset one is the software's own, which is known with its release."""
+    given = conf.get(IBP)
+    if given is not None:
+        parsed = version_of(given)
+        return None if parsed is None else (parsed, given)
+    return None if release is None else (release, f"{shown(release)}, for it is not set")
+
+
+def _least_protocol(state: State) -> tuple[Release, str] | None:
+    """The highest protocol that the tree proves some broker has or had at least, and what proves it."""
+    proofs: list[tuple[Release, str]] = []
+    znode = state.feature_znode
+    if znode is not None and znode.version >= 2:
+        proofs.append(((3, 3), "/feature is of version 2"))
+    elif znode is not None and znode.enabled:
+        proofs.append(((2, 7), "/feature is enabled"))
+    for name, release in (("leader_recovery_state", (3, 2)), ("topic_id", (2, 8)), ("broker_znode_v5", (2, 7))):
+        seen = state.seen.get(name)
+        if seen is not None and seen.total:
+            proofs.append((release, seen.example))
+    versions = state.znode_versions or {}
+    newest = [broker for broker, version in versions.items() if version >= 5]
+    if newest:
+        proofs.append(((2, 7), f"/brokers/ids/{min(newest)} is of version 5"))
+    return max(proofs, default=None)
+
+
+def _protocol(state: State, target: Release) -> Iterator[Line]:
+    """Brokers can't go below the protocol that they write by: the older release does not know it."""
+    known = _protocols(state)
+    for who, (release, text) in sorted(known.items()):
+        if release > target:
+            yield Line(Outcome.BLOCKED, f"{IBP} is {text}, which {shown(target)} does not know", who)
+    if any(release > target for release, _ in known.values()):
+        return
+    least = _least_protocol(state)
+    if least is not None and least[0] > target:
+        yield Line(
+            Outcome.BLOCKED, f"{IBP} was {shown(least[0])} or later, which {shown(target)} does not know", least[1]
+        )
+    elif not _all_brokers_told(state):
+        told = "" if least is None else f"; it is {shown(least[0])} or later ({least[1]})"
+        yield Line(Outcome.UNKNOWN, f"{IBP} is not known of every broker{told}", "give the brokers' property files")
+    else:
+        yield Line(Outcome.SAFE, f"{IBP} is {shown(target)} or below on every broker", ", ".join(sorted(known)))
+
+
+def _all_brokers_told(state: State) -> bool:
+    files = (state.configurations or {}).items()
+    told = {*state.protocols, *(broker for broker, conf in files if _in_file(conf, state.release) is not None)}
+    known = {*(state.znode_versions or {}), *(state.configurations or {}), *state.protocols}
+    return bool(told) and known <= told
+
+
+def _feature_znode(state: State, target: Release) -> Iterator[Line]:
+    znode = state.feature_znode
+    if znode is None or not znode.features:
+        return
+    names = ", ".join(sorted(znode.features))
+    if target < (2, 7):
+        yield Line(Outcome.LOSES, f"finalised features ({names}): no release before 2.7 knows them", "/feature")
+    elif znode.version >= 2 and target < (3, 3):
+        what = f"finalised features ({names}) without their minimum level: the controller can't start"
+        yield Line(Outcome.BLOCKED, what, f"/feature is of version {znode.version}")
+    else:
+        yield Line(Outcome.SAFE, f"finalised features ({names}): {shown(target)} reads them", "/feature")
+
+
+def _topic_data(state: State, target: Release) -> Iterator[Line]:
+    """Formats inside internal topics: brokers write them by their protocol, and nothing in the metadata shows them."""
+    proofs = [(release, who) for who, (release, _) in _protocols(state).items()]
+    least = _least_protocol(state)
+    highest = max([*proofs, *([least] if least is not None else [])], default=None)
+    for name, since in BY_PROTOCOL.items():
+        entry = BY_ID[name]
+        if target >= entry.reads_from:
+            continue
+        if highest is None or highest[0] < since:
+            yield Line(
+                Outcome.UNKNOWN, f"{entry.title}: they are not in the metadata", "give the brokers' property files"
+            )
+        else:
+            yield Line(Outcome.BLOCKED, f"{entry.title}: {entry.effect}", f"protocol {shown(highest[0])}: {highest[1]}")
+
+
+def _dual_write(state: State, target: Release) -> Iterator[Line]:
+    """While the migration runs, brokers are to be back in ZooKeeper mode and the controllers gone before a downgrade."""
+    for broker in state.kraft_brokers:
+        yield Line(
+            Outcome.BLOCKED,
+            f"broker {broker} runs in KRaft mode: roll the migration back first",
+            f"REGISTER_BROKER_RECORD of broker {broker}",
+        )
+    where = (
+        "ZK_MIGRATION_STATE_RECORD"
+        if state.migrated_at is None
+        else f"ZK_MIGRATION_STATE_RECORD, offset {state.migrated_at}"
+    )
+    if target < FIRST_MIGRATION:
+        what = f"a migration is under way, which {shown(target)} does not know: roll it back first"
+        yield Line(Outcome.BLOCKED, what, where)
+        return
+    level, highest = (state.finalised or {}).get(FEATURE_NAME), latest_of(target)
+    if level is None or highest is None:
+        yield Line(Outcome.UNKNOWN, "the metadata.version is not known", "give the controllers' logs")
+    elif level > highest:
+        what = f"metadata.version is {level_name(level)}, and can't be changed while a migration is in progress"
+        yield Line(Outcome.BLOCKED, what, _level_record(state))
+
+
+def _level_record(state: State) -> str:
+    return (
+        "FEATURE_LEVEL_RECORD" if state.level_offset is None else f"FEATURE_LEVEL_RECORD, offset {state.level_offset}"
+    )
+
+
+def _kraft(state: State, target: Release) -> Iterator[Line]:
+    if state.migrated_at is not None:
+        back = "the migration is finished: there is no way back to ZooKeeper"
+        if target < FIRST_KRAFT:
+            yield Line(Outcome.BLOCKED, back, f"ZK_MIGRATION_STATE_RECORD, offset {state.migrated_at}")
+    if target < FIRST_KRAFT:
+        yield Line(Outcome.BLOCKED, f"Kafka {shown(target)} does not run in KRaft mode", "the metadata log")
+        return
+    if state.finalised is None:
+        yield Line(Outcome.UNKNOWN, "the finalised features are not known", "give the controllers' logs")
+        return
+    yield from _level(state, state.finalised, target)
+    yield from _features(state, state.finalised, target)
+    for name in OF_KRAFT:
+        yield from _format(name, state, target)
+
+
+def _asked(state: State, finalised: Mapping[str, int], target: Release, update: Update) -> tuple[Verdict, str]:
+    """What the controllers would say to one update on the way."""
+    release = state.release or target
+    cluster = Cluster(release, finalised, state.nodes, state.voters, state.local, state.migration_state)
+    [answer] = dry_run([update], cluster).answers
+    return answer.verdict, answer.message.removeprefix(
+        "The update failed for all features since the following feature had an error: "
+    )
+
+
+def _level(state: State, finalised: Mapping[str, int], target: Release) -> Iterator[Line]:
+    level, highest, where = finalised.get(FEATURE_NAME), latest_of(target), _level_record(state)
+    if level is None or highest is None:
+        what = "no metadata.version is finalised" if level is None else f"the levels of {shown(target)} are not known"
+        yield Line(Outcome.UNKNOWN, what, where)
+        return
+    if target >= (4, 0) and level < MINIMUM_LEVEL_4X:
+        yield Line(
+            Outcome.BLOCKED, f"metadata.version {level_name(level)} is below what {shown(target)} starts at", where
+        )
+        return
+    if level <= highest:
+        yield Line(Outcome.SAFE, f"metadata.version {level_name(level)}: {shown(target)} knows it", where)
+        return
+    verdict, message = _asked(state, finalised, target, Update(FEATURE_NAME, highest, Kind.SAFE_DOWNGRADE))
+    step = f"metadata.version {level_name(level)} has to go back to {level_name(highest)} first"
+    for lost in lost_between(highest, level):
+        yield Line(Outcome.LOSES, f"metadata of {lost}", where)
+    if verdict is Verdict.NO:
+        yield Line(Outcome.BLOCKED, f"{step}, and the controllers refuse: {message}", where)
+    elif verdict is Verdict.UNKNOWN:
+        yield Line(Outcome.UNKNOWN, f"{step}: {message}", where)
+    else:
+        yield Line(Outcome.SAFE, f"{step}; nothing is lost by it", where)
+
+
+def _features(state: State, finalised: Mapping[str, int], target: Release) -> Iterator[Line]:
+    for name, level in sorted(finalised.items()):
+        if name == FEATURE_NAME or not level:
+            continue
+        where = f"finalised {name} {level}"
+        since = FEATURE_SINCE.get(name)
+        if since is None:
+            yield Line(Outcome.UNKNOWN, f"{name} is a feature that this audit does not know", where)
+        elif target < since:
+            yield _taken_back(state, finalised, target, name, where)
+
+
+def _taken_back(state: State, finalised: Mapping[str, int], target: Release, name: str, where: str) -> Line:
+    verdict, message = _asked(state, finalised, target, Update(name, 0, Kind.SAFE_DOWNGRADE))
+    if verdict is Verdict.NO:
+        return Line(
+            Outcome.BLOCKED, f"{name} is not known to {shown(target)} and can't be taken back: {message}", where
+        )
+    if verdict is Verdict.UNKNOWN:
+        return Line(Outcome.UNKNOWN, f"{name} is not known to {shown(target)}: {message}", where)
+    return Line(Outcome.LOSES, f"{name} has to be taken back to 0 first: {LOSSES.get(name, 'its use is lost')}", where)

@@ -1,0 +1,211 @@
+"""The matrix of nodes and features: which levels each supports beside the finalised one (S§9.4), and its checks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from schemas.kraft.metadata_versions import BY_LEVEL, FEATURE_NAME, MINIMUM_LEVEL_4X, level_name
+from transforms.features.levels import kafka_name
+from transforms.reconcile.judge.checks.outcome import Outcome, found, not_applicable, unknown
+
+Range = tuple[int, int]
+Levels = Mapping[str, int]
+KRAFT_VERSION = "kraft.version"
+# What a node that says nothing of a feature supports (`QuorumFeatures.DISABLED`).
+DISABLED: Range = (0, 0)
+BROKER, CONTROLLER = "broker", "controller"
+
+
+@dataclass(frozen=True)
+class Node:
+    """A registered broker or controller and the levels it says it supports."""
+
+    kind: str
+    node_id: int
+    ranges: Mapping[str, Range] = field(default_factory=dict)
+    fenced: bool = False
+    migrating_zk: bool = False
+
+    @property
+    def name(self) -> str:
+        """As Kafka's messages name it, with what Kafka does not say."""
+        return f"{self.kind} {self.node_id}{' (fenced)' if self.fenced else ''}"
+
+    def supports(self, feature: str) -> Range:
+        """Lowest and highest level; 0..0 for a feature it says nothing of."""
+        return self.ranges.get(feature, DISABLED)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One node's part in one feature; `gap` says what is wrong, empty when the finalised level is in its range."""
+
+    node: Node
+    feature: str
+    lowest: int
+    highest: int
+    finalised: int | None
+    gap: str
+
+
+def node_of(row: Mapping[str, Any]) -> Node:
+    """A silver row of brokers or controllers as a node."""
+    ranges = {each["name"]: (each["min_level"], each["max_level"]) for each in row["features"] or ()}
+    if "controller_id" in row:
+        return Node(CONTROLLER, row["controller_id"], ranges)
+    fenced, zookeeper = bool(row.get("fenced")), bool(row.get("is_migrating_zk_broker"))
+    return Node(BROKER, row["broker_id"], ranges, fenced, zookeeper)
+
+
+def matrix(nodes: Iterable[Node], finalised: Levels) -> list[Cell]:
+    """A cell a node and feature that it or the cluster knows; features by name, brokers before controllers."""
+    listed = sorted(nodes, key=lambda node: (node.kind, node.node_id))
+    features = sorted({*finalised, *(feature for node in listed for feature in node.ranges)})
+    return [_cell(node, feature, finalised.get(feature)) for feature in features for node in listed]
+
+
+def _cell(node: Node, feature: str, level: int | None) -> Cell:
+    lowest, highest = node.supports(feature)
+    return Cell(node, feature, lowest, highest, level, _gap(node, feature, level))
+
+
+def _gap(node: Node, feature: str, level: int | None) -> str:
+    lowest, highest = node.supports(feature)
+    if not level or lowest <= level <= highest:
+        return ""
+    # A controller of 3.7 and 3.8 says nothing of what its release has no level of; only a raised level can be missed.
+    if highest == 0:
+        return f"{node.name} does not support {feature}, which is at {_shown(feature, level)}"
+    shown = f"{_shown(feature, lowest)} to {_shown(feature, highest)}"
+    return f"{node.name} supports {feature} {shown}, it is at {_shown(feature, level)}"
+
+
+def _shown(feature: str, level: int) -> str:
+    return level_name(level) if feature == FEATURE_NAME else str(level)
+
+
+def brokers_support(nodes: Sequence[Node] | None, finalised: Levels | None) -> Outcome:
+    """FEAT-01: every finalised level is in the range of every broker that is not fenced."""
+    if nodes is None or finalised is None:
+        return unknown("no registrations or no features were collected")
+    brokers = [node for node in nodes if node.kind == BROKER and not node.fenced]
+    if not brokers:
+        return unknown("no broker at work is registered")
+    return found(cell.gap for cell in matrix(brokers, finalised) if cell.gap)
+
+
+def controllers_support(nodes: Sequence[Node] | None, finalised: Levels | None) -> Outcome:
+    """FEAT-02: every finalised level is in the range of every registered controller."""
+    if nodes is None or finalised is None:
+        return unknown("no registrations or no features were collected")
+    controllers = [node for node in nodes if node.kind == CONTROLLER]
+    if not controllers:
+        return unknown("no controller is registered: they are from metadata.version 3.7-IV0 (15) on")
+    return found(cell.gap for cell in matrix(controllers, finalised) if cell.gap)
+
+
+def level_is_known(finalised: Levels | None) -> Outcome:
+    """FEAT-03: the finalised metadata.version is one that this audit knows."""
+    if finalised is None:
+        return unknown("no features were collected")
+    level = finalised.get(FEATURE_NAME)
+    if level is None:
+        return not_applicable("no metadata.version is finalised (FEAT-07)")
+    return found([] if level in BY_LEVEL else [f"metadata.version is at {level_name(level)}"])
+
+
+def lost_at_migration(zookeeper: Levels | None, kraft: Levels | None) -> Outcome:
+    """FEAT-04: which features `/feature` has finalised that KRaft has not; the migration does not take them over."""
+    if zookeeper is None or kraft is None:
+        return unknown("/feature or KRaft's features were not collected")
+    return found(
+        (f"{name} was at {level} in /feature" for name, level in sorted(zookeeper.items()) if name not in kraft),
+        tolerable=True,
+    )
+
+
+def migrating_brokers_agree(nodes: Sequence[Node] | None, finalised: Levels | None) -> Outcome:
+    """FEAT-05: a broker in ZooKeeper mode supports exactly the finalised metadata.version, its own IBP."""
+    if nodes is None or finalised is None:
+        return unknown("no registrations or no features were collected")
+    migrating = [node for node in nodes if node.kind == BROKER and node.migrating_zk]
+    level = finalised.get(FEATURE_NAME)
+    if not migrating:
+        return not_applicable("no broker is registered in ZooKeeper mode")
+    if level is None:
+        return unknown("no metadata.version is finalised")
+    return found(
+        f"{node.name} has the inter.broker.protocol.version {_ibp(node)}, metadata.version is {level_name(level)}"
+        for node in migrating
+        if node.supports(FEATURE_NAME) != (level, level)
+    )
+
+
+def _ibp(node: Node) -> str:
+    lowest, highest = node.supports(FEATURE_NAME)
+    return level_name(lowest) if lowest == highest else f"{level_name(lowest)} to {level_name(highest)}"
+
+
+def rows_are_sound(rows: Iterable[tuple[str, int]] | None) -> Outcome:
+    """FEAT-06: each feature is finalised once, and none at level 0 (that is a removal). `rows` are name and level."""
+    if rows is None:
+        return unknown("no features were collected")
+    listed = list(rows)
+    names = [name for name, _ in listed]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    texts = [f"{name} is finalised {names.count(name)} times" for name in twice]
+    return found([*texts, *(f"{name} is finalised at level {level}" for name, level in listed if level < 1)])
+
+
+def has_metadata_version(finalised: Levels | None) -> Outcome:
+    """FEAT-07: a metadata.version is finalised; without one a cluster runs at the lowest level its release knows."""
+    if finalised is None:
+        return unknown("no features were collected")
+    return found([] if FEATURE_NAME in finalised else ["no metadata.version is finalised"])
+
+
+def bootstrap_is_readable(levels: Mapping[str, int | None] | None) -> Outcome:
+    """FEAT-08: each node's `bootstrap.checkpoint` is at a level that 4.x reads; a warning, for 4.x is not started yet.
+
+    `levels` are the metadata.version of the file of each node, None where it could not be read.
+    """
+    if levels is None:
+        return unknown("no bootstrap.checkpoint was given")
+    unread = [node for node, level in levels.items() if level is None]
+    texts = [
+        f"{node}: bootstrap.checkpoint is at {level_name(level)}, 4.x starts from {level_name(MINIMUM_LEVEL_4X)}"
+        for node, level in levels.items()
+        if level is not None and level < MINIMUM_LEVEL_4X
+    ]
+    if unread and not texts:
+        return unknown(f"the bootstrap.checkpoint of {', '.join(unread)} could not be read")
+    return found(texts, tolerable=True)
+
+
+def deprecation(nodes: Iterable[Node], finalised: Levels, feature: str, lowest: int) -> list[str]:
+    """Who still needs a level of `feature` below `lowest`; nobody means that the levels below may go (KIP-584).
+
+    The proposal raised the cluster's minimum with min_version_level; releases from 3.3 on have none, and drop levels by
+    no longer supporting them.
+    """
+    level = finalised.get(feature)
+    texts = [f"the cluster is at {_shown(feature, level)}"] if level is not None and level < lowest else []
+    for node in sorted(nodes, key=lambda each: (each.kind, each.node_id)):
+        highest = node.supports(feature)[1]
+        if highest < lowest:
+            told = f"goes up to {_shown(feature, highest)}" if highest else "does not support it"
+            texts.append(f"{node.name} {told}")
+    return texts
+
+
+def describe(supported: Mapping[str, Range], finalised: Levels, epoch: int | None) -> list[str]:
+    """The lines of `kafka-features describe`: one a supported feature, in its columns (`FeatureCommand.handleDescribe`)."""
+    shown = "-" if epoch is None else str(epoch)
+    return [
+        f"Feature: {name}\tSupportedMinVersion: {kafka_name(name == FEATURE_NAME, lowest)}"
+        f"\tSupportedMaxVersion: {kafka_name(name == FEATURE_NAME, highest)}"
+        f"\tFinalizedVersionLevel: {kafka_name(name == FEATURE_NAME, finalised.get(name, 0))}\tEpoch: {shown}"
+        for name, (lowest, highest) in sorted(supported.items())
+    ]

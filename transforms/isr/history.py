@@ -1,0 +1,234 @@
+"""What each change of a partition was: shrink, expansion, election and of what kind, recovery, step of a reassignment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from transforms.isr.partition import NO_LEADER, RECOVERED, RECOVERING, Change, Ids, PartitionState, merged
+
+
+class Kind(StrEnum):
+    """What a change of a partition is; one change is often several."""
+
+    CREATED = "created"
+    REPLACED = "replaced"
+    SHRINK = "shrink"
+    EXPAND = "expand"
+    REORDERED = "reordered"
+    LEADER_MOVE = "leader_move"
+    LEADER_LOST = "leader_lost"
+    EPOCH_BUMP = "epoch_bump"
+    CLEAN_ELECTION = "clean_election"
+    ELR_ELECTION = "elr_election"
+    LAST_KNOWN_LEADER_ELECTION = "last_known_leader_election"
+    UNCLEAN_ELECTION = "unclean_election"
+    RECOVERED = "recovered"
+    REASSIGNMENT_STARTED = "reassignment_started"
+    REASSIGNMENT_CHANGED = "reassignment_changed"
+    REASSIGNMENT_COMPLETED = "reassignment_completed"
+    REASSIGNMENT_CANCELLED = "reassignment_cancelled"
+    ELR_GAINED = "elr_gained"
+    ELR_LOST = "elr_lost"
+    ELR_CLEARED = "elr_cleared"
+    DIRECTORIES = "directories"
+
+
+ELECTIONS = (
+    Kind.CLEAN_ELECTION,
+    Kind.ELR_ELECTION,
+    Kind.LAST_KNOWN_LEADER_ELECTION,
+    Kind.UNCLEAN_ELECTION,
+)
+# Elections that can lose data that was acknowledged.
+LOSSY = (Kind.LAST_KNOWN_LEADER_ELECTION, Kind.UNCLEAN_ELECTION)
+
+
+@dataclass(frozen=True)
+class Record:
+    """One record on one partition: where and when it stands in the log and what it changes."""
+
+    offset: int
+    time: int
+    change: Change
+    clears_elr: bool = False
+
+
+@dataclass(frozen=True)
+class Step:
+    """One change of a partition: from what to what, and what that is. `before` is None where the partition was made."""
+
+    offset: int
+    time: int
+    before: PartitionState | None
+    after: PartitionState
+    kinds: tuple[Kind, ...]
+
+    @property
+    def joined(self) -> Ids:
+        """Brokers that came into the ISR."""
+        known = () if self.before is None else self.before.isr
+        return tuple(member for member in self.after.isr if member not in known)
+
+    @property
+    def left(self) -> Ids:
+        """Brokers that went out of the ISR."""
+        known = () if self.before is None else self.before.isr
+        return tuple(member for member in known if member not in self.after.isr)
+
+    @property
+    def election(self) -> Kind | None:
+        """Which election it was, if it was one."""
+        return next((kind for kind in self.kinds if kind in ELECTIONS), None)
+
+
+def steps(records: Iterable[Record], base: PartitionState | None = None) -> Iterator[Step]:
+    """One partition's records, in the order of the log, as steps. `base` is its state before the first of them.
+
+    A CLEAR_ELR that finds nothing to clear is no step: Kafka leaves the partition and its epoch as they are. Raises
+    ValueError for a change of a partition that was never made.
+    """
+    before = base
+    for record in records:
+        if record.clears_elr and not (before and (before.elr or before.last_known_elr)):
+            continue
+        after = merged(before, record.change)
+        yield Step(record.offset, record.time, before, after, classify(before, record.change, after, record.clears_elr))
+        before = after
+
+
+def classify(
+    before: PartitionState | None, change: Change, after: PartitionState, clears_elr: bool = False
+) -> tuple[Kind, ...]:
+    """What a change of a partition from `before` to `after` is, the weightiest first."""
+    if before is None:
+        return (Kind.CREATED,)
+    if change.whole:
+        return (Kind.REPLACED,)
+    if clears_elr:
+        return (Kind.ELR_CLEARED,)
+    election = election_of(before, change, after)
+    kinds = [
+        *([election] if election is not None else []),
+        *_leader(before, change, after),
+        *_reassignment(before, after),
+        *_isr(before, after),
+        *([Kind.RECOVERED] if before.recovering and after.leader_recovery_state == RECOVERED else []),
+        *_elr(before, after),
+    ]
+    return tuple(kinds) or (Kind.DIRECTORIES,)
+
+
+def election_of(before: PartitionState, change: Change, after: PartitionState) -> Kind | None:
+    """Which kind of election made the leader (ISR-12); None when no other leader than before was made.
+
+    A leader out of the eligible leader replicas is a clean one: what was acknowledged is in its log. One that is only the
+    last known leader (KIP-966), or none of both, may lack it; the controller then sets RECOVERING.
+    """
+    if change.leader is None or after.leader == NO_LEADER:
+        return None
+    recovers = change.leader_recovery_state == RECOVERING
+    if after.leader == before.leader and not recovers:
+        return None
+    safe = after.leader in before.isr or after.leader in before.elr
+    if recovers or not (safe or _joined_in_time(before, after)):
+        last_known = after.leader in before.last_known_elr and not safe
+        return Kind.LAST_KNOWN_LEADER_ELECTION if last_known else Kind.UNCLEAN_ELECTION
+    if after.leader in before.elr and after.leader not in before.isr:
+        return Kind.ELR_ELECTION
+    return Kind.CLEAN_ELECTION
+
+
+def _joined_in_time(before: PartitionState, after: PartitionState) -> bool:
+    """A replica that a reassignment adds comes into the ISR and leads by the one record that completes it."""
+    return after.leader in after.isr and before.leader != NO_LEADER and before.reassigning and not after.reassigning
+
+
+def _leader(before: PartitionState, change: Change, after: PartitionState) -> list[Kind]:
+    if change.leader is None:
+        return []
+    if after.leader == before.leader:
+        return [Kind.EPOCH_BUMP]
+    if after.leader == NO_LEADER:
+        return [Kind.LEADER_LOST]
+    return [Kind.LEADER_MOVE]
+
+
+def _isr(before: PartitionState, after: PartitionState) -> list[Kind]:
+    left, joined = set(before.isr) - set(after.isr), set(after.isr) - set(before.isr)
+    kinds = [*([Kind.SHRINK] if left else []), *([Kind.EXPAND] if joined else [])]
+    if not kinds and before.isr != after.isr:
+        return [Kind.REORDERED]
+    return kinds
+
+
+def _reassignment(before: PartitionState, after: PartitionState) -> list[Kind]:
+    if before.replicas == after.replicas and (before.adding, before.removing) == (after.adding, after.removing):
+        return []
+    if not before.reassigning:
+        return [Kind.REASSIGNMENT_STARTED if after.reassigning else Kind.REASSIGNMENT_COMPLETED]
+    if after.reassigning:
+        return [Kind.REASSIGNMENT_CHANGED]
+    done = set(after.replicas) == set(before.target)
+    return [Kind.REASSIGNMENT_COMPLETED if done else Kind.REASSIGNMENT_CANCELLED]
+
+
+def _elr(before: PartitionState, after: PartitionState) -> list[Kind]:
+    gained = set(after.elr) - set(before.elr)
+    lost = set(before.elr) - set(after.elr)
+    return [*([Kind.ELR_GAINED] if gained else []), *([Kind.ELR_LOST] if lost else [])]
+
+
+HOUR = 3_600_000
+
+
+@dataclass(frozen=True)
+class Churn:
+    """How often brokers left and came back into ISRs in one hour (`hour` is its start, milliseconds since the epoch)."""
+
+    subject: str
+    hour: int
+    shrinks: int
+    expansions: int
+
+
+def churn(histories: Mapping[str, Iterable[Step]]) -> list[Churn]:
+    """Shrinks and expansions per partition and per broker and hour, the worst first (ISR-08).
+
+    `histories` are the steps of partitions by name; brokers are `broker N`. A change by several brokers counts once for
+    the partition and once for each of them.
+    """
+    counts: dict[tuple[str, int], list[int]] = {}
+    for name, history in histories.items():
+        for step in history:
+            if step.before is None:
+                continue
+            hour = step.time - step.time % HOUR
+            for column, members in ((0, step.left), (1, step.joined)):
+                for subject in [name, *(f"broker {member}" for member in members)] if members else []:
+                    counts.setdefault((subject, hour), [0, 0])[column] += 1
+    rows = [Churn(subject, hour, *numbers) for (subject, hour), numbers in counts.items()]
+    return sorted(rows, key=lambda row: (-row.shrinks - row.expansions, row.subject, row.hour))
+
+
+def flapping(history: Iterable[Step], least: int, within: int = HOUR) -> dict[int, int]:
+    """Brokers that left and came back into one partition's ISR at least `least` times in turn within `within` ms.
+
+    Gives the largest number of alternations of each such broker.
+    """
+    moves: dict[int, list[int]] = {}
+    for step in history:
+        if step.before is not None:
+            for member in (*step.left, *step.joined):
+                moves.setdefault(member, []).append(step.time)
+    return {member: most for member, times in sorted(moves.items()) if (most := _most_within(times, within)) >= least}
+
+
+def _most_within(times: list[int], within: int) -> int:
+    most = first = 0
+    for last, time in enumerate(times):
+        while time - times[first] > within:
+            first += 1
+        most = max(most, last - first + 1)
+    return most
