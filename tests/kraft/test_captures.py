@@ -24,7 +24,11 @@ from transforms.secrets import Fingerprinter
 
 DATA = Path(__file__).parent / "data"
 EVERY_VERSION = {
-    (record.name, version) for record in RECORD_TYPES.values() for version in range(record.body.highest + 1)
+    (record.name, version)
+    for record in RECORD_TYPES.values()
+    # Later than the releases whose dumps are at hand.
+    if record.name != "UNREGISTER_CONTROLLER_RECORD"
+    for version in range(record.body.highest + 1)
 }
 HOT = {record.name: record for record in (PARTITION, PARTITION_CHANGE)}
 Decode = Callable[[Walk, int], Iterator[pa.RecordBatch]]

@@ -17,11 +17,13 @@ from schemas.kraft.records import CLEAR_ELR, HOT_TYPES, RECORD_TYPES
 from tests.captures import capture, stages
 from tests.kraft.dumps import DumpedRecord, log_folder, parse_dump
 from tests.pipeline import expected
+from transforms.clusters import CLUSTER
 from transforms.explain.keys import parse_key
 from transforms.explain.records import partition_states, partition_versions, row_events
 from transforms.kraft.replay.base import continued, state_at
 from transforms.kraft.replay.entities import READERS
-from transforms.kraft.replay.image import Log, image, with_base
+from transforms.kraft.replay.events import Extent
+from transforms.kraft.replay.image import Log, image
 from transforms.kraft.replay.partitions import fold_partitions
 from transforms.kraft.replay.transactions import MARKERS
 from transforms.kraft.replay.verify import checkpoint_differences, checkpoint_records
@@ -64,7 +66,12 @@ def clear(offset: int, name: str = "") -> Row:
 
 def bronze(spark: SparkSession, rows: list[Row]) -> DataFrame:
     names = RECORDS.fieldNames()
-    return spark.createDataFrame([tuple(each.get(name) for name in names) for each in rows], RECORDS)
+    made_of = spark.createDataFrame([tuple(each.get(name) for name in names) for each in rows], RECORDS)
+    return made_of.withColumn(CLUSTER, F.lit(ONE))
+
+
+def whole_log(records: DataFrame, end: int, **more: Any) -> Log:
+    return held(Log.of(records, {ONE: Extent(end, **more)}))
 
 
 def told(log: Log) -> dict[tuple[str, int], tuple[list[int], list[int], int, int, int]]:
@@ -95,6 +102,7 @@ def test_every_declared_record_type_is_replayed_or_named_as_one_without_effect()
     assert not replayed & set(WITHOUT_EFFECT)
 
 
+ONE = "one"
 HELD = {"eligible_leader_replicas": [2], "last_known_elr": [1]}
 
 LOGS: dict[str, tuple[list[Row], dict[tuple[str, int], tuple[list[int], list[int], int, int, int]]]] = {
@@ -161,24 +169,32 @@ def held(log: Log) -> Log:
 @pytest.mark.parametrize("what", LOGS)
 def test_a_log_with_clear_elr_replays_as_the_controller_does(spark: SparkSession, what: str) -> None:
     rows, wanted = LOGS[what]
-    assert told(held(Log.of(bronze(spark, rows), len(rows)))) == wanted
+    assert told(whole_log(bronze(spark, rows), len(rows))) == wanted
 
 
 def test_one_replays_the_same_after_any_state(spark: SparkSession) -> None:
     """As between two runs: the topic and what its partitions hold are known from what an earlier run has kept."""
     rows, wanted = LOGS["what is held again afterwards stays, or is cleared again"]
     records = bronze(spark, rows)
-    whole = held(Log.of(records, len(rows)))
+    whole = whole_log(records, len(rows))
     for cut in (3, 6):
-        state = held(state_at(whole, cut))
-        rest = held(Log.of(records.where(F.col("offset") >= cut), len(rows), base=state))
+        state = held(state_at(whole, {ONE: cut}))
+        rest = held(Log.of(records, {ONE: Extent(len(rows), start=cut)}, state))
         assert told(rest) == wanted
-        assert told(continued(state, whole, cut)) == wanted
+        assert told(continued(state, whole, {ONE: cut})) == wanted
+
+
+def test_a_record_clears_nothing_of_another_cluster(spark: SparkSession) -> None:
+    records = bronze(spark, [topic(0, "a", "A"), made(1, "A", **HELD), clear(2), change(3, "A", isr=[1])])
+    other = records.where("type <> 'CLEAR_ELR_RECORD'").withColumn(CLUSTER, F.lit("two"))
+    log = held(Log.of(records.unionByName(other), {ONE: Extent(4), "two": Extent(4)}))
+    cleared = {each[CLUSTER]: each["eligible_leader_replicas"] for each in image(log)["partitions"].collect()}
+    assert cleared == {ONE: [], "two": [2]}
 
 
 def test_one_in_an_aborted_transaction_clears_nothing(spark: SparkSession) -> None:
     records = bronze(spark, [topic(0, "a", "A"), made(1, "A", **HELD), clear(3), change(6, "A", isr=[1, 2])])
-    assert told(held(Log.of(records, 7, ((2, 4),)))) == {("A", 0): ([2], [1], 11, 5, 6)}
+    assert told(whole_log(records, 7, discarded=((2, 4),))) == {("A", 0): ([2], [1], 11, 5, 6)}
 
 
 def test_the_story_of_a_partition_names_the_record_that_cleared_it(spark: SparkSession) -> None:
@@ -262,9 +278,9 @@ def test_partitions_of_a_kraft_cluster_are_what_kafkas_own_dump_and_checkpoints_
     records = read(spark, folder, controller)
     for name in files:
         records = records.unionByName(read(spark, folder, controller, checkpoint=name))
-    records = records.localCheckpoint()
+    records = records.withColumn(CLUSTER, F.lit(ONE)).localCheckpoint()
     truths = {stage: expected.load(capture(RELEASE, stage)) for stage in lived}
-    log = held(Log.of(with_base(records, base), max(truth["end_offset"] for truth in truths.values())))
+    log = whole_log(records, max(truth["end_offset"] for truth in truths.values()), base=base)
     ends = F.array(*[F.lit(truth["end_offset"]) for truth in truths.values()])
     copies = log.hot.withColumn("end", F.explode(F.filter(ends, lambda end: end > F.col("offset"))))
     cleared_in = clears(last)
@@ -281,8 +297,8 @@ def test_partitions_of_a_kraft_cluster_are_what_kafkas_own_dump_and_checkpoints_
         assert rows == wanted, stage
     own = sorted({int(name[:20]) for name in files} - {base})
     if own:
-        theirs = Log.of_checkpoints(checkpoint_records(records, own))
-        assert checkpoint_differences(log, theirs, dict.fromkeys(own, LEVEL)).collect() == []
+        theirs = Log.of_checkpoints(checkpoint_records(records, {ONE: own}))
+        assert checkpoint_differences(log, theirs, {ONE: dict.fromkeys(own, LEVEL)}).collect() == []
 
 
 def read(spark: SparkSession, folder: Path, controller: int, **options: str) -> DataFrame:

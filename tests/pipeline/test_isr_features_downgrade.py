@@ -14,11 +14,12 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def say(audit_of: Callable[[str, str], Audit], capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
-    warehouse = audit_of("3.9.1", "5").run.settings.warehouse
+    audit = audit_of("3.9.1", "5")
+    place = ["--warehouse", audit.warehouse.root, "--cluster", audit.cluster]
 
     def run(*argv: str, code: int = 0) -> str:
         capsys.readouterr()
-        assert main([*argv, "--warehouse", warehouse]) == code
+        assert main([*argv, *place]) == code
         said = capsys.readouterr()
         return said.out if code == 0 else said.err
 

@@ -275,7 +275,18 @@ FAULTS = [
     Fault(
         "the last record that the offset has passed, lost",
         unmirrored("/config/brokers/2", "follower.replication.throttled.rate", None),
-        (only_kraft("configs", config("BROKER", "2", "follower.replication.throttled.rate"), "2000000", "lost_write"),),
+        (
+            Row(
+                "configs",
+                config("BROKER", "2", "follower.replication.throttled.rate"),
+                None,
+                "kraft_only",
+                None,
+                "2000000",
+                "lost_write",
+                "error",
+            ),
+        ),
     ),
     Fault(
         "a topic on its way out",

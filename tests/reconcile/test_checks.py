@@ -144,6 +144,7 @@ def dual_write() -> Facts:
         next_producer_id=2000,
         producer_block_end=2999,
         protection=Protection(100, 10),
+        identities=Identities(frozenset({"sasl:kafka"}), frozenset({"sasl:kafka"})),
         newest_znode_time=NOW,
     )
 
@@ -409,7 +410,8 @@ def _after_rollback() -> Iterator[tuple[str, Case]]:
     yield "RB-10", case(now, "warn", brokers_in_zookeeper=[{"broker_id": 0}, {"broker_id": 1}])
     yield "RB-11", tables(now, "RB-11")
     yield "RB-12", case(now, "warn", newest_znode_time=NOW + 1000)
-    mirrored = replace(now, left_behind=Sample())
+    told = {**(now.zookeeper or {}), "migration_present": True, "kraft_metadata_offset": OFFSET}
+    mirrored = replace(now, zookeeper=told, left_behind=Sample())
     yield "RB-13", case(mirrored, "warn", left_behind=ONE)
 
 
@@ -570,7 +572,7 @@ def test_the_claim_of_the_leader_that_loads_is_its_own() -> None:
 def test_an_open_zookeeper_is_not_a_secured_one() -> None:
     facts = replace(dual_write(), protection=Protection(100, 60), findings={"SEC-01": ONE})
     assert verdicts(facts)["SEC-01"].verdict == "not_applicable"
-    log_alone = replace(facts, protection=None, collected=frozenset({KRAFT}))
+    log_alone = replace(facts, protection=None, identities=None, collected=frozenset({KRAFT}))
     assert verdicts(log_alone)["SEC-01"].verdict == "not_applicable"
 
 
@@ -696,7 +698,7 @@ def test_a_rollback_is_not_judged_by_what_was_not_read() -> None:
     nothing = replace(rolled_back(), replicas=(), newest_znode_time=None, zookeeper=zookeeper(controller_epoch=None))
     found = verdicts(nothing)
     assert [found[name].verdict for name in ("RB-10", "RB-11", "RB-12")] == ["unknown"] * 3
-    assert found["RB-13"].verdict == "not_applicable"
+    assert found["RB-13"].verdict == "unknown"
 
 
 def test_a_stopped_quorum_may_have_ended_just_now() -> None:

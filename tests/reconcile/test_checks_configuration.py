@@ -160,7 +160,8 @@ def test_without_files_the_registrations_tell_where_there_are_any() -> None:
 
 def test_a_flag_left_in_a_file_after_finalising_is_told() -> None:
     """KIP-866's second misconfiguration, in a release whose controllers do not register."""
-    facts = replace(finalized(), controllers=[], properties=property_files())
+    counts = {**finalized().counts, "controllers": {"zookeeper": None, "kraft": 0}}
+    facts = replace(finalized(), controllers=[], counts=counts, properties=property_files())
     result = verdicts(facts)["CONF-05"]
     assert (result.verdict, result.violations) == ("warn", 3)
 

@@ -286,7 +286,7 @@ def test_only_the_broken_rows_are_found(violations: dict[str, list[str]], code: 
 
 def test_no_other_code_is_found(violations: dict[str, list[str]]) -> None:
     assert len(violations) == 25
-    assert len(violations) == 23
+    assert len(violations) == 25
 
 
 def test_how_protected_the_tree_is(spark: SparkSession) -> None:

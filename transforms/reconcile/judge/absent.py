@@ -55,6 +55,8 @@ def _of_zookeeper(facts: Facts) -> Missing:
         yield "producer_block_end", "/latest_producer_id_block was not read"
     if facts.protection is None:
         yield "protection", "the ACLs of the znodes were not read"
+    if facts.identities is None:
+        yield "identities", "who made the znodes was not read"
     if facts.newest_znode_time is None:
         yield "newest_znode_time", "no znode has a time"
 
@@ -97,7 +99,7 @@ def _of_both(facts: Facts) -> Missing:
         yield "duplicated", "keys that a side has twice were not looked for"
     if facts.compared and facts.divergences is None:
         yield "divergences", "the differences were not read"
-    if facts.phase is Phase.ROLLED_BACK and facts.left_behind is None and (facts.migration_offset or -1) >= 0:
+    if facts.phase is Phase.ROLLED_BACK and facts.left_behind is None and facts.migration_offset is not None:
         yield "left_behind", "what KRaft had that ZooKeeper lacks was not looked for"
     if facts.differing(*DEFECTS).total and not facts.defect_rows:
         yield "defect_rows", "the rows that are defects were not read"
