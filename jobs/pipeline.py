@@ -82,6 +82,7 @@ def _audited(run: Run, progress: Progress) -> dict[str, Report]:
                 raise
             return {}
         LOG.warning("a query over %d clusters failed; looking for the one to blame", len(going))
+        run.drop_writes()
         gold.write_failures(run)
         return _halves(run, going, progress)
 

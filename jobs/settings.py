@@ -152,7 +152,7 @@ class Settings(Strict):
     spark: SparkSettings = SparkSettings()
     suppressions: Path | None = None
     # Silver rows are kept of this many newest runs at least.
-    keep_state_of_runs: Annotated[int, Field(ge=2, le=50)] = 10
+    keep_state_of_runs: Annotated[int, Field(ge=2, le=30)] = 10
     fail_on: FailOn = "error"
     gate: GateName | None = None
 

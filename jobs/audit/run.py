@@ -194,6 +194,13 @@ class Run:
             if error is not None:
                 raise error
 
+    def drop_writes(self) -> None:
+        """Give up tables that are not written yet, and wait for those that are being written: their rows count for nothing."""
+        pending, self._writes = self._writes, []
+        for future in pending:
+            if not future.cancel():
+                future.exception()
+
     def table_versions(self) -> dict[str, int]:
         """Delta versions, for time travel to this run, of the tables whose rows don't stay for ever."""
         versions = {table.full_name: self.warehouse.version(table) for table in silver.STATE_TABLES}
