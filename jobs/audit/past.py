@@ -11,7 +11,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from jobs.commands.check import TABLES_FOLDER, profile_for
+from jobs.audit.inputs import TABLES_FOLDER, profile_for
 from jobs.exit import UsageError
 from jobs.runtime.spark import spark_session
 from jobs.settings import Settings, SparkSettings, load_settings

@@ -5,18 +5,14 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
 
+from jobs.audit.inputs import TABLES_FOLDER, profile_for
 from jobs.exit import UsageError, guarded
 from jobs.pipeline import add_verdict_arguments, audit
 from jobs.settings import Settings, validated
-from jobs.sources.remote import RemoteError, is_remote, local_path, remote_size
 
 _DUMP_SUFFIXES = (".jsonl", ".jsonl.gz")
-# Below the output folder.
-TABLES_FOLDER = "tables"
 _PROPERTY_FILES = (
     ("--controller-properties", "controllers", "a controller's property file; may be repeated"),
     ("--broker-properties", "brokers", "a broker's property file; may be repeated"),
@@ -109,28 +105,8 @@ def zookeeper_source(path: Path) -> dict[str, str]:
     raise UsageError(f"--zookeeper: {path} {what}")
 
 
-_SMALL_BYTES = 64 * 1024 * 1024
-
-
-def profile_for(paths: Sequence[str]) -> Literal["small", "local"]:
-    """A few thousand rows need little: Spark's settings follow the size of what is read."""
-    return "small" if sum(_size(path) for path in paths) < _SMALL_BYTES else "local"
-
-
 def _inputs(arguments: argparse.Namespace) -> list[str]:
     return [*arguments.kraft, *([str(arguments.zookeeper)] if arguments.zookeeper else [])]
-
-
-def _size(location: str) -> int:
-    if is_remote(location):
-        try:
-            return remote_size(location)
-        except RemoteError as error:
-            raise UsageError(str(error)) from None
-    path = Path(local_path(location))
-    if path.is_file():
-        return path.stat().st_size
-    return sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -12,8 +12,8 @@ from schemas.defects import DEFECTS, LAST_PATCH
 from schemas.entities import ENTITIES
 from schemas.report import Defect, DivergenceRow
 from schemas.zookeeper.findings import FINDINGS
+from transforms.reconcile.compare.exposure import affecting
 from transforms.reconcile.judge.defects import exposure
-from transforms.reconcile.judge.exposure import affecting
 from transforms.reconcile.judge.facts import Facts, Sample
 
 MIGRATING = Facts(phase=Phase.DUAL_WRITE, collected=frozenset(), kafka_version="3.9.1")

@@ -13,7 +13,7 @@ from schemas.kraft.metadata_versions import SNAPSHOT_KEEPS_FROM, zk_migration_st
 from tests.reconcile.test_checks import LOAD_STATE, NOW, broker, dual_write, in_kraft_mode, waiting, zookeeper
 from transforms.kraft.release import infer_release
 from transforms.kraft.replay.transactions import read_transactions
-from transforms.reconcile.judge.exposure import affecting
+from transforms.reconcile.compare.exposure import affecting
 from transforms.reconcile.judge.facts import Facts, LeaderEpoch
 from transforms.reconcile.judge.gates import run_checks
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from jobs.audit import run as runs
-from jobs.commands.check import profile_for
+from jobs.audit.inputs import profile_for
 from jobs.exit import UsageError
 from jobs.settings import ZooKeeperTls, check_files, validated
 from jobs.sources.zookeeper.client import LiveSettings, TlsSettings, make_client

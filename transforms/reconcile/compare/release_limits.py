@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from transforms.kraft.release import before
 from transforms.reconcile.compare.differing import ASSIGNMENT, DifferingRow
-from transforms.reconcile.judge.exposure import affecting
+from transforms.reconcile.compare.exposure import affecting
 
 _UNMIGRATED_IN_3_4 = {
     "acls": "Kafka 3.4 does not migrate ACLs (KAFKA-14796)",

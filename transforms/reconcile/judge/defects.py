@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from schemas.checks import Phase
 from schemas.defects import DEFECTS, KnownDefect, RowTrace
 from schemas.report import CheckResult, Defect, DivergenceRow
-from transforms.reconcile.judge.exposure import affecting
+from transforms.reconcile.compare.exposure import affecting
 from transforms.reconcile.judge.facts import Facts
 from transforms.reconcile.judge.gates import FAIL, WARN, run_checks
 from transforms.report.printable import key_text
