@@ -24,7 +24,7 @@ class Command:
 
 
 COMMANDS = (
-    Command("run", "audit the cluster a configuration describes", "jobs.pipeline"),
+    Command("run", "audit the clusters that configuration files describe, in one run", "jobs.pipeline"),
     Command("check", "audit files once, without a configuration", "jobs.commands.check"),
     Command("report", "write the report of an earlier run again", "jobs.steps.report"),
     Command("gates", "what blocks each gate", "jobs.commands.history", "add_gates_arguments", "execute_gates"),
