@@ -10,7 +10,7 @@ import hashlib
 import logging
 import os
 import secrets
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -29,7 +29,7 @@ from jobs.sources.remote import is_remote, local_path
 from jobs.sources.suppressions import read_suppressions
 from schemas import silver
 from schemas.table import Table
-from transforms.clusters import CLUSTER, of_clusters
+from transforms.clusters import of_clusters
 from transforms.reconcile.compare.suppressions import Rule
 from transforms.secrets import Fingerprinter
 
@@ -113,7 +113,11 @@ class Run:
     def fail(self, cluster: str, error: Exception) -> None:
         """Leave a cluster out of the rest of the run. The reason is the error's text if it was written for a person."""
         written_for_people = isinstance(error, UsageError | AuditError)
-        reason = str(error) if written_for_people else f"{type(error).__name__}; `--debug` shows where"
+        reason = (
+            str(error)
+            if written_for_people
+            else f"{type(error).__name__} inside the audit; audit this cluster alone to see where"
+        )
         code = USAGE if isinstance(error, UsageError) else CRASH
         self.clusters[cluster].failure = Failure(reason, code)
         LOG.debug("cluster %s failed", cluster, exc_info=error)
@@ -328,17 +332,3 @@ def _stored_key(path: Path) -> bytes:
     if len(key) != _KEY_BYTES:
         raise UsageError(f"the fingerprint key {path} is damaged; remove it to have a new one made")
     return key
-
-
-def each_going(run: Run, work: Callable[[str], object]) -> Mapping[str, object]:
-    """Do `work` for each cluster that has not failed; a cluster for which it raises has failed. Results by name."""
-    done: dict[str, object] = {}
-    for cluster in run.going:
-        try:
-            done[cluster] = work(cluster)
-        except Exception as error:
-            run.fail(cluster, error)
-    return done
-
-
-__all__ = ["CLUSTER", "LOG", "ClusterRun", "Failure", "Run", "each_going", "new_run_id", "open_run", "shared"]

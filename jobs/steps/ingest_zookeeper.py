@@ -25,7 +25,7 @@ from jobs.exit import UsageError
 from jobs.runtime.workers import failure, in_workers, with_columns
 from jobs.settings import Settings, ZooKeeperSettings, ZooKeeperTls, secret_from_environment
 from jobs.sources.zookeeper.dump import read_dump
-from jobs.sources.zookeeper.folder import DataFolder
+from jobs.sources.zookeeper.folder import DataFolder, ZooKeeperFolderError
 from jobs.sources.zookeeper.history import BARRIER, HISTORY, OPERATION, WRITE, last_barrier, read_history
 from jobs.sources.zookeeper.live import read_live
 from jobs.sources.zookeeper.walk import LiveSettings, SaslSettings, TlsSettings, WalkSummary, ZooKeeperWalkError
@@ -153,8 +153,8 @@ def _read_history(files: TreeFiles) -> Iterator[pa.RecordBatch]:
     try:
         for batch in files.history():
             yield with_columns(batch, {CLUSTER: files.cluster})
-    except Exception:
-        # The same folder fails in the same way as a tree, and is told there.
+    except (ZooKeeperFolderError, OSError):
+        # The same folder fails in the same way as a tree, which says so. Anything else is for the run to find.
         LOG.debug("the transaction logs of %s can't be read", files.cluster, exc_info=True)
 
 
