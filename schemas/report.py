@@ -190,7 +190,7 @@ class BrokerPresence:
 
 
 @dataclass(frozen=True)
-class LogCopy:
+class LogCopyLine:
     """One controller's copy of the log, as the report shows it."""
 
     controller_id: int | None
@@ -317,7 +317,7 @@ class Report:
     """Known Kafka defects that matter here."""
     resolved: list[DivergenceRow] = field(default_factory=list)
     """Divergences of the run before that are gone; a bounded list."""
-    log_copies: list[LogCopy] = field(default_factory=list)
+    log_copies: list[LogCopyLine] = field(default_factory=list)
     """Every controller's copy of the log."""
     history: list[RunPoint] = field(default_factory=list)
     """The cluster's last runs, the oldest first, this one last."""

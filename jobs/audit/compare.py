@@ -29,7 +29,7 @@ from transforms.reconcile.compare.difference import Ends, differing_rows, union_
 from transforms.reconcile.compare.divergences import followed, listed
 from transforms.reconcile.compare.duplicates import duplicated
 from transforms.reconcile.compare.release_limits import limits
-from transforms.reconcile.compare.suppressions import MARK, Rule, counted_matches, in_force, marked
+from transforms.reconcile.compare.suppressions import MARK, SuppressionRule, counted_matches, in_force, marked
 from transforms.reconcile.compare.suppressions import notes as suppression_notes
 from transforms.reconcile.judge import summary
 from transforms.reconcile.judge.facts import Facts, Sample
@@ -231,7 +231,7 @@ def shown(run: Run, compared: Compared, facts: Mapping[str, Facts]) -> dict[str,
 
 
 def _with_suppressions(
-    run: Run, compared: Compared, facts: Mapping[str, Facts], rules: Mapping[str, Sequence[Rule]]
+    run: Run, compared: Compared, facts: Mapping[str, Facts], rules: Mapping[str, Sequence[SuppressionRule]]
 ) -> dict[str, Comparison]:
     if compared.rows is None:
         return {}

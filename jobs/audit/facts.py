@@ -23,7 +23,7 @@ from schemas.entities import ENTITIES, MIRRORED
 from schemas.kraft.metadata_versions import FEATURE_NAME
 from schemas.silver import ADMIN_OPERATIONS, BARRIERS, FINDINGS, ZOOKEEPER_WRITES
 from transforms.clusters import CLUSTER, by_cluster, of_clusters
-from transforms.kraft.quorum import LogCopyFacts, NoUsableLogError, plan_read
+from transforms.kraft.quorum import LogCopy, NoUsableLogError, plan_read
 from transforms.kraft.release import Release, before, infer_release, is_migrating
 from transforms.properties import PropertyFiles
 from transforms.reconcile.compare.canonical import canonical
@@ -284,7 +284,7 @@ class _FirstLook:
     def facts(self, copies: Sequence[Mapping[str, Any]], twice: bool) -> ClusterFacts:
         """All but what `Samples` add."""
         side, answers = self.side, self.answers
-        measured = progress(answers.first("append_times"), side, self.zookeeper or {}, self.release.version)
+        measured = mirror_position(answers.first("append_times"), side, self.zookeeper or {}, self.release.version)
         next_producer_id, producer_block_end = self._producer_ids()
         protection, newest_znode_time = self._protection()
         foreign = [(row["zxid"], row["path"]) for row in answers.of("foreign")]
@@ -294,7 +294,7 @@ class _FirstLook:
             collected=self.collected,
             kafka_version=self.release.version,
             zookeeper=self.zookeeper,
-            copies=[LogCopyFacts.from_row(row) for row in copies] if side is None else side.copies,
+            copies=[LogCopy.from_row(row) for row in copies] if side is None else side.copies,
             plan=side.plan if side else None,
             plan_problem=self._plan_problem(copies),
             committed=side.committed if side else None,
@@ -382,7 +382,7 @@ class _FirstLook:
         if self.side is not None or self.settings.kraft is None:
             return None
         try:
-            plan_read([LogCopyFacts.from_row(row) for row in copies])
+            plan_read([LogCopy.from_row(row) for row in copies])
         except NoUsableLogError as error:
             return str(error)
         return None
@@ -438,7 +438,7 @@ class _FirstLook:
     def _properties(self) -> PropertyFiles:
         return read_property_files(self.settings.properties)
 
-    def _load_time(self, measured: Progress) -> int | None:
+    def _load_time(self, measured: MirrorPosition) -> int | None:
         """When the load ended. 3.4 keeps its last offset in `/migration`; later releases record a state."""
         if before(self.release.version, 3, 5):
             return measured.loaded_at
@@ -478,7 +478,7 @@ def deltas(
 
 
 @dataclass(frozen=True)
-class Progress:
+class MirrorPosition:
     """`lag` where `/migration` tells it; else up to which offset ZooKeeper must have everything, and the load's end."""
 
     lag: LagMeasure | None = None
@@ -486,20 +486,20 @@ class Progress:
     loaded_at: int | None = None
 
 
-def progress(
+def mirror_position(
     times: Mapping[str, Any] | None, side: KraftSide | None, zookeeper: Mapping[str, Any], kafka_version: str | None
-) -> Progress:
+) -> MirrorPosition:
     """How far ZooKeeper is, from a row of `append_times` and the znode row of silver `migration`.
 
     3.4 never moves `/migration`'s offset, but writes the znode with every change (S§4.4).
     """
     offset, written = zookeeper.get("kraft_metadata_offset"), zookeeper.get("migration_mtime")
     if side is None or offset is None or offset < 0:
-        return Progress()
+        return MirrorPosition()
     times = times or dict.fromkeys(("newest", "oldest_behind", "at_migration", "before_written")) | {"changes": 0}
     if before(kafka_version, 3, 5):
-        return Progress(None, max(offset, times["before_written"] or 0), times["at_migration"])
-    return Progress(_lag(times, side.plan.leading.end - 1 - offset, written))
+        return MirrorPosition(None, max(offset, times["before_written"] or 0), times["at_migration"])
+    return MirrorPosition(_lag(times, side.plan.leading.end - 1 - offset, written))
 
 
 def _lag(times: Mapping[str, Any], records: int, written: int | None) -> LagMeasure:

@@ -58,7 +58,7 @@ def keep_rows(run: Run, state: Log, clusters: Collection[str]) -> Log:
         run.warehouse.replace_where(table, rows.where(mine).withColumns(stamp), where)
 
     in_parallel(
-        [lambda: write(REPLAYED_PARTITIONS, state.hot), lambda: write(REPLAYED_ROWS, state.events)],
+        [lambda: write(REPLAYED_PARTITIONS, state.partition_records), lambda: write(REPLAYED_ROWS, state.events)],
     )
     rows, partitions = (
         run.warehouse.read(table).where(mine & (F.col("run_id") == run.run_id)).drop("run_id")

@@ -16,7 +16,7 @@ from jobs.sinks.delta import Warehouse
 from schemas.bronze import KRAFT_LOG_COPIES, KRAFT_RECORDS
 from schemas.kraft.metadata_versions import FEATURE_NAME
 from transforms.clusters import of_clusters
-from transforms.kraft.quorum import CommittedEnd, LogCopyFacts, NoUsableLogError, ReadPlan, committed_end, plan_read
+from transforms.kraft.quorum import CommittedEnd, LogCopy, NoUsableLogError, ReadPlan, committed_end, plan_read
 from transforms.kraft.replay.events import Extent
 from transforms.kraft.replay.transactions import MARKERS, Marker, TransactionLog, read_transactions
 
@@ -37,7 +37,7 @@ class KraftSide:
     earlier run that comes before the records this one read.
     """
 
-    copies: tuple[LogCopyFacts, ...]
+    copies: tuple[LogCopy, ...]
     plan: ReadPlan
     committed: CommittedEnd
     milestones: Sequence[Milestone]
@@ -124,7 +124,7 @@ def _side(
     migration: Mapping[str, Any],
     kept: KeptState | None,
 ) -> KraftSide | None:
-    copies = tuple(LogCopyFacts.from_row(row) for row in rows)
+    copies = tuple(LogCopy.from_row(row) for row in rows)
     try:
         plan = plan_read(copies)
     except NoUsableLogError:
@@ -185,5 +185,5 @@ def whole_records(warehouse: Warehouse, cluster: str, run_id: str, side: KraftSi
 
 def _oldest_base(warehouse: Warehouse, cluster: str, run_id: str) -> int | None:
     rows = warehouse.read(KRAFT_LOG_COPIES).where(of_clusters([cluster]) & (F.col("run_id") == run_id)).collect()
-    plan = plan_read([LogCopyFacts.from_row(row.asDict(recursive=True)) for row in rows])
+    plan = plan_read([LogCopy.from_row(row.asDict(recursive=True)) for row in rows])
     return None if plan.base is None else plan.base[1].offset

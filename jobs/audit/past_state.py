@@ -8,7 +8,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from jobs.audit.facts import Progress, mirrored, progress
+from jobs.audit.facts import MirrorPosition, mirror_position, mirrored
 from jobs.audit.homes import classified
 from jobs.audit.kraft_side import KraftSide, kraft_sides, milestone_rows, whole_records
 from jobs.audit.past import PastRun
@@ -110,14 +110,16 @@ def divergences_as_of(past: PastRun, offset: int) -> DataFrame:
             f"run {past.run_id} compared nothing (mode {past.report.mode}): there is no difference to show"
         )
     kraft.checked(offset)
-    far = _progress(past, kraft, znodes)
-    reached = far.mirrored_offset
+    position = _mirror_position(past, kraft, znodes)
+    reached = position.mirrored_offset
     if reached is None:
         reached = past.report.migration.kraft_metadata_offset
     at = kraft.log(offset + 1)
     end = max(offset + 1, kraft.side.committed.offset) if offset < reached else offset + 1
     whole = kraft.log(end)
-    context = replace(_context(past, kraft.side, znodes, far), migration_offset=min(offset, reached), committed_end=end)
+    context = replace(
+        _context(past, kraft.side, znodes, position), migration_offset=min(offset, reached), committed_end=end
+    )
     after = {past.cluster: min(offset, reached) + 1}
     versions = row_versions(whole, fold(whole.events), after, MIRRORED)
     differing = without_moved(differing_rows(_sides(past, at), versions, {past.cluster: Ends(end)}), _moved(past))
@@ -126,12 +128,12 @@ def divergences_as_of(past: PastRun, offset: int) -> DataFrame:
     return found if offset >= reached else seen_from(found, offset, reached)
 
 
-def _progress(past: PastRun, kraft: PastKraft, znodes: Mapping[str, Any]) -> Progress:
+def _mirror_position(past: PastRun, kraft: PastKraft, znodes: Mapping[str, Any]) -> MirrorPosition:
     asked = mirrored(znodes, kraft.side)
     if asked is None:
-        return Progress()
+        return MirrorPosition()
     times = queries.append_times(kraft.records, {past.cluster: asked}).first()
-    return progress(None if times is None else times.asDict(), kraft.side, znodes, _version(past))
+    return mirror_position(None if times is None else times.asDict(), kraft.side, znodes, _version(past))
 
 
 def _sides(past: PastRun, at: Log) -> DataFrame:
@@ -156,7 +158,7 @@ def _version(past: PastRun) -> str | None:
     return None if past.report.kafka_version == "unknown" else past.report.kafka_version
 
 
-def _context(past: PastRun, side: KraftSide, znodes: Mapping[str, Any], far: Progress) -> Context:
+def _context(past: PastRun, side: KraftSide, znodes: Mapping[str, Any], position: MirrorPosition) -> Context:
     """What the run knew when it compared, but for the offsets; the same sources as `jobs.steps.reconcile`."""
     loaded = past.read(MIGRATION.table).where("source = 'kraft' AND state_code = 1")
     first = loaded.orderBy("kraft_offset").select("kraft_append_time").first()
@@ -171,7 +173,7 @@ def _context(past: PastRun, side: KraftSide, znodes: Mapping[str, Any], far: Pro
         migration_offset=0,
         migration_mzxid=znodes.get("migration_mzxid"),
         committed_end=0,
-        load_time=far.loaded_at if far.mirrored_offset is not None or first is None else first[0],
+        load_time=position.loaded_at if position.mirrored_offset is not None or first is None else first[0],
         newest_append_time=side.plan.leading.last_append_time,
         pending_deletes=frozenset(row[0] for row in pending),
         foreign_zxids=frozenset(row["zxid"] for row in foreign),

@@ -30,7 +30,7 @@ from jobs.sources.suppressions import read_suppressions
 from schemas import silver
 from schemas.table import Table
 from transforms.clusters import of_clusters
-from transforms.reconcile.compare.suppressions import Rule
+from transforms.reconcile.compare.suppressions import SuppressionRule
 from transforms.secrets import Fingerprinter
 
 LOG = logging.getLogger("kraft-audit")
@@ -57,7 +57,7 @@ class ClusterRun:
     """
 
     settings: Settings
-    suppressions: tuple[Rule, ...] = ()
+    suppressions: tuple[SuppressionRule, ...] = ()
     notes: list[str] = field(default_factory=list)
     walks: list[str] = field(default_factory=list)
     failure: Failure | None = None

@@ -23,16 +23,16 @@ from schemas.gold import DIVERGENCES
 from schemas.silver import BARRIERS, ZOOKEEPER_WRITES
 from transforms.explain.keys import EXPLAINED, KeyFormError, RowKey, form_of, parse_key
 from transforms.explain.records import (
-    Version,
+    VersionAfter,
     partition_states,
     partition_versions,
     row_events,
     state_at,
     versions,
 )
-from transforms.explain.story import Barrier, row_text, story
+from transforms.explain.story import BarrierPassed, row_text, story
 from transforms.explain.text import Explanation, Side, render, utc_time
-from transforms.explain.writes import CREATES, Write, session_writers, writes
+from transforms.explain.writes import CREATES, ZnodeWrite, session_writers, writes
 from transforms.explain.znodes import znode_paths
 from transforms.reconcile.compare.canonical import key_json
 from transforms.report.printable import visible
@@ -91,7 +91,7 @@ def explanation(past: PastRun, row: RowKey, as_of: int | None = None) -> Explana
     )
 
 
-def _versions(kraft: PastKraft, row: RowKey) -> list[Version]:
+def _versions(kraft: PastKraft, row: RowKey) -> list[VersionAfter]:
     side = kraft.side
     records = kraft.applied()
     base_end = side.plan.base[1].offset if side.plan.base else None
@@ -125,13 +125,13 @@ def _zookeeper_side(past: PastRun, row: RowKey, now: Mapping[str, Mapping[str, A
     return Side("ZooKeeper", row_text(row, found), place)
 
 
-def _kraft_side(past: PastRun, row: RowKey, kraft: PastKraft | None, found: Sequence[Version]) -> Side:
+def _kraft_side(past: PastRun, row: RowKey, kraft: PastKraft | None, found: Sequence[VersionAfter]) -> Side:
     if kraft is None:
         return Side("KRaft", "not collected", "")
     return _side_at(row, kraft, found, kraft.side.committed.offset - 1)
 
 
-def _side_at(row: RowKey, kraft: PastKraft, found: Sequence[Version], offset: int) -> Side:
+def _side_at(row: RowKey, kraft: PastKraft, found: Sequence[VersionAfter], offset: int) -> Side:
     version = state_at(found, offset, kraft.side.transactions.discarded_at(offset))
     proved = "" if offset < kraft.side.committed.offset else ", not proved committed"
     name = f"KRaft after offset {offset} (inclusive{proved})"
@@ -143,7 +143,7 @@ def _side_at(row: RowKey, kraft: PastKraft, found: Sequence[Version], offset: in
     return Side(name, row_text(row, version.row), f"{place}; {waiting}" if waiting else place)
 
 
-def _open_transaction(kraft: PastKraft, found: Sequence[Version], offset: int) -> str:
+def _open_transaction(kraft: PastKraft, found: Sequence[VersionAfter], offset: int) -> str:
     """Say so when records of the row up to the offset were not in force there: their transaction ended later."""
     for begin, end in kraft.side.transactions.discarded_at(offset):
         if any(begin <= version.offset <= offset for version in found):
@@ -158,7 +158,7 @@ def _differences(past: PastRun, row: RowKey) -> list[Any]:
     return [divergence_row(each) for each in mine.collect()]
 
 
-def _writes(past: PastRun, row: RowKey) -> list[Write]:
+def _writes(past: PastRun, row: RowKey) -> list[ZnodeWrite]:
     paths = znode_paths(row)
     logged = past.read(ZK_TRANSACTIONS)
     mine = logged.where(F.col("path").isin(paths)).select("zxid", "session").distinct()
@@ -180,7 +180,7 @@ def _writes(past: PastRun, row: RowKey) -> list[Write]:
     return writes(row, plain, paths, {each["zxid"]: each["kind"] for each in kinds}, writers, claim)
 
 
-def _barriers(past: PastRun, offsets: Sequence[int]) -> list[Barrier]:
+def _barriers(past: PastRun, offsets: Sequence[int]) -> list[BarrierPassed]:
     """Of all writes of /migration, the first one that covers each record of the row."""
     if not offsets:
         return []
@@ -188,11 +188,11 @@ def _barriers(past: PastRun, offsets: Sequence[int]) -> list[Barrier]:
     reached = past.read(BARRIERS).join(F.broadcast(asked), F.col("kraft_metadata_offset") >= F.col("asked"))
     first = F.min(F.struct("zxid", "time", "kraft_metadata_offset", "kraft_controller_id")).alias("first")
     rows = reached.groupBy("asked").agg(first).select("first.*").distinct().collect()
-    return [Barrier(r["zxid"], r["time"], r["kraft_metadata_offset"], r["kraft_controller_id"]) for r in rows]
+    return [BarrierPassed(r["zxid"], r["time"], r["kraft_metadata_offset"], r["kraft_controller_id"]) for r in rows]
 
 
 def _notes(
-    past: PastRun, row: RowKey, kraft: PastKraft | None, found: Sequence[Version], written: Sequence[Write]
+    past: PastRun, row: RowKey, kraft: PastKraft | None, found: Sequence[VersionAfter], written: Sequence[ZnodeWrite]
 ) -> list[str]:
     notes = []
     mirrored = past.report.migration.kraft_metadata_offset

@@ -36,7 +36,7 @@ from transforms.isr.validate import (
     validate,
 )
 from transforms.kraft.replay.entities import DELETE
-from transforms.kraft.replay.events import HOT_TYPES, PARTITION
+from transforms.kraft.replay.events import PARTITION, PARTITION_TYPES
 from transforms.report.printable import visible
 
 _VALIDATE = "validate"
@@ -93,10 +93,10 @@ def _history(what: str, known: Standing) -> list[str]:
     lives = [row.asDict() for row in row_events(records, parse_key("topics", {"topic": topic})).collect()]
     if not lives:
         raise UsageError(f"there never was a topic {visible(topic, 120)} in the log of run {known.past.run_id}")
-    told = _steps(records, topic, lives, int(number) if number else None)
-    if not told:
+    histories = _steps(records, topic, lives, int(number) if number else None)
+    if not histories:
         raise UsageError(f"there never was a partition {visible(what, 120)} in the log of run {known.past.run_id}")
-    return [line for name, history in sorted(told.items()) for line in _told(name, history, known.log)]
+    return [line for name, history in sorted(histories.items()) for line in _lines(name, history, known.log)]
 
 
 def _steps(
@@ -105,7 +105,7 @@ def _steps(
     """Steps by partition and topic id: a topic that was made again has a history for each of its lives."""
     made = {_topic_id(event): event["offset"] for event in lives if event["op"] != DELETE}
     gone = {_topic_id(event): event["offset"] for event in lives if event["op"] == DELETE}
-    mine = F.col("type").isin(list(HOT_TYPES)) & F.col("topic_id").isin(list(made))
+    mine = F.col("type").isin(list(PARTITION_TYPES)) & F.col("topic_id").isin(list(made))
     if partition is not None:
         mine = mine & (F.col("partition_id") == partition)
     named = F.get_json_object("data", "$.topicName")
@@ -129,7 +129,7 @@ def _topic_id(event: Mapping[str, Any]) -> str:
     return key.strip('["]')
 
 
-def _told(name: tuple[int, str], history: Sequence[Step], log: PastKraft) -> list[str]:
+def _lines(name: tuple[int, str], history: Sequence[Step], log: PastKraft) -> list[str]:
     lines = [f"Partition {name[0]} of topic id {name[1]}: {len(history)} changes"]
     for step in history:
         state = step.after

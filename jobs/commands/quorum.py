@@ -6,7 +6,7 @@ import argparse
 
 from jobs.exit import ERRORS, OK
 from jobs.steps.ingest_kraft import find_copies
-from transforms.kraft.quorum import Fork, LogCopyFacts, committed_end
+from transforms.kraft.quorum import Fork, LogCopy, committed_end
 from transforms.report.printable import visible
 
 
@@ -18,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     """Print the table of copies; 20 when none can be used. Needs no Spark."""
     found = find_copies(arguments.path)
-    facts = [LogCopyFacts.from_row(copy.row()) for copy in found.copies]
+    facts = [LogCopy.from_row(copy.row()) for copy in found.copies]
     print(f"{'controller':>10} {'start':>10} {'end':>10} {'epoch':>6} {'leader':>6}  {'checkpoints':<24} location")
     for copy in facts:
         print(_line(copy))
@@ -40,7 +40,7 @@ def _whose(fork: Fork) -> str:
     return fork.location if fork.controller_id is None else f"controller {fork.controller_id}"
 
 
-def _line(copy: LogCopyFacts) -> str:
+def _line(copy: LogCopy) -> str:
     checkpoints = ", ".join(f"{c.offset}{'' if c.complete else ' (incomplete)'}" for c in copy.checkpoints) or "none"
     numbers = [copy.controller_id, copy.log_start, copy.log_end, copy.last_epoch, copy.leader_id]
     texts = ["-" if number is None else str(number) for number in numbers]

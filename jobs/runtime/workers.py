@@ -49,17 +49,17 @@ def failure(schema: pa.Schema, values: Mapping[str, str], error: Exception) -> p
 
     Only texts that are written for people are kept: another exception's may hold a secret.
     """
-    told = getattr(error, "args", ("",))[0] if _is_told(error) else type(error).__name__
+    reason = getattr(error, "args", ("",))[0] if _is_for_the_user(error) else type(error).__name__
     row = {
         **dict.fromkeys(schema.names),
         **values,
-        "problem": f"{FAILED}{'usage' if _is_told(error) else 'crash'}|{told}",
+        "problem": f"{FAILED}{'usage' if _is_for_the_user(error) else 'crash'}|{reason}",
     }
     return pa.RecordBatch.from_pylist([row], schema=schema)
 
 
-def _is_told(error: Exception) -> bool:
-    return isinstance(error, UsageError | AuditError) or getattr(error, "told", False)
+def _is_for_the_user(error: Exception) -> bool:
+    return isinstance(error, UsageError | AuditError) or getattr(error, "for_the_user", False)
 
 
 def failed_rows(rows: DataFrame) -> DataFrame:

@@ -32,7 +32,7 @@ _COPY_BYTES = 8 * 1024 * 1024
 class RemoteError(ValueError):
     """A location that can't be reached; the message says which and why, in one line."""
 
-    told = True
+    for_the_user = True
 
 
 def local_path(path: str) -> str:

@@ -16,7 +16,7 @@ from schemas.entities import MIRRORED
 from schemas.report import Suppression
 from transforms.explain.keys import KeyFormError, RowKey, parse_key
 from transforms.nearest import suggestion
-from transforms.reconcile.compare.suppressions import Rule
+from transforms.reconcile.compare.suppressions import SuppressionRule
 
 _Text = Annotated[str, Field(min_length=1, max_length=500)]
 
@@ -45,7 +45,7 @@ class SuppressionEntry(Strict):
         return self
 
 
-def read_suppressions(path: Path | None) -> tuple[Rule, ...]:
+def read_suppressions(path: Path | None) -> tuple[SuppressionRule, ...]:
     """Read and validate the file; nothing without one. Raises UsageError naming the file, the entry and the key."""
     if path is None:
         return ()
@@ -62,14 +62,14 @@ def read_suppressions(path: Path | None) -> tuple[Rule, ...]:
     return tuple(_rule(entry, number, path) for number, entry in enumerate(content or [], 1))
 
 
-def _rule(content: object, number: int, path: Path) -> Rule:
+def _rule(content: object, number: int, path: Path) -> SuppressionRule:
     where = f"suppressions {path}, entry {number}"
     try:
         entry = SuppressionEntry.model_validate(content)
     except ValidationError as error:
         raise UsageError(f"{where}: {first_problem(error, SuppressionEntry)}") from None
     row = _row(entry, where)
-    return Rule(
+    return SuppressionRule(
         number=number,
         suppression=Suppression(entry.who, entry.why, entry.until.isoformat()),
         fingerprint=entry.fingerprint,

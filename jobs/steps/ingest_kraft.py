@@ -21,12 +21,12 @@ from jobs.audit.run import Run
 from jobs.audit.steps import step_main
 from jobs.exit import UsageError
 from jobs.runtime.workers import failure, in_workers, with_columns
-from jobs.sources.kraft.folder import KraftSourceError, LogCopy, read_copies
+from jobs.sources.kraft.folder import KraftSourceError, ScannedCopy, read_copies
 from jobs.sources.kraft.log import ReadTask, Selection, plan_checkpoint, plan_log, read_records
 from schemas.bronze import KRAFT_LOG_COPIES, KRAFT_RECORDS, LOG_COPY_COLUMNS, LOG_RECORD_COLUMNS, ZK_ZNODES
 from transforms.clusters import CLUSTER
 from transforms.kraft.decode.masking import Masking
-from transforms.kraft.quorum import LogCopyFacts, NoUsableLogError, ReadPlan, committed_end, plan_read
+from transforms.kraft.quorum import LogCopy, NoUsableLogError, ReadPlan, committed_end, plan_read
 
 _CLUSTER = StructField(CLUSTER, StringType())
 _COPIES = StructType([_CLUSTER, *LOG_COPY_COLUMNS])
@@ -39,7 +39,7 @@ Work = tuple[ReadTask, Selection]
 class Copies:
     """All copies of a cluster, the plan made of them, or why there is none."""
 
-    copies: tuple[LogCopy, ...]
+    copies: tuple[ScannedCopy, ...]
     plan: ReadPlan | None
     problem: str | None
 
@@ -112,7 +112,7 @@ def find_copies(folders: Sequence[str]) -> Copies:
     except KraftSourceError as error:
         raise UsageError(str(error)) from error
     try:
-        return Copies(copies, plan_read([LogCopyFacts.from_row(copy.row()) for copy in copies]), None)
+        return Copies(copies, plan_read([LogCopy.from_row(copy.row()) for copy in copies]), None)
     except NoUsableLogError as error:
         return Copies(copies, None, str(error))
 
@@ -128,7 +128,7 @@ def _continued(run: Run, logs: Mapping[str, Copies]) -> dict[str, KeptState]:
 def _goes_on(run: Run, found: Copies, kept: KeptState, migration: Mapping[str, int]) -> bool:
     if found.plan is None:
         return False
-    facts = [LogCopyFacts.from_row(copy.row()) for copy in found.copies]
+    facts = [LogCopy.from_row(copy.row()) for copy in found.copies]
     offset, epoch = migration.get("kraft_metadata_offset"), migration.get("kraft_metadata_epoch")
     committed = committed_end(facts, found.plan, offset, epoch)
     if kept.offset > versions_from(committed.offset, offset):
@@ -166,7 +166,7 @@ def _record_time(run: Run, found: Copies, offset: int) -> tuple[int, int] | None
     return None
 
 
-def _chosen(copy: LogCopy, plan: ReadPlan | None, start: int) -> dict[str, int | None]:
+def _chosen(copy: ScannedCopy, plan: ReadPlan | None, start: int) -> dict[str, int | None]:
     slices = [] if plan is None else [s for s in plan.slices if s.location == copy.location and s.to_offset > start]
     return {
         "chosen_from": min((max(s.from_offset, start) for s in slices), default=None),

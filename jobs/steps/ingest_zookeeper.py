@@ -33,7 +33,7 @@ from jobs.steps.ingest_kraft import Copies, scan_logs
 from schemas.bronze import ZK_TRANSACTIONS, ZK_ZNODES, ZNODE_COLUMNS
 from schemas.silver import BARRIERS, ZOOKEEPER_WRITES
 from transforms.clusters import CLUSTER, of_clusters
-from transforms.kraft.quorum import LogCopyFacts
+from transforms.kraft.quorum import LogCopy
 from transforms.zookeeper.read.redact import Redactor
 
 _WALKED = StructType([StructField(CLUSTER, StringType()), StructField("snapshot_id", StringType()), *ZNODE_COLUMNS])
@@ -53,7 +53,7 @@ class TreeFiles:
     dump: Path | None = None
     folder: Path | None = None
     log_folder: Path | None = None
-    leading: LogCopyFacts | None = None
+    leading: LogCopy | None = None
 
     def tree(self) -> Iterator[pa.RecordBatch]:
         """Yield the tree as batches of `ZNODE_COLUMNS`: of a folder, at the last barrier that the metadata log reaches."""
@@ -160,13 +160,13 @@ def _read_history(files: TreeFiles) -> Iterator[pa.RecordBatch]:
 
 def _keep_history(run: Run, folders: Sequence[TreeFiles]) -> None:
     history = in_workers(run.spark, folders, _read_history, _TOLD)
-    told = run.make(history)
+    writes = run.make(history)
     for table, kind in ((ZK_TRANSACTIONS, OPERATION), (BARRIERS, BARRIER), (ZOOKEEPER_WRITES, WRITE)):
-        run.keep(table, told.where(F.col(kind).isNotNull()).select(CLUSTER, f"{kind}.*"))
+        run.keep(table, writes.where(F.col(kind).isNotNull()).select(CLUSTER, f"{kind}.*"))
 
 
 @dataclass
-class _Walk:
+class _LiveWalk:
     """A live tree on its way: rows still in memory, and how many parts have gone to bronze."""
 
     batches: list[pa.RecordBatch] = field(default_factory=list)
@@ -189,8 +189,8 @@ def _walk_all(run: Run, sources: Mapping[str, ZooKeeperSettings], number: int) -
     return run.spark.createDataFrame(pa.Table.from_batches(tables, to_arrow_schema(_WALKED)), _WALKED)
 
 
-def _walk(run: Run, name: str, source: ZooKeeperSettings, number: int) -> _Walk:
-    cluster, walk, summary = run.clusters[name], _Walk(), WalkSummary()
+def _walk(run: Run, name: str, source: ZooKeeperSettings, number: int) -> _LiveWalk:
+    cluster, walk, summary = run.clusters[name], _LiveWalk(), WalkSummary()
     names = {CLUSTER: name, "snapshot_id": cluster.walks[number]}
     redactor = Redactor(run.fingerprinter, _encoder_secrets(cluster.settings))
     try:
@@ -211,7 +211,7 @@ def _walk(run: Run, name: str, source: ZooKeeperSettings, number: int) -> _Walk:
     return walk
 
 
-def _store_part(run: Run, walk: _Walk, snapshot_id: str) -> None:
+def _store_part(run: Run, walk: _LiveWalk, snapshot_id: str) -> None:
     rows = run.spark.createDataFrame(pa.Table.from_batches(walk.batches), _WALKED)
     walk.parts += 1
     walk.batches, walk.rows = [], 0

@@ -108,7 +108,7 @@ def _walk(
             unlike.append(_unlike(run, records, sides, rest, checkpoints))
         if before is not None:
             before.events.unpersist()
-            before.hot.unpersist()
+            before.partition_records.unpersist()
             before = None
     compact = log
     if cuts:
@@ -121,7 +121,7 @@ def _walk(
 def _held_state(run: Run, rest: Log, offsets: Mapping[str, int], cut: Sequence[str]) -> Log:
     """The state at the offsets as rows that are there: written to be kept for the clusters that are cut, else held."""
     state = state_at(rest, offsets)
-    state = Log(run.hold(state.events), run.hold(state.hot))
+    state = Log(run.hold(state.events), run.hold(state.partition_records))
     if not cut:
         return state
     kept = keep_rows(run, state, cut)

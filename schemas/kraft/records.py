@@ -279,7 +279,7 @@ UNREGISTER_CONTROLLER = RecordType(
 )
 
 # 90 % and more of any large log: their bodies are typed columns of the bronze table, all others' one JSON text.
-HOT_TYPES = (PARTITION, PARTITION_CHANGE)
+PARTITION_TYPES = (PARTITION, PARTITION_CHANGE)
 
 RECORD_TYPES: dict[int, RecordType] = {
     record.key: record

@@ -24,10 +24,10 @@ from unittest import mock
 import numpy as np
 
 from tests.captures import capture
+from transforms.kraft.decode.decode_pass import Continuation, DecodePass
 from transforms.kraft.decode.framing import Batch, frames
 from transforms.kraft.decode.rows import Origin
 from transforms.kraft.decode.segments import decode_by_declarations, decode_segment
-from transforms.kraft.decode.walk import Continuation, Walk
 from transforms.kraft.kernel.batches import fast
 from transforms.kraft.kernel.columnar import to_batch
 from transforms.kraft.kernel.wire import crc32c
@@ -130,8 +130,10 @@ def measure(data: bytes, log: Path, libs: Path | None, rounds: int) -> dict[str,
     records = decode(data)
     wall, cpu = best(lambda: decode(data), rounds)
     small = data[:DECLARATION_BYTES]
-    walk_rows = sum(batch.num_rows for batch in decode_by_declarations(Walk(small, ORIGIN, MASKING, Continuation())))
-    _, slow = best(lambda: list(decode_by_declarations(Walk(small, ORIGIN, MASKING, Continuation()))), 1)
+    walk_rows = sum(
+        batch.num_rows for batch in decode_by_declarations(DecodePass(small, ORIGIN, MASKING, Continuation()))
+    )
+    _, slow = best(lambda: list(decode_by_declarations(DecodePass(small, ORIGIN, MASKING, Continuation()))), 1)
     figures: dict[str, Any] = {
         "records": records,
         "bytes": len(data),

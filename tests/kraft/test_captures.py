@@ -14,11 +14,11 @@ import pytest
 from schemas.kraft.records import PARTITION, PARTITION_CHANGE, RECORD_TYPES
 from tests.captures import VERSIONS, stages
 from tests.kraft.dumps import DumpedRecord, dumps, log_folder, parse_dump, read_dump
+from transforms.kraft.decode.decode_pass import Continuation, DecodePass
 from transforms.kraft.decode.masking import UNMASKED
-from transforms.kraft.decode.rows import HOT_COLUMNS, RECORD_SCHEMA, Origin
+from transforms.kraft.decode.rows import PARTITION_BODY_COLUMNS, RECORD_SCHEMA, Origin
 from transforms.kraft.decode.segments import DEFAULT_ROWS, decode_by_declarations, decode_checkpoint, decode_segment
 from transforms.kraft.decode.spelling import to_json
-from transforms.kraft.decode.walk import Continuation, Walk
 from transforms.kraft.kernel.fast import decode_fast
 from transforms.secrets import Fingerprinter
 
@@ -31,11 +31,11 @@ EVERY_VERSION = {
     for version in range(record.body.highest + 1)
 }
 HOT = {record.name: record for record in (PARTITION, PARTITION_CHANGE)}
-Decode = Callable[[Walk, int], Iterator[pa.RecordBatch]]
+Decode = Callable[[DecodePass, int], Iterator[pa.RecordBatch]]
 
 
 def table(data: bytes, decode: Decode, masking: Any = UNMASKED, rows: int = DEFAULT_ROWS) -> pa.Table:
-    walk = Walk(data, Origin(3000, "a.log"), masking, Continuation())
+    walk = DecodePass(data, Origin(3000, "a.log"), masking, Continuation())
     return pa.Table.from_batches(list(decode(walk, rows)), RECORD_SCHEMA).combine_chunks()
 
 
@@ -50,7 +50,7 @@ def decode_file(path: Path) -> list[dict[str, Any]]:
 def body_text(row: dict[str, Any]) -> str:
     if row["type"] not in HOT:
         return str(row["data"])
-    values = {name: row[column] for name, column in HOT_COLUMNS.items()}
+    values = {name: row[column] for name, column in PARTITION_BODY_COLUMNS.items()}
     return to_json(HOT[row["type"]].body, row["version"], values)
 
 

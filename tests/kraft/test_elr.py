@@ -13,7 +13,7 @@ from pyspark.sql.types import StructType
 
 from jobs.sources.kraft.log import KraftLogDataSource
 from schemas.bronze import LOG_RECORD_COLUMNS
-from schemas.kraft.records import CLEAR_ELR, HOT_TYPES, RECORD_TYPES
+from schemas.kraft.records import CLEAR_ELR, PARTITION_TYPES, RECORD_TYPES
 from tests.captures import capture, stages
 from tests.kraft.dumps import DumpedRecord, log_folder, parse_dump
 from tests.pipeline import expected
@@ -97,7 +97,7 @@ WITHOUT_EFFECT = {
 
 def test_every_declared_record_type_is_replayed_or_named_as_one_without_effect() -> None:
     """A type that is declared is decoded without a problem: if nothing reads it, the state is wrong and nobody says so."""
-    replayed = {*READERS, *(kind.name for kind in HOT_TYPES), *MARKERS, CLEAR_ELR.name}
+    replayed = {*READERS, *(kind.name for kind in PARTITION_TYPES), *MARKERS, CLEAR_ELR.name}
     assert {record.name for record in RECORD_TYPES.values()} == replayed | set(WITHOUT_EFFECT)
     assert not replayed & set(WITHOUT_EFFECT)
 
@@ -163,7 +163,7 @@ LOGS: dict[str, tuple[list[Row], dict[tuple[str, int], tuple[list[int], list[int
 
 
 def held(log: Log) -> Log:
-    return Log(log.events.localCheckpoint(), log.hot.localCheckpoint())
+    return Log(log.events.localCheckpoint(), log.partition_records.localCheckpoint())
 
 
 @pytest.mark.parametrize("what", LOGS)
@@ -282,7 +282,7 @@ def test_partitions_of_a_kraft_cluster_are_what_kafkas_own_dump_and_checkpoints_
     truths = {stage: expected.load(capture(RELEASE, stage)) for stage in lived}
     log = whole_log(records, max(truth["end_offset"] for truth in truths.values()), base=base)
     ends = F.array(*[F.lit(truth["end_offset"]) for truth in truths.values()])
-    copies = log.hot.withColumn("end", F.explode(F.filter(ends, lambda end: end > F.col("offset"))))
+    copies = log.partition_records.withColumn("end", F.explode(F.filter(ends, lambda end: end > F.col("offset"))))
     cleared_in = clears(last)
     assert cleared_in or base is not None
     found = [each.asDict() for each in fold_partitions(copies, ["end"]).collect()]

@@ -10,7 +10,7 @@ import pytest
 
 from jobs.sources.kraft.folder import (
     KraftSourceError,
-    LogCopy,
+    ScannedCopy,
     find_log_folders,
     read_copies,
     read_copy,
@@ -36,7 +36,7 @@ def controller(tmp_path: Path) -> Path:
     return tmp_path / "3001"
 
 
-def copy_in(controller: Path) -> LogCopy:
+def copy_in(controller: Path) -> ScannedCopy:
     [copy] = read_copies(controller)
     return copy
 

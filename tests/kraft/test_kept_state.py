@@ -51,7 +51,7 @@ def of_cluster(made: Mapping[str, list[str]], cluster: str) -> dict[str, list[st
 
 
 def held(log: Log) -> Log:
-    return Log(log.events.localCheckpoint(), log.hot.localCheckpoint())
+    return Log(log.events.localCheckpoint(), log.partition_records.localCheckpoint())
 
 
 def extents(ends: Mapping[str, int]) -> dict[str, Extent]:
@@ -198,7 +198,7 @@ def test_logs_at_once_are_each_what_it_is_alone(records: DataFrame, whole: Log, 
     assert expected["partitions"]
     # And the state of one is not in the others' way, nor theirs in its.
     state, own = state_at(whole, after), state_at(alone, {cluster: after[cluster]})
-    for mine, rows in ((own.events, state.events), (own.hot, state.hot)):
+    for mine, rows in ((own.events, state.events), (own.partition_records, state.partition_records)):
         assert rows_of(rows.where(F.col(CLUSTER) == cluster)) == rows_of(mine)
 
 
@@ -208,7 +208,7 @@ def test_a_state_of_a_state_is_the_same_state(whole: Log) -> None:
     twice = state_at(continued(once, whole, cuts), ENDS)
     direct = state_at(whole, ENDS)
     assert rows_of(twice.events.distinct()) == rows_of(direct.events.distinct())
-    assert rows_of(twice.hot) == rows_of(direct.hot)
+    assert rows_of(twice.partition_records) == rows_of(direct.partition_records)
 
 
 def test_order_of_rows_and_partitions_changes_nothing(spark: SparkSession, records: DataFrame, whole: Log) -> None:

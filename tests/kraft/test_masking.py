@@ -15,9 +15,9 @@ from schemas.sensitive import PASSWORD_CONFIGS, SECRET_WORDS
 from tests.captures import VERSIONS
 from tests.kraft.dumps import dumps, log_folder, read_dump
 from tests.kraft.encoder import batch, data_value
+from transforms.kraft.decode.decode_pass import Continuation, DecodePass
 from transforms.kraft.decode.rows import Origin
 from transforms.kraft.decode.segments import decode_by_declarations, decode_checkpoint
-from transforms.kraft.decode.walk import Continuation, Walk
 from transforms.kraft.kernel.fast import decode_fast
 from transforms.secrets import Fingerprinter, is_sensitive_config
 
@@ -34,7 +34,7 @@ def configs(*pairs: tuple[str, str | None]) -> list[Any]:
         (None, data_value(CONFIG, 0, {"resourceType": 4, "resourceName": "1", "name": name, "value": value}))
         for name, value in pairs
     ]
-    walks = [Walk(batch(records, 0), Origin(1, "a.log"), FINGERPRINTER, Continuation()) for _ in range(2)]
+    walks = [DecodePass(batch(records, 0), Origin(1, "a.log"), FINGERPRINTER, Continuation()) for _ in range(2)]
     slow = [row for part in decode_by_declarations(walks[0]) for row in part.to_pylist()]
     fast = [row for part in decode_fast(walks[1], 1000) for row in part.to_pylist()]
     assert fast == slow
@@ -54,7 +54,7 @@ def test_no_secret_of_the_captures_is_in_a_row(version: str) -> None:
                 elif record.type == "CONFIG_RECORD" and is_sensitive_config(body["name"]):
                     secrets.add(body["value"])
             data = (log_folder(*key) / name).read_bytes()
-            walk = Walk(data, Origin(1, name), FINGERPRINTER, Continuation())
+            walk = DecodePass(data, Origin(1, name), FINGERPRINTER, Continuation())
             parts = [*decode_by_declarations(walk), *decode_checkpoint(data, Origin(1, name, 1), FINGERPRINTER)]
             shown += [repr(part.to_pydict()) for part in parts]
     text = "\n".join(shown)
@@ -73,7 +73,7 @@ def test_scram_parts_are_fingerprinted_over_their_bytes() -> None:
     values = {"name": "u", "mechanism": 1, "iterations": 4096} | parts
     data = batch([(None, data_value(USER_SCRAM_CREDENTIAL, 0, values))], 0)
     for decode in (decode_by_declarations, decode_fast):
-        [part] = decode(Walk(data, Origin(1, "a.log"), FINGERPRINTER, Continuation()), 10)
+        [part] = decode(DecodePass(data, Origin(1, "a.log"), FINGERPRINTER, Continuation()), 10)
         body = json.loads(part.column("data")[0].as_py())
         assert {name: body[name] for name in parts} == {name: FINGERPRINTER.bytes(raw) for name, raw in parts.items()}
         assert base64.b64encode(b"stored").decode() not in str(body)

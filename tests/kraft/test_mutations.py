@@ -18,12 +18,12 @@ import pyarrow.compute as pc
 import pytest
 
 from tests.kraft.dumps import log_folder
+from transforms.kraft.decode.decode_pass import Continuation, DecodePass
 from transforms.kraft.decode.framing import Batch, frames
 from transforms.kraft.decode.masking import Masking
 from transforms.kraft.decode.rows import RECORD_SCHEMA, Origin
 from transforms.kraft.decode.scan import _header_chunks, scan_segment
 from transforms.kraft.decode.segments import decode_by_declarations, decode_checkpoint, decode_segment
-from transforms.kraft.decode.walk import Continuation, Walk
 from transforms.kraft.kernel.fast import decode_fast, scan_fast
 from transforms.secrets import Fingerprinter
 
@@ -82,8 +82,8 @@ def table(batches: Any) -> pa.Table:
     return pa.Table.from_batches(list(batches), RECORD_SCHEMA).combine_chunks()
 
 
-def walk(data: bytes) -> Walk:
-    return Walk(data, Origin(1, "a.log"), MASKING, Continuation())
+def decoding(data: bytes) -> DecodePass:
+    return DecodePass(data, Origin(1, "a.log"), MASKING, Continuation())
 
 
 @pytest.mark.parametrize("chunk", range(CHUNKS))
@@ -95,9 +95,9 @@ def test_mutated_segments(chunk: int) -> None:
     for number in range(MUTATIONS // CHUNKS):
         data = mutate(rng.choice(pieces), rng)
         data = with_right_crcs(data) if number % 2 else data
-        by_declarations = table(decode_by_declarations(walk(data)))
+        by_declarations = table(decode_by_declarations(decoding(data)))
         assert (pc.sum(by_declarations["length"]).as_py() or 0) == len(data)
-        assert table(decode_fast(walk(data), 1000)).equals(by_declarations)
+        assert table(decode_fast(decoding(data), 1000)).equals(by_declarations)
         damaged += pc.any(pc.is_valid(by_declarations["problem"])).as_py() is True
     # Nearly every mutation must be noticed; the rest hit values that nothing in the log contradicts.
     assert damaged > MUTATIONS // CHUNKS * 0.75
@@ -118,7 +118,7 @@ def test_ranges_of_mutated_segments_read_like_the_whole() -> None:
             for batch in decode_segment(data[piece.start : piece.end], Origin(1, "a.log"), MASKING, piece.continuation)
             for row in batch.to_pylist()
         ]
-        whole = table(decode_by_declarations(walk(data))).to_pylist()
+        whole = table(decode_by_declarations(decoding(data))).to_pylist()
         assert sum(row["length"] for row in parts) == len(data)
         good = [row for row in whole if row["problem"] is None]
         assert [row for row in parts if row["problem"] is None] == good
@@ -141,9 +141,9 @@ def test_mutated_snapshots_are_never_complete_without_footer() -> None:
 @pytest.mark.parametrize("base", [-(1 << 63), -1, (1 << 63) - 1])
 def test_absurd_offsets(base: int) -> None:
     data = with_right_crcs(base.to_bytes(8, "big", signed=True) + corpus_cache[0][8:])
-    rows = table(decode_by_declarations(walk(data)))
+    rows = table(decode_by_declarations(decoding(data)))
     assert pc.sum(rows["length"]).as_py() == len(data)
-    assert table(decode_fast(walk(data), 1000)).equals(rows)
+    assert table(decode_fast(decoding(data), 1000)).equals(rows)
     assert scan_segment(data).first_offset == base
     assert (
         np.concatenate(list(scan_fast(data)), axis=1).tolist() == np.concatenate(list(_header_chunks(data)), 1).tolist()
@@ -171,7 +171,7 @@ def test_every_kind_of_damage_is_named() -> None:
         data[: second.position] + b"\x07" * 100 + data[second.position :]: "no batch header: magic 7 instead of 2",
     }
     for damaged, says in cases.items():
-        rows = table(decode_by_declarations(walk(damaged)))
+        rows = table(decode_by_declarations(decoding(damaged)))
         problems = [problem for problem in rows["problem"].to_pylist() if problem]
         assert any(problem.startswith(says) for problem in problems), (says, problems)
         assert pc.sum(rows["length"]).as_py() == len(damaged)

@@ -11,12 +11,12 @@ import pytest
 
 from jobs.commands import quorum
 from jobs.exit import OK
-from jobs.sources.kraft.folder import LogCopy
+from jobs.sources.kraft.folder import ScannedCopy
 from jobs.steps.ingest_kraft import find_copies
 from tests.captures import capture
 from transforms.kraft.quorum import (
     Checkpoint,
-    LogCopyFacts,
+    LogCopy,
     NoUsableLogError,
     Slice,
     committed_end,
@@ -34,8 +34,8 @@ def copy(
     epochs: tuple[tuple[int, int], ...],
     checkpoints: tuple[Checkpoint, ...] = (),
     voters: tuple[int, ...] = (1, 2, 3),
-) -> LogCopyFacts:
-    return LogCopyFacts(
+) -> LogCopy:
+    return LogCopy(
         controller_id=node,
         location=f"/logs/{node}",
         cluster_id="c",
@@ -132,7 +132,7 @@ def test_a_checkpoint_is_committed() -> None:
 def test_after_the_failover_the_stopped_controller_is_passed_over() -> None:
     found = find_copies([str(capture("3.9.1", "7") / "kraft")])
     assert found.plan is not None
-    facts = [LogCopyFacts.from_row(c.row()) for c in found.copies]
+    facts = [LogCopy.from_row(c.row()) for c in found.copies]
     assert found.plan.leading.controller_id in (3001, 3002)
     assert found.plan.leading.end == 490
     assert "3000 ends at 475" in found.plan.explanation
@@ -167,8 +167,8 @@ def test_a_controller_that_stopped_in_order_left_a_producer_snapshot_at_its_end(
     assert not any(_facts(copy).stopped_cleanly for copy in running)
 
 
-def _facts(copy: LogCopy) -> LogCopyFacts:
-    return LogCopyFacts.from_row(copy.row())
+def _facts(copy: ScannedCopy) -> LogCopy:
+    return LogCopy.from_row(copy.row())
 
 
 def folder_of(version: str, stage: str) -> str:

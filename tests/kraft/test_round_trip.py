@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 
 from schemas.kraft.control import CONTROL_TYPES, FOREIGN_CONTROL_KEYS
 from schemas.kraft.fields import Body, Field, Kind, RecordType
-from schemas.kraft.records import HOT_TYPES, RECORD_TYPES, USER_SCRAM_CREDENTIAL
+from schemas.kraft.records import PARTITION_TYPES, RECORD_TYPES, USER_SCRAM_CREDENTIAL
 from tests.kraft.encoder import batch, control_record, data_value, encode_body, uvarint
 from transforms.kraft.decode.codec import DEAD_BODY, decode_record
+from transforms.kraft.decode.decode_pass import Continuation, DecodePass
 from transforms.kraft.decode.masking import UNMASKED
-from transforms.kraft.decode.rows import HOT_COLUMNS, RECORD_SCHEMA, Origin
+from transforms.kraft.decode.rows import PARTITION_BODY_COLUMNS, RECORD_SCHEMA, Origin
 from transforms.kraft.decode.segments import decode_by_declarations
 from transforms.kraft.decode.spelling import java_double, to_json
-from transforms.kraft.decode.walk import Continuation, Walk
 from transforms.kraft.decode.wire import WireError
 from transforms.kraft.kernel.fast import decode_fast
 
@@ -85,7 +85,7 @@ def both(data: bytes) -> list[dict[str, Any]]:
     """Decode with the declarations and with the kernel; they must agree."""
     tables = [
         pa.Table.from_batches(
-            list(decoder(Walk(data, Origin(1, "a.log"), UNMASKED, Continuation()), 1000)), RECORD_SCHEMA
+            list(decoder(DecodePass(data, Origin(1, "a.log"), UNMASKED, Continuation()), 1000)), RECORD_SCHEMA
         )
         for decoder in (decode_by_declarations, decode_fast)
     ]
@@ -96,13 +96,13 @@ def both(data: bytes) -> list[dict[str, Any]]:
 
 
 def body_of(row: dict[str, Any], record: RecordType) -> Any:
-    if record not in HOT_TYPES:
+    if record not in PARTITION_TYPES:
         return json.loads(row["data"])
-    return {field.name: row[HOT_COLUMNS[field.name]] for field in record.body.fields}
+    return {field.name: row[PARTITION_BODY_COLUMNS[field.name]] for field in record.body.fields}
 
 
 def expected(record: RecordType, version: int, values: dict[str, Any]) -> Any:
-    if record not in HOT_TYPES:
+    if record not in PARTITION_TYPES:
         return json.loads(to_json(record.body, version, values))
     return {field.name: values.get(field.name, field.default) for field in record.body.fields}
 
@@ -255,8 +255,10 @@ def test_batches_larger_than_the_buffers(monkeypatch: pytest.MonkeyPatch) -> Non
     )
     both(data)
     # A snapshot's batches are of this kind: the kernel has to take them, or a large one would take minutes.
-    monkeypatch.setattr(Walk, "frame", None)
-    rows = sum(part.num_rows for part in decode_fast(Walk(data, Origin(1, "a.log"), UNMASKED, Continuation()), 1000))
+    monkeypatch.setattr(DecodePass, "frame", None)
+    rows = sum(
+        part.num_rows for part in decode_fast(DecodePass(data, Origin(1, "a.log"), UNMASKED, Continuation()), 1000)
+    )
     assert rows == 18_001
 
 

@@ -14,7 +14,7 @@ import pytest
 from schemas.checks import CHECKS, KRAFT, ZOOKEEPER, Phase
 from schemas.checks.codes import BROKER_REPLACED, TO_DECODE, UNDER_REPLICATED
 from schemas.report import CheckResult, DivergenceRow
-from transforms.kraft.quorum import Checkpoint, LogCopyFacts, committed_end, plan_read
+from transforms.kraft.quorum import Checkpoint, LogCopy, committed_end, plan_read
 from transforms.kraft.replay.transactions import Marker, read_transactions
 from transforms.properties import MetaProperties, NodeProperties, NodeSettings, PropertyFiles, ensemble
 from transforms.reconcile.judge.absent import absent
@@ -43,8 +43,8 @@ ONE = Sample(1, ("the one example",))
 LEVEL_3_9 = 21
 
 
-def copy(controller: int, **values: Any) -> LogCopyFacts:
-    whole = LogCopyFacts(
+def copy(controller: int, **values: Any) -> LogCopy:
+    whole = LogCopy(
         controller_id=controller,
         location=f"/logs/{controller}",
         cluster_id=CLUSTER_ID,

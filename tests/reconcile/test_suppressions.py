@@ -14,7 +14,7 @@ from jobs.sources.suppressions import read_suppressions
 from schemas.report import Suppression
 from transforms.reconcile.compare.suppressions import (
     MARK,
-    Rule,
+    SuppressionRule,
     counted_matches,
     in_force,
     marked,
@@ -27,14 +27,14 @@ QUOTA = '{"entity": {"client-id": "app-9"}, "quota": "producer_byte_rate"}'
 TODAY = date(2026, 11, 21)
 
 
-def read(tmp_path: Path, text: str) -> tuple[Rule, ...]:
+def read(tmp_path: Path, text: str) -> tuple[SuppressionRule, ...]:
     path = tmp_path / "known.yml"
     path.write_text(text)
     return read_suppressions(path)
 
 
 def test_an_entry_is_a_fingerprint_or_an_entity_and_a_class(tmp_path: Path) -> None:
-    assert read(tmp_path, f"- {GOOD}") == (Rule(1, WORD, fingerprint="61d791b5a7e274f4"),)
+    assert read(tmp_path, f"- {GOOD}") == (SuppressionRule(1, WORD, fingerprint="61d791b5a7e274f4"),)
     text = """
 - {entity: partitions, key: orders/3, column: isr, class: lag, who: Ann, why: known, until: "2026-12-31"}
 - entity: client_quotas
@@ -46,9 +46,9 @@ def test_an_entry_is_a_fingerprint_or_an_entity_and_a_class(tmp_path: Path) -> N
 - {entity: topics, class: lag, who: Ann, why: known, until: 2026-12-31}
 """
     assert read(tmp_path, text) == (
-        Rule(1, WORD, None, "partitions", '{"topic": "orders", "partition": 3}', "isr", "lag"),
-        Rule(2, WORD, None, "client_quotas", QUOTA, None, "lost_write"),
-        Rule(3, WORD, None, "topics", None, None, "lag"),
+        SuppressionRule(1, WORD, None, "partitions", '{"topic": "orders", "partition": 3}', "isr", "lag"),
+        SuppressionRule(2, WORD, None, "client_quotas", QUOTA, None, "lost_write"),
+        SuppressionRule(3, WORD, None, "topics", None, None, "lag"),
     )
     assert read(tmp_path, "") == ()
     assert read_suppressions(None) == ()
@@ -93,7 +93,10 @@ def test_what_is_wrong_is_named_in_one_line(tmp_path: Path, text: str, message: 
 
 
 def test_the_last_day_is_inclusive() -> None:
-    rules = [Rule(1, Suppression("a", "b", day), entity="topics") for day in ("2026-11-20", "2026-11-21", "2026-11-22")]
+    rules = [
+        SuppressionRule(1, Suppression("a", "b", day), entity="topics")
+        for day in ("2026-11-20", "2026-11-21", "2026-11-22")
+    ]
     assert in_force(rules, TODAY) == rules[1:]
 
 
@@ -111,7 +114,7 @@ COLUMNS = "cluster string, fingerprint string, entity string, key string, column
 Matched = tuple[dict[str, int | None], set[int], dict[str, int]]
 
 
-def matched_in(spark: SparkSession, rules: Mapping[str, Sequence[Rule]]) -> dict[str, Matched]:
+def matched_in(spark: SparkSession, rules: Mapping[str, Sequence[SuppressionRule]]) -> dict[str, Matched]:
     """Marks by fingerprint, positions of the rules that match a row, and suppressed rows by class; of each cluster."""
     frame = spark.createDataFrame([(cluster, *row) for cluster in rules for row in ROWS], COLUMNS)
     rows = marked(frame, rules).localCheckpoint()
@@ -125,22 +128,22 @@ def matched_in(spark: SparkSession, rules: Mapping[str, Sequence[Rule]]) -> dict
     return found
 
 
-def matched(spark: SparkSession, *rules: Rule) -> Matched:
+def matched(spark: SparkSession, *rules: SuppressionRule) -> Matched:
     return matched_in(spark, {"c": rules})["c"]
 
 
 @pytest.mark.parametrize(
     ("rule", "hit"),
     [
-        (Rule(1, WORD, fingerprint="f2"), {"f2"}),
-        (Rule(1, WORD, None, "partitions", None, None, "lag"), {"f1", "f2", "f3"}),
-        (Rule(1, WORD, None, "partitions", KEY, None, "lag"), {"f1", "f2"}),
-        (Rule(1, WORD, None, "partitions", KEY, "isr", "lag"), {"f1"}),
-        (Rule(1, WORD, None, "partitions", KEY, "isr", "lost_write"), set()),
-        (Rule(1, WORD, None, "topics", KEY, None, "lag"), set()),
+        (SuppressionRule(1, WORD, fingerprint="f2"), {"f2"}),
+        (SuppressionRule(1, WORD, None, "partitions", None, None, "lag"), {"f1", "f2", "f3"}),
+        (SuppressionRule(1, WORD, None, "partitions", KEY, None, "lag"), {"f1", "f2"}),
+        (SuppressionRule(1, WORD, None, "partitions", KEY, "isr", "lag"), {"f1"}),
+        (SuppressionRule(1, WORD, None, "partitions", KEY, "isr", "lost_write"), set()),
+        (SuppressionRule(1, WORD, None, "topics", KEY, None, "lag"), set()),
     ],
 )
-def test_a_rule_matches_what_it_says_and_no_more(spark: SparkSession, rule: Rule, hit: set[str]) -> None:
+def test_a_rule_matches_what_it_says_and_no_more(spark: SparkSession, rule: SuppressionRule, hit: set[str]) -> None:
     marks, each, by_class = matched(spark, rule)
     assert {name for name, mark in marks.items() if mark is not None} == hit
     assert each == ({0} if hit else set())
@@ -148,16 +151,22 @@ def test_a_rule_matches_what_it_says_and_no_more(spark: SparkSession, rule: Rule
 
 
 def test_the_first_rule_speaks_and_every_rule_is_counted(spark: SparkSession) -> None:
-    wide = Rule(1, WORD, None, "partitions", None, None, "lag")
-    marks, each, by_class = matched(spark, wide, Rule(2, WORD, fingerprint="f1"), Rule(3, WORD, fingerprint="none"))
+    wide = SuppressionRule(1, WORD, None, "partitions", None, None, "lag")
+    marks, each, by_class = matched(
+        spark, wide, SuppressionRule(2, WORD, fingerprint="f1"), SuppressionRule(3, WORD, fingerprint="none")
+    )
     assert marks == {"f1": 0, "f2": 0, "f3": 0, "f4": None, "f5": None}
     assert each == {0, 1}
     assert by_class == {"lag": 3}
 
 
 def test_a_word_for_one_cluster_is_none_for_another(spark: SparkSession) -> None:
-    wide = Rule(1, WORD, None, "partitions", None, None, "lag")
-    rules = {"c": (wide, Rule(2, WORD, fingerprint="f4")), "d": (Rule(1, WORD, fingerprint="f1"), wide), "e": ()}
+    wide = SuppressionRule(1, WORD, None, "partitions", None, None, "lag")
+    rules = {
+        "c": (wide, SuppressionRule(2, WORD, fingerprint="f4")),
+        "d": (SuppressionRule(1, WORD, fingerprint="f1"), wide),
+        "e": (),
+    }
     found = matched_in(spark, rules)
     assert found["c"] == ({"f1": 0, "f2": 0, "f3": 0, "f4": 1, "f5": None}, {0, 1}, {"lag": 3, "lost_write": 1})
     assert found["d"] == ({"f1": 0, "f2": 1, "f3": 1, "f4": None, "f5": None}, {0, 1}, {"lag": 3})
@@ -167,9 +176,9 @@ def test_a_word_for_one_cluster_is_none_for_another(spark: SparkSession) -> None
 
 
 def test_what_is_over_and_what_matches_nothing_is_said() -> None:
-    over = Rule(1, Suppression("Bob", "x", "2026-11-20"), fingerprint="f1")
-    idle = Rule(2, WORD, None, "topics", None, None, "lag")
-    used = Rule(3, WORD, fingerprint="f3")
+    over = SuppressionRule(1, Suppression("Bob", "x", "2026-11-20"), fingerprint="f1")
+    idle = SuppressionRule(2, WORD, None, "topics", None, None, "lag")
+    used = SuppressionRule(3, WORD, fingerprint="f3")
     told = notes([over, idle, used], TODAY, {1})
     assert told == [
         "suppression 1 (f1) of Bob was over on 2026-11-20: its rows are shown like all others",

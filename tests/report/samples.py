@@ -13,7 +13,7 @@ from schemas.report import (
     Divergences,
     Gate,
     Lag,
-    LogCopy,
+    LogCopyLine,
     MigrationSummary,
     Report,
     RunPoint,
@@ -58,9 +58,9 @@ def runs(number: int, lag: list[int | None], defects: int = 0) -> list[RunPoint]
     ]
 
 
-def copies(used: int = 3000) -> list[LogCopy]:
+def copies(used: int = 3000) -> list[LogCopyLine]:
     return [
-        LogCopy(
+        LogCopyLine(
             controller,
             f"/var/lib/kafka/metadata-{controller}",
             0,
@@ -291,7 +291,7 @@ def lagging() -> Report:
         ],
         log_copies=[
             *copies(3001)[1:],
-            LogCopy(
+            LogCopyLine(
                 3000,
                 "/var/lib/kafka/metadata-3000",
                 0,
@@ -468,7 +468,7 @@ def defective() -> Report:
             Defect("KAFKA-16411", True, True, "Default quota entities are stored as an empty name", HOSTILE),
             Defect(HOSTILE, True, True, HOSTILE, HUGE),
         ],
-        log_copies=[*base.log_copies, LogCopy(None, HOSTILE, None, None, None, "refused", HOSTILE)],
+        log_copies=[*base.log_copies, LogCopyLine(None, HOSTILE, None, None, None, "refused", HOSTILE)],
         history=[*runs(9, [0, 2, 0]), replace(runs(1, [0], defects=5)[0], started_at=HOSTILE)],
         notes=[HOSTILE, HUGE],
         quarantined=2,

@@ -16,8 +16,8 @@ from transforms.zookeeper.storage.snapshot import SnapshotError, open_snapshot, 
 from transforms.zookeeper.storage.transactions import (
     DamagedError,
     OpCode,
-    Transaction,
     TransactionLogError,
+    ZkTransaction,
     read_transactions,
 )
 
@@ -105,8 +105,8 @@ def test_a_nonsense_tree_with_a_good_checksum_is_refused_or_read_to_its_end() ->
     assert read > 50
 
 
-def transactions(data: bytes) -> list[Transaction]:
-    found: list[Transaction] = []
+def transactions(data: bytes) -> list[ZkTransaction]:
+    found: list[ZkTransaction] = []
     try:
         for transaction in read_transactions(data):
             found.append(transaction)

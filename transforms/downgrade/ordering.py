@@ -56,10 +56,10 @@ def violations(configurations: Configurations | None, topic_formats: Mapping[str
     for key in (IBP, MESSAGE_FORMAT):
         values = {conf.get(key) for conf in configurations.values()}
         if len(values) > 1:
-            told = ", ".join(
+            stated = ", ".join(
                 f"broker {broker}: {conf.get(key, 'unset')}" for broker, conf in sorted(configurations.items())
             )
-            texts.append(f"brokers disagree on {key} ({told})")
+            texts.append(f"brokers disagree on {key} ({stated})")
     return [*texts, *_of_topics(configurations, topic_formats)]
 
 

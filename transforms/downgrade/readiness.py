@@ -177,9 +177,9 @@ def _protocols(state: State) -> dict[str, tuple[Release, str]]:
         if parsed is not None:
             found[f"broker {broker}'s registration"] = (parsed, level_name(level))
     for broker, conf in (state.configurations or {}).items():
-        told = _in_file(conf, state.release)
-        if told is not None:
-            found[f"broker {broker}'s property file"] = told
+        stated = _in_file(conf, state.release)
+        if stated is not None:
+            found[f"broker {broker}'s property file"] = stated
     return found
 
 
@@ -225,17 +225,17 @@ def _protocol(state: State, target: Release) -> Iterator[Line]:
             Outcome.BLOCKED, f"{IBP} was {shown(least[0])} or later, which {shown(target)} does not know", least[1]
         )
     elif not _all_brokers_told(state):
-        told = "" if least is None else f"; it is {shown(least[0])} or later ({least[1]})"
-        yield Line(Outcome.UNKNOWN, f"{IBP} is not known of every broker{told}", "give the brokers' property files")
+        stated = "" if least is None else f"; it is {shown(least[0])} or later ({least[1]})"
+        yield Line(Outcome.UNKNOWN, f"{IBP} is not known of every broker{stated}", "give the brokers' property files")
     else:
         yield Line(Outcome.SAFE, f"{IBP} is {shown(target)} or below on every broker", ", ".join(sorted(known)))
 
 
 def _all_brokers_told(state: State) -> bool:
     files = (state.configurations or {}).items()
-    told = {*state.protocols, *(broker for broker, conf in files if _in_file(conf, state.release) is not None)}
+    stated = {*state.protocols, *(broker for broker, conf in files if _in_file(conf, state.release) is not None)}
     known = {*(state.znode_versions or {}), *(state.configurations or {}), *state.protocols}
-    return bool(told) and known <= told
+    return bool(stated) and known <= stated
 
 
 def _feature_znode(state: State, target: Release) -> Iterator[Line]:

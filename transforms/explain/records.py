@@ -21,7 +21,7 @@ _REMOVE_TOPIC = "REMOVE_TOPIC_RECORD"
 
 
 @dataclass(frozen=True)
-class Version:
+class VersionAfter:
     """The row after the record at `offset`, valid until the next one; `row` is None when the record removed it.
 
     `type` is None for a record of the checkpoint that the log starts with.
@@ -53,18 +53,18 @@ def _record_types(entity: str) -> list[str]:
     return [kind for name in names for kind in RECORDS_OF[name]]
 
 
-def versions(rows: Iterable[Mapping[str, Any]]) -> list[Version]:
+def versions(rows: Iterable[Mapping[str, Any]]) -> list[VersionAfter]:
     """Fold the collected `row_events` of one row into the state after each record, oldest first.
 
     A patch of another broker epoch than the registration's changes nothing, as in `replay.brokers`.
     """
-    found: list[Version] = []
+    found: list[VersionAfter] = []
     for event in sorted(rows, key=lambda event: int(event["offset"])):
         before = found[-1].row if found else None
         after = _after(event, before)
         if event["op"] == DELETE and before is None:
             continue
-        found.append(Version(event["offset"], event["epoch"], event["append_time"], event["type"], after))
+        found.append(VersionAfter(event["offset"], event["epoch"], event["append_time"], event["type"], after))
     return found
 
 
@@ -87,16 +87,16 @@ def partition_states(records: DataFrame, row: RowKey, topic: Sequence[Mapping[st
     """
     ids = sorted({json.loads(event["replay_key"])[0] for event in topic})
     mine = records.where(F.col("topic_id").isin(ids) & (F.col("partition_id") == row.key["partition"]))
-    hot = partition_records(mine)
+    records = partition_records(mine)
     topics = events(records.where(F.col("type").isin(list(RECORDS_OF["topics"]))))
     clears = records.where(F.col("type") == CLEAR_ELR.name).select("offset", "type")
-    history = partition_history(hot.unionByName(cleared(records, topics, hot)))
+    history = partition_history(records.unionByName(cleared(records, topics, records)))
     return history.join(F.broadcast(clears), "offset", "left")
 
 
 def partition_versions(
     states: Iterable[Mapping[str, Any]], topic: Iterable[Mapping[str, Any]], base_end: int | None
-) -> list[Version]:
+) -> list[VersionAfter]:
     """Collected `partition_states` and the removals of the topic as versions, oldest first.
 
     `base_end` is the exclusive end of the checkpoint the log starts with, None without one.
@@ -105,23 +105,23 @@ def partition_versions(
     ids = {state["topic_id"] for state in states}
     for event in topic:
         if event["op"] == DELETE and json.loads(event["replay_key"])[0] in ids:
-            found.append(Version(event["offset"], event["epoch"], event["append_time"], _REMOVE_TOPIC, None))
+            found.append(VersionAfter(event["offset"], event["epoch"], event["append_time"], _REMOVE_TOPIC, None))
     return sorted(found, key=lambda version: version.offset)
 
 
 _NOT_STATE = ("type", "partition_id", "offset", "epoch", "append_time", "created_offset", "next_offset")
 
 
-def _partition_version(state: Mapping[str, Any], base_end: int | None) -> Version:
+def _partition_version(state: Mapping[str, Any], base_end: int | None) -> VersionAfter:
     kind: str | None = PARTITION if state["offset"] == state["created_offset"] else PARTITION_CHANGE
     kind = state.get("type") or kind
     if base_end is not None and state["offset"] == base_end - 1:
         kind = None
     row = {name: value for name, value in state.items() if name not in _NOT_STATE}
-    return Version(state["offset"], state["epoch"], state["append_time"], kind, row)
+    return VersionAfter(state["offset"], state["epoch"], state["append_time"], kind, row)
 
 
-def state_at(found: Sequence[Version], offset: int, discarded: Ranges) -> Version | None:
+def state_at(found: Sequence[VersionAfter], offset: int, discarded: Ranges) -> VersionAfter | None:
     """The version valid after `offset` (inclusive); `discarded` are the ranges without effect there. None when there was no row yet."""
     valid = [v for v in found if v.offset <= offset and not _inside(v.offset, discarded)]
     return valid[-1] if valid else None

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from transforms.explain.keys import RowKey
-from transforms.explain.records import Version
-from transforms.explain.writes import CREATES, Write
+from transforms.explain.records import VersionAfter
+from transforms.explain.writes import CREATES, ZnodeWrite
 from transforms.report.printable import ABSENT, PRESENT, value_text, visible
 
 # Columns that are shown although they are never compared.
@@ -29,7 +29,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Barrier:
+class BarrierPassed:
     """A stand-alone write of /migration: from here on ZooKeeper has every record up to `offset` (inclusive)."""
 
     zxid: int
@@ -77,11 +77,13 @@ def change_text(row: RowKey, before: Mapping[str, Any] | None, after: Mapping[st
 
 def _after(row: RowKey, changed: str, content: Mapping[str, Any] | None) -> str:
     """The row as a line of its own, where the change alone does not show it."""
-    told = len(_columns(row)) < 2 or changed == "unchanged" or content is None
-    return "" if told else row_text(row, content)
+    is_said = len(_columns(row)) < 2 or changed == "unchanged" or content is None
+    return "" if is_said else row_text(row, content)
 
 
-def story(row: RowKey, versions: Sequence[Version], writes: Sequence[Write], barriers: Sequence[Barrier]) -> list[Step]:
+def story(
+    row: RowKey, versions: Sequence[VersionAfter], writes: Sequence[ZnodeWrite], barriers: Sequence[BarrierPassed]
+) -> list[Step]:
     """All steps in order of time. Each log keeps its own order even where its clock went back."""
     zookeeper = [*_write_steps(row, writes), *_barrier_steps(barriers)]
     in_order = [step for _, step in sorted(zookeeper, key=lambda pair: pair[0])]
@@ -96,7 +98,7 @@ def _by_time(steps: Sequence[Step]) -> Iterator[tuple[int, Step]]:
         yield latest, step
 
 
-def _record_steps(row: RowKey, versions: Sequence[Version]) -> Iterator[Step]:
+def _record_steps(row: RowKey, versions: Sequence[VersionAfter]) -> Iterator[Step]:
     before: Mapping[str, Any] | None = None
     for version in versions:
         changed = change_text(row, before, version.row)
@@ -106,7 +108,7 @@ def _record_steps(row: RowKey, versions: Sequence[Version]) -> Iterator[Step]:
         before = version.row
 
 
-def _write_steps(row: RowKey, writes: Sequence[Write]) -> Iterator[tuple[int, Step]]:
+def _write_steps(row: RowKey, writes: Sequence[ZnodeWrite]) -> Iterator[tuple[int, Step]]:
     before: dict[str, Mapping[str, Any] | None] = {}
     for write in writes:
         # A znode that is made anew says nothing of the one before it, which may have gone with its session.
@@ -121,7 +123,7 @@ def _write_steps(row: RowKey, writes: Sequence[Write]) -> Iterator[tuple[int, St
         yield write.zxid, Step(write.time, f"zxid {write.zxid:#x}", who, what, _after(row, changed, write.row))
 
 
-def _barrier_steps(barriers: Sequence[Barrier]) -> Iterator[tuple[int, Step]]:
+def _barrier_steps(barriers: Sequence[BarrierPassed]) -> Iterator[tuple[int, Step]]:
     for barrier in barriers:
         what = f"/migration at {barrier.offset}: everything up to it (inclusive) is said to be mirrored"
         who = f"controller {barrier.controller}"

@@ -39,16 +39,16 @@ class Explanation:
     as_of: Side | None = None
 
 
-def render(told: Explanation) -> str:
+def render(explanation: Explanation) -> str:
     """The whole text; every line ends in a newline."""
-    name = told.row.entity.name.replace("_", " ")
+    name = explanation.row.entity.name.replace("_", " ")
     blocks = [
-        [f"{name}  {told.row.shown}", f"Cluster {told.cluster}, run {told.run_id}"],
-        [] if told.as_of is None else _sides([told.as_of]),
-        _sides(told.sides),
-        _differences(told),
-        _steps(told.steps),
-        list(told.notes),
+        [f"{name}  {explanation.row.shown}", f"Cluster {explanation.cluster}, run {explanation.run_id}"],
+        [] if explanation.as_of is None else _sides([explanation.as_of]),
+        _sides(explanation.sides),
+        _differences(explanation),
+        _steps(explanation.steps),
+        list(explanation.notes),
     ]
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
 
@@ -69,13 +69,13 @@ def _sides(sides: Sequence[Side]) -> list[str]:
     return aligned(rows)
 
 
-def _differences(told: Explanation) -> list[str]:
-    if not told.row.entity.mirrored:
-        return [f"{told.row.entity.name} are not compared: each side has its own"]
-    if not told.differences:
+def _differences(explanation: Explanation) -> list[str]:
+    if not explanation.row.entity.mirrored:
+        return [f"{explanation.row.entity.name} are not compared: each side has its own"]
+    if not explanation.differences:
         return ["No difference in this run"]
     lines = ["Differences of this run"]
-    for row in told.differences:
+    for row in explanation.differences:
         where = "whole row" if row.column is None else visible(row.column)
         lines.append(f"  {row.class_}  {where}: {visible(row.explanation)} ({row.severity}, {row.status})")
         if row.column is not None:

@@ -24,7 +24,7 @@ _KINDS = {
 
 
 @dataclass(frozen=True)
-class Write:
+class ZnodeWrite:
     """One operation on one of the row's znodes. `row` is what the znode says of the row afterwards, None for nothing.
 
     `known` is false where the operation does not show the content (an ACL change, a refused write).
@@ -71,7 +71,7 @@ def writes(
     kinds: Mapping[int, str],
     writers: Mapping[int, str],
     claimed_at: int | None,
-) -> list[Write]:
+) -> list[ZnodeWrite]:
     """Operations of bronze zk_transactions to the writes of the row's znodes, in order.
 
     `operations` are those on `paths` and the first two of each multi they are in; `kinds` silver's kind by zxid;
@@ -99,14 +99,14 @@ def _kind(operation: Mapping[str, Any], kinds: Mapping[int, str], enveloped: set
     return "ZooKeeper mode" if claimed_at is None or operation["zxid"] < claimed_at else "not a mirrored change"
 
 
-def _write(row: RowKey, operation: Mapping[str, Any], writers: Mapping[int, str], kind: str) -> Write:
+def _write(row: RowKey, operation: Mapping[str, Any], writers: Mapping[int, str], kind: str) -> ZnodeWrite:
     kept = operation["type"] in (*CREATES, NAMES[OpCode.SET_DATA], NAMES[OpCode.DELETE]) and not operation["failed"]
     removed = operation["type"] == NAMES[OpCode.DELETE]
     content = None
     if kept and not removed:
         content = row_in_znode(row, operation["path"], operation["data"], operation["version"])
     session = operation["session"]
-    return Write(
+    return ZnodeWrite(
         zxid=operation["zxid"],
         time=operation["time"],
         path=operation["path"],

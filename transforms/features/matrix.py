@@ -195,8 +195,8 @@ def deprecation(nodes: Iterable[Node], finalised: Levels, feature: str, lowest: 
     for node in sorted(nodes, key=lambda each: (each.kind, each.node_id)):
         highest = node.supports(feature)[1]
         if highest < lowest:
-            told = f"goes up to {_shown(feature, highest)}" if highest else "does not support it"
-            texts.append(f"{node.name} {told}")
+            support = f"goes up to {_shown(feature, highest)}" if highest else "does not support it"
+            texts.append(f"{node.name} {support}")
     return texts
 
 

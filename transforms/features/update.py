@@ -373,6 +373,6 @@ def _incompatible(update: Update, cluster: Cluster) -> tuple[str, ...]:
     for node in sorted(cluster.nodes, key=lambda each: each.node_id):
         lowest, highest = node.supports(update.feature)
         if not lowest <= update.level <= highest or (lowest, highest) == DISABLED:
-            told = "does not support it" if update.feature not in node.ranges else f"supports {lowest} to {highest}"
-            texts.append(f"broker {node.node_id} {told}")
+            support = "does not support it" if update.feature not in node.ranges else f"supports {lowest} to {highest}"
+            texts.append(f"broker {node.node_id} {support}")
     return tuple(texts)

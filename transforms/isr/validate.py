@@ -159,7 +159,7 @@ class _Asked:
         return self.request.leader_recovery_state if self.version >= 1 else RECOVERED
 
 
-_Rule = Callable[[_Asked], tuple[Error, str] | None]
+_RequestRule = Callable[[_Asked], tuple[Error, str] | None]
 
 
 def validate(request: Request, controller: Controller) -> Answer:
@@ -330,9 +330,9 @@ def _identical(asked: _Asked) -> tuple[Error, str] | None:
     return (Error.NONE, "the partition is in this state already: nothing is written") if same else None
 
 
-def _kraft_rules(release: tuple[int, int]) -> Iterable[tuple[int, _Rule]]:
-    recovery: list[tuple[int, _Rule]] = [(10, _recovers_with_others), (11, _recovers_again)]
-    proposal: list[tuple[int, _Rule]] = [(8, _not_replicas), (9, _without_leader)]
+def _kraft_rules(release: tuple[int, int]) -> Iterable[tuple[int, _RequestRule]]:
+    recovery: list[tuple[int, _RequestRule]] = [(10, _recovers_with_others), (11, _recovers_again)]
+    proposal: list[tuple[int, _RequestRule]] = [(8, _not_replicas), (9, _without_leader)]
     if release >= (3, 3):
         return [
             (3, _newer_leader_epoch),
@@ -345,7 +345,7 @@ def _kraft_rules(release: tuple[int, int]) -> Iterable[tuple[int, _Rule]]:
             (12, _ineligible),
         ]
     # Before 3.3 an epoch that differs either way is the partition's error, and the sender is asked for first.
-    early: list[tuple[int, _Rule]] = [
+    early: list[tuple[int, _RequestRule]] = [
         (6, _not_leader),
         (5, _other_leader_epoch),
         (7, _other_partition_epoch),
@@ -354,9 +354,9 @@ def _kraft_rules(release: tuple[int, int]) -> Iterable[tuple[int, _Rule]]:
     return [*early, *recovery] if release >= (3, 2) else early
 
 
-def _zookeeper_rules(release: tuple[int, int]) -> Iterable[tuple[int, _Rule]]:
+def _zookeeper_rules(release: tuple[int, int]) -> Iterable[tuple[int, _RequestRule]]:
     """It asks neither whether the sender leads nor whether the ISR is made of replicas and holds the leader."""
-    recovery: list[tuple[int, _Rule]] = [(10, _recovers_with_others), (11, _recovers_again)]
+    recovery: list[tuple[int, _RequestRule]] = [(10, _recovers_with_others), (11, _recovers_again)]
     if release >= (3, 3):
         return [
             (3, _newer_leader_epoch),
@@ -367,7 +367,7 @@ def _zookeeper_rules(release: tuple[int, int]) -> Iterable[tuple[int, _Rule]]:
             *recovery,
             (12, _not_live),
         ]
-    early: list[tuple[int, _Rule]] = [(5, _older_leader_epoch), (13, _identical)]
+    early: list[tuple[int, _RequestRule]] = [(5, _older_leader_epoch), (13, _identical)]
     # The write of the znode names its version, so that any other one is refused.
     return [*early, *(recovery if release >= (3, 2) else ()), (7, _other_partition_epoch)]
 

@@ -23,7 +23,7 @@ class Checkpoint:
 
 
 @dataclass(frozen=True)
-class LogCopyFacts:
+class LogCopy:
     """What one copy holds. `log_end` is exclusive; `epoch_starts` are (epoch, first offset), ascending.
 
     `controller_id` is None for a copy without meta.properties.
@@ -45,9 +45,9 @@ class LogCopyFacts:
     producer_snapshot: int | None = None
 
     @staticmethod
-    def from_row(row: Mapping[str, Any]) -> LogCopyFacts:
+    def from_row(row: Mapping[str, Any]) -> LogCopy:
         """Read a row of bronze `kraft_log_copies` (or of the folder scan that fills it)."""
-        return LogCopyFacts(
+        return LogCopy(
             controller_id=row["controller_id"],
             location=row["location"],
             cluster_id=row["cluster_id"],
@@ -133,7 +133,7 @@ class Fork:
 class ReadPlan:
     """Which bytes make the one true log: a base checkpoint (or none) and slices that follow each other."""
 
-    leading: LogCopyFacts
+    leading: LogCopy
     base: tuple[str, Checkpoint] | None
     slices: tuple[Slice, ...]
     forks: tuple[Fork, ...]
@@ -149,7 +149,7 @@ class NoUsableLogError(Exception):
     """No copy can be used: the message says what was tried and why each was refused."""
 
 
-def common_end(copy: LogCopyFacts, other: LogCopyFacts) -> int | None:
+def common_end(copy: LogCopy, other: LogCopy) -> int | None:
     """Offset up to which two copies agree, by their epochs; None when they share no epoch."""
     shared = {epoch for epoch, _ in copy.epoch_starts} & {epoch for epoch, _ in other.epoch_starts}
     if not shared:
@@ -159,7 +159,7 @@ def common_end(copy: LogCopyFacts, other: LogCopyFacts) -> int | None:
     return min(end for end in ends if end is not None)
 
 
-def plan_read(copies: Sequence[LogCopyFacts]) -> ReadPlan:
+def plan_read(copies: Sequence[LogCopy]) -> ReadPlan:
     """Choose the leading copy (highest epoch, then longest) and stitch the longest history in front of it.
 
     Raises NoUsableLogError when no copy has a batch, or history starts beyond every complete checkpoint.
@@ -185,7 +185,7 @@ def plan_read(copies: Sequence[LogCopyFacts]) -> ReadPlan:
     return ReadPlan(leading, base, slices, forks, _explain(leading, oldest, usable))
 
 
-def _forks(leading: LogCopyFacts, usable: Sequence[LogCopyFacts]) -> list[Fork]:
+def _forks(leading: LogCopy, usable: Sequence[LogCopy]) -> list[Fork]:
     forks = []
     for copy in usable:
         end = common_end(copy, leading)
@@ -197,7 +197,7 @@ def _forks(leading: LogCopyFacts, usable: Sequence[LogCopyFacts]) -> list[Fork]:
     return forks
 
 
-def _history_order(leading: LogCopyFacts, copy: LogCopyFacts) -> tuple[int, int]:
+def _history_order(leading: LogCopy, copy: LogCopy) -> tuple[int, int]:
     """Order copies by how far back they reach, among those that overlap the leading one without a gap."""
     end = common_end(copy, leading)
     start = copy.log_start or 0
@@ -205,7 +205,7 @@ def _history_order(leading: LogCopyFacts, copy: LogCopyFacts) -> tuple[int, int]
     return (start if reaches else (leading.log_start or 0), 0 if copy is leading else 1)
 
 
-def _stitch(leading: LogCopyFacts, oldest: LogCopyFacts) -> tuple[Slice, ...]:
+def _stitch(leading: LogCopy, oldest: LogCopy) -> tuple[Slice, ...]:
     start, end = leading.log_start or 0, leading.end
     if oldest is leading:
         return (Slice(leading.location, start, end),)
@@ -215,7 +215,7 @@ def _stitch(leading: LogCopyFacts, oldest: LogCopyFacts) -> tuple[Slice, ...]:
     )
 
 
-def _base_checkpoint(usable: Sequence[LogCopyFacts], start: int) -> tuple[str, Checkpoint] | None:
+def _base_checkpoint(usable: Sequence[LogCopy], start: int) -> tuple[str, Checkpoint] | None:
     if start == 0:
         return None
     candidates = [
@@ -234,7 +234,7 @@ def _after(slices: tuple[Slice, ...], offset: int) -> tuple[Slice, ...]:
     return tuple(Slice(s.location, max(s.from_offset, offset), s.to_offset) for s in slices if s.to_offset > offset)
 
 
-def _explain(leading: LogCopyFacts, oldest: LogCopyFacts, usable: Sequence[LogCopyFacts]) -> str:
+def _explain(leading: LogCopy, oldest: LogCopy, usable: Sequence[LogCopy]) -> str:
     text = (
         f"{_whose(leading)} copy is the most advanced of {len(usable)} "
         f"(epoch {leading.last_epoch}, end offset {leading.end})"
@@ -248,11 +248,11 @@ def _explain(leading: LogCopyFacts, oldest: LogCopyFacts, usable: Sequence[LogCo
     return text
 
 
-def _whose(copy: LogCopyFacts) -> str:
+def _whose(copy: LogCopy) -> str:
     return f"{copy.name}'s" if copy.controller_id is not None else f"the {copy.location}"
 
 
-def known_voters(copies: Sequence[LogCopyFacts], plan: ReadPlan | None) -> tuple[int, ...]:
+def known_voters(copies: Sequence[LogCopy], plan: ReadPlan | None) -> tuple[int, ...]:
     """The quorum's voters, from the leading copy or else from the newest that names them; none when no copy does."""
     if plan is not None and plan.leading.voters:
         return plan.leading.voters
@@ -260,7 +260,7 @@ def known_voters(copies: Sequence[LogCopyFacts], plan: ReadPlan | None) -> tuple
     return max(naming, key=lambda copy: (copy.last_epoch or 0, copy.end)).voters if naming else ()
 
 
-def elected_leader(copies: Sequence[LogCopyFacts], epoch: int) -> int | None:
+def elected_leader(copies: Sequence[LogCopy], epoch: int) -> int | None:
     """The leader that some copy's `quorum-state` names for an epoch; None when no copy knows one.
 
     (`QuorumState`: each voter stores the leader it follows; -1 stands for none.)
@@ -279,7 +279,7 @@ class CommittedEnd:
 
 
 def committed_end(
-    copies: Sequence[LogCopyFacts], plan: ReadPlan, migration_offset: int | None, migration_epoch: int | None
+    copies: Sequence[LogCopy], plan: ReadPlan, migration_offset: int | None, migration_epoch: int | None
 ) -> CommittedEnd:
     """Take the best of the lower bounds of S§2.9.
 
@@ -300,7 +300,7 @@ def _log_start_bound(plan: ReadPlan) -> CommittedEnd:
     return CommittedEnd(start, "log_start", f"a log that starts at {start} is committed up to there")
 
 
-def _checkpoint_bound(copies: Sequence[LogCopyFacts], plan: ReadPlan) -> CommittedEnd | None:
+def _checkpoint_bound(copies: Sequence[LogCopy], plan: ReadPlan) -> CommittedEnd | None:
     offsets = [
         (checkpoint.offset, copy.name)
         for copy in copies
@@ -322,7 +322,7 @@ def _migration_bound(plan: ReadPlan, offset: int | None, epoch: int | None) -> C
     )
 
 
-def _majority_bound(copies: Sequence[LogCopyFacts], plan: ReadPlan) -> CommittedEnd | None:
+def _majority_bound(copies: Sequence[LogCopy], plan: ReadPlan) -> CommittedEnd | None:
     """What more than half of the voters hold. Where no file names the voters, no copies are a majority of them."""
     leading = plan.leading
     voters = known_voters(copies, plan)
@@ -342,7 +342,7 @@ def _majority_bound(copies: Sequence[LogCopyFacts], plan: ReadPlan) -> Committed
     return CommittedEnd(offset, "majority", f"{held} of {len(voters)} voters' copies hold every record below {offset}")
 
 
-def _agreed_end(copy: LogCopyFacts, leading: LogCopyFacts) -> int:
+def _agreed_end(copy: LogCopy, leading: LogCopy) -> int:
     if copy is leading:
         return copy.end
     return common_end(copy, leading) or 0

@@ -45,12 +45,12 @@ def infer_release(
     """
     if configured is not None:
         return Release(configured, "configured")
-    told = _told(list(controllers), list(brokers), metadata_version)
+    levels = _levels_stated(list(controllers), list(brokers), metadata_version)
     if migrating:
-        told = [(min(level, LAST_MIGRATING_LEVEL), who) for level, who in told]
-    if not told:
-        return Release(None, "neither configured nor told by a registration")
-    level, who = max(told, key=lambda pair: pair[0])
+        levels = [(min(level, LAST_MIGRATING_LEVEL), who) for level, who in levels]
+    if not levels:
+        return Release(None, "neither configured nor evident from a registration")
+    level, who = max(levels, key=lambda pair: pair[0])
     version = min(
         (name for name, latest in LATEST_PRODUCTION.items() if latest >= level),
         key=lambda name: LATEST_PRODUCTION[name],
@@ -95,16 +95,16 @@ def outside_migration(name: str, node: Mapping[str, Any]) -> str | None:
 Told = list[tuple[int, str]]
 
 
-def _told(controllers: Nodes, brokers: Nodes, metadata_version: int | None) -> Told:
+def _levels_stated(controllers: Nodes, brokers: Nodes, metadata_version: int | None) -> Told:
     """What says how new the release is at least, with who says so."""
-    told = _majority("controller", controllers)
-    if not told:
-        told = _majority("broker", [row for row in brokers if not row.get("is_migrating_zk_broker")])
-    if not told or told[0][0] <= LAST_MIGRATING_LEVEL:
-        told += _lowest_of_zookeeper_brokers(brokers)
+    levels = _majority("controller", controllers)
+    if not levels:
+        levels = _majority("broker", [row for row in brokers if not row.get("is_migrating_zk_broker")])
+    if not levels or levels[0][0] <= LAST_MIGRATING_LEVEL:
+        levels += _lowest_of_zookeeper_brokers(brokers)
     if metadata_version is not None:
-        told.append((metadata_version, "the finalised metadata.version"))
-    return told
+        levels.append((metadata_version, "the finalised metadata.version"))
+    return levels
 
 
 def _majority(kind: str, nodes: Nodes) -> Told:

@@ -189,7 +189,7 @@ def _gravest(report: Report) -> StateWords | None:
     if is_log_unusable(report):
         return StateWords(
             "The metadata log that was given can't be used",
-            f"Where the migration stands can't be told without it. {_what_does_not_hold(report)}".strip(),
+            f"Where the migration stands can't be told without it. {_violated(report)}".strip(),
         )
     return None
 
@@ -268,7 +268,7 @@ def _consequence(report: Report) -> str:
     if repeated:
         return f"{repeated[0].upper()}{repeated[1:]}."
     where = "" if phase_of(report) == "dual_write" else PHASES.get(phase_of(report), UNKNOWN_PHASE).meaning
-    return f"{where} {_what_does_not_hold(report)}".strip()
+    return f"{where} {_violated(report)}".strip()
 
 
 def _repeated_load(report: Report) -> str:
@@ -279,7 +279,7 @@ def _repeated_load(report: Report) -> str:
     return visible(again.evidence[0], 300) if again is not None and again.evidence else ""
 
 
-def _what_does_not_hold(report: Report) -> str:
+def _violated(report: Report) -> str:
     titles = [visible(check.title, 160) for check in _failed(report) if check.title]
     more = f" ({len(titles) - 1} more below)" if len(titles) > 1 else ""
     return f"This does not hold: {titles[0]}{more}." if titles else ""
@@ -343,6 +343,6 @@ def reach(migration: MigrationSummary) -> str:
 
 def state_text(migration: MigrationSummary) -> str:
     """Name the state as the log records it, and the phase where that says something else: `MIGRATION (rolled back)`."""
-    told = PHASE_OF_STATE.get(migration.state.upper())
-    phase = f" ({migration.phase.replace('_', ' ')})" if migration.phase and migration.phase != told else ""
+    phase_of_state = PHASE_OF_STATE.get(migration.state.upper())
+    phase = f" ({migration.phase.replace('_', ' ')})" if migration.phase and migration.phase != phase_of_state else ""
     return f"{migration.state}{phase}"

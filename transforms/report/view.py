@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 
 from schemas.classes import CLASSES, DEFECTS, ORDER
 from schemas.references import spelled_out
-from schemas.report import BrokerPresence, CheckResult, Defect, DivergenceRow, Divergences, LogCopy, Report
+from schemas.report import BrokerPresence, CheckResult, Defect, DivergenceRow, Divergences, LogCopyLine, Report
 from transforms.report.printable import ABSENT, PRESENT, key_text, value_text, visible
 from transforms.report.story import check_rank, rank, remedy_of
 from transforms.report.words import SEVERITY_ORDER
@@ -145,7 +145,7 @@ def brokers_in_order(report: Report) -> list[BrokerPresence]:
     return sorted(report.broker_presence, key=lambda broker: (not broker.blocks, broker.broker_id))
 
 
-def copies_in_order(report: Report) -> list[LogCopy]:
+def copies_in_order(report: Report) -> list[LogCopyLine]:
     """Order the log copies: the one that was used first."""
     used = report.migration.copy_used
     return sorted(report.log_copies, key=lambda copy: (copy.controller_id != used, copy.controller_id is None))
@@ -242,6 +242,6 @@ def _side(row: DivergenceRow, value: Any, lacking: str) -> str:
         return PRESENT
     if row.column is None and isinstance(value, Mapping):
         # A whole row: its empty columns say nothing.
-        filled = {name: held for name, held in value.items() if held not in (None, "", [])}
+        filled = {name: part for name, part in value.items() if part not in (None, "", [])}
         return value_text(filled) if filled else PRESENT
     return value_text(value)

@@ -33,7 +33,7 @@ _PRODUCER_SNAPSHOT = re.compile(r"^(\d{20})\.snapshot$")
 class KraftSourceError(ValueError):
     """A path that holds no readable copy of the metadata log; the message says which and what to give instead."""
 
-    told = True
+    for_the_user = True
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class CheckpointFile:
 
 
 @dataclass(frozen=True)
-class LogCopy:
+class ScannedCopy:
     """One controller's copy: the columns of bronze `kraft_log_copies` (without chosen_*) and the files behind them."""
 
     controller_id: int | None
@@ -128,7 +128,7 @@ def find_log_folders(path: Path | str) -> list[Path]:
         if not root.is_dir():
             reason = "is a file" if root.exists() else "does not exist"
             raise KraftSourceError(f"{root}: {reason}; give a controller's metadata log folder")
-        if root.name == LOG_FOLDER or _holds_log(root):
+        if root.name == LOG_FOLDER or _contains_log(root):
             return [root]
         if (root / LOG_FOLDER).is_dir():
             return [root / LOG_FOLDER]
@@ -140,7 +140,7 @@ def find_log_folders(path: Path | str) -> list[Path]:
     return found
 
 
-def read_copies(path: Path | str, split_bytes: int = SPLIT_BYTES) -> list[LogCopy]:
+def read_copies(path: Path | str, split_bytes: int = SPLIT_BYTES) -> list[ScannedCopy]:
     """Read the facts of every copy below `path` (see `find_log_folders`), which may be remote (`jobs.sources.remote`)."""
     text = local_path(str(path))
     if not is_remote(text):
@@ -153,7 +153,7 @@ def read_copies(path: Path | str, split_bytes: int = SPLIT_BYTES) -> list[LogCop
         raise KraftSourceError(str(error)) from None
 
 
-def _moved(copy: LogCopy, staged_at: str, uri: str) -> LogCopy:
+def _moved(copy: ScannedCopy, staged_at: str, uri: str) -> ScannedCopy:
     """The copy as it is where it was staged from: locations and messages name the remote files."""
 
     def there(text: str) -> str:
@@ -169,7 +169,7 @@ def _moved(copy: LogCopy, staged_at: str, uri: str) -> LogCopy:
     )
 
 
-def read_copy(folder: Path, split_bytes: int = SPLIT_BYTES) -> LogCopy:
+def read_copy(folder: Path, split_bytes: int = SPLIT_BYTES) -> ScannedCopy:
     """Read the facts of the copy in one `__cluster_metadata-0` folder.
 
     What can't be read becomes `problem` (the copy can't be used) or a note (it can); nothing is raised.
@@ -190,7 +190,7 @@ def read_copy(folder: Path, split_bytes: int = SPLIT_BYTES) -> LogCopy:
     last = filled[-1] if filled else None
     start = filled[0].first_offset if filled else None
     notes += [f"{file.path.name}: incomplete snapshot: {file.problem}" for file in checkpoints if file.problem]
-    return LogCopy(
+    return ScannedCopy(
         controller_id=_number(meta.get("node.id", meta.get("broker.id"))),
         location=str(folder),
         cluster_id=meta.get("cluster.id"),
@@ -237,7 +237,7 @@ def read_epoch_checkpoint(folder: Path) -> list[tuple[int, int]] | None:
         return None
 
 
-def _holds_log(folder: Path) -> bool:
+def _contains_log(folder: Path) -> bool:
     return any(_SEGMENT.match(child.name) or _CHECKPOINT.match(child.name) for child in folder.iterdir())
 
 

@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from jobs.sources.kraft.folder import CheckpointFile, KraftSourceError, LogCopy, SegmentFile, mapped, read_copies
+from jobs.sources.kraft.folder import CheckpointFile, KraftSourceError, ScannedCopy, SegmentFile, mapped, read_copies
 from jobs.sources.remote import read_range
 from schemas.bronze import LOG_RECORD_COLUMNS
 from transforms.kraft.decode.masking import Masking
@@ -70,7 +70,7 @@ class Selection:
 EVERYTHING = Selection()
 
 
-def plan_log(copy: LogCopy, selection: Selection = EVERYTHING) -> list[ReadTask]:
+def plan_log(copy: ScannedCopy, selection: Selection = EVERYTHING) -> list[ReadTask]:
     """List the byte ranges of a copy's segments that can hold wanted offsets, in log order."""
     return [task for segment in copy.segments for task in _plan_segment(segment, copy.controller_id, selection)]
 
@@ -108,7 +108,7 @@ def _plan_segment(segment: SegmentFile, controller_id: int | None, selection: Se
     return tasks
 
 
-def plan_checkpoint(copy: LogCopy, checkpoint: CheckpointFile) -> list[ReadTask]:
+def plan_checkpoint(copy: ScannedCopy, checkpoint: CheckpointFile) -> list[ReadTask]:
     """The one task that reads a snapshot file of a copy."""
     origin = Origin(copy.controller_id, checkpoint.path.name, checkpoint.offset)
     return [ReadTask(checkpoint.location, 0, checkpoint.size, origin, Continuation())]

@@ -32,8 +32,8 @@ from transforms.zookeeper.storage.snapshot import (
 )
 from transforms.zookeeper.storage.transactions import (
     DamagedError,
-    Transaction,
     TransactionLogError,
+    ZkTransaction,
     read_transactions,
 )
 
@@ -49,7 +49,7 @@ _SNAPPY_BLOCK_LIMIT = 64 * 1024 * 1024
 class ZooKeeperFolderError(Exception):
     """The folder can't be read as a ZooKeeper data folder: one line saying what is missing or wrong, and where."""
 
-    told = True
+    for_the_user = True
 
 
 @dataclass
@@ -121,14 +121,14 @@ class DataFolder:
             # What is wrong with the files goes where the rows go: nobody else sees a worker's summary.
             yield znode_batch([unreadable(*problem.split(": ", 1)) for problem in summary.problems])
 
-    def transactions(self, problems: list[str] | None = None) -> Iterator[Transaction]:
+    def transactions(self, problems: list[str] | None = None) -> Iterator[ZkTransaction]:
         """Yield every transaction of the logs in order; what can't be read is added to `problems`."""
         summary = FolderSummary(problems=problems if problems is not None else [])
         chroot = self.chroot
         inside = (transaction_below(transaction, chroot) for transaction in self._after(-1, None, summary))
         return (transaction for transaction in inside if transaction is not None)
 
-    def _after(self, start: int, end: int | None, summary: FolderSummary) -> Iterator[Transaction]:
+    def _after(self, start: int, end: int | None, summary: FolderSummary) -> Iterator[ZkTransaction]:
         return _after(self._logs, start, end, summary, self._parse)
 
 
@@ -151,7 +151,7 @@ def read_log(
     log_location: str | Path | None = None,
     chroot: str | None = None,
     problems: list[str] | None = None,
-) -> Iterator[Transaction]:
+) -> Iterator[ZkTransaction]:
     """Yield every transaction of a data folder's logs (`DataFolder.transactions`)."""
     return DataFolder(location, log_location, chroot).transactions(problems)
 
@@ -162,10 +162,10 @@ class ParsedLogs:
     LIMIT_BYTES = 16 * 1024 * 1024
 
     def __init__(self) -> None:
-        self._kept: dict[Path, tuple[list[Transaction], list[str], Exception | None]] = {}
+        self._kept: dict[Path, tuple[list[ZkTransaction], list[str], Exception | None]] = {}
         self._bytes = 0
 
-    def read(self, path: Path, torn: list[str]) -> Iterator[Transaction]:
+    def read(self, path: Path, torn: list[str]) -> Iterator[ZkTransaction]:
         """Yield the file's transactions; raises DamagedError or TransactionLogError where they end badly."""
         if path not in self._kept:
             size = path.stat().st_size
@@ -181,9 +181,9 @@ class ParsedLogs:
             raise error
 
 
-def _parsed(path: Path) -> tuple[list[Transaction], list[str], Exception | None]:
+def _parsed(path: Path) -> tuple[list[ZkTransaction], list[str], Exception | None]:
     torn: list[str] = []
-    found: list[Transaction] = []
+    found: list[ZkTransaction] = []
     try:
         found.extend(read_transactions(_mapped(path), torn))
     except (DamagedError, TransactionLogError) as error:
@@ -191,7 +191,7 @@ def _parsed(path: Path) -> tuple[list[Transaction], list[str], Exception | None]
     return found, torn, None
 
 
-def _one_chroot(snapshot: Snapshot | None, transactions: Iterable[Transaction]) -> str:
+def _one_chroot(snapshot: Snapshot | None, transactions: Iterable[ZkTransaction]) -> str:
     created = [operation.path for transaction in transactions for operation in transaction.operations]
     found = chroots([*created, *(paths_ending(snapshot, MARK) if snapshot else ())])
     if len(found) > 1:
@@ -301,7 +301,7 @@ def _snappy_size(block: bytes) -> int:
 
 def _after(
     logs: list[_File], start: int, end: int | None, summary: FolderSummary, parsed: ParsedLogs
-) -> Iterator[Transaction]:
+) -> Iterator[ZkTransaction]:
     """Yield the transactions with start < zxid <= end; at damage or a gap the logs end, and the summary says so."""
     previous = start
     for file in _covering(logs, start):

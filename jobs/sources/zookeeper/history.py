@@ -17,9 +17,9 @@ from pyspark.sql.types import StructField, StructType
 from jobs.sources.zookeeper.folder import DataFolder, read_log
 from schemas.bronze import RUN_COLUMNS, ZK_TRANSACTIONS
 from schemas.zookeeper.history import BARRIER_COLUMNS, WRITE_COLUMNS
-from transforms.kraft.quorum import LogCopyFacts
+from transforms.kraft.quorum import LogCopy
 from transforms.zookeeper.read.redact import Redactor
-from transforms.zookeeper.storage.history import Barrier, History, Write, transaction_batch
+from transforms.zookeeper.storage.history import Barrier, ClassifiedTransaction, History, transaction_batch
 
 BATCH_ROWS = 10_000
 # While KRaft owns ZooKeeper these are the writes somebody should look at.
@@ -41,7 +41,7 @@ class Judged:
     """What a data folder's logs say of the migration."""
 
     history: History
-    writes: list[Write]
+    writes: list[ClassifiedTransaction]
 
 
 def read_history(folder: DataFolder, redactor: Redactor) -> Iterator[pa.RecordBatch]:
@@ -61,7 +61,7 @@ def judge(folder: DataFolder, kinds: frozenset[str] = SUSPICIOUS) -> Judged:
     return Judged(history, writes)
 
 
-def last_barrier(folder: DataFolder, leading: LogCopyFacts) -> int | None:
+def last_barrier(folder: DataFolder, leading: LogCopy) -> int | None:
     """zxid of the newest barrier that the metadata log `leading` reaches, while a KRaft controller owns ZooKeeper.
 
     There both sides are exact (S§5.5), and the two copies need not have been taken at the same moment. None when there
@@ -75,7 +75,7 @@ def last_barrier(folder: DataFolder, leading: LogCopyFacts) -> int | None:
     return None if newest is None or not _same_epoch(newest, leading) else newest.zxid
 
 
-def _same_epoch(barrier: Barrier, leading: LogCopyFacts) -> bool:
+def _same_epoch(barrier: Barrier, leading: LogCopy) -> bool:
     return leading.epoch_at(barrier.kraft_metadata_offset) == barrier.kraft_metadata_epoch
 
 

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from schemas.kraft.fields import Field, Kind
-from schemas.kraft.records import HOT_TYPES
-from transforms.kraft.decode.rows import HOT_COLUMNS
+from schemas.kraft.records import PARTITION_TYPES
+from transforms.kraft.decode.rows import PARTITION_BODY_COLUMNS
 
 CONTROL_PREFIX = "CONTROL_"
 _PROBLEM_KEYS = ("offset", "epoch", "append_time", "type", "version", "file", "position", "length", "problem")
@@ -49,21 +49,21 @@ def json_lines(batch: pa.RecordBatch) -> list[str]:
 
 
 def bodies(batch: pa.RecordBatch) -> pa.Array:
-    """The body of each row as JSON text: `data`, or for hot types the typed columns spelled again."""
+    """The body of each row as JSON text: `data`, or for partition records the typed columns spelled again."""
     texts = batch.column("data")
-    for record_type in HOT_TYPES:
+    for record_type in PARTITION_TYPES:
         mask = pc.fill_null(pc.equal(batch.column("type"), record_type.name), False)
         mask = pc.and_(mask, pc.is_null(batch.column("problem")))
         if pc.any(mask).as_py():
             chosen = batch.filter(mask)
-            texts = pc.replace_with_mask(texts, mask, _hot_bodies(chosen, record_type.body.fields))
+            texts = pc.replace_with_mask(texts, mask, _partition_bodies(chosen, record_type.body.fields))
     return texts
 
 
-def _hot_bodies(batch: pa.RecordBatch, fields: tuple[Field, ...]) -> pa.Array:
+def _partition_bodies(batch: pa.RecordBatch, fields: tuple[Field, ...]) -> pa.Array:
     pieces: list[str | pa.Array] = ["{"]
     for index, field in enumerate(fields):
-        column = batch.column(HOT_COLUMNS[field.name])
+        column = batch.column(PARTITION_BODY_COLUMNS[field.name])
         value = _list_text(field, column) if field.array else _scalar_text(field, column)
         name = f'{"," if index else ""}"{field.name}":'
         piece = pc.binary_join_element_wise(name, value, "")

@@ -39,8 +39,8 @@ RECORD_SCHEMA: pa.Schema = pa.schema(
     [pa.field(column.name, _arrow_type(column.dataType)) for column in LOG_RECORD_COLUMNS]
 )
 COLUMN_NAMES: tuple[str, ...] = tuple(RECORD_SCHEMA.names)
-# Columns of a hot record's body, by Kafka's field name.
-HOT_COLUMNS: dict[str, str] = {
+# Columns of a partition record's body, by Kafka's field name.
+PARTITION_BODY_COLUMNS: dict[str, str] = {
     "partitionId": "partition_id",
     "topicId": "topic_id",
     "replicas": "replicas",

@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from schemas.kraft.control import LEADER_CHANGE, SNAPSHOT_FOOTER, SNAPSHOT_HEADER
 from transforms.kraft.decode.codec import decode_record
+from transforms.kraft.decode.decode_pass import FAST_FROM_BYTES, Continuation
 from transforms.kraft.decode.framing import HEADER_SIZE, Batch, Damage, frames, read_header
-from transforms.kraft.decode.walk import FAST_FROM_BYTES, Continuation
 from transforms.kraft.decode.wire import Buffer, Reader, WireError
 
 SPLIT_BYTES = 8 * 1024 * 1024
@@ -71,7 +71,7 @@ def scan_segment(data: Buffer, previous: Continuation | None = None, split_bytes
 
 
 def _header_chunks(data: Buffer) -> Iterator[Headers]:
-    """Headers of the intact batches, in columns as `kernel_hot` numbers them."""
+    """Headers of the intact batches, in columns as `kernel.partitions` numbers them."""
     if len(data) < FAST_FROM_BYTES:
         found = [
             (

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from schemas.kraft.control import SNAPSHOT_FOOTER, SNAPSHOT_HEADER
+from transforms.kraft.decode.decode_pass import FAST_FROM_BYTES, Continuation, DecodePass
 from transforms.kraft.decode.masking import Masking
 from transforms.kraft.decode.rows import Origin
-from transforms.kraft.decode.walk import FAST_FROM_BYTES, Continuation, Walk
 from transforms.kraft.decode.wire import Buffer
 
 __all__ = ["Continuation", "decode_checkpoint", "decode_segment"]
@@ -33,7 +33,7 @@ def decode_segment(
 
     Never raises for what the bytes hold: damage becomes rows with `problem` (S§11).
     """
-    yield from _decode(Walk(data, origin, masking, continuation or Continuation()), rows_per_batch)
+    yield from _decode(DecodePass(data, origin, masking, continuation or Continuation()), rows_per_batch)
 
 
 def decode_checkpoint(
@@ -44,34 +44,34 @@ def decode_checkpoint(
     A snapshot that does not begin with its header or end with its footer gets a finding: it must not be used, although
     Kafka's own reader would (S§11).
     """
-    walk = Walk(data, origin, masking, Continuation(next_offset=0))
-    yield from _decode(walk, rows_per_batch)
-    if walk.first_type != SNAPSHOT_HEADER.name:
-        walk.finding(0, "incomplete snapshot: it does not begin with a snapshot header")
-    if walk.last_type != SNAPSHOT_FOOTER.name:
-        walk.finding(len(data), "incomplete snapshot: the footer is missing")
-    if len(walk.rows):
-        yield walk.rows.take()
+    decoding = DecodePass(data, origin, masking, Continuation(next_offset=0))
+    yield from _decode(decoding, rows_per_batch)
+    if decoding.first_type != SNAPSHOT_HEADER.name:
+        decoding.finding(0, "incomplete snapshot: it does not begin with a snapshot header")
+    if decoding.last_type != SNAPSHOT_FOOTER.name:
+        decoding.finding(len(data), "incomplete snapshot: the footer is missing")
+    if len(decoding.rows):
+        yield decoding.rows.take()
 
 
-def decode_by_declarations(walk: Walk, rows_per_batch: int = DEFAULT_ROWS) -> Iterator[pa.RecordBatch]:
+def decode_by_declarations(decoding: DecodePass, rows_per_batch: int = DEFAULT_ROWS) -> Iterator[pa.RecordBatch]:
     """Decode everything with the declaration-driven decoder: for small inputs, and as the standard that the kernel is held to."""
     position = 0
-    while position < len(walk.data):
-        frame = walk.frame_at(position)
-        walk.frame(frame)
+    while position < len(decoding.data):
+        frame = decoding.frame_at(position)
+        decoding.frame(frame)
         position += frame.size
-        if len(walk.rows) >= rows_per_batch:
-            yield walk.rows.take()
-    if len(walk.rows):
-        yield walk.rows.take()
+        if len(decoding.rows) >= rows_per_batch:
+            yield decoding.rows.take()
+    if len(decoding.rows):
+        yield decoding.rows.take()
 
 
-def _decode(walk: Walk, rows_per_batch: int) -> Iterator[pa.RecordBatch]:
-    if len(walk.data) < FAST_FROM_BYTES:
-        yield from decode_by_declarations(walk, rows_per_batch)
+def _decode(decoding: DecodePass, rows_per_batch: int) -> Iterator[pa.RecordBatch]:
+    if len(decoding.data) < FAST_FROM_BYTES:
+        yield from decode_by_declarations(decoding, rows_per_batch)
         return
     # numba takes half a second to import: only inputs that gain from it pay.
     from transforms.kraft.kernel.fast import decode_fast  # noqa: PLC0415
 
-    yield from decode_fast(walk, rows_per_batch)
+    yield from decode_fast(decoding, rows_per_batch)

@@ -1,8 +1,8 @@
 """The compiled part of the decoder: whole batches straight into Arrow's buffers.
 
 It takes only batches in which everything is as a controller writes it: CRC right, offsets and epochs in order, every
-record of a known type and version, no unknown tag or code in the hot types. At the first batch that is not, it stops
-and leaves that batch to the declaration-driven decoder (`transforms.kraft.decode.walk`), which says what is wrong. So both
+record of a known type and version, no unknown tag or code in the partition records. At the first batch that is not, it stops
+and leaves that batch to the declaration-driven decoder (`transforms.kraft.decode.decode_pass`), which says what is wrong. So both
 give the same rows, and there is no error handling here but "not mine". Numba compiles this once and keeps the machine
 code on disk.
 """

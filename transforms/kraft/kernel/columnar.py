@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from schemas.kraft.records import RECORD_TYPES
 from transforms.kraft.decode.rows import COLUMN_NAMES, RECORD_SCHEMA, Origin
-from transforms.kraft.kernel import partitions as hot
+from transforms.kraft.kernel import partitions as layout
 from transforms.kraft.kernel.wire import UUID_BYTES, UUID_TEXT, Bytes, Ints, Shorts
 
 _LISTS_PER_ROW = 8
@@ -28,51 +28,51 @@ _LIST_NAMES = (
 )
 
 
-def empty_columns(rows: int, batch_bytes: int) -> hot.Columns:
+def empty_columns(rows: int, batch_bytes: int) -> layout.Columns:
     """Make buffers for `rows` rows, large enough for a batch of `batch_bytes` bytes whatever is in it.
 
     The pages are only touched as far as they are used.
     """
     directories = rows * _DIRECTORIES_PER_ROW + batch_bytes // UUID_BYTES + 1
-    columns = hot.Columns(
-        longs=np.empty((hot.LONG_ROWS, rows), np.int64),
-        ints=np.empty((hot.INT_ROWS, rows + 1), np.int32),
+    columns = layout.Columns(
+        longs=np.empty((layout.LONG_ROWS, rows), np.int64),
+        ints=np.empty((layout.INT_ROWS, rows + 1), np.int32),
         shorts=np.empty((4, rows), np.int16),
-        lists=np.empty((hot.LIST_COLUMNS, rows * _LISTS_PER_ROW + batch_bytes // 4), np.int32),
+        lists=np.empty((layout.LIST_COLUMNS, rows * _LISTS_PER_ROW + batch_bytes // 4), np.int32),
         topics=np.empty(rows * UUID_TEXT, np.uint8),
         directories=np.empty(directories * UUID_TEXT, np.uint8),
         text=np.empty(rows * _TEXT_PER_ROW + 4 * batch_bytes, np.uint8),
-        used=np.zeros(2 * hot.USED_SAVED, np.int64),
+        used=np.zeros(2 * layout.USED_SAVED, np.int64),
     )
-    columns.ints[hot.TOPIC_ENDS :, 0] = 0
+    columns.ints[layout.TOPIC_ENDS :, 0] = 0
     return columns
 
 
-def to_batch(columns: hot.Columns, rows: int, origin: Origin, base: int, texts: dict[int, str]) -> pa.RecordBatch:
+def to_batch(columns: layout.Columns, rows: int, origin: Origin, base: int, texts: dict[int, str]) -> pa.RecordBatch:
     """Wrap the first `rows` rows. `base` is added to positions; `texts` are bodies that the kernel left, by row."""
     longs, ints, shorts = columns.longs[:, :rows], columns.ints[:, :rows], columns.shorts[:, :rows]
-    is_hot = _mask(shorts[hot.FLAGS], hot.HOT)
-    partition = _mask(shorts[hot.FLAGS], hot.IS_PARTITION)
-    types = pa.DictionaryArray.from_arrays(pa.array(shorts[hot.TYPE]), _TYPE_NAMES)
+    is_partition_record = _mask(shorts[layout.FLAGS], layout.IS_PARTITION_RECORD)
+    partition = _mask(shorts[layout.FLAGS], layout.IS_WHOLE)
+    types = pa.DictionaryArray.from_arrays(pa.array(shorts[layout.TYPE]), _TYPE_NAMES)
     arrays: dict[str, pa.Array] = {
         "controller_id": _constant(origin.controller_id, "controller_id", rows),
         "file": _constant(origin.file, "file", rows),
         "checkpoint_offset": _constant(origin.checkpoint_offset, "checkpoint_offset", rows),
         "control": _constant(False, "control", rows),
         "problem": _constant(None, "problem", rows),
-        "position": _numbers(longs[hot.POSITION] + base, None),
-        "length": _numbers(longs[hot.LENGTH], None),
-        "offset": _numbers(longs[hot.OFFSET], None),
-        "epoch": _numbers(ints[hot.EPOCH], None),
-        "append_time": _numbers(longs[hot.APPEND_TIME], None),
+        "position": _numbers(longs[layout.POSITION] + base, None),
+        "length": _numbers(longs[layout.LENGTH], None),
+        "offset": _numbers(longs[layout.OFFSET], None),
+        "epoch": _numbers(ints[layout.EPOCH], None),
+        "append_time": _numbers(longs[layout.APPEND_TIME], None),
         "type": types.cast(pa.string()),
-        "version": _numbers(shorts[hot.VERSION], None),
-        "partition_id": _numbers(ints[hot.PARTITION_ID], is_hot),
-        "topic_id": _texts(columns.topics, columns.ints[hot.TOPIC_ENDS], rows, is_hot),
-        "leader": _numbers(ints[hot.LEADER], is_hot),
-        "leader_epoch": _numbers(ints[hot.LEADER_EPOCH], partition),
-        "partition_epoch": _numbers(ints[hot.PARTITION_EPOCH], partition),
-        "leader_recovery_state": _numbers(shorts[hot.RECOVERY].astype(np.int8), is_hot),
+        "version": _numbers(shorts[layout.VERSION], None),
+        "partition_id": _numbers(ints[layout.PARTITION_ID], is_partition_record),
+        "topic_id": _texts(columns.topics, columns.ints[layout.TOPIC_ENDS], rows, is_partition_record),
+        "leader": _numbers(ints[layout.LEADER], is_partition_record),
+        "leader_epoch": _numbers(ints[layout.LEADER_EPOCH], partition),
+        "partition_epoch": _numbers(ints[layout.PARTITION_EPOCH], partition),
+        "leader_recovery_state": _numbers(shorts[layout.RECOVERY].astype(np.int8), is_partition_record),
         "directories": _directories(columns, rows),
         "data": _data(columns, rows, texts),
     }
@@ -105,25 +105,30 @@ def _texts(text: Bytes, offsets: Ints, rows: int, validity: pa.Buffer | None) ->
     return pa.Array.from_buffers(pa.string(), rows, buffers)
 
 
-def _list(columns: hot.Columns, rows: int, index: int, data_type: pa.DataType) -> pa.Array:
-    offsets = columns.ints[hot.LIST_ENDS + index, : rows + 1]
+def _list(columns: layout.Columns, rows: int, index: int, data_type: pa.DataType) -> pa.Array:
+    offsets = columns.ints[layout.LIST_ENDS + index, : rows + 1]
     values = _numbers(columns.lists[index, : offsets[rows]], None)
-    validity = _mask(columns.shorts[hot.FLAGS, :rows], hot.LISTS << index)
+    validity = _mask(columns.shorts[layout.FLAGS, :rows], layout.LISTS << index)
     return pa.Array.from_buffers(data_type, rows, [validity, pa.py_buffer(offsets)], children=[values])
 
 
-def _directories(columns: hot.Columns, rows: int) -> pa.Array:
-    offsets = columns.ints[hot.DIRECTORY_ENDS, : rows + 1]
+def _directories(columns: layout.Columns, rows: int) -> pa.Array:
+    offsets = columns.ints[layout.DIRECTORY_ENDS, : rows + 1]
     count = int(offsets[rows])
     starts = np.arange(0, (count + 1) * UUID_TEXT, UUID_TEXT, dtype=np.int32)
     values = _texts(columns.directories, starts, count, None)
-    validity = _mask(columns.shorts[hot.FLAGS, :rows], hot.DIRECTORIES)
+    validity = _mask(columns.shorts[layout.FLAGS, :rows], layout.DIRECTORIES)
     data_type = RECORD_SCHEMA.field("directories").type
     return pa.Array.from_buffers(data_type, rows, [validity, pa.py_buffer(offsets)], children=[values])
 
 
-def _data(columns: hot.Columns, rows: int, texts: dict[int, str]) -> pa.Array:
-    data = _texts(columns.text, columns.ints[hot.DATA_ENDS], rows, _mask(columns.shorts[hot.FLAGS, :rows], hot.DATA))
+def _data(columns: layout.Columns, rows: int, texts: dict[int, str]) -> pa.Array:
+    data = _texts(
+        columns.text,
+        columns.ints[layout.DATA_ENDS],
+        rows,
+        _mask(columns.shorts[layout.FLAGS, :rows], layout.DATA),
+    )
     if not texts:
         return data
     replaced = np.zeros(rows, np.bool_)

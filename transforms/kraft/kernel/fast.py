@@ -16,13 +16,13 @@ import pyarrow as pa
 
 from schemas.kraft.records import RECORD_TYPES
 from transforms.kraft.decode.codec import decode_record
+from transforms.kraft.decode.decode_pass import Continuation, DecodePass
 from transforms.kraft.decode.framing import SEARCH_BUDGET, batch_size, frame_at
 from transforms.kraft.decode.masking import mask
 from transforms.kraft.decode.spelling import to_json
-from transforms.kraft.decode.walk import Continuation, Walk
 from transforms.kraft.decode.wire import Buffer, WireError
 from transforms.kraft.kernel import batches as kernel
-from transforms.kraft.kernel import partitions as kernel_hot
+from transforms.kraft.kernel import partitions as layout
 from transforms.kraft.kernel.columnar import empty_columns, to_batch
 from transforms.kraft.kernel.partitions import Columns
 from transforms.kraft.kernel.program import program
@@ -36,9 +36,9 @@ _MOST_PIECES = 8
 _HEADERS_PER_CHUNK = 65_536
 
 
-def decode_fast(walk: Walk, rows_per_batch: int) -> Iterator[pa.RecordBatch]:
-    """Decode all of the walk's data; the walk keeps the state and decodes what the kernel leaves."""
-    return _FastPass(walk, rows_per_batch).batches()
+def decode_fast(decoding: DecodePass, rows_per_batch: int) -> Iterator[pa.RecordBatch]:
+    """Decode all of the decoding's data; the decoding keeps the state and decodes what the kernel leaves."""
+    return _FastPass(decoding, rows_per_batch).batches()
 
 
 def warm_up() -> None:
@@ -96,9 +96,9 @@ def _run(data: Bytes, place: _Place, columns: Columns) -> tuple[int, _Place]:
 
 
 class _FastPass:
-    def __init__(self, walk: Walk, rows_per_batch: int) -> None:
-        self.data = walk.data
-        self.walk = walk
+    def __init__(self, decoding: DecodePass, rows_per_batch: int) -> None:
+        self.data = decoding.data
+        self.decoding = decoding
         self.capacity = rows_per_batch
         self.columns = empty_columns(rows_per_batch, _HEADROOM_BYTES)
         self.room = 0
@@ -121,16 +121,18 @@ class _FastPass:
         yield from self._flush()
 
     def _run_kernel(self, view: Bytes, position: int) -> tuple[int, int]:
-        walk = self.walk
-        next_offset = -1 if walk.next_offset is None else walk.next_offset
-        epoch = -1 if walk.epoch is None else walk.epoch
+        decoding = self.decoding
+        next_offset = -1 if decoding.next_offset is None else decoding.next_offset
+        epoch = -1 if decoding.epoch is None else decoding.epoch
         before = self.rows
         reason, place = _run(view, _Place(position, next_offset, epoch, before), self.columns)
         self.rows = place.row
         if self.rows > before:
-            walk.next_offset, walk.epoch = place.next_offset, place.epoch
-            walk.first_type = walk.first_type or RECORD_TYPES[int(self.columns.shorts[kernel_hot.TYPE, before])].name
-            walk.last_type = RECORD_TYPES[int(self.columns.shorts[kernel_hot.TYPE, self.rows - 1])].name
+            decoding.next_offset, decoding.epoch = place.next_offset, place.epoch
+            decoding.first_type = (
+                decoding.first_type or RECORD_TYPES[int(self.columns.shorts[layout.TYPE, before])].name
+            )
+            decoding.last_type = RECORD_TYPES[int(self.columns.shorts[layout.TYPE, self.rows - 1])].name
         return reason, place.position
 
     def _make_room(self, position: int) -> bool:
@@ -145,16 +147,16 @@ class _FastPass:
 
     def _decode_slowly(self, position: int) -> int:
         """Decode the frame at `position` by the declarations; returns the position after it."""
-        frame = self.walk.frame_at(position)
-        self.walk.frame(frame)
-        if len(self.walk.rows):
-            self.edits.append((self.rows, self.rows, self.walk.rows.take()))
+        frame = self.decoding.frame_at(position)
+        self.decoding.frame(frame)
+        if len(self.decoding.rows):
+            self.edits.append((self.rows, self.rows, self.decoding.rows.take()))
         return position + frame.size
 
     def _flush(self) -> Iterator[pa.RecordBatch]:
         texts = self._pending_texts()
         if self.rows:
-            ordinary = to_batch(self.columns, self.rows, self.walk.origin, self.walk.base, texts)
+            ordinary = to_batch(self.columns, self.rows, self.decoding.origin, self.decoding.base, texts)
             pieces = list(_splice(ordinary, self.edits))
         else:
             pieces = [rows for _, _, rows in self.edits]
@@ -165,7 +167,7 @@ class _FastPass:
     def _pending_texts(self) -> dict[int, str]:
         """Bodies of the rows the kernel left; a body with a problem makes its whole batch an edit."""
         texts: dict[int, str] = {}
-        pending = np.flatnonzero(self.columns.longs[kernel_hot.PENDING, : self.rows] >= 0)
+        pending = np.flatnonzero(self.columns.longs[layout.PENDING, : self.rows] >= 0)
         done_until = -1
         for row in pending.tolist():
             if row < done_until:
@@ -179,33 +181,33 @@ class _FastPass:
 
     def _text(self, row: int) -> str | None:
         longs, shorts = self.columns.longs, self.columns.shorts
-        record_type = RECORD_TYPES[int(shorts[kernel_hot.TYPE, row])]
-        version, start = int(shorts[kernel_hot.VERSION, row]), int(longs[kernel_hot.PENDING, row])
-        end = int(longs[kernel_hot.PENDING_END, row])
+        record_type = RECORD_TYPES[int(shorts[layout.TYPE, row])]
+        version, start = int(shorts[layout.VERSION, row]), int(longs[layout.PENDING, row])
+        end = int(longs[layout.PENDING_END, row])
         try:
             values, body, notes = decode_record(record_type, version, self.data, start, end)
         except WireError:
             return None
-        return None if notes else to_json(body, version, mask(body, values, self.walk.masking))
+        return None if notes else to_json(body, version, mask(body, values, self.decoding.masking))
 
     def _base_offset(self, position: int) -> int:
         return int.from_bytes(self.data[position : position + 8], "big", signed=True)
 
     def _redo_batch(self, row: int) -> int:
         """Replace the rows of the batch of `row` by what the declarations make of it; returns the row after them."""
-        position = int(self.columns.longs[kernel_hot.POSITION, row])
+        position = int(self.columns.longs[layout.POSITION, row])
         base_offset = self._base_offset(position)
-        first = row - (int(self.columns.longs[kernel_hot.OFFSET, row]) - base_offset)
-        walk = Walk(
+        first = row - (int(self.columns.longs[layout.OFFSET, row]) - base_offset)
+        decoding = DecodePass(
             self.data,
-            self.walk.origin,
-            self.walk.masking,
-            Continuation(self.walk.base, base_offset, int(self.columns.ints[kernel_hot.EPOCH, row])),
+            self.decoding.origin,
+            self.decoding.masking,
+            Continuation(self.decoding.base, base_offset, int(self.columns.ints[layout.EPOCH, row])),
         )
-        frame = walk.frame_at(position)
-        walk.frame(frame)
-        after = int(np.searchsorted(self.columns.longs[kernel_hot.POSITION, : self.rows], position, "right"))
-        self.edits.append((first, after, walk.rows.take()))
+        frame = decoding.frame_at(position)
+        decoding.frame(frame)
+        after = int(np.searchsorted(self.columns.longs[layout.POSITION, : self.rows], position, "right"))
+        self.edits.append((first, after, decoding.rows.take()))
         return after
 
 

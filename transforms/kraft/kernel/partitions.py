@@ -40,7 +40,7 @@ LIST_COLUMNS = 6
 REPLICAS, ISR, REMOVING, ADDING, ELR, LAST_ELR = range(LIST_COLUMNS)
 INT_ROWS = LIST_ENDS + LIST_COLUMNS
 # Bits of FLAGS: which columns of a row are not null; a list's bit is LISTS << its column.
-HOT, IS_PARTITION, LISTS, DIRECTORIES, DATA = 1, 2, 4, 256, 512
+IS_PARTITION_RECORD, IS_WHOLE, LISTS, DIRECTORIES, DATA = 1, 2, 4, 256, 512
 # Entries of Columns.used: how much of each buffer is filled, lists from USED_LISTS on; then the same before a batch.
 USED_TOPICS, USED_DIRECTORIES, USED_DATA, USED_LISTS = range(4)
 USED_SAVED = USED_LISTS + LIST_COLUMNS
@@ -124,7 +124,7 @@ def read_partition(
     ints[PARTITION_EPOCH, row] = int32_at(data, position + 8)
     position = after
     shorts[RECOVERY, row] = 0
-    shorts[FLAGS, row] = HOT | IS_PARTITION | (15 * LISTS)
+    shorts[FLAGS, row] = IS_PARTITION_RECORD | IS_WHOLE | (15 * LISTS)
     if version >= 1:
         position = _read_directories(data, position, end, directories, used)
         shorts[FLAGS, row] |= DIRECTORIES
@@ -171,7 +171,7 @@ def read_change(
     used: Longs,
 ) -> int:
     """Read a PartitionChange body after partitionId and topicId."""
-    shorts[FLAGS, row] = HOT
+    shorts[FLAGS, row] = IS_PARTITION_RECORD
     shorts[RECOVERY, row] = _NO_RECOVERY_CHANGE
     ints[LEADER, row] = _NO_LEADER_CHANGE
     tags, position = uvarint(data, position, end)

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from schemas.kraft.fields import Body, Field, Kind
-from schemas.kraft.records import HOT_TYPES, RECORD_TYPES
+from schemas.kraft.records import PARTITION_TYPES, RECORD_TYPES
 from schemas.sensitive import PASSWORD_CONFIGS, SECRET_WORDS
 
 VERSIONS = 8
@@ -180,13 +180,13 @@ def _default_byte(field: Field) -> int:
 
 @cache
 def program() -> Program:
-    """Compile all declarations; hot types have no program, they go to typed columns."""
+    """Compile all declarations; partition records have no program, they go to typed columns."""
     compiler = _Compiler()
     types = np.full((max(RECORD_TYPES) + 1, 1 + 2 * VERSIONS), NO_PROGRAM, np.int32)
     for key, record_type in RECORD_TYPES.items():
         types[key, 0] = record_type.body.highest
         for version in range(record_type.body.highest + 1):
-            if record_type not in HOT_TYPES:
+            if record_type not in PARTITION_TYPES:
                 types[key, 1 + 2 * version : 3 + 2 * version] = compiler.body(record_type.body, version)
     words = [word.encode("ascii") for word in (*PASSWORD_CONFIGS, *SECRET_WORDS, _CIPHERTEXT_WORD)]
     return Program(

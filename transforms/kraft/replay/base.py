@@ -27,7 +27,7 @@ def state_at(log: Log, offsets: Mapping[str, int]) -> Log:
     they are few, and a change of one is checked against all that there ever were.
     """
     below = log.below(offsets)
-    return Log(_rows(below.events), _partitions(below.hot))
+    return Log(_rows(below.events), _partitions(below.partition_records))
 
 
 def _rows(events: DataFrame) -> DataFrame:
@@ -37,8 +37,8 @@ def _rows(events: DataFrame) -> DataFrame:
     return rows.select(*names).unionByName(events.where("entity = 'brokers'").select(*names))
 
 
-def _partitions(hot: DataFrame) -> DataFrame:
-    rows = fold_all_partitions(hot).withColumn("whole", F.col("created_offset").isNotNull())
+def _partitions(records: DataFrame) -> DataFrame:
+    rows = fold_all_partitions(records).withColumn("whole", F.col("created_offset").isNotNull())
     return rows.select(CLUSTER, *[field.name for field in PARTITION_COLUMNS])
 
 

@@ -19,23 +19,23 @@ _ELR = ("eligible_leader_replicas", "last_known_elr")
 _RECORD = ("offset", "epoch", "append_time")
 
 
-def cleared(records: DataFrame, events: DataFrame, hot: DataFrame) -> DataFrame:
-    """The changes that the CLEAR_ELR records among `records` make: rows with the columns of `hot`.
+def cleared(records: DataFrame, events: DataFrame, partitions: DataFrame) -> DataFrame:
+    """The changes that the CLEAR_ELR records among `records` make: rows with the columns of `partitions`.
 
     `records` are those that take effect, `events` the events of the whole log (a base state's too: a record may name a
-    topic that was made before), `hot` its partition records. Few partitions ever have such replicas, so those are looked
+    topic that was made before), `partitions` its partition records. Few partitions ever have such replicas, so those are looked
     for first, and not even that when there is no CLEAR_ELR: a join with nothing does not read the other side.
     """
     clears = records.where(F.col("type") == CLEAR_ELR.name).select(
         CLUSTER, F.get_json_object("data", "$.topicName").alias("named"), *[F.col(name) for name in _RECORD]
     )
     some = clears.select(CLUSTER).distinct()
-    holding = hot.where(_holds("eligible_leader_replicas") | _holds("last_known_elr"))
+    holding = partitions.where(_holds("eligible_leader_replicas") | _holds("last_known_elr"))
     partitions = holding.join(F.broadcast(some), CLUSTER).select(*KEY).distinct()
     steps = _clearing(partitions, _topic_lives(events), clears)
-    story = _story(hot.join(F.broadcast(steps.select(*KEY).distinct()), KEY, "left_semi"))
-    return _effective(story.unionByName(steps)).select(
-        *[_column(field.name).cast(field.dataType).alias(field.name) for field in hot.schema.fields]
+    changes = _changes_in_order(partitions.join(F.broadcast(steps.select(*KEY).distinct()), KEY, "left_semi"))
+    return _effective(changes.unionByName(steps)).select(
+        *[_column(field.name).cast(field.dataType).alias(field.name) for field in partitions.schema.fields]
     )
 
 
@@ -58,7 +58,7 @@ def _topic_lives(events: DataFrame) -> DataFrame:
 
 
 def _clearing(partitions: DataFrame, lives: DataFrame, clears: DataFrame) -> DataFrame:
-    """One row a partition and record that names its topic while there is such a topic: columns of `_story`."""
+    """One row a partition and record that names its topic while there is such a topic: columns of `_changes_in_order`."""
     named = partitions.join(lives, [CLUSTER, "topic_id"])
     of_one = clears.where("named <> ''").withColumn("topic", F.col("named"))
     one = named.join(of_one, [CLUSTER, "topic"])
@@ -71,16 +71,16 @@ def _clearing(partitions: DataFrame, lives: DataFrame, clears: DataFrame) -> Dat
     )
 
 
-def _story(hot: DataFrame) -> DataFrame:
+def _changes_in_order(partitions: DataFrame) -> DataFrame:
     """What each record says of the two lists; a PartitionRecord that says nothing of them empties them."""
     lists = [F.when(F.col("whole"), F.coalesce(name, _nobody())).otherwise(F.col(name)).alias(name) for name in _ELR]
-    return hot.select(*KEY, F.lit(False).alias("clearing"), *_RECORD, *lists)
+    return partitions.select(*KEY, F.lit(False).alias("clearing"), *_RECORD, *lists)
 
 
-def _effective(story: DataFrame) -> DataFrame:
+def _effective(changes: DataFrame) -> DataFrame:
     """The clearing steps that find something to clear."""
     before = Window.partitionBy(*KEY).orderBy("offset").rowsBetween(Window.unboundedPreceding, -1)
-    carried = story.withColumns({f"{name}_before": F.last(name, ignorenulls=True).over(before) for name in _ELR})
+    carried = changes.withColumns({f"{name}_before": F.last(name, ignorenulls=True).over(before) for name in _ELR})
     return carried.where(
         F.col("clearing") & (_holds("eligible_leader_replicas_before") | _holds("last_known_elr_before"))
     )

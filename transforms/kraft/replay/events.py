@@ -24,7 +24,7 @@ from transforms.kraft.replay.entities import READERS, UPSERT, Event
 
 PARTITION = "PARTITION_RECORD"
 PARTITION_CHANGE = "PARTITION_CHANGE_RECORD"
-HOT_TYPES = (PARTITION, PARTITION_CHANGE)
+PARTITION_TYPES = (PARTITION, PARTITION_CHANGE)
 
 # `created_offset` is known for the rows of a base state only (`transforms.kraft.replay.base`); a deletion among them has the
 # row that it deleted.

@@ -30,15 +30,15 @@ def log_findings(
     MIGRATION and of POST_MIGRATION (None: not yet), without which the rules of dual writing are not asked.
     """
     frames = [
-        _unknown_partitions(short.hot),
-        _directories(log.hot),
+        _unknown_partitions(short.partition_records),
+        _directories(log.partition_records),
         _stray_broker_changes(short.events),
         _unknown_removals(short.events),
         _topics_made_twice(folded),
         _topics_made_again(log.events),
         _producer_ids_back(log.events),
         _shared_broker_ids(short.events),
-        *([_quiet_shrinks(log.hot, dual_write)] if dual_write else []),
+        *([_quiet_shrinks(log.partition_records, dual_write)] if dual_write else []),
     ]
     found = frames[0]
     for frame in frames[1:]:
@@ -59,10 +59,10 @@ def _finding(
     )
 
 
-def _unknown_partitions(hot: DataFrame) -> DataFrame:
+def _unknown_partitions(records: DataFrame) -> DataFrame:
     """Changes of a partition that no PartitionRecord made (`ReplicationControlManager.replay` throws)."""
     made = F.min(F.when(F.col("whole"), F.coalesce("created_offset", "offset")))
-    first = hot.groupBy(*KEY).agg(F.min("offset").alias("offset"), made.alias("made"))
+    first = records.groupBy(*KEY).agg(F.min("offset").alias("offset"), made.alias("made"))
     known = first.withColumn("known", F.coalesce(F.col("made") <= F.col("offset"), F.lit(False)))
     subject = F.format_string("%s partition %d", "topic_id", "partition_id")
     return _finding(
@@ -70,9 +70,9 @@ def _unknown_partitions(hot: DataFrame) -> DataFrame:
     )
 
 
-def _directories(hot: DataFrame) -> DataFrame:
+def _directories(records: DataFrame) -> DataFrame:
     """A PartitionRecord whose directories are not one a replica (`PartitionRegistration` throws)."""
-    wrong = hot.where("whole AND size(directories) <> size(replicas)")
+    wrong = records.where("whole AND size(directories) <> size(replicas)")
     subject = F.format_string("%s partition %d", "topic_id", "partition_id")
     detail = F.format_string("%d directories for %d replicas", F.size("directories"), F.size("replicas"))
     return _finding(wrong, "DIRECTORIES", subject, detail)
@@ -170,7 +170,7 @@ def _shared_broker_ids(stream: DataFrame) -> DataFrame:
     )
 
 
-def _quiet_shrinks(hot: DataFrame, dual_write: Mapping[str, tuple[int, int | None]]) -> DataFrame:
+def _quiet_shrinks(records: DataFrame, dual_write: Mapping[str, tuple[int, int | None]]) -> DataFrame:
     """Changes in dual write by which a replica left the ISR and the leader epoch stayed (S§3.3; DUR-13).
 
     A migration's controller names the leader in every such change, which raises the epoch; only an ISR that grows leaves
@@ -181,7 +181,7 @@ def _quiet_shrinks(hot: DataFrame, dual_write: Mapping[str, tuple[int, int | Non
     during = (F.col("offset") > begin) & (end.isNull() | (F.col("offset") < end))
     quiet = ~F.col("whole") & F.col("leader").isNull() & during
     story = Window.partitionBy(*KEY).orderBy("offset")
-    told = hot.where("isr IS NOT NULL").select(*KEY, "offset", "isr", quiet.alias("quiet"))
+    told = records.where("isr IS NOT NULL").select(*KEY, "offset", "isr", quiet.alias("quiet"))
     followed = told.withColumn("before", F.lag("isr").over(story))
     left = F.array_except("before", "isr")
     stayed = F.format_string("%s left the ISR, the leader epoch stayed", F.array_join(left.cast("array<string>"), ", "))

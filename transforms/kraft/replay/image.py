@@ -27,7 +27,7 @@ class Log:
     """The applied part of a log, in the two forms replay works on."""
 
     events: DataFrame
-    hot: DataFrame
+    partition_records: DataFrame
 
     @staticmethod
     def of(
@@ -45,14 +45,14 @@ class Log:
         `clearing` the caller knows that there is no CLEAR_ELR among the records, which spares looking for what it clears.
         """
         kept = applied(records, extents)
-        read, hot = events(kept), partition_records(kept)
+        read, partitions = events(kept), partition_records(kept)
         if base is not None:
-            read, hot = base.events.unionByName(read), base.hot.unionByName(hot)
+            read, partitions = base.events.unionByName(read), base.partition_records.unionByName(partitions)
         stream = with_cascades(read, hold)
         if clearing:
             # Several joins, which several queries would each make anew.
-            hot = hold(hot.unionByName(cleared(kept, stream, hot)))
-        return Log(stream, hot)
+            partitions = hold(partitions.unionByName(cleared(kept, stream, partitions)))
+        return Log(stream, partitions)
 
     @staticmethod
     def of_checkpoints(records: DataFrame, hold: Hold = as_they_are) -> Log:
@@ -62,21 +62,21 @@ class Log:
     def since(self, starts: Mapping[str, int]) -> Log:
         """The part from each cluster's offset on; all of a cluster that is not in `starts`."""
         start = F.coalesce(by_cluster(starts, "bigint"), F.lit(-1)) if starts else F.lit(-1)
-        return Log(self.events.where(F.col("offset") >= start), self.hot.where(F.col("offset") >= start))
+        return Log(self.events.where(F.col("offset") >= start), self.partition_records.where(F.col("offset") >= start))
 
     def of_clusters(self, clusters: Collection[str]) -> Log:
         """The part of some clusters."""
         mine = of_clusters(clusters)
-        return Log(self.events.where(mine), self.hot.where(mine))
+        return Log(self.events.where(mine), self.partition_records.where(mine))
 
     def union(self, other: Log) -> Log:
         """The records of both."""
-        return Log(self.events.unionByName(other.events), self.hot.unionByName(other.hot))
+        return Log(self.events.unionByName(other.events), self.partition_records.unionByName(other.partition_records))
 
     def below(self, ends: Mapping[str, int]) -> Log:
         """The part below each cluster's offset; nothing of a cluster that is not in `ends`."""
         end = by_cluster(ends, "bigint")
-        return Log(self.events.where(F.col("offset") < end), self.hot.where(F.col("offset") < end))
+        return Log(self.events.where(F.col("offset") < end), self.partition_records.where(F.col("offset") < end))
 
 
 def image(log: Log, folded: DataFrame | None = None) -> dict[str, DataFrame]:
@@ -92,7 +92,7 @@ def image(log: Log, folded: DataFrame | None = None) -> dict[str, DataFrame]:
         if entity.name not in _FOLDED_ELSEWHERE
     }
     tables["brokers"] = replay.brokers(log.events, folded)
-    partitions = named(fold_partitions(log.hot), tables["topics"])
+    partitions = named(fold_partitions(log.partition_records), tables["topics"])
     tables["partitions"] = _silver_partitions(partitions)
     return tables
 
@@ -157,15 +157,15 @@ def _partition_versions(log: Log, folded: DataFrame, after: Mapping[str, int]) -
     topic = [CLUSTER, "topic_id"]
     since = by_cluster(after, "bigint")
     dead = names.where("removal IS NOT NULL").select(*topic)
-    asked = log.hot.where(F.col("offset") >= since).select(*topic).union(dead).distinct()
-    history = partition_history(log.hot.join(F.broadcast(asked), topic, "left_semi"))
-    told = named(history, names).join(F.broadcast(names.select(*topic, "removal")), topic)
+    asked = log.partition_records.where(F.col("offset") >= since).select(*topic).union(dead).distinct()
+    history = partition_history(log.partition_records.join(F.broadcast(asked), topic, "left_semi"))
+    named_versions = named(history, names).join(F.broadcast(names.select(*topic, "removal")), topic)
     last = F.col("next_offset").isNull()
     valid = F.coalesce("next_offset", "removal.offset", since + 1) > since
     living = F.struct(F.lit(False).alias("removed"), "offset", "epoch", "append_time")
     gone = F.struct(F.lit(True).alias("removed"), "removal.offset", "removal.epoch", "removal.append_time")
     steps = F.array_compact(F.array(F.when(valid, living), F.when(last & F.col("removal").isNotNull(), gone)))
-    rows = told.withColumn("step", F.explode(steps))
+    rows = named_versions.withColumn("step", F.explode(steps))
     flat = rows.drop("offset", "epoch", "append_time").select("*", "step.*")
     return flat.select(
         CLUSTER,

@@ -13,7 +13,7 @@ from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F
 
 from transforms.clusters import CLUSTER
-from transforms.kraft.replay.events import HOT_TYPES, PARTITION
+from transforms.kraft.replay.events import PARTITION, PARTITION_TYPES
 
 PARTITION_KEY = ["topic_id", "partition_id"]
 KEY = [CLUSTER, *PARTITION_KEY]
@@ -35,10 +35,10 @@ _MERGED = (*_LISTS, "leader", "leader_recovery_state")
 
 def partition_records(records: DataFrame) -> DataFrame:
     """The two partition record types with 'unchanged' spelled null in every column, and what each does to the epochs."""
-    hot = records.where(F.col("type").isin(list(HOT_TYPES)))
+    records = records.where(F.col("type").isin(list(PARTITION_TYPES)))
     whole = F.col("type") == PARTITION
     no_directories = F.transform("replicas", lambda _: F.lit(MIGRATING_DIRECTORY))
-    return hot.select(
+    return records.select(
         *KEY,
         whole.alias("whole"),
         "offset",
@@ -56,20 +56,20 @@ def partition_records(records: DataFrame) -> DataFrame:
     )
 
 
-def fold_partitions(hot: DataFrame, by: Sequence[str] = ()) -> DataFrame:
+def fold_partitions(records: DataFrame, by: Sequence[str] = ()) -> DataFrame:
     """State of every partition after the records of `partition_records`; removed topics are still in it.
 
     Columns: cluster, topic_id, partition_id, the merged columns, leader_epoch, partition_epoch, offset, epoch, append_time,
     created_offset (of its PartitionRecord). Changes of a partition that has no PartitionRecord are not in it. Logs that
     differ in the cluster or in the columns `by` have a state each.
     """
-    return fold_all_partitions(hot, by).where("created_offset IS NOT NULL")
+    return fold_all_partitions(records, by).where("created_offset IS NOT NULL")
 
 
-def fold_all_partitions(hot: DataFrame, by: Sequence[str] = ()) -> DataFrame:
+def fold_all_partitions(records: DataFrame, by: Sequence[str] = ()) -> DataFrame:
     """`fold_partitions` with those that were changed and never made: their created_offset is null."""
     keys = [*by, *KEY]
-    since = _since_last_whole_record(hot, keys)
+    since = _since_last_whole_record(records, keys)
     change = ~F.col("whole")
     elected = change & F.col("leader").isNotNull()
     folded = since.groupBy(*keys).agg(
@@ -91,27 +91,27 @@ def fold_all_partitions(hot: DataFrame, by: Sequence[str] = ()) -> DataFrame:
     )
 
 
-def _since_last_whole_record(hot: DataFrame, keys: list[str]) -> DataFrame:
+def _since_last_whole_record(records: DataFrame, keys: list[str]) -> DataFrame:
     """Drop what a later PartitionRecord of the same partition replaced. Rare, so found before the large aggregate."""
     restarts = (
-        hot.where("whole")
+        records.where("whole")
         .groupBy(*keys)
         .agg(F.max("offset").alias("restart"), F.count("*").alias("whole_records"))
         .where("whole_records > 1")
         .select(*keys, "restart")
     )
-    joined = hot.join(F.broadcast(restarts), keys, "left")
+    joined = records.join(F.broadcast(restarts), keys, "left")
     return joined.where(F.col("restart").isNull() | (F.col("offset") >= F.col("restart"))).drop("restart")
 
 
-def partition_history(hot: DataFrame) -> DataFrame:
-    """Every state every partition of `hot` had: columns of `fold_partitions`, one row a record, and `next_offset`.
+def partition_history(records: DataFrame) -> DataFrame:
+    """Every state every partition of `records` had: columns of `fold_partitions`, one row a record, and `next_offset`.
 
     A state is valid from its `offset` to `next_offset` (exclusive; null for the newest). Give it only the partitions
     that are asked for: it sorts their records.
     """
     story = Window.partitionBy(*KEY).orderBy("offset")
-    lives = hot.withColumns(
+    lives = records.withColumns(
         {"life": F.sum(F.col("whole").cast("int")).over(story), "next_offset": F.lead("offset").over(story)}
     )
     life = Window.partitionBy(*KEY, "life").orderBy("offset")

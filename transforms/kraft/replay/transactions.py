@@ -25,7 +25,7 @@ class Marker:
 
 
 @dataclass(frozen=True)
-class Transaction:
+class MetadataTransaction:
     """Records in [begin, end] share one fate: `outcome` is end, abort or open (`end` is then None)."""
 
     begin: int
@@ -39,7 +39,7 @@ class Transaction:
 class TransactionLog:
     """All transactions of a log, and the markers that make no sense (Kafka throws on those)."""
 
-    transactions: tuple[Transaction, ...]
+    transactions: tuple[MetadataTransaction, ...]
     unmatched: tuple[Marker, ...]
 
     @property
@@ -56,7 +56,7 @@ class TransactionLog:
         return tuple((t.begin, t.end) for t in begun if t.outcome != "end" or t.end is None or t.end > offset)
 
     @property
-    def open(self) -> Transaction | None:
+    def open(self) -> MetadataTransaction | None:
         """The transaction that is still open at the end of the log."""
         return next((t for t in self.transactions if t.outcome == "open"), None)
 
@@ -67,7 +67,7 @@ def read_transactions(markers: Sequence[Marker]) -> TransactionLog:
     A second begin inside a transaction, or an end without a begin, is corrupt (`OffsetControlManager` throws): it is
     reported, and the transaction that was open is taken as still open until its own end.
     """
-    done: list[Transaction] = []
+    done: list[MetadataTransaction] = []
     unmatched: list[Marker] = []
     begun: Marker | None = None
     for marker in sorted(markers, key=lambda m: m.offset):
@@ -80,8 +80,8 @@ def read_transactions(markers: Sequence[Marker]) -> TransactionLog:
             unmatched.append(marker)
         else:
             outcome = "end" if marker.type == END else "abort"
-            done.append(Transaction(begun.offset, marker.offset, outcome, begun.name, begun.append_time))
+            done.append(MetadataTransaction(begun.offset, marker.offset, outcome, begun.name, begun.append_time))
             begun = None
     if begun is not None:
-        done.append(Transaction(begun.offset, None, "open", begun.name, begun.append_time))
+        done.append(MetadataTransaction(begun.offset, None, "open", begun.name, begun.append_time))
     return TransactionLog(tuple(done), tuple(unmatched))

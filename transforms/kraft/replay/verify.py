@@ -76,30 +76,30 @@ def _copies(log: Log, offsets: Mapping[str, Sequence[int]]) -> Log:
         later = F.filter(_ends(offsets), lambda end: end > F.col("offset"))
         return rows.withColumns({_CHECKPOINT: F.explode(later), _REPLAYED: F.lit(True)})
 
-    return Log(below(log.events), below(log.hot))
+    return Log(below(log.events), below(log.partition_records))
 
 
 def _own(checkpoints: Log) -> Log:
     def named(rows: DataFrame) -> DataFrame:
         return rows.withColumns({_CHECKPOINT: F.col("offset") + 1, _REPLAYED: F.lit(False)})
 
-    return Log(named(checkpoints.events), named(checkpoints.hot))
+    return Log(named(checkpoints.events), named(checkpoints.partition_records))
 
 
 def _rows(log: Log, levels: Levels) -> DataFrame:
     folded = replay.fold(log.events, _BY)
-    told = folded.where(~F.col("removed") & ~F.col("entity").isin(["brokers", "producer_ids", "migration"]))
+    current = folded.where(~F.col("removed") & ~F.col("entity").isin(["brokers", "producer_ids", "migration"]))
     lost = F.lit(False)
     for entity, first in SNAPSHOT_KEEPS_FROM.items():
         lost = lost | ((F.col("entity") == entity) & ~_keeps(levels, first))
     producer = folded.where("entity = 'producer_ids'")
     frames = [
-        told.where(~lost).select(*_BY, "entity", F.col("replay_key").alias("key"), "row"),
+        current.where(~lost).select(*_BY, "entity", F.col("replay_key").alias("key"), "row"),
         producer.select(
             *_BY, "entity", F.lit("").alias("key"), F.get_json_object("row", "$.next_producer_id").alias("row")
         ),
         _brokers(log, folded),
-        _partitions(log.hot, folded, levels),
+        _partitions(log.partition_records, folded, levels),
     ]
     return union_all(frames)
 
@@ -124,12 +124,12 @@ def _brokers(log: Log, folded: DataFrame) -> DataFrame:
     )
 
 
-def _partitions(hot: DataFrame, folded: DataFrame, levels: Levels) -> DataFrame:
+def _partitions(records: DataFrame, folded: DataFrame, levels: Levels) -> DataFrame:
     """A checkpoint holds the partitions of living topics only; a removed topic's are in the log alone."""
     living = folded.where("entity = 'topics' AND NOT removed").select(
         *_BY, F.get_json_object("row", "$.topic_id").alias("topic_id")
     )
-    rows = fold_partitions(hot, (_CHECKPOINT, _REPLAYED)).join(F.broadcast(living), [*_BY, "topic_id"], "left_semi")
+    rows = fold_partitions(records, (_CHECKPOINT, _REPLAYED)).join(F.broadcast(living), [*_BY, "topic_id"], "left_semi")
     directories = F.when(_keeps(levels, SNAPSHOT_KEEPS_FROM["directories"]), F.col("directories")).alias("directories")
     return rows.select(
         *_BY,

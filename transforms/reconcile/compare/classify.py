@@ -76,8 +76,11 @@ def _kraft_only(row: DifferingRow, context: Context) -> tuple[str, str]:
     name = mangled(row.entity.name, row.key) if context.limits.mangles_names else None
     if name:
         return classes.LOAD_EXTRA, name
-    told = f"KRaft has it since offset {row.kraft_offset}, {context.passed}, and ZooKeeper does not have it"
-    return writers.of_what_is_gone(row, None, context) or (classes.LOST_WRITE, writers.lost(told, row, None, context))
+    sentence = f"KRaft has it since offset {row.kraft_offset}, {context.passed}, and ZooKeeper does not have it"
+    return writers.of_what_is_gone(row, None, context) or (
+        classes.LOST_WRITE,
+        writers.lost(sentence, row, None, context),
+    )
 
 
 def _removed_by_hand(row: DifferingRow, column: str | None, context: Context) -> str | None:
@@ -118,8 +121,11 @@ def _zk_only(row: DifferingRow, context: Context) -> tuple[str, str]:
         return classes.FOREIGN_WRITE, _foreign(row.written(None), context)
     if _written_long_after(row.written(None), row, context):
         return classes.FOREIGN_WRITE, f"KRaft removed it at offset {row.kraft_offset}; the znode was written later"
-    told = f"KRaft removed it at offset {row.kraft_offset}, {context.passed}, and ZooKeeper still has it"
-    return writers.of_a_value(row, None, context) or (classes.LOST_WRITE, writers.lost(told, row, None, context))
+    sentence = f"KRaft removed it at offset {row.kraft_offset}, {context.passed}, and ZooKeeper still has it"
+    return writers.of_a_value(row, None, context) or (
+        classes.LOST_WRITE,
+        writers.lost(sentence, row, None, context),
+    )
 
 
 def _never_in_kraft(row: DifferingRow, context: Context) -> tuple[str, str]:
@@ -198,8 +204,8 @@ def _gone_cell(row: DifferingRow, column: str, zk: Any, context: Context) -> tup
     gone = writers.of_what_is_gone(row, column, context) if zk is None else None
     if gone:
         return gone
-    told = f"KRaft has this value since offset {row.kraft_offset} at the latest, and {context.passed}"
-    return classes.LOST_WRITE, writers.lost(told, row, column, context)
+    sentence = f"KRaft has this value since offset {row.kraft_offset} at the latest, and {context.passed}"
+    return classes.LOST_WRITE, writers.lost(sentence, row, column, context)
 
 
 def _tail(row: DifferingRow) -> Iterator[Divergence]:

@@ -16,7 +16,7 @@ ASSIGNMENT = frozenset({"replicas", "adding_replicas", "removing_replicas"})
 
 
 @dataclass(frozen=True)
-class Version:
+class RowVersion:
     """A KRaft state of the row, from a record's offset on; `removed` when that record removed it."""
 
     from_offset: int
@@ -47,7 +47,7 @@ class DifferingRow:
     zk: dict[str, Any] | None
     kraft: dict[str, Any] | None
     at_migration: dict[str, Any] | None
-    later: tuple[Version, ...]
+    later: tuple[RowVersion, ...]
     tail: dict[str, Any] | None
     has_tail: bool
     ever_in_kraft: bool
@@ -57,7 +57,7 @@ class DifferingRow:
     kraft_time: int | None
     comparable: bool
     created_offset: int | None = None
-    ever: tuple[Version, ...] | None = None
+    ever: tuple[RowVersion, ...] | None = None
 
     def written(self, column: str | None) -> Written:
         """Where a column was read from; for the whole row (None), the znode that was written last."""
@@ -121,7 +121,7 @@ def read(
     )
 
 
-def _ever(raw: Mapping[str, Any], migration_offset: int, history_from: int | None) -> tuple[Version, ...] | None:
+def _ever(raw: Mapping[str, Any], migration_offset: int, history_from: int | None) -> tuple[RowVersion, ...] | None:
     """All versions up to M as they are told, or the only one of a row that one record made and none changed."""
     told = raw.get("earlier")
     if told is not None:
@@ -131,7 +131,7 @@ def _ever(raw: Mapping[str, Any], migration_offset: int, history_from: int | Non
         return None
     if any(v["from_offset"] < made for v in raw["versions"] or ()):
         return None
-    return (Version(made, kraft, False, raw["kraft_append_time"], made),) if made <= migration_offset else ()
+    return (RowVersion(made, kraft, False, raw["kraft_append_time"], made),) if made <= migration_offset else ()
 
 
 def _assignment(raw: Mapping[str, Any]) -> Written | None:
@@ -149,8 +149,8 @@ def _of_an_earlier_life(version: Mapping[str, Any], raw: Mapping[str, Any]) -> b
     )
 
 
-def _version(value: Mapping[str, Any]) -> Version:
-    return Version(
+def _version(value: Mapping[str, Any]) -> RowVersion:
+    return RowVersion(
         value["from_offset"],
         json.loads(value["row"]),
         value["removed"],

@@ -12,7 +12,7 @@ def affecting(version: str) -> list[tuple[KnownDefect, str]]:
 
     Of a release named without its patch (`3.9`) every patch counts: one that is affected is enough.
     """
-    return [(defect, told) for defect in DEFECTS if (told := _affected(defect, version)) is not None]
+    return [(defect, releases) for defect in DEFECTS if (releases := _affected(defect, version)) is not None]
 
 
 def _affected(defect: KnownDefect, version: str) -> str | None:

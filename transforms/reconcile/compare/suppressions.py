@@ -19,7 +19,7 @@ MARK = "suppression"
 
 
 @dataclass(frozen=True)
-class Rule:
+class SuppressionRule:
     """One entry of the file: what it matches (None matches anything), and whose word it is. `number` counts from 1."""
 
     number: int
@@ -48,17 +48,17 @@ class Rule:
         return reduce(and_, [F.col(name).eqNullSafe(F.lit(v)) for name, v in wanted.items() if v is not None])
 
 
-def in_force(rules: Iterable[Rule], today: date) -> list[Rule]:
+def in_force(rules: Iterable[SuppressionRule], today: date) -> list[SuppressionRule]:
     """Rules whose last day is not over."""
     return [rule for rule in rules if date.fromisoformat(rule.suppression.until) >= today]
 
 
-def marked(rows: DataFrame, rules: Mapping[str, Sequence[Rule]]) -> DataFrame:
+def marked(rows: DataFrame, rules: Mapping[str, Sequence[SuppressionRule]]) -> DataFrame:
     """Rows of gold `divergences` with MARK; `rules` are those in force of each cluster, at least one in all."""
     return rows.withColumn(MARK, F.coalesce(*_marks(rules)))
 
 
-def _marks(rules: Mapping[str, Sequence[Rule]]) -> list[Column]:
+def _marks(rules: Mapping[str, Sequence[SuppressionRule]]) -> list[Column]:
     """For each rule: its position among its cluster's where it matches, else null."""
     return [
         F.when((F.col(CLUSTER) == F.lit(cluster)) & rule.matches(), F.lit(i))
@@ -67,14 +67,14 @@ def _marks(rules: Mapping[str, Sequence[Rule]]) -> list[Column]:
     ]
 
 
-def counted_matches(rows: DataFrame, rules: Mapping[str, Sequence[Rule]]) -> DataFrame:
+def counted_matches(rows: DataFrame, rules: Mapping[str, Sequence[SuppressionRule]]) -> DataFrame:
     """Exact counts of `marked` rows: cluster, class, suppressed, and `matched`: positions of all rules that match one."""
     matching = F.collect_set(F.array_compact(F.array(*_marks(rules))))
     found = rows.where(F.col(MARK).isNotNull()).groupBy(CLUSTER, "class")
     return found.agg(F.count(MARK).alias("suppressed"), F.array_distinct(F.flatten(matching)).alias("matched"))
 
 
-def notes(rules: Sequence[Rule], today: date, matched: Collection[int] | None) -> list[str]:
+def notes(rules: Sequence[SuppressionRule], today: date, matched: Collection[int] | None) -> list[str]:
     """What is to be said of the file: entries that are over, and those in force that match nothing.
 
     `matched` are positions in `in_force` of those that match a row; None when nothing was compared, and nothing can be said.

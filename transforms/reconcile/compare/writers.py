@@ -33,10 +33,10 @@ def of_a_value(row: DifferingRow, column: str | None, context: Context) -> tuple
     there = row.written(column)
     if _older_than_load(there, context):
         return classes.LOAD_LOSS, "it stands in ZooKeeper since before the load, and KRaft never had this value"
-    told = f"KRaft never gave it this value up to offset {context.migration_offset}: something else wrote the znode"
+    sentence = f"KRaft never gave it this value up to offset {context.migration_offset}: something else wrote the znode"
     if there.mzxid is not None:
-        told += f", last in transaction {there.mzxid}"
-    return classes.FOREIGN_WRITE, told
+        sentence += f", last in transaction {there.mzxid}"
+    return classes.FOREIGN_WRITE, sentence
 
 
 def of_what_is_gone(row: DifferingRow, column: str | None, context: Context) -> tuple[str, str] | None:
@@ -63,30 +63,30 @@ def of_what_is_gone(row: DifferingRow, column: str | None, context: Context) -> 
     )
 
 
-def lost(told: str, row: DifferingRow, column: str | None, context: Context) -> str:
-    """The words for a lost write: `told`, and that it may be somebody's work where nothing rules that out."""
+def lost(sentence: str, row: DifferingRow, column: str | None, context: Context) -> str:
+    """The words for a lost write: `sentence`, and that it may be somebody's work where nothing rules that out."""
     if context.transactions_told or context.limits.unmirrored(row, column):
-        return told
+        return sentence
     if row.zk is not None and (column is None or row.zk[column] is not None):
         there = row.written(column)
         if context.clocks.before(there.mtime, row.kraft_time):
-            return f"{told}; the znode was not written since"
-        return f"{told}; lost, or written by hand: {_WOULD_TELL}"
+            return f"{sentence}; the znode was not written since"
+        return f"{sentence}; lost, or written by hand: {_WOULD_TELL}"
     places = homes(row.entity.name, row.key)
     place = (places[-1] if column is None else places[0]) if places else None
     if place is None:
-        return told
+        return sentence
     if _nothing_removed(place, context):
-        return f"{told}; nothing was ever removed from {parent(place)}: it was never written"
-    return f"{told}; lost, or removed by hand: {_WOULD_TELL}"
+        return f"{sentence}; nothing was ever removed from {parent(place)}: it was never written"
+    return f"{sentence}; lost, or removed by hand: {_WOULD_TELL}"
 
 
-def as_far_as_known(told: str, context: Context) -> str:
+def as_far_as_known(sentence: str, context: Context) -> str:
     """Words about what KRaft never had, when the log that was given begins after the load."""
     begins = context.history_from
     if not begins or (context.load is not None and begins <= context.load[0]):
-        return told
-    return f"{told} as far as the log goes back (offset {begins}); it may have removed it before"
+        return sentence
+    return f"{sentence} as far as the log goes back (offset {begins}); it may have removed it before"
 
 
 def _equal(row: DifferingRow, column: str, kraft: Any) -> bool:

@@ -24,7 +24,7 @@ def exposure(facts: Facts) -> list[Defect]:
     """
     if facts.phase is Phase.KRAFT:
         return []
-    affected = {d.jira: told for d, told in affecting(facts.kafka_version)} if facts.kafka_version else {}
+    affected = {d.jira: releases for d, releases in affecting(facts.kafka_version)} if facts.kafka_version else {}
     results = {result.id: result for result in run_checks(facts)}
     known = facts.kafka_version is not None
     judged = [

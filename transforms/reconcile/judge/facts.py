@@ -9,7 +9,7 @@ from typing import Any
 from schemas.checks import KRAFT, ZOOKEEPER, Phase
 from schemas.kraft.metadata_versions import FEATURE_NAME, zk_migration_states
 from schemas.report import DivergenceRow
-from transforms.kraft.quorum import CommittedEnd, LogCopyFacts, ReadPlan, elected_leader, known_voters
+from transforms.kraft.quorum import CommittedEnd, LogCopy, ReadPlan, elected_leader, known_voters
 from transforms.kraft.replay.transactions import TransactionLog
 from transforms.properties import PropertyFiles
 from transforms.reconcile.judge.skew import ClockSkew
@@ -120,7 +120,7 @@ class Facts:
     collected: frozenset[str]
     kafka_version: str | None
     zookeeper: Mapping[str, Any] | None = None
-    copies: Sequence[LogCopyFacts] = ()
+    copies: Sequence[LogCopy] = ()
     plan: ReadPlan | None = None
     plan_problem: str | None = None
     committed: CommittedEnd | None = None

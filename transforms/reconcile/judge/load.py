@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from transforms.kraft.quorum import ReadPlan
-from transforms.kraft.replay.transactions import Transaction, TransactionLog
+from transforms.kraft.replay.transactions import MetadataTransaction, TransactionLog
 from transforms.reconcile.judge.facts import Facts
 
 # From 3.6-IV1 the load is one transaction, of this name.
@@ -69,7 +69,7 @@ def history_from(plan: ReadPlan | None) -> int | None:
     return 0 if plan.base is None else plan.base[1].offset
 
 
-def load_transactions(log: TransactionLog) -> list[Transaction]:
+def load_transactions(log: TransactionLog) -> list[MetadataTransaction]:
     """Transactions of a load that took effect."""
     return [t for t in log.transactions if t.outcome == "end" and t.name == LOAD]
 

@@ -63,7 +63,7 @@ class Known:
 
 
 @dataclass(frozen=True)
-class _Rule:
+class _RowRule:
     """A row that meets `condition` violates the check `code`; `text` says which row and how."""
 
     code: str
@@ -86,7 +86,7 @@ def violations(
         judged = without_pending(judged, tables["admin_operations"], starting)
     sides = by_cluster({cluster: ZOOKEEPER if each.starting else KRAFT for cluster, each in known.items()}, "string")
     frames = [
-        _broken(tables["topics"], [_Rule("START-03", _zookeeper() & F.col("topic_id").isNull(), F.col("topic"))]),
+        _broken(tables["topics"], [_RowRule("START-03", _zookeeper() & F.col("topic_id").isNull(), F.col("topic"))]),
         _broken(judged, _partition_rules(known)),
         by_broker(judged.where(F.col("source") == sides), {cluster: each.down for cluster, each in known.items()}),
         _broken(tables["configs"], _config_rules()),
@@ -101,7 +101,7 @@ def violations(
     return union_all(frames)
 
 
-def _broken(rows: DataFrame, rules: Sequence[_Rule]) -> DataFrame:
+def _broken(rows: DataFrame, rules: Sequence[_RowRule]) -> DataFrame:
     """Rows that break a rule, once for each rule: (cluster, code, text)."""
     met = [F.when(r.condition, F.struct(F.lit(r.code).alias("code"), r.text.alias("text"))) for r in rules]
     # Of many rows few break a rule: only those go on to be spelled.
@@ -126,17 +126,17 @@ def _is_damaged() -> Column:
     return F.col("problem").isNotNull() & ~F.expr(_UNFINISHED)
 
 
-def _damaged() -> _Rule:
+def _damaged() -> _RowRule:
     text = F.format_string("controller %s, %s at byte %s: %s", "controller_id", "file", "position", "problem")
-    return _Rule("CAP-02", _is_damaged(), text)
+    return _RowRule("CAP-02", _is_damaged(), text)
 
 
 def load_violations(records: DataFrame, loads: Mapping[str, Load | None]) -> DataFrame:
     """Records of the load that the load does not write so (DUR-07): (cluster, code, text), of kraft_records rows."""
-    return _broken(records, _load_rules(loads) or [_Rule("DUR-07", F.lit(False), F.lit(""))])
+    return _broken(records, _load_rules(loads) or [_RowRule("DUR-07", F.lit(False), F.lit(""))])
 
 
-def _load_rules(loads: Mapping[str, Load | None]) -> list[_Rule]:
+def _load_rules(loads: Mapping[str, Load | None]) -> list[_RowRule]:
     """What the load writes is of version 0 whatever the metadata.version, and inside its transaction if it has one.
 
     Registrations, their changes and no-ops of the brokers that wait lie between; nothing else is written before the end.
@@ -151,13 +151,13 @@ def _load_rules(loads: Mapping[str, Load | None]) -> list[_Rule]:
     mine = mine & (offset > after) & (offset < until)
     mine = mine & ~within({cluster: load.discarded for cluster, load in shown.items()})
     what = F.format_string("%s of version %d at offset %d", "type", "version", "offset")
-    rules = [_Rule("DUR-07", mine & (F.col("version") != 0), F.concat(what, F.lit(": the load writes version 0")))]
+    rules = [_RowRule("DUR-07", mine & (F.col("version") != 0), F.concat(what, F.lit(": the load writes version 0")))]
     brackets = {cluster: load.transaction for cluster, load in shown.items() if load.transaction is not None}
     if brackets:
         begin = by_cluster({cluster: bracket[0] for cluster, bracket in brackets.items()}, "bigint")
         last = by_cluster({cluster: bracket[1] for cluster, bracket in brackets.items()}, "bigint")
         where = F.format_string(" is before MIGRATION and outside the load, %d to %d", begin, last)
-        rules.append(_Rule("DUR-07", mine & ~offset.between(begin, last), F.concat(what, where)))
+        rules.append(_RowRule("DUR-07", mine & ~offset.between(begin, last), F.concat(what, where)))
     return rules
 
 
@@ -169,43 +169,43 @@ def _ids(known: Mapping[str, Known], name: str) -> Column:
     return by_cluster({cluster: list(getattr(each, name)) for cluster, each in known.items()}, "array<int>")
 
 
-def _partition_rules(known: Mapping[str, Known]) -> list[_Rule]:
+def _partition_rules(known: Mapping[str, Known]) -> list[_RowRule]:
     name = F.format_string("%s/%d", "topic", "partition")
     moving = F.size("adding_replicas") + F.size("removing_replicas") > 0
     reassigned = F.concat(name, F.lit(" is being reassigned"))
     leaderless = F.col("leader") == -1
     on_purpose = F.size(F.array_except("replicas", _ids(known, "down"))) == 0
     rules = [
-        _Rule("START-04", _zookeeper() & F.col("leader").isNull(), name),
-        _Rule("FIN-05", _kraft() & moving, reassigned),
-        _Rule("FIN-05", _kraft() & leaderless & ~on_purpose, F.concat(name, F.lit(" has no leader"))),
+        _RowRule("START-04", _zookeeper() & F.col("leader").isNull(), name),
+        _RowRule("FIN-05", _kraft() & moving, reassigned),
+        _RowRule("FIN-05", _kraft() & leaderless & ~on_purpose, F.concat(name, F.lit(" has no leader"))),
     ]
     if any(each.starting for each in known.values()):
         starting = _zookeeper() & _each(known, "starting", "boolean")
         absent = (F.col("leader") >= 0) & ~F.array_contains(_ids(known, "live"), F.col("leader"))
         led = F.concat(name, F.format_string(" has leader %d", "leader"))
-        rules.append(_Rule("START-12", starting & moving, reassigned))
-        rules.append(_Rule("START-16", starting & (leaderless | absent), led))
+        rules.append(_RowRule("START-12", starting & moving, reassigned))
+        rules.append(_RowRule("START-16", starting & (leaderless | absent), led))
     if any(each.controller_epoch is not None for each in known.values()):
         # The next election raises /controller_epoch by one.
         above = F.col("controller_epoch") > _each(known, "controller_epoch", "int") + 1
         written = F.concat(name, F.format_string(" was written in controller epoch %d", "controller_epoch"))
-        rules.append(_Rule("RB-03", _zookeeper() & above, written))
+        rules.append(_RowRule("RB-03", _zookeeper() & above, written))
         # The controller that is in office never elects a leader over a newer one's write.
         refused = F.col("controller_epoch") > _each(known, "controller_epoch", "int")
-        rules.append(_Rule("RB-11", _zookeeper() & refused, written))
+        rules.append(_RowRule("RB-11", _zookeeper() & refused, written))
     return rules
 
 
-def _config_rules() -> list[_Rule]:
+def _config_rules() -> list[_RowRule]:
     text = F.format_string("%s %s: %s", "resource_type", "resource_name", "config")
     hidden = ~F.col("comparable")
     return [
-        _Rule("DUR-06", _kraft() & ~F.col("resource_type").isin("TOPIC", "BROKER"), text),
-        _Rule("SEC-04", _kraft() & hidden, F.format_string("%s: %s", "resource_name", "config")),
-        _Rule("CIPHERTEXT", _zookeeper() & hidden, text),
-        _Rule(TO_DECODE, _zookeeper() & (F.col("resource_type") == "BROKER") & _is_password("config"), text),
-        _Rule("SEC-05", F.col("sensitive") & _in_clear("value"), text),
+        _RowRule("DUR-06", _kraft() & ~F.col("resource_type").isin("TOPIC", "BROKER"), text),
+        _RowRule("SEC-04", _kraft() & hidden, F.format_string("%s: %s", "resource_name", "config")),
+        _RowRule("CIPHERTEXT", _zookeeper() & hidden, text),
+        _RowRule(TO_DECODE, _zookeeper() & (F.col("resource_type") == "BROKER") & _is_password("config"), text),
+        _RowRule("SEC-05", F.col("sensitive") & _in_clear("value"), text),
     ]
 
 
@@ -219,26 +219,26 @@ def _in_clear(column: str) -> Column:
     return F.col(column).isNotNull() & ~F.col(column).rlike(f"^([a-z]+:)*{PREFIX}[0-9a-f]+$")
 
 
-def _credentials_in_clear() -> _Rule:
+def _credentials_in_clear() -> _RowRule:
     shown = _in_clear("salt") | _in_clear("stored_key") | _in_clear("server_key")
-    return _Rule("SEC-05", shown, F.format_string("%s of %s", "mechanism", "user"))
+    return _RowRule("SEC-05", shown, F.format_string("%s of %s", "mechanism", "user"))
 
 
-def _slash_in_acl() -> _Rule:
+def _slash_in_acl() -> _RowRule:
     text = F.format_string("an ACL of %s %s: ZooKeeper has no place for the name", "resource_type", "resource_name")
-    return _Rule("RB-07", _kraft() & F.col("resource_name").contains("/"), text)
+    return _RowRule("RB-07", _kraft() & F.col("resource_name").contains("/"), text)
 
 
-def _admin_rules(known: Mapping[str, Known]) -> list[_Rule]:
+def _admin_rules(known: Mapping[str, Known]) -> list[_RowRule]:
     asked = F.col("kind").isin("delete_topic", "reassign_partitions", "preferred_replica_election")
     text = F.format_string("%s of %s (%s)", "kind", "subject", "zk_path")
-    rules = [_Rule("START-12", asked, text)]
+    rules = [_RowRule("START-12", asked, text)]
     if any(each.claim is not None for each in known.values()):
         old = asked | F.col("kind").isin("isr_change", "log_dir_event")
         claim = _each(known, "claim", "bigint")
-        rules.append(_Rule("DUR-16", old & (F.col("zk_czxid") > claim), text))
+        rules.append(_RowRule("DUR-16", old & (F.col("zk_czxid") > claim), text))
         left = (F.col("kind") == "delete_topic") & (F.col("zk_czxid") < claim)
-        rules.append(_Rule("DUR-19", left, text))
+        rules.append(_RowRule("DUR-19", left, text))
     return rules
 
 
@@ -250,11 +250,11 @@ def _removed_quotas(tables: Mapping[str, DataFrame]) -> DataFrame:
     return rows.join(alive, [CLUSTER, "entity"], "left_anti")
 
 
-def _lost_removal(known: Mapping[str, Known]) -> _Rule:
+def _lost_removal(known: Mapping[str, Known]) -> _RowRule:
     """Users alone are mirrored rightly; what was removed before the newest leader's full sync is mirrored by it."""
     parts = F.col("entity").contains('"client-id"') | F.col("entity").contains('"ip"')
     recent = F.col("from_offset") >= F.coalesce(_each(known, "epoch_start", "bigint"), F.lit(0))
-    return _Rule("DUR-17", parts & recent, F.format_string("%s at offset %d", "entity", "from_offset"))
+    return _RowRule("DUR-17", parts & recent, F.format_string("%s at offset %d", "entity", "from_offset"))
 
 
 def _anyone(permissions: int) -> Column:
@@ -264,7 +264,7 @@ def _anyone(permissions: int) -> Column:
     )
 
 
-def _znode_rules(known: Mapping[str, Known]) -> list[_Rule]:
+def _znode_rules(known: Mapping[str, Known]) -> list[_RowRule]:
     path = F.col("path")
     secret = path.rlike("^/(config/users|config/brokers|delegation_token/tokens)/")
     claimed = path.isin("/controller", "/migration")
@@ -273,17 +273,17 @@ def _znode_rules(known: Mapping[str, Known]) -> list[_Rule]:
         path, F.lit(" can be written by everybody: setAcl "), path, F.lit(f" {_KAFKA_ALONE},{_ALL_READ}")
     )
     rules = [
-        _Rule("SEC-01", secret & _anyone(_ANY), open_to_read),
-        _Rule("SEC-03", claimed & _anyone(_CHANGE), open_to_write),
+        _RowRule("SEC-01", secret & _anyone(_ANY), open_to_read),
+        _RowRule("SEC-03", claimed & _anyone(_CHANGE), open_to_write),
     ]
     if any(each.loaded_at is not None for each in known.values()):
         config = path.rlike("^/config/(users|brokers)/")
         since = F.col("ctime") >= _each(known, "loaded_at", "bigint")
-        rules.append(_Rule("SEC-02", config & since & _anyone(_READ), open_to_read))
+        rules.append(_RowRule("SEC-02", config & since & _anyone(_READ), open_to_read))
     if any(each.mirrored_until is not None for each in known.values()):
         late = F.col("mzxid") > _each(known, "mirrored_until", "bigint")
         rules.append(
-            _Rule("POST-04", path.rlike(_METADATA) & late, F.format_string("%s in transaction %d", "path", "mzxid"))
+            _RowRule("POST-04", path.rlike(_METADATA) & late, F.format_string("%s in transaction %d", "path", "mzxid"))
         )
     return rules
 
@@ -342,15 +342,15 @@ def partitions_on(partitions: DataFrame, broker_ids: Mapping[str, Sequence[int]]
     of each cluster that are not asked for.
     """
     known = F.coalesce(by_cluster({c: list(ids) for c, ids in broker_ids.items()}, "array<int>"), F.array())
-    held = partitions.where(F.size(F.array_except("replicas", known)) > 0).select(
+    replicas = partitions.where(F.size(F.array_except("replicas", known)) > 0).select(
         CLUSTER, "topic", "partition", F.explode(F.array_except("replicas", known)).alias("broker_id")
     )
-    by_topic = held.groupBy(CLUSTER, "broker_id", "topic").agg(
-        F.min("partition").alias("partition"), F.count("*").alias("held")
+    by_topic = replicas.groupBy(CLUSTER, "broker_id", "topic").agg(
+        F.min("partition").alias("partition"), F.count("*").alias("count")
     )
     order = Window.partitionBy(CLUSTER, "broker_id").orderBy(F.col("topic").startswith("__"), "topic")
     numbered = by_topic.withColumn("number", F.row_number().over(order)).where(F.col("number") <= limit)
-    more = F.when(F.col("held") > 1, F.format_string(" and %d more", F.col("held") - 1)).otherwise("")
+    more = F.when(F.col("count") > 1, F.format_string(" and %d more", F.col("replicas_on_it") - 1)).otherwise("")
     text = F.concat(F.format_string("%s/%d", "topic", "partition"), more)
     return numbered.select(CLUSTER, "broker_id", "number", text.alias("text"))
 

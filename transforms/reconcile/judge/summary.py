@@ -7,8 +7,8 @@ from typing import Any
 
 from schemas.checks import KRAFT, ZOOKEEPER, Phase
 from schemas.classes import DEFECTS, LAG
-from schemas.report import CheckResult, Divergences, Gate, Lag, LogCopy, MigrationSummary
-from transforms.kraft.quorum import LogCopyFacts, ReadPlan
+from schemas.report import CheckResult, Divergences, Gate, Lag, LogCopyLine, MigrationSummary
+from transforms.kraft.quorum import LogCopy, ReadPlan
 from transforms.kraft.release import before
 from transforms.reconcile.judge.checks.dual_write import NO_LAG_IN_3_4, load_story, repeated_load
 from transforms.reconcile.judge.facts import Facts
@@ -99,15 +99,15 @@ def migration(facts: Facts) -> MigrationSummary:
 
 
 def _history(facts: Facts) -> list[dict[str, Any]]:
-    """The states in the log; one that follows itself is told once, with how often and where last."""
-    told: list[dict[str, Any]] = []
+    """The states in the log; one that follows itself is listed once, with how often and where last."""
+    states: list[dict[str, Any]] = []
     for change in facts.states:
         name = facts.name_of(change)
-        if told and told[-1]["state"] == name:
-            told[-1] |= {"times": told[-1].get("times", 1) + 1, "last_offset": change.offset}
+        if states and states[-1]["state"] == name:
+            states[-1] |= {"times": states[-1].get("times", 1) + 1, "last_offset": change.offset}
         else:
-            told.append({"offset": change.offset, "state": name, "append_time": change.append_time})
-    return told
+            states.append({"offset": change.offset, "state": name, "append_time": change.append_time})
+    return states
 
 
 def lag(facts: Facts) -> Lag:
@@ -122,19 +122,19 @@ def lag(facts: Facts) -> Lag:
     return Lag(facts.lag.records, facts.lag.seconds, now.alive, text, state)
 
 
-def copies(facts: Facts) -> list[LogCopy]:
+def copies(facts: Facts) -> list[LogCopyLine]:
     """Every controller's copy of the log, and what was taken from it."""
     return [_copy(copy, facts.plan) for copy in facts.copies]
 
 
-def _copy(copy: LogCopyFacts, plan: ReadPlan | None) -> LogCopy:
+def _copy(copy: LogCopy, plan: ReadPlan | None) -> LogCopyLine:
     last = None if copy.log_end is None else copy.log_end - 1
-    return LogCopy(
+    return LogCopyLine(
         copy.controller_id, copy.location, copy.log_start, last, copy.last_epoch, _use(copy, plan), copy.problem
     )
 
 
-def _use(copy: LogCopyFacts, plan: ReadPlan | None) -> str:
+def _use(copy: LogCopy, plan: ReadPlan | None) -> str:
     if plan is None:
         return "not used"
     for fork in plan.forks:

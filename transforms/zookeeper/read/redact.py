@@ -54,7 +54,7 @@ class Redactor:
             text = data.decode("utf-8")
         except UnicodeDecodeError:
             return self._not_utf8(path, data)
-        if CONFIG_ROOT not in path or CONFIG_CHANGES_ROOT in path or not _may_hold_secret(path, text):
+        if CONFIG_ROOT not in path or CONFIG_CHANGES_ROOT in path or not _may_contain_secret(path, text):
             return Text(text, False, None)
         redacted = self._config(path, text)
         return Text(redacted, redacted != text, None)
@@ -136,7 +136,7 @@ class Redactor:
         return ",".join(f"{name}={hidden.get(name, text)}" for name, _, text in parts)
 
 
-def _may_hold_secret(path: str, text: str) -> bool:
+def _may_contain_secret(path: str, text: str) -> bool:
     if USERS_ROOT in path or not text.startswith('{"version":1,'):
         return True
     lowered = text.lower()

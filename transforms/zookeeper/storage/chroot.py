@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from schemas.zookeeper.paths import NEEDED_ROOTS, NEVER_READ
-from transforms.zookeeper.storage.transactions import OpCode, Operation, Transaction
+from transforms.zookeeper.storage.transactions import OpCode, Operation, ZkTransaction
 
 # Every cluster has it from its first start on, and nothing else does.
 MARK = "/brokers/topics"
@@ -37,7 +37,7 @@ def below(batch: pa.RecordBatch, chroot: str) -> pa.RecordBatch:
     return kept.set_column(kept.schema.get_field_index("path"), kept.schema.field("path"), cut)
 
 
-def transaction_below(transaction: Transaction, chroot: str) -> Transaction | None:
+def transaction_below(transaction: ZkTransaction, chroot: str) -> ZkTransaction | None:
     """Return a transaction with paths below the chroot; None when it concerns another cluster alone."""
     if not chroot:
         return transaction

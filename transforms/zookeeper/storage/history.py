@@ -20,7 +20,7 @@ from schemas.zookeeper.history import BARRIER_COLUMNS, NOTIFICATION_ROOTS, WRITE
 from schemas.zookeeper.paths import CONTAINERS
 from transforms.zookeeper.read.facts import MalformedError, integer, long, parse_text
 from transforms.zookeeper.read.redact import Redactor
-from transforms.zookeeper.storage.transactions import NAMES, OpCode, Operation, Transaction
+from transforms.zookeeper.storage.transactions import NAMES, OpCode, Operation, ZkTransaction
 
 TRANSACTION_SCHEMA: pa.Schema = to_arrow_schema(StructType(list(ZK_TRANSACTIONS.columns[len(RUN_COLUMNS) :])))
 BARRIER_SCHEMA: pa.Schema = to_arrow_schema(StructType(list(BARRIER_COLUMNS)))
@@ -32,13 +32,13 @@ _CREATES = (OpCode.CREATE, OpCode.CREATE2)
 _SESSIONS = (OpCode.CREATE_SESSION, OpCode.CLOSE_SESSION)
 
 
-def transaction_batch(transactions: Sequence[Transaction], redactor: Redactor) -> pa.RecordBatch:
+def transaction_batch(transactions: Sequence[ZkTransaction], redactor: Redactor) -> pa.RecordBatch:
     """Return transactions as rows of bronze `zk_transactions`: one per transaction, or one per operation of a multi."""
     rows = [row for transaction in transactions for row in _rows(transaction, redactor)]
     return pa.RecordBatch.from_pylist(rows, schema=TRANSACTION_SCHEMA)
 
 
-def _rows(transaction: Transaction, redactor: Redactor) -> Iterator[dict[str, Any]]:
+def _rows(transaction: ZkTransaction, redactor: Redactor) -> Iterator[dict[str, Any]]:
     multi = transaction.type == OpCode.MULTI
     for index, operation in enumerate(transaction.operations):
         yield {
@@ -68,7 +68,7 @@ class Barrier:
 
 
 @dataclass(frozen=True)
-class Write:
+class ClassifiedTransaction:
     """One transaction: who sent it and what kind of write it is."""
 
     zxid: int
@@ -89,25 +89,25 @@ class History:
     barriers: list[Barrier] = field(default_factory=list)
     census: Counter[str] = field(default_factory=Counter)
     shapes: Counter[tuple[str, str]] = field(default_factory=Counter)
-    foreign: list[Write] = field(default_factory=list)
+    foreign: list[ClassifiedTransaction] = field(default_factory=list)
     writers: dict[int, str] = field(default_factory=dict)
     first_claim_zxid: int | None = None
     _kraft_owns: bool = False
     _position: tuple[int, int] | None = None
 
-    def read(self, transactions: Iterable[Transaction]) -> Iterator[Write]:
+    def read(self, transactions: Iterable[ZkTransaction]) -> Iterator[ClassifiedTransaction]:
         """Take in transactions and yield the kind of each."""
         for transaction in transactions:
             yield self.add(transaction)
 
-    def add(self, transaction: Transaction) -> Write:
+    def add(self, transaction: ZkTransaction) -> ClassifiedTransaction:
         """Take in one transaction and return what kind of write it is."""
         self._learn_writer(transaction)
         kind = self._kind(transaction)
         last = transaction.operations[-1] if transaction.operations else Operation(OpCode.ERROR)
         shape = "+".join(NAMES[operation.type] for operation in transaction.operations)
         path = next((item.path for item in reversed(transaction.operations) if item.path), last.path)
-        write = Write(transaction.zxid, transaction.time, transaction.session, kind, shape, path)
+        write = ClassifiedTransaction(transaction.zxid, transaction.time, transaction.session, kind, shape, path)
         self._follow(transaction, kind)
         if self._kraft_owns or kind == "claim":
             self.census[kind] += 1
@@ -116,7 +116,7 @@ class History:
             self.foreign.append(write)
         return write
 
-    def write_batch(self, writes: Sequence[Write]) -> pa.RecordBatch:
+    def write_batch(self, writes: Sequence[ClassifiedTransaction]) -> pa.RecordBatch:
         """Return writes as a batch of `WRITE_COLUMNS`; for use after the last transaction, when writers are known."""
         rows = [{**vars(write), "writer": self.writers.get(write.session, "unknown")} for write in writes]
         return pa.RecordBatch.from_pylist(rows, schema=WRITE_SCHEMA)
@@ -125,7 +125,7 @@ class History:
         """Return the barriers as a batch of `BARRIER_COLUMNS`."""
         return pa.RecordBatch.from_pylist([vars(barrier) for barrier in self.barriers], schema=BARRIER_SCHEMA)
 
-    def _learn_writer(self, transaction: Transaction) -> None:
+    def _learn_writer(self, transaction: ZkTransaction) -> None:
         if transaction.failed:
             return
         for operation in transaction.operations:
@@ -138,7 +138,7 @@ class History:
             elif operation.ephemeral and operation.path.startswith(_BROKER_IDS):
                 self.writers[transaction.session] = f"broker {operation.path.removeprefix(_BROKER_IDS)}"
 
-    def _kind(self, transaction: Transaction) -> str:
+    def _kind(self, transaction: ZkTransaction) -> str:
         if transaction.type in _SESSIONS:
             return "session"
         operations = transaction.operations
@@ -153,7 +153,7 @@ class History:
             return "zookeeper_mode"
         return self._kind_outside(transaction)
 
-    def _kind_outside(self, transaction: Transaction) -> str:
+    def _kind_outside(self, transaction: ZkTransaction) -> str:
         """Return the kind of an applied write outside the envelope while KRaft owns ZooKeeper (S§5.1)."""
         operations = transaction.operations
         changes = [operation for operation in operations if operation.type != OpCode.CHECK]
@@ -166,7 +166,7 @@ class History:
             return _kind_of_one(changes[0], by_controller)
         return "foreign"
 
-    def _follow(self, transaction: Transaction, kind: str) -> None:
+    def _follow(self, transaction: ZkTransaction, kind: str) -> None:
         """Keep track of who owns ZooKeeper and of the offset in `/migration`."""
         if transaction.failed:
             return
@@ -180,7 +180,7 @@ class History:
             elif operation.path == _MIGRATION and operation.data is not None:
                 self._note_offset(transaction, operation)
 
-    def _note_offset(self, transaction: Transaction, operation: Operation) -> None:
+    def _note_offset(self, transaction: ZkTransaction, operation: Operation) -> None:
         barrier = _barrier(transaction, operation)
         if barrier is None:
             return
@@ -234,7 +234,7 @@ def _controller(operation: Operation) -> str | None:
         return None
 
 
-def _barrier(transaction: Transaction, operation: Operation) -> Barrier | None:
+def _barrier(transaction: ZkTransaction, operation: Operation) -> Barrier | None:
     try:
         document = parse_text((operation.data or b"").decode("utf-8", "replace"))
         return Barrier(

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from transforms.zookeeper.read.arrow import znode_batch
 from transforms.zookeeper.read.redact import Redactor
 from transforms.zookeeper.read.znode import AclEntry, Znode
-from transforms.zookeeper.storage.transactions import CONTAINER_OWNER, OpCode, Operation, Transaction
+from transforms.zookeeper.storage.transactions import CONTAINER_OWNER, OpCode, Operation, ZkTransaction
 
 _CREATES = {OpCode.CREATE, OpCode.CREATE2, OpCode.CREATE_CONTAINER, OpCode.CREATE_TTL}
 _DELETES = {OpCode.DELETE, OpCode.DELETE_CONTAINER}
@@ -46,7 +46,7 @@ class _Node:
 class Replay:
     """Transactions to be replayed on a snapshot's batches. `redactor` hides the secrets of data that they bring."""
 
-    transactions: list[Transaction]
+    transactions: list[ZkTransaction]
     redactor: Redactor
     _nodes: dict[str, _Node] = field(default_factory=dict, repr=False)
     _ephemerals: dict[int, set[str]] = field(default_factory=dict, repr=False)
@@ -83,14 +83,14 @@ class Replay:
         if _is_session(owner):
             self._ephemerals.setdefault(owner, set()).add(path)
 
-    def _apply(self, transaction: Transaction) -> None:
+    def _apply(self, transaction: ZkTransaction) -> None:
         if transaction.type == OpCode.CLOSE_SESSION:
             self._close(transaction)
         elif not transaction.failed:
             for operation in transaction.operations:
                 self._operate(transaction, operation)
 
-    def _operate(self, transaction: Transaction, operation: Operation) -> None:
+    def _operate(self, transaction: ZkTransaction, operation: Operation) -> None:
         if operation.type in _CREATES:
             self._create(transaction, operation)
         elif operation.type in _DELETES:
@@ -100,7 +100,7 @@ class Replay:
         elif operation.type == OpCode.SET_ACL:
             self._set_acl(operation)
 
-    def _create(self, transaction: Transaction, operation: Operation) -> None:
+    def _create(self, transaction: ZkTransaction, operation: Operation) -> None:
         parent = self._nodes.get(_parent(operation.path))
         if parent is None:
             return
@@ -142,7 +142,7 @@ class Replay:
             parent.children -= 1
             self._ephemerals.get(node.owner, set()).discard(path)
 
-    def _set_data(self, transaction: Transaction, operation: Operation) -> None:
+    def _set_data(self, transaction: ZkTransaction, operation: Operation) -> None:
         node = self._nodes.get(operation.path)
         if node is None:
             return
@@ -154,7 +154,7 @@ class Replay:
         if node is not None:
             node.acl, node.aversion = self._hidden(operation.acl), operation.version or 0
 
-    def _close(self, transaction: Transaction) -> None:
+    def _close(self, transaction: ZkTransaction) -> None:
         listed = transaction.operations[0].paths or []
         owned = self._ephemerals.pop(transaction.session, set())
         for path in dict.fromkeys((*listed, *sorted(owned))):
@@ -220,7 +220,7 @@ def _node(base: Znode, acl: list[AclEntry] | None) -> _Node:
     )
 
 
-def _touched(transactions: Iterable[Transaction]) -> set[str]:
+def _touched(transactions: Iterable[ZkTransaction]) -> set[str]:
     paths: set[str] = set()
     for transaction in transactions:
         for operation in transaction.operations:

@@ -79,10 +79,10 @@ def scan_tree(data: Bytes, start: int) -> tuple[npt.NDArray[np.int64], npt.NDArr
         depth, fault = _find_parent(data, positions, stack, depth, count, path, length)
         if fault != OK:
             return positions[:count], children[:count], at, fault
-        held = _i32(data, path + length)
-        if held < -1:
+        data_length = _i32(data, path + length)
+        if data_length < -1:
             return positions[:count], children[:count], at, NEGATIVE_LENGTH
-        stop = path + length + 4 + max(held, 0) + 68
+        stop = path + length + 4 + max(data_length, 0) + 68
         if stop > size:
             return positions[:count], children[:count], at, TRUNCATED
         if depth:
@@ -130,14 +130,14 @@ def measure(data: Bytes, positions: npt.NDArray[np.int64]) -> tuple[npt.NDArray[
     """Return where each node's path and data would end if they were laid end to end, each with a leading 0."""
     count = len(positions)
     paths = np.zeros(count + 1, np.int64)
-    held = np.zeros(count + 1, np.int64)
+    data_length = np.zeros(count + 1, np.int64)
     for index in range(count):
         at = positions[index]
         length = _i32(data, at)
         # The root's path is empty in the file and "/" to everyone else.
         paths[index + 1] = paths[index] + max(length, 1)
-        held[index + 1] = held[index] + max(_i32(data, at + 4 + length), 0)
-    return paths, held
+        data_length[index + 1] = data_length[index] + max(_i32(data, at + 4 + length), 0)
+    return paths, data_length
 
 
 @numba.njit(cache=True)
@@ -163,12 +163,12 @@ def extract(
             path_bytes[target] = _SLASH
         path_bytes[target : target + length] = data[at + 4 : at + 4 + length]
         at += 4 + length
-        held = _i32(data, at)
-        is_null[index] = held < 0
+        data_length = _i32(data, at)
+        is_null[index] = data_length < 0
         target = data_ends[index]
-        if held > 0:
-            data_bytes[target : target + held] = data[at + 4 : at + 4 + held]
-        at += 4 + max(held, 0)
+        if data_length > 0:
+            data_bytes[target : target + data_length] = data[at + 4 : at + 4 + data_length]
+        at += 4 + max(data_length, 0)
         longs[0, index] = _i64(data, at + ACL)
         longs[1, index] = _i64(data, at + CZXID)
         longs[2, index] = _i64(data, at + MZXID)

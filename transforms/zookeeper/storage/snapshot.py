@@ -154,8 +154,8 @@ def _batch(snapshot: Snapshot, acls: _Acls, redactor: Redactor, part: slice) -> 
     positions = snapshot.positions[part]
     children = snapshot.children[part]
     path_ends, data_ends = scan.measure(snapshot.data, positions)
-    paths, held, is_null, longs, ints = scan.extract(snapshot.data, positions, path_ends, data_ends)
-    raw = _binary(data_ends, held, is_null)
+    paths, data_lengths, is_null, longs, ints = scan.extract(snapshot.data, positions, path_ends, data_ends)
+    raw = _binary(data_ends, data_lengths, is_null)
     path = _paths(_binary(path_ends, paths, None))
     text, redacted, problem = _texts(path, raw, redactor)
     columns = {

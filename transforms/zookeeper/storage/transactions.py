@@ -97,7 +97,7 @@ class Operation:
 
 
 @dataclass(slots=True)
-class Transaction:
+class ZkTransaction:
     """One entry of a log. `operations` has one element, or those of a multi; time is milliseconds since the epoch."""
 
     session: int
@@ -114,7 +114,7 @@ class Transaction:
         return any(operation.type == OpCode.ERROR for operation in self.operations)
 
 
-def read_transactions(buffer: bytes | memoryview, notes: list[str] | None = None) -> Iterator[Transaction]:
+def read_transactions(buffer: bytes | memoryview, notes: list[str] | None = None) -> Iterator[ZkTransaction]:
     """Yield the transactions of one log file, in order.
 
     A torn last entry and the zero padding end the log, as they do for ZooKeeper; a torn entry is reported in `notes`.
@@ -162,7 +162,7 @@ def _entry(view: memoryview, at: int, notes: list[str]) -> tuple[memoryview, int
     return None
 
 
-def parse_transaction(body: bytes | memoryview) -> Transaction:
+def parse_transaction(body: bytes | memoryview) -> ZkTransaction:
     """Parse the body of one entry. Raises JuteError."""
     reader = JuteReader(body)
     session, cxid, zxid, time, kind = reader.i64(), reader.i32(), reader.i64(), reader.i64(), reader.i32()
@@ -175,7 +175,7 @@ def parse_transaction(body: bytes | memoryview) -> Transaction:
     for operation in operations:
         if operation.ephemeral:
             operation.owner = session
-    return Transaction(session, cxid, zxid, time, kind, operations)
+    return ZkTransaction(session, cxid, zxid, time, kind, operations)
 
 
 def _multi(reader: JuteReader) -> list[Operation]:

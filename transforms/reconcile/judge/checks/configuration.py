@@ -172,8 +172,8 @@ def _voters(files: _Files, facts: Facts) -> Iterator[str]:
 
 
 def _protocols(facts: Facts) -> Iterator[str]:
-    told = [(file, file.settings.inter_broker_protocol) for file in facts.properties.brokers]
-    levels = [(file, text, protocol_level(text)) for file, text in told if text is not None]
+    protocols = [(file, file.settings.inter_broker_protocol) for file in facts.properties.brokers]
+    levels = [(file, text, protocol_level(text)) for file, text in protocols if text is not None]
     for (first, _, one), (file, text, other) in pairwise(levels):
         if one != other:
             yield f"{_who('broker', file)} has inter.broker.protocol.version {text}, unlike {first.location}"

@@ -116,9 +116,9 @@ def _loaded_once(facts: Facts) -> Outcome:
     """DUR-07."""
     if before(facts.kafka_version, 3, 5):
         return not_applicable("Kafka 3.4 does not record the end of the load")
-    told = found([*state_problems(facts), *unbracketed_end(facts)])
+    problems = found([*state_problems(facts), *unbracketed_end(facts)])
     records = facts.found("DUR-07")
-    return sampled(Sample(told.violations + records.total, (*told.evidence, *records.examples)))
+    return sampled(Sample(problems.violations + records.total, (*problems.evidence, *records.examples)))
 
 
 def _no_second_load(facts: Facts) -> Outcome:
@@ -245,8 +245,8 @@ def _releases(facts: Facts) -> Outcome:
     """DUR-20."""
     nodes = [(f"controller {row['controller_id']}", row) for row in facts.controllers]
     nodes += [(f"broker {row['broker_id']}", row) for row in facts.brokers_in_kraft]
-    told = [outside_migration(name, row) for name, row in sorted(nodes, key=lambda node: node[0])]
-    return found(problem for problem in told if problem is not None)
+    problems = [outside_migration(name, row) for name, row in sorted(nodes, key=lambda node: node[0])]
+    return found(problem for problem in problems if problem is not None)
 
 
 def _keys_once(facts: Facts) -> Outcome:

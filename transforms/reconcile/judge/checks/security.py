@@ -22,13 +22,13 @@ def _where_secured(code: str) -> CheckFunction:
 
 def _one_identity(facts: Facts) -> Outcome:
     """SEC-06."""
-    told = facts.identities
-    if told is None or not told.controllers or not told.brokers:
+    identities = facts.identities
+    if identities is None or not identities.controllers or not identities.brokers:
         return not_applicable("no znode shows an identity of the controllers and one of the brokers")
-    if told.controllers & told.brokers:
+    if identities.controllers & identities.brokers:
         return found([])
-    controllers, brokers = (", ".join(sorted(names)) for names in (told.controllers, told.brokers))
-    both = ",".join(f"{_in_a_command(name)}:cdrwa" for name in sorted(told.controllers | told.brokers))
+    controllers, brokers = (", ".join(sorted(names)) for names in (identities.controllers, identities.brokers))
+    both = ",".join(f"{_in_a_command(name)}:cdrwa" for name in sorted(identities.controllers | identities.brokers))
     return found(
         [
             f"/migration belongs to {controllers}, the brokers' znodes to {brokers}: setAcl /migration {both},world:anyone:r"

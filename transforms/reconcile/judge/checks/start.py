@@ -189,16 +189,18 @@ def _encoder_secrets(facts: Facts) -> Outcome:
     passwords = facts.found(TO_DECODE)
     if not passwords.total:
         return found([])
-    held = f"ZooKeeper holds {passwords.total} encrypted password configurations of brokers"
+    encrypted = f"ZooKeeper holds {passwords.total} encrypted password configurations of brokers"
     controllers = facts.properties.controllers
     if not controllers:
-        return unknown(f"{held}: give the controllers' property files (properties.controllers)")
+        return unknown(f"{encrypted}: give the controllers' property files (properties.controllers)")
     unable = [file for file in controllers if not file.has_encoder_secret]
     if unable:
         return found(f"controller {file.node_id} has no password.encoder.secret ({file.location})" for file in unable)
     absent = set(facts.voters) - {file.node_id for file in controllers}
     if absent:
-        return unknown(f"{held}: give the property file of controller {listed_ids(absent)} (properties.controllers)")
+        return unknown(
+            f"{encrypted}: give the property file of controller {listed_ids(absent)} (properties.controllers)"
+        )
     if facts.properties.clear_text_accepted:
         return found([])
     return sampled(passwords, tolerable=True)

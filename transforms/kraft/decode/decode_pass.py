@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from schemas.kraft.control import CONTROL_TYPES, FOREIGN_CONTROL_KEYS
 from schemas.kraft.enums import COMPRESSION_CODECS
 from schemas.kraft.fields import RecordType
-from schemas.kraft.records import HOT_TYPES, RECORD_TYPES
+from schemas.kraft.records import PARTITION_TYPES, RECORD_TYPES
 from transforms.kraft.decode.codec import decode_record
 from transforms.kraft.decode.framing import HEADER_SIZE, SEARCH_BUDGET, Batch, Damage, Frame, frame_at
 from transforms.kraft.decode.masking import Masking, mask
-from transforms.kraft.decode.rows import HOT_COLUMNS, Origin, Rows
+from transforms.kraft.decode.rows import PARTITION_BODY_COLUMNS, Origin, Rows
 from transforms.kraft.decode.spelling import to_json
 from transforms.kraft.decode.wire import Buffer, Reader, WireError
 
@@ -31,7 +31,7 @@ class Continuation:
     epoch: int | None = None
 
 
-class Walk:
+class DecodePass:
     """State of one pass over one file; rows gather in `rows`."""
 
     def __init__(self, data: Buffer, origin: Origin, masking: Masking, continuation: Continuation) -> None:
@@ -110,10 +110,10 @@ def _whole_batch_problem(batch: Batch, next_offset: int | None) -> str | None:
 class _Records:
     """The records of one intact batch."""
 
-    def __init__(self, walk: Walk, batch: Batch) -> None:
-        self.walk = walk
+    def __init__(self, decoding: DecodePass, batch: Batch) -> None:
+        self.decoding = decoding
         self.batch = batch
-        self.reader = Reader(walk.data, batch.position + HEADER_SIZE, batch.position + batch.size)
+        self.reader = Reader(decoding.data, batch.position + HEADER_SIZE, batch.position + batch.size)
         self.accounted = batch.position
 
     def add_rows(self) -> None:
@@ -142,10 +142,10 @@ class _Records:
         self._row(index, self.batch.position + self.batch.size, problem=problem)
 
     def _row(self, delta: int, end: int, **columns: object) -> None:
-        batch, walk = self.batch, self.walk
+        batch, decoding = self.batch, self.decoding
         offset = batch.base_offset + delta
-        walk.rows.add(
-            position=walk.base + batch.position,
+        decoding.rows.add(
+            position=decoding.base + batch.position,
             length=end - self.accounted,
             offset=offset if -_INT64 <= offset < _INT64 else None,
             epoch=batch.epoch,
@@ -157,8 +157,8 @@ class _Records:
 
     def _record(self, index: int, start: int, end: int) -> None:
         """Decode the record whose body (after its length) is `data[start:end]`."""
-        reader = Reader(self.walk.data, start, end)
-        walk = self.walk
+        reader = Reader(self.decoding.data, start, end)
+        decoding = self.decoding
         name, version, delta = None, None, index
         try:
             key, value_end, delta = _record_fields(reader, end)
@@ -168,7 +168,7 @@ class _Records:
                 _control_type(key, reader, value_end) if self.batch.control else _data_type(key, reader)
             )
             name = record_type.name
-            columns, notes = _body(record_type, version, reader, value_end, walk.masking)
+            columns, notes = _body(record_type, version, reader, value_end, decoding.masking)
         except _UnknownTypeError as error:
             name = error.name
             self._row(delta, end, type=name, version=error.version, problem=str(error))
@@ -178,8 +178,8 @@ class _Records:
             self._row(delta, end, type=name, version=version, **columns)
             for note in reader.notes + notes:
                 self._row(delta, end, type=name, version=version, problem=f"{name} v{version}: {note}")
-        walk.first_type = walk.first_type or name or "?"
-        walk.last_type = name
+        decoding.first_type = decoding.first_type or name or "?"
+        decoding.last_type = name
 
 
 class _UnknownTypeError(WireError):
@@ -244,8 +244,8 @@ def _body(
     record_type: RecordType, version: int, reader: Reader, end: int, masking: Masking
 ) -> tuple[dict[str, object], list[str]]:
     values, body, notes = decode_record(record_type, version, reader.data, reader.position, end)
-    if record_type in HOT_TYPES:
-        return {HOT_COLUMNS[name]: value for name, value in values.items()}, notes
+    if record_type in PARTITION_TYPES:
+        return {PARTITION_BODY_COLUMNS[name]: value for name, value in values.items()}, notes
     return {"data": to_json(body, version, mask(body, values, masking))}, notes
 
 
