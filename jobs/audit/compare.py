@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from jobs.audit.facts import ClusterFacts
 from jobs.audit.homes import classified
 from jobs.audit.run import Run
-from jobs.audit.walks import judged_walk, moved_znodes
+from jobs.audit.walks import compared_tree, moved_znodes
 from jobs.settings import Settings
 from jobs.steps.materialize import State
 from schemas.checks import Phase
@@ -84,7 +84,7 @@ def compare(run: Run, state: State, gathered: Mapping[str, ClusterFacts], previo
     differing = differing_rows(both, state.row_versions.where(mine), ends)
     # Held: it is judged twice when something that ZooKeeper lacks has to be looked for.
     still = run.make(without_moved(differing, moved_znodes(run)))
-    current = classified(judged_walk(run).where(mine), still, contexts, run.make)
+    current = classified(compared_tree(run).where(mine), still, contexts, run.make)
     rows = followed(current.where("class <> 'not_comparable'"), _history(run, previous), run.run_id)
     stored = run.keep(DIVERGENCES, rows, hold=True)
     limits = {name: run.clusters[name].settings.report.rows for name in chosen}
@@ -121,14 +121,14 @@ def _history(run: Run, previous: Mapping[str, str]) -> DataFrame:
 
 def _context(gathered: ClusterFacts) -> Context:
     facts = gathered.facts
-    if facts.committed is None or facts.migration_offset is None:
+    if facts.committed is None or facts.compared_offset is None:
         raise ValueError("rows are compared only when the log and /migration are there; see may_compare")
-    zookeeper = facts.zookeeper or {}
+    zookeeper = facts.compared_znodes or {}
     claim = zookeeper.get("controller_czxid") if zookeeper.get("controller_persistent") else None
     load = load_range([(state.offset, facts.name_of(state)) for state in facts.states], facts.transactions)
     return Context(
         frozen=facts.phase is Phase.FINALIZED,
-        migration_offset=facts.migration_offset if facts.mirrored_offset is None else facts.mirrored_offset,
+        migration_offset=facts.compared_offset if facts.mirrored_offset is None else facts.mirrored_offset,
         migration_mzxid=zookeeper.get("migration_mzxid"),
         committed_end=facts.committed.offset,
         load_time=facts.load_time,

@@ -24,6 +24,7 @@ from schemas.entities import MIRRORED
 from schemas.entities.migration import MIGRATION
 from schemas.replayed import ROW_VERSION
 from schemas.report import BrokerPresence, CheckResult, Gate, Report, RunPoint
+from schemas.zookeeper.trees import BARRIER, NEWEST, TREE
 from transforms.clusters import CLUSTER
 from transforms.kraft.replay.image import row_versions
 from transforms.reconcile.judge import summary
@@ -163,19 +164,25 @@ def exit_code(verdict: str, fail_on: str) -> int:
 def stored_state(run: Run) -> State:
     """What `materialize` made, when that was another process: from the tables it wrote."""
     rows = run.rows(MIGRATION.table).where("source = 'zookeeper'").collect()
-    migrations: dict[str, Mapping[str, Any] | None] = dict.fromkeys(run.going)
-    migrations |= {row[CLUSTER]: row.asDict() for row in rows}
+    migrations, compared = (
+        {**dict.fromkeys(run.going), **{row[CLUSTER]: _znodes(row) for row in rows if row[TREE] in (None, tree)}}
+        for tree in (NEWEST, BARRIER)
+    )
     records = run.rows(KRAFT_RECORDS)
     milestones: dict[str, list[dict[str, Any]]] = {name: [] for name in run.going}
     for row in milestone_rows(records).collect():
         milestones[row[CLUSTER]].append(row.asDict())
-    sides = kraft_sides(run.warehouse, log_copies(run), milestones, migrations)
+    sides = kraft_sides(run.warehouse, log_copies(run), milestones, compared)
     versions = run.spark.createDataFrame([], ROW_VERSION)
     if sides:
-        offsets = {name: (migrations[name] or {}).get("kraft_metadata_offset") for name in sides}
+        offsets = {name: (compared[name] or {}).get("kraft_metadata_offset") for name in sides}
         replayed = replay_logs(run, records, sides, offsets, verify=False)
         versions = row_versions(replayed.compact, replayed.folded, replayed.versions_from, MIRRORED)
-    return State(sides, migrations, run.make(versions))
+    return State(sides, migrations, compared, run.make(versions))
+
+
+def _znodes(row: Any) -> Mapping[str, Any]:
+    return {name: value for name, value in row.asDict().items() if name != TREE}
 
 
 def _alone(run: Run) -> dict[str, int]:

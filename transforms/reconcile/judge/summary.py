@@ -41,10 +41,10 @@ def may_compare(facts: Facts) -> bool:
     """Rows are compared in dual write and after finalising, when both sides are there and the log reaches M (CAP-04)."""
     if facts.phase not in _COMPARED_PHASES or not {ZOOKEEPER, KRAFT} <= facts.collected or facts.plan is None:
         return False
-    offset, leading = facts.migration_offset, facts.plan.leading
+    offset, leading = facts.compared_offset, facts.plan.leading
     if offset is None or not 0 <= offset < leading.end:
         return False
-    return leading.epoch_at(offset) in (None, (facts.zookeeper or {}).get("kraft_metadata_epoch"))
+    return leading.epoch_at(offset) in (None, (facts.compared_znodes or {}).get("kraft_metadata_epoch"))
 
 
 def defects(summary: Divergences) -> int:

@@ -27,10 +27,10 @@ def _one_cluster(facts: Facts) -> Outcome:
 
 def _holds_what_migration_names(facts: Facts) -> bool:
     """The log has the record that `/migration` names, of that epoch: rows of another cluster would differ."""
-    offset = facts.migration_offset
+    offset = facts.compared_offset
     if offset is None or offset <= 0 or facts.plan is None or facts.phase is Phase.WAITING:
         return False
-    return facts.plan.leading.epoch_at(offset) == (facts.zookeeper or {}).get("kraft_metadata_epoch")
+    return facts.plan.leading.epoch_at(offset) == (facts.compared_znodes or {}).get("kraft_metadata_epoch")
 
 
 def _whole_log(facts: Facts) -> Outcome:
@@ -51,8 +51,8 @@ def _log_start(facts: Facts) -> Outcome:
 
 
 def _log_reaches_migration(facts: Facts) -> Outcome:
-    """CAP-04."""
-    offset = facts.migration_offset
+    """CAP-04. Of a data folder, at the barrier: a tree that was copied later than the log goes on after it."""
+    offset = facts.compared_offset
     if offset is None or facts.plan is None:
         return unknown("/migration or the log was not read")
     if offset < 0:
@@ -61,7 +61,7 @@ def _log_reaches_migration(facts: Facts) -> Outcome:
     if leading.end <= offset:
         return found([f"the log ends at offset {leading.end - 1}, /migration is at {offset}"])
     epoch = leading.epoch_at(offset)
-    wanted = (facts.zookeeper or {}).get("kraft_metadata_epoch")
+    wanted = (facts.compared_znodes or {}).get("kraft_metadata_epoch")
     if epoch is None or epoch == wanted:
         return found([])
     return found([f"the record at offset {offset} is of epoch {epoch}, /migration says epoch {wanted}"])
