@@ -34,6 +34,7 @@ from transforms.reconcile.compare.suppressions import notes as suppression_notes
 from transforms.reconcile.judge import summary
 from transforms.reconcile.judge.facts import Facts, Sample
 from transforms.reconcile.judge.gates import judge_gates, run_checks
+from transforms.reconcile.judge.liveness import clocks
 from transforms.reconcile.judge.load import history_from, load_claim, load_range
 from transforms.reconcile.judge.queries import as_facts
 from transforms.report.printable import key_text, value_text
@@ -83,8 +84,8 @@ def compare(run: Run, state: State, gathered: Mapping[str, ClusterFacts], previo
     ends = {name: Ends(contexts[name].committed_end, _log_end(each.facts)) for name, each in chosen.items()}
     differing = differing_rows(both, state.row_versions.where(mine), ends)
     # Held: it is judged twice when something that ZooKeeper lacks has to be looked for.
-    still = run.make(without_moved(differing, moved_znodes(run)))
-    current = classified(compared_tree(run).where(mine), still, contexts, run.make)
+    still = run.cache_now(without_moved(differing, moved_znodes(run)))
+    current = classified(compared_tree(run).where(mine), still, contexts, run.cache_now)
     rows = followed(current.where("class <> 'not_comparable'"), _history(run, previous), run.run_id)
     stored = run.keep(DIVERGENCES, rows, hold=True)
     limits = {name: run.clusters[name].settings.report.rows for name in chosen}
@@ -130,9 +131,9 @@ def _context(gathered: ClusterFacts) -> Context:
         frozen=facts.phase is Phase.FINALIZED,
         migration_offset=facts.compared_offset if facts.mirrored_offset is None else facts.mirrored_offset,
         migration_mzxid=zookeeper.get("migration_mzxid"),
-        committed_end=facts.committed.offset,
-        load_time=facts.load_time,
-        newest_append_time=facts.newest_append_time,
+        committed_end=facts.committed.end_exclusive,
+        load_time_ms=facts.load_time_ms,
+        newest_append_time_ms=facts.newest_append_time_ms,
         pending_deletes=gathered.pending_deletes,
         foreign_zxids=frozenset(zxid for zxid, _ in gathered.foreign_writes),
         foreign_paths=frozenset(path for _, path in gathered.foreign_writes),
@@ -142,6 +143,8 @@ def _context(gathered: ClusterFacts) -> Context:
         load_claim=load_claim(zookeeper, facts.plan, load),
         history_from=history_from(facts.plan),
         transactions_told=claim in gathered.claims,
+        clocks=clocks(facts),
+        lag_limit_ms=round(facts.lag_limit * 1000),
     )
 
 

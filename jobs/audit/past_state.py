@@ -89,7 +89,11 @@ def past_kraft(past: PastRun, znodes: Mapping[str, Any] | None) -> PastKraft | N
     if side is None:
         return None
     records, extent = whole_records(past.warehouse, name, past.run_id, side)
-    start = side.plan.base[1].offset - 1 if side.plan.base else side.plan.slices[0].from_offset
+    start = (
+        side.plan.base_checkpoint[1].offset - 1
+        if side.plan.base_checkpoint
+        else side.plan.slices[0].from_offset_inclusive
+    )
     return PastKraft(name, side, records, extent, start, side.plan.leading.end - 1)
 
 
@@ -117,7 +121,7 @@ def divergences_as_of(past: PastRun, offset: int) -> DataFrame:
     if reached is None:
         reached = znodes["kraft_metadata_offset"]
     at = kraft.log(offset + 1)
-    end = max(offset + 1, kraft.side.committed.offset) if offset < reached else offset + 1
+    end = max(offset + 1, kraft.side.committed.end_exclusive) if offset < reached else offset + 1
     whole = kraft.log(end)
     context = replace(
         _context(past, kraft.side, znodes, position), migration_offset=min(offset, reached), committed_end=end
@@ -131,7 +135,7 @@ def divergences_as_of(past: PastRun, offset: int) -> DataFrame:
 
 
 def _mirror_position(past: PastRun, kraft: PastKraft, znodes: Mapping[str, Any]) -> MirrorPosition:
-    asked = mirrored(znodes, kraft.side)
+    asked = mirrored(znodes, znodes, kraft.side)
     if asked is None:
         return MirrorPosition()
     times = queries.append_times(kraft.records, {past.cluster: asked}).first()
@@ -169,14 +173,20 @@ def _context(past: PastRun, side: KraftSide, znodes: Mapping[str, Any], position
     claim = znodes.get("controller_czxid") if znodes.get("controller_persistent") else None
     states = past.read(MIGRATION.table).where("source = 'kraft'").select("kraft_offset", "state_code").collect()
     load = load_range([(n, state_name(code, _version(past))) for n, code in sorted(states)], side.transactions)
-    pending = past.read(ADMIN_OPERATIONS).where((F.col("kind") == "delete_topic") & at_barrier()).select("subject").distinct().collect()
+    pending = (
+        past.read(ADMIN_OPERATIONS)
+        .where((F.col("kind") == "delete_topic") & at_barrier())
+        .select("subject")
+        .distinct()
+        .collect()
+    )
     return Context(
         frozen=past.report.migration.phase == Phase.FINALIZED.value,
         migration_offset=0,
         migration_mzxid=znodes.get("migration_mzxid"),
         committed_end=0,
-        load_time=position.loaded_at if position.mirrored_offset is not None or first is None else first[0],
-        newest_append_time=side.plan.leading.last_append_time,
+        load_time_ms=position.loaded_at if position.mirrored_offset is not None or first is None else first[0],
+        newest_append_time_ms=side.plan.leading.last_append_time,
         pending_deletes=frozenset(row[0] for row in pending),
         foreign_zxids=frozenset(row["zxid"] for row in foreign),
         foreign_paths=frozenset(row["path"] for row in foreign),

@@ -166,7 +166,7 @@ def _read_history(files: TreeFiles) -> Iterator[pa.RecordBatch]:
 
 def _keep_history(run: Run, folders: Sequence[TreeFiles]) -> None:
     history = in_workers(run.spark, folders, _read_history, _TOLD)
-    writes = run.make(history)
+    writes = run.cache_now(history)
     for table, kind in ((ZK_TRANSACTIONS, OPERATION), (BARRIERS, BARRIER), (ZOOKEEPER_WRITES, WRITE)):
         run.keep(table, writes.where(F.col(kind).isNotNull()).select(CLUSTER, f"{kind}.*"))
 
@@ -201,7 +201,7 @@ def _walk(run: Run, name: str, source: ZooKeeperSettings, number: int) -> _LiveW
     redactor = Redactor(run.fingerprinter, _encoder_secrets(cluster.settings))
     if number == 0:
         # /migration is the first znode of a walk.
-        cluster.walked_at = now_ms()
+        cluster.walked_at_ms = now_ms()
     try:
         for batch in read_live(live_settings(source), redactor, summary):
             walk.batches.append(with_columns(batch, names))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from transforms.reconcile.compare.context import Clocks
 from transforms.reconcile.judge.facts import Facts, LagMeasure
 from transforms.reconcile.judge.skew import ClockSkew
 
@@ -64,12 +65,12 @@ def log_age(facts: Facts) -> float:
 
     The capture is not before the newest thing on either side. Where nothing else tells, it is the log's own end.
     """
-    end = facts.newest_append_time
+    end = facts.newest_append_time_ms
     if end is None:
         return 0.0
-    moments = [end, facts.captured_at or end]
-    if facts.newest_znode_time is not None:
-        moments.append(facts.newest_znode_time - facts.reading_ms - round(_skew_ms(facts)))
+    moments = [end, facts.captured_at_ms or end]
+    if facts.newest_znode_time_ms is not None:
+        moments.append(facts.newest_znode_time_ms - facts.reading_ms - round(_skew_ms(facts)))
     return (max(moments) - end) / 1000
 
 
@@ -78,15 +79,15 @@ def _silence(facts: Facts) -> float | None:
 
     By the controllers' clock and the audit's, and by ZooKeeper's alone, which needs no other: the longer one counts.
     """
-    end, lag = facts.newest_append_time, facts.lag
+    end, lag = facts.newest_append_time_ms, facts.lag
     if end is None or lag is None or lag.silence is None:
         return None
     written = end - lag.silence * 1000
     # What was read after /migration says nothing of how old it was when it was read.
-    captured = max(end - facts.reading_ms, facts.captured_at or 0)
+    captured = max(end - facts.reading_ms, facts.captured_at_ms or 0)
     silence = captured - _written(facts, lag, end)
-    if facts.newest_znode_time is not None:
-        silence = max(silence, facts.newest_znode_time - facts.reading_ms - written)
+    if facts.newest_znode_time_ms is not None:
+        silence = max(silence, facts.newest_znode_time_ms - facts.reading_ms - written)
     return max(0.0, silence / 1000)
 
 
@@ -95,7 +96,7 @@ def _written(facts: Facts, lag: LagMeasure, end: int) -> float:
     written = end - lag.silence * 1000 - _skew_ms(facts) if lag.silence is not None else end
     appended = None if lag.mirrored_age is None else end - lag.mirrored_age * 1000
     ahead = written > end + facts.alive_limit * 1000 and not _beyond_the_log(facts)
-    if ahead and _skew(facts) is None:
+    if ahead and measured_skew(facts) is None:
         # ZooKeeper's clock is ahead, and hides how long ago it was. The log's own clock tells.
         return end - lag.seconds * 1000 if appended is None else appended
     # It was not written before the record that it names: a clock that is behind makes no silence.
@@ -108,14 +109,20 @@ def _beyond_the_log(facts: Facts) -> bool:
     return offset is not None and facts.plan is not None and offset >= facts.plan.leading.end
 
 
-def _skew(facts: Facts) -> ClockSkew | None:
+def clocks(facts: Facts) -> Clocks:
+    """ZooKeeper's clock against the controllers', as far as the rows tell."""
+    skew = measured_skew(facts)
+    return Clocks() if skew is None else skew.clocks
+
+
+def measured_skew(facts: Facts) -> ClockSkew | None:
     """The measured skew, unless ZooKeeper is so far behind that its delay may be what was measured."""
     late = facts.lag is not None and facts.lag.seconds - facts.reading_ms / 1000 > facts.lag_limit
     return None if late else facts.skew
 
 
 def _skew_ms(facts: Facts) -> float:
-    skew = _skew(facts)
+    skew = measured_skew(facts)
     return 0.0 if skew is None else skew.median
 
 

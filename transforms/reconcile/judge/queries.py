@@ -311,7 +311,7 @@ def identities(znodes: DataFrame) -> DataFrame:
 
 
 def protection(znodes: DataFrame) -> DataFrame:
-    """For each cluster: znodes of Kafka's secured roots with an ACL, those open to be changed by all, the newest mtime.
+    """For each cluster: znodes of Kafka's secured roots with an ACL, those open to be changed by all, the newest change.
 
     Topics' own znodes are left out: they are most of a tree, and protected like the rest.
     """
@@ -320,7 +320,8 @@ def protection(znodes: DataFrame) -> DataFrame:
     return znodes.groupBy(CLUSTER).agg(
         F.count_if(judged).alias("znodes"),
         F.count_if(judged & _anyone(_CHANGE)).alias("open"),
-        F.max("mtime").alias("newest"),
+        F.max("mtime").alias("time"),
+        F.max(F.greatest("czxid", "mzxid", "pzxid")).alias("zxid"),
     )
 
 
