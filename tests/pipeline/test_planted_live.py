@@ -136,7 +136,9 @@ def connected(address: str) -> Iterator[KazooClient]:
 def interfered(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Interfered:
     folder = tmp_path_factory.mktemp("live")
     with zookeeper_server(HEALTHY / "zookeeper") as server:
-        walk = {**settings_content(HEALTHY, folder / "walked"), "zookeeper": {"connect": server.address}}
+        # The server holds what was captured long ago: by today's clock dual writing would be dead.
+        replayed = {"zookeeper": {"connect": server.address}, "as_of": "data"}
+        walk = {**settings_content(HEALTHY, folder / "walked"), **replayed}
         before = audit(walk).report
         with connected(server.address) as client:
             interfere(client)
