@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from jobs.audit.capture import captured_at, reading_ms
 from jobs.audit.kraft_side import FEATURE_LEVEL, LEADER_CHANGE, STATE, KraftSide, log_copies
 from jobs.audit.run import ClusterRun, Run
-from jobs.audit.walks import bracketed, moved_znodes, newest_tree
+from jobs.audit.walks import both_trees, bracketed, moved_znodes, newest_tree
 from jobs.sources.property_files import read_property_files
 from jobs.steps.materialize import State
 from schemas.bronze import KRAFT_RECORDS, ZK_TRANSACTIONS
@@ -171,7 +171,7 @@ def _small_questions(run: Run, state: State, silver: Mapping[str, DataFrame]) ->
     ranges = {name: span for name, span in spans.items() if span is not None}
     if ranges:
         questions["skew"] = mirroring_times(silver, ranges)
-    if any(settings.zookeeper and settings.zookeeper.folder for settings in run.settings_of().values()):
+    if _reads_folders(run):
         questions |= _of_transactions(run, state)
     moved = moved_znodes(run)
     if moved is not None:
@@ -179,6 +179,10 @@ def _small_questions(run: Run, state: State, silver: Mapping[str, DataFrame]) ->
         elsewhere = moved.where("path <> '/migration'").select(CLUSTER, F.lit("moved").alias("code"), text)
         questions["moved"] = queries.samples(elsewhere)
     return questions
+
+
+def _reads_folders(run: Run) -> bool:
+    return any(settings.zookeeper and settings.zookeeper.folder for settings in run.settings_of().values())
 
 
 def _one_by_one(side: KraftSide, compared: Mapping[str, Any] | None) -> tuple[int, int] | None:
@@ -226,7 +230,9 @@ def _samples(
         "admin_operations": run.rows(ADMIN_OPERATIONS).where(newest()),
         "row_versions": state.row_versions,
     }
-    found = queries.violations(tables, newest_tree(run), run.rows(KRAFT_RECORDS), known)
+    if _reads_folders(run):
+        tables["zk_transactions"] = run.rows(ZK_TRANSACTIONS)
+    found = queries.violations(tables, both_trees(run), run.rows(KRAFT_RECORDS), known)
     questions = {"samples": queries.samples(found)}
     strangers = {name: look.registered for name, look in first.items() if look.strangers}
     if strangers:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -27,13 +28,16 @@ from schemas.report import BrokerPresence, CheckResult, Gate, Report, RunPoint
 from schemas.zookeeper.trees import BARRIER, NEWEST, TREE
 from transforms.clusters import CLUSTER
 from transforms.kraft.replay.image import row_versions
+from transforms.leaks import without_leaks
 from transforms.reconcile.judge import summary
+from transforms.reconcile.judge.checks.outcome import EVIDENCE_LIMIT
 from transforms.reconcile.judge.dashboard import metrics, state_spellings
 from transforms.reconcile.judge.defects import exposure
 from transforms.reconcile.judge.deltas import offsets_asked
 from transforms.reconcile.judge.facts import Facts
-from transforms.reconcile.judge.gates import judge_gates, run_checks
+from transforms.reconcile.judge.gates import FAIL, judge_gates, run_checks
 from transforms.reconcile.judge.presence import broker_ledger
+from transforms.report.json import from_json, to_json
 
 
 @dataclass(frozen=True)
@@ -63,7 +67,8 @@ def run_step(run: Run, state: State) -> dict[str, Report]:
     reports = {}
     for name in run.going:
         try:
-            reports[name] = _report(run, gathered[name], judged[name], listings[name], previous.get(name, ()))
+            report = _report(run, gathered[name], judged[name], listings[name], previous.get(name, ()))
+            reports[name] = without_secrets(report, run.clusters[name].settings.fail_on)
         except Exception as error:
             run.fail(name, error)
     write(run, reports, previous)
@@ -152,6 +157,31 @@ def _report(
         unsuppressed_verdict=comparison.unsuppressed_verdict,
         quarantined=facts.damaged_log.total + facts.unreadable_znodes.total,
     )
+
+
+def without_secrets(report: Report, fail_on: str) -> Report:
+    """The report as it may be written, stored and mailed: what has the form of a secret is withheld, and SEC-05 says where.
+
+    All that is shown to anybody is made from the report, so that this is the last place to look.
+    """
+    document, found = without_leaks(json.loads(to_json(report)))
+    if not found:
+        return report
+    cleaned = from_json(json.dumps(document))
+    checks = [_told(check, found) if check.id == "SEC-05" else check for check in cleaned.checks]
+    return replace(
+        cleaned,
+        checks=checks,
+        verdict=summary.ERRORS,
+        exit_code=max(cleaned.exit_code, exit_code(summary.ERRORS, fail_on)),
+    )
+
+
+def _told(check: CheckResult, found: Sequence[str]) -> CheckResult:
+    """SEC-05 with what was found in the report beside what was found in the tables."""
+    before = check.violations if check.verdict == FAIL else 0
+    evidence = [*(check.evidence if before else ()), *[f"report: {place}" for place in found]]
+    return replace(check, verdict=FAIL, violations=before + len(found), evidence=evidence[:EVIDENCE_LIMIT])
 
 
 def exit_code(verdict: str, fail_on: str) -> int:
