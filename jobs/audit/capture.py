@@ -1,4 +1,4 @@
-"""When what a run judges was captured: silence is measured against that, not against the log's own end (S§7.3)."""
+"""When what a run judges was captured: silence is measured against that, not against the log's own end."""
 
 from __future__ import annotations
 
