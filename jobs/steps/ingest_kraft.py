@@ -62,7 +62,7 @@ def run_step(run: Run) -> None:
     for name, found in logs.items():
         cluster = run.clusters[name]
         cluster.log_seen_at_ms = now_ms()
-        cluster.notes += [f"{copy.location}: {note}" for copy in found.copies for note in copy.notes]
+        cluster.notes += [note for copy in found.copies for note in notes_of(copy) if note not in cluster.notes]
     kept = _continued(run, logs)
     starts = {name: kept[name].offset - 1 if name in kept else 0 for name in logs}
     rows = {
@@ -87,6 +87,12 @@ def run_step(run: Run) -> None:
     run.keep(
         KRAFT_RECORDS, in_workers(run.spark, groups, _read_group, _RECORDS, max(_TASKS, len(groups) // 8)), hold=True
     )
+
+
+def notes_of(copy: ScannedCopy) -> list[str]:
+    """What the reader of a copy left out or went without, each with the place; a file's name alone is in many copies."""
+    folder = copy.location.rpartition("/")[0]
+    return [note if folder in note else f"{copy.location}: {note}" for note in copy.notes]
 
 
 _TASKS = 16

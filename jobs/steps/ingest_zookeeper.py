@@ -64,8 +64,6 @@ class TreeFiles:
             return ((None, batch) for batch in read_dump(self.dump, self.redactor))
         folder = self._folder()
         barrier = None if self.leading is None else last_barrier(folder, self.leading)
-        if barrier is None:
-            return ((None, batch) for batch in folder.tree(self.redactor))
         return folder.trees(self.redactor, barrier)
 
     def history(self) -> Iterator[pa.RecordBatch]:

@@ -30,6 +30,8 @@ def prepare(folder: Path) -> Content:
     source = capture("3.9.1", "7-dual-write-failover")
     shutil.copytree(source / "zookeeper", folder / "zookeeper")
     shutil.copytree(source / "kraft", folder / "kraft")
+    # A copy without it can be used: the log itself names the voters.
+    (folder / "kraft" / "3002" / "__cluster_metadata-0" / "quorum-state").unlink()
     log = folder / "zookeeper" / "version-2" / LOG
     log.write_bytes(log.read_bytes()[:NEXT_AT] + bytes(4096))
     return settings_content(folder, folder, zookeeper={"folder": str(folder / "zookeeper")})
@@ -78,3 +80,7 @@ def test_a_znode_that_changed_since_is_stored_for_each_tree(audit: Audit) -> Non
     rows = audit.rows(ZK_ZNODES, "path = '/controller'")
     assert {row["tree"]: str(OLD_LEADER) in row["data"] for row in rows} == {"barrier": True, "newest": False}
     assert {row["tree"] for row in audit.rows(ZK_ZNODES, "path = '/cluster/id'")} == {None}
+
+
+def test_what_a_reader_went_without_is_among_the_notes(audit: Audit) -> None:
+    assert [note for note in audit.report.notes if "3002/__cluster_metadata-0/quorum-state is missing" in note]

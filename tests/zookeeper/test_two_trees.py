@@ -15,7 +15,7 @@ from schemas.zookeeper.trees import BARRIER, NEWEST
 from tests.captures import capture
 from tests.zookeeper import journal
 from tests.zookeeper.journal import Log, Node
-from tests.zookeeper.trees import REDACTOR
+from tests.zookeeper.trees import REDACTOR, state_rows
 from transforms.zookeeper.storage.transactions import OpCode
 
 Tree = dict[str, dict[str, Any]]
@@ -145,3 +145,15 @@ def test_damage_after_the_barrier_is_told(tmp_path: Path) -> None:
     assert then == tree(folder, 6) | {path: row for path, row in now.items() if row["problem"]}
     assert [row["path"] for row in now.values() if row["problem"]] == ["log.6"]
     shutil.rmtree(folder)
+
+
+@pytest.mark.parametrize("barrier", [None, 6])
+def test_a_torn_last_entry_is_told_and_no_fault(tmp_path: Path, barrier: int | None) -> None:
+    """A server at work leaves one behind when its files are copied."""
+    folder = after_a_failover(tmp_path / "zookeeper")
+    whole = (folder / "log.6").read_bytes().rstrip(b"\0")
+    (folder / "log.6").write_bytes(whole[:-20])
+    rows = [batch for _, batch in DataFolder(folder).trees(REDACTOR, barrier)]
+    findings = [row["row"] for row in state_rows(rows) if row["entity"] == "findings"]
+    told = [finding["code"] for finding in findings if finding["subject"] == "log.6"]
+    assert told == ["TORN-ENTRY"]

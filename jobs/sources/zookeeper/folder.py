@@ -120,14 +120,25 @@ class DataFolder:
             yield below(batch, summary.chroot)
         if summary.problems:
             # What is wrong with the files goes where the rows go: nobody else sees a worker's summary.
-            yield _problems(summary)
+            yield _about_files(summary.problems)
 
-    def trees(self, redactor: Redactor, barrier: int) -> Iterator[tuple[str | None, pa.RecordBatch]]:
+    def trees(self, redactor: Redactor, barrier: int | None) -> Iterator[tuple[str | None, pa.RecordBatch]]:
         """Yield two trees, that right after transaction `barrier` and the newest one, as (`tree`, batch of `ZNODE_COLUMNS`).
 
-        `tree` is one of `schemas.zookeeper.trees`, None for znodes that are the same in both. Raises as `tree` does.
+        `tree` is one of `schemas.zookeeper.trees`, None for znodes that are the same in both, and for all when there is no
+        barrier. What is normal for a copy of a running server is a row too, as a fault of a file is. Raises as `tree` does.
         """
         summary = FolderSummary()
+        if barrier is None:
+            yield from ((None, batch) for batch in self.tree(redactor, summary=summary))
+        else:
+            yield from self._both_trees(redactor, barrier, summary)
+        if summary.notes:
+            yield None, _about_files(summary.notes)
+
+    def _both_trees(
+        self, redactor: Redactor, barrier: int, summary: FolderSummary
+    ) -> Iterator[tuple[str | None, pa.RecordBatch]]:
         snapshot = _choose(self._snapshots, barrier, summary)
         fallbacks = len(summary.problems)
         transactions = list(self._after(summary.snapshot_zxid, None, summary))
@@ -141,7 +152,7 @@ class DataFolder:
         for tree, batch in replay.run_past(barrier, read_batches(snapshot, redactor), owned_paths(snapshot)):
             yield tree, below(batch, self.chroot)
         if summary.problems:
-            yield None, _problems(summary)
+            yield None, _about_files(summary.problems)
 
     def _newest_snapshot(self) -> str:
         aside = FolderSummary()
@@ -159,8 +170,9 @@ class DataFolder:
         return _after(self._logs, start, end, summary, self._parse)
 
 
-def _problems(summary: FolderSummary) -> pa.RecordBatch:
-    return znode_batch([unreadable(*problem.split(": ", 1)) for problem in summary.problems])
+def _about_files(texts: Iterable[str]) -> pa.RecordBatch:
+    """Rows whose path is a file's name and whose `problem` is what is said of it."""
+    return znode_batch([unreadable(*text.split(": ", 1)) for text in texts])
 
 
 def read_folder(

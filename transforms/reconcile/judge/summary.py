@@ -212,7 +212,7 @@ def notes(facts: Facts) -> list[str]:
         )
     if facts.phase is Phase.ROLLED_BACK:
         said.append("a ZooKeeper broker is the controller again: the cluster was rolled back, nothing is compared")
-    said += [*_trees(facts), *_clocks(facts)]
+    said += [*_trees(facts), *_clocks(facts), *facts.found("TORN-ENTRY", "SOURCE-FALLBACK").examples]
     if facts.moved is not None and facts.moved.total:
         said.append(
             f"{facts.moved.total} znodes changed between the two walks and are not judged: "

@@ -118,7 +118,7 @@ def _readable(facts: Facts) -> Outcome:
 
 
 # Findings that no other check judges: what znodes hold (`schemas.zookeeper.findings`) and what records break.
-_OWN_CHECK = ("CAP-", "START-", "STATE-DELETING", "TOKEN-EMPTY", "UNKNOWN-PATH")
+_OWN_CHECK = ("CAP-", "START-", "STATE-DELETING", "TOKEN-EMPTY", "TORN-ENTRY", "UNKNOWN-PATH")
 _LOG_CODES = ("PARTITION-UNKNOWN", "DIRECTORIES", "BROKER-CHANGE", "REMOVAL-UNKNOWN")
 _CODES = (*(code for code in FINDINGS if not code.startswith(_OWN_CHECK)), *_LOG_CODES)
 
