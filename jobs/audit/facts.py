@@ -48,7 +48,7 @@ from transforms.reconcile.judge.facts import (
 )
 from transforms.reconcile.judge.left_behind import left_behind
 from transforms.reconcile.judge.load import recorded_load
-from transforms.reconcile.judge.skew import ClockSkew, clock_skew, mirroring_times
+from transforms.reconcile.judge.skew import ClockSkew, OneByOne, clock_skew, mirroring_times
 from transforms.zookeeper.read.trees import at_barrier, newest
 
 _EXAMPLES = 5
@@ -185,16 +185,17 @@ def _reads_folders(run: Run) -> bool:
     return any(settings.zookeeper and settings.zookeeper.folder for settings in run.settings_of().values())
 
 
-def _one_by_one(side: KraftSide, compared: Mapping[str, Any] | None) -> tuple[int, int] | None:
-    """Offsets after which and up to which the tree that is compared got each change as it was made (S§5.2).
+def _one_by_one(side: KraftSide, compared: Mapping[str, Any] | None) -> OneByOne | None:
+    """Which changes the tree that is compared got as they were made (S§5.2).
 
     They begin with the leader that mirrored last: its full sync wrote what was there before. None before the load.
     """
-    begun, offset = side.dual_write(), (compared or {}).get("kraft_metadata_offset")
-    if begun is None or offset is None:
+    znodes = compared or {}
+    begun, offset, mzxid = side.dual_write(), znodes.get("kraft_metadata_offset"), znodes.get("migration_mzxid")
+    if begun is None or offset is None or mzxid is None:
         return None
     starts = [start for _, start in side.plan.leading.epoch_starts if start <= offset]
-    return max([begun[0], *starts]), offset
+    return OneByOne(max([begun[0], *starts]), offset, mzxid)
 
 
 def mirrored(

@@ -29,6 +29,19 @@ _MARGIN_OF_FURTHEST = 3
 
 
 @dataclass(frozen=True)
+class OneByOne:
+    """Which changes were mirrored as they were made: the offsets after which (exclusive) and up to which (inclusive).
+
+    What the load or a full sync wrote is as old as these, not as its record; what was written after `/migration`'s last
+    write, transaction `mzxid`, was not mirrored.
+    """
+
+    after: int
+    until: int
+    mzxid: int
+
+
+@dataclass(frozen=True)
 class ClockSkew:
     """ZooKeeper's clock minus the controllers', in milliseconds: the median over `pairs` changes and its spread.
 
@@ -56,11 +69,10 @@ def clock_skew(quantiles: Sequence[float] | None, pairs: int) -> ClockSkew | Non
     return ClockSkew(middle, (high - low) / 2, pairs, max(highest - middle, middle - lowest))
 
 
-def mirroring_times(tables: Mapping[str, DataFrame], mirrored: Mapping[str, tuple[int, int]]) -> DataFrame:
+def mirroring_times(tables: Mapping[str, DataFrame], mirrored: Mapping[str, OneByOne]) -> DataFrame:
     """How much later a znode's mtime is than the append time of the record it mirrors: cluster, quantiles (ms), pairs.
 
-    `tables` are silver rows by entity. `mirrored` gives, by cluster, the offsets after which (exclusive) and up to which
-    (inclusive) records were mirrored one by one: what the load or a full sync wrote is as old as these, not its record.
+    `tables` are silver rows by entity.
     """
     apart = union_all([_of_entity(entity, tables[entity.name], mirrored) for entity in _MEASURED])
     return apart.groupBy(CLUSTER).agg(
@@ -69,18 +81,21 @@ def mirroring_times(tables: Mapping[str, DataFrame], mirrored: Mapping[str, tupl
     )
 
 
-def _of_entity(entity: Entity, rows: DataFrame, mirrored: Mapping[str, tuple[int, int]]) -> DataFrame:
+def _of_entity(entity: Entity, rows: DataFrame, mirrored: Mapping[str, OneByOne]) -> DataFrame:
     key = [CLUSTER, *entity.key]
     mine = rows.where(of_clusters(mirrored))
-    after, until = (
-        by_cluster({name: bounds[place] for name, bounds in mirrored.items()}, "bigint") for place in (0, 1)
+    after, until, mzxid = (
+        by_cluster({cluster: getattr(each, name) for cluster, each in mirrored.items()}, "bigint")
+        for name in ("after", "until", "mzxid")
     )
     changed = mine.where(
         (F.col("source") == "kraft") & (F.col("kraft_offset") > after) & (F.col("kraft_offset") <= until)
     )
     in_order = Window.partitionBy(CLUSTER).orderBy(F.col("kraft_offset").desc())
     newest = changed.withColumn("number", F.row_number().over(in_order)).where(F.col("number") <= _NEWEST)
-    znodes = mine.where(F.col("source") == "zookeeper").select(*key, "zk_path", "zk_mtime")
+    znodes = mine.where((F.col("source") == "zookeeper") & (F.col("zk_mzxid") <= mzxid)).select(
+        *key, "zk_path", "zk_mtime"
+    )
     both = znodes.join(F.broadcast(newest.select(*key, "kraft_append_time")), key)
     # Of the rows that one znode holds, the one that changed last had it written last.
     written = both.groupBy(CLUSTER, "zk_path").agg(

@@ -76,7 +76,7 @@ def verdict(
 
 def migration(facts: Facts) -> MigrationSummary:
     """Where the migration stands; offsets inclusive."""
-    leader, plan, committed = facts.leader, facts.plan, facts.committed
+    leader, plan, committed, skew = facts.leader, facts.plan, facts.committed, measured_skew(facts)
     reasons = []
     if plan is not None:
         reasons.append(plan.explanation)
@@ -98,6 +98,8 @@ def migration(facts: Facts) -> MigrationSummary:
         compared_zxid=(facts.compared_znodes or {}).get("migration_mzxid") if facts.at_barrier else None,
         compared_offset=facts.compared_offset if facts.compared else None,
         newest_zxid=facts.newest_zxid,
+        captured_at_ms=facts.captured_at_ms,
+        clock_skew_ms=None if skew is None else skew.median,
     )
 
 
