@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Annotated, Literal, TypeVar, get_args
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, model_validator
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, model_validator
 
 from jobs.exit import UsageError
 from jobs.sources.remote import is_remote, local_path
@@ -144,6 +144,8 @@ class Settings(Strict):
     catalog: bool = False
     zookeeper: ZooKeeperSettings | None = None
     kraft: KraftSettings | None = None
+    # When ZooKeeper and the log were read, if not now: `data`, or a time with its zone.
+    as_of: Literal["data"] | AwareDatetime | None = None
     kafka_version: Annotated[str, Field(pattern=r"^[0-9]+\.[0-9]+(\.[0-9]+)?$")] | None = None
     secrets: SecretSettings = SecretSettings()
     properties: PropertySettings = PropertySettings()

@@ -15,6 +15,7 @@ from pyspark.sql.types import (
 )
 
 from schemas.table import Layer, Table, column
+from schemas.zookeeper.trees import TREE_COLUMN
 
 RUN_COLUMNS = (
     column("cluster", StringType(), "Name of the audited cluster, from the run's configuration."),
@@ -66,6 +67,7 @@ ZK_ZNODES = Table(
             StringType(),
             "Which reading of the tree the row belongs to: the run's id, with a suffix for the second walk of a bracket.",
         ),
+        TREE_COLUMN,
         *ZNODE_COLUMNS,
     ),
 )

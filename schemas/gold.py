@@ -171,6 +171,8 @@ RUN_STEPS = Table(
         column("finished_at", TimestampType(), "End of the step, UTC."),
         column("notes", _STRINGS, "What the report should say of the run, from all steps so far."),
         column("walks", _STRINGS, "snapshot_id in bronze zk_znodes of the tree to judge, and of a bracket's second."),
+        column("walked_at_ms", LongType(), "Begin of the walk of a live ZooKeeper, milliseconds since the epoch."),
+        column("log_seen_at_ms", LongType(), "When the end of the log was looked up, milliseconds since the epoch."),
     ),
 )
 

@@ -39,6 +39,17 @@ class MigrationSummary:
     itself also `times` and `last_offset`."""
     phase: str = ""
     """A `schemas.checks.Phase`: it sets a cluster rolled back, or one born in KRaft, apart from its `state`."""
+    compared_zxid: int | None = None
+    """zxid of the barrier that the rows were compared at; None where they were compared with the tree as it was read."""
+    compared_offset: int | None = None
+    """`/migration`'s offset in the tree whose rows were compared, inclusive; None where nothing was compared."""
+    newest_zxid: int | None = None
+    """zxid of the newest change in the tree as it was read, by which all but rows is judged; None without a tree."""
+    captured_at_ms: int | None = None
+    """When ZooKeeper was read, milliseconds since the epoch: a live walk's begin, or the configuration's `as_of`; None for
+    files, where the newest thing on either side counts."""
+    clock_skew_ms: float | None = None
+    """ZooKeeper's clock minus the controllers', in milliseconds; None where too few changes were mirrored to tell."""
 
 
 @dataclass(frozen=True)

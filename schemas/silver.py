@@ -9,6 +9,7 @@ from schemas.bronze import RUN_COLUMNS
 from schemas.entities import ENTITIES
 from schemas.table import Layer, Table, column
 from schemas.zookeeper.history import BARRIER_COLUMNS, WRITE_COLUMNS
+from schemas.zookeeper.trees import TREE_COLUMN
 
 BARRIERS = Table(
     Layer.SILVER,
@@ -39,6 +40,7 @@ ADMIN_OPERATIONS = Table(
         ),
         column("subject", StringType(), "Topic, topic-partition or znode name it is about."),
         column("detail", StringType(), "What it asks for, in one line."),
+        TREE_COLUMN,
         column("zk_path", StringType(), "Path of the znode."),
         column("zk_czxid", LongType(), "zxid of the transaction that created the znode."),
         column("zk_mzxid", LongType(), "zxid of the last change of its data."),

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from jobs.audit.facts import ClusterFacts
 from jobs.audit.homes import classified
 from jobs.audit.run import Run
-from jobs.audit.walks import judged_walk, moved_znodes
+from jobs.audit.walks import compared_tree, moved_znodes
 from jobs.settings import Settings
 from jobs.steps.materialize import State
 from schemas.checks import Phase
@@ -34,6 +34,7 @@ from transforms.reconcile.compare.suppressions import notes as suppression_notes
 from transforms.reconcile.judge import summary
 from transforms.reconcile.judge.facts import Facts, Sample
 from transforms.reconcile.judge.gates import judge_gates, run_checks
+from transforms.reconcile.judge.liveness import clocks
 from transforms.reconcile.judge.load import history_from, load_claim, load_range
 from transforms.reconcile.judge.queries import as_facts
 from transforms.report.printable import key_text, value_text
@@ -84,7 +85,7 @@ def compare(run: Run, state: State, gathered: Mapping[str, ClusterFacts], previo
     differing = differing_rows(both, state.row_versions.where(mine), ends)
     # Held: it is judged twice when something that ZooKeeper lacks has to be looked for.
     still = run.cache_now(without_moved(differing, moved_znodes(run)))
-    current = classified(judged_walk(run).where(mine), still, contexts, run.cache_now)
+    current = classified(compared_tree(run).where(mine), still, contexts, run.cache_now)
     rows = followed(current.where("class <> 'not_comparable'"), _history(run, previous), run.run_id)
     stored = run.keep(DIVERGENCES, rows, hold=True)
     limits = {name: run.clusters[name].settings.report.rows for name in chosen}
@@ -121,14 +122,14 @@ def _history(run: Run, previous: Mapping[str, str]) -> DataFrame:
 
 def _context(gathered: ClusterFacts) -> Context:
     facts = gathered.facts
-    if facts.committed is None or facts.migration_offset is None:
+    if facts.committed is None or facts.compared_offset is None:
         raise ValueError("rows are compared only when the log and /migration are there; see may_compare")
-    zookeeper = facts.zookeeper or {}
+    zookeeper = facts.compared_znodes or {}
     claim = zookeeper.get("controller_czxid") if zookeeper.get("controller_persistent") else None
     load = load_range([(state.offset, facts.name_of(state)) for state in facts.states], facts.transactions)
     return Context(
         frozen=facts.phase is Phase.FINALIZED,
-        migration_offset=facts.migration_offset if facts.mirrored_offset is None else facts.mirrored_offset,
+        migration_offset=facts.compared_offset if facts.mirrored_offset is None else facts.mirrored_offset,
         migration_mzxid=zookeeper.get("migration_mzxid"),
         committed_end=facts.committed.end_exclusive,
         load_time_ms=facts.load_time_ms,
@@ -142,6 +143,8 @@ def _context(gathered: ClusterFacts) -> Context:
         load_claim=load_claim(zookeeper, facts.plan, load),
         history_from=history_from(facts.plan),
         transactions_told=claim in gathered.claims,
+        clocks=clocks(facts),
+        lag_limit_ms=round(facts.lag_limit * 1000),
     )
 
 

@@ -11,13 +11,13 @@ from typing import Any
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
+from jobs.audit.capture import captured_at, reading_ms
 from jobs.audit.kraft_side import FEATURE_LEVEL, LEADER_CHANGE, STATE, KraftSide, log_copies
-from jobs.audit.run import Run
-from jobs.audit.walks import bracketed, judged_walk, moved_znodes
-from jobs.settings import Settings
+from jobs.audit.run import ClusterRun, Run
+from jobs.audit.walks import both_trees, bracketed, moved_znodes, newest_tree
 from jobs.sources.property_files import read_property_files
 from jobs.steps.materialize import State
-from schemas.bronze import KRAFT_RECORDS
+from schemas.bronze import KRAFT_RECORDS, ZK_TRANSACTIONS
 from schemas.checks import KRAFT, START_PHASES, ZOOKEEPER, Phase
 from schemas.entities import ENTITIES, MIRRORED
 from schemas.kraft.metadata_versions import FEATURE_NAME
@@ -48,6 +48,8 @@ from transforms.reconcile.judge.facts import (
 )
 from transforms.reconcile.judge.left_behind import left_behind
 from transforms.reconcile.judge.load import recorded_load
+from transforms.reconcile.judge.skew import ClockSkew, OneByOne, clock_skew, mirroring_times
+from transforms.zookeeper.read.trees import at_barrier, newest
 
 _EXAMPLES = 5
 _FOREIGN_LIMIT = 10_000
@@ -89,7 +91,7 @@ class Gathering:
         self._run, self._state = run, state
         self._silver = {entity.name: run.rows(entity.table) for entity in ENTITIES} | {"findings": run.rows(FINDINGS)}
         small = _ask(run, _small_questions(run, state, self._silver))
-        self._first = {name: _FirstLook(run.clusters[name].settings, small[name], state) for name in run.going}
+        self._first = {name: _FirstLook(run.clusters[name], small[name], state) for name in run.going}
 
     def without_samples(self) -> dict[str, ClusterFacts]:
         """The facts of each cluster but `findings` and the examples of `replicas`, and what the comparison tells."""
@@ -143,7 +145,7 @@ def _small_questions(run: Run, state: State, silver: Mapping[str, DataFrame]) ->
     sources = {name: settings.zookeeper is not None for name, settings in run.settings_of().items()}
     deciding = by_cluster({name: ZOOKEEPER if given else KRAFT for name, given in sources.items()}, "string")
     partitions = silver["partitions"].where(F.col("source") == deciding)
-    operations = run.rows(ADMIN_OPERATIONS).where("kind = 'delete_topic'")
+    operations = run.rows(ADMIN_OPERATIONS).where((F.col("kind") == "delete_topic") & at_barrier())
     pending = operations.select(CLUSTER, F.col("subject").alias("topic")).distinct()
     brokers = silver["configs"].where("resource_type = 'BROKER'")
     counted = {name: rows for name, rows in silver.items() if name not in ("findings", "migration")}
@@ -155,17 +157,21 @@ def _small_questions(run: Run, state: State, silver: Mapping[str, DataFrame]) ->
         "configured": brokers.select(CLUSTER, "resource_name").distinct(),
     }
     if any(sources.values()):
-        questions["protection"] = queries.protection(judged_walk(run))
-        questions["identities"] = queries.identities(judged_walk(run))
+        questions["protection"] = queries.protection(newest_tree(run))
+        questions["identities"] = queries.identities(newest_tree(run))
     asked = {
         name: mine
         for name in state.sides
-        if (mine := mirrored(state.migrations.get(name), state.sides[name])) is not None
+        if (mine := mirrored(state.migrations.get(name), state.compared.get(name), state.sides[name])) is not None
     }
     if asked:
         records = run.rows(KRAFT_RECORDS).where("problem IS NULL")
         questions["append_times"] = queries.append_times(records, asked)
-    if any(settings.zookeeper and settings.zookeeper.folder for settings in run.settings_of().values()):
+    spans = {name: _one_by_one(side, state.compared.get(name)) for name, side in state.sides.items()}
+    ranges = {name: span for name, span in spans.items() if span is not None}
+    if ranges:
+        questions["skew"] = mirroring_times(silver, ranges)
+    if _reads_folders(run):
         questions |= _of_transactions(run, state)
     moved = moved_znodes(run)
     if moved is not None:
@@ -175,10 +181,28 @@ def _small_questions(run: Run, state: State, silver: Mapping[str, DataFrame]) ->
     return questions
 
 
-def mirrored(zookeeper: Mapping[str, Any] | None, side: KraftSide) -> queries.Mirrored | None:
-    """What `/migration` says of a cluster; None when it says nothing of an offset."""
-    znodes = zookeeper or {}
-    offset, written = znodes.get("kraft_metadata_offset"), znodes.get("migration_mtime")
+def _reads_folders(run: Run) -> bool:
+    return any(settings.zookeeper and settings.zookeeper.folder for settings in run.settings_of().values())
+
+
+def _one_by_one(side: KraftSide, compared: Mapping[str, Any] | None) -> OneByOne | None:
+    """Which changes the tree that is compared got as they were made (S§5.2).
+
+    They begin with the leader that mirrored last: its full sync wrote what was there before. None before the load.
+    """
+    znodes = compared or {}
+    begun, offset, mzxid = side.dual_write(), znodes.get("kraft_metadata_offset"), znodes.get("migration_mzxid")
+    if begun is None or offset is None or mzxid is None:
+        return None
+    starts = [start for _, start in side.plan.leading.epoch_starts if start <= offset]
+    return OneByOne(max([begun[0], *starts]), offset, mzxid)
+
+
+def mirrored(
+    zookeeper: Mapping[str, Any] | None, compared: Mapping[str, Any] | None, side: KraftSide
+) -> queries.Mirrored | None:
+    """What `/migration` says of a cluster, as it was read and as it was compared; None when it says nothing of an offset."""
+    offset, written = (zookeeper or {}).get("kraft_metadata_offset"), (compared or {}).get("migration_mtime")
     if offset is None or offset < 0:
         return None
     surely = 0 if written is None else written - CLOCK_MARGIN_MS
@@ -188,21 +212,28 @@ def mirrored(zookeeper: Mapping[str, Any] | None, side: KraftSide) -> queries.Mi
 
 def _of_transactions(run: Run, state: State) -> dict[str, DataFrame]:
     """What the transaction logs of data folders tell: whether the tree stands at a barrier, and who else wrote."""
-    zxids = {name: (migration or {}).get("migration_mzxid") for name, migration in state.migrations.items()}
+    zxids = {name: (migration or {}).get("migration_mzxid") for name, migration in state.compared.items()}
     at = run.rows(BARRIERS).where(F.col("zxid") == by_cluster(zxids, "bigint")).select(CLUSTER, "zxid")
     foreign = run.rows(ZOOKEEPER_WRITES).where("kind = 'foreign'").select(CLUSTER, "zxid", "path")
     in_order = Window.partitionBy(CLUSTER).orderBy("zxid")
     oldest = foreign.withColumn("number", F.row_number().over(in_order)).where(F.col("number") <= _FOREIGN_LIMIT)
     claims = run.rows(ZOOKEEPER_WRITES).where("kind = 'claim'").select(CLUSTER, "zxid")
-    return {"at_barrier": at, "foreign": oldest, "claims": claims}
+    last = run.rows(ZK_TRANSACTIONS).groupBy(CLUSTER).agg(F.max("time").alias("time"), F.max("zxid").alias("zxid"))
+    return {"at_barrier": at, "foreign": oldest, "claims": claims, "transactions": last}
 
 
 def _samples(
     run: Run, state: State, silver: Mapping[str, DataFrame], first: Mapping[str, _FirstLook]
 ) -> dict[str, DataFrame]:
     known = {name: look.known() for name, look in first.items()}
-    tables = {**silver, "admin_operations": run.rows(ADMIN_OPERATIONS), "row_versions": state.row_versions}
-    found = queries.violations(tables, judged_walk(run), run.rows(KRAFT_RECORDS), known)
+    tables = {
+        **silver,
+        "admin_operations": run.rows(ADMIN_OPERATIONS).where(newest()),
+        "row_versions": state.row_versions,
+    }
+    if _reads_folders(run):
+        tables["zk_transactions"] = run.rows(ZK_TRANSACTIONS)
+    found = queries.violations(tables, both_trees(run), run.rows(KRAFT_RECORDS), known)
     questions = {"samples": queries.samples(found)}
     strangers = {name: look.registered for name, look in first.items() if look.strangers}
     if strangers:
@@ -220,12 +251,14 @@ def _samples(
 class _FirstLook:
     """One cluster after the first query: what decides what the second one asks."""
 
-    def __init__(self, settings: Settings, answers: Answers, state: State) -> None:
-        name = settings.cluster
-        self.settings = settings
+    def __init__(self, cluster: ClusterRun, answers: Answers, state: State) -> None:
+        name = cluster.name
+        self.cluster = cluster
+        self.settings = cluster.settings
         self.answers = answers
         self.side: KraftSide | None = state.sides.get(name)
         self.zookeeper = state.migrations.get(name)
+        self.compared = state.compared.get(name)
         self.brokers = answers.of("brokers")
         self.controllers = answers.of("controllers")
         self.features = {row["feature"]: row["level"] for row in answers.of("features") if row["source"] == KRAFT}
@@ -286,7 +319,7 @@ class _FirstLook:
         side, answers = self.side, self.answers
         measured = mirror_position(answers.first("append_times"), side, self.zookeeper or {}, self.release.version)
         next_producer_id, producer_block_end = self._producer_ids()
-        protection, newest_znode_time_ms = self._protection()
+        newest_change = self._newest_change()
         foreign = [(row["zxid"], row["path"]) for row in answers.of("foreign")]
         texts = tuple(f"transaction {zxid} on {path}" for zxid, path in foreign[: queries.SAMPLE])
         facts = Facts(
@@ -294,6 +327,7 @@ class _FirstLook:
             collected=self.collected,
             kafka_version=self.release.version,
             zookeeper=self.zookeeper,
+            compared_at=None if self.compared == self.zookeeper else self.compared,
             copies=[LogCopy.from_row(row) for row in copies] if side is None else side.copies,
             plan=side.plan if side else None,
             plan_problem=self._plan_problem(copies),
@@ -310,8 +344,12 @@ class _FirstLook:
             levels=self._levels(),
             next_producer_id=next_producer_id,
             producer_block_end=producer_block_end,
-            protection=protection,
-            newest_znode_time_ms=newest_znode_time_ms,
+            protection=self._protection(),
+            newest_znode_time_ms=newest_change[0],
+            newest_zxid=newest_change[1],
+            captured_at_ms=captured_at(self.cluster),
+            reading_ms=reading_ms(self.cluster),
+            skew=self._skew(),
             properties=self._properties(),
             capture_skew_limit=self.settings.thresholds.capture_skew_seconds,
             alive_limit=self.settings.thresholds.alive_seconds,
@@ -409,11 +447,21 @@ class _FirstLook:
         following, block = rows.get(KRAFT, {}), rows.get(ZOOKEEPER, {})
         return following.get("next_producer_id"), block.get("block_end")
 
-    def _protection(self) -> tuple[Protection | None, int | None]:
+    def _protection(self) -> Protection | None:
         if self.settings.zookeeper is None:
-            return None, None
-        row = self.answers.first("protection") or {"znodes": 0, "open": 0, "newest": None}
-        return Protection(row["znodes"], row["open"]), row["newest"]
+            return None
+        row = self.answers.first("protection") or {"znodes": 0, "open": 0}
+        return Protection(row["znodes"], row["open"])
+
+    def _newest_change(self) -> tuple[int | None, int | None]:
+        """Time and zxid of the newest change of the tree: a session's begin and end are in the transaction logs only."""
+        told = [self.answers.first("protection") or {}, self.answers.first("transactions") or {}]
+        times, zxids = ([row[name] for row in told if row.get(name) is not None] for name in ("time", "zxid"))
+        return max(times, default=None), max(zxids, default=None)
+
+    def _skew(self) -> ClockSkew | None:
+        row = self.answers.first("skew")
+        return None if row is None else clock_skew(row["quantiles"], row["pairs"])
 
     def _identities(self) -> Identities | None:
         if self.settings.zookeeper is None:
@@ -503,10 +551,11 @@ def mirror_position(
 
 
 def _lag(times: Mapping[str, Any], records: int, written: int | None) -> LagMeasure:
-    newest, oldest = times["newest"], times["oldest_behind"]
+    newest, oldest, appended = times["newest"], times["oldest_behind"], times["at_migration"]
     return LagMeasure(
         records=max(0, records),
         seconds=0.0 if oldest is None else (newest - oldest) / 1000,
         silence=None if newest is None or written is None else (newest - written) / 1000,
         changes=times["changes"],
+        mirrored_age=None if newest is None or appended is None else (newest - appended) / 1000,
     )

@@ -23,6 +23,7 @@ from schemas.table import Layer, Table
 from transforms.nearest import suggestion
 from transforms.report.json import from_json
 from transforms.report.printable import visible
+from transforms.zookeeper.read.trees import at_barrier
 
 
 def add_warehouse_arguments(parser: argparse.ArgumentParser) -> None:
@@ -123,8 +124,9 @@ class PastRun:
         return rows.where((F.col("cluster") == self.cluster) & (F.col("run_id") == self.run_id))
 
     def walk(self, number: int = 0) -> DataFrame:
-        """Znodes of the tree that was judged, or of a bracket's second walk."""
-        return self.read(ZK_ZNODES).where(F.col("snapshot_id").isin([*self.walks[number : number + 1]]))
+        """Znodes of the tree that was compared, or of a bracket's second walk."""
+        rows = self.read(ZK_ZNODES).where(F.col("snapshot_id").isin([*self.walks[number : number + 1]]))
+        return rows.where(at_barrier())
 
 
 def past_run(finished: Finished, run_id: str | None = None) -> PastRun:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from jobs.audit.facts import MirrorPosition, mirror_position, mirrored
 from jobs.audit.homes import classified
@@ -31,6 +32,7 @@ from transforms.reconcile.judge import queries
 from transforms.reconcile.judge.facts import state_name
 from transforms.reconcile.judge.load import history_from, load_claim, load_range
 from transforms.zookeeper.read.bracket import bracket
+from transforms.zookeeper.read.trees import at_barrier
 
 _COMPARED = (Phase.DUAL_WRITE.value, Phase.FINALIZED.value)
 
@@ -71,8 +73,8 @@ class PastKraft:
 
 
 def migration_znodes(past: PastRun) -> Mapping[str, Any] | None:
-    """The run's silver row of /migration, /controller and /controller_epoch; None without a ZooKeeper side."""
-    rows = past.read(MIGRATION.table).where("source = 'zookeeper'").collect()
+    """The run's silver row of /migration, /controller and /controller_epoch as they were compared; None without ZooKeeper."""
+    rows = past.read(MIGRATION.table).where((F.col("source") == "zookeeper") & at_barrier()).collect()
     return rows[0].asDict() if rows else None
 
 
@@ -107,7 +109,7 @@ def divergences_as_of(past: PastRun, offset: int) -> DataFrame:
     if (
         kraft is None
         or znodes is None
-        or past.report.migration.kraft_metadata_offset is None
+        or znodes.get("kraft_metadata_offset") is None
         or past.report.migration.phase not in _COMPARED
     ):
         raise UsageError(
@@ -117,7 +119,7 @@ def divergences_as_of(past: PastRun, offset: int) -> DataFrame:
     position = _mirror_position(past, kraft, znodes)
     reached = position.mirrored_offset
     if reached is None:
-        reached = past.report.migration.kraft_metadata_offset
+        reached = znodes["kraft_metadata_offset"]
     at = kraft.log(offset + 1)
     end = max(offset + 1, kraft.side.committed.end_exclusive) if offset < reached else offset + 1
     whole = kraft.log(end)
@@ -133,7 +135,7 @@ def divergences_as_of(past: PastRun, offset: int) -> DataFrame:
 
 
 def _mirror_position(past: PastRun, kraft: PastKraft, znodes: Mapping[str, Any]) -> MirrorPosition:
-    asked = mirrored(znodes, kraft.side)
+    asked = mirrored(znodes, znodes, kraft.side)
     if asked is None:
         return MirrorPosition()
     times = queries.append_times(kraft.records, {past.cluster: asked}).first()
@@ -171,7 +173,13 @@ def _context(past: PastRun, side: KraftSide, znodes: Mapping[str, Any], position
     claim = znodes.get("controller_czxid") if znodes.get("controller_persistent") else None
     states = past.read(MIGRATION.table).where("source = 'kraft'").select("kraft_offset", "state_code").collect()
     load = load_range([(n, state_name(code, _version(past))) for n, code in sorted(states)], side.transactions)
-    pending = past.read(ADMIN_OPERATIONS).where("kind = 'delete_topic'").select("subject").distinct().collect()
+    pending = (
+        past.read(ADMIN_OPERATIONS)
+        .where((F.col("kind") == "delete_topic") & at_barrier())
+        .select("subject")
+        .distinct()
+        .collect()
+    )
     return Context(
         frozen=past.report.migration.phase == Phase.FINALIZED.value,
         migration_offset=0,

@@ -53,13 +53,16 @@ class ClusterRun:
     """One cluster of a run.
 
     `suppressions` are the configured entries, in force or not; `notes` what the report should say of the run; `walks` the
-    snapshot_ids of ZooKeeper's tree in bronze: the one that is judged, and a bracket's second.
+    snapshot_ids of ZooKeeper's tree in bronze: the one that is judged, and a bracket's second. `walked_at_ms` is when the walk
+    of a live tree began and `log_seen_at_ms` when the log's end was looked up, milliseconds since the epoch.
     """
 
     settings: Settings
     suppressions: tuple[SuppressionRule, ...] = ()
     notes: list[str] = field(default_factory=list)
     walks: list[str] = field(default_factory=list)
+    walked_at_ms: int | None = None
+    log_seen_at_ms: int | None = None
     failure: Failure | None = None
 
     @property
@@ -218,6 +221,11 @@ class Run:
         """A run of its own over some of the clusters, in the same session, begun at the same time."""
         mine = {name: ClusterRun(self.clusters[name].settings, self.clusters[name].suppressions) for name in clusters}
         return Run(mine, run_id, self.started_at, self.spark, self.warehouse, self.fingerprinter, parent=self.run_id)
+
+
+def now_ms() -> int:
+    """Milliseconds since the epoch."""
+    return int(datetime.now(UTC).timestamp() * 1000)
 
 
 def new_run_id(now: datetime) -> str:

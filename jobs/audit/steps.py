@@ -58,6 +58,7 @@ def begin(run: Run, step: str) -> None:
             run.started_at = mine[0]["started_at"].replace(tzinfo=UTC)
             cluster.notes = list(mine[-1]["notes"] or ())
             cluster.walks = list(mine[-1]["walks"] or ())
+            cluster.walked_at_ms, cluster.log_seen_at_ms = mine[-1]["walked_at_ms"], mine[-1]["log_seen_at_ms"]
         run.steps_done |= done
         source = cluster.settings.zookeeper
         if step == "materialize" and source is not None and source.bracket and len(cluster.walks) < 2:
@@ -89,8 +90,23 @@ def finish(run: Run, step: str) -> None:
     """Leave what the next step needs."""
     now = datetime.now(UTC)
     rows = [
-        (name, run.run_id, step, run.started_at, now, run.clusters[name].notes, run.clusters[name].walks)
+        {
+            CLUSTER: name,
+            "run_id": run.run_id,
+            "step": step,
+            "started_at": run.started_at,
+            "finished_at": now,
+            **{
+                field: getattr(run.clusters[name], field)
+                for field in ("notes", "walks", "walked_at_ms", "log_seen_at_ms")
+            },
+        }
         for name in run.going
     ]
     if rows:
-        run.warehouse.append(RUN_STEPS, run.spark.createDataFrame(rows, RUN_STEPS.struct))
+        run.warehouse.append(
+            RUN_STEPS,
+            run.spark.createDataFrame(
+                [tuple(row[name] for name in RUN_STEPS.column_names) for row in rows], RUN_STEPS.struct
+            ),
+        )

@@ -1,4 +1,4 @@
-"""ZooKeeper's trees of a run: the walk that is judged, and what moved until a bracket's second one."""
+"""ZooKeeper's trees of a run: those of the walk that is judged, and what moved until a bracket's second one."""
 
 from __future__ import annotations
 
@@ -9,10 +9,21 @@ from jobs.audit.run import Run
 from schemas.bronze import ZK_ZNODES
 from transforms.clusters import of_clusters
 from transforms.zookeeper.read.bracket import bracket
+from transforms.zookeeper.read.trees import at_barrier, newest
 
 
-def judged_walk(run: Run) -> DataFrame:
-    """Znodes of the tree that is judged, of each cluster; a second walk only tells what moved."""
+def compared_tree(run: Run) -> DataFrame:
+    """Znodes of the tree that is compared with the log, of each cluster: of a data folder, at its barrier (S§5.5)."""
+    return both_trees(run).where(at_barrier())
+
+
+def newest_tree(run: Run) -> DataFrame:
+    """Znodes of the tree as it was when it was read, of each cluster: all but rows are judged by it."""
+    return both_trees(run).where(newest())
+
+
+def both_trees(run: Run) -> DataFrame:
+    """Znodes of both trees, with the column `tree`; a second walk is none of them, it only tells what moved."""
     walks = [run.clusters[name].walks[0] for name in run.going if run.clusters[name].walks]
     return run.rows(ZK_ZNODES).where(F.col("snapshot_id").isin(walks))
 

@@ -38,13 +38,13 @@ def in_workers(
     return spark.range(0, len(groups), 1, max(1, len(groups))).mapInArrow(read_groups, struct)
 
 
-def with_columns(batch: pa.RecordBatch, values: Mapping[str, str]) -> pa.RecordBatch:
-    """The batch with columns of one text each before its own."""
+def with_columns(batch: pa.RecordBatch, values: Mapping[str, str | None]) -> pa.RecordBatch:
+    """The batch with columns of one text (or null) each before its own."""
     texts = [pa.repeat(pa.scalar(value, pa.string()), batch.num_rows) for value in values.values()]
     return pa.RecordBatch.from_arrays([*texts, *batch.columns], names=[*values, *batch.schema.names])
 
 
-def failure(schema: pa.Schema, values: Mapping[str, str], error: Exception) -> pa.RecordBatch:
+def failure(schema: pa.Schema, values: Mapping[str, str | None], error: Exception) -> pa.RecordBatch:
     """One row that says why a source could not be read, in `problem`; `values` are the columns that say whose it is.
 
     Only texts that are written for people are kept: another exception's may hold a secret.

@@ -17,7 +17,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StringType, StructField, StructType
 
 from jobs.audit.kept_state import KeptState, newest_states, versions_from
-from jobs.audit.run import Run
+from jobs.audit.run import Run, now_ms
 from jobs.audit.steps import step_main
 from jobs.exit import UsageError
 from jobs.runtime.workers import failure, in_workers, with_columns
@@ -27,6 +27,7 @@ from schemas.bronze import KRAFT_LOG_COPIES, KRAFT_RECORDS, LOG_COPY_COLUMNS, LO
 from transforms.clusters import CLUSTER
 from transforms.kraft.decode.masking import Masking
 from transforms.kraft.quorum import LogCopy, NoUsableLogError, ReadPlan, committed_end, plan_read
+from transforms.zookeeper.read.trees import at_barrier
 
 _CLUSTER = StructField(CLUSTER, StringType())
 _COPIES = StructType([_CLUSTER, *LOG_COPY_COLUMNS])
@@ -58,6 +59,10 @@ def run_step(run: Run) -> None:
     logs = scan_logs(run)
     if not logs:
         return
+    for name, found in logs.items():
+        cluster = run.clusters[name]
+        cluster.log_seen_at_ms = now_ms()
+        cluster.notes += [note for copy in found.copies for note in notes_of(copy) if note not in cluster.notes]
     kept = _continued(run, logs)
     starts = {name: kept[name].offset - 1 if name in kept else 0 for name in logs}
     rows = {
@@ -82,6 +87,12 @@ def run_step(run: Run) -> None:
     run.keep(
         KRAFT_RECORDS, in_workers(run.spark, groups, _read_group, _RECORDS, max(_TASKS, len(groups) // 8)), hold=True
     )
+
+
+def notes_of(copy: ScannedCopy) -> list[str]:
+    """What the reader of a copy left out or went without, each with the place; a file's name alone is in many copies."""
+    folder = copy.location.rpartition("/")[0]
+    return [note if folder in note else f"{copy.location}: {note}" for note in copy.notes]
 
 
 _TASKS = 16
@@ -139,7 +150,7 @@ def _goes_on(run: Run, found: Copies, kept: KeptState, migration: Mapping[str, i
 def _migration_znodes(run: Run) -> dict[str, dict[str, int]]:
     """Numbers of each cluster's `/migration`; none of them where it is absent or can't be read."""
     walks = [run.clusters[name].walks[0] for name in run.going if run.clusters[name].walks]
-    rows = run.rows(ZK_ZNODES).where((F.col("path") == "/migration") & F.col("snapshot_id").isin(walks))
+    rows = run.rows(ZK_ZNODES).where((F.col("path") == "/migration") & F.col("snapshot_id").isin(walks) & at_barrier())
     return {row[CLUSTER]: _numbers(row["data"]) for row in rows.select(CLUSTER, "data").collect()}
 
 

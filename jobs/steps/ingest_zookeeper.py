@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StringType, StructField, StructType
 
-from jobs.audit.run import LOG, Run
+from jobs.audit.run import LOG, Run, now_ms
 from jobs.audit.steps import step_main
 from jobs.exit import UsageError
 from jobs.runtime.workers import failure, in_workers, with_columns
@@ -32,11 +32,14 @@ from jobs.sources.zookeeper.walk import LiveSettings, SaslSettings, TlsSettings,
 from jobs.steps.ingest_kraft import Copies, scan_logs
 from schemas.bronze import ZK_TRANSACTIONS, ZK_ZNODES, ZNODE_COLUMNS
 from schemas.silver import BARRIERS, ZOOKEEPER_WRITES
+from schemas.zookeeper.trees import TREE, TREE_COLUMN
 from transforms.clusters import CLUSTER, of_clusters
 from transforms.kraft.quorum import LogCopy
 from transforms.zookeeper.read.redact import Redactor
 
-_WALKED = StructType([StructField(CLUSTER, StringType()), StructField("snapshot_id", StringType()), *ZNODE_COLUMNS])
+_WALKED = StructType(
+    [StructField(CLUSTER, StringType()), StructField("snapshot_id", StringType()), TREE_COLUMN, *ZNODE_COLUMNS]
+)
 _TOLD = StructType([StructField(CLUSTER, StringType()), *HISTORY.fields])
 # A live tree is written in parts of this many znodes: about 100 MB of driver memory.
 _PART_ROWS = 200_000
@@ -55,12 +58,13 @@ class TreeFiles:
     log_folder: Path | None = None
     leading: LogCopy | None = None
 
-    def tree(self) -> Iterator[pa.RecordBatch]:
-        """Yield the tree as batches of `ZNODE_COLUMNS`: of a folder, at the last barrier that the metadata log reaches."""
+    def trees(self) -> Iterator[tuple[str | None, pa.RecordBatch]]:
+        """Yield (`tree`, batch of `ZNODE_COLUMNS`): of a folder, also that at the last barrier the metadata log reaches."""
         if self.dump is not None:
-            return read_dump(self.dump, self.redactor)
+            return ((None, batch) for batch in read_dump(self.dump, self.redactor))
         folder = self._folder()
-        return folder.tree(self.redactor, None if self.leading is None else last_barrier(folder, self.leading))
+        barrier = None if self.leading is None else last_barrier(folder, self.leading)
+        return folder.trees(self.redactor, barrier)
 
     def history(self) -> Iterator[pa.RecordBatch]:
         """Yield what the folder's transaction logs tell, as batches of `HISTORY`."""
@@ -143,8 +147,8 @@ def _files(run: Run, sources: Mapping[str, ZooKeeperSettings], logs: Mapping[str
 def _read_tree(files: TreeFiles) -> Iterator[pa.RecordBatch]:
     names = {CLUSTER: files.cluster, "snapshot_id": files.snapshot_id}
     try:
-        for batch in files.tree():
-            yield with_columns(batch, names)
+        for tree, batch in files.trees():
+            yield with_columns(batch, {**names, TREE: tree})
     except Exception as error:
         yield failure(to_arrow_schema(_WALKED), names, error)
 
@@ -191,8 +195,11 @@ def _walk_all(run: Run, sources: Mapping[str, ZooKeeperSettings], number: int) -
 
 def _walk(run: Run, name: str, source: ZooKeeperSettings, number: int) -> _LiveWalk:
     cluster, walk, summary = run.clusters[name], _LiveWalk(), WalkSummary()
-    names = {CLUSTER: name, "snapshot_id": cluster.walks[number]}
+    names = {CLUSTER: name, "snapshot_id": cluster.walks[number], TREE: None}
     redactor = Redactor(run.fingerprinter, _encoder_secrets(cluster.settings))
+    if number == 0:
+        # /migration is the first znode of a walk.
+        cluster.walked_at_ms = now_ms()
     try:
         for batch in read_live(live_settings(source), redactor, summary):
             walk.batches.append(with_columns(batch, names))

@@ -16,7 +16,7 @@ from pyspark.sql.types import StructType
 from jobs.audit.kraft_side import STATE, KraftSide, kraft_sides, log_copies, milestone_rows
 from jobs.audit.run import Run
 from jobs.audit.steps import step_main
-from jobs.audit.walks import judged_walk
+from jobs.audit.walks import both_trees
 from jobs.exit import UsageError
 from jobs.runtime.workers import failed_rows, told_failure, without_failures
 from jobs.sinks.delta import in_parallel
@@ -29,6 +29,7 @@ from schemas.kraft.records import CLEAR_ELR
 from schemas.replayed import ROW_VERSION
 from schemas.silver import ADMIN_OPERATIONS, FINDINGS
 from schemas.table import Table
+from schemas.zookeeper.trees import BARRIER, NEWEST, TREE
 from transforms.clusters import CLUSTER
 from transforms.kraft.replay.findings import log_findings
 from transforms.kraft.replay.image import image, row_versions
@@ -36,39 +37,48 @@ from transforms.reconcile.compare.difference import union_all
 from transforms.reconcile.judge.queries import as_facts
 from transforms.zookeeper.read.state import CLUSTER_STATE, state_batches
 from transforms.zookeeper.read.tables import migration_row, tables
+from transforms.zookeeper.read.trees import at_barrier, newest
 
 _ROOTS = ("/brokers", "/brokers/topics", "/brokers/ids")
+
+
+Migrations = Mapping[str, Mapping[str, Any] | None]
 
 
 @dataclass(frozen=True)
 class State:
     """What the step made, for the judging that follows it in the same run.
 
-    `migrations` are the rows of `/migration`, `/controller` and `/controller_epoch`; `row_versions` are ROW_VERSION rows.
+    `migrations` are the rows of `/migration`, `/controller` and `/controller_epoch` as they were when ZooKeeper was read,
+    `compared` the same of the tree that is compared with the log (`schemas.zookeeper.trees`); `row_versions` are
+    ROW_VERSION rows.
     """
 
     sides: Mapping[str, KraftSide]
-    migrations: Mapping[str, Mapping[str, Any] | None]
+    migrations: Migrations
+    compared: Migrations
     row_versions: DataFrame
 
 
 def run_step(run: Run) -> State:
     """Make the run's silver tables from its bronze rows; a cluster whose source could not be read has failed."""
-    znodes = judged_walk(run)
+    znodes = both_trees(run)
     state = run.cache_now(without_failures(znodes).mapInArrow(state_batches, CLUSTER_STATE))
     records = run.rows(KRAFT_RECORDS)
     opening = _opening(run, znodes, state, records)
     _fail_unread(run, opening)
-    migrations = {name: migration_row(opening.migration.get(name, ())) for name in run.going}
-    sides = kraft_sides(run.warehouse, log_copies(run), opening.milestones, migrations)
-    replayed = _replay(run, records, sides, migrations, clearing=opening.clears)
+    migrations, compared = (
+        {name: migration_row(opening.migration.get(name, ()), tree) for name in run.going} for tree in (NEWEST, BARRIER)
+    )
+    sides = kraft_sides(run.warehouse, log_copies(run), opening.milestones, compared)
+    replayed = _replay(run, records, sides, compared, clearing=opening.clears)
     versions = _make_tables(run, run.of_going(state), replayed)
-    run.keep(MIGRATION.table, _migration(run, migrations, sides))
+    run.keep(MIGRATION.table, _migration(run, migrations, compared, sides))
     if opening.problems:
         _quarantine(run, znodes, records)
     if replayed is not None:
         keep(run, replayed)
-    return State(sides, migrations, versions)
+    return State(sides, migrations, compared, versions)
 
 
 @dataclass(frozen=True)
@@ -88,7 +98,7 @@ def _opening(run: Run, znodes: DataFrame, state: DataFrame, records: DataFrame) 
         "failed_tree": failed_rows(znodes),
         "failed_log": failed_rows(records),
         "kafka": znodes.where(F.col("path").isin(list(_ROOTS))).select(CLUSTER, "path"),
-        "migration": state.where("entity = 'migration'").select(CLUSTER, F.col("row")),
+        "migration": state.where("entity = 'migration'").select(CLUSTER, TREE, "row"),
         "milestone": milestone_rows(records),
         "clears": records.where(F.col("type") == CLEAR_ELR.name).groupBy(CLUSTER).agg(F.count("*").alias("records")),
         "problem": union_all([rows.where("problem IS NOT NULL").select(CLUSTER) for rows in (znodes, records)])
@@ -135,7 +145,7 @@ def _replay(
     run: Run,
     records: DataFrame,
     sides: Mapping[str, KraftSide],
-    migrations: Mapping[str, Mapping[str, Any] | None],
+    migrations: Migrations,
     *,
     clearing: bool,
 ) -> Replayed | None:
@@ -147,7 +157,10 @@ def _replay(
 
 def _make_tables(run: Run, state: DataFrame, replayed: Replayed | None) -> DataFrame:
     """Make the tables of both sides; returns the versions of KRaft's rows."""
-    zookeeper = tables(state)
+    # Rows are compared at the barrier; what is not compared is judged as it was when the tree was read.
+    compared, now = tables(state.where(at_barrier())), state.where(newest())
+    as_read = tables(now)
+    zookeeper = {entity.name: (compared if entity.mirrored else as_read).get(entity.name) for entity in ENTITIES}
     images: dict[str, DataFrame] = {}
     if replayed is not None:
         images = image(replayed.committed, replayed.folded)
@@ -155,7 +168,7 @@ def _make_tables(run: Run, state: DataFrame, replayed: Replayed | None) -> DataF
     held = in_parallel(
         [
             lambda: _versions(run, replayed),
-            lambda: run.keep(FINDINGS, union_all([_findings(state), *_log_findings(replayed)]), hold=True),
+            lambda: run.keep(FINDINGS, union_all([_findings(now), *_log_findings(replayed)]), hold=True),
             lambda: run.keep(PARTITIONS.table, _entity(run, PARTITIONS, zookeeper, images), hold=True),
         ]
     )
@@ -172,8 +185,13 @@ def _versions(run: Run, replayed: Replayed | None) -> DataFrame:
     return run.cache_now(row_versions(replayed.compact, replayed.folded, replayed.versions_from_inclusive, MIRRORED))
 
 
-def _entity(run: Run, entity: Entity, zookeeper: Mapping[str, DataFrame], kraft: Mapping[str, DataFrame]) -> DataFrame:
-    sides = [("zookeeper", zookeeper.get(entity.name)), ("kraft", kraft.get(entity.name))]
+def _entity(
+    run: Run, entity: Entity, zookeeper: Mapping[str, DataFrame | None], kraft: Mapping[str, DataFrame]
+) -> DataFrame:
+    sides: list[tuple[str, DataFrame | None]] = [
+        ("zookeeper", zookeeper.get(entity.name)),
+        ("kraft", kraft.get(entity.name)),
+    ]
     return both_sides(run.spark, entity, sides)
 
 
@@ -202,11 +220,11 @@ def _driver_rows(run: Run, table: Table, rows: Sequence[Mapping[str, Any]]) -> D
     return run.spark.createDataFrame([tuple(row.get(name) for name in struct.fieldNames()) for row in rows], struct)
 
 
-def _migration(
-    run: Run, migrations: Mapping[str, Mapping[str, Any] | None], sides: Mapping[str, KraftSide]
-) -> DataFrame:
+def _migration(run: Run, migrations: Migrations, compared: Migrations, sides: Mapping[str, KraftSide]) -> DataFrame:
     rows: list[dict[str, Any]] = [
-        {CLUSTER: name, "source": "zookeeper", **znode} for name, znode in migrations.items() if znode is not None
+        {CLUSTER: name, "source": "zookeeper", **znodes, TREE: tree}
+        for name in migrations
+        for tree, znodes in _of_trees(migrations[name], compared[name])
     ]
     for name, side in sides.items():
         rows += [
@@ -225,10 +243,17 @@ def _migration(
     return _driver_rows(run, MIGRATION.table, rows)
 
 
+def _of_trees(
+    znodes: Mapping[str, Any] | None, compared: Mapping[str, Any] | None
+) -> list[tuple[str | None, Mapping[str, Any]]]:
+    trees = [(None, znodes)] if znodes == compared else [(NEWEST, znodes), (BARRIER, compared)]
+    return [(tree, mine) for tree, mine in trees if mine is not None]
+
+
 def _admin_operations(state: DataFrame) -> DataFrame:
     rows = state.where("entity = 'admin_operations'")
     parsed = rows.withColumn("parsed", F.from_json("row", "kind string, subject string, detail string"))
-    return parsed.select(CLUSTER, "parsed.*", "zk_path", "zk_czxid", "zk_mzxid", "zk_mtime")
+    return parsed.select(CLUSTER, TREE, "parsed.*", "zk_path", "zk_czxid", "zk_mzxid", "zk_mtime")
 
 
 def _findings(state: DataFrame) -> DataFrame:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -24,15 +25,19 @@ from schemas.entities import MIRRORED
 from schemas.entities.migration import MIGRATION
 from schemas.replayed import ROW_VERSION
 from schemas.report import BrokerPresence, CheckResult, Gate, Report, RunPoint
+from schemas.zookeeper.trees import BARRIER, NEWEST, TREE
 from transforms.clusters import CLUSTER
 from transforms.kraft.replay.image import row_versions
+from transforms.leaks import without_leaks
 from transforms.reconcile.judge import summary
+from transforms.reconcile.judge.checks.outcome import EVIDENCE_LIMIT
 from transforms.reconcile.judge.dashboard import metrics, state_spellings
 from transforms.reconcile.judge.defects import exposure
 from transforms.reconcile.judge.deltas import offsets_asked
 from transforms.reconcile.judge.facts import Facts
-from transforms.reconcile.judge.gates import judge_gates, run_checks
+from transforms.reconcile.judge.gates import FAIL, judge_gates, run_checks
 from transforms.reconcile.judge.presence import broker_ledger
+from transforms.report.json import from_json, to_json
 
 
 @dataclass(frozen=True)
@@ -62,7 +67,8 @@ def run_step(run: Run, state: State) -> dict[str, Report]:
     reports = {}
     for name in run.going:
         try:
-            reports[name] = _report(run, gathered[name], judged[name], listings[name], previous.get(name, ()))
+            report = _report(run, gathered[name], judged[name], listings[name], previous.get(name, ()))
+            reports[name] = without_secrets(report, run.clusters[name].settings.fail_on)
         except Exception as error:
             run.fail(name, error)
     write(run, reports, previous)
@@ -153,6 +159,31 @@ def _report(
     )
 
 
+def without_secrets(report: Report, fail_on: str) -> Report:
+    """The report as it may be written, stored and mailed: what has the form of a secret is withheld, and SEC-05 says where.
+
+    All that is shown to anybody is made from the report, so that this is the last place to look.
+    """
+    document, found = without_leaks(json.loads(to_json(report)))
+    if not found:
+        return report
+    cleaned = from_json(json.dumps(document))
+    checks = [_told(check, found) if check.id == "SEC-05" else check for check in cleaned.checks]
+    return replace(
+        cleaned,
+        checks=checks,
+        verdict=summary.ERRORS,
+        exit_code=max(cleaned.exit_code, exit_code(summary.ERRORS, fail_on)),
+    )
+
+
+def _told(check: CheckResult, found: Sequence[str]) -> CheckResult:
+    """SEC-05 with what was found in the report beside what was found in the tables."""
+    before = check.violations if check.verdict == FAIL else 0
+    evidence = [*(check.evidence if before else ()), *[f"report: {place}" for place in found]]
+    return replace(check, verdict=FAIL, violations=before + len(found), evidence=evidence[:EVIDENCE_LIMIT])
+
+
 def exit_code(verdict: str, fail_on: str) -> int:
     """Exit code of a verdict (DESIGN §5): `--fail-on warn` makes warnings errors, `never` makes everything 0."""
     if fail_on == "never" or verdict == summary.CLEAN:
@@ -163,19 +194,25 @@ def exit_code(verdict: str, fail_on: str) -> int:
 def stored_state(run: Run) -> State:
     """What `materialize` made, when that was another process: from the tables it wrote."""
     rows = run.rows(MIGRATION.table).where("source = 'zookeeper'").collect()
-    migrations: dict[str, Mapping[str, Any] | None] = dict.fromkeys(run.going)
-    migrations |= {row[CLUSTER]: row.asDict() for row in rows}
+    migrations, compared = (
+        {**dict.fromkeys(run.going), **{row[CLUSTER]: _znodes(row) for row in rows if row[TREE] in (None, tree)}}
+        for tree in (NEWEST, BARRIER)
+    )
     records = run.rows(KRAFT_RECORDS)
     milestones: dict[str, list[dict[str, Any]]] = {name: [] for name in run.going}
     for row in milestone_rows(records).collect():
         milestones[row[CLUSTER]].append(row.asDict())
-    sides = kraft_sides(run.warehouse, log_copies(run), milestones, migrations)
+    sides = kraft_sides(run.warehouse, log_copies(run), milestones, compared)
     versions = run.spark.createDataFrame([], ROW_VERSION)
     if sides:
-        offsets = {name: (migrations[name] or {}).get("kraft_metadata_offset") for name in sides}
+        offsets = {name: (compared[name] or {}).get("kraft_metadata_offset") for name in sides}
         replayed = replay_logs(run, records, sides, offsets, verify=False)
         versions = row_versions(replayed.compact, replayed.folded, replayed.versions_from_inclusive, MIRRORED)
-    return State(sides, migrations, run.cache_now(versions))
+    return State(sides, migrations, compared, run.cache_now(versions))
+
+
+def _znodes(row: Any) -> Mapping[str, Any]:
+    return {name: value for name, value in row.asDict().items() if name != TREE}
 
 
 def _alone(run: Run) -> dict[str, int]:

@@ -49,12 +49,13 @@ CHECKS: tuple[Check, ...] = (
     ),
     check(
         "SEC-05",
-        "No secret reached the audit's tables",
+        "No secret reached the audit's tables, report or mail: SCRAM salts and keys, password configurations, JAAS texts, "
+        "encrypted passwords and digest hashes are looked for by their form",
         (),
         EVERY_PHASE,
         "Delete this warehouse and its reports, take the secrets named for known, and report it: the audit must replace "
         "them by fingerprints where it reads them.",
-        "S§7.6",
+        "S§1.5, S§7.6",
         needs=frozenset(),
         severity="critical",
     ),

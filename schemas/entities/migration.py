@@ -4,6 +4,7 @@ from pyspark.sql.types import BooleanType, IntegerType, LongType, StringType
 
 from schemas.entities.entity import Entity
 from schemas.table import column
+from schemas.zookeeper.trees import TREE_COLUMN
 
 MIGRATION = Entity(
     name="migration",
@@ -40,6 +41,7 @@ MIGRATION = Entity(
         column("controller_epoch", IntegerType(), "Value of `/controller_epoch`."),
         column("controller_epoch_mzxid", LongType(), "mzxid of `/controller_epoch`."),
         column("cluster_id", StringType(), "id of `/cluster/id`."),
+        TREE_COLUMN,
     ),
     key=(),
     mirrored=False,

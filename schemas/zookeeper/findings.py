@@ -17,9 +17,13 @@ STOP_THE_LOAD: tuple[str, ...] = (
     "ACL-DATA",
 )
 
+# How a reader of transaction logs begins what it says of one.
+TORN_ENTRY = "a torn entry"
+
 FINDINGS: dict[str, tuple[str, str]] = {
     "CAP-07": ("error", "The znode could not be read: everything below it is unknown to the audit."),
     "SOURCE-FALLBACK": ("warning", "ZooKeeper's newest snapshot is damaged; an older one and the logs were used."),
+    "TORN-ENTRY": ("info", "The last entry of a transaction log is torn, as in the copy of a running server."),
     "START-03": ("error", "A topic has no topic id: the migration's load fails on it."),
     "START-04": ("error", "A partition's state can't be read: the load invents a state and later writes fail."),
     "START-13": ("error", "A configuration, quota or credential that Kafka can't parse: the load aborts."),

@@ -18,6 +18,7 @@ from jobs.sources.kraft.folder import (
 )
 from jobs.sources.kraft.log import Selection, plan_checkpoint, plan_log, read_records
 from jobs.sources.remote import is_remote, local_path
+from jobs.steps.ingest_kraft import notes_of
 from schemas.bronze import LOG_COPY_COLUMNS
 from tests.captures import VERSIONS
 from tests.kraft.dumps import dumps, log_folder, read_dump
@@ -212,6 +213,7 @@ def test_a_segment_that_goes_away_is_noted(controller: Path) -> None:
     copy = copy_in(controller)
     assert (copy.log_end_offset, copy.problem) == (504, None)
     assert copy.notes[0].startswith("00000000000000000900.log went away")
+    assert notes_of(copy)[0].startswith(f"{controller}/__cluster_metadata-0: 00000000000000000900.log went away")
 
 
 def test_offsets_select_ranges(controller: Path) -> None:

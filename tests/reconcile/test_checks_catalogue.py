@@ -72,7 +72,7 @@ HEALTHY_ROWS: dict[str, list[Row]] = {
     "scram_credentials": ROWS["scram_credentials"][:1],
     "acls": ROWS["acls"][:1],
     "client_quotas": ROWS["client_quotas"],
-    "admin_operations": ROWS["admin_operations"][3:],
+    "admin_operations": ROWS["admin_operations"][3:4],
     "row_versions": [row for row in ROWS["row_versions"] if "still-has-one" in row["key"] or "alice" in row["key"]],
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from typing import Any
 
@@ -43,6 +44,13 @@ PARTITION = {
 PASSWORD = {"source": "kraft", "resource_type": "BROKER", "config": "pw", "comparable": True, "sensitive": True}
 IN_ZOOKEEPER = {"source": "zookeeper", "value": "ciphertext:hmac:0af1"}
 SECRETS = ("salt", "stored_key", "server_key")
+
+
+def _leaked(value: str) -> str:
+    """A configuration znode's data with a value that somebody should have replaced."""
+    return json.dumps({"version": 1, "config": {"a": value}})
+
+
 ROWS: dict[str, list[dict[str, Any]]] = {
     "topics": [
         {"source": "zookeeper", "topic": "orders", "topic_id": "a"},
@@ -92,13 +100,27 @@ ROWS: dict[str, list[dict[str, Any]]] = {
     ],
     "findings": [
         {"source": "zookeeper", "code": "START-13", "subject": "/config/users/x", "detail": "bad", "place": "p"},
+        {
+            "source": "zookeeper",
+            "code": "START-13",
+            "subject": "x",
+            "detail": "PlainLoginModule required x",
+            "place": "p",
+        },
         {"source": "zookeeper", "code": "START-04", "subject": "told by the partitions", "detail": "d", "place": "p"},
     ],
     "admin_operations": [
         {"kind": "delete_topic", "subject": "old", "zk_path": "/admin/delete_topics/old", "zk_czxid": 100},
         {"kind": "isr_change", "subject": "t-0", "zk_path": "/isr_change_notification/1", "zk_czxid": 701},
         {"kind": "isr_change", "subject": "t-1", "zk_path": "/isr_change_notification/0", "zk_czxid": 699},
-        {"kind": "config_change", "subject": "topics/t", "zk_path": "/config/changes/1", "zk_czxid": 701},
+        {"kind": "config_change", "subject": "topics/t", "zk_path": "/config/changes/0", "zk_czxid": 701},
+        {
+            "kind": "config_change",
+            "subject": "topics/t",
+            "detail": "PlainLoginModule required password=x",
+            "zk_path": "/config/changes/1",
+            "zk_czxid": 701,
+        },
     ],
     "row_versions": [
         {"entity": "client_quotas", "removed": removed, "from_offset": offset, "key": f'{{"entity":{key},"quota":"q"}}'}
@@ -128,6 +150,22 @@ ZNODES: list[dict[str, Any]] = [
     {"path": "/config/changes/config_change_1", "acl": KAFKA_ONLY, "ctime": LOADED_AT, "mzxid": 901},
     {"path": "/brokers/ids/0", "acl": READABLE, "ctime": LOADED_AT, "mzxid": 901},
     {"path": "/config/clients/c", "acl": [], "problem": "NoAuth", "ctime": LOADED_AT},
+    {
+        "path": "/config/users/leaked",
+        "acl": [],
+        "ctime": 0,
+        "data": _leaked("salt=c2Fs,stored_key=c3Q=,server_key=c2U="),
+    },
+    {"path": "/config/users/masked", "acl": [], "ctime": 0, "data": _leaked("salt=hmac:0a,stored_key=hmac:0b")},
+    # As it was at the barrier: it lies in the table, though nothing else is judged by it.
+    {
+        "path": "/config/brokers/1",
+        "tree": "barrier",
+        "acl": OPEN,
+        "ctime": 0,
+        "data": _leaked("encryptedPassword:c2Vj"),
+    },
+    {"path": "/config/topics/d", "acl": [(31, "digest", f"kafka:{'x' * 27}=")], "ctime": 0},
 ]
 RECORDS: list[dict[str, Any]] = [
     {"controller_id": 3000, "file": "a.log", "position": 0},
@@ -146,6 +184,8 @@ RECORDS: list[dict[str, Any]] = [
         )
     ],
     {"offset": 30, "type": "PARTITION_RECORD", "version": 1, "checkpoint_offset": 40},
+    {"offset": 98, "type": "CONFIG_RECORD", "data": '{"name":"ssl.key.password","value":"clear"}'},
+    {"offset": 99, "type": "CONFIG_RECORD", "data": '{"name":"ssl.key.password","value":"hmac:0af1"}'},
     {"controller_id": 3000, "file": "a.log", "position": 61, "problem": "its checksum does not match"},
     {"controller_id": 3000, "file": "a.log", "position": 99, "problem": "torn tail: 5 bytes, less than a batch header"},
     {
@@ -235,7 +275,7 @@ def test_samples_are_the_first_of_each_cluster_and_the_totals_exact(spark: Spark
         ("START-03", ["without-id"]),
         ("START-04", ["no-state/0"]),
         ("START-12", ["delete_topic of old (/admin/delete_topics/old)", "moving/0 is being reassigned"]),
-        ("START-13", ["/config/users/x: bad (p)"]),
+        ("START-13", ["/config/users/x: bad (p)", "x: PlainLoginModule required x (p)"]),
         ("START-16", ["led-by-nobody/0 has leader 9", "offline/0 has leader -1"]),
         ("UNDER-REPLICATED", ["broker 1 is not in the ISR of 1 partition"]),
         (
@@ -264,7 +304,19 @@ def test_samples_are_the_first_of_each_cluster_and_the_totals_exact(spark: Spark
             ],
         ),
         ("SEC-04", ["0: pw"]),
-        ("SEC-05", ["BROKER shown: pw", "SCRAM-SHA-512 of bob"]),
+        (
+            "SEC-05",
+            [
+                "BROKER shown: pw",
+                "SCRAM-SHA-512 of bob",
+                "admin_operations: /config/changes/1",
+                "findings: START-13",
+                "kraft_records: 98",
+                "zk_znodes: /config/brokers/1",
+                "zk_znodes: /config/users/leaked",
+                "zk_znodes: the ACL of /config/topics/d",
+            ],
+        ),
         ("CIPHERTEXT", ["BROKER 0: pw"]),
         ("TO-DECODE", ["BROKER 0: listener.name.sasl.ssl.Key.Password"]),
         (
@@ -292,8 +344,8 @@ def test_no_other_code_is_found(violations: dict[str, list[str]]) -> None:
 def test_how_protected_the_tree_is(spark: SparkSession) -> None:
     shut = of_cluster("shut", [{"path": "/config", "acl": KAFKA_ONLY, "mtime": 3}])
     rows = queries.protection(frame(spark, ZK_ZNODES.struct, [*ZNODES, *shut])).collect()
-    told = {row[CLUSTER]: (row["znodes"], row["open"], row["newest"]) for row in rows}
-    assert told == {ALONE: (9, 1, LOADED_AT + 5), "shut": (1, 0, 3)}
+    told = {row[CLUSTER]: (row["znodes"], row["open"], row["time"]) for row in rows}
+    assert told == {ALONE: (11, 2, LOADED_AT + 5), "shut": (1, 0, 3)}
 
 
 def test_partitions_whose_leader_the_controller_in_office_would_not_elect(violations: dict[str, list[str]]) -> None:

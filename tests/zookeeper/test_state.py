@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from schemas.zookeeper.trees import NEWEST, TREE
 from tests.captures import capture
 from tests.zookeeper.malformed import GOOD_STATE, GOOD_TOPIC, MALFORMED, TOKEN, js
 from tests.zookeeper.trees import (
@@ -269,13 +270,16 @@ def test_trees_in_one_batch_are_each_read_as_they_are_alone() -> None:
     for cluster, tree in named.items():
         alone = pa.Table.from_batches(list(state_batches(tree.to_batches()))).to_pylist()
         assert in_order(row for row in together if row[CLUSTER] == cluster) == in_order(alone)
-        unnamed = [{name: value for name, value in row.items() if name != CLUSTER} for row in alone]
+        unnamed = [{name: value for name, value in row.items() if name not in (CLUSTER, TREE)} for row in alone]
         assert in_order(unnamed) == in_order(state_rows(trees[cluster], parsed=False))
 
 
 def of_cluster(cluster: str, batches: list[pa.RecordBatch]) -> pa.Table:
     table = pa.Table.from_batches(batches)
-    return table.append_column(CLUSTER, pa.array([cluster] * table.num_rows, pa.string()))
+    named = table.append_column(CLUSTER, pa.array([cluster] * table.num_rows, pa.string()))
+    # Every other znode is only in one of two trees: that changes nothing of how it is read.
+    marks = [None if number % 2 else NEWEST for number in range(table.num_rows)]
+    return named.append_column(TREE, pa.array(marks, pa.string()))
 
 
 def in_order(rows: Iterable[dict[str, Any]]) -> list[str]:

@@ -102,6 +102,8 @@ def _settings(capture: Path, address: str, out: Path) -> Settings:
         "cluster": CLUSTER,
         "warehouse": str(out / "tables"),
         "zookeeper": {"connect": address},
+        # The server is real, and what it holds was captured long ago.
+        "as_of": "data",
         "kraft": {"folders": [str(capture / "kraft")]},
         "report": {"folder": str(out)},
         "spark": {"profile": "small"},

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from schemas.zookeeper.trees import BARRIER, NEWEST
 from transforms.zookeeper.read.arrow import znode_batch
 from transforms.zookeeper.read.redact import Redactor
 from transforms.zookeeper.read.znode import unreadable
@@ -119,7 +120,44 @@ class DataFolder:
             yield below(batch, summary.chroot)
         if summary.problems:
             # What is wrong with the files goes where the rows go: nobody else sees a worker's summary.
-            yield znode_batch([unreadable(*problem.split(": ", 1)) for problem in summary.problems])
+            yield _about_files(summary.problems)
+
+    def trees(self, redactor: Redactor, barrier: int | None) -> Iterator[tuple[str | None, pa.RecordBatch]]:
+        """Yield two trees, that right after transaction `barrier` and the newest one, as (`tree`, batch of `ZNODE_COLUMNS`).
+
+        `tree` is one of `schemas.zookeeper.trees`, None for znodes that are the same in both, and for all when there is no
+        barrier. What is normal for a copy of a running server is a row too, as a fault of a file is. Raises as `tree` does.
+        """
+        summary = FolderSummary()
+        if barrier is None:
+            yield from ((None, batch) for batch in self.tree(redactor, summary=summary))
+        else:
+            yield from self._both_trees(redactor, barrier, summary)
+        if summary.notes:
+            yield None, _about_files(summary.notes)
+
+    def _both_trees(
+        self, redactor: Redactor, barrier: int, summary: FolderSummary
+    ) -> Iterator[tuple[str | None, pa.RecordBatch]]:
+        snapshot = _choose(self._snapshots, barrier, summary)
+        fallbacks = len(summary.problems)
+        transactions = list(self._after(summary.snapshot_zxid, None, summary))
+        broken = len(summary.problems) > fallbacks
+        if broken and summary.snapshot != self._newest_snapshot():
+            # The logs do not lead on to the newest snapshot, which tells what they don't.
+            yield from ((BARRIER, batch) for batch in self.tree(redactor, barrier))
+            yield from ((NEWEST, batch) for batch in self.tree(redactor))
+            return
+        replay = Replay(transactions, redactor)
+        for tree, batch in replay.run_past(barrier, read_batches(snapshot, redactor), owned_paths(snapshot)):
+            yield tree, below(batch, self.chroot)
+        if summary.problems:
+            yield None, _about_files(summary.problems)
+
+    def _newest_snapshot(self) -> str:
+        aside = FolderSummary()
+        _choose(self._snapshots, None, aside)
+        return aside.snapshot
 
     def transactions(self, problems: list[str] | None = None) -> Iterator[ZkTransaction]:
         """Yield every transaction of the logs in order; what can't be read is added to `problems`."""
@@ -130,6 +168,11 @@ class DataFolder:
 
     def _after(self, start: int, end: int | None, summary: FolderSummary) -> Iterator[ZkTransaction]:
         return _after(self._logs, start, end, summary, self._parse)
+
+
+def _about_files(texts: Iterable[str]) -> pa.RecordBatch:
+    """Rows whose path is a file's name and whose `problem` is what is said of it."""
+    return znode_batch([unreadable(*text.split(": ", 1)) for text in texts])
 
 
 def read_folder(

@@ -22,8 +22,6 @@ from transforms.reconcile.compare.names import mangled, mangled_by_load
 
 __all__ = ["CLOCK_MARGIN_MS", "SEVERITIES", "Clocks", "Context", "Divergence", "Homes", "classify", "report_key"]
 
-LAG_WARNING_MS = 60_000
-
 
 @dataclass(frozen=True)
 class Divergence:
@@ -275,7 +273,7 @@ def _divergence(
 
 def _severity(row: DifferingRow, column: str | None, zk: Any, kraft: Any, class_: str, context: Context) -> str:
     if class_ == classes.LAG and context.newest_append_time_ms is not None and row.kraft_time is not None:
-        return "warning" if context.newest_append_time_ms - row.kraft_time > LAG_WARNING_MS else "info"
+        return "warning" if context.newest_append_time_ms - row.kraft_time > context.lag_limit_ms else "info"
     if not classes.CLASSES[class_].defect:
         return "info"
     if column is None:

@@ -12,6 +12,8 @@ from transforms.reconcile.compare.release_limits import Limits
 # measured, only a znode written this much later than KRaft's last change of the row was certainly not written because
 # of it.
 CLOCK_MARGIN_MS = 60_000
+# A row that lags longer than `thresholds.lag_seconds` is a warning; this is its default.
+_LAG_LIMIT_MS = 60_000
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,7 @@ class Context:
     `load` are the first and last offset of the load, `load_claim` the claim it followed when no other came since.
     `history_from` is the offset from which on the log tells all (None: not known). `transactions_told` is true when
     ZooKeeper's transaction logs were read from the claim on: then a write that is not in `foreign_zxids` is KRaft's.
+    A row that lags longer than `lag_limit_ms` is a warning.
     """
 
     frozen: bool
@@ -86,6 +89,7 @@ class Context:
     load_claim: int | None = None
     history_from: int | None = None
     transactions_told: bool = False
+    lag_limit_ms: int = _LAG_LIMIT_MS
 
     @property
     def passed(self) -> str:

@@ -64,12 +64,15 @@ class LeaderEpoch:
 class LagMeasure:
     """ZkWriteBehindLag. `seconds` is the age of the oldest record ZooKeeper lacks; `silence` is how long before the
     log's newest record `/migration` was last written (seconds, two clocks: below 0 when ZooKeeper's says later).
-    `changes` are those of the records that change what ZooKeeper holds."""
+    `changes` are those of the records that change what ZooKeeper holds. `mirrored_age` is how long before the log's newest
+    record the one at `/migration`'s offset was appended (seconds, the controllers' clock alone; None where it was not read).
+    """
 
     records: int
     seconds: float
     silence: float | None
     changes: int
+    mirrored_age: float | None = None
 
 
 @dataclass(frozen=True)
@@ -108,12 +111,16 @@ class Facts:
     A field's default says that it was not gathered: `transforms.reconcile.judge.absent` tells what is missing of a side that was
     collected, and no check passes by what it could not look at.
 
-    `captured_at_ms` is when a side was read, milliseconds since the epoch, where the audit itself read a live one; `skew` what
-    the rows tell of the two clocks; `alive_limit`, `lag_limit` and `capture_skew_limit` are the configured thresholds.
+    `captured_at_ms` is when ZooKeeper was read, milliseconds since the epoch, by a live walk's own clock or the configuration's
+    word; None for files, where the newest thing on either side tells. `reading_ms` is how long after that the log's end was
+    looked up. `newest_znode_time_ms` is the newest time on ZooKeeper's side, a znode's or a transaction's, by its own clock.
+    `skew` is what the rows tell of the two clocks; `alive_limit`, `lag_limit` and `capture_skew_limit` are the configured thresholds.
     `deltas` gives, for offsets of lost writes, the two barriers around them: (last one before, first one at or after).
     `mirrored_offset` is up to where ZooKeeper must have everything in a release whose `/migration` does not tell (3.4);
     `load_time_ms` is when the load ended, milliseconds since the epoch. `left_behind` is what KRaft had and ZooKeeper never
     got, None unless the cluster was rolled back and `/migration` tells up to where it was mirrored.
+    `zookeeper` are `/migration`, `/controller` and so on as they were when ZooKeeper was read, `compared_at` the same at the
+    barrier that rows are compared at (None where that is the same tree), `newest_zxid` the newest change in the tree.
     """
 
     phase: Phase
@@ -154,16 +161,29 @@ class Facts:
     alive_limit: float = 5.0
     lag_limit: float = 60.0
     captured_at_ms: int | None = None
+    reading_ms: int = 0
     skew: ClockSkew | None = None
     properties: PropertyFiles = field(default_factory=PropertyFiles)
     deltas: Mapping[int, tuple[int, int]] = field(default_factory=dict)
     identities: Identities | None = None
     left_behind: Sample | None = None
+    compared_at: Mapping[str, Any] | None = None
+    newest_zxid: int | None = None
 
     @property
     def migration_offset(self) -> int | None:
-        """kraft_metadata_offset of `/migration`, None when it is absent or unreadable."""
+        """kraft_metadata_offset of `/migration` as it was read, None when it is absent or unreadable."""
         return None if self.zookeeper is None else self.zookeeper.get("kraft_metadata_offset")
+
+    @property
+    def compared_znodes(self) -> Mapping[str, Any] | None:
+        """`/migration`, `/controller` and so on of the tree whose rows are compared: at the barrier, if there is one."""
+        return self.zookeeper if self.compared_at is None else self.compared_at
+
+    @property
+    def compared_offset(self) -> int | None:
+        """kraft_metadata_offset of `/migration` in that tree."""
+        return (self.compared_znodes or {}).get("kraft_metadata_offset")
 
     def found(self, *codes: str) -> Sample:
         """What the tables hold under the codes: a check's id, or a finding's code of S§11."""

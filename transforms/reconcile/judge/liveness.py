@@ -9,7 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from transforms.reconcile.judge.facts import Facts
+from transforms.reconcile.compare.context import Clocks
+from transforms.reconcile.judge.facts import Facts, LagMeasure
+from transforms.reconcile.judge.skew import ClockSkew
 
 
 class State(StrEnum):
@@ -45,11 +47,13 @@ def liveness(facts: Facts) -> Liveness | None:
     if lag is None:
         return None
     silence = _silence(facts)
-    behind = f"ZooKeeper is {lag.records} records and {lag.seconds:.1f} s behind"
+    # What was appended while the two sides were read, ZooKeeper first, is nobody's lag.
+    late = max(0.0, lag.seconds - facts.reading_ms / 1000)
+    behind = f"ZooKeeper is {lag.records} records and {late:.1f} s behind"
     if silence is not None and silence > facts.lag_limit:
         clean = facts.plan is not None and facts.plan.leading.stopped_cleanly and not lag.changes
         return Liveness(State.STOPPED, silence, f"{_since(facts, silence)}; {behind}", in_order=clean)
-    if lag.seconds > facts.lag_limit:
+    if late > facts.lag_limit:
         return Liveness(State.BEHIND, silence, behind)
     if silence is not None and silence > facts.alive_limit:
         return Liveness(State.SILENT, silence, f"{_since(facts, silence)}; {behind}")
@@ -64,25 +68,62 @@ def log_age(facts: Facts) -> float:
     end = facts.newest_append_time_ms
     if end is None:
         return 0.0
-    moments = [end, facts.captured_at_ms]
+    moments = [end, facts.captured_at_ms or end]
     if facts.newest_znode_time_ms is not None:
-        moments.append(facts.newest_znode_time_ms - round(_skew_ms(facts)))
-    return (max(moment for moment in moments if moment is not None) - end) / 1000
+        moments.append(facts.newest_znode_time_ms - facts.reading_ms - round(_skew_ms(facts)))
+    return (max(moments) - end) / 1000
 
 
 def _silence(facts: Facts) -> float | None:
-    """Seconds between the last write of `/migration` and the capture, on the controllers' clock."""
-    if facts.lag is None or facts.lag.silence is None:
+    """Seconds between the last write of `/migration` and the capture.
+
+    By the controllers' clock and the audit's, and by ZooKeeper's alone, which needs no other: the longer one counts.
+    """
+    end, lag = facts.newest_append_time_ms, facts.lag
+    if end is None or lag is None or lag.silence is None:
         return None
-    to_the_end = facts.lag.silence + _skew_ms(facts) / 1000
-    if facts.skew is None and to_the_end < -facts.alive_limit:
-        # Written after the log's end: ZooKeeper's clock is ahead, and hides how long ago it was. The log's own clock tells.
-        return facts.lag.seconds
-    return max(0.0, to_the_end + log_age(facts))
+    written = end - lag.silence * 1000
+    # What was read after /migration says nothing of how old it was when it was read.
+    captured = max(end - facts.reading_ms, facts.captured_at_ms or 0)
+    silence = captured - _written(facts, lag, end)
+    if facts.newest_znode_time_ms is not None:
+        silence = max(silence, facts.newest_znode_time_ms - facts.reading_ms - written)
+    return max(0.0, silence / 1000)
+
+
+def _written(facts: Facts, lag: LagMeasure, end: int) -> float:
+    """When `/migration` was last written by the controllers' clock, as far as can be told; milliseconds."""
+    written = end - lag.silence * 1000 - _skew_ms(facts) if lag.silence is not None else end
+    appended = None if lag.mirrored_age is None else end - lag.mirrored_age * 1000
+    ahead = written > end + facts.alive_limit * 1000 and not _beyond_the_log(facts)
+    if ahead and measured_skew(facts) is None:
+        # ZooKeeper's clock is ahead, and hides how long ago it was. The log's own clock tells.
+        return end - lag.seconds * 1000 if appended is None else appended
+    # It was not written before the record that it names: a clock that is behind makes no silence.
+    return written if appended is None else max(written, appended)
+
+
+def _beyond_the_log(facts: Facts) -> bool:
+    """`/migration` names a record after the log's end: the copy of the log is the older side."""
+    offset = facts.migration_offset
+    return offset is not None and facts.plan is not None and offset >= facts.plan.leading.end
+
+
+def clocks(facts: Facts) -> Clocks:
+    """ZooKeeper's clock against the controllers', as far as the rows tell."""
+    skew = measured_skew(facts)
+    return Clocks() if skew is None else skew.clocks
+
+
+def measured_skew(facts: Facts) -> ClockSkew | None:
+    """The measured skew, unless ZooKeeper is so far behind that its delay may be what was measured."""
+    late = facts.lag is not None and facts.lag.seconds - facts.reading_ms / 1000 > facts.lag_limit
+    return None if late else facts.skew
 
 
 def _skew_ms(facts: Facts) -> float:
-    return 0.0 if facts.skew is None else facts.skew.median
+    skew = measured_skew(facts)
+    return 0.0 if skew is None else skew.median
 
 
 def _since(facts: Facts, silence: float) -> str:

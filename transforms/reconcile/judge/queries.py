@@ -16,10 +16,12 @@ from schemas.kraft.mirrored import LOADED, MIRRORED
 from schemas.sensitive import PASSWORD_CONFIGS
 from transforms.clusters import CLUSTER, by_cluster, of_clusters
 from transforms.kraft.replay.events import within
+from transforms.leaks import WITHHELD, leaking
 from transforms.reconcile.compare.difference import union_all
 from transforms.reconcile.judge.load import Load
 from transforms.reconcile.judge.partition_health import by_broker, without_pending
 from transforms.secrets import PREFIX
+from transforms.zookeeper.read.trees import newest
 
 SAMPLE = 20
 # ZooKeeper's permissions: read 1, write 2, create 4, delete 8, admin 16.
@@ -76,8 +78,8 @@ def violations(
 ) -> DataFrame:
     """Everything that is a violation by itself, as (cluster, code, text); each table is read once.
 
-    `tables` are this run's silver rows by table name (entities, findings, admin_operations) and its row_versions,
-    `znodes` and `records` bronze rows.
+    `tables` are this run's silver rows by table name (entities, findings, admin_operations), its row_versions and, where
+    there are any, bronze zk_transactions; `znodes` (of both trees) and `records` are bronze rows.
     """
     findings = tables["findings"].where(~F.col("code").isin("START-03", "START-04"))
     judged = tables["partitions"]
@@ -92,13 +94,35 @@ def violations(
         _broken(tables["configs"], _config_rules()),
         _broken(tables["acls"], [_slash_in_acl()]),
         _broken(tables["scram_credentials"], [_credentials_in_clear()]),
-        _broken(tables["admin_operations"], _admin_rules(known)),
+        _broken(
+            tables["admin_operations"],
+            [*_admin_rules(known), _leak("admin_operations", "zk_path", "subject", "detail")],
+        ),
+        _broken(tables["row_versions"], [_leak("row_versions", "entity", "key", "row")]),
+        _broken(tables["findings"], [_leak("findings", "code", "subject", "detail", "place")]),
         _broken(_removed_quotas(tables), [_lost_removal(known)]),
         _broken(znodes, _znode_rules(known)),
         findings.select(CLUSTER, "code", F.format_string("%s: %s (%s)", "subject", "detail", "place").alias("text")),
-        _broken(records, [_damaged(), *_load_rules({cluster: each.load for cluster, each in known.items()})]),
+        _broken(
+            records,
+            [
+                _leak("kraft_records", "offset", "data", "problem"),
+                _damaged(),
+                *_load_rules({cluster: each.load for cluster, each in known.items()}),
+            ],
+        ),
     ]
+    if "zk_transactions" in tables:
+        frames.append(_broken(tables["zk_transactions"], [_leak("zk_transactions", "path", "data")]))
     return union_all(frames)
+
+
+def _leak(table: str, place: str, *columns: str) -> _RowRule:
+    """A secret that was not replaced where it was read: told by its place in the table, never by its text."""
+    text = F.format_string(
+        f"{table}: %s", F.when(leaking([place]), F.lit(WITHHELD)).otherwise(F.col(place).cast("string"))
+    )
+    return _RowRule("SEC-05", leaking(columns), text)
 
 
 def _broken(rows: DataFrame, rules: Sequence[_RowRule]) -> DataFrame:
@@ -205,7 +229,8 @@ def _config_rules() -> list[_RowRule]:
         _RowRule("SEC-04", _kraft() & hidden, F.format_string("%s: %s", "resource_name", "config")),
         _RowRule("CIPHERTEXT", _zookeeper() & hidden, text),
         _RowRule(TO_DECODE, _zookeeper() & (F.col("resource_type") == "BROKER") & _is_password("config"), text),
-        _RowRule("SEC-05", F.col("sensitive") & _in_clear("value"), text),
+        _RowRule("SEC-05", (F.col("sensitive") | _is_password("config")) & _in_clear("value"), text),
+        _leak("configs", "resource_name", "value"),
     ]
 
 
@@ -285,7 +310,12 @@ def _znode_rules(known: Mapping[str, Known]) -> list[_RowRule]:
         rules.append(
             _RowRule("POST-04", path.rlike(_METADATA) & late, F.format_string("%s in transaction %d", "path", "mzxid"))
         )
-    return rules
+    digest = F.exists("acl", lambda entry: (entry["scheme"] == "digest") & entry["id"].rlike(":[A-Za-z0-9+/]{27}=$"))
+    return [
+        *[_RowRule(rule.code, newest() & rule.condition, rule.text) for rule in rules],
+        _leak("zk_znodes", "path", "data", "problem"),
+        _RowRule("SEC-05", F.coalesce(digest, F.lit(False)), F.format_string("zk_znodes: the ACL of %s", "path")),
+    ]
 
 
 # For zookeeper-shell.sh: scheme `auth` stands for whoever runs the command.
@@ -311,7 +341,7 @@ def identities(znodes: DataFrame) -> DataFrame:
 
 
 def protection(znodes: DataFrame) -> DataFrame:
-    """For each cluster: znodes of Kafka's secured roots with an ACL, those open to be changed by all, the newest mtime.
+    """For each cluster: znodes of Kafka's secured roots with an ACL, those open to be changed by all, the newest change.
 
     Topics' own znodes are left out: they are most of a tree, and protected like the rest.
     """
@@ -320,7 +350,8 @@ def protection(znodes: DataFrame) -> DataFrame:
     return znodes.groupBy(CLUSTER).agg(
         F.count_if(judged).alias("znodes"),
         F.count_if(judged & _anyone(_CHANGE)).alias("open"),
-        F.max("mtime").alias("newest"),
+        F.max("mtime").alias("time"),
+        F.max(F.greatest("czxid", "mzxid", "pzxid")).alias("zxid"),
     )
 
 

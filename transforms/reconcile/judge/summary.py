@@ -13,7 +13,7 @@ from transforms.kraft.release import before
 from transforms.reconcile.judge.checks.dual_write import NO_LAG_IN_3_4, load_story, repeated_load
 from transforms.reconcile.judge.facts import Facts
 from transforms.reconcile.judge.gates import WARN, is_error
-from transforms.reconcile.judge.liveness import State, liveness
+from transforms.reconcile.judge.liveness import State, liveness, measured_skew
 from transforms.reconcile.judge.load import LOAD
 
 CLEAN, WARNINGS, ERRORS = "clean", "warnings", "errors"
@@ -41,10 +41,10 @@ def may_compare(facts: Facts) -> bool:
     """Rows are compared in dual write and after finalising, when both sides are there and the log reaches M (CAP-04)."""
     if facts.phase not in _COMPARED_PHASES or not {ZOOKEEPER, KRAFT} <= facts.collected or facts.plan is None:
         return False
-    offset, leading = facts.migration_offset, facts.plan.leading
+    offset, leading = facts.compared_offset, facts.plan.leading
     if offset is None or not 0 <= offset < leading.end:
         return False
-    return leading.epoch_at(offset) in (None, (facts.zookeeper or {}).get("kraft_metadata_epoch"))
+    return leading.epoch_at(offset) in (None, (facts.compared_znodes or {}).get("kraft_metadata_epoch"))
 
 
 def defects(summary: Divergences) -> int:
@@ -76,7 +76,7 @@ def verdict(
 
 def migration(facts: Facts) -> MigrationSummary:
     """Where the migration stands; offsets inclusive."""
-    leader, plan, committed = facts.leader, facts.plan, facts.committed
+    leader, plan, committed, skew = facts.leader, facts.plan, facts.committed, measured_skew(facts)
     reasons = []
     if plan is not None:
         reasons.append(plan.explanation)
@@ -95,6 +95,11 @@ def migration(facts: Facts) -> MigrationSummary:
         explanation="; ".join(reasons),
         history=_history(facts),
         phase=facts.phase.value,
+        compared_zxid=(facts.compared_znodes or {}).get("migration_mzxid") if facts.at_barrier else None,
+        compared_offset=facts.compared_offset if facts.compared else None,
+        newest_zxid=facts.newest_zxid,
+        captured_at_ms=facts.captured_at_ms,
+        clock_skew_ms=None if skew is None else skew.median,
     )
 
 
@@ -170,6 +175,34 @@ def _load_notes(facts: Facts) -> list[str]:
     return said
 
 
+def _trees(facts: Facts) -> list[str]:
+    """What was read at which transaction, where rows are compared at a barrier that the tree has gone past."""
+    now, then = facts.zookeeper or {}, facts.compared_at
+    if then is None or not facts.at_barrier:
+        return []
+    moved = f"/migration was at offset {then.get('kraft_metadata_offset')}"
+    return [
+        f"rows were compared at the barrier, ZooKeeper's transaction {hexadecimal(then.get('migration_mzxid'))}, when {moved}; "
+        f"all else is judged by the newest tree, transaction {hexadecimal(facts.newest_zxid)}, where it is at "
+        f"{now.get('kraft_metadata_offset')} and /controller names {now.get('controller_id')}"
+    ]
+
+
+def hexadecimal(zxid: int | None) -> str:
+    """A zxid as ZooKeeper spells it."""
+    return "unknown" if zxid is None else f"{zxid:#x}"
+
+
+def _clocks(facts: Facts) -> list[str]:
+    skew = measured_skew(facts)
+    if skew is None:
+        return []
+    return [
+        f"ZooKeeper's clock is {skew.median / 1000:+.1f} s from the controllers' (give or take "
+        f"{skew.spread / 1000:.1f} s, from {skew.pairs} mirrored changes); times are compared with that"
+    ]
+
+
 def notes(facts: Facts) -> list[str]:
     """What a reader must know about the capture itself."""
     said = _load_notes(facts)
@@ -181,11 +214,7 @@ def notes(facts: Facts) -> list[str]:
         )
     if facts.phase is Phase.ROLLED_BACK:
         said.append("a ZooKeeper broker is the controller again: the cluster was rolled back, nothing is compared")
-    if facts.skew is not None:
-        said.append(
-            f"ZooKeeper's clock is {facts.skew.median / 1000:+.1f} s from the controllers' (give or take "
-            f"{facts.skew.spread / 1000:.1f} s, from {facts.skew.pairs} mirrored changes); times are compared with that"
-        )
+    said += [*_trees(facts), *_clocks(facts), *facts.found("TORN-ENTRY", "SOURCE-FALLBACK").examples]
     if facts.moved is not None and facts.moved.total:
         said.append(
             f"{facts.moved.total} znodes changed between the two walks and are not judged: "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from schemas.zookeeper.findings import TORN_ENTRY
 from schemas.zookeeper.paths import CONTAINERS, NEVER_READ
 from transforms.zookeeper.read.entities import (
     acls,
@@ -71,8 +72,7 @@ def read(znode: ZnodeView) -> Iterator[StateRow]:
         return
     if znode.problem and znode.data is None and not znode.data_is_null:
         # A file beside which an older one served as well: the tree is whole.
-        code = "SOURCE-FALLBACK" if znode.path.startswith("snapshot.") else "CAP-07"
-        yield finding(code, znode.path, znode.problem)
+        yield finding(_of_a_file(znode.path, znode.problem), znode.path, znode.problem)
         return
     if znode.path in CONTAINERS:
         return
@@ -84,6 +84,12 @@ def read(znode: ZnodeView) -> Iterator[StateRow]:
             yield finding("NOT-UTF8", znode.path, znode.problem)
     elif not any(pattern in _BRANCHES for pattern in _patterns(parts)):
         yield finding("UNKNOWN-PATH", znode.path, "Kafka keeps nothing here")
+
+
+def _of_a_file(path: str, problem: str) -> str:
+    if path.startswith("snapshot."):
+        return "SOURCE-FALLBACK"
+    return "TORN-ENTRY" if path.startswith("log.") and problem.startswith(TORN_ENTRY) else "CAP-07"
 
 
 def _reader(parts: list[str]) -> Reader | None:

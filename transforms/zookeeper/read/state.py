@@ -14,12 +14,13 @@ import pyarrow.compute as pc
 from pyspark.sql.types import StringType, StructField, StructType
 
 from schemas.zookeeper.state import ZNODE_STATE
+from schemas.zookeeper.trees import TREE, TREE_COLUMN
 from transforms.clusters import CLUSTER
 from transforms.zookeeper.read import bulk, routes
 from transforms.zookeeper.read.arrow import STATE_SCHEMA, one_batch
 from transforms.zookeeper.read.reading import StateRow, ZnodeView
 
-CLUSTER_STATE = StructType([StructField(CLUSTER, StringType()), *ZNODE_STATE.fields])
+CLUSTER_STATE = StructType([StructField(CLUSTER, StringType()), TREE_COLUMN, *ZNODE_STATE.fields])
 _TYPED = {"partition_assignments", "partition_states"}
 _ENCODE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
@@ -27,17 +28,23 @@ _ENCODE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 def state_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Map bronze znode batches to state batches; for `DataFrame.mapInArrow(state_batches, CLUSTER_STATE)`."""
     for batch in batches:
-        for cluster, znodes in one_cluster_each(batch):
-            state = znodes_to_state(znodes)
-            names = pa.repeat(pa.scalar(cluster, pa.string()), state.num_rows)
-            yield pa.RecordBatch.from_arrays([names, *state.columns], names=[CLUSTER, *state.schema.names])
+        for cluster, of_cluster in one_each(batch, CLUSTER):
+            for tree, znodes in one_each(of_cluster, TREE):
+                state = znodes_to_state(znodes)
+                names = [pa.repeat(pa.scalar(name, pa.string()), state.num_rows) for name in (cluster, tree)]
+                yield pa.RecordBatch.from_arrays([*names, *state.columns], names=[CLUSTER, TREE, *state.schema.names])
 
 
-def one_cluster_each(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """Split a batch with a column `cluster` by it."""
-    names = batch[CLUSTER]
-    for cluster in pc.unique(names).to_pylist():
-        yield cluster, batch if batch.num_rows == 0 else batch.filter(pc.equal(names, cluster))
+def one_each(batch: pa.RecordBatch, column: str) -> Iterator[tuple[str | None, pa.RecordBatch]]:
+    """Split a batch by the texts in a column, null being one of them."""
+    names = batch[column]
+    distinct = pc.unique(names).to_pylist()
+    for name in distinct:
+        yield name, batch if len(distinct) == 1 else batch.filter(_is(names, name))
+
+
+def _is(names: pa.Array, name: str | None) -> pa.Array:
+    return pc.is_null(names) if name is None else pc.fill_null(pc.equal(names, name), False)
 
 
 def znodes_to_state(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -12,6 +12,7 @@ from pyspark.sql.types import StructType
 
 from schemas.entities import ENTITIES, Entity
 from schemas.entities.partitions import PARTITIONS
+from schemas.zookeeper.trees import TREE
 from transforms.clusters import CLUSTER
 
 _PROVENANCE = ("zk_path", "zk_czxid", "zk_mzxid", "zk_mtime")
@@ -60,9 +61,14 @@ def _partitions(state: DataFrame) -> DataFrame:
     )
 
 
-def migration_row(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any] | None:
-    """Merge the few state rows of entity `migration` (one per znode, each with its own columns); None without any."""
+def migration_row(rows: Iterable[Mapping[str, Any]], tree: str) -> dict[str, Any] | None:
+    """Merge the few state rows of entity `migration` (one per znode, each with its own columns); None without any.
+
+    Of two trees, that of `tree` (`schemas.zookeeper.trees`).
+    """
     merged: dict[str, Any] = {}
     for row in rows:
+        if row[TREE] not in (None, tree):
+            continue
         merged |= {name: value for name, value in json.loads(row["row"]).items() if value is not None}
     return merged or None

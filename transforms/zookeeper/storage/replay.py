@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from schemas.zookeeper.trees import BARRIER, NEWEST
 from transforms.zookeeper.read.arrow import znode_batch
 from transforms.zookeeper.read.redact import Redactor
 from transforms.zookeeper.read.znode import AclEntry, Znode
@@ -50,6 +51,7 @@ class Replay:
     redactor: Redactor
     _nodes: dict[str, _Node] = field(default_factory=dict, repr=False)
     _ephemerals: dict[int, set[str]] = field(default_factory=dict, repr=False)
+    _changed: set[str] = field(default_factory=set, repr=False)
 
     def run(
         self, batches: Iterable[pa.RecordBatch], ephemerals: Iterable[str], rows: int = 10_000
@@ -59,6 +61,41 @@ class Replay:
         `batches` are the snapshot's znodes and `ephemerals` the paths of those among them that a session owns: the
         end of a session removes them, whether the log lists them or not.
         """
+        yield from self._untouched(batches, ephemerals)
+        for transaction in self.transactions:
+            self._apply(transaction)
+        yield from _batches([self._znode(path, node) for path, node in self._nodes.items()], rows)
+
+    def run_past(
+        self, zxid: int, batches: Iterable[pa.RecordBatch], ephemerals: Iterable[str], rows: int = 10_000
+    ) -> Iterator[tuple[str | None, pa.RecordBatch]]:
+        """Yield two trees at once: that after transaction `zxid`, and that after the last one, as (`tree`, batch).
+
+        `tree` is None for znodes that are the same in both, else one of `schemas.zookeeper.trees`. `batches` and
+        `ephemerals` as for `run`.
+        """
+        for batch in self._untouched(batches, ephemerals):
+            yield None, batch
+        # They are in order: what is not after the zxid comes first.
+        later = [transaction for transaction in self.transactions if transaction.zxid > zxid]
+        for transaction in self.transactions[: len(self.transactions) - len(later)]:
+            self._apply(transaction)
+        then = {path: self._znode(path, node) for path, node in self._nodes.items()}
+        self._changed.clear()
+        for transaction in later:
+            self._apply(transaction)
+        now = {path: self._znode(path, self._nodes[path]) for path in self._changed if path in self._nodes}
+        differing = sorted(path for path in self._changed if then.get(path) != now.get(path))
+        for tree, znodes in (
+            (BARRIER, [then.pop(path) for path in differing if path in then]),
+            (NEWEST, [now[path] for path in differing if path in now]),
+            (None, list(then.values())),
+        ):
+            for batch in _batches(znodes, rows):
+                yield tree, batch
+
+    def _untouched(self, batches: Iterable[pa.RecordBatch], ephemerals: Iterable[str]) -> Iterator[pa.RecordBatch]:
+        """Take in the znodes that the transactions may change, and yield the others."""
         touched = pa.array(sorted(_touched(self.transactions) | {_parent(path) for path in ephemerals}), pa.string())
         for batch in batches:
             changing = pc.or_(pc.is_in(batch["path"], value_set=touched), pc.not_equal(batch["ephemeral_owner"], 0))
@@ -66,11 +103,6 @@ class Replay:
             untouched = batch.filter(pc.invert(changing))
             if untouched.num_rows:
                 yield untouched
-        for transaction in self.transactions:
-            self._apply(transaction)
-        changed = [self._znode(path, node) for path, node in self._nodes.items()]
-        for start in range(0, len(changed), rows):
-            yield znode_batch(changed[start : start + rows])
 
     def _take(self, batch: pa.RecordBatch) -> None:
         for row in batch.to_pylist():
@@ -112,6 +144,7 @@ class Replay:
             # A change the snapshot already holds must not be taken back.
             if creations > parent.creations:
                 parent.creations, parent.pzxid = creations, transaction.zxid
+        self._changed |= {operation.path, _parent(operation.path)}
         if exists:
             return
         parent.children += 1
@@ -137,6 +170,7 @@ class Replay:
         if parent is None:
             return
         parent.pzxid = max(parent.pzxid, zxid)
+        self._changed |= {path, _parent(path)}
         node = self._nodes.pop(path, None)
         if node is not None:
             parent.children -= 1
@@ -147,11 +181,13 @@ class Replay:
         if node is None:
             return
         node.data, node.base = operation.data, None
+        self._changed.add(operation.path)
         node.mzxid, node.mtime, node.version = transaction.zxid, transaction.time, operation.version or 0
 
     def _set_acl(self, operation: Operation) -> None:
         node = self._nodes.get(operation.path)
         if node is not None:
+            self._changed.add(operation.path)
             node.acl, node.aversion = self._hidden(operation.acl), operation.version or 0
 
     def _close(self, transaction: ZkTransaction) -> None:
@@ -189,6 +225,11 @@ class Replay:
             redacted=redacted,
             problem=problem,
         )
+
+
+def _batches(znodes: list[Znode], rows: int) -> Iterator[pa.RecordBatch]:
+    for start in range(0, len(znodes), rows):
+        yield znode_batch(znodes[start : start + rows])
 
 
 def _as_int(value: int) -> int:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 
+from schemas.zookeeper.findings import TORN_ENTRY
 from transforms.zookeeper.read.znode import AclEntry
 from transforms.zookeeper.storage.jute import JuteError, JuteReader
 
@@ -144,7 +145,7 @@ def _entry(view: memoryview, at: int, notes: list[str]) -> tuple[memoryview, int
     """Return an entry's body and where the next one starts; None at the end of what was written."""
     if at + _ENTRY_HEAD_BYTES > len(view):
         if any(view[at:]):
-            notes.append(f"a torn entry of {len(view) - at} bytes at byte {at}")
+            notes.append(f"{TORN_ENTRY} of {len(view) - at} bytes at byte {at}")
         return None
     head = JuteReader(view, at)
     checksum, length = head.i64(), head.i32()
@@ -158,7 +159,7 @@ def _entry(view: memoryview, at: int, notes: list[str]) -> tuple[memoryview, int
     if end < len(view) and any(view[end : end + HEADER_BYTES]):
         raise DamagedError(f"the entry at byte {at} fails its checksum and is followed by others")
     # The entry was never finished, and behind it is padding: the server died, or was copied, while it wrote.
-    notes.append(f"a torn entry at byte {at}")
+    notes.append(f"{TORN_ENTRY} at byte {at}")
     return None
 
 

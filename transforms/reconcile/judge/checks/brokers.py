@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from schemas.kraft.metadata_versions import FEATURE_NAME, level_name
 from transforms.reconcile.judge.facts import Facts
+from transforms.reconcile.judge.liveness import clocks
 
 # Controllers register from 3.7-IV0 on (KIP-919).
 CONTROLLER_REGISTRATION_LEVEL = 15
@@ -55,10 +56,10 @@ def both_modes(facts: Facts) -> list[str]:
     if newest is None or appended is None:
         return []
     # Times of ZooKeeper as the controllers' clock would say them, where the rows tell the difference.
-    ahead = 0.0 if facts.skew is None else facts.skew.median
-    newest -= round(ahead)
+    ahead = clocks(facts).ahead_ms
+    newest -= ahead
     times = {row["broker_id"]: row.get("zk_mtime") for row in facts.brokers_in_zookeeper}
-    znodes = {node: None if time is None else time - round(ahead) for node, time in times.items()}
+    znodes = {node: None if time is None else time - ahead for node, time in times.items()}
     found = []
     for broker in facts.brokers_in_kraft:
         written, registered = znodes.get(broker["broker_id"]), broker.get("kraft_append_time")

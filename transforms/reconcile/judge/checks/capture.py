@@ -8,6 +8,7 @@ from transforms.kraft.release import before
 from transforms.reconcile.judge.absent import absent
 from transforms.reconcile.judge.checks.outcome import CheckFunction, Outcome, found, in_tables, sampled, unknown
 from transforms.reconcile.judge.facts import Facts
+from transforms.reconcile.judge.liveness import State, clocks, liveness
 
 
 def _one_cluster(facts: Facts) -> Outcome:
@@ -27,10 +28,10 @@ def _one_cluster(facts: Facts) -> Outcome:
 
 def _holds_what_migration_names(facts: Facts) -> bool:
     """The log has the record that `/migration` names, of that epoch: rows of another cluster would differ."""
-    offset = facts.migration_offset
+    offset = facts.compared_offset
     if offset is None or offset <= 0 or facts.plan is None or facts.phase is Phase.WAITING:
         return False
-    return facts.plan.leading.epoch_at(offset) == (facts.zookeeper or {}).get("kraft_metadata_epoch")
+    return facts.plan.leading.epoch_at(offset) == (facts.compared_znodes or {}).get("kraft_metadata_epoch")
 
 
 def _whole_log(facts: Facts) -> Outcome:
@@ -51,8 +52,8 @@ def _log_start(facts: Facts) -> Outcome:
 
 
 def _log_reaches_migration(facts: Facts) -> Outcome:
-    """CAP-04."""
-    offset = facts.migration_offset
+    """CAP-04. Of a data folder, at the barrier: a tree that was copied later than the log goes on after it."""
+    offset = facts.compared_offset
     if offset is None or facts.plan is None:
         return unknown("/migration or the log was not read")
     if offset < 0:
@@ -61,7 +62,7 @@ def _log_reaches_migration(facts: Facts) -> Outcome:
     if leading.end <= offset:
         return found([f"the log ends at offset {leading.end - 1}, /migration is at {offset}"])
     epoch = leading.epoch_at(offset)
-    wanted = (facts.zookeeper or {}).get("kraft_metadata_epoch")
+    wanted = (facts.compared_znodes or {}).get("kraft_metadata_epoch")
     if epoch is None or epoch == wanted:
         return found([])
     return found([f"the record at offset {offset} is of epoch {epoch}, /migration says epoch {wanted}"])
@@ -72,21 +73,29 @@ def _together(facts: Facts) -> Outcome:
     written, appended = facts.newest_znode_time_ms, facts.newest_append_time_ms
     if written is None or appended is None:
         return unknown("no znode or no record has a time")
-    apart = (written - appended - (facts.skew.median if facts.skew else 0)) / 1000
+    apart = (written - appended - clocks(facts).ahead_ms) / 1000
     read = 0.0 if facts.captured_at_ms is None else (facts.captured_at_ms - appended) / 1000
     limit, problems = facts.capture_skew_limit, []
     if apart > limit:
         problems.append(f"ZooKeeper was written {apart:.0f} s after the newest record of the log that was given")
     elif read > limit:
-        problems.append(
-            f"the log ends {read:.0f} s before ZooKeeper was read: its copy is old, or the controllers are not running"
-        )
+        problems.append(f"the log ends {read:.0f} s before ZooKeeper was read: {_why_so_early(facts)}")
     if apart < -limit and facts.phase is Phase.DUAL_WRITE and not before(facts.kafka_version, 3, 5):
         problems.append(
             f"nothing in ZooKeeper is younger than {-apart:.0f} s before the log's end: the tree is the older copy, or "
             "nothing is mirrored"
         )
     return found(problems)
+
+
+def _why_so_early(facts: Facts) -> str:
+    """/migration is written as long as the controllers run, whatever was copied of their log."""
+    now = liveness(facts)
+    if now is None:
+        return "its copy is old, or the controllers are not running"
+    if now.state is State.STOPPED:
+        return "/migration was not written since either, so the controllers are not running"
+    return "/migration was written since, so its copy is old"
 
 
 def _no_open_transaction(facts: Facts) -> Outcome:
@@ -109,7 +118,7 @@ def _readable(facts: Facts) -> Outcome:
 
 
 # Findings that no other check judges: what znodes hold (`schemas.zookeeper.findings`) and what records break.
-_OWN_CHECK = ("CAP-", "START-", "STATE-DELETING", "TOKEN-EMPTY", "UNKNOWN-PATH")
+_OWN_CHECK = ("CAP-", "START-", "STATE-DELETING", "TOKEN-EMPTY", "TORN-ENTRY", "UNKNOWN-PATH")
 _LOG_CODES = ("PARTITION-UNKNOWN", "DIRECTORIES", "BROKER-CHANGE", "REMOVAL-UNKNOWN")
 _CODES = (*(code for code in FINDINGS if not code.startswith(_OWN_CHECK)), *_LOG_CODES)
 

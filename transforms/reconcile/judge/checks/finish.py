@@ -24,7 +24,7 @@ from transforms.reconcile.judge.checks.outcome import (
     unknown,
 )
 from transforms.reconcile.judge.facts import Facts, Sample, StateChange
-from transforms.reconcile.judge.liveness import State, liveness
+from transforms.reconcile.judge.liveness import State, liveness, measured_skew
 
 # A controller further behind than this was away for more than an hour of an idle cluster's log.
 CONTROLLER_LAG_RECORDS = 10_000
@@ -124,13 +124,12 @@ def _written_after(facts: Facts, change: StateChange) -> float:
     written = (facts.zookeeper or {}).get("migration_mtime")
     if written is None or change.append_time_ms is None:
         return 0.0
-    if facts.skew is None:
-        apart, margin = written - change.append_time_ms, facts.capture_skew_limit * 1000
+    skew = measured_skew(facts)
+    if skew is None:
+        apart, margin = float(written - change.append_time_ms), facts.capture_skew_limit * 1000
     else:
-        apart, margin = (
-            written - change.append_time_ms - facts.skew.median,
-            facts.alive_limit * 1000 + facts.skew.spread,
-        )
+        apart = written - change.append_time_ms - skew.median
+        margin = max(facts.alive_limit * 1000, skew.clocks.margin_ms)
     return apart / 1000 if apart > margin else 0.0
 
 

@@ -16,7 +16,7 @@ from transforms.reconcile.judge.checks.outcome import (
     unknown,
 )
 from transforms.reconcile.judge.facts import Facts, Sample
-from transforms.reconcile.judge.liveness import State, liveness
+from transforms.reconcile.judge.liveness import State, clocks, liveness
 
 # 3.9-IV0: the newest level that a broker in ZooKeeper mode knows.
 LAST_ZOOKEEPER_LEVEL = 21
@@ -139,7 +139,7 @@ def _quorum_stopped(facts: Facts) -> Outcome:
     written, appended = facts.newest_znode_time_ms, facts.newest_append_time_ms
     if facts.plan is None or written is None or appended is None:
         return unknown("no log or no znode has a time")
-    silence = (written - appended) / 1000
+    silence = (written - appended - clocks(facts).ahead_ms) / 1000
     if facts.plan.leading.stopped_cleanly or silence > _STOPPED_SECONDS:
         return found([])
     text = f"controller {facts.plan.leading.controller_id}'s log was not closed, and its newest record is "

@@ -1,0 +1,27 @@
+"""When what a run judges was captured: silence is measured against that, not against the log's own end."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from jobs.audit.run import ClusterRun
+
+
+def captured_at(cluster: ClusterRun) -> int | None:
+    """When ZooKeeper was read, milliseconds since the epoch; None where the data itself must tell.
+
+    A live walk reads `/migration` first, so its begin counts. Files say nothing of when they were copied that a copy
+    would not change: of them the newest thing on either side tells, unless the configuration does (`as_of`).
+    """
+    given = cluster.settings.as_of
+    if isinstance(given, datetime):
+        return round(given.timestamp() * 1000)
+    return None if given == "data" else cluster.walked_at_ms
+
+
+def reading_ms(cluster: ClusterRun) -> int:
+    """How long after `/migration` the log's end was looked up, in milliseconds: what it got meanwhile is no lag."""
+    walked, seen = cluster.walked_at_ms, cluster.log_seen_at_ms
+    if cluster.settings.as_of is not None or walked is None or seen is None:
+        return 0
+    return max(0, seen - walked)
