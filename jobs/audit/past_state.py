@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -20,7 +21,7 @@ from schemas.entities import MIRRORED
 from schemas.entities.migration import MIGRATION
 from schemas.silver import ADMIN_OPERATIONS, ZOOKEEPER_WRITES
 from transforms.kraft.replay.events import Extent, applied
-from transforms.kraft.replay.image import Log, image, row_versions
+from transforms.kraft.replay.image import Log, image, row_history, row_versions
 from transforms.kraft.replay.rows import fold
 from transforms.reconcile.compare.canonical import canonical
 from transforms.reconcile.compare.context import Context
@@ -124,7 +125,9 @@ def divergences_as_of(past: PastRun, offset: int) -> DataFrame:
     versions = row_versions(whole, fold(whole.events), after, MIRRORED)
     differing = without_moved(differing_rows(_sides(past, at), versions, {past.cluster: Ends(end)}), _moved(past))
     contexts = {past.cluster: context}
-    found = classified(past.walk(), differing.persist(), contexts, DataFrame.persist).where("class <> 'not_comparable'")
+    found = classified(
+        past.walk(), differing.persist(), contexts, DataFrame.persist, partial(row_history, whole)
+    ).where("class <> 'not_comparable'")
     return found if offset >= reached else seen_from(found, offset, reached)
 
 

@@ -31,7 +31,7 @@ from schemas.silver import ADMIN_OPERATIONS, FINDINGS
 from schemas.table import Table
 from transforms.clusters import CLUSTER
 from transforms.kraft.replay.findings import log_findings
-from transforms.kraft.replay.image import image, row_versions
+from transforms.kraft.replay.image import Log, image, row_versions
 from transforms.reconcile.compare.difference import union_all
 from transforms.reconcile.judge.queries import as_facts
 from transforms.zookeeper.read.state import CLUSTER_STATE, state_batches
@@ -44,12 +44,14 @@ _ROOTS = ("/brokers", "/brokers/topics", "/brokers/ids")
 class State:
     """What the step made, for the judging that follows it in the same run.
 
-    `migrations` are the rows of `/migration`, `/controller` and `/controller_epoch`; `row_versions` are ROW_VERSION rows.
+    `migrations` are the rows of `/migration`, `/controller` and `/controller_epoch`; `row_versions` are ROW_VERSION rows; `log`
+    is what was replayed of the clusters' logs, None without any.
     """
 
     sides: Mapping[str, KraftSide]
     migrations: Mapping[str, Mapping[str, Any] | None]
     row_versions: DataFrame
+    log: Log | None = None
 
 
 def run_step(run: Run) -> State:
@@ -68,7 +70,7 @@ def run_step(run: Run) -> State:
         _quarantine(run, znodes, records)
     if replayed is not None:
         keep(run, replayed)
-    return State(sides, migrations, versions)
+    return State(sides, migrations, versions, None if replayed is None else replayed.log)
 
 
 @dataclass(frozen=True)

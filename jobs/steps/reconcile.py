@@ -170,12 +170,12 @@ def stored_state(run: Run) -> State:
     for row in milestone_rows(records).collect():
         milestones[row[CLUSTER]].append(row.asDict())
     sides = kraft_sides(run.warehouse, log_copies(run), milestones, migrations)
-    versions = run.spark.createDataFrame([], ROW_VERSION)
+    versions, replayed = run.spark.createDataFrame([], ROW_VERSION), None
     if sides:
         offsets = {name: (migrations[name] or {}).get("kraft_metadata_offset") for name in sides}
         replayed = replay_logs(run, records, sides, offsets, verify=False)
         versions = row_versions(replayed.compact, replayed.folded, replayed.versions_from, MIRRORED)
-    return State(sides, migrations, run.make(versions))
+    return State(sides, migrations, run.make(versions), None if replayed is None else replayed.log)
 
 
 def _alone(run: Run) -> dict[str, int]:
