@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from schemas.classes import FOREIGN_WRITE, LOST_WRITE
 from transforms.clusters import CLUSTER
-from transforms.kraft.replay.events import Hold, key_text
+from transforms.kraft.replay.events import Cache, key_text
 from transforms.reconcile.compare.context import Children, Context, Homes
 from transforms.reconcile.compare.difference import VERSION_FIELDS
 from transforms.reconcile.compare.differing import Written
@@ -47,14 +47,14 @@ Histories = Callable[[DataFrame, Mapping[str, int]], DataFrame]
 
 
 def classified(
-    znodes: DataFrame, differing: DataFrame, contexts: Mapping[str, Context], make: Hold, histories: Histories
+    znodes: DataFrame, differing: DataFrame, contexts: Mapping[str, Context], cache_now: Cache, histories: Histories
 ) -> DataFrame:
-    """Divergences of `differing_rows`, held by `make`; `znodes` are the trees.
+    """Divergences of `differing_rows`, held by `cache_now`; `znodes` are the trees.
 
     What seems lost is looked at twice: all values that KRaft ever gave those rows, and the places in the tree where those
     that ZooKeeper lacks should stand, tell what somebody wrote or removed.
     """
-    current = make(divergences(differing, contexts))
+    current = cache_now(divergences(differing, contexts))
     found = doubtful(current)
     if not found:
         return current
@@ -69,7 +69,7 @@ def classified(
     keys = sorted((name, *key) for name, mine in found.items() for key in mine.keys)
     asked = differing.sparkSession.createDataFrame(keys, "cluster string, entity string, key string")
     until = {name: contexts[name].migration_offset for name in found}
-    return make(divergences(with_history(differing, histories(asked, until)), looked))
+    return cache_now(divergences(with_history(differing, histories(asked, until)), looked))
 
 
 def with_history(differing: DataFrame, history: DataFrame) -> DataFrame:

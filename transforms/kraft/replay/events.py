@@ -26,7 +26,7 @@ PARTITION = "PARTITION_RECORD"
 PARTITION_CHANGE = "PARTITION_CHANGE_RECORD"
 PARTITION_TYPES = (PARTITION, PARTITION_CHANGE)
 
-# `created_offset` is known for the rows of a base state only (`transforms.kraft.replay.base`); a deletion among them has the
+# `created_offset` is known for the rows of a base state only (`transforms.kraft.replay.compaction`); a deletion among them has the
 # row that it deleted.
 EVENT = StructType([RUN_COLUMNS[0], *EVENT_COLUMNS])
 _BODY = (CLUSTER, "type", "data", "offset", "epoch", "append_time")
@@ -46,7 +46,7 @@ _ARROW_EVENT = pa.schema(
 )
 
 # Keeps rows that several queries read, so that they are made once.
-Hold = Callable[[DataFrame], DataFrame]
+Cache = Callable[[DataFrame], DataFrame]
 Ranges = Sequence[tuple[int, int | None]]
 
 
@@ -101,15 +101,15 @@ def events(records: DataFrame) -> DataFrame:
     return bodies.mapInArrow(_read_batches, EVENT)
 
 
-def as_they_are(rows: DataFrame) -> DataFrame:
-    """Hold nothing."""
+def uncached(rows: DataFrame) -> DataFrame:
+    """Cache nothing."""
     return rows
 
 
-def with_cascades(stream: DataFrame, hold: Hold = as_they_are) -> DataFrame:
-    """Events with what removing a topic deletes besides the topic; `hold` keeps both for several queries."""
-    held = hold(stream)
-    return held.unionByName(hold(_cascades(held)))
+def with_cascades(stream: DataFrame, cache: Cache = uncached) -> DataFrame:
+    """Events with what removing a topic deletes besides the topic; `cache` keeps both for several queries."""
+    cached = cache(stream)
+    return cached.unionByName(cache(_cascades(cached)))
 
 
 def _cascades(stream: DataFrame) -> DataFrame:
