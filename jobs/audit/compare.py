@@ -12,9 +12,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from jobs.audit.facts import ClusterFacts
-from jobs.audit.histories import histories
 from jobs.audit.homes import classified
 from jobs.audit.run import Run
+from jobs.audit.versions_of import versions_of_rows
 from jobs.audit.walks import judged_walk, moved_znodes
 from jobs.settings import Settings
 from jobs.steps.materialize import State
@@ -85,7 +85,7 @@ def compare(run: Run, state: State, gathered: Mapping[str, ClusterFacts], previo
     differing = differing_rows(both, state.row_versions.where(mine), ends)
     # Held: it is judged twice when something that ZooKeeper lacks has to be looked for.
     still = run.cache_now(without_moved(differing, moved_znodes(run)))
-    current = classified(judged_walk(run).where(mine), still, contexts, run.cache_now, histories(run, state))
+    current = classified(judged_walk(run).where(mine), still, contexts, run.cache_now, versions_of_rows(run, state))
     rows = followed(current.where("class <> 'not_comparable'"), _history(run, previous), run.run_id)
     stored = run.keep(DIVERGENCES, rows, hold=True)
     limits = {name: run.clusters[name].settings.report.rows for name in chosen}

@@ -42,12 +42,12 @@ class Doubtful:
     rewritten: set[str] = field(default_factory=set)
 
 
-# What is known of rows up to their cluster's offset (inclusive), from their keys (`transforms.kraft.replay.image.row_history`).
-Histories = Callable[[DataFrame, Mapping[str, int]], DataFrame]
+# What is known of rows up to their cluster's offset (inclusive), from their keys (`transforms.kraft.replay.image.versions_of`).
+VersionsOf = Callable[[DataFrame, Mapping[str, int]], DataFrame]
 
 
 def classified(
-    znodes: DataFrame, differing: DataFrame, contexts: Mapping[str, Context], cache_now: Cache, histories: Histories
+    znodes: DataFrame, differing: DataFrame, contexts: Mapping[str, Context], cache_now: Cache, versions: VersionsOf
 ) -> DataFrame:
     """Divergences of `differing_rows`, held by `cache_now`; `znodes` are the trees.
 
@@ -69,14 +69,14 @@ def classified(
     keys = sorted((name, *key) for name, mine in found.items() for key in mine.keys)
     asked = differing.sparkSession.createDataFrame(keys, "cluster string, entity string, key string")
     until = {name: contexts[name].migration_offset for name in found}
-    return cache_now(divergences(with_history(differing, histories(asked, until)), looked))
+    return cache_now(divergences(with_earlier(differing, versions(asked, until)), looked))
 
 
-def with_history(differing: DataFrame, history: DataFrame) -> DataFrame:
-    """`differing_rows` with `earlier`: what `history` (ROW_VERSION) has of a row, by offset; null where it has nothing."""
+def with_earlier(differing: DataFrame, versions: DataFrame) -> DataFrame:
+    """`differing_rows` with `earlier`: what `versions` (ROW_VERSION) have of a row, by offset; null where they have nothing."""
     row = [CLUSTER, "entity", "key"]
-    told = history.groupBy(*row).agg(F.array_sort(F.collect_list(F.struct(*VERSION_FIELDS))).alias("earlier"))
-    return differing.join(F.broadcast(told), row, "left")
+    listed = versions.groupBy(*row).agg(F.array_sort(F.collect_list(F.struct(*VERSION_FIELDS))).alias("earlier"))
+    return differing.join(F.broadcast(listed), row, "left")
 
 
 def doubtful(divergences: DataFrame) -> dict[str, Doubtful]:

@@ -21,7 +21,7 @@ from schemas.entities import MIRRORED
 from schemas.entities.migration import MIGRATION
 from schemas.silver import ADMIN_OPERATIONS, ZOOKEEPER_WRITES
 from transforms.kraft.replay.events import Extent, applied
-from transforms.kraft.replay.image import Log, image, row_history, row_versions
+from transforms.kraft.replay.image import Log, image, row_versions, versions_of
 from transforms.kraft.replay.rows import fold
 from transforms.reconcile.compare.canonical import canonical
 from transforms.reconcile.compare.context import Context
@@ -130,7 +130,7 @@ def divergences_as_of(past: PastRun, offset: int) -> DataFrame:
     differing = without_moved(differing_rows(_sides(past, at), versions, {past.cluster: Ends(end)}), _moved(past))
     contexts = {past.cluster: context}
     found = classified(
-        past.walk(), differing.persist(), contexts, DataFrame.persist, partial(row_history, whole)
+        past.walk(), differing.persist(), contexts, DataFrame.persist, partial(versions_of, whole)
     ).where("class <> 'not_comparable'")
     return found if offset >= reached else seen_from(found, offset, reached)
 

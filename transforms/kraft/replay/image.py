@@ -141,7 +141,7 @@ def row_versions(log: Log, folded: DataFrame, after: Mapping[str, int], mirrored
     return rows.unionByName(_partition_versions(log, after))
 
 
-def row_history(log: Log, asked: DataFrame, until: Mapping[str, int]) -> DataFrame:
+def versions_of(log: Log, asked: DataFrame, until: Mapping[str, int]) -> DataFrame:
     """Everything that happened to some rows up to their cluster's offset `until` (inclusive), in all their lives.
 
     `asked` are keys of compared rows (cluster, entity, key: canonical); gives rows of `schemas.replayed.ROW_VERSION`, one for

@@ -56,8 +56,8 @@ def of_what_is_gone(row: DifferingRow, column: str | None, context: Context) -> 
         return None
     dropped_by_kafka = row.entity.name == "acls" and context.limits.drops_acls and place in context.homes.written
     # The transaction logs have every write since the load, and this was nobody else's.
-    told_otherwise = context.transactions_told and context.load_claim is not None
-    if dropped_by_kafka or told_otherwise:
+    by_kraft = context.transactions_told and context.load_claim is not None
+    if dropped_by_kafka or by_kraft:
         return None
     since = "has not changed it since" if _untouched(row) else "changed it since and never removed it"
     return classes.FOREIGN_WRITE, (
@@ -93,8 +93,8 @@ def topic_removed(topic: str, made: int, context: Context) -> bool:
     """
     if context.load is None or not context.load[0] <= made <= context.load[1] or not context.homes.looked_up:
         return False
-    told_otherwise = context.transactions_told and context.load_claim is not None
-    return not told_otherwise and _never_there(topic_path(topic), context) is None
+    by_kraft = context.transactions_told and context.load_claim is not None
+    return not by_kraft and _never_there(topic_path(topic), context) is None
 
 
 def lost(sentence: str, row: DifferingRow, column: str | None, context: Context) -> str:

@@ -7,18 +7,18 @@ from functools import reduce
 
 from pyspark.sql import DataFrame
 
-from jobs.audit.homes import Histories
+from jobs.audit.homes import VersionsOf
 from jobs.audit.kraft_side import whole_records
 from jobs.audit.run import Run
 from jobs.steps.materialize import State
-from transforms.kraft.replay.image import Log, row_history
+from transforms.kraft.replay.image import Log, versions_of
 
 
-def histories(run: Run, state: State) -> Histories:
+def versions_of_rows(run: Run, state: State) -> VersionsOf:
     """Answer from the log that this run replayed; where it went on from a kept state, from what earlier runs have read."""
 
     def ask(asked: DataFrame, until: Mapping[str, int]) -> DataFrame:
-        return row_history(_logs(run, state, until), asked, until)
+        return versions_of(_logs(run, state, until), asked, until)
 
     return ask
 
