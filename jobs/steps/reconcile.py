@@ -23,7 +23,7 @@ from schemas.bronze import KRAFT_RECORDS
 from schemas.entities import MIRRORED
 from schemas.entities.migration import MIGRATION
 from schemas.replayed import ROW_VERSION
-from schemas.report import BrokerPresence, CheckResult, Gate, Report, RunPoint
+from schemas.report import BrokerPresence, CheckResult, Gate, LagPoint, Report, RunPoint
 from transforms.clusters import CLUSTER
 from transforms.kraft.replay.image import row_versions
 from transforms.reconcile.judge import summary
@@ -148,6 +148,7 @@ def _report(
         tool_version=tool_version(),
         metrics=metrics(facts, lag),
         state_spellings=state_spellings(facts),
+        lag_series=[LagPoint(**vars(point)) for point in gathered.lag_series],
         unsuppressed_verdict=comparison.unsuppressed_verdict,
         quarantined=facts.damaged_log.total + facts.unreadable_znodes.total,
     )

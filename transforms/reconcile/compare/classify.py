@@ -41,6 +41,7 @@ class Divergence:
     zk_path: str | None
     zk_mzxid: int | None
     kraft_offset: int | None
+    lost_offset: int | None = None
 
 
 def classify(raw: Mapping[str, Any], context: Context) -> Iterator[Divergence]:
@@ -311,6 +312,7 @@ def _build(
         zk_path=there.path,
         zk_mzxid=there.mzxid,
         kraft_offset=row.kraft_offset,
+        lost_offset=writers.lost_from(row, column) if class_ == classes.LOST_WRITE else None,
     )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from schemas import classes
 from transforms.reconcile.compare.context import Context
-from transforms.reconcile.compare.differing import ASSIGNMENT, DifferingRow, Written, same
+from transforms.reconcile.compare.differing import ASSIGNMENT, DifferingRow, RowVersion, Written, same
 from transforms.reconcile.compare.home import homes, parent, topic_path
 
 _WOULD_TELL = "a ZooKeeper data folder with its transaction logs would tell"
@@ -113,6 +113,24 @@ def lost(sentence: str, row: DifferingRow, column: str | None, context: Context)
     if _nothing_removed(place, context):
         return f"{sentence}; nothing was ever removed from {parent(place)}: it was never written"
     return f"{sentence}; lost, or removed by hand: {_WOULD_TELL}"
+
+
+def lost_from(row: DifferingRow, column: str | None) -> int | None:
+    """Offset of the first record on a lost row whose effect ZooKeeper lacks: it may have lacked others since."""
+    offset = row.kraft_offset
+    for version in reversed(row.ever or ()):
+        if _has(row, column, version):
+            break
+        offset = version.from_offset
+    return offset
+
+
+def _has(row: DifferingRow, column: str | None, version: RowVersion) -> bool:
+    """ZooKeeper has the row, or the column of it, as this version made it."""
+    if row.zk is None or version.removed:
+        return row.zk is None and version.removed
+    columns = row.entity.compared if column is None else (column,)
+    return all(_equal(row, name, version.row[name]) for name in columns)
 
 
 def as_far_as_known(sentence: str, context: Context) -> str:
