@@ -87,10 +87,10 @@ def partition_states(records: DataFrame, row: RowKey, topic: Sequence[Mapping[st
     """
     ids = sorted({json.loads(event["replay_key"])[0] for event in topic})
     mine = records.where(F.col("topic_id").isin(ids) & (F.col("partition_id") == row.key["partition"]))
-    records = partition_records(mine)
+    changes = partition_records(mine)
     topics = events(records.where(F.col("type").isin(list(RECORDS_OF["topics"]))))
     clears = records.where(F.col("type") == CLEAR_ELR.name).select("offset", "type")
-    history = partition_history(records.unionByName(cleared(records, topics, records)))
+    history = partition_history(changes.unionByName(cleared(records, topics, changes)))
     return history.join(F.broadcast(clears), "offset", "left")
 
 

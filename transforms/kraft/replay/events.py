@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from schemas.bronze import RUN_COLUMNS
@@ -30,20 +31,7 @@ PARTITION_TYPES = (PARTITION, PARTITION_CHANGE)
 # row that it deleted.
 EVENT = StructType([RUN_COLUMNS[0], *EVENT_COLUMNS])
 _BODY = (CLUSTER, "type", "data", "offset", "epoch", "append_time")
-_ARROW_EVENT = pa.schema(
-    [
-        ("cluster", pa.string()),
-        ("entity", pa.string()),
-        ("replay_key", pa.string()),
-        ("key", pa.string()),
-        ("op", pa.string()),
-        ("row", pa.string()),
-        ("offset", pa.int64()),
-        ("epoch", pa.int32()),
-        ("append_time", pa.int64()),
-        ("created_offset", pa.int64()),
-    ]
-)
+_ARROW_EVENT: pa.Schema = to_arrow_schema(EVENT)
 
 # Keeps rows that several queries read, so that they are made once.
 Cache = Callable[[DataFrame], DataFrame]
