@@ -641,3 +641,19 @@ def test_a_value_that_the_transaction_logs_show_as_krafts_is_nobody_elses() -> N
     told = replace(TOLD, transactions_told=True, claim_zxid=400)
     assert one(edited, told).class_ == classes.LOST_WRITE
     assert one(edited, replace(told, foreign_zxids=frozenset({500}))).class_ == classes.FOREIGN_WRITE
+
+
+def test_a_lost_write_names_the_first_record_that_zookeeper_lacks() -> None:
+    """Three changes of the leader: ZooKeeper has the first, so that the second was lost, and the third after it."""
+    first, second = STATE | {"leader": 2, "leader_epoch": 3}, STATE | {"leader": 3, "leader_epoch": 4}
+    story = [version(40, first), version(50, second), version(60, STATE)]
+    behind = partition(first, STATE, earlier=story)
+    assert {(d.class_, d.lost_offset) for d in classify(behind, TOLD)} == {(classes.LOST_WRITE, 50)}
+    unknown = {d.lost_offset for d in classify({**behind, "earlier": None}, TOLD)}
+    assert unknown == {60}, "the last one, when that is all that is known"
+    gone = differing(
+        "topics", TOPIC_KEY, zk_row={"topic_id": "x"}, versions=[version(60, {"topic_id": "x"}, removed=True)]
+    )
+    told = [version(30, {"topic_id": "x"}), version(60, {"topic_id": "x"}, removed=True)]
+    assert one({**gone, "earlier": told}, TOLD).lost_offset == 60
+    assert one(partition(STATE | {"leader": 9}, STATE, earlier=story), TOLD).lost_offset is None, "a foreign write"
