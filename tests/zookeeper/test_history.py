@@ -261,16 +261,21 @@ SECOND_CLAIM = journal.multi(
 )
 # The first check fails, and everything behind it because of it.
 FENCED = journal.multi(*[(OpCode.ERROR, journal.i32(code)) for code in (-103, -2, -2)])
+# Somebody wrote /migration under the controller (KAFKA-16171): the second check fails.
+OVERTAKEN = journal.multi(
+    (OpCode.CHECK, journal.string("/controller_epoch") + journal.i32(4)),
+    *[(OpCode.ERROR, journal.i32(code)) for code in (-103, -2)],
+)
 
 
 def test_a_controller_that_is_no_longer_in_office_is_fenced_and_the_one_in_office_refused() -> None:
     log = dual_write().add(OpCode.MULTI, SECOND_CLAIM, session=31)
     log.add(OpCode.MULTI, FENCED, session=30).add(OpCode.MULTI, FENCED, session=31)
+    log.add(OpCode.MULTI, OVERTAKEN, session=30).add(OpCode.MULTI, OVERTAKEN, session=31)
     log.add(OpCode.MULTI, FENCED, session=99)
     seen = list(History().read(read_transactions(log.padded())))
-    assert [(write.kind, write.error) for write in seen[-3:]] == [
-        ("fenced", -103),
-        ("envelope_failed", -103),
+    assert [(write.kind, write.error) for write in seen[-5:]] == [
+        *[("fenced", -103), ("envelope_failed", -103)] * 2,
         ("refused", -103),
     ]
 

@@ -85,7 +85,8 @@ class ZooKeeperWrites:
 def questions(writes: DataFrame, transactions: DataFrame) -> dict[str, DataFrame]:
     """What is asked of silver zookeeper_writes and bronze zk_transactions: bounded answers by name, for `of_answers`."""
     foreign = writes.where("kind = 'foreign'")
-    refused = writes.where((F.col("kind") == "envelope_failed") & ~F.col("error").isin(list(_EXPECTED)))
+    expected = F.coalesce(F.col("error").isin(list(_EXPECTED)), F.lit(False))
+    refused = writes.where((F.col("kind") == "envelope_failed") & ~expected)
     elections = writes.where(F.col("controller_epoch").isNotNull())
     last = Window.partitionBy(CLUSTER).orderBy(F.col("zxid").desc())
     newest = elections.withColumn("number", F.row_number().over(last)).where(F.col("number") <= MOST_ELECTIONS)

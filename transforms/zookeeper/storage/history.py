@@ -175,9 +175,12 @@ class History:
 
     def _kind_of_refused(self, transaction: ZkTransaction, *, enveloped: bool) -> str:
         """Return the kind of a refused write; of a multi whose first check fails, only errors are left (S§5.1)."""
-        writer = self.writers.get(transaction.session, "")
-        errors_alone = all(operation.type == OpCode.ERROR for operation in transaction.operations)
-        of_controller = writer.startswith("controller") and len(transaction.operations) == _ENVELOPE and errors_alone
+        writer, operations = self.writers.get(transaction.session, ""), transaction.operations
+        of_controller = (
+            writer.startswith("controller")
+            and len(operations) == _ENVELOPE
+            and operations[0].type in (OpCode.CHECK, OpCode.ERROR)
+        )
         if not enveloped and not of_controller:
             return "refused"
         return "fenced" if writer and self._in_office is not None and writer != self._in_office else "envelope_failed"
@@ -261,8 +264,11 @@ def _is_enveloped(operations: Sequence[Operation]) -> bool:
     if len(operations) != _ENVELOPE:
         return False
     epoch, migration, change = operations
-    if epoch.type == OpCode.CHECK and epoch.path == _CONTROLLER_EPOCH and migration.path == _MIGRATION:
-        return migration.type in (OpCode.CHECK, OpCode.SET_DATA)
+    if epoch.type == OpCode.CHECK and epoch.path == _CONTROLLER_EPOCH:
+        # ZooKeeper controllers check the epoch alone. Where the second check fails it is an error without a path.
+        if migration.type == OpCode.ERROR:
+            return True
+        return migration.path == _MIGRATION and migration.type in (OpCode.CHECK, OpCode.SET_DATA)
     # A failed multi may have lost its checks' paths to error entries; what is left of it must still be KRaft's.
     return change.type == OpCode.ERROR and migration.path == _MIGRATION
 
