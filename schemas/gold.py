@@ -45,6 +45,19 @@ DIVERGENCES = Table(
         column("zk_path", StringType(), "Path of the znode."),
         column("zk_mzxid", LongType(), "zxid of the last change of the znode's data."),
         column("kraft_offset", LongType(), "Offset of the last record on the row."),
+        column(
+            "lost_offset", LongType(), "Of a lost write, the offset of the first record whose effect ZooKeeper lacks."
+        ),
+        column(
+            "lost_after_zxid",
+            LongType(),
+            "Of a lost write, the transaction (zxid) after which ZooKeeper still had everything; null without transaction logs.",
+        ),
+        column(
+            "lost_until_zxid",
+            LongType(),
+            "Of a lost write, the transaction (zxid) by which it should have arrived; null without transaction logs.",
+        ),
         column("first_seen_run", StringType(), "Id of the run that saw it first."),
         column(
             "status", StringType(), "new, persisting or resolved; a resolved row was in the previous run and is gone."
@@ -96,6 +109,21 @@ LAG = Table(
         column("alive", BooleanType(), "False when /migration was not written to just before the capture."),
         column("kraft_metadata_offset", LongType(), "Offset in `/migration`, inclusive."),
         column("committed_end_offset", LongType(), "Last committed offset, inclusive."),
+    ),
+)
+
+LAG_SERIES = Table(
+    Layer.GOLD,
+    "lag_series",
+    "Lag at the barriers of ZooKeeper's transaction logs: how many records each brought, and how long they had waited. A run has "
+    "500 rows of a cluster at most, the worst and the last of each part of the time among them.",
+    (
+        *RUN_COLUMNS,
+        column("zxid", LongType(), "Transaction after which ZooKeeper had everything up to the offset."),
+        column("time", LongType(), "Time of that transaction by ZooKeeper's clock, milliseconds since the epoch."),
+        column("kraft_metadata_offset", LongType(), "Offset up to which ZooKeeper had everything, inclusive."),
+        column("records", LongType(), "Number of records that arrived with it: those ZooKeeper had lacked until then."),
+        column("seconds", DoubleType(), "Seconds that the oldest of these records had waited."),
     ),
 )
 
@@ -176,4 +204,4 @@ RUN_STEPS = Table(
     ),
 )
 
-TABLES: tuple[Table, ...] = (DIVERGENCES, CHECKS, GATES, LAG, BROKER_PRESENCE, RUNS, RUN_STEPS)
+TABLES: tuple[Table, ...] = (DIVERGENCES, CHECKS, GATES, LAG, LAG_SERIES, BROKER_PRESENCE, RUNS, RUN_STEPS)

@@ -69,6 +69,22 @@ class Lag:
 
 
 @dataclass(frozen=True)
+class LagPoint:
+    """A barrier of ZooKeeper's transaction logs: a transaction right after which ZooKeeper had everything up to an offset."""
+
+    zxid: int
+    """The transaction."""
+    time: int
+    """Its time by ZooKeeper's clock, milliseconds since the epoch."""
+    kraft_metadata_offset: int
+    """Offset up to which ZooKeeper had everything, inclusive."""
+    records: int
+    """Number of records that arrived with it: those ZooKeeper had lacked until then."""
+    seconds: float
+    """Seconds that the oldest of these records had waited."""
+
+
+@dataclass(frozen=True)
 class Gate:
     """One decision."""
 
@@ -148,6 +164,10 @@ class DivergenceRow:
     """Why this class: offsets, zxids, times."""
     remedy: str = ""
     """What to do."""
+    lost_after_zxid: int | None = None
+    """Of a lost write, the transaction after which ZooKeeper still had everything; None without transaction logs."""
+    lost_until_zxid: int | None = None
+    """Of a lost write, the transaction by which it should have arrived; None without transaction logs."""
     fingerprint: str = ""
     """Id made of entity, key, column and class: the same in every run that has the divergence."""
     suppressed: Suppression | None = None
@@ -349,5 +369,8 @@ class Report:
     """The metrics of KIP-866 and what a dashboard should show now."""
     state_spellings: list[StateSpelling] = field(default_factory=list)
     """The migration's states by all their names."""
+    lag_series: list[LagPoint] = field(default_factory=list)
+    """Lag at the barriers of ZooKeeper's transaction logs, oldest first, where a data folder was read; a bounded list that has
+    the worst and the last."""
     format: int = FORMAT
     """Version of this shape."""

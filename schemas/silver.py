@@ -22,8 +22,8 @@ BARRIERS = Table(
 ZOOKEEPER_WRITES = Table(
     Layer.SILVER,
     "zookeeper_writes",
-    "Writes of ZooKeeper that matter for the migration beside the mirrored ones: claims, refused changes, rollbacks, and "
-    "what something else wrote behind KRaft's back (from the transaction logs).",
+    "Writes of ZooKeeper that matter for the migration beside the mirrored ones: elections and claims, refused changes, "
+    "rollbacks, and what something else wrote behind KRaft's back (from the transaction logs).",
     (*RUN_COLUMNS, *WRITE_COLUMNS),
 )
 

@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 from jobs.audit.facts import ClusterFacts
 from jobs.audit.homes import classified
 from jobs.audit.run import Run
+from jobs.audit.versions_of import versions_of_rows
 from jobs.audit.walks import compared_tree, moved_znodes
 from jobs.settings import Settings
 from jobs.steps.materialize import State
@@ -22,9 +23,11 @@ from schemas.classes import CLASSES
 from schemas.entities import MIRRORED
 from schemas.gold import DIVERGENCES
 from schemas.report import DivergenceRow, Divergences
+from schemas.silver import BARRIERS
 from transforms.clusters import CLUSTER, by_cluster, of_clusters
+from transforms.reconcile.compare.between import located
 from transforms.reconcile.compare.canonical import canonical
-from transforms.reconcile.compare.context import Context
+from transforms.reconcile.compare.context import CLOCK_MARGIN_MS, Context
 from transforms.reconcile.compare.difference import Ends, differing_rows, union_all, without_moved
 from transforms.reconcile.compare.divergences import followed, listed
 from transforms.reconcile.compare.duplicates import duplicated
@@ -85,7 +88,8 @@ def compare(run: Run, state: State, gathered: Mapping[str, ClusterFacts], previo
     differing = differing_rows(both, state.row_versions.where(mine), ends)
     # Held: it is judged twice when something that ZooKeeper lacks has to be looked for.
     still = run.cache_now(without_moved(differing, moved_znodes(run)))
-    current = classified(compared_tree(run).where(mine), still, contexts, run.cache_now)
+    current = classified(compared_tree(run).where(mine), still, contexts, run.cache_now, versions_of_rows(run, state))
+    current = located(current, _barriers(run, contexts))
     rows = followed(current.where("class <> 'not_comparable'"), _history(run, previous), run.run_id)
     stored = run.keep(DIVERGENCES, rows, hold=True)
     limits = {name: run.clusters[name].settings.report.rows for name in chosen}
@@ -102,6 +106,18 @@ def compare(run: Run, state: State, gathered: Mapping[str, ClusterFacts], previo
             for name in chosen
         },
     )
+
+
+def _barriers(run: Run, contexts: Mapping[str, Context]) -> DataFrame | None:
+    """Barriers of the present migrations of these clusters; None when no data folder was read."""
+    loaded = {
+        name: context.load_time_ms - CLOCK_MARGIN_MS
+        for name, context in contexts.items()
+        if context.load_time_ms is not None
+        and (source := run.clusters[name].settings.zookeeper) is not None
+        and source.folder is not None
+    }
+    return run.rows(BARRIERS).where(F.col("time") >= by_cluster(loaded, "bigint")) if loaded else None
 
 
 def _twice(rows: Sequence[Mapping[str, Any]]) -> Sample:
@@ -210,6 +226,8 @@ def divergence_row(row: Any) -> DivergenceRow:
         kraft_offset=row["kraft_offset"],
         status=row["status"],
         explanation=row["explanation"],
+        lost_after_zxid=row["lost_after_zxid"],
+        lost_until_zxid=row["lost_until_zxid"],
         fingerprint=row["fingerprint"],
         remedy=CLASSES[row["class"]].remedy,
     )

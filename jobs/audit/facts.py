@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from jobs.audit.capture import captured_at, reading_ms
@@ -29,7 +29,7 @@ from transforms.properties import PropertyFiles
 from transforms.reconcile.compare.canonical import canonical
 from transforms.reconcile.compare.classify import CLOCK_MARGIN_MS
 from transforms.reconcile.compare.difference import union_all
-from transforms.reconcile.judge import queries
+from transforms.reconcile.judge import queries, zookeeper_writes
 from transforms.reconcile.judge.deltas import Delta, deltas_of
 from transforms.reconcile.judge.facts import (
     Facts,
@@ -46,13 +46,13 @@ from transforms.reconcile.judge.facts import (
     state_in_3_4,
     state_name,
 )
+from transforms.reconcile.judge.lag_series import Waited, lag_series, points
 from transforms.reconcile.judge.left_behind import left_behind
 from transforms.reconcile.judge.load import recorded_load
 from transforms.reconcile.judge.skew import ClockSkew, OneByOne, clock_skew, mirroring_times
 from transforms.zookeeper.read.trees import at_barrier, newest
 
 _EXAMPLES = 5
-_FOREIGN_LIMIT = 10_000
 _SMALL = ("brokers", "controllers", "features", "producer_ids")
 Rows = Mapping[str, Sequence[Mapping[str, Any]]]
 
@@ -82,6 +82,7 @@ class ClusterFacts:
     pending_deletes: frozenset[str]
     foreign_writes: Sequence[tuple[int, str]]
     claims: frozenset[int]
+    lag_series: Sequence[Waited] = ()
 
 
 class Gathering:
@@ -214,12 +215,13 @@ def _of_transactions(run: Run, state: State) -> dict[str, DataFrame]:
     """What the transaction logs of data folders tell: whether the tree stands at a barrier, and who else wrote."""
     zxids = {name: (migration or {}).get("migration_mzxid") for name, migration in state.compared.items()}
     at = run.rows(BARRIERS).where(F.col("zxid") == by_cluster(zxids, "bigint")).select(CLUSTER, "zxid")
-    foreign = run.rows(ZOOKEEPER_WRITES).where("kind = 'foreign'").select(CLUSTER, "zxid", "path")
-    in_order = Window.partitionBy(CLUSTER).orderBy("zxid")
-    oldest = foreign.withColumn("number", F.row_number().over(in_order)).where(F.col("number") <= _FOREIGN_LIMIT)
-    claims = run.rows(ZOOKEEPER_WRITES).where("kind = 'claim'").select(CLUSTER, "zxid")
+    born = {name: side.milestones[0]["append_time"] for name, side in state.sides.items() if side.milestones}
+    series = {}
+    if born:
+        series["lag_series"] = lag_series(run.rows(BARRIERS), run.rows(KRAFT_RECORDS), born)
+    writes = zookeeper_writes.questions(run.rows(ZOOKEEPER_WRITES), run.rows(ZK_TRANSACTIONS))
     last = run.rows(ZK_TRANSACTIONS).groupBy(CLUSTER).agg(F.max("time").alias("time"), F.max("zxid").alias("zxid"))
-    return {"at_barrier": at, "foreign": oldest, "claims": claims, "transactions": last}
+    return {"at_barrier": at, "transactions": last, **writes, **series}
 
 
 def _samples(
@@ -321,7 +323,7 @@ class _FirstLook:
         next_producer_id, producer_block_end = self._producer_ids()
         newest_change = self._newest_change()
         foreign = [(row["zxid"], row["path"]) for row in answers.of("foreign")]
-        texts = tuple(f"transaction {zxid} on {path}" for zxid, path in foreign[: queries.SAMPLE])
+        writes = self._writes()
         facts = Facts(
             phase=self.phase,
             collected=self.collected,
@@ -359,12 +361,22 @@ class _FirstLook:
             load_time_ms=self._load_time(measured),
             at_barrier=answers.first("at_barrier") is not None,
             moved=_by_code(answers.of("moved")).get("moved", Sample()) if twice else None,
-            foreign_writes=Sample(len(foreign), texts),
+            foreign_writes=Sample() if writes is None else Sample(*writes.foreign),
+            reads_data_folder=self._reads_data_folder,
+            zookeeper_writes=writes,
             identities=self._identities(),
         )
         pending = frozenset(row["topic"] for row in answers.of("pending"))
-        claims = frozenset(row["zxid"] for row in answers.of("claims"))
-        return ClusterFacts(self.settings.cluster, facts, self.release, pending, foreign, claims)
+        claims = frozenset(each.zxid for each in (writes.elections if writes else ()) if each.is_claim)
+        series = points(answers.of("lag_series"), 0.0 if facts.skew is None else facts.skew.median)
+        return ClusterFacts(self.settings.cluster, facts, self.release, pending, foreign, claims, series)
+
+    @property
+    def _reads_data_folder(self) -> bool:
+        return self.settings.zookeeper is not None and self.settings.zookeeper.folder is not None
+
+    def _writes(self) -> zookeeper_writes.ZooKeeperWrites | None:
+        return zookeeper_writes.of_answers(self.answers.of) if self._reads_data_folder else None
 
     def _release(self) -> Release:
         kraft_brokers = [row for row in self.brokers if row["source"] == KRAFT]

@@ -4,48 +4,108 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from schemas.classes import LOST_WRITE
+from schemas.classes import FOREIGN_WRITE, LOST_WRITE
 from transforms.clusters import CLUSTER
-from transforms.kraft.replay.events import Cache
+from transforms.kraft.replay.events import Cache, key_text
 from transforms.reconcile.compare.context import Children, Context, Homes
+from transforms.reconcile.compare.difference import VERSION_FIELDS
 from transforms.reconcile.compare.differing import Written
 from transforms.reconcile.compare.divergences import divergences
 from transforms.reconcile.compare.home import homes, parent
+from transforms.reconcile.compare.writers import topic_removed
 from transforms.reconcile.judge.queries import as_facts
 
 # More rows than this are not looked up: they stay lost writes, which they are as far as anyone can tell.
 _LIMIT = 10_000
+# Entities of which several rows share a znode, which KRaft writes whole.
+_SHARED = ("configs", "client_quotas", "scram_credentials", "acls")
 
 
-def classified(znodes: DataFrame, differing: DataFrame, contexts: Mapping[str, Context], cache_now: Cache) -> DataFrame:
+@dataclass(frozen=True)
+class Doubtful:
+    """A cluster's lost writes: keys of the rows (entity, canonical key) and the places of those that ZooKeeper lacks.
+
+    `topics` are those that ZooKeeper lacks whole, with the offset of their record; `rewritten` are znodes that hold several
+    rows and were written last by something other than the KRaft controller.
+    """
+
+    keys: set[tuple[str, str]] = field(default_factory=set)
+    places: set[str] = field(default_factory=set)
+    topics: dict[str, int] = field(default_factory=dict)
+    rewritten: set[str] = field(default_factory=set)
+
+
+# What is known of rows up to their cluster's offset (inclusive), from their keys (`transforms.kraft.replay.image.versions_of`).
+VersionsOf = Callable[[DataFrame, Mapping[str, int]], DataFrame]
+
+
+def classified(
+    znodes: DataFrame, differing: DataFrame, contexts: Mapping[str, Context], cache_now: Cache, versions: VersionsOf
+) -> DataFrame:
     """Divergences of `differing_rows`, held by `cache_now`; `znodes` are the trees.
 
-    Where ZooKeeper lacks something for no reason seen yet, a second look at where it should stand.
+    What seems lost is looked at twice: all values that KRaft ever gave those rows, and the places in the tree where those
+    that ZooKeeper lacks should stand, tell what somebody wrote or removed.
     """
     current = cache_now(divergences(differing, contexts))
-    places = missing_places(current)
-    if not places:
+    found = doubtful(current)
+    if not found:
         return current
-    found = look_up(znodes, places, {name: contexts[name].migration_mzxid for name in places})
-    looked = {name: replace(context, homes=found.get(name, context.homes)) for name, context in contexts.items()}
-    return cache_now(divergences(differing, looked))
+    places = {name: mine.places for name, mine in found.items() if mine.places}
+    homes_of = look_up(znodes, places, {name: contexts[name].migration_mzxid for name in places}) if places else {}
+    looked = dict(contexts)
+    for name, mine in found.items():
+        context = replace(contexts[name], homes=homes_of.get(name, contexts[name].homes))
+        gone = {topic for topic, made in mine.topics.items() if topic_removed(topic, made, context)}
+        foreign = context.foreign_paths | mine.rewritten
+        looked[name] = replace(context, foreign_paths=foreign, removed_topics=frozenset(gone))
+    keys = sorted((name, *key) for name, mine in found.items() for key in mine.keys)
+    asked = differing.sparkSession.createDataFrame(keys, "cluster string, entity string, key string")
+    until = {name: contexts[name].migration_offset for name in found}
+    return cache_now(divergences(with_earlier(differing, versions(asked, until)), looked))
 
 
-def missing_places(divergences: DataFrame) -> dict[str, set[str]]:
-    """Znodes of lost writes that ZooKeeper has nothing of, by cluster: of DIVERGENCE rows, a bounded number."""
-    absent = (F.col("class") == LOST_WRITE) & ((F.col("kind") == "kraft_only") | (F.col("zk_value") == "null"))
-    rows = divergences.where(absent).select(CLUSTER, "entity", "key").limit(_LIMIT).collect()
-    places: dict[str, set[str]] = defaultdict(set)
-    for row in rows:
-        places[row[CLUSTER]] |= set(homes(row["entity"], _canonical(row["entity"], json.loads(row["key"]))))
-    return {name: mine for name, mine in places.items() if mine}
+def with_earlier(differing: DataFrame, versions: DataFrame) -> DataFrame:
+    """`differing_rows` with `earlier`: what `versions` (ROW_VERSION) have of a row, by offset; null where they have nothing."""
+    row = [CLUSTER, "entity", "key"]
+    listed = versions.groupBy(*row).agg(F.array_sort(F.collect_list(F.struct(*VERSION_FIELDS))).alias("earlier"))
+    return differing.join(F.broadcast(listed), row, "left")
+
+
+def doubtful(divergences: DataFrame) -> dict[str, Doubtful]:
+    """What of DIVERGENCE rows needs a second look, by cluster: of a bounded number of lost writes."""
+    lost = F.col("class") == LOST_WRITE
+    rewritten = (F.col("class") == FOREIGN_WRITE) & F.col("entity").isin(list(_SHARED)) & F.col("zk_mzxid").isNotNull()
+    rows = divergences.where(lost | rewritten).select(
+        CLUSTER,
+        "entity",
+        "key",
+        "class",
+        "kind",
+        (F.col("zk_value") == "null").alias("nothing"),
+        "zk_path",
+        "kraft_offset",
+    )
+    found: dict[str, Doubtful] = defaultdict(Doubtful)
+    suspects: dict[str, set[str]] = defaultdict(set)
+    for row in rows.orderBy(F.col("class").desc()).limit(_LIMIT).collect():
+        key = _canonical(row["entity"], json.loads(row["key"]))
+        if row["class"] == LOST_WRITE:
+            found[row[CLUSTER]].keys.add((row["entity"], key_text(key)))
+            if row["kind"] == "kraft_only" or row["nothing"]:
+                found[row[CLUSTER]].places.update(homes(row["entity"], key))
+            if row["entity"] == "topics" and row["kind"] == "kraft_only" and row["kraft_offset"] is not None:
+                found[row[CLUSTER]].topics[key["topic"]] = row["kraft_offset"]
+        elif row["kind"] != "kraft_only" and row["zk_path"] is not None:
+            suspects[row[CLUSTER]].add(row["zk_path"])
+    return {name: replace(mine, rewritten=suspects[name]) for name, mine in found.items()}
 
 
 def _canonical(entity: str, key: dict[str, Any]) -> dict[str, Any]:
@@ -105,17 +165,18 @@ def _homes(
         for row in asked
         if row["path"] in above and migration_mzxid is not None and (row["pzxid"] or 0) > migration_mzxid
     }
+    explained = {(parent(row["path"]), row["czxid"]) for row in (*asked, *found["made"])}
     parents = {
-        row["path"]: _children(row)
+        row["path"]: _children(row, lost=(row["path"], row["pzxid"]) not in explained)
         for row in asked
         if row["path"] in above and listed.get(row["path"], 0) == row["num_children"]
     }
-    explained = {(parent(row["path"]), row["czxid"]) for row in (*asked, *found["made"])}
     emptied = frozenset(path for path, pzxid in touched.items() if (path, pzxid) not in explained)
     return Homes(written, emptied, parents, looked_up=True)
 
 
-def _children(row: Mapping[str, Any]) -> Children:
+def _children(row: Mapping[str, Any], *, lost: bool) -> Children:
     """ZooKeeper counts each child made and each removed in cversion (`DataNode.copyStat`)."""
     changes, left = row["cversion"], row["num_children"]
-    return Children(row["pzxid"], None if changes is None or left is None else (changes - left) // 2)
+    removed = None if changes is None or left is None else (changes - left) // 2
+    return Children(row["pzxid"], removed, lost_a_child=lost and bool(removed))

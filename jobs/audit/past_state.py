@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -21,8 +22,9 @@ from schemas.entities import MIRRORED
 from schemas.entities.migration import MIGRATION
 from schemas.silver import ADMIN_OPERATIONS, ZOOKEEPER_WRITES
 from transforms.kraft.replay.events import Extent, applied
-from transforms.kraft.replay.image import Log, image, row_versions
+from transforms.kraft.replay.image import Log, image, row_versions, versions_of
 from transforms.kraft.replay.rows import fold
+from transforms.reconcile.compare.between import located
 from transforms.reconcile.compare.canonical import canonical
 from transforms.reconcile.compare.context import Context
 from transforms.reconcile.compare.difference import Ends, differing_rows, union_all, without_moved
@@ -100,7 +102,7 @@ def past_kraft(past: PastRun, znodes: Mapping[str, Any] | None) -> PastKraft | N
 def divergences_as_of(past: PastRun, offset: int) -> DataFrame:
     """The run's comparison with KRaft's image at `offset` (inclusive) instead of the committed end.
 
-    Rows of `transforms.reconcile.compare.divergences.DIVERGENCE`. From /migration's offset on, it is the audit as if the log
+    Rows of `transforms.reconcile.compare.between.located`. From /migration's offset on, it is the audit as if the log
     had ended there. Below it, ZooKeeper is ahead: what it has of a later record is in_flight.
     Raises UsageError when the run compared nothing or its log does not hold the offset.
     """
@@ -130,7 +132,11 @@ def divergences_as_of(past: PastRun, offset: int) -> DataFrame:
     versions = row_versions(whole, fold(whole.events), after, MIRRORED)
     differing = without_moved(differing_rows(_sides(past, at), versions, {past.cluster: Ends(end)}), _moved(past))
     contexts = {past.cluster: context}
-    found = classified(past.walk(), differing.persist(), contexts, DataFrame.persist).where("class <> 'not_comparable'")
+    found = classified(
+        past.walk(), differing.persist(), contexts, DataFrame.persist, partial(versions_of, whole)
+    ).where("class <> 'not_comparable'")
+    # The transactions between which something was lost are those of the run's own comparison.
+    found = located(found, None)
     return found if offset >= reached else seen_from(found, offset, reached)
 
 

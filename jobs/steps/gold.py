@@ -17,7 +17,7 @@ from pyspark.sql.types import StructType
 from jobs.audit.run import LOG, Run, time_in_run_id
 from jobs.sinks.delta import ConcurrentWriteError, in_parallel
 from schemas import silver
-from schemas.gold import BROKER_PRESENCE, CHECKS, GATES, RUNS
+from schemas.gold import BROKER_PRESENCE, CHECKS, GATES, LAG_SERIES, RUNS
 from schemas.gold import LAG as LAG_TABLE
 from schemas.report import Report, RunPoint
 from schemas.table import Table
@@ -33,11 +33,13 @@ Row = dict[str, Any]
 
 def write(run: Run, reports: Mapping[str, Report], previous: Mapping[str, Sequence[Any]]) -> None:
     """Gold first, the rows of `runs` last: a run without one never counts, so an interrupted run changes no report."""
-    rows: dict[Table, list[Row]] = {CHECKS: [], GATES: [], BROKER_PRESENCE: [], LAG_TABLE: []}
+    rows: dict[Table, list[Row]] = {CHECKS: [], GATES: [], BROKER_PRESENCE: [], LAG_TABLE: [], LAG_SERIES: []}
     for report in reports.values():
         for table, mine in _rows_of(run, report).items():
             rows[table] += [{CLUSTER: report.cluster, **row} for row in mine]
-    in_parallel([lambda table=table: _append(run, table, rows[table]) for table in rows])  # type: ignore[misc]
+    # Nothing to say takes no commit.
+    filled = [table for table in rows if rows[table]]
+    in_parallel([lambda table=table: _append(run, table, rows[table]) for table in filled])  # type: ignore[misc]
     run.finish_writes()
     _append(run, RUNS, [_run_row(run, report) for name, report in reports.items() if name in run.going])
     _forget_old_state(run, previous)
@@ -92,6 +94,7 @@ def _rows_of(run: Run, report: Report) -> dict[Table, list[Row]]:
                 "committed_end_offset": report.migration.committed_end_offset,
             }
         ],
+        LAG_SERIES: [vars(point) for point in report.lag_series],
     }
 
 

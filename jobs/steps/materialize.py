@@ -32,7 +32,7 @@ from schemas.table import Table
 from schemas.zookeeper.trees import BARRIER, NEWEST, TREE
 from transforms.clusters import CLUSTER
 from transforms.kraft.replay.findings import log_findings
-from transforms.kraft.replay.image import image, row_versions
+from transforms.kraft.replay.image import Log, image, row_versions
 from transforms.reconcile.compare.difference import union_all
 from transforms.reconcile.judge.queries import as_facts
 from transforms.zookeeper.read.state import CLUSTER_STATE, state_batches
@@ -51,13 +51,14 @@ class State:
 
     `migrations` are the rows of `/migration`, `/controller` and `/controller_epoch` as they were when ZooKeeper was read,
     `compared` the same of the tree that is compared with the log (`schemas.zookeeper.trees`); `row_versions` are
-    ROW_VERSION rows.
+    ROW_VERSION rows; `log` is what was replayed of the clusters' logs, None without any.
     """
 
     sides: Mapping[str, KraftSide]
     migrations: Migrations
     compared: Migrations
     row_versions: DataFrame
+    log: Log | None = None
 
 
 def run_step(run: Run) -> State:
@@ -78,7 +79,7 @@ def run_step(run: Run) -> State:
         _quarantine(run, znodes, records)
     if replayed is not None:
         keep(run, replayed)
-    return State(sides, migrations, compared, versions)
+    return State(sides, migrations, compared, versions, None if replayed is None else replayed.log)
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from schemas.bronze import KRAFT_RECORDS
 from schemas.entities import MIRRORED
 from schemas.entities.migration import MIGRATION
 from schemas.replayed import ROW_VERSION
-from schemas.report import BrokerPresence, CheckResult, Gate, Report, RunPoint
+from schemas.report import BrokerPresence, CheckResult, Gate, LagPoint, Report, RunPoint
 from schemas.zookeeper.trees import BARRIER, NEWEST, TREE
 from transforms.clusters import CLUSTER
 from transforms.kraft.replay.image import row_versions
@@ -154,6 +154,7 @@ def _report(
         tool_version=tool_version(),
         metrics=metrics(facts, lag),
         state_spellings=state_spellings(facts),
+        lag_series=[LagPoint(**vars(point)) for point in gathered.lag_series],
         unsuppressed_verdict=comparison.unsuppressed_verdict,
         quarantined=facts.damaged_log.total + facts.unreadable_znodes.total,
     )
@@ -203,12 +204,12 @@ def stored_state(run: Run) -> State:
     for row in milestone_rows(records).collect():
         milestones[row[CLUSTER]].append(row.asDict())
     sides = kraft_sides(run.warehouse, log_copies(run), milestones, compared)
-    versions = run.spark.createDataFrame([], ROW_VERSION)
+    versions, replayed = run.spark.createDataFrame([], ROW_VERSION), None
     if sides:
         offsets = {name: (compared[name] or {}).get("kraft_metadata_offset") for name in sides}
         replayed = replay_logs(run, records, sides, offsets, verify=False)
         versions = row_versions(replayed.compact, replayed.folded, replayed.versions_from_inclusive, MIRRORED)
-    return State(sides, migrations, compared, run.cache_now(versions))
+    return State(sides, migrations, compared, run.cache_now(versions), None if replayed is None else replayed.log)
 
 
 def _znodes(row: Any) -> Mapping[str, Any]:

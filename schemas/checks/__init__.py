@@ -14,7 +14,17 @@ from schemas.checks.finish import CHECKS as FINISH
 from schemas.checks.rollback import CHECKS as ROLLBACK
 from schemas.checks.security import CHECKS as SECURITY
 from schemas.checks.start import CHECKS as START
+from schemas.checks.transactions import CHECKS as TRANSACTIONS
 
-CHECKS: tuple[Check, ...] = (*CAPTURE, *START, *CONFIGURATION, *DUAL_WRITE, *FINISH, *ROLLBACK, *SECURITY)
+CHECKS: tuple[Check, ...] = (
+    *CAPTURE,
+    *START,
+    *CONFIGURATION,
+    *DUAL_WRITE,
+    *TRANSACTIONS,
+    *FINISH,
+    *ROLLBACK,
+    *SECURITY,
+)
 
 __all__ = ["BOTH", "CHECKS", "EVERY_PHASE", "KRAFT", "START_PHASES", "ZOOKEEPER", "Check", "Phase"]

@@ -33,12 +33,19 @@ WRITE_COLUMNS = (
         "type", StringType(), "Type: create, setData, delete and so on; the operations of a multi are joined by '+'."
     ),
     column("path", StringType(), "Path of the operation that matters: the last one of a multi."),
+    column(
+        "error", IntegerType(), "ZooKeeper's error code of a refused write (`KeeperException.Code`); null of others."
+    ),
+    column("controller_epoch", IntegerType(), "What `/controller_epoch` was set to; null of other writes."),
+    column("kraft_controller_id", IntegerType(), "node.id in a claim; null of other writes."),
+    column("kraft_controller_epoch", IntegerType(), "KRaft leader epoch in a claim; null of other writes."),
 )
 
 KINDS: dict[str, str] = {
     "zookeeper_mode": "Written while a ZooKeeper broker was the controller: legitimate.",
     "envelope": "A KRaft controller's change: a multi with checks of /controller_epoch and /migration before it.",
     "envelope_failed": "Such a change that ZooKeeper refused: nothing of it was applied.",
+    "fenced": "A change that a controller tried after another one had claimed ZooKeeper; refused, as it must be.",
     "migration": "A stand-alone write of /migration by a KRaft controller.",
     "claim": "A KRaft controller took over /controller and /controller_epoch.",
     "notification": "A change notification for ZooKeeper brokers, or its removal.",

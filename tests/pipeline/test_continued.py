@@ -62,6 +62,7 @@ def base_runs(found: Audit) -> set[str | None]:
 
 
 # One warehouse, one migration, stage after stage: fresh dual write, changes, ZooKeeper down (nothing is mirrored), done.
+LOST = capture("3.9.1", "quota-removal")
 STAGES = ("4-dual-write-fresh", "5-dual-write-changed", "8-zookeeper-behind", "12-finalized")
 
 
@@ -83,11 +84,11 @@ def damaged(folder: Path) -> Path:
 @pytest.fixture(scope="module")
 def runs(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Audit]]:
     """Four runs over one warehouse. `series` is a migration stage after stage; `other` a quorum that is formatted anew
-    after the first run, `damaged` a log with a finding, both of them only in the first two."""
+    after the first run, `damaged` a log with a finding, `lost` one with lost writes, all of them only in the first two."""
     warehouse = tmp_path_factory.mktemp("continued")
     others = [
-        {"other": capture("3.9.1", "9-caught-up"), "damaged": damaged(warehouse / "copy")},
-        {"other": capture("3.9.1", "retry-after-join")},
+        {"other": capture("3.9.1", "9-caught-up"), "damaged": damaged(warehouse / "copy"), "lost": LOST},
+        {"other": capture("3.9.1", "retry-after-join"), "lost": LOST},
         {},
         {},
     ]
@@ -144,3 +145,11 @@ def test_another_log_is_read_from_its_start(runs: list[dict[str, Audit]]) -> Non
 def test_a_log_with_findings_keeps_nothing(runs: list[dict[str, Audit]]) -> None:
     kept = runs[0]["damaged"].rows(REPLAYED_STATES)
     assert [row["offset"] for row in kept] == [-1]
+
+
+def test_what_was_lost_is_judged_by_what_earlier_runs_have_read(runs: list[dict[str, Audit]]) -> None:
+    """The record that set the value lies below the kept state: without it nobody could say that KRaft ever had the value."""
+    first, second = runs[0]["lost"], runs[1]["lost"]
+    assert base_runs(second) == {first.run_id}
+    assert first.report.divergences.by_class == {"lost_write": 2}
+    assert said(second) == said(first)

@@ -134,16 +134,24 @@ LOST = [
     ),
     Fault(
         "an election",
-        missed(state_path("orders", 3), merged(leader=2, leader_epoch=3)),
+        missed(state_path("payments", 5), merged(leader=1, leader_epoch=2)),
         (
-            cell("partitions", place("orders", 3), "leader", 2, 0, "lost_write"),
-            cell("partitions", place("orders", 3), "leader_epoch", 3, 4, "lost_write"),
+            cell("partitions", place("payments", 5), "leader", 1, 2, "lost_write"),
+            cell("partitions", place("payments", 5), "leader_epoch", 2, 3, "lost_write"),
         ),
     ),
     Fault(
-        "an unclean election that is over",
+        "an election that KRaft never held",
+        missed(state_path("orders", 3), merged(leader=2, leader_epoch=3)),
+        (
+            cell("partitions", place("orders", 3), "leader", 2, 0, "foreign_write"),
+            cell("partitions", place("orders", 3), "leader_epoch", 3, 4, "foreign_write"),
+        ),
+    ),
+    Fault(
+        "an unclean election that KRaft never held",
         missed(state_path("orders", 6), merged(leader_recovery_state=1)),
-        (cell("partitions", place("orders", 6), "leader_recovery_state", 1, 0, "lost_write"),),
+        (cell("partitions", place("orders", 6), "leader_recovery_state", 1, 0, "foreign_write"),),
     ),
     Fault(
         "an ISR that grew",
@@ -156,24 +164,24 @@ LOST = [
         (cell("partitions", place("orders", 5), "isr", [2, 0, 1], [0, 1, 2], "in_sync", "info"),),
     ),
     Fault(
-        "replicas in another order",
+        "replicas that the load put in another order",
         missed("/brokers/topics/payments", nested("partitions", "0", [1, 0])),
-        (cell("partitions", place("payments", 0), "replicas", [1, 0], [0, 1], "lost_write", "warning"),),
+        (cell("partitions", place("payments", 0), "replicas", [1, 0], [0, 1], "load_loss", "warning"),),
     ),
     Fault(
-        "replicas moved",
+        "replicas that the load did not take over",
         missed("/brokers/topics/payments", nested("partitions", "1", [1, 0])),
-        (cell("partitions", place("payments", 1), "replicas", [1, 0], [1, 2], "lost_write"),),
+        (cell("partitions", place("payments", 1), "replicas", [1, 0], [1, 2], "load_loss"),),
     ),
     Fault(
-        "a reassignment that began",
+        "replicas being added that the load left out",
         missed("/brokers/topics/payments", nested("adding_replicas", "2", [1])),
-        (cell("partitions", place("payments", 2), "adding_replicas", [1], [], "lost_write", "warning"),),
+        (cell("partitions", place("payments", 2), "adding_replicas", [1], [], "load_loss", "warning"),),
     ),
     Fault(
-        "a reassignment that ended",
+        "replicas being removed that the load left out",
         missed("/brokers/topics/payments", nested("removing_replicas", "3", [2])),
-        (cell("partitions", place("payments", 3), "removing_replicas", [2], [], "lost_write", "warning"),),
+        (cell("partitions", place("payments", 3), "removing_replicas", [2], [], "load_loss", "warning"),),
     ),
     Fault(
         "a partition that the load made up",
@@ -226,8 +234,12 @@ LOST = [
     ),
     Fault(
         "a user's quota",
-        missed("/config/users/alice", setting("producer_byte_rate", "1024")),
-        (cell("client_quotas", quota("producer_byte_rate", user="alice"), "value", 1024.0, 4194304.0, "lost_write"),),
+        missed("/config/users/alice", setting("producer_byte_rate", "1048576")),
+        (
+            cell(
+                "client_quotas", quota("producer_byte_rate", user="alice"), "value", 1048576.0, 4194304.0, "lost_write"
+            ),
+        ),
     ),
     Fault(
         "a client's quota",
@@ -377,8 +389,11 @@ FOREIGN = [
     ),
     Fault(
         "a state that was lost before the topic was written by hand",
-        missed(state_path("payments", 2), merged(leader=0)),
-        (cell("partitions", place("payments", 2), "leader", 0, 2, "lost_write"),),
+        missed(state_path("payments", 2), merged(leader=0, leader_epoch=2)),
+        (
+            cell("partitions", place("payments", 2), "leader", 0, 2, "lost_write"),
+            cell("partitions", place("payments", 2), "leader_epoch", 2, 3, "lost_write"),
+        ),
     ),
     Fault(
         "a topic's configuration added by hand",

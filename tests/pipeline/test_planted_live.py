@@ -197,3 +197,14 @@ def test_the_transaction_log_tells_the_same(interfered: Interfered) -> None:
         assert_shown(interfered.folder, fault)
     assert_nothing_else(interfered.folder, FAULTS)
     assert any("were not the KRaft controller's" in note for note in interfered.folder.notes)
+
+
+def test_the_writes_are_named_with_their_session(interfered: Interfered) -> None:
+    """The barrier that the test itself writes is by hand, too, but nobody can tell it from a controller's."""
+    [found] = [check for check in interfered.folder.checks if check.id == "TXN-01"]
+    assert found.verdict == "warn"
+    assert any("delete /config/clients/app-9" in line and "session 0x" in line for line in found.evidence)
+    walked = [check.verdict for check in interfered.walked.checks if check.id.startswith("TXN-")]
+    assert walked == ["not_applicable"] * 4
+    others = [check.verdict for check in interfered.folder.checks if check.id in ("TXN-02", "TXN-03", "TXN-04")]
+    assert others == ["pass"] * 3

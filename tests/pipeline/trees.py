@@ -83,8 +83,14 @@ class Tree:
 
     def never_made(self, path: str) -> None:
         """Take a znode away, with everything below it, as if it had never been made."""
-        pzxid = self.nodes[path.rpartition("/")[0] or "/"]["pzxid"]
-        self.delete(path, At(pzxid, 0))
+        root = path.rpartition("/")[0] or "/"
+        made, above = self.nodes[path]["czxid"], self.nodes[root]
+        self.delete(path, At(above["pzxid"], 0))
+        # One removal is counted that never was, and one creation.
+        above["cversion"] -= 2
+        if above["pzxid"] == made:
+            beside = [node["czxid"] for name, node in self.nodes.items() if (name.rpartition("/")[0] or "/") == root]
+            above["pzxid"] = max(beside, default=above["czxid"])
 
     @staticmethod
     def _put(node: Node, data: str | None) -> None:

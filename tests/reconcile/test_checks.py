@@ -33,6 +33,7 @@ from transforms.reconcile.judge.facts import (
     known_identities,
 )
 from transforms.reconcile.judge.gates import judge_gates, run_checks
+from transforms.reconcile.judge.zookeeper_writes import Election, ZooKeeperWrites
 
 CLUSTER_ID = "4fGkGQ8UQrWJxrkiL2NvRg"
 NONE, MIGRATION, PRE_MIGRATION, POST_MIGRATION = 0, 1, 2, 3
@@ -368,6 +369,33 @@ def _dual_write() -> Iterator[tuple[str, Case]]:
     yield "DUR-19", tables(now, "DUR-19", "warn")
 
 
+def election(zxid: int, number: int, writer: str, epoch: int | None = None, **values: Any) -> Election:
+    """A transaction that set `/controller_epoch` to `number`; with a KRaft `epoch` a claim by `writer`."""
+    node = None if epoch is None else int(writer.rpartition(" ")[2])
+    whole = Election(
+        zxid, NOW - 60_000, 0x1000, writer, "zookeeper_mode" if epoch is None else "claim", number, node, epoch
+    )
+    return replace(whole, **values)
+
+
+def with_transactions(healthy: Facts, **values: Any) -> Facts:
+    """The cluster, ZooKeeper read from a data folder: elected in ZooKeeper mode thrice, and claimed by the KRaft leader."""
+    elections = [election(30 * n, n, f"broker {n % 3}") for n in (1, 2, 3)]
+    writes = ZooKeeperWrites(1, 1341, (*elections, election(CLAIM, 4, "controller 3000", EPOCH)))
+    return replace(healthy, reads_data_folder=True, zookeeper_writes=replace(writes, **values))
+
+
+def _transactions() -> Iterator[tuple[str, Case]]:
+    healthy = with_transactions(dual_write())
+    by_hand = (1, ("transaction 1200, session 0x1000: setData /config/topics/orders",))
+    stranger = election(CLAIM, 4, "controller 3001", EPOCH)
+    fallen = [election(30, 7, "broker 1"), election(CLAIM, 4, "controller 3000", EPOCH)]
+    yield "TXN-01", Case(with_transactions(dual_write(), foreign=by_hand), healthy, "warn")
+    yield "TXN-02", Case(with_transactions(dual_write(), refused=by_hand), healthy, "warn")
+    yield "TXN-03", Case(with_transactions(dual_write(), elections=(stranger,)), healthy)
+    yield "TXN-04", Case(with_transactions(dual_write(), elections=tuple(fallen)), healthy)
+
+
 def _finish() -> Iterator[tuple[str, Case]]:
     now, after = in_kraft_mode(), finalized()
     yield "FIN-01", case(now, brokers_in_kraft=[broker(0)])
@@ -432,6 +460,7 @@ CASES: Mapping[str, Case] = dict(
         *_start(),
         *_configuration(),
         *_dual_write(),
+        *_transactions(),
         *_finish(),
         *_rollback(),
         *_after_rollback(),

@@ -17,7 +17,7 @@ from transforms.reconcile.judge.facts import Facts
 from transforms.reconcile.judge.gates import judge_gates, run_checks
 
 # What is no evidence: where the audit stands, the configured limits, and files that are asked for but optional.
-NO_EVIDENCE = {"phase", "alive_limit", "lag_limit", "capture_skew_limit", "properties"}
+NO_EVIDENCE = {"phase", "alive_limit", "lag_limit", "capture_skew_limit", "properties", "reads_data_folder"}
 CLUSTERS = {
     **HEALTHY,
     **{f"{check_id} fails": case.fails for check_id, case in CASES.items()},

@@ -581,3 +581,79 @@ def test_a_leader_epoch_that_zookeeper_is_ahead_in_is_critical() -> None:
     newer = partition(STATE | {"leader_epoch": 6}, STATE | {"leader_epoch": 7}, kraft_offset=107)
     newer["versions"] = [version(60, STATE), version(104, STATE | {"leader_epoch": 6}), version(107, STATE)]
     assert one(newer).severity == "info", "in flight"
+
+
+LOADED_ROW = {"kraft_offset": 60, "kraft_created_offset": 30, "kraft_append_time": LOADED_AT}
+THERE = Homes(above={"/brokers/topics": Children(800, 3)}, looked_up=True)
+
+
+def test_what_came_with_the_load_and_kraft_changed_but_never_removed_was_removed_by_somebody() -> None:
+    story = [version(30, STATE | {"isr": [1]}), version(60, STATE)]
+    row = differing("partitions", PARTITION_KEY, kraft_row=STATE, **LOADED_ROW, earlier=story)
+    looked = replace(TOLD, homes=THERE, load_claim=400)
+    assert one(row, looked).class_ == classes.FOREIGN_WRITE
+    assert one({**row, "earlier": None}, looked).class_ == classes.LOST_WRITE, (
+        "KRaft may have removed it and made it again"
+    )
+    again = [version(30, STATE), version(50, STATE, removed=True), version(60, STATE)]
+    assert one({**row, "earlier": again}, looked).class_ == classes.LOST_WRITE, "making it again was lost"
+
+
+def test_partitions_go_with_the_topic_that_somebody_removed() -> None:
+    row = differing("partitions", PARTITION_KEY, kraft_row=STATE, kraft_offset=60, kraft_created_offset=60)
+    looked = replace(TOLD, homes=THERE, load_claim=400)
+    assert one(row, looked).class_ == classes.LOST_WRITE, "added since the load: its znode may never have been written"
+    found = one(row, replace(looked, removed_topics=frozenset({"orders"})))
+    assert found.class_ == classes.FOREIGN_WRITE
+    assert "topic" in found.explanation
+
+
+@pytest.mark.parametrize(
+    ("above", "class_"),
+    [
+        (Children(800, 1, lost_a_child=True), classes.FOREIGN_WRITE),
+        (Children(800, 1), classes.LOST_WRITE),
+        (Children(300, 1, lost_a_child=True), classes.LOST_WRITE),
+    ],
+    ids=["removed since the claim", "added to last", "removed before the claim"],
+)
+def test_kafka_never_deletes_the_znode_of_a_quota(above: Children, class_: str) -> None:
+    key = {"entity": [{"type": "client-id", "name": "app-9"}], "quota": "producer_byte_rate"}
+    row = differing("client_quotas", key, kraft_row={"value": 11.0}, kraft_offset=60, kraft_created_offset=60)
+    looked = Homes(above={"/config/clients": above}, looked_up=True)
+    assert one(row, replace(TOLD, homes=looked, claim_zxid=400)).class_ == class_
+    assert one(row, replace(TOLD, homes=looked, claim_zxid=400, transactions_told=True)).class_ == classes.LOST_WRITE
+
+
+def test_a_history_that_begins_too_late_concludes_nothing() -> None:
+    """From a base checkpoint on, or with the first records of the row missing, older values are not known."""
+    old = STATE | {"leader": 2, "leader_epoch": 4}
+    edited = partition(STATE | {"leader": 3}, STATE, earlier=[version(40, old), version(60, STATE)])
+    assert one(edited, TOLD).class_ == classes.FOREIGN_WRITE
+    assert one(edited, replace(TOLD, history_from=41)).class_ == classes.LOST_WRITE
+    late = {**edited, "earlier": [version(60, STATE)]}
+    assert one(late, TOLD).class_ == classes.LOST_WRITE, "made at 40, and what was known begins at 60"
+
+
+def test_a_value_that_the_transaction_logs_show_as_krafts_is_nobody_elses() -> None:
+    edited = partition(STATE | {"leader": 3}, STATE, earlier=[version(40, STATE)])
+    assert one(edited, TOLD).class_ == classes.FOREIGN_WRITE
+    told = replace(TOLD, transactions_told=True, claim_zxid=400)
+    assert one(edited, told).class_ == classes.LOST_WRITE
+    assert one(edited, replace(told, foreign_zxids=frozenset({500}))).class_ == classes.FOREIGN_WRITE
+
+
+def test_a_lost_write_names_the_first_record_that_zookeeper_lacks() -> None:
+    """Three changes of the leader: ZooKeeper has the first, so that the second was lost, and the third after it."""
+    first, second = STATE | {"leader": 2, "leader_epoch": 3}, STATE | {"leader": 3, "leader_epoch": 4}
+    story = [version(40, first), version(50, second), version(60, STATE)]
+    behind = partition(first, STATE, earlier=story)
+    assert {(d.class_, d.lost_offset) for d in classify(behind, TOLD)} == {(classes.LOST_WRITE, 50)}
+    unknown = {d.lost_offset for d in classify({**behind, "earlier": None}, TOLD)}
+    assert unknown == {60}, "the last one, when that is all that is known"
+    gone = differing(
+        "topics", TOPIC_KEY, zk_row={"topic_id": "x"}, versions=[version(60, {"topic_id": "x"}, removed=True)]
+    )
+    told = [version(30, {"topic_id": "x"}), version(60, {"topic_id": "x"}, removed=True)]
+    assert one({**gone, "earlier": told}, TOLD).lost_offset == 60
+    assert one(partition(STATE | {"leader": 9}, STATE, earlier=story), TOLD).lost_offset is None, "a foreign write"

@@ -252,3 +252,59 @@ def test_a_folder_that_is_asked_again_answers_as_if_it_were_read_anew(version: s
 
 def tree_rows(batches: Iterable[pa.RecordBatch]) -> list[dict[str, Any]]:
     return [row for batch in batches for row in batch.to_pylist()]
+
+
+SECOND_CLAIM = journal.multi(
+    (OpCode.SET_DATA, journal.set_data("/controller_epoch", b"5", 5)),
+    (OpCode.DELETE, journal.string("/controller")),
+    (OpCode.CREATE, journal.create("/controller", b'{"version":2,"brokerid":3001,"kraftControllerEpoch":2}')),
+)
+# The first check fails, and everything behind it because of it.
+FENCED = journal.multi(*[(OpCode.ERROR, journal.i32(code)) for code in (-103, -2, -2)])
+# Somebody wrote /migration under the controller (KAFKA-16171): the second check fails.
+OVERTAKEN = journal.multi(
+    (OpCode.CHECK, journal.string("/controller_epoch") + journal.i32(4)),
+    *[(OpCode.ERROR, journal.i32(code)) for code in (-103, -2)],
+)
+
+
+def test_a_controller_that_is_no_longer_in_office_is_fenced_and_the_one_in_office_refused() -> None:
+    log = dual_write().add(OpCode.MULTI, SECOND_CLAIM, session=31)
+    log.add(OpCode.MULTI, FENCED, session=30).add(OpCode.MULTI, FENCED, session=31)
+    log.add(OpCode.MULTI, OVERTAKEN, session=30).add(OpCode.MULTI, OVERTAKEN, session=31)
+    log.add(OpCode.MULTI, FENCED, session=99)
+    seen = list(History().read(read_transactions(log.padded())))
+    assert [(write.kind, write.error) for write in seen[-5:]] == [
+        *[("fenced", -103), ("envelope_failed", -103)] * 2,
+        ("refused", -103),
+    ]
+
+
+def test_a_controllers_later_session_is_known_by_its_changes() -> None:
+    """A session that expires is followed by another one, and /controller is not claimed again."""
+    change = (OpCode.SET_DATA, journal.set_data("/config/topics/t", b"{}", 1))
+    log = dual_write().add(OpCode.MULTI, enveloped(*change, write=migration(5)), session=40)
+    assert of_log(log).writers[40] == "controller 3000"
+
+
+def test_claims_and_elections_say_what_they_set() -> None:
+    log = dual_write().add(OpCode.MULTI, SECOND_CLAIM, session=31)
+    log.add(OpCode.SET_DATA, journal.set_data("/controller_epoch", b"garbage", 6), session=99)
+    log.add(OpCode.CREATE, journal.create("/controller_epoch", b"1"), session=99)
+    seen = [write for write in History().read(read_transactions(log.padded())) if write.path.startswith("/controller")]
+    said = [(w.kind, w.controller_epoch, w.kraft_controller_id, w.kraft_controller_epoch) for w in seen]
+    assert said == [
+        ("claim", 4, 3000, 1),
+        ("claim", 5, 3001, 2),
+        ("broker", None, None, None),
+        ("broker", 1, None, None),
+    ]
+
+
+@pytest.mark.parametrize(("version", "stage"), EVERY_STAGE)
+def test_a_healthy_controller_is_refused_only_what_it_then_writes_another_way(version: str, stage: str) -> None:
+    judged = judge(DataFolder(capture(version, stage) / "zookeeper"), elections=True)
+    refused = [write for write in judged.writes if write.kind in ("envelope_failed", "fenced")]
+    assert {write.error for write in refused} <= {-101, -110}
+    epochs = [write.controller_epoch for write in judged.writes if write.controller_epoch is not None]
+    assert epochs == list(range(len(epochs)))

@@ -18,6 +18,7 @@ _BROKER_IDS = "/brokers/ids/"
 _KINDS = {
     "foreign": "FOREIGN: behind KRaft's back",
     "envelope_failed": "refused by ZooKeeper, nothing applied",
+    "fenced": "refused: another controller had taken over",
     "rollback": "removed by hand",
     "claim": "claim of ZooKeeper by KRaft",
 }

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from markupsafe import Markup, escape
 
-from schemas.report import RunPoint
+from schemas.report import LagPoint, RunPoint
 from transforms.report.printable import visible
 
 MOST_RUNS = 60
@@ -26,7 +27,7 @@ class _Frame:
     runs: int
     top_value: float
 
-    def x(self, index: int) -> float:
+    def x(self, index: float) -> float:
         inner = self.width - _LEFT - _RIGHT
         return _LEFT + inner / 2 if self.runs == 1 else _LEFT + inner * index / (self.runs - 1)
 
@@ -46,6 +47,35 @@ def divergence_chart(history: Sequence[RunPoint], width: int) -> Markup:
     points = list(history)[-MOST_RUNS:]
     frame = _Frame(width, 150.0, len(points), nice_top([point.divergences for point in points]))
     return _svg(frame, _grid(frame) + _dates(frame, points) + _bars(frame, points), "Differences and defects, by run")
+
+
+def series_chart(points: Sequence[LagPoint], width: int) -> Markup:
+    """Draw how long changes waited for ZooKeeper, by the time of the barriers (oldest left); nothing without any."""
+    if not points:
+        return Markup("")
+    frame = _Frame(width, 150.0, max(2, len(points)), nice_top([point.seconds for point in points]))
+    first, last = points[0].time, points[-1].time
+    spread = max(1, last - first)
+    places = [
+        (frame.x((frame.runs - 1) * (point.time - first) / spread), frame.y(point.seconds), point) for point in points
+    ]
+    line = _element("polyline", css="line", points=" ".join(f"{x:.1f},{y:.1f}" for x, y, _ in places))
+    worst = max(places, key=lambda place: place[2].seconds)
+    dots = "".join(_series_dot(x, y, point) for x, y, point in dict.fromkeys((worst, places[-1])))
+    base = frame.height - 6
+    dates = _label(_LEFT, base, "start", short_time(moment(first)))
+    dates += _label(frame.width - _RIGHT, base, "end", short_time(moment(last)))
+    return _svg(frame, _grid(frame) + dates + line + dots, "Seconds that changes waited for ZooKeeper, by barrier")
+
+
+def _series_dot(x: float, y: float, point: LagPoint) -> str:
+    hint = f"transaction {point.zxid}, {moment(point.time)}: {point.records:,} records, {point.seconds:,.1f} s"
+    return _element("circle", f"<title>{escape(hint)}</title>", css="dot", cx=x, cy=y, r=3.0)
+
+
+def moment(milliseconds: int) -> str:
+    """A time in milliseconds since the epoch in ISO 8601, UTC, to the second."""
+    return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def nice_top(values: Sequence[float | None]) -> float:

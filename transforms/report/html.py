@@ -16,12 +16,14 @@ from markupsafe import Markup
 
 from schemas.report import GATES, CheckResult, Gate, Report
 from transforms.report import printable, view
-from transforms.report.chart import MOST_RUNS, divergence_chart, lag_chart
+from transforms.report.chart import MOST_RUNS, divergence_chart, lag_chart, moment, series_chart
 from transforms.report.story import calm_word, defect_count, duration, phase_of, reach, state_text, tell
 from transforms.report.trend import trend_table
 from transforms.report.words import GATE_QUESTIONS, GATE_TITLES, MODE_MEANINGS, VERDICT_WORDS
 
 _WIDE, _NARROW = 540, 350
+# As many points of the lag at the barriers as a run keeps.
+_MOST_POINTS = 500
 _NOT_REPORTED = Gate("unknown")
 _NOT_COMPARED = {
     "zookeeper": "Nothing has been copied yet, so there is nothing to compare.",
@@ -49,6 +51,7 @@ def render_html(report: Report) -> str:
     loud, quiet = view.checks_in_order(report)
     defects = view.defects_in_order(report)
     history = report.history[-MOST_RUNS:]
+    series = report.lag_series[-_MOST_POINTS:]
     return (
         environment()
         .get_template("report.html.j2")
@@ -80,6 +83,11 @@ def render_html(report: Report) -> str:
             trend=trend_table(history),
             lag_wide=lag_chart(history, _WIDE),
             lag_narrow=lag_chart(history, _NARROW),
+            series=series,
+            worst=max(series, key=lambda point: point.seconds, default=None),
+            moment=moment,
+            series_wide=series_chart(series, _WIDE),
+            series_narrow=series_chart(series, _NARROW),
             bars_wide=divergence_chart(history, _WIDE),
             bars_narrow=divergence_chart(history, _NARROW),
             mode_meaning=MODE_MEANINGS.get(report.mode, ""),

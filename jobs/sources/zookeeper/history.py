@@ -22,7 +22,7 @@ from transforms.zookeeper.storage.history import Barrier, ClassifiedTransaction,
 
 BATCH_ROWS = 10_000
 # While KRaft owns ZooKeeper these are the writes somebody should look at.
-SUSPICIOUS: frozenset[str] = frozenset({"foreign", "envelope_failed", "rollback", "claim"})
+SUSPICIOUS: frozenset[str] = frozenset({"foreign", "envelope_failed", "fenced", "rollback", "claim"})
 OPERATION, BARRIER, WRITE = "operation", "barrier", "write"
 # One of the three is there in each row.
 HISTORY = StructType(
@@ -44,19 +44,23 @@ class Judged:
 
 
 def read_history(folder: DataFolder, redactor: Redactor) -> Iterator[pa.RecordBatch]:
-    """Yield the logs as rows of HISTORY: every operation, then the barriers and the suspicious writes, oldest first."""
+    """Yield the logs as rows of HISTORY: every operation, then the barriers and the writes that matter, oldest first."""
     transactions = folder.transactions()
     while part := list(islice(transactions, BATCH_ROWS)):
         yield _rows(OPERATION, transaction_batch(part, redactor))
-    judged = judge(folder)
+    judged = judge(folder, elections=True)
     yield _rows(BARRIER, judged.history.barrier_batch())
     yield _rows(WRITE, judged.history.write_batch(judged.writes))
 
 
-def judge(folder: DataFolder, kinds: frozenset[str] = SUSPICIOUS) -> Judged:
-    """Find the barriers, and the writes of some kinds."""
+def judge(folder: DataFolder, kinds: frozenset[str] = SUSPICIOUS, *, elections: bool = False) -> Judged:
+    """Find the barriers, and the writes of some kinds; with `elections` all that set `/controller_epoch`, too."""
     history = History()
-    writes = [write for write in history.read(folder.transactions()) if write.kind in kinds]
+    writes = [
+        write
+        for write in history.read(folder.transactions())
+        if write.kind in kinds or (elections and write.controller_epoch is not None)
+    ]
     return Judged(history, writes)
 
 

@@ -172,9 +172,12 @@ def canonical_key(event: Event) -> str | None:
     if event.op != UPSERT or event.row is None:
         return None
     row = event.row
-    text = json.dumps(
-        {name: row[name] for name in _ENTITIES[event.entity].key}, ensure_ascii=False, separators=(",", ":")
-    )
+    return key_text({name: row[name] for name in _ENTITIES[event.entity].key})
+
+
+def key_text(key: Mapping[str, object]) -> str:
+    """A canonical key as text; its fields must stand in the entity's order."""
+    text = json.dumps(key, ensure_ascii=False, separators=(",", ":"))
     # Jackson writes other control characters with upper-case hex digits.
     return _CONTROL.sub(lambda match: "\\u" + match[0][2:].upper(), text)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
@@ -15,6 +15,7 @@ from schemas.entities.topics import TOPICS
 from transforms.clusters import CLUSTER, by_cluster, of_clusters
 from transforms.kraft.replay import rows as replay
 from transforms.kraft.replay.elr import cleared
+from transforms.kraft.replay.entities.event import DELETE, PATCH
 from transforms.kraft.replay.events import Cache, Extent, applied, events, uncached, with_cascades
 from transforms.kraft.replay.partitions import fold_partitions, named, partition_history, partition_records
 from transforms.reconcile.compare.canonical import key_json, row_json
@@ -137,27 +138,70 @@ def row_versions(log: Log, folded: DataFrame, after: Mapping[str, int], mirrored
         F.col("append_time").alias("from_append_time"),
         "created_offset",
     )
-    return rows.unionByName(_partition_versions(log, replay.fold(log.events.where("entity = 'topics'")), after))
+    return rows.unionByName(_partition_versions(log, after))
 
 
-def _partition_versions(log: Log, folded: DataFrame, after: Mapping[str, int]) -> DataFrame:
-    """Versions of partitions whose topic was touched at `after` or later, and of those whose topic is gone.
+def versions_of(log: Log, asked: DataFrame, until: Mapping[str, int]) -> DataFrame:
+    """Everything that happened to some rows up to their cluster's offset `until` (inclusive), in all their lives.
 
-    Removing a topic removes its partitions without a record of their own (`RemoveTopicRecord` cascades).
+    `asked` are keys of compared rows (cluster, entity, key: canonical); gives rows of `schemas.replayed.ROW_VERSION`, one for
+    each record on the row. What a removal removed is in its row. Rows of other entities than partitions hold all their
+    columns, not the compared ones alone. `log` must reach back as far as it is to be told.
     """
-    topics = folded.where("entity = 'topics'").withColumn(
-        "parsed", F.from_json("row", StructType(list(TOPICS.columns)))
+    end = by_cluster(until, "bigint")
+    upto = Log(log.events.where(F.col("offset") <= end), log.partition_records.where(F.col("offset") <= end))
+    row, replayed = [CLUSTER, "entity", "key"], [CLUSTER, "entity", "replay_key"]
+    keys = F.broadcast(asked.where(F.col("entity") != PARTITIONS.name))
+    # A removal has the key that Kafka replays by and no other.
+    mine = upto.events.join(keys, row, "left_semi").select(*replayed).distinct()
+    whole = upto.events.where(F.col("op") != PATCH).join(F.broadcast(mine), replayed, "left_semi")
+    in_order = Window.partitionBy(*replayed).orderBy("offset")
+    filled = whole.withColumns({name: F.last(name, ignorenulls=True).over(in_order) for name in ("key", "row")})
+    events = filled.where("row IS NOT NULL").select(
+        CLUSTER,
+        "entity",
+        "key",
+        "row",
+        (F.col("op") == DELETE).alias("removed"),
+        F.col("offset").alias("from_offset"),
+        F.col("epoch").alias("from_epoch"),
+        F.col("append_time").alias("from_append_time"),
+        "created_offset",
     )
-    names = topics.select(
+    partitions = asked.where(F.col("entity") == PARTITIONS.name)
+    topics = partitions.select(CLUSTER, F.get_json_object("key", "$.topic").alias("topic")).distinct()
+    names = _topic_names(upto).join(F.broadcast(topics), [CLUSTER, "topic"], "left_semi")
+    versions = _versions_of_topics(upto, names, names.select(CLUSTER, "topic_id"), F.lit(0))
+    return events.unionByName(versions.join(F.broadcast(partitions), row, "left_semi"))
+
+
+def _topic_names(log: Log) -> DataFrame:
+    """Every topic that ever was: cluster, topic, topic_id, removal (offset, epoch, append_time; null while it lives)."""
+    folded = replay.fold(log.events.where(F.col("entity") == TOPICS.name))
+    topics = folded.withColumn("parsed", F.from_json("row", StructType(list(TOPICS.columns))))
+    return topics.select(
         CLUSTER,
         "parsed.topic",
         "parsed.topic_id",
         F.when(F.col("removed"), F.struct("offset", "epoch", "append_time")).alias("removal"),
     )
-    topic = [CLUSTER, "topic_id"]
+
+
+def _partition_versions(log: Log, after: Mapping[str, int]) -> DataFrame:
+    """Versions of partitions whose topic was touched at `after` or later, and of those whose topic is gone."""
+    names, topic = _topic_names(log), [CLUSTER, "topic_id"]
     since = by_cluster(after, "bigint")
     dead = names.where("removal IS NOT NULL").select(*topic)
-    asked = log.partition_records.where(F.col("offset") >= since).select(*topic).union(dead).distinct()
+    touched = log.partition_records.where(F.col("offset") >= since).select(*topic).union(dead).distinct()
+    return _versions_of_topics(log, names, touched, since)
+
+
+def _versions_of_topics(log: Log, names: DataFrame, asked: DataFrame, since: Column) -> DataFrame:
+    """Versions of the partitions of the topics `asked` (cluster, topic_id) that are valid at offset `since` or later.
+
+    Removing a topic removes its partitions without a record of their own (`RemoveTopicRecord` cascades).
+    """
+    topic = [CLUSTER, "topic_id"]
     history = partition_history(log.partition_records.join(F.broadcast(asked), topic, "left_semi"))
     named_versions = named(history, names).join(F.broadcast(names.select(*topic, "removal")), topic)
     last = F.col("next_offset").isNull()

@@ -39,6 +39,7 @@ class Divergence:
     zk_path: str | None
     zk_mzxid: int | None
     kraft_offset: int | None
+    lost_offset: int | None = None
 
 
 def classify(raw: Mapping[str, Any], context: Context) -> Iterator[Divergence]:
@@ -90,16 +91,21 @@ def _removed_by_hand(row: DifferingRow, column: str | None, context: Context) ->
     places = homes(row.entity.name, row.key)
     if any(path in context.foreign_paths for path in places):
         return "something other than the KRaft controller removed or rewrote its znode"
+    if row.entity.name == "partitions" and row.key["topic"] in context.removed_topics:
+        return "something other than the KRaft controller removed its topic's znode, which came with the load"
     if not places:
         return None
     place = places[-1] if column is None else places[0]
     there = context.homes.written.get(place)
     if there is not None:
-        late = row.entity.name != "acls" and _written_long_after(there, row, context)
+        dropped = row.entity.name == "acls" and context.limits.drops_acls
+        late = not dropped and _written_long_after(there, row, context)
         if late or _after_migration_write(there, context):
             return f"{place} was written without it in transaction {there.mzxid}, and not by the KRaft controller"
     elif parent(place) in context.homes.emptied:
         return f"a child of {parent(place)} was removed after /migration's last write"
+    else:
+        return writers.removed_as_kafka_never_does(row, context)
     return None
 
 
@@ -304,6 +310,7 @@ def _build(
         zk_path=there.path,
         zk_mzxid=there.mzxid,
         kraft_offset=row.kraft_offset,
+        lost_offset=writers.lost_from(row, column) if class_ == classes.LOST_WRITE else None,
     )
 
 

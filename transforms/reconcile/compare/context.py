@@ -38,10 +38,14 @@ class Clocks:
 
 @dataclass(frozen=True)
 class Children:
-    """A znode's list of children: the transaction that changed it last, and how many were ever removed from it."""
+    """A znode's list of children: the transaction that changed it last, and how many were ever removed from it.
+
+    `lost_a_child` is true when that last change was a removal: nothing that exists was made in it.
+    """
 
     pzxid: int | None
     removed: int | None
+    lost_a_child: bool = False
 
 
 @dataclass(frozen=True)
@@ -66,6 +70,7 @@ class Context:
     the load ended, `claim_zxid` the czxid of a KRaft controller's `/controller`; `frozen` is true when M does not move
     because the migration is finalised. `limits` is what the release does not migrate, mirror or name rightly.
 
+    `removed_topics` are topics that somebody removed with all that was below them.
     `load` are the first and last offset of the load, `load_claim` the claim it followed when no other came since.
     `history_from` is the offset from which on the log tells all (None: not known). `transactions_told` is true when
     ZooKeeper's transaction logs were read from the claim on: then a write that is not in `foreign_zxids` is KRaft's.
@@ -81,6 +86,7 @@ class Context:
     pending_deletes: frozenset[str] = frozenset()
     foreign_zxids: frozenset[int] = frozenset()
     foreign_paths: frozenset[str] = frozenset()
+    removed_topics: frozenset[str] = frozenset()
     claim_zxid: int | None = None
     limits: Limits = field(default_factory=Limits)
     homes: Homes = field(default_factory=Homes)

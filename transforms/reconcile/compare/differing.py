@@ -88,8 +88,9 @@ def read(
 ) -> DifferingRow:
     """Read a row of `differing_rows`; `migration_offset` is inclusive, `committed_end` exclusive.
 
-    `earlier`, where a row has it, are all versions up to `migration_offset`. `history_from` is the offset from which on
-    the log tells everything that happened (0, or its base checkpoint's); None when that is not known.
+    `earlier`, where a row has it, are its versions up to `migration_offset` as far back as the log goes, removals among them.
+    `history_from` is the offset from which on the log tells everything that happened (0, or its base checkpoint's); None when
+    that is not known.
     """
     versions = [_version(v) for v in raw["versions"] or () if not _of_an_earlier_life(v, raw)]
     before = [v for v in versions if v.from_offset <= migration_offset]
@@ -123,10 +124,13 @@ def read(
 
 def _ever(raw: Mapping[str, Any], migration_offset: int, history_from: int | None) -> tuple[RowVersion, ...] | None:
     """All versions up to M as they are told, or the only one of a row that one record made and none changed."""
-    told = raw.get("earlier")
-    if told is not None:
-        return tuple(_version(v) for v in told if v["from_offset"] <= migration_offset)
     made, kraft = raw["kraft_created_offset"], _load(raw["kraft_row"])
+    known = [_version(v) for v in raw.get("earlier") or () if v["from_offset"] <= migration_offset]
+    if known:
+        first = known[0].from_offset
+        # A row that stood in a base checkpoint, or was made before what is known of it, had values that nobody knows.
+        begins_before = history_from is None or first < history_from or (made is not None and made < first)
+        return None if begins_before else tuple(known)
     if kraft is None or made is None or made != raw["kraft_offset"] or history_from is None or made < history_from:
         return None
     if any(v["from_offset"] < made for v in raw["versions"] or ()):

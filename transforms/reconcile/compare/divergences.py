@@ -17,7 +17,7 @@ from schemas.gold import DIVERGENCES
 from transforms.clusters import CLUSTER, by_cluster
 from transforms.reconcile.compare.classify import SEVERITIES, Context, Divergence, classify
 
-_ADDED_LATER = ("run_id", "first_seen_run", "status")
+_ADDED_LATER = ("run_id", "lost_after_zxid", "lost_until_zxid", "first_seen_run", "status")
 DIVERGENCE = StructType([field for field in DIVERGENCES.columns if field.name not in _ADDED_LATER])
 _ARROW: pa.Schema = to_arrow_schema(DIVERGENCE)
 
@@ -60,6 +60,7 @@ def _cells(cluster: str, divergence: Divergence) -> dict[str, str | int | None]:
         "zk_path": divergence.zk_path,
         "zk_mzxid": divergence.zk_mzxid,
         "kraft_offset": divergence.kraft_offset,
+        "lost_offset": divergence.lost_offset,
     }
 
 
@@ -72,6 +73,7 @@ def fingerprint(entity: str, key: str, column: str | None, class_: str) -> str:
 def followed(current: DataFrame, previous: DataFrame, run_id: str) -> DataFrame:
     """Add first_seen_run and status, and the previous run's rows that are gone, as resolved.
 
+    `current` are rows of `between.located`.
     `previous` are gold rows of each cluster's run before (none on its first run); resolved ones among them are history already.
     """
     row = [CLUSTER, "fingerprint"]
@@ -79,6 +81,8 @@ def followed(current: DataFrame, previous: DataFrame, run_id: str) -> DataFrame:
     seen = before.groupBy(*row).agg(F.min("first_seen_run").alias("first_seen_run"))
     now = current.join(seen, row, "left").select(
         *[field.name for field in DIVERGENCE.fields],
+        "lost_after_zxid",
+        "lost_until_zxid",
         F.coalesce("first_seen_run", F.lit(run_id)).alias("first_seen_run"),
         F.when(F.col("first_seen_run").isNull(), "new").otherwise("persisting").alias("status"),
     )

@@ -11,8 +11,8 @@ from typing import Any
 
 from schemas import classes
 from transforms.reconcile.compare.context import Context
-from transforms.reconcile.compare.differing import ASSIGNMENT, DifferingRow, Written, same
-from transforms.reconcile.compare.home import homes, parent
+from transforms.reconcile.compare.differing import ASSIGNMENT, DifferingRow, RowVersion, Written, same
+from transforms.reconcile.compare.home import homes, parent, topic_path
 
 _WOULD_TELL = "a ZooKeeper data folder with its transaction logs would tell"
 
@@ -22,7 +22,7 @@ def of_a_value(row: DifferingRow, column: str | None, context: Context) -> tuple
 
     What one znode holds is one value: a leader that KRaft once chose, with an epoch it never had, is nobody's of KRaft.
     """
-    if row.ever is None or row.zk is None:
+    if row.ever is None or row.zk is None or _by_kraft(row.written(column), context):
         return None
     zk, columns = row.zk, _together(row, column)
     if all(zk[name] is None for name in columns):
@@ -52,15 +52,49 @@ def of_what_is_gone(row: DifferingRow, column: str | None, context: Context) -> 
     made_up = _never_there(place, context)
     if made_up:
         return classes.LOAD_EXTRA, f"the load made it at offset {row.created_offset}, and {made_up}"
-    if not _untouched(row):
+    if not _untouched(row) and not (column is None and _never_removed(row)):
         return None
     dropped_by_kafka = row.entity.name == "acls" and context.limits.drops_acls and place in context.homes.written
-    if dropped_by_kafka:
+    # The transaction logs have every write since the load, and this was nobody else's.
+    by_kraft = context.transactions_told and context.load_claim is not None
+    if dropped_by_kafka or by_kraft:
         return None
+    since = "has not changed it since" if _untouched(row) else "changed it since and never removed it"
     return classes.FOREIGN_WRITE, (
-        f"it came from ZooKeeper with the load, at offset {row.created_offset}, KRaft has not changed it since, and it "
+        f"it came from ZooKeeper with the load, at offset {row.created_offset}, KRaft {since}, and it "
         "is gone: something other than the KRaft controller removed it"
     )
+
+
+# Their znodes are emptied when the last value is removed, never deleted: by ZooKeeper controllers (`AdminZkClient`) and by
+# KRaft's (`ZkConfigMigrationClient.writeClientQuotas`) alike.
+_NEVER_DELETED = frozenset({"client_quotas", "scram_credentials"})
+
+
+def removed_as_kafka_never_does(row: DifferingRow, context: Context) -> str | None:
+    """How the list of children above tells that a znode was deleted which Kafka never deletes; None when it does not."""
+    places = homes(row.entity.name, row.key)
+    claims = [zxid for zxid in (context.load_claim, context.claim_zxid) if zxid is not None]
+    if row.entity.name not in _NEVER_DELETED or not places or not claims or context.transactions_told:
+        return None
+    above = context.homes.above.get(parent(places[-1]))
+    if above is None or not above.lost_a_child or above.pzxid is None or above.pzxid < min(claims):
+        return None
+    return (
+        f"a child of {parent(places[-1])} was deleted in transaction {above.pzxid}, after the KRaft controller took over, and "
+        "Kafka itself never deletes one there"
+    )
+
+
+def topic_removed(topic: str, made: int, context: Context) -> bool:
+    """True when a topic that ZooKeeper lacks, made by the record at offset `made`, was removed by hand with all that was below it.
+
+    It came with the load, so that it was there, and a topic's only other record is its removal.
+    """
+    if context.load is None or not context.load[0] <= made <= context.load[1] or not context.homes.looked_up:
+        return False
+    by_kraft = context.transactions_told and context.load_claim is not None
+    return not by_kraft and _never_there(topic_path(topic), context) is None
 
 
 def lost(sentence: str, row: DifferingRow, column: str | None, context: Context) -> str:
@@ -79,6 +113,24 @@ def lost(sentence: str, row: DifferingRow, column: str | None, context: Context)
     if _nothing_removed(place, context):
         return f"{sentence}; nothing was ever removed from {parent(place)}: it was never written"
     return f"{sentence}; lost, or removed by hand: {_WOULD_TELL}"
+
+
+def lost_from(row: DifferingRow, column: str | None) -> int | None:
+    """Offset of the first record on a lost row whose effect ZooKeeper lacks: it may have lacked others since."""
+    offset = row.kraft_offset
+    for version in reversed(row.ever or ()):
+        if _has(row, column, version):
+            break
+        offset = version.from_offset
+    return offset
+
+
+def _has(row: DifferingRow, column: str | None, version: RowVersion) -> bool:
+    """ZooKeeper has the row, or the column of it, as this version made it."""
+    if row.zk is None or version.removed:
+        return row.zk is None and version.removed
+    columns = row.entity.compared if column is None else (column,)
+    return all(_equal(row, name, version.row[name]) for name in columns)
 
 
 def as_far_as_known(sentence: str, context: Context) -> str:
@@ -112,6 +164,16 @@ def _loaded(row: DifferingRow, context: Context) -> bool:
 
 def _untouched(row: DifferingRow) -> bool:
     return row.kraft_offset == row.created_offset and not row.later
+
+
+def _never_removed(row: DifferingRow) -> bool:
+    return row.ever is not None and not any(version.removed for version in (*row.ever, *row.later))
+
+
+def _by_kraft(there: Written, context: Context) -> bool:
+    """ZooKeeper's transaction logs hold the write, and it is not among those that were somebody else's."""
+    known = context.transactions_told and there.mzxid is not None and context.claim_zxid is not None
+    return known and there.mzxid >= context.claim_zxid and there.mzxid not in context.foreign_zxids  # type: ignore[operator]
 
 
 def _older_than_load(there: Written, context: Context) -> bool:

@@ -59,6 +59,8 @@ def _of_zookeeper(facts: Facts) -> Missing:
         yield "identities", "who made the znodes was not read"
     if facts.newest_znode_time_ms is None:
         yield "newest_znode_time_ms", "no znode has a time"
+    if facts.reads_data_folder and facts.zookeeper_writes is None:
+        yield "zookeeper_writes", "ZooKeeper's transaction logs were not read"
 
 
 def _of_the_log(facts: Facts) -> Missing:

@@ -13,6 +13,7 @@ from transforms.kraft.quorum import CommittedEnd, LogCopy, ReadPlan, elected_lea
 from transforms.kraft.replay.transactions import TransactionLog
 from transforms.properties import PropertyFiles
 from transforms.reconcile.judge.skew import ClockSkew
+from transforms.reconcile.judge.zookeeper_writes import ZooKeeperWrites
 
 
 @dataclass(frozen=True)
@@ -116,7 +117,8 @@ class Facts:
     looked up. `newest_znode_time_ms` is the newest time on ZooKeeper's side, a znode's or a transaction's, by its own clock.
     `skew` is what the rows tell of the two clocks; `alive_limit`, `lag_limit` and `capture_skew_limit` are the configured thresholds.
     `deltas` gives, for offsets of lost writes, the two barriers around them: (last one before, first one at or after).
-    `mirrored_offset` is up to where ZooKeeper must have everything in a release whose `/migration` does not tell (3.4);
+    `reads_data_folder` is true where the configuration names a ZooKeeper data folder, whose transaction logs `zookeeper_writes`
+    sums up. `mirrored_offset` is up to where ZooKeeper must have everything in a release whose `/migration` does not tell (3.4);
     `load_time_ms` is when the load ended, milliseconds since the epoch. `left_behind` is what KRaft had and ZooKeeper never
     got, None unless the cluster was rolled back and `/migration` tells up to where it was mirrored.
     `zookeeper` are `/migration`, `/controller` and so on as they were when ZooKeeper was read, `compared_at` the same at the
@@ -169,6 +171,8 @@ class Facts:
     left_behind: Sample | None = None
     compared_at: Mapping[str, Any] | None = None
     newest_zxid: int | None = None
+    reads_data_folder: bool = False
+    zookeeper_writes: ZooKeeperWrites | None = None
 
     @property
     def migration_offset(self) -> int | None:

@@ -69,7 +69,7 @@ class Barrier:
 
 @dataclass(frozen=True)
 class ClassifiedTransaction:
-    """One transaction: who sent it and what kind of write it is."""
+    """One transaction: who sent it and what kind of write it is; the rest as the columns of `WRITE_COLUMNS`."""
 
     zxid: int
     time: int
@@ -77,6 +77,10 @@ class ClassifiedTransaction:
     kind: str
     type: str
     path: str
+    error: int | None = None
+    controller_epoch: int | None = None
+    kraft_controller_id: int | None = None
+    kraft_controller_epoch: int | None = None
 
 
 @dataclass
@@ -93,6 +97,7 @@ class History:
     writers: dict[int, str] = field(default_factory=dict)
     first_claim_zxid: int | None = None
     _kraft_owns: bool = False
+    _in_office: str | None = None
     _position: tuple[int, int] | None = None
 
     def read(self, transactions: Iterable[ZkTransaction]) -> Iterator[ClassifiedTransaction]:
@@ -107,7 +112,17 @@ class History:
         last = transaction.operations[-1] if transaction.operations else Operation(OpCode.ERROR)
         shape = "+".join(NAMES[operation.type] for operation in transaction.operations)
         path = next((item.path for item in reversed(transaction.operations) if item.path), last.path)
-        write = ClassifiedTransaction(transaction.zxid, transaction.time, transaction.session, kind, shape, path)
+        write = ClassifiedTransaction(
+            transaction.zxid,
+            transaction.time,
+            transaction.session,
+            kind,
+            shape,
+            path,
+            error=_first_error(transaction.operations),
+            controller_epoch=None if transaction.failed else _epoch_set(transaction.operations),
+            **(_claimed(transaction.operations) if kind == "claim" else {}),
+        )
         self._follow(transaction, kind)
         if self._kraft_owns or kind == "claim":
             self.census[kind] += 1
@@ -128,6 +143,11 @@ class History:
     def _learn_writer(self, transaction: ZkTransaction) -> None:
         if transaction.failed:
             return
+        if _is_enveloped(transaction.operations):
+            # A controller's later sessions make no claim; each last request of a change tells who it is.
+            migration = _barrier(transaction, transaction.operations[1])
+            if migration is not None:
+                self.writers[transaction.session] = f"controller {migration.kraft_controller_id}"
         for operation in transaction.operations:
             if operation.type not in _CREATES:
                 continue
@@ -144,7 +164,7 @@ class History:
         operations = transaction.operations
         enveloped = _is_enveloped(operations)
         if transaction.failed:
-            return "envelope_failed" if enveloped else "refused"
+            return self._kind_of_refused(transaction, enveloped=enveloped)
         if enveloped:
             return "envelope"
         if _is_claim(operations):
@@ -152,6 +172,18 @@ class History:
         if not self._kraft_owns:
             return "zookeeper_mode"
         return self._kind_outside(transaction)
+
+    def _kind_of_refused(self, transaction: ZkTransaction, *, enveloped: bool) -> str:
+        """Return the kind of a refused write; of a multi whose first check fails, only errors are left (S§5.1)."""
+        writer, operations = self.writers.get(transaction.session, ""), transaction.operations
+        of_controller = (
+            writer.startswith("controller")
+            and len(operations) == _ENVELOPE
+            and operations[0].type in (OpCode.CHECK, OpCode.ERROR)
+        )
+        if not enveloped and not of_controller:
+            return "refused"
+        return "fenced" if writer and self._in_office is not None and writer != self._in_office else "envelope_failed"
 
     def _kind_outside(self, transaction: ZkTransaction) -> str:
         """Return the kind of an applied write outside the envelope while KRaft owns ZooKeeper (S§5.1)."""
@@ -170,8 +202,9 @@ class History:
         """Keep track of who owns ZooKeeper and of the offset in `/migration`."""
         if transaction.failed:
             return
-        if kind == "claim" and self.first_claim_zxid is None:
-            self.first_claim_zxid = transaction.zxid
+        if kind == "claim":
+            self.first_claim_zxid = self.first_claim_zxid or transaction.zxid
+            self._in_office = self.writers.get(transaction.session)
         if kind in ("claim", "envelope"):
             self._kraft_owns = True
         for operation in transaction.operations:
@@ -192,12 +225,50 @@ class History:
         self._position = position
 
 
-def _is_enveloped(operations: list[Operation]) -> bool:
-    if len(operations) != 3:
+_ENVELOPE = 3
+
+
+def _first_error(operations: Sequence[Operation]) -> int | None:
+    """The error that refused a transaction: what follows it in a multi failed only because of it."""
+    return next((operation.error for operation in operations if operation.error), None)
+
+
+def _epoch_set(operations: Sequence[Operation]) -> int | None:
+    """What a transaction set `/controller_epoch` to; None when it did not, or to what is no number."""
+    for operation in operations:
+        if operation.path == _CONTROLLER_EPOCH and operation.type in (OpCode.SET_DATA, *_CREATES):
+            text = (operation.data or b"").decode("ascii", "replace").strip()
+            return int(text) if text.isdecimal() and len(text) < _LONGEST_INT else None
+    return None
+
+
+_LONGEST_INT = 10
+
+
+def _claimed(operations: Sequence[Operation]) -> dict[str, int]:
+    """Who a claim names: node.id and KRaft leader epoch; empty when its data can't be parsed."""
+    for operation in operations:
+        if operation.type in _CREATES and operation.path == _CONTROLLER:
+            try:
+                document = parse_text((operation.data or b"").decode("utf-8", "replace"))
+                return {
+                    "kraft_controller_id": integer(document, "brokerid"),
+                    "kraft_controller_epoch": integer(document, "kraftControllerEpoch"),
+                }
+            except MalformedError:
+                return {}
+    return {}
+
+
+def _is_enveloped(operations: Sequence[Operation]) -> bool:
+    if len(operations) != _ENVELOPE:
         return False
     epoch, migration, change = operations
-    if epoch.type == OpCode.CHECK and epoch.path == _CONTROLLER_EPOCH and migration.path == _MIGRATION:
-        return migration.type in (OpCode.CHECK, OpCode.SET_DATA)
+    if epoch.type == OpCode.CHECK and epoch.path == _CONTROLLER_EPOCH:
+        # ZooKeeper controllers check the epoch alone. Where the second check fails it is an error without a path.
+        if migration.type == OpCode.ERROR:
+            return True
+        return migration.path == _MIGRATION and migration.type in (OpCode.CHECK, OpCode.SET_DATA)
     # A failed multi may have lost its checks' paths to error entries; what is left of it must still be KRaft's.
     return change.type == OpCode.ERROR and migration.path == _MIGRATION
 

@@ -1,6 +1,15 @@
 """One pure function a check, by its id in `schemas.checks`; the modules have the catalogue's names."""
 
-from transforms.reconcile.judge.checks import capture, configuration, dual_write, finish, rollback, security, start
+from transforms.reconcile.judge.checks import (
+    capture,
+    configuration,
+    dual_write,
+    finish,
+    rollback,
+    security,
+    start,
+    transactions,
+)
 from transforms.reconcile.judge.checks.outcome import CheckFunction, Outcome
 
 FUNCTIONS: dict[str, CheckFunction] = {
@@ -8,6 +17,7 @@ FUNCTIONS: dict[str, CheckFunction] = {
     **start.CHECKS,
     **configuration.CHECKS,
     **dual_write.CHECKS,
+    **transactions.CHECKS,
     **finish.CHECKS,
     **rollback.CHECKS,
     **security.CHECKS,

@@ -1,0 +1,126 @@
+"""Who took ZooKeeper over when, and whether it may: claims against the log's leader epochs, and /controller_epoch."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from schemas.report import CheckResult
+from tests.reconcile.test_checks import CLAIM, EPOCH, NOW, dual_write, election, with_transactions
+from transforms.reconcile.judge.facts import Facts, LeaderEpoch
+from transforms.reconcile.judge.gates import judge_gates, run_checks
+from transforms.reconcile.judge.zookeeper_writes import Election, ZooKeeperWrites, of_answers
+
+VOTERS = (3000, 3001, 3002)
+FAILED_OVER = replace(
+    dual_write(),
+    epochs=[LeaderEpoch(1, 0, 3000, VOTERS, NOW - 90_000), LeaderEpoch(2, 200, 3001, VOTERS, NOW - 50_000)],
+)
+
+
+def judged(check_id: str, facts: Facts) -> CheckResult:
+    return next(result for result in run_checks(facts) if result.id == check_id)
+
+
+def claims(*elections: Election, facts: Facts = FAILED_OVER) -> CheckResult:
+    return judged("TXN-03", with_transactions(facts, elections=elections))
+
+
+def rising(*elections: Election) -> CheckResult:
+    return judged("TXN-04", with_transactions(dual_write(), elections=elections))
+
+
+FIRST = election(CLAIM, 4, "controller 3000", 1)
+
+
+def test_a_failover_is_two_claims_by_the_leaders_of_two_epochs() -> None:
+    assert claims(FIRST, election(900, 5, "controller 3001", 2)).verdict == "pass"
+
+
+def test_a_claim_by_another_node_than_the_epochs_leader_is_named() -> None:
+    found = claims(FIRST, election(900, 5, "controller 3002", 2))
+    assert (found.verdict, found.violations) == ("fail", 1)
+    assert "transaction 900 by controller 3002, session 0x1000" in found.evidence[0]
+    assert "whose leader is 3001" in found.evidence[0]
+
+
+def test_a_claim_whose_epoch_does_not_rise_is_named() -> None:
+    found = claims(FIRST, election(900, 5, "controller 3000", 1))
+    assert "claimed with epoch 1, after a claim with epoch 1 in transaction 700" in found.evidence[0]
+
+
+def test_an_epoch_that_the_log_never_had_is_another_quorums() -> None:
+    early = election(900, 5, "controller 3001", 9, time=NOW - 100_000)
+    assert "the log knows none above 2" in claims(FIRST, early).evidence[0]
+    late = replace(early, time=NOW)
+    assert claims(FIRST, late).verdict == "pass", "the log may have been copied before the election"
+
+
+def test_claims_of_a_quorum_that_was_rolled_back_are_not_this_logs() -> None:
+    before = [election(100, 1, "controller 3002", 1), election(200, 2, "controller 3000", 8)]
+    back = election(300, 3, "broker 1")
+    assert claims(*before, back, FIRST).verdict == "pass"
+    assert claims(*before, FIRST).verdict == "fail"
+
+
+def test_a_claim_that_cannot_be_parsed_is_named() -> None:
+    assert "can't be parsed" in claims(replace(FIRST, kraft_controller_epoch=None)).evidence[0]
+
+
+@pytest.mark.parametrize(("value", "word"), [(4, "stayed"), (2, "fell")])
+def test_an_epoch_that_does_not_rise_since_the_claim_closes_the_gates(value: int, word: str) -> None:
+    elections = (election(600, 3, "broker 0"), FIRST, election(900, value, "controller 3001", 2))
+    found = rising(*elections)
+    assert found.verdict == "fail"
+    assert f"/controller_epoch {word} from 4 to {value}" in found.evidence[0]
+    facts = with_transactions(dual_write(), elections=elections)
+    assert judge_gates(run_checks(facts), facts)["finalize"].verdict == "no_go"
+
+
+def test_what_happened_before_the_brokers_were_elected_last_is_a_warning() -> None:
+    """A rollback as the KIP tells it deletes the znode, which begins again at 1."""
+    found = rising(election(100, 9, "broker 0"), election(200, 1, "broker 1"), election(300, 2, "broker 1"), FIRST)
+    assert found.verdict == "warn", "it leapt from 2 to 4, too"
+    assert found.violations == 2
+
+
+def test_without_a_data_folder_there_is_nothing_to_judge_and_without_its_logs_nothing_is_known() -> None:
+    for number in range(1, 5):
+        check_id = f"TXN-0{number}"
+        assert judged(check_id, dual_write()).verdict == "not_applicable"
+        empty = with_transactions(dual_write(), first_zxid=None)
+        assert judged(check_id, empty).verdict == "not_applicable"
+        unread = replace(empty, zookeeper_writes=None)
+        assert judged(check_id, unread).verdict == "unknown"
+        assert judge_gates(run_checks(unread), unread)["dual_write"].verdict == "unknown"
+
+
+def row(zxid: int, **values: Any) -> dict[str, Any]:
+    return {"zxid": zxid, "time": NOW, "session": -1, "writer": "unknown", "type": "setData", "path": "/a", **values}
+
+
+def test_evidence_names_transaction_session_time_and_path() -> None:
+    answers: dict[str, list[dict[str, Any]]] = {
+        "logged": [{"first": 1, "last": 9}],
+        "elections": [],
+        "foreign": [row(8, error=None, total=2), row(7, error=None, total=2)],
+        "refused": [row(5, error=-103, total=1, writer="controller 3000", type="check+error+error")],
+    }
+    found = of_answers(lambda name: answers[name])
+    assert found.foreign == (
+        2,
+        (
+            "transaction 7, session 0xffffffffffffffff, 2026-11-21T03:52:51.000Z: setData /a",
+            "transaction 8, session 0xffffffffffffffff, 2026-11-21T03:52:51.000Z: setData /a",
+        ),
+    )
+    assert found.refused[1][0].endswith("refused with BadVersion (check+error+error)")
+    assert "by controller 3000" in found.refused[1][0]
+    assert found == ZooKeeperWrites(1, 9, (), found.refused, found.foreign)
+
+
+def test_epochs_of_the_healthy_cluster_are_those_of_the_log() -> None:
+    assert judged("TXN-03", with_transactions(dual_write())).verdict == "pass"
+    assert dual_write().epochs[0].epoch == EPOCH
