@@ -10,6 +10,8 @@ from pyspark.sql.types import (
     LongType,
     MapType,
     StringType,
+    StructField,
+    StructType,
     TimestampType,
 )
 
@@ -174,4 +176,76 @@ RUN_STEPS = Table(
     ),
 )
 
-TABLES: tuple[Table, ...] = (DIVERGENCES, CHECKS, GATES, LAG, BROKER_PRESENCE, RUNS, RUN_STEPS)
+_IDS = ArrayType(IntegerType())
+_LISTS_OF_A_PARTITION = {
+    "replicas": "Assigned broker ids, in order",
+    "adding_replicas": "Replicas that a reassignment adds",
+    "removing_replicas": "Replicas that a reassignment removes",
+    "isr": "In-sync replicas, in order",
+    "eligible_leader_replicas": "Eligible leader replicas (KIP-966)",
+    "last_known_elr": "Last known eligible leader replicas (KIP-966)",
+}
+_NUMBERS_OF_A_PARTITION = {
+    "leader": "Broker id of the leader, -1 for none",
+    "leader_recovery_state": "0 recovered, 1 recovering from an election that may have lost data",
+    "leader_epoch": "Leader epoch",
+    "partition_epoch": "Partition epoch",
+}
+
+
+def _state_of_a_partition(suffix: str, when: str) -> tuple[StructField, ...]:
+    lists = [column(name + suffix, _IDS, f"{text}, {when}.") for name, text in _LISTS_OF_A_PARTITION.items()]
+    return (
+        *lists,
+        *[column(name + suffix, IntegerType(), f"{text}, {when}.") for name, text in _NUMBERS_OF_A_PARTITION.items()],
+    )
+
+
+# What `transforms.isr.frames.isr_history` makes of a log.
+ISR_CHANGE_COLUMNS = (
+    column("topic", StringType(), "Topic."),
+    column("topic_id", StringType(), "Topic id: a topic that was made again has another one."),
+    column("partition", IntegerType(), "Partition number."),
+    column("offset", LongType(), "Offset of the record that changed it."),
+    column("epoch", IntegerType(), "Leader epoch of the record's batch: the controllers', not the partition's."),
+    column("append_time", LongType(), "Append time of the record, milliseconds since the epoch."),
+    column(
+        "kinds",
+        _STRINGS,
+        "What the change is, the weightiest first: created, replaced, an election, leader_move, leader_lost, epoch_bump, "
+        "shrink, expand, recovered, a step of a reassignment, elr_gained, elr_lost, elr_cleared, directories.",
+    ),
+    column(
+        "election",
+        StringType(),
+        "clean_election, elr_election, last_known_leader_election or unclean_election (the last two can lose data); null "
+        "when no other leader was made.",
+    ),
+    column("brokers", _IDS, "Broker ids that it concerns, ascending."),
+    column("departed", _IDS, "Broker ids that left the ISR."),
+    column("joined", _IDS, "Broker ids that came into the ISR."),
+    *_state_of_a_partition("", "after the change"),
+    *_state_of_a_partition("_before", "before it; null where the partition was made"),
+    column(
+        "before_time",
+        LongType(),
+        "Append time of the partition's record before this one, milliseconds since the epoch; null where it was made.",
+    ),
+    column(
+        "leaderless_since",
+        LongType(),
+        "Where the partition had no leader before: append time of the record by which it lost it, milliseconds since the "
+        "epoch, or of its last change before the log that was read.",
+    ),
+)
+
+ISR_HISTORY = Table(
+    Layer.GOLD,
+    "isr_history",
+    "Every change of every partition's ISR, leader and epochs that any run has read and found committed, each once: it "
+    "outlives Kafka's own pruning of the log. `run_id` is the first run that read the record.",
+    (*RUN_COLUMNS, *ISR_CHANGE_COLUMNS),
+)
+ISR_CHANGE = StructType([RUN_COLUMNS[0], *ISR_CHANGE_COLUMNS])
+
+TABLES: tuple[Table, ...] = (DIVERGENCES, CHECKS, GATES, LAG, BROKER_PRESENCE, RUNS, RUN_STEPS, ISR_HISTORY)

@@ -11,6 +11,7 @@ from typing import Any
 
 from jobs.audit.compare import Compared, Comparison, compare, shown
 from jobs.audit.facts import ClusterFacts, Gathering, deltas
+from jobs.audit.isr_history import changes
 from jobs.audit.kraft_side import kraft_sides, log_copies, milestone_rows
 from jobs.audit.run import ClusterRun, Run
 from jobs.audit.steps import step_main
@@ -22,6 +23,7 @@ from jobs.version import tool_version
 from schemas.bronze import KRAFT_RECORDS
 from schemas.entities import MIRRORED
 from schemas.entities.migration import MIGRATION
+from schemas.gold import ISR_CHANGE
 from schemas.replayed import ROW_VERSION
 from schemas.report import BrokerPresence, CheckResult, Gate, Report, RunPoint
 from transforms.clusters import CLUSTER
@@ -171,11 +173,13 @@ def stored_state(run: Run) -> State:
         milestones[row[CLUSTER]].append(row.asDict())
     sides = kraft_sides(run.warehouse, log_copies(run), milestones, migrations)
     versions = run.spark.createDataFrame([], ROW_VERSION)
+    history = run.spark.createDataFrame([], ISR_CHANGE)
     if sides:
         offsets = {name: (migrations[name] or {}).get("kraft_metadata_offset") for name in sides}
         replayed = replay_logs(run, records, sides, offsets, verify=False)
         versions = row_versions(replayed.compact, replayed.folded, replayed.versions_from, MIRRORED)
-    return State(sides, migrations, run.make(versions))
+        history = changes(replayed.log, sides)
+    return State(sides, migrations, run.make(versions), run.hold(history))
 
 
 def _alone(run: Run) -> dict[str, int]:
