@@ -24,7 +24,7 @@ def changes(log: Log, sides: Mapping[str, KraftSide]) -> DataFrame:
 
     It begins at the base checkpoint, or at the state that an earlier run has kept.
     """
-    committed = log.below({name: side.committed.offset for name, side in sides.items()})
+    committed = log.below({name: side.committed.end_exclusive for name, side in sides.items()})
     begins = {name: side.extent().start for name, side in sides.items()}
     records = committed.partition_records
     kept = [name for name, side in sides.items() if side.kept is not None]
@@ -37,13 +37,13 @@ def changes(log: Log, sides: Mapping[str, KraftSide]) -> DataFrame:
 
 
 def recorded(run: Run, log: Log, sides: Mapping[str, KraftSide]) -> DataFrame:
-    """The `changes` of a run, held; those that are new go to gold isr_history, beside the rest of the run."""
-    found = run.hold(changes(log, sides))
+    """The `changes` of a run, cached; those that are new go to gold isr_history, beside the rest of the run."""
+    found = run.cache(changes(log, sides))
     new = found
     if run.warehouse.version(ISR_HISTORY) is not None:
         earliest = by_cluster({name: side.extent().start for name, side in sides.items()}, "bigint")
         known = run.warehouse.read(ISR_HISTORY).where(of_clusters(sides) & (F.col("offset") >= earliest))
         # Made before it is written: a write that reads its own table is refused when another run writes there too.
-        new = run.make(found.join(known.select(*RECORD), RECORD, "left_anti"))
+        new = run.cache_now(found.join(known.select(*RECORD), RECORD, "left_anti"))
     run.keep(ISR_HISTORY, new)
     return found
