@@ -12,6 +12,7 @@ from jobs.audit.run import Run
 from schemas.gold import ISR_CHANGE, ISR_HISTORY
 from transforms.clusters import CLUSTER, by_cluster, of_clusters
 from transforms.isr.frames import isr_history
+from transforms.isr.history import HOUR
 from transforms.kraft.replay.image import Log, topic_names
 from transforms.kraft.replay.partitions import KEY
 
@@ -47,3 +48,19 @@ def recorded(run: Run, log: Log, sides: Mapping[str, KraftSide]) -> DataFrame:
         new = run.cache_now(found.join(known.select(*RECORD), RECORD, "left_anti"))
     run.keep(ISR_HISTORY, new)
     return found
+
+
+def recent_changes(
+    run: Run, found: DataFrame, sides: Mapping[str, KraftSide], ends: Mapping[str, int], hours: int
+) -> DataFrame:
+    """The `changes` of a run, with those that earlier runs recorded in the last `hours` before each log's end (ms).
+
+    A run that went on from a kept state has read the newest part only.
+    """
+    kept = {name: side.extent().start for name, side in sides.items() if side.kept is not None and name in ends}
+    if not kept or run.warehouse.version(ISR_HISTORY) is None:
+        return found
+    since = by_cluster({name: ends[name] - hours * HOUR for name in kept}, "bigint")
+    stored = run.warehouse.read(ISR_HISTORY).where(of_clusters(kept) & (F.col("append_time") >= since))
+    earlier = stored.where(F.col("offset") < by_cluster(kept, "bigint")).dropDuplicates(RECORD)
+    return found.unionByName(earlier.select(*found.columns))

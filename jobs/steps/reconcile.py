@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from jobs.audit import kip_tables
 from jobs.audit.compare import Compared, Comparison, compare, shown
 from jobs.audit.facts import ClusterFacts, Gathering, deltas
 from jobs.audit.isr_history import changes
-from jobs.audit.kraft_side import kraft_sides, log_copies, milestone_rows
+from jobs.audit.kraft_side import KraftSide, kraft_sides, log_copies, milestone_rows
 from jobs.audit.run import ClusterRun, Run
 from jobs.audit.steps import step_main
 from jobs.exit import ERRORS, OK, WARNINGS
@@ -64,7 +65,8 @@ def run_step(run: Run, state: State) -> dict[str, Report]:
     reports = {}
     for name in run.going:
         try:
-            reports[name] = _report(run, gathered[name], judged[name], listings[name], previous.get(name, ()))
+            report = _report(run, gathered[name], judged[name], listings[name], previous.get(name, ()))
+            reports[name] = _with_tables(report, gathered[name], state.sides.get(name))
         except Exception as error:
             run.fail(name, error)
     write(run, reports, previous)
@@ -152,6 +154,17 @@ def _report(
         state_spellings=state_spellings(facts),
         unsuppressed_verdict=comparison.unsuppressed_verdict,
         quarantined=facts.damaged_log.total + facts.unreadable_znodes.total,
+    )
+
+
+def _with_tables(report: Report, gathered: ClusterFacts, side: KraftSide | None) -> Report:
+    """The report with what the partitions' history, the features and the formats say."""
+    answers, facts = gathered.answers, gathered.facts
+    return replace(
+        report,
+        isr_history=kip_tables.isr_history(answers, facts),
+        features=kip_tables.features(answers, facts, side),
+        downgrade=kip_tables.downgrade(answers, facts, side),
     )
 
 
