@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from jobs.audit.kraft_side import KraftSide
+from jobs.audit.kraft_side import LEADER_CHANGE, KraftSide
 from jobs.audit.run import Run
 from schemas.gold import ISR_CHANGE, ISR_HISTORY
 from transforms.clusters import CLUSTER, by_cluster, of_clusters
@@ -60,7 +60,14 @@ def recent_changes(
     kept = {name: side.extent().start for name, side in sides.items() if side.kept is not None and name in ends}
     if not kept or run.warehouse.version(ISR_HISTORY) is None:
         return found
-    since = by_cluster({name: ends[name] - hours * HOUR for name in kept}, "bigint")
+    begun = {name: max(ends[name] - hours * HOUR, _begun(sides[name])) for name in kept}
+    since = by_cluster(begun, "bigint")
     stored = run.warehouse.read(ISR_HISTORY).where(of_clusters(kept) & (F.col("append_time") >= since))
     earlier = stored.where(F.col("offset") < by_cluster(kept, "bigint")).dropDuplicates(RECORD)
     return found.unionByName(earlier.select(*found.columns))
+
+
+def _begun(side: KraftSide) -> int:
+    """When the log began (ms), where that is known: a quorum that was formatted anew has the history of another log, too."""
+    first = next((m for m in side.milestones if m["type"] == LEADER_CHANGE and m["checkpoint_offset"] is None), None)
+    return first["append_time"] if first is not None and first["offset"] == 0 else 0
