@@ -38,16 +38,25 @@ def changes(log: Log, sides: Mapping[str, KraftSide]) -> DataFrame:
 
 
 def recorded(run: Run, log: Log, sides: Mapping[str, KraftSide]) -> DataFrame:
-    """The `changes` of a run, cached; those that are new go to gold isr_history, beside the rest of the run."""
-    found = run.cache(changes(log, sides))
+    """The `changes` of a run; those that are new go to gold isr_history, beside the rest of the run."""
+    found = changes(log, sides)
+    if run.small:
+        found = run.cache(found)
     new = found
     if run.warehouse.version(ISR_HISTORY) is not None:
-        earliest = by_cluster({name: side.extent().start for name, side in sides.items()}, "bigint")
-        known = run.warehouse.read(ISR_HISTORY).where(of_clusters(sides) & (F.col("offset") >= earliest))
         # Made before it is written: a write that reads its own table is refused when another run writes there too.
-        new = run.cache_now(found.join(known.select(*RECORD), RECORD, "left_anti"))
+        new = run.cache_now(found.join(_known(run, sides).select(*RECORD), RECORD, "left_anti"))
     run.keep(ISR_HISTORY, new)
-    return found
+    # Millions of changes are read back from where they were written, rather than kept in memory or sorted again.
+    return found if run.small else _known(run, sides).select(*found.columns)
+
+
+def _known(run: Run, sides: Mapping[str, KraftSide]) -> DataFrame:
+    """What is recorded of each cluster's present log, from where this run read it."""
+    earliest = by_cluster({name: side.extent().start for name, side in sides.items()}, "bigint")
+    begun = by_cluster({name: _begun(side) for name, side in sides.items()}, "bigint")
+    rows = run.warehouse.read(ISR_HISTORY).where(of_clusters(sides))
+    return rows.where((F.col("offset") >= earliest) & (F.col("append_time") >= begun))
 
 
 def recent_changes(
