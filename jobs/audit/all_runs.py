@@ -93,7 +93,8 @@ def _extents(finished: Finished) -> list[RunExtent]:
     finished_runs = finished.warehouse.read(RUNS).where(mine & (F.col("verdict") != _FAILED))
     last = F.get_json_object("report", "$.migration.committed_end_offset").cast("bigint")
     ends = finished_runs.select("run_id", "started_at", last.alias("last")).where("last IS NOT NULL")
-    own = finished.warehouse.read(KRAFT_RECORDS).where(mine & F.col("checkpoint_offset").isNull())
+    good = mine & F.col("checkpoint_offset").isNull() & F.col("problem").isNull()
+    own = finished.warehouse.read(KRAFT_RECORDS).where(good)
     firsts = own.groupBy("run_id").agg(F.min(F.struct("offset", "append_time")).alias("first"))
     rows = ends.join(firsts, "run_id").orderBy("started_at", "run_id").collect()
     return [

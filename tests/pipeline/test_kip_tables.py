@@ -78,15 +78,19 @@ def test_the_audit_of_the_history_is_what_the_same_rules_say_in_python(
     for number, row in brokers.items():
         assert (row["shrinks"], row["expansions"]) == wanted.get((f"broker {number}", row["hour"]), (0, 0))
     by_partition = {f"{row['topic']}-{row['partition']}": row for row in rows if row["subject"] == "partition"}
+    compared = 0
     for key, history in histories.items():
         topic, _, partition = key.split("/")
         row = by_partition.get(f"{topic}-{partition}")
-        if row is None or len([each for each in histories if each.startswith(f"{topic}/")]) > 97:
+        # Of a topic that was made again there are rows of both lives.
+        if row is None or len({each.split("/")[1] for each in histories if each.startswith(f"{topic}/")}) > 1:
             continue
+        compared += 1
         lossy = [step for step in history if step.election in LOSSY and step.time - step.time % HOUR == row["hour"]]
         assert row["lossy_elections"] == len(lossy)
         assert row["flaps"] == max(flapping(history, 1).values(), default=0)
         assert (row["shrinks"], row["expansions"]) == wanted.get((key, row["hour"]), (0, 0))
+    assert compared > 20
     places = [row["place"] for row in audited(name).rows(ISR_AUDIT) if row["subject"] == "partition"]
     assert sorted(places) == list(range(1, len(places) + 1))
 
