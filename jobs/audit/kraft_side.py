@@ -24,7 +24,8 @@ STATE, LEADER_CHANGE = "ZK_MIGRATION_STATE_RECORD", "LEADER_CHANGE"
 # 3.4 means PRE_MIGRATION by the first byte, and raises leader epochs as in dual write all along.
 _MIGRATION, PRE_MIGRATION, _POST_MIGRATION = 1, 2, 3
 FEATURE_LEVEL = "FEATURE_LEVEL_RECORD"
-MILESTONES = (*MARKERS, STATE, LEADER_CHANGE, FEATURE_LEVEL)
+KRAFT_VERSION, KRAFT_VOTERS = "KRAFT_VERSION", "KRAFT_VOTERS"
+MILESTONES = (*MARKERS, STATE, LEADER_CHANGE, FEATURE_LEVEL, KRAFT_VERSION, KRAFT_VOTERS)
 _MILESTONE_COLUMNS = ("type", "offset", "epoch", "append_time", "data", "checkpoint_offset")
 Milestone = Mapping[str, Any]
 
@@ -33,7 +34,7 @@ Milestone = Mapping[str, Any]
 class KraftSide:
     """One cluster's log: what of it to apply, and up to where.
 
-    `milestones` are the records of transactions, states, elections and levels, in log order; `kept` is the state of an
+    `milestones` are the records of transactions, states, elections, levels and voters, in log order; `kept` is the state of an
     earlier run that comes before the records this one read.
     """
 
@@ -177,13 +178,14 @@ def whole_records(warehouse: Warehouse, cluster: str, run_id: str, side: KraftSi
     oldest = parts[-1][0]
     base = None if side.plan.base_checkpoint is None else side.plan.base_checkpoint[1].offset
     if side.kept is not None:
-        base = _oldest_base(warehouse, cluster, oldest)
+        base = oldest_base(warehouse, cluster, oldest)
     of_base = F.lit(False) if base is None else (checkpoint == base) & (F.col("run_id") == oldest)
     extent = Extent(side.plan.leading.end, base or 0, base, side.transactions.discarded)
     return mine.where((checkpoint.isNull() & in_part) | of_base), extent
 
 
-def _oldest_base(warehouse: Warehouse, cluster: str, run_id: str) -> int | None:
+def oldest_base(warehouse: Warehouse, cluster: str, run_id: str) -> int | None:
+    """Exclusive end of the checkpoint that a run's copies begin with; None when the log reaches back to offset 0."""
     rows = warehouse.read(KRAFT_LOG_COPIES).where(of_clusters([cluster]) & (F.col("run_id") == run_id)).collect()
     plan = plan_read([LogCopy.from_row(row.asDict(recursive=True)) for row in rows])
     return None if plan.base_checkpoint is None else plan.base_checkpoint[1].offset

@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from jobs.audit.isr_history import recorded
 from jobs.audit.kraft_side import STATE, KraftSide, kraft_sides, log_copies, milestone_rows
 from jobs.audit.run import Run
 from jobs.audit.steps import step_main
@@ -25,6 +26,7 @@ from schemas.bronze import KRAFT_RECORDS, QUARANTINE
 from schemas.entities import ENTITIES, MIRRORED, Entity
 from schemas.entities.migration import MIGRATION
 from schemas.entities.partitions import PARTITIONS
+from schemas.gold import ISR_CHANGE
 from schemas.kraft.records import CLEAR_ELR
 from schemas.replayed import ROW_VERSION
 from schemas.silver import ADMIN_OPERATIONS, FINDINGS
@@ -51,13 +53,15 @@ class State:
 
     `migrations` are the rows of `/migration`, `/controller` and `/controller_epoch` as they were when ZooKeeper was read,
     `compared` the same of the tree that is compared with the log (`schemas.zookeeper.trees`); `row_versions` are
-    ROW_VERSION rows; `log` is what was replayed of the clusters' logs, None without any.
+    ROW_VERSION rows. `isr_changes` are `schemas.gold.ISR_CHANGE` rows: every change of a partition in the part of the log
+    that was read. `log` is what was replayed of the clusters' logs, None without any.
     """
 
     sides: Mapping[str, KraftSide]
     migrations: Migrations
     compared: Migrations
     row_versions: DataFrame
+    isr_changes: DataFrame
     log: Log | None = None
 
 
@@ -73,13 +77,13 @@ def run_step(run: Run) -> State:
     )
     sides = kraft_sides(run.warehouse, log_copies(run), opening.milestones, compared)
     replayed = _replay(run, records, sides, compared, clearing=opening.clears)
-    versions = _make_tables(run, run.of_going(state), replayed)
+    versions, history = _make_tables(run, run.of_going(state), replayed)
     run.keep(MIGRATION.table, _migration(run, migrations, compared, sides))
     if opening.problems:
         _quarantine(run, znodes, records)
     if replayed is not None:
         keep(run, replayed)
-    return State(sides, migrations, compared, versions, None if replayed is None else replayed.log)
+    return State(sides, migrations, compared, versions, history, None if replayed is None else replayed.log)
 
 
 @dataclass(frozen=True)
@@ -156,8 +160,8 @@ def _replay(
     return replay_logs(run, run.of_going(records), sides, offsets, clearing=clearing)
 
 
-def _make_tables(run: Run, state: DataFrame, replayed: Replayed | None) -> DataFrame:
-    """Make the tables of both sides; returns the versions of KRaft's rows."""
+def _make_tables(run: Run, state: DataFrame, replayed: Replayed | None) -> tuple[DataFrame, DataFrame]:
+    """Make the tables of both sides; returns the versions of KRaft's rows, and the changes of its partitions."""
     # Rows are compared at the barrier; what is not compared is judged as it was when the tree was read.
     compared, now = tables(state.where(at_barrier())), state.where(newest())
     as_read = tables(now)
@@ -171,19 +175,26 @@ def _make_tables(run: Run, state: DataFrame, replayed: Replayed | None) -> DataF
             lambda: _versions(run, replayed),
             lambda: run.keep(FINDINGS, union_all([_findings(now), *_log_findings(replayed)]), hold=True),
             lambda: run.keep(PARTITIONS.table, _entity(run, PARTITIONS, zookeeper, images), hold=True),
+            lambda: _isr_changes(run, replayed),
         ]
     )
     for entity in ENTITIES:
         if entity not in (MIGRATION, PARTITIONS):
             run.keep(entity.table, _entity(run, entity, zookeeper, images))
     run.keep(ADMIN_OPERATIONS, _admin_operations(state))
-    return held[0]
+    return held[0], held[3]
 
 
 def _versions(run: Run, replayed: Replayed | None) -> DataFrame:
     if replayed is None:
         return run.spark.createDataFrame([], ROW_VERSION)
     return run.cache_now(row_versions(replayed.compact, replayed.folded, replayed.versions_from_inclusive, MIRRORED))
+
+
+def _isr_changes(run: Run, replayed: Replayed | None) -> DataFrame:
+    if replayed is None:
+        return run.spark.createDataFrame([], ISR_CHANGE)
+    return recorded(run, replayed.log, replayed.sides)
 
 
 def _entity(

@@ -10,9 +10,11 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from jobs.audit import kip_tables
 from jobs.audit.compare import Compared, Comparison, compare, shown
 from jobs.audit.facts import ClusterFacts, Gathering, deltas
-from jobs.audit.kraft_side import kraft_sides, log_copies, milestone_rows
+from jobs.audit.isr_history import changes
+from jobs.audit.kraft_side import KraftSide, kraft_sides, log_copies, milestone_rows
 from jobs.audit.run import ClusterRun, Run
 from jobs.audit.steps import step_main
 from jobs.exit import ERRORS, OK, WARNINGS
@@ -23,6 +25,7 @@ from jobs.version import tool_version
 from schemas.bronze import KRAFT_RECORDS
 from schemas.entities import MIRRORED
 from schemas.entities.migration import MIGRATION
+from schemas.gold import ISR_CHANGE
 from schemas.replayed import ROW_VERSION
 from schemas.report import BrokerPresence, CheckResult, Gate, LagPoint, Report, RunPoint
 from schemas.zookeeper.trees import BARRIER, NEWEST, TREE
@@ -68,7 +71,8 @@ def run_step(run: Run, state: State) -> dict[str, Report]:
     for name in run.going:
         try:
             report = _report(run, gathered[name], judged[name], listings[name], previous.get(name, ()))
-            reports[name] = without_secrets(report, run.clusters[name].settings.fail_on)
+            whole = _with_tables(report, gathered[name], state.sides.get(name))
+            reports[name] = without_secrets(whole, run.clusters[name].settings.fail_on)
         except Exception as error:
             run.fail(name, error)
     write(run, reports, previous)
@@ -160,6 +164,17 @@ def _report(
     )
 
 
+def _with_tables(report: Report, gathered: ClusterFacts, side: KraftSide | None) -> Report:
+    """The report with what the partitions' history, the features and the formats say."""
+    answers, facts = gathered.answers, gathered.facts
+    return replace(
+        report,
+        isr_history=kip_tables.isr_history(answers, facts),
+        features=kip_tables.features(answers, facts, side),
+        downgrade=kip_tables.downgrade(answers, facts, side),
+    )
+
+
 def without_secrets(report: Report, fail_on: str) -> Report:
     """The report as it may be written, stored and mailed: what has the form of a secret is withheld, and SEC-05 says where.
 
@@ -205,11 +220,14 @@ def stored_state(run: Run) -> State:
         milestones[row[CLUSTER]].append(row.asDict())
     sides = kraft_sides(run.warehouse, log_copies(run), milestones, compared)
     versions, replayed = run.spark.createDataFrame([], ROW_VERSION), None
+    history = run.spark.createDataFrame([], ISR_CHANGE)
     if sides:
         offsets = {name: (compared[name] or {}).get("kraft_metadata_offset") for name in sides}
         replayed = replay_logs(run, records, sides, offsets, verify=False)
         versions = row_versions(replayed.compact, replayed.folded, replayed.versions_from_inclusive, MIRRORED)
-    return State(sides, migrations, compared, run.cache_now(versions), None if replayed is None else replayed.log)
+        history = changes(replayed.log, sides)
+    log = None if replayed is None else replayed.log
+    return State(sides, migrations, compared, run.cache_now(versions), run.cache(history), log)
 
 
 def _znodes(row: Any) -> Mapping[str, Any]:

@@ -17,6 +17,7 @@ from markupsafe import Markup
 from schemas.report import GATES, CheckResult, Gate, Report
 from transforms.report import printable, view
 from transforms.report.chart import MOST_RUNS, divergence_chart, lag_chart, moment, series_chart
+from transforms.report.kips import kips_view
 from transforms.report.story import calm_word, defect_count, duration, phase_of, reach, state_text, tell
 from transforms.report.trend import trend_table
 from transforms.report.words import GATE_QUESTIONS, GATE_TITLES, MODE_MEANINGS, VERDICT_WORDS
@@ -90,6 +91,7 @@ def render_html(report: Report) -> str:
             series_narrow=series_chart(series, _NARROW),
             bars_wide=divergence_chart(history, _WIDE),
             bars_narrow=divergence_chart(history, _NARROW),
+            kips=kips_view(report),
             mode_meaning=MODE_MEANINGS.get(report.mode, ""),
             most_evidence=view.MOST_EVIDENCE,
             most_notes=view.MOST_NOTES,
