@@ -18,7 +18,7 @@ from schemas.bronze import RUN_COLUMNS
 from schemas.table import Layer, Table, column
 
 # Rises whenever rows of an earlier release must not be continued: another meaning, another event, another column.
-FORMAT = 2
+FORMAT = 3
 
 EVENT_COLUMNS = (
     column("entity", StringType(), "Entity of the row."),
@@ -98,7 +98,7 @@ REPLAYED_STATES = Table(
         column(
             "milestones",
             StringType(),
-            "Records of transactions, states, elections and levels below the offset, as JSON.",
+            "Records of transactions, states, elections, levels and voters below the offset, as JSON.",
         ),
         column("versions", MapType(StringType(), LongType()), "Delta versions of the tables that hold the state."),
         column("base_run", StringType(), "Run whose kept state this one itself went on from; null when it read all."),

@@ -11,6 +11,7 @@ from typing import Any
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
+from jobs.audit import kraft_health
 from jobs.audit.kraft_side import FEATURE_LEVEL, LEADER_CHANGE, STATE, KraftSide, log_copies
 from jobs.audit.run import Run
 from jobs.audit.walks import bracketed, judged_walk, moved_znodes
@@ -37,6 +38,7 @@ from transforms.reconcile.judge.facts import (
     LagMeasure,
     LeaderEpoch,
     LevelChange,
+    LogActivity,
     Protection,
     ReplicaUse,
     Sample,
@@ -154,6 +156,7 @@ def _small_questions(run: Run, state: State, silver: Mapping[str, DataFrame]) ->
         "pending": pending,
         "configured": brokers.select(CLUSTER, "resource_name").distinct(),
     }
+    questions |= kraft_health.questions(silver, run.rows(KRAFT_RECORDS), state.sides)
     if any(sources.values()):
         questions["protection"] = queries.protection(judged_walk(run))
         questions["identities"] = queries.identities(judged_walk(run))
@@ -265,7 +268,10 @@ class _FirstLook:
         """What the rules of violations need to know."""
         zookeeper = self.zookeeper or {}
         loaded = [s.append_time for s in self.states if state_name(s.code, self.release.version) == "MIGRATION"]
-        down = [b for b in self.brokers if b["source"] == KRAFT and b["fenced"] and b["in_controlled_shutdown"]]
+        # In a KRaft cluster nobody waits for a stopped broker's next step: what it lacks is told, whyever it is down.
+        in_kraft = self.phase is Phase.KRAFT
+        stopped = [b for b in self.brokers if b["source"] == KRAFT and b["fenced"] and b["in_controlled_shutdown"]]
+        down = [] if in_kraft else stopped
         return queries.Known(
             starting=self.phase in START_PHASES,
             live=[row["broker_id"] for row in self.brokers if row["source"] == ZOOKEEPER],
@@ -278,6 +284,14 @@ class _FirstLook:
             load=recorded_load(
                 [(change.offset, state_name(change.code, self.release.version)) for change in self.states],
                 self.side.transactions if self.side else None,
+            ),
+            health=kraft_health.health_of(
+                self.brokers,
+                self.answers.rows,
+                by_zookeeper=self.phase in (*START_PHASES, Phase.ROLLED_BACK),
+                compared=self.phase is Phase.DUAL_WRITE,
+                level=self.features.get(FEATURE_NAME),
+                side=self.side,
             ),
         )
 
@@ -323,10 +337,26 @@ class _FirstLook:
             moved=_by_code(answers.of("moved")).get("moved", Sample()) if twice else None,
             foreign_writes=Sample(len(foreign), texts),
             identities=self._identities(),
+            quorum=None if side is None else kraft_health.quorum_of(side),
+            activity=self._activity(),
+            broker_configs=kraft_health.configs_of(answers.of("broker_configs")),
+            zookeeper_features=self._zookeeper_features(),
+            partition_counts=kraft_health.partition_counts(answers.of("partition_health")),
+            out_of_sync=kraft_health.out_of_sync_of(answers.of("out_of_sync")),
         )
         pending = frozenset(row["topic"] for row in answers.of("pending"))
         claims = frozenset(row["zxid"] for row in answers.of("claims"))
         return ClusterFacts(self.settings.cluster, facts, self.release, pending, foreign, claims)
+
+    def _activity(self) -> LogActivity | None:
+        if self.side is None:
+            return None
+        return kraft_health.activity_of(self.answers.of("activity"), self.answers.of("restarts"), self.side)
+
+    def _zookeeper_features(self) -> dict[str, int] | None:
+        if self.settings.zookeeper is None:
+            return None
+        return {row["feature"]: row["level"] for row in self.answers.of("features") if row["source"] == ZOOKEEPER}
 
     def _release(self) -> Release:
         kraft_brokers = [row for row in self.brokers if row["source"] == KRAFT]

@@ -24,7 +24,8 @@ STATE, LEADER_CHANGE = "ZK_MIGRATION_STATE_RECORD", "LEADER_CHANGE"
 # 3.4 means PRE_MIGRATION by the first byte, and raises leader epochs as in dual write all along.
 _MIGRATION, PRE_MIGRATION, _POST_MIGRATION = 1, 2, 3
 FEATURE_LEVEL = "FEATURE_LEVEL_RECORD"
-MILESTONES = (*MARKERS, STATE, LEADER_CHANGE, FEATURE_LEVEL)
+KRAFT_VERSION, KRAFT_VOTERS = "KRAFT_VERSION", "KRAFT_VOTERS"
+MILESTONES = (*MARKERS, STATE, LEADER_CHANGE, FEATURE_LEVEL, KRAFT_VERSION, KRAFT_VOTERS)
 _MILESTONE_COLUMNS = ("type", "offset", "epoch", "append_time", "data", "checkpoint_offset")
 Milestone = Mapping[str, Any]
 
@@ -33,7 +34,7 @@ Milestone = Mapping[str, Any]
 class KraftSide:
     """One cluster's log: what of it to apply, and up to where.
 
-    `milestones` are the records of transactions, states, elections and levels, in log order; `kept` is the state of an
+    `milestones` are the records of transactions, states, elections, levels and voters, in log order; `kept` is the state of an
     earlier run that comes before the records this one read.
     """
 

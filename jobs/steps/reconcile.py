@@ -57,7 +57,7 @@ def run_step(run: Run, state: State) -> dict[str, Report]:
         compared = compare(run, state, facts, newest)
     samples = asked.result()
     gathered = {name: samples[name].added_to(each) for name, each in facts.items()}
-    judged = _judge(run, gathered, compared)
+    judged = _judge(run, gathered, compared, {name: rows[-1]["log_end"] for name, rows in previous.items() if rows})
     listings = shown(run, compared, {name: each.facts for name, each in judged.items()})
     reports = {}
     for name in run.going:
@@ -69,7 +69,9 @@ def run_step(run: Run, state: State) -> dict[str, Report]:
     return {name: report for name, report in reports.items() if name in run.going}
 
 
-def _judge(run: Run, gathered: Mapping[str, ClusterFacts], compared: Compared) -> dict[str, Judged]:
+def _judge(
+    run: Run, gathered: Mapping[str, ClusterFacts], compared: Compared, previous_ends: Mapping[str, int | None]
+) -> dict[str, Judged]:
     rows = {name: tuple(compared.of(name).summary.rows) for name in gathered}
     found = deltas(
         run,
@@ -86,6 +88,7 @@ def _judge(run: Run, gathered: Mapping[str, ClusterFacts], compared: Compared) -
             compared=comparison.compared,
             defect_rows=rows[name],
             deltas=found.get(name, {}),
+            previous_end=previous_ends.get(name),
         )
         try:
             judged[name] = _judged(run.clusters[name], facts, comparison)

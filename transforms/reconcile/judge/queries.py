@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 from operator import or_
 
@@ -17,8 +17,11 @@ from schemas.sensitive import PASSWORD_CONFIGS
 from transforms.clusters import CLUSTER, by_cluster, of_clusters
 from transforms.kraft.replay.events import within
 from transforms.reconcile.compare.difference import union_all
+from transforms.reconcile.judge import kraft_queries
+from transforms.reconcile.judge.kraft_queries import Health
 from transforms.reconcile.judge.load import Load
 from transforms.reconcile.judge.partition_health import by_broker, without_pending
+from transforms.reconcile.judge.rules import RowRule, broken
 from transforms.secrets import PREFIX
 
 SAMPLE = 20
@@ -49,6 +52,7 @@ class Known:
     `claim` is the czxid of `/controller` when a KRaft controller holds it, `loaded_at` the time the load ended,
     `epoch_start` the first offset of the newest leader epoch (its full sync mirrored everything before), `load` where the
     log holds the load. `mirrored_until` is `/migration`'s mzxid when the migration is finalised: nothing is mirrored after.
+    `health` is what the rules of KRaft's own health need.
     """
 
     starting: bool = False
@@ -60,15 +64,7 @@ class Known:
     epoch_start: int | None = None
     load: Load | None = None
     mirrored_until: int | None = None
-
-
-@dataclass(frozen=True)
-class _RowRule:
-    """A row that meets `condition` violates the check `code`; `text` says which row and how."""
-
-    code: str
-    condition: Column
-    text: Column
+    health: Health = field(default_factory=Health)
 
 
 def violations(
@@ -84,29 +80,23 @@ def violations(
     starting = [cluster for cluster, each in known.items() if each.starting]
     if starting:
         judged = without_pending(judged, tables["admin_operations"], starting)
+    health = {cluster: each.health for cluster, each in known.items()}
     sides = by_cluster({cluster: ZOOKEEPER if each.starting else KRAFT for cluster, each in known.items()}, "string")
     frames = [
-        _broken(tables["topics"], [_RowRule("START-03", _zookeeper() & F.col("topic_id").isNull(), F.col("topic"))]),
-        _broken(judged, _partition_rules(known)),
+        broken(tables["topics"], [RowRule("START-03", _zookeeper() & F.col("topic_id").isNull(), F.col("topic"))]),
+        broken(judged, [*_partition_rules(known), *kraft_queries.partition_rules(health)]),
         by_broker(judged.where(F.col("source") == sides), {cluster: each.down for cluster, each in known.items()}),
-        _broken(tables["configs"], _config_rules()),
-        _broken(tables["acls"], [_slash_in_acl()]),
-        _broken(tables["scram_credentials"], [_credentials_in_clear()]),
-        _broken(tables["admin_operations"], _admin_rules(known)),
-        _broken(_removed_quotas(tables), [_lost_removal(known)]),
-        _broken(znodes, _znode_rules(known)),
+        broken(tables["configs"], [*_config_rules(), kraft_queries.removed_config()]),
+        broken(tables["acls"], [_slash_in_acl()]),
+        broken(tables["scram_credentials"], [_credentials_in_clear()]),
+        broken(tables["admin_operations"], _admin_rules(known)),
+        broken(_removed_quotas(tables), [_lost_removal(known)]),
+        broken(znodes, _znode_rules(known)),
         findings.select(CLUSTER, "code", F.format_string("%s: %s (%s)", "subject", "detail", "place").alias("text")),
-        _broken(records, [_damaged(), *_load_rules({cluster: each.load for cluster, each in known.items()})]),
+        broken(records, [_damaged(), *_load_rules({cluster: each.load for cluster, each in known.items()})]),
+        *kraft_queries.violations(judged, tables["configs"], health),
     ]
     return union_all(frames)
-
-
-def _broken(rows: DataFrame, rules: Sequence[_RowRule]) -> DataFrame:
-    """Rows that break a rule, once for each rule: (cluster, code, text)."""
-    met = [F.when(r.condition, F.struct(F.lit(r.code).alias("code"), r.text.alias("text"))) for r in rules]
-    # Of many rows few break a rule: only those go on to be spelled.
-    broken = rows.where(reduce(or_, [rule.condition for rule in rules]))
-    return broken.select(CLUSTER, F.explode(F.array_compact(F.array(*met))).alias("found")).select(CLUSTER, "found.*")
 
 
 def _zookeeper() -> Column:
@@ -126,17 +116,17 @@ def _is_damaged() -> Column:
     return F.col("problem").isNotNull() & ~F.expr(_UNFINISHED)
 
 
-def _damaged() -> _RowRule:
+def _damaged() -> RowRule:
     text = F.format_string("controller %s, %s at byte %s: %s", "controller_id", "file", "position", "problem")
-    return _RowRule("CAP-02", _is_damaged(), text)
+    return RowRule("CAP-02", _is_damaged(), text)
 
 
 def load_violations(records: DataFrame, loads: Mapping[str, Load | None]) -> DataFrame:
     """Records of the load that the load does not write so (DUR-07): (cluster, code, text), of kraft_records rows."""
-    return _broken(records, _load_rules(loads) or [_RowRule("DUR-07", F.lit(False), F.lit(""))])
+    return broken(records, _load_rules(loads) or [RowRule("DUR-07", F.lit(False), F.lit(""))])
 
 
-def _load_rules(loads: Mapping[str, Load | None]) -> list[_RowRule]:
+def _load_rules(loads: Mapping[str, Load | None]) -> list[RowRule]:
     """What the load writes is of version 0 whatever the metadata.version, and inside its transaction if it has one.
 
     Registrations, their changes and no-ops of the brokers that wait lie between; nothing else is written before the end.
@@ -151,13 +141,13 @@ def _load_rules(loads: Mapping[str, Load | None]) -> list[_RowRule]:
     mine = mine & (offset > after) & (offset < until)
     mine = mine & ~within({cluster: load.discarded for cluster, load in shown.items()})
     what = F.format_string("%s of version %d at offset %d", "type", "version", "offset")
-    rules = [_RowRule("DUR-07", mine & (F.col("version") != 0), F.concat(what, F.lit(": the load writes version 0")))]
+    rules = [RowRule("DUR-07", mine & (F.col("version") != 0), F.concat(what, F.lit(": the load writes version 0")))]
     brackets = {cluster: load.transaction for cluster, load in shown.items() if load.transaction is not None}
     if brackets:
         begin = by_cluster({cluster: bracket[0] for cluster, bracket in brackets.items()}, "bigint")
         last = by_cluster({cluster: bracket[1] for cluster, bracket in brackets.items()}, "bigint")
         where = F.format_string(" is before MIGRATION and outside the load, %d to %d", begin, last)
-        rules.append(_RowRule("DUR-07", mine & ~offset.between(begin, last), F.concat(what, where)))
+        rules.append(RowRule("DUR-07", mine & ~offset.between(begin, last), F.concat(what, where)))
     return rules
 
 
@@ -169,43 +159,43 @@ def _ids(known: Mapping[str, Known], name: str) -> Column:
     return by_cluster({cluster: list(getattr(each, name)) for cluster, each in known.items()}, "array<int>")
 
 
-def _partition_rules(known: Mapping[str, Known]) -> list[_RowRule]:
+def _partition_rules(known: Mapping[str, Known]) -> list[RowRule]:
     name = F.format_string("%s/%d", "topic", "partition")
     moving = F.size("adding_replicas") + F.size("removing_replicas") > 0
     reassigned = F.concat(name, F.lit(" is being reassigned"))
     leaderless = F.col("leader") == -1
     on_purpose = F.size(F.array_except("replicas", _ids(known, "down"))) == 0
     rules = [
-        _RowRule("START-04", _zookeeper() & F.col("leader").isNull(), name),
-        _RowRule("FIN-05", _kraft() & moving, reassigned),
-        _RowRule("FIN-05", _kraft() & leaderless & ~on_purpose, F.concat(name, F.lit(" has no leader"))),
+        RowRule("START-04", _zookeeper() & F.col("leader").isNull(), name),
+        RowRule("FIN-05", _kraft() & moving, reassigned),
+        RowRule("FIN-05", _kraft() & leaderless & ~on_purpose, F.concat(name, F.lit(" has no leader"))),
     ]
     if any(each.starting for each in known.values()):
         starting = _zookeeper() & _each(known, "starting", "boolean")
         absent = (F.col("leader") >= 0) & ~F.array_contains(_ids(known, "live"), F.col("leader"))
         led = F.concat(name, F.format_string(" has leader %d", "leader"))
-        rules.append(_RowRule("START-12", starting & moving, reassigned))
-        rules.append(_RowRule("START-16", starting & (leaderless | absent), led))
+        rules.append(RowRule("START-12", starting & moving, reassigned))
+        rules.append(RowRule("START-16", starting & (leaderless | absent), led))
     if any(each.controller_epoch is not None for each in known.values()):
         # The next election raises /controller_epoch by one.
         above = F.col("controller_epoch") > _each(known, "controller_epoch", "int") + 1
         written = F.concat(name, F.format_string(" was written in controller epoch %d", "controller_epoch"))
-        rules.append(_RowRule("RB-03", _zookeeper() & above, written))
+        rules.append(RowRule("RB-03", _zookeeper() & above, written))
         # The controller that is in office never elects a leader over a newer one's write.
         refused = F.col("controller_epoch") > _each(known, "controller_epoch", "int")
-        rules.append(_RowRule("RB-11", _zookeeper() & refused, written))
+        rules.append(RowRule("RB-11", _zookeeper() & refused, written))
     return rules
 
 
-def _config_rules() -> list[_RowRule]:
+def _config_rules() -> list[RowRule]:
     text = F.format_string("%s %s: %s", "resource_type", "resource_name", "config")
     hidden = ~F.col("comparable")
     return [
-        _RowRule("DUR-06", _kraft() & ~F.col("resource_type").isin("TOPIC", "BROKER"), text),
-        _RowRule("SEC-04", _kraft() & hidden, F.format_string("%s: %s", "resource_name", "config")),
-        _RowRule("CIPHERTEXT", _zookeeper() & hidden, text),
-        _RowRule(TO_DECODE, _zookeeper() & (F.col("resource_type") == "BROKER") & _is_password("config"), text),
-        _RowRule("SEC-05", F.col("sensitive") & _in_clear("value"), text),
+        RowRule("DUR-06", _kraft() & ~F.col("resource_type").isin("TOPIC", "BROKER"), text),
+        RowRule("SEC-04", _kraft() & hidden, F.format_string("%s: %s", "resource_name", "config")),
+        RowRule("CIPHERTEXT", _zookeeper() & hidden, text),
+        RowRule(TO_DECODE, _zookeeper() & (F.col("resource_type") == "BROKER") & _is_password("config"), text),
+        RowRule("SEC-05", F.col("sensitive") & _in_clear("value"), text),
     ]
 
 
@@ -219,26 +209,26 @@ def _in_clear(column: str) -> Column:
     return F.col(column).isNotNull() & ~F.col(column).rlike(f"^([a-z]+:)*{PREFIX}[0-9a-f]+$")
 
 
-def _credentials_in_clear() -> _RowRule:
+def _credentials_in_clear() -> RowRule:
     shown = _in_clear("salt") | _in_clear("stored_key") | _in_clear("server_key")
-    return _RowRule("SEC-05", shown, F.format_string("%s of %s", "mechanism", "user"))
+    return RowRule("SEC-05", shown, F.format_string("%s of %s", "mechanism", "user"))
 
 
-def _slash_in_acl() -> _RowRule:
+def _slash_in_acl() -> RowRule:
     text = F.format_string("an ACL of %s %s: ZooKeeper has no place for the name", "resource_type", "resource_name")
-    return _RowRule("RB-07", _kraft() & F.col("resource_name").contains("/"), text)
+    return RowRule("RB-07", _kraft() & F.col("resource_name").contains("/"), text)
 
 
-def _admin_rules(known: Mapping[str, Known]) -> list[_RowRule]:
+def _admin_rules(known: Mapping[str, Known]) -> list[RowRule]:
     asked = F.col("kind").isin("delete_topic", "reassign_partitions", "preferred_replica_election")
     text = F.format_string("%s of %s (%s)", "kind", "subject", "zk_path")
-    rules = [_RowRule("START-12", asked, text)]
+    rules = [RowRule("START-12", asked, text)]
     if any(each.claim is not None for each in known.values()):
         old = asked | F.col("kind").isin("isr_change", "log_dir_event")
         claim = _each(known, "claim", "bigint")
-        rules.append(_RowRule("DUR-16", old & (F.col("zk_czxid") > claim), text))
+        rules.append(RowRule("DUR-16", old & (F.col("zk_czxid") > claim), text))
         left = (F.col("kind") == "delete_topic") & (F.col("zk_czxid") < claim)
-        rules.append(_RowRule("DUR-19", left, text))
+        rules.append(RowRule("DUR-19", left, text))
     return rules
 
 
@@ -250,11 +240,11 @@ def _removed_quotas(tables: Mapping[str, DataFrame]) -> DataFrame:
     return rows.join(alive, [CLUSTER, "entity"], "left_anti")
 
 
-def _lost_removal(known: Mapping[str, Known]) -> _RowRule:
+def _lost_removal(known: Mapping[str, Known]) -> RowRule:
     """Users alone are mirrored rightly; what was removed before the newest leader's full sync is mirrored by it."""
     parts = F.col("entity").contains('"client-id"') | F.col("entity").contains('"ip"')
     recent = F.col("from_offset") >= F.coalesce(_each(known, "epoch_start", "bigint"), F.lit(0))
-    return _RowRule("DUR-17", parts & recent, F.format_string("%s at offset %d", "entity", "from_offset"))
+    return RowRule("DUR-17", parts & recent, F.format_string("%s at offset %d", "entity", "from_offset"))
 
 
 def _anyone(permissions: int) -> Column:
@@ -264,7 +254,7 @@ def _anyone(permissions: int) -> Column:
     )
 
 
-def _znode_rules(known: Mapping[str, Known]) -> list[_RowRule]:
+def _znode_rules(known: Mapping[str, Known]) -> list[RowRule]:
     path = F.col("path")
     secret = path.rlike("^/(config/users|config/brokers|delegation_token/tokens)/")
     claimed = path.isin("/controller", "/migration")
@@ -273,17 +263,17 @@ def _znode_rules(known: Mapping[str, Known]) -> list[_RowRule]:
         path, F.lit(" can be written by everybody: setAcl "), path, F.lit(f" {_KAFKA_ALONE},{_ALL_READ}")
     )
     rules = [
-        _RowRule("SEC-01", secret & _anyone(_ANY), open_to_read),
-        _RowRule("SEC-03", claimed & _anyone(_CHANGE), open_to_write),
+        RowRule("SEC-01", secret & _anyone(_ANY), open_to_read),
+        RowRule("SEC-03", claimed & _anyone(_CHANGE), open_to_write),
     ]
     if any(each.loaded_at is not None for each in known.values()):
         config = path.rlike("^/config/(users|brokers)/")
         since = F.col("ctime") >= _each(known, "loaded_at", "bigint")
-        rules.append(_RowRule("SEC-02", config & since & _anyone(_READ), open_to_read))
+        rules.append(RowRule("SEC-02", config & since & _anyone(_READ), open_to_read))
     if any(each.mirrored_until is not None for each in known.values()):
         late = F.col("mzxid") > _each(known, "mirrored_until", "bigint")
         rules.append(
-            _RowRule("POST-04", path.rlike(_METADATA) & late, F.format_string("%s in transaction %d", "path", "mzxid"))
+            RowRule("POST-04", path.rlike(_METADATA) & late, F.format_string("%s in transaction %d", "path", "mzxid"))
         )
     return rules
 
