@@ -41,16 +41,23 @@ def log_records(folder: Path, controller: int) -> list[DumpedRecord]:
     return [record for name, records in files.items() if name.endswith(".log") for record in records]
 
 
-def partition_records(records: Iterable[DumpedRecord]) -> dict[tuple[str, int], list[Record]]:
-    """Records by topic id and partition; those that clear the ELR stand at each partition they mean."""
+Stories = dict[tuple[str, int], list[Record]]
+
+
+def partition_records(records: Iterable[DumpedRecord], gone: Stories | None = None) -> Stories:
+    """Records by topic id and partition; those that clear the ELR stand at each partition they mean.
+
+    Those of partitions that went with their topic come into `gone`.
+    """
     names: dict[str, str] = {}
-    found: dict[tuple[str, int], list[Record]] = {}
+    found: Stories = {}
     for record in records:
         data = record.data or {}
         if record.type == "TOPIC_RECORD":
             names[data["topicId"]] = data["name"]
         elif record.type == "REMOVE_TOPIC_RECORD":
-            found = {key: story for key, story in found.items() if key[0] != data["topicId"]}
+            removed = {key: found.pop(key) for key in [*found] if key[0] == data["topicId"]}
+            (gone if gone is not None else {}).update(removed)
         elif record.type in (PARTITION, CHANGE):
             key = (data["topicId"], data["partitionId"])
             found.setdefault(key, []).append(Record(record.offset, record.time, change(record)))

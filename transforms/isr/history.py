@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from transforms.isr.partition import NO_LEADER, RECOVERED, RECOVERING, Change, Ids, PartitionState, merged
+from transforms.isr.partition import CLEARED, NO_LEADER, RECOVERED, RECOVERING, Change, Ids, PartitionState, merged
 
 
 class Kind(StrEnum):
@@ -94,19 +94,20 @@ def steps(records: Iterable[Record], base: PartitionState | None = None) -> Iter
         if record.clears_elr and not (before and (before.elr or before.last_known_elr)):
             continue
         after = merged(before, record.change)
-        yield Step(record.offset, record.time, before, after, classify(before, record.change, after, record.clears_elr))
+        yield Step(record.offset, record.time, before, after, classify(before, record.change, after))
         before = after
 
 
-def classify(
-    before: PartitionState | None, change: Change, after: PartitionState, clears_elr: bool = False
-) -> tuple[Kind, ...]:
-    """What a change of a partition from `before` to `after` is, the weightiest first."""
+def classify(before: PartitionState | None, change: Change, after: PartitionState) -> tuple[Kind, ...]:
+    """What a change of a partition from `before` to `after` is, the weightiest first.
+
+    A change that does nothing but empty both ELR lists is what a CLEAR_ELR makes of a partition.
+    """
     if before is None:
         return (Kind.CREATED,)
     if change.whole:
         return (Kind.REPLACED,)
-    if clears_elr:
+    if change == CLEARED:
         return (Kind.ELR_CLEARED,)
     election = election_of(before, change, after)
     kinds = [

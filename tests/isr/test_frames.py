@@ -1,0 +1,270 @@
+"""The history of all partitions in one query, against what Kafka's dump says and the same rules in plain Python."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from schemas.bronze import LOG_RECORD_COLUMNS, RUN_COLUMNS
+from tests.captures import capture
+from tests.isr.logs import CHANGE, COLUMNS, PARTITION, Stories, log_records, partition_records
+from tests.kraft.dumps import DumpedRecord, parse_dump
+from transforms.clusters import CLUSTER
+from transforms.isr.frames import STATE, isr_history
+from transforms.isr.history import Kind, Record, Step, steps
+from transforms.isr.partition import CLEARED, Change, PartitionState
+from transforms.kraft.replay.base import state_at
+from transforms.kraft.replay.events import Extent
+from transforms.kraft.replay.image import Log
+
+RECORDS = StructType([RUN_COLUMNS[0], *LOG_RECORD_COLUMNS])
+# Real shrinks, expansions and leader moves; elections of all kinds, reassignments, cleared ELRs, removed topics.
+CAPTURES = {
+    f"{version}.{stage}": (version, stage)
+    for version, stage in [
+        *[(version, stage) for version in ("3.5.2", "3.6.2", "3.9.1") for stage in ("6", "7")],
+        *[("4.3.1-kraft", stage) for stage in ("2", "7", "12", "upgrade-3-done")],
+    ]
+}
+Row = dict[str, Any]
+Told = dict[tuple[str, str, int, int], Row]
+
+
+def bronze_row(record: DumpedRecord, cluster: str) -> Row:
+    data = record.data or {}
+    row: Row = {CLUSTER: cluster, "offset": record.offset, "epoch": record.epoch, "append_time": record.time}
+    row |= {"control": record.control, "type": record.type, "version": record.version}
+    if record.type not in (PARTITION, CHANGE):
+        return {**row, "data": json.dumps(data)}
+    typed = {column: data[name] for name, column in COLUMNS.items() if name in data}
+    unsaid = {"leader_recovery_state": 0} if record.type == PARTITION else {"leader_recovery_state": -1, "leader": -2}
+    places = {"topic_id": data["topicId"], "partition_id": data["partitionId"], "directories": data.get("directories")}
+    return {**row, **unsaid, **typed, **places}
+
+
+def bronze(spark: SparkSession, rows: Iterable[Row]) -> DataFrame:
+    names = RECORDS.fieldNames()
+    return spark.createDataFrame([tuple(row.get(name) for name in names) for row in rows], RECORDS)
+
+
+def told_by(history: DataFrame) -> Told:
+    rows = [row.asDict(recursive=True) for row in history.collect()]
+    told = {(row[CLUSTER], row["topic_id"], row["partition"], row["offset"]): row for row in rows}
+    assert len(told) == len(rows)
+    return told
+
+
+_NAMES = {
+    "adding_replicas": "adding",
+    "removing_replicas": "removing",
+    "eligible_leader_replicas": "elr",
+}
+
+
+def state(row: Row, suffix: str) -> PartitionState | None:
+    if row[f"leader{suffix}"] is None:
+        return None
+    values = {_NAMES.get(name, name): row[name + suffix] for name in STATE}
+    return PartitionState(**{name: tuple(v) if isinstance(v, list) else v for name, v in values.items()})
+
+
+def as_step(row: Row) -> Step:
+    return Step(
+        row["offset"], row["append_time"], state(row, "_before"), state(row, ""), tuple(map(Kind, row["kinds"]))
+    )
+
+
+def wanted(cluster: str, stories: Stories) -> dict[tuple[str, str, int, int], Step]:
+    return {
+        (cluster, topic_id, partition, step.offset): step
+        for (topic_id, partition), story in stories.items()
+        for step in steps(story)
+    }
+
+
+@pytest.fixture(scope="module")
+def dumped() -> dict[str, list[DumpedRecord]]:
+    found = {name: log_records(capture(*which), 3001) for name, which in CAPTURES.items()}
+    assert all(records[0].offset == 0 for records in found.values())
+    return found
+
+
+@pytest.fixture(scope="module")
+def of_captures(spark: SparkSession, dumped: dict[str, list[DumpedRecord]]) -> Told:
+    records = bronze(spark, [bronze_row(each, name) for name, mine in dumped.items() for each in mine])
+    extents = {name: Extent(mine[-1].offset + 1) for name, mine in dumped.items()}
+    return told_by(isr_history(Log.of(records.localCheckpoint(), extents).partition_records))
+
+
+def test_the_history_of_every_partition_is_what_the_dump_says_epoch_by_epoch(
+    of_captures: Told, dumped: dict[str, list[DumpedRecord]]
+) -> None:
+    expected: dict[tuple[str, str, int, int], Step] = {}
+    for name, records in dumped.items():
+        gone: Stories = {}
+        expected |= wanted(name, partition_records(records, gone))
+        expected |= wanted(name, gone)
+    assert {key: as_step(row) for key, row in of_captures.items()} == expected
+    kinds = Counter(kind for step in expected.values() for kind in step.kinds)
+    assert {*Kind} - {*kinds} <= {Kind.REPLACED, Kind.REORDERED, Kind.REASSIGNMENT_CHANGED, Kind.DIRECTORIES}
+    assert len(expected) > 5_000
+
+
+def test_a_row_says_whom_it_concerns_and_which_election_it_was(of_captures: Told) -> None:
+    for row in of_captures.values():
+        step = as_step(row)
+        before = step.before
+        assert row["election"] == step.election
+        assert (tuple(row["departed"]), tuple(row["joined"])) == (step.left, step.joined)
+        concerned = {*step.left, *step.joined}
+        if before is None or Kind.LEADER_MOVE in step.kinds or Kind.LEADER_LOST in step.kinds:
+            concerned |= {step.after.leader, -1 if before is None else before.leader}
+        concerned |= {*(() if before is None else before.elr)} ^ {*step.after.elr}
+        assert concerned - {-1} <= {*row["brokers"]}, row
+        assert row["brokers"] == sorted({*row["brokers"]})
+        assert -1 not in row["brokers"]
+
+
+def test_a_leaderless_time_begins_where_the_leader_was_lost(of_captures: Told) -> None:
+    lost: dict[tuple[str, str, int], int] = {}
+    healed = 0
+    for key in sorted(of_captures, key=lambda key: key[3]):
+        row = of_captures[key]
+        partition = key[:3]
+        had_none = row["leader_before"] == -1
+        assert row["leaderless_since"] == (lost[partition] if had_none else None)
+        healed += had_none and row["leader"] >= 0
+        if row["leader"] == -1:
+            lost.setdefault(partition, row["append_time"])
+        else:
+            lost.pop(partition, None)
+    assert healed > 50
+
+
+# What a controller would hardly write in a row, and a frame must tell as the rules do.
+BROKERS = (1, 2, 3, 4)
+LENGTH = 30
+
+
+def ids(chance: random.Random) -> tuple[int, ...]:
+    return tuple(chance.sample(BROKERS, chance.randrange(4)))
+
+
+def maybe(chance: random.Random, value: Any) -> Any:
+    return value if chance.random() < 0.35 else None
+
+
+def any_change(chance: random.Random, *, whole: bool) -> Change:
+    lists = {name: ids(chance) for name in ("replicas", "isr", "adding", "removing", "elr", "last_known_elr")}
+    leader, recovery = chance.choice([-1, *BROKERS]), chance.choice([0, 1])
+    if whole:
+        epochs = {"leader_epoch": chance.randrange(9), "partition_epoch": chance.randrange(9)}
+        return Change(whole=True, leader=leader, leader_recovery_state=recovery, **lists, **epochs)
+    some = {name: maybe(chance, value) for name, value in lists.items()}
+    return Change(leader=maybe(chance, leader), leader_recovery_state=maybe(chance, recovery), **some)
+
+
+def any_story(seed: int) -> Iterator[Record]:
+    """Records of one partition from its PartitionRecord on, some of them PartitionRecords too."""
+    chance = random.Random(seed)  # noqa: S311 - the seed makes a failure repeatable
+    offset = chance.randrange(3)
+    yield Record(offset, offset * 1000, any_change(chance, whole=True))
+    for _ in range(LENGTH):
+        offset += 1 + chance.randrange(3)
+        if chance.random() < 0.1:
+            yield Record(offset, offset * 1000, CLEARED)
+        else:
+            yield Record(offset, offset * 1000, any_change(chance, whole=chance.random() < 0.1))
+
+
+def record_row(cluster: str, topic_id: str, record: Record) -> Row:
+    change = record.change
+    row: Row = {CLUSTER: cluster, "offset": record.offset, "epoch": 1, "append_time": record.time, "control": False}
+    row |= {"type": PARTITION if change.whole else CHANGE, "topic_id": topic_id, "partition_id": 0}
+    lists = ("replicas", "isr", "adding", "removing", "elr", "last_known_elr")
+    values = {name: None if (value := getattr(change, name)) is None else list(value) for name in lists}
+    columns = {theirs: ours for ours, theirs in _NAMES.items()}
+    row |= {columns.get(name, name): value for name, value in values.items()}
+    row["leader"] = -2 if change.leader is None else change.leader
+    row["leader_recovery_state"] = -1 if change.leader_recovery_state is None else change.leader_recovery_state
+    if change.whole:
+        row |= {"leader_epoch": change.leader_epoch, "partition_epoch": change.partition_epoch}
+    return row
+
+
+CUT = 30
+
+
+@pytest.fixture(scope="module")
+def random_stories() -> dict[str, list[Record]]:
+    return {f"topic-{seed}": list(any_story(seed)) for seed in range(300)}
+
+
+@pytest.fixture(scope="module")
+def random_log(spark: SparkSession, random_stories: dict[str, list[Record]]) -> Log:
+    rows = [record_row("one", topic, record) for topic, story in random_stories.items() for record in story]
+    random.Random(7).shuffle(rows)  # noqa: S311 - order must not matter
+    log = Log.of(bronze(spark, rows), {"one": Extent(1000)}, clearing=False)
+    return replace(log, partition_records=log.partition_records.localCheckpoint())
+
+
+def test_any_records_are_told_by_the_rules(random_log: Log, random_stories: dict[str, list[Record]]) -> None:
+    told = {key: as_step(row) for key, row in told_by(isr_history(random_log.partition_records)).items()}
+    assert told == wanted("one", {(topic, 0): story for topic, story in random_stories.items()})
+    assert {kind for step in told.values() for kind in step.kinds} == {*Kind}
+
+
+def test_a_history_goes_on_from_a_kept_state_which_is_no_change_itself(random_log: Log) -> None:
+    whole = told_by(isr_history(random_log.partition_records, since={"one": CUT}))
+    rest = state_at(random_log, {"one": CUT}).union(random_log.since({"one": CUT}))
+    told = told_by(isr_history(rest.partition_records))
+    # Of a partition that had no leader at the cut, a kept state knows the last change only.
+    for row in (*told.values(), *whole.values()):
+        row["leaderless_since"] = None if row["leaderless_since"] is None else 0
+    assert told == whole
+    assert min(key[3] for key in told) == CUT
+
+
+def test_topics_give_their_names_and_a_change_of_no_partition_is_none(spark: SparkSession) -> None:
+    made, changed = Change((1, 2), (1, 2), 1, whole=True), Change(isr=(1,))
+    rows = [
+        record_row("one", "A", Record(0, 0, made)),
+        record_row("one", "A", Record(1, 0, changed)),
+        record_row("one", "B", Record(2, 0, changed)),
+        record_row("two", "A", Record(3, 0, made)),
+    ]
+    log = Log.of(bronze(spark, rows), {"one": Extent(9), "two": Extent(9)}, clearing=False)
+    topics = spark.createDataFrame([("one", "A", "orders")], "cluster string, topic_id string, topic string")
+    told = told_by(isr_history(log.partition_records, topics, {"one": 1}))
+    assert {(key[0], key[1], key[3]): row["topic"] for key, row in told.items()} == {
+        ("one", "A", 1): "orders",
+        ("two", "A", 3): None,
+    }
+
+
+def test_what_a_base_checkpoint_holds_is_where_a_history_begins(spark: SparkSession) -> None:
+    """As if the log began there: its partitions are no changes, and the first change of each has a before."""
+    files = parse_dump(capture("4.3.1-kraft", "12") / "dump-log-3001.txt.gz")
+    begin = 949
+    kept = files["00000000000000000949-0000000001.checkpoint"]
+    records = [each for name, mine in files.items() if name.endswith(".log") for each in mine if each.offset >= begin]
+    rows = [{**bronze_row(each, "one"), "checkpoint_offset": begin} for each in kept]
+    extents = {"one": Extent(records[-1].offset + 1, begin, begin)}
+    log = Log.of(bronze(spark, rows + [bronze_row(each, "one") for each in records]).localCheckpoint(), extents)
+    told = told_by(isr_history(log.partition_records, since={"one": begin}))
+    assert min(key[3] for key in told) >= begin
+    gone: Stories = {}
+    stories = partition_records([*kept, *records], gone)
+    expected = wanted("one", stories) | wanted("one", gone)
+    # A checkpoint counts its records from 0, so they are those below its end here.
+    later = {key: step for key, step in expected.items() if key[3] >= begin}
+    assert {key: as_step(row) for key, row in told.items()} == later
+    assert all(row["isr_before"] is not None for row in told.values())
