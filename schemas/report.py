@@ -11,7 +11,8 @@ from typing import Any
 
 FORMAT = 1
 VERDICTS = ("clean", "warnings", "errors")
-GATES = ("start", "dual_write", "finalize", "rollback")
+MIGRATION_GATES = ("start", "dual_write", "finalize", "rollback")
+GATES = (*MIGRATION_GATES, "upgrade")
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,8 @@ from schemas.entities import ENTITIES, MIRRORED
 from schemas.kraft.metadata_versions import FEATURE_NAME
 from schemas.silver import ADMIN_OPERATIONS, BARRIERS, FINDINGS, ZOOKEEPER_WRITES
 from transforms.clusters import CLUSTER, by_cluster, of_clusters
+from transforms.features.levels import release_tuple
+from transforms.isr.checks import bumps_on_shrink
 from transforms.kraft.quorum import LogCopy, NoUsableLogError, plan_read
 from transforms.kraft.release import Release, before, infer_release, is_migrating
 from transforms.properties import PropertyFiles
@@ -205,6 +207,8 @@ def _samples(
 ) -> dict[str, DataFrame]:
     known = {name: look.known() for name, look in first.items()}
     tables = {**silver, "admin_operations": run.rows(ADMIN_OPERATIONS), "row_versions": state.row_versions}
+    if state.isr_history is not None:
+        tables["isr_history"] = run.of_going(state.isr_history)
     found = queries.violations(tables, judged_walk(run), run.rows(KRAFT_RECORDS), known)
     questions = {"samples": queries.samples(found)}
     strangers = {name: look.registered for name, look in first.items() if look.strangers}
@@ -285,12 +289,14 @@ class _FirstLook:
                 [(change.offset, state_name(change.code, self.release.version)) for change in self.states],
                 self.side.transactions if self.side else None,
             ),
+            newest_znode_time=self._protection()[1],
             health=kraft_health.health_of(
                 self.brokers,
                 self.answers.rows,
                 by_zookeeper=self.phase in (*START_PHASES, Phase.ROLLED_BACK),
                 compared=self.phase is Phase.DUAL_WRITE,
                 level=self.features.get(FEATURE_NAME),
+                bumps=self._bumps_on_shrink(),
                 side=self.side,
             ),
         )
@@ -347,6 +353,13 @@ class _FirstLook:
         pending = frozenset(row["topic"] for row in answers.of("pending"))
         claims = frozenset(row["zxid"] for row in answers.of("claims"))
         return ClusterFacts(self.settings.cluster, facts, self.release, pending, foreign, claims)
+
+    def _bumps_on_shrink(self) -> bool:
+        """All through the log: with a level that is high enough the rule is another, so only what was always so is judged."""
+        if self.release.version is None or self.phase not in (Phase.KRAFT, Phase.FINALIZED):
+            return False
+        highest = max((change.level for change in self._levels()), default=None)
+        return bumps_on_shrink(release_tuple(self.release.version), highest, migrating=False) is True
 
     def _activity(self) -> LogActivity | None:
         if self.side is None:

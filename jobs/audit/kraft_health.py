@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from jobs.audit.kraft_side import KRAFT_VERSION, KRAFT_VOTERS, KraftSide
 from schemas.checks import KRAFT, ZOOKEEPER
+from transforms.isr.violations import Present
 from transforms.kraft.quorum import LogCopy
 from transforms.reconcile.judge import kraft_queries
 from transforms.reconcile.judge.facts import BrokerConfig, LogActivity, PartitionCounts, Quorum, Voter, VoterSet
@@ -59,11 +59,12 @@ def _voter(voter: Mapping[str, Any]) -> Voter:
     return Voter(voter["voterId"], voter["voterDirectoryId"], endpoints)
 
 
-def activity_of(rows: Rows, restarts: Rows, side: KraftSide) -> LogActivity | None:
-    """Activity by the rows of `activity` and `restarts`; None when the log holds no record that this run read."""
+def activity_of(rows: Rows, restarts: Rows, side: KraftSide) -> LogActivity:
+    """Activity by the rows of `activity` and `restarts`; a log that this run read no record of has none."""
     timed = [row for row in rows if row["first"] is not None]
     if not timed:
-        return None
+        end = side.plan.leading.last_append_time or 0
+        return LogActivity(end, end, 0, {}, newest_checkpoint(side.copies), end)
     below = [row["below"] for row in rows if row["below"] is not None]
     return LogActivity(
         first_time=min(row["first"] for row in timed),
@@ -73,7 +74,7 @@ def activity_of(rows: Rows, restarts: Rows, side: KraftSide) -> LogActivity | No
         checkpoint=newest_checkpoint(side.copies),
         checkpoint_time=max(below, default=None),
         bytes_behind=sum(row["behind"] or 0 for row in rows),
-        restarts={row["broker_id"]: row["restarts"] for row in restarts if row["broker_id"] is not None},
+        restarts=restarts_of(restarts),
     )
 
 
@@ -104,9 +105,12 @@ def health_of(
     by_zookeeper: bool,
     compared: bool,
     level: int | None,
+    bumps: bool,
     side: KraftSide | None,
 ) -> kraft_queries.Health:
-    """What the rules of the second query need, from the rows of the first; `brokers` are silver rows of both sides."""
+    """What the rules of the second query need, from the rows of the first; `brokers` are silver rows of both sides,
+    `bumps` is true where a shrinking ISR must raise the leader epoch all through the log.
+    """
     registered = [row for row in brokers if row["source"] == KRAFT]
     in_zookeeper = [row["broker_id"] for row in brokers if row["source"] == ZOOKEEPER]
     configs = [config for config in configs_of(answers.get("broker_configs", ())) if config.source == KRAFT]
@@ -114,9 +118,7 @@ def health_of(
     unclean = [c for c in configs if c.name == kraft_queries.UNCLEAN and c.value == "true"]
     counts = partition_counts(answers.get("partition_health", ()))
     return kraft_queries.Health(
-        at_work=[r["broker_id"] for r in registered if not (r["fenced"] or r["in_controlled_shutdown"])],
         brokers=in_zookeeper,
-        out_of_sync=sorted(out_of_sync_of(answers.get("out_of_sync", ()))[KRAFT]),
         directories={r["broker_id"]: r["log_dirs"] for r in registered if r["log_dirs"]},
         min_isr={broker: int(value) for broker, value in least.items() if value is not None and value.isdigit()},
         unclean=bool(unclean),
@@ -124,11 +126,16 @@ def health_of(
         compared=compared,
         zookeeper=by_zookeeper,
         level=level,
-        log_end=None if side is None else side.plan.leading.last_append_time,
-        restarts=activity_restarts(answers),
+        present=Present(
+            log_end=None if side is None else side.plan.leading.last_append_time,
+            at_work=tuple(r["broker_id"] for r in registered if not (r["fenced"] or r["in_controlled_shutdown"])),
+            out_of_sync=tuple(sorted(out_of_sync_of(answers.get("out_of_sync", ()))[KRAFT])),
+            restarts=restarts_of(answers.get("restarts", ())),
+            bumps_on_shrink=bumps,
+        ),
     )
 
 
-def activity_restarts(answers: Mapping[str, Rows]) -> dict[int, int]:
-    """Registrations of each broker in the log's last hour."""
-    return {row["broker_id"]: row["restarts"] for row in answers.get("restarts", ()) if row["broker_id"] is not None}
+def restarts_of(rows: Rows) -> dict[int, int]:
+    """Registrations of each broker in the log's last hour, from the rows of `restarts`."""
+    return {row["broker_id"]: row["restarts"] for row in rows if row["broker_id"] is not None}

@@ -121,7 +121,8 @@ def _run_row(run: Run, report: Report) -> Row:
 def previous_runs(run: Run) -> dict[str, list[Any]]:
     """Each cluster's last HISTORY finished runs but this one, oldest first: rows of gold `runs` with three more columns.
 
-    `by_class` are its differences, `log_end` the last offset of its log (inclusive), `finished` is how many finished runs the cluster has in all; a run that failed is none.
+    `by_class` are its differences, `log_end` the last offset of its log (inclusive), `finished` is how many finished runs
+    the cluster has in all; a run that failed is none.
     """
     found: dict[str, list[Any]] = defaultdict(list)
     if run.warehouse.version(RUNS) is None:

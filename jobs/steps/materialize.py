@@ -30,6 +30,7 @@ from schemas.replayed import ROW_VERSION
 from schemas.silver import ADMIN_OPERATIONS, FINDINGS
 from schemas.table import Table
 from transforms.clusters import CLUSTER
+from transforms.isr.frames import isr_history
 from transforms.kraft.replay.findings import log_findings
 from transforms.kraft.replay.image import image, row_versions
 from transforms.reconcile.compare.difference import union_all
@@ -45,11 +46,13 @@ class State:
     """What the step made, for the judging that follows it in the same run.
 
     `migrations` are the rows of `/migration`, `/controller` and `/controller_epoch`; `row_versions` are ROW_VERSION rows.
+    `isr_history` is every change of a partition in the committed part of the logs, None where there is no log.
     """
 
     sides: Mapping[str, KraftSide]
     migrations: Mapping[str, Mapping[str, Any] | None]
     row_versions: DataFrame
+    isr_history: DataFrame | None = None
 
 
 def run_step(run: Run) -> State:
@@ -68,7 +71,15 @@ def run_step(run: Run) -> State:
         _quarantine(run, znodes, records)
     if replayed is not None:
         keep(run, replayed)
-    return State(sides, migrations, versions)
+    return State(sides, migrations, versions, history_of(replayed))
+
+
+def history_of(replayed: Replayed | None) -> DataFrame | None:
+    """Every change of a partition that the logs tell, as far as they are committed (`transforms.isr.frames`)."""
+    if replayed is None:
+        return None
+    committed = {name: side.committed.offset for name, side in replayed.sides.items()}
+    return isr_history(replayed.log.below(committed).partition_records)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from jobs.audit.run import ClusterRun, Run
 from jobs.audit.steps import step_main
 from jobs.exit import ERRORS, OK, WARNINGS
 from jobs.steps.gold import HISTORY, iso, previous_runs, run_point, write
-from jobs.steps.materialize import State
+from jobs.steps.materialize import State, history_of
 from jobs.steps.replay_log import replay_logs
 from jobs.version import tool_version
 from schemas.bronze import KRAFT_RECORDS
@@ -174,11 +174,12 @@ def stored_state(run: Run) -> State:
         milestones[row[CLUSTER]].append(row.asDict())
     sides = kraft_sides(run.warehouse, log_copies(run), milestones, migrations)
     versions = run.spark.createDataFrame([], ROW_VERSION)
+    replayed = None
     if sides:
         offsets = {name: (migrations[name] or {}).get("kraft_metadata_offset") for name in sides}
         replayed = replay_logs(run, records, sides, offsets, verify=False)
         versions = row_versions(replayed.compact, replayed.folded, replayed.versions_from, MIRRORED)
-    return State(sides, migrations, run.make(versions))
+    return State(sides, migrations, run.make(versions), history_of(replayed))
 
 
 def _alone(run: Run) -> dict[str, int]:

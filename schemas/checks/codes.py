@@ -17,13 +17,17 @@ ISR_ORDER = "ISR-ORDER"
 DIRECTORY_LOST = "DIRECTORY-LOST"
 # A partition without a leader though unclean elections are allowed (CFG-02).
 UNCLEAN_LEADERLESS = "UNCLEAN-LEADERLESS"
-# What the log says of brokers that leave ISRs and come back (ISR-08): partitions, and brokers as a whole.
+# What the log's last hour says of brokers that leave ISRs and come back (ISR-08): a partition's, a broker that is out
+# again, and what is over.
 FLAPPING = "FLAPPING"
 CHURN = "CHURN"
+CHURN_PAST = "CHURN-PAST"
+# A broker left an ISR, and the leader epoch did not rise though it had to (ISR-07).
+QUIET_SHRINK = "QUIET-SHRINK"
 # Elections that may have lost data and are not healed, and those that are (ISR-12).
 LOSSY_ELECTION = "LOSSY-ELECTION"
 HEALED_ELECTION = "HEALED-ELECTION"
 # A partition that is still RECOVERING after a while (ISR-11).
 RECOVERING_LONG = "RECOVERING-LONG"
-# A last known leader that was elected and is fenced again (ELR-02).
+# A last known leader that leads and is not at work (ELR-02).
 LAST_KNOWN_FENCED = "LAST-KNOWN-FENCED"

@@ -18,8 +18,8 @@ from typing import Any
 from jobs.sources.remote import RemoteError, is_remote, local_path, staged
 from schemas.kraft.metadata_versions import FEATURE_NAME
 from schemas.kraft.records import FEATURE_LEVEL
-from transforms.kraft.decode.scan import SPLIT_BYTES, ByteRange, SegmentScan, checkpoint_problem, scan_segment
 from transforms.kraft.decode.rows import Origin
+from transforms.kraft.decode.scan import SPLIT_BYTES, ByteRange, SegmentScan, checkpoint_problem, scan_segment
 from transforms.kraft.decode.segments import Continuation, decode_checkpoint
 from transforms.secrets import Fingerprinter
 

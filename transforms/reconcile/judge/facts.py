@@ -194,7 +194,8 @@ class Facts:
     `load_time` is when the load ended, milliseconds since the epoch. `left_behind` is what KRaft had and ZooKeeper never
     got, None unless the cluster was rolled back and `/migration` tells up to where it was mirrored. `previous_end` is the
     last offset (inclusive) of the log that the cluster's run before this one read. `out_of_sync` are, by side and broker,
-    the replicas that their ISR lacks.
+    the replicas that their ISR lacks; `previous_partitions` is true when that run's partitions of ZooKeeper were compared
+    with this one's.
     """
 
     phase: Phase
@@ -247,6 +248,7 @@ class Facts:
     partition_counts: Mapping[str, PartitionCounts] | None = None
     out_of_sync: Mapping[str, Mapping[int, int]] | None = None
     previous_end: int | None = None
+    previous_partitions: bool = False
 
     @property
     def migration_offset(self) -> int | None:

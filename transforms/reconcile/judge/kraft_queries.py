@@ -9,8 +9,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from schemas.checks import KRAFT, ZOOKEEPER
-from schemas.checks.codes import DIRECTORY_LOST, ISR_ORDER, NO_LEADER_FOR_GOOD, UNCLEAN_LEADERLESS
+from schemas.checks.codes import DIRECTORY_LOST, ISR_ORDER, NO_LEADER_FOR_GOOD, RECOVERING_LONG, UNCLEAN_LEADERLESS
 from transforms.clusters import CLUSTER, by_cluster, of_clusters
+from transforms.isr.violations import Present, history_violations
 from transforms.reconcile.judge.rules import RowRule
 
 HOUR = 3_600_000
@@ -27,25 +28,23 @@ REMOVED_IN_4_0 = (
     "log.message.timestamp.difference.max.ms",
 )
 # `DirectoryId`: ids that stand for no directory.
-UNASSIGNED, LOST, MIGRATING = "AAAAAAAAAAAAAAAAAAAAAA", "AAAAAAAAAAAAAAAAAAAAAQ", "AAAAAAAAAAAAAAAAAAAAAg"
+MIGRATING, UNASSIGNED, LOST = "AAAAAAAAAAAAAAAAAAAAAA", "AAAAAAAAAAAAAAAAAAAAAQ", "AAAAAAAAAAAAAAAAAAAAAg"
+# A leader that has not told of a grown ISR for so long is not healing (ISR-11).
+RECOVERING_MS = 30 * 60_000
 
 
 @dataclass(frozen=True)
 class Health:
     """What is known of a cluster already and the rules below need.
 
-    `brokers` are all ids that may be in an ISR: registered, or in `/brokers/ids`; `at_work` those that are unfenced and
-    not shutting down; `out_of_sync` those that some ISR lacks. `directories` are the log directory ids of each broker that
-    names any, `min_isr` the dynamic min.insync.replicas of brokers (key '' for the cluster's own). `unclean` is true when
-    unclean elections are on for the whole cluster, `leaderless` when KRaft has partitions without a leader, `compared`
-    when the two sides are. `zookeeper` is true while ZooKeeper decides the partitions, `level` the
-    finalised metadata.version, `log_end` the log's newest append time in milliseconds since the epoch, `restarts` the
-    registrations of each broker in the hour before it.
+    `brokers` are those in `/brokers/ids`, `directories` the log directory ids of each broker that names any, `min_isr` the
+    dynamic min.insync.replicas of brokers (key '' for the cluster's own). `unclean` is true when unclean elections are on
+    for the whole cluster, `leaderless` when KRaft has partitions without a leader, `compared` when the two sides are,
+    `zookeeper` while ZooKeeper decides the partitions. `level` is the finalised metadata.version, `present` what the
+    partitions' history is held against.
     """
 
-    at_work: Sequence[int] = ()
     brokers: Sequence[int] = ()
-    out_of_sync: Sequence[int] = ()
     directories: Mapping[int, Sequence[str]] = field(default_factory=dict)
     min_isr: Mapping[str, int] = field(default_factory=dict)
     unclean: bool = False
@@ -53,8 +52,17 @@ class Health:
     compared: bool = False
     zookeeper: bool = False
     level: int | None = None
-    log_end: int | None = None
-    restarts: Mapping[int, int] = field(default_factory=dict)
+    present: Present = field(default_factory=Present)
+
+    @property
+    def at_work(self) -> tuple[int, ...]:
+        """Brokers that are unfenced and not shutting down."""
+        return self.present.at_work
+
+    @property
+    def log_end(self) -> int | None:
+        """Append time of the log's newest record, milliseconds since the epoch."""
+        return self.present.log_end
 
 
 def activity(records: DataFrame, checkpoints: Mapping[str, int | None]) -> DataFrame:
@@ -118,10 +126,13 @@ def partition_health(partitions: DataFrame) -> DataFrame:
     )
 
 
-def violations(partitions: DataFrame, configs: DataFrame, health: Mapping[str, Health]) -> list[DataFrame]:
+def violations(
+    partitions: DataFrame, configs: DataFrame, history: DataFrame | None, health: Mapping[str, Health]
+) -> list[DataFrame]:
     """What more than one row, or a row's lists, show of KRaft's health: frames of (cluster, code, text).
 
-    `partitions` and `configs` are this run's silver rows; a frame that no cluster needs is left out.
+    `partitions` and `configs` are this run's silver rows, `history` is `transforms.isr.frames.isr_history` of its logs; a frame
+    that no cluster needs is left out.
     """
     frames = []
     if any(each.level is not None for each in health.values()):
@@ -131,6 +142,9 @@ def violations(partitions: DataFrame, configs: DataFrame, health: Mapping[str, H
     both = [cluster for cluster, each in health.items() if each.compared]
     if both:
         frames.append(between_sides(partitions, both))
+    if any(each.present.log_end is not None for each in health.values()) and history is not None:
+        kraft = partitions.where(F.col("source") == KRAFT)
+        frames.append(history_violations(history, kraft, {cluster: each.present for cluster, each in health.items()}))
     if any(each.leaderless for each in health.values()):
         frames.append(unclean_leaderless(partitions, configs, health))
     return frames
@@ -148,10 +162,19 @@ def partition_rules(health: Mapping[str, Health]) -> list[RowRule]:
     twice = F.size(F.array_distinct(isr)) < F.size(isr)
     of_replicas = F.when(
         F.size(strangers) > 0,
-        F.concat(name, _listed(strangers), F.lit(" of the ISR "), _listed(isr), F.lit(" is no replica of "), _listed(replicas)),
+        F.concat(
+            name,
+            _listed(strangers),
+            F.lit(" of the ISR "),
+            _listed(isr),
+            F.lit(" is no replica of "),
+            _listed(replicas),
+        ),
     ).otherwise(F.concat(name, F.lit("the ISR "), _listed(isr), F.lit(" names a broker twice")))
     led_by = F.concat(name, F.format_string("leader %d ", leader))
+    slow = _recovering_long(health, name) if health else []
     return [
+        *slow,
         RowRule("ISR-01", (F.size(strangers) > 0) | twice, of_replicas),
         RowRule(
             "ISR-02",
@@ -170,7 +193,9 @@ def partition_rules(health: Mapping[str, Health]) -> list[RowRule]:
 
 def _each(health: Mapping[str, Health], name: str, sql_type: str) -> Column:
     values = {cluster: getattr(each, name) for cluster, each in health.items()}
-    return by_cluster({cluster: list(v) if isinstance(v, list | tuple) else v for cluster, v in values.items()}, sql_type)
+    return by_cluster(
+        {cluster: list(v) if isinstance(v, list | tuple) else v for cluster, v in values.items()}, sql_type
+    )
 
 
 def _members(health: Mapping[str, Health], name: Column) -> list[RowRule]:
@@ -228,6 +253,19 @@ def _leaderless(health: Mapping[str, Health], name: Column) -> list[RowRule]:
     ]
 
 
+def _recovering_long(health: Mapping[str, Health], name: Column) -> list[RowRule]:
+    """ISR-11: a leader that recovers sends a change of the ISR as soon as a replica has caught up.
+
+    A one-replica partition has none to wait for and stays RECOVERING for ever. The last record on the partition is not
+    older than the election.
+    """
+    age = _each(health, "log_end", "bigint") - F.col("kraft_append_time")
+    recovering = (F.col("source") == KRAFT) & (F.col("leader_recovery_state") == 1) & (F.col("leader") >= 0)
+    text = F.format_string("leader %d RECOVERING for %d min or longer", "leader", (age / 60_000).cast("int"))
+    slow = recovering & (F.size("replicas") > 1) & (age > RECOVERING_MS)
+    return [RowRule(RECOVERING_LONG, slow, F.concat(name, text))]
+
+
 def under_min(partitions: DataFrame, configs: DataFrame, health: Mapping[str, Health]) -> DataFrame:
     """ISR-09: partitions with a leader and fewer members in the ISR than min.insync.replicas: (cluster, code, text).
 
@@ -235,7 +273,9 @@ def under_min(partitions: DataFrame, configs: DataFrame, health: Mapping[str, He
     is not known. No partition needs more than its replicas (`ReplicationControlManager.getTopicEffectiveMinIsr`).
     """
     topic = configs.where((F.col("resource_type") == "TOPIC") & (F.col("config") == MIN_ISR))
-    own = topic.select(CLUSTER, "source", F.col("resource_name").alias("topic"), F.col("value").cast("int").alias("own"))
+    own = topic.select(
+        CLUSTER, "source", F.col("resource_name").alias("topic"), F.col("value").cast("int").alias("own")
+    )
     values = {cluster: dict(each.min_isr) for cluster, each in health.items()}
     of_brokers = by_cluster(values, "map<string,int>") if values else F.lit(None).cast("map<string,int>")
     least = F.coalesce(
@@ -261,7 +301,9 @@ def between_sides(partitions: DataFrame, clusters: Sequence[str]) -> DataFrame:
     )
     name = F.format_string("%s/%d: ", "topic", "partition")
     reordered = (F.col("z.isr") != F.col("k.isr")) & (F.sort_array("z.isr") == F.sort_array("k.isr"))
-    order = F.concat(name, _listed(F.col("z.isr")), F.lit(" in ZooKeeper, "), _listed(F.col("k.isr")), F.lit(" in KRaft"))
+    order = F.concat(
+        name, _listed(F.col("z.isr")), F.lit(" in ZooKeeper, "), _listed(F.col("k.isr")), F.lit(" in KRaft")
+    )
     ahead = F.col("z.leader_epoch") > F.col("k.leader_epoch")
     epochs = F.concat(
         name, F.format_string("leader epoch %d in ZooKeeper, %d in KRaft", "z.leader_epoch", "k.leader_epoch")
@@ -284,12 +326,17 @@ def directories(partitions: DataFrame, health: Mapping[str, Health]) -> DataFram
     """
     rows = partitions.where((F.col("source") == KRAFT) & (F.size("directories") == F.size("replicas")))
     of_brokers = {
-        cluster: {str(broker): list(mine) for broker, mine in each.directories.items()} for cluster, each in health.items()
+        cluster: {str(broker): list(mine) for broker, mine in each.directories.items()}
+        for cluster, each in health.items()
     }
     known = by_cluster(of_brokers, "map<string,array<string>>") if of_brokers else F.lit(None)
     level = _each(health, "level", "int") if health else F.lit(None).cast("int")
     each = rows.select(
-        CLUSTER, "topic", "partition", level.alias("level"), F.explode(F.arrays_zip("replicas", "directories")).alias("one")
+        CLUSTER,
+        "topic",
+        "partition",
+        level.alias("level"),
+        F.explode(F.arrays_zip("replicas", "directories")).alias("one"),
     )
     pair = each.select(
         CLUSTER,

@@ -27,6 +27,7 @@ from transforms.secrets import PREFIX
 SAMPLE = 20
 # ZooKeeper's permissions: read 1, write 2, create 4, delete 8, admin 16.
 _READ, _CHANGE, _ANY, _EVERYTHING = 1, 30, 31, 31
+_READ_AT_ONCE_MS = 60_000
 _WITH_NULLS = {"ignoreNullFields": "false"}
 # What a running controller leaves at the end of its log: space not written yet, a batch not written whole.
 _UNFINISHED = "problem LIKE 'torn tail:%' OR problem LIKE 'zero-filled:%'"
@@ -52,7 +53,7 @@ class Known:
     `claim` is the czxid of `/controller` when a KRaft controller holds it, `loaded_at` the time the load ended,
     `epoch_start` the first offset of the newest leader epoch (its full sync mirrored everything before), `load` where the
     log holds the load. `mirrored_until` is `/migration`'s mzxid when the migration is finalised: nothing is mirrored after.
-    `health` is what the rules of KRaft's own health need.
+    `newest_znode_time` is the newest mtime of the tree in milliseconds since the epoch, `health` what the rules of KRaft's own health need.
     """
 
     starting: bool = False
@@ -64,6 +65,7 @@ class Known:
     epoch_start: int | None = None
     load: Load | None = None
     mirrored_until: int | None = None
+    newest_znode_time: int | None = None
     health: Health = field(default_factory=Health)
 
 
@@ -72,8 +74,8 @@ def violations(
 ) -> DataFrame:
     """Everything that is a violation by itself, as (cluster, code, text); each table is read once.
 
-    `tables` are this run's silver rows by table name (entities, findings, admin_operations) and its row_versions,
-    `znodes` and `records` bronze rows.
+    `tables` are this run's silver rows by table name (entities, findings, admin_operations), its row_versions and, where
+    there is a log, its isr_history (`transforms.isr.frames`); `znodes` and `records` bronze rows.
     """
     findings = tables["findings"].where(~F.col("code").isin("START-03", "START-04"))
     judged = tables["partitions"]
@@ -94,7 +96,8 @@ def violations(
         broken(znodes, _znode_rules(known)),
         findings.select(CLUSTER, "code", F.format_string("%s: %s (%s)", "subject", "detail", "place").alias("text")),
         broken(records, [_damaged(), *_load_rules({cluster: each.load for cluster, each in known.items()})]),
-        *kraft_queries.violations(judged, tables["configs"], health),
+        *kraft_queries.violations(judged, tables["configs"], tables.get("isr_history"), health),
+        _epochs(tables["findings"]),
     ]
     return union_all(frames)
 
@@ -223,6 +226,11 @@ def _admin_rules(known: Mapping[str, Known]) -> list[RowRule]:
     asked = F.col("kind").isin("delete_topic", "reassign_partitions", "preferred_replica_election")
     text = F.format_string("%s of %s (%s)", "kind", "subject", "zk_path")
     rules = [RowRule("START-12", asked, text)]
+    newest = {name: each.newest_znode_time for name, each in known.items() if each.newest_znode_time is not None}
+    if newest:
+        # A controller that is at work reads and deletes it within a second.
+        left = (F.col("kind") == "isr_change") & (F.col("zk_mtime") < by_cluster(newest, "bigint") - _READ_AT_ONCE_MS)
+        rules.append(RowRule("ISR-13", left, F.format_string("%s (%s)", "subject", "zk_path")))
     if any(each.claim is not None for each in known.values()):
         old = asked | F.col("kind").isin("isr_change", "log_dir_event")
         claim = _each(known, "claim", "bigint")
@@ -252,6 +260,13 @@ def _anyone(permissions: int) -> Column:
     return F.exists(
         "acl", lambda entry: (entry["scheme"] == "world") & (entry["perms"].bitwiseAND(F.lit(permissions)) != 0)
     )
+
+
+def _epochs(findings: DataFrame) -> DataFrame:
+    """Partitions that a checkpoint has with other epochs, or otherwise, than the records make of them (ISR-06)."""
+    mine = findings.where((F.col("code") == "CAP-08") & F.col("subject").startswith("partitions "))
+    text = F.format_string("%s: %s (%s)", "subject", "detail", "place")
+    return mine.select(CLUSTER, F.lit("ISR-06").alias("code"), text.alias("text"))
 
 
 def _znode_rules(known: Mapping[str, Known]) -> list[RowRule]:

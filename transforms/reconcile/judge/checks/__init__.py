@@ -1,6 +1,17 @@
 """One pure function a check, by its id in `schemas.checks`; the modules have the catalogue's names."""
 
-from transforms.reconcile.judge.checks import capture, configuration, dual_write, finish, rollback, security, start
+from transforms.reconcile.judge.checks import (
+    capture,
+    configuration,
+    dual_write,
+    features,
+    finish,
+    isr,
+    kraft,
+    rollback,
+    security,
+    start,
+)
 from transforms.reconcile.judge.checks.outcome import CheckFunction, Outcome
 
 FUNCTIONS: dict[str, CheckFunction] = {
@@ -11,6 +22,9 @@ FUNCTIONS: dict[str, CheckFunction] = {
     **finish.CHECKS,
     **rollback.CHECKS,
     **security.CHECKS,
+    **isr.CHECKS,
+    **features.CHECKS,
+    **kraft.CHECKS,
 }
 
 __all__ = ["FUNCTIONS", "CheckFunction", "Outcome"]
