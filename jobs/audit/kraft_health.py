@@ -67,12 +67,12 @@ def activity_of(rows: Rows, restarts: Rows, side: KraftSide) -> LogActivity:
         return LogActivity(end, end, 0, {}, newest_checkpoint(side.copies), end)
     below = [row["below"] for row in rows if row["below"] is not None]
     return LogActivity(
-        first_time=min(row["first"] for row in timed),
-        last_time=max(row["last"] for row in timed),
+        first_time_ms=min(row["first"] for row in timed),
+        last_time_ms=max(row["last"] for row in timed),
         bytes=sum(row["bytes"] for row in rows),
         by_type={row["type"]: row["records"] for row in rows},
         checkpoint=newest_checkpoint(side.copies),
-        checkpoint_time=max(below, default=None),
+        checkpoint_time_ms=max(below, default=None),
         bytes_behind=sum(row["behind"] or 0 for row in rows),
         restarts=restarts_of(restarts),
     )
@@ -127,7 +127,7 @@ def health_of(
         zookeeper=by_zookeeper,
         level=level,
         present=Present(
-            log_end=None if side is None else side.plan.leading.last_append_time,
+            log_end_ms=None if side is None else side.plan.leading.last_append_time,
             at_work=tuple(r["broker_id"] for r in registered if not (r["fenced"] or r["in_controlled_shutdown"])),
             out_of_sync=tuple(sorted(out_of_sync_of(answers.get("out_of_sync", ()))[KRAFT])),
             restarts=restarts_of(answers.get("restarts", ())),

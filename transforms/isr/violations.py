@@ -39,7 +39,7 @@ class Present:
     registrations of each in the log's last hour, and whether a shrinking ISR must raise the leader epoch.
     """
 
-    log_end: int | None = None
+    log_end_ms: int | None = None
     at_work: tuple[int, ...] = ()
     out_of_sync: tuple[int, ...] = ()
     restarts: Mapping[int, int] = field(default_factory=dict)
@@ -52,7 +52,7 @@ def history_violations(history: DataFrame, partitions: DataFrame, present: Mappi
     `history` is `transforms.isr.frames.isr_history`, `partitions` KRaft's silver rows: only partitions that are still there
     count.
     """
-    recent = F.col("append_time") > _each(present, "log_end", "bigint") - HOUR
+    recent = F.col("append_time") > _each(present, "log_end_ms", "bigint") - HOUR
     moved = ~F.array_contains("kinds", Kind.CREATED.value) & ((F.size("departed") > 0) | (F.size("joined") > 0))
     quiet = (F.size("departed") > 0) & (F.col("leader_epoch") == F.col("leader_epoch_before"))
     quiet = quiet & _each(present, "bumps_on_shrink", "boolean")

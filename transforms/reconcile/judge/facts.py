@@ -42,7 +42,7 @@ class StateChange:
 
     offset: int
     code: int
-    append_time: int | None
+    append_time_ms: int | None
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class LeaderEpoch:
     start_offset: int
     leader_id: int | None
     voters: tuple[int, ...]
-    append_time: int | None
+    append_time_ms: int | None
     source: str = "the log's LeaderChange"
 
 
@@ -112,10 +112,10 @@ class Voter:
 
 @dataclass(frozen=True)
 class VoterSet:
-    """One KRaftVoters record; `time` in milliseconds since the epoch, None for one that a checkpoint holds."""
+    """One KRaftVoters record; its time in milliseconds since the epoch, None for one that a checkpoint holds."""
 
     offset: int
-    time: int | None
+    time_ms: int | None
     voters: tuple[Voter, ...]
 
     @property
@@ -144,17 +144,17 @@ class Quorum:
 class LogActivity:
     """What is written into the log, as far as this run read it. Times in milliseconds since the epoch, sizes in bytes.
 
-    `checkpoint` is the offset (exclusive) of the newest complete checkpoint of any copy, `checkpoint_time` the append time
+    `checkpoint` is the offset (exclusive) of the newest complete checkpoint of any copy, `checkpoint_time_ms` the append time
     of the newest record below it, `bytes_behind` the size of the records from it on; None without one. `by_type` counts
     the records, `restarts` the registrations of each broker in the log's last hour.
     """
 
-    first_time: int
-    last_time: int
+    first_time_ms: int
+    last_time_ms: int
     bytes: int
     by_type: Mapping[str, int]
     checkpoint: int | None = None
-    checkpoint_time: int | None = None
+    checkpoint_time_ms: int | None = None
     bytes_behind: int = 0
     restarts: Mapping[int, int] = field(default_factory=dict)
 
@@ -187,11 +187,11 @@ class Facts:
     A field's default says that it was not gathered: `transforms.reconcile.judge.absent` tells what is missing of a side that was
     collected, and no check passes by what it could not look at.
 
-    `captured_at` is when a side was read, milliseconds since the epoch, where the audit itself read a live one; `skew` what
+    `captured_at_ms` is when a side was read, milliseconds since the epoch, where the audit itself read a live one; `skew` what
     the rows tell of the two clocks; `alive_limit`, `lag_limit` and `capture_skew_limit` are the configured thresholds.
     `deltas` gives, for offsets of lost writes, the two barriers around them: (last one before, first one at or after).
     `mirrored_offset` is up to where ZooKeeper must have everything in a release whose `/migration` does not tell (3.4);
-    `load_time` is when the load ended, milliseconds since the epoch. `left_behind` is what KRaft had and ZooKeeper never
+    `load_time_ms` is when the load ended, milliseconds since the epoch. `left_behind` is what KRaft had and ZooKeeper never
     got, None unless the cluster was rolled back and `/migration` tells up to where it was mirrored. `previous_end` is the
     last offset (inclusive) of the log that the cluster's run before this one read. `out_of_sync` are, by side and broker,
     the replicas that their ISR lacks; `previous_partitions` is true when that run's partitions of ZooKeeper were compared
@@ -224,18 +224,18 @@ class Facts:
     foreign_writes: Sample = Sample()
     lag: LagMeasure | None = None
     mirrored_offset: int | None = None
-    load_time: int | None = None
+    load_time_ms: int | None = None
     counts: Mapping[str, Mapping[str, int | None]] = field(default_factory=dict)
     defect_rows: Sequence[DivergenceRow] = ()
     levels: Sequence[LevelChange] = ()
     next_producer_id: int | None = None
     producer_block_end: int | None = None
     protection: Protection | None = None
-    newest_znode_time: int | None = None
+    newest_znode_time_ms: int | None = None
     capture_skew_limit: float = 60.0
     alive_limit: float = 5.0
     lag_limit: float = 60.0
-    captured_at: int | None = None
+    captured_at_ms: int | None = None
     skew: ClockSkew | None = None
     properties: PropertyFiles = field(default_factory=PropertyFiles)
     deltas: Mapping[int, tuple[int, int]] = field(default_factory=dict)
@@ -289,7 +289,7 @@ class Facts:
         return self.found("DUR-06")
 
     @property
-    def newest_append_time(self) -> int | None:
+    def newest_append_time_ms(self) -> int | None:
         """Append time of the leading copy's last record, milliseconds since the epoch."""
         return None if self.plan is None else self.plan.leading.last_append_time
 

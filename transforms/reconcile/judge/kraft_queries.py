@@ -60,9 +60,9 @@ class Health:
         return self.present.at_work
 
     @property
-    def log_end(self) -> int | None:
+    def log_end_ms(self) -> int | None:
         """Append time of the log's newest record, milliseconds since the epoch."""
-        return self.present.log_end
+        return self.present.log_end_ms
 
 
 def activity(records: DataFrame, checkpoints: Mapping[str, int | None]) -> DataFrame:
@@ -142,7 +142,7 @@ def violations(
     both = [cluster for cluster, each in health.items() if each.compared]
     if both:
         frames.append(between_sides(partitions, both))
-    if any(each.present.log_end is not None for each in health.values()) and history is not None:
+    if any(each.present.log_end_ms is not None for each in health.values()) and history is not None:
         kraft = partitions.where(F.col("source") == KRAFT)
         frames.append(history_violations(history, kraft, {cluster: each.present for cluster, each in health.items()}))
     if any(each.leaderless for each in health.values()):
@@ -259,7 +259,7 @@ def _recovering_long(health: Mapping[str, Health], name: Column) -> list[RowRule
     A one-replica partition has none to wait for and stays RECOVERING for ever. The last record on the partition is not
     older than the election.
     """
-    age = _each(health, "log_end", "bigint") - F.col("kraft_append_time")
+    age = _each(health, "log_end_ms", "bigint") - F.col("kraft_append_time")
     recovering = (F.col("source") == KRAFT) & (F.col("leader_recovery_state") == 1) & (F.col("leader") >= 0)
     text = F.format_string("leader %d RECOVERING for %d min or longer", "leader", (age / 60_000).cast("int"))
     slow = recovering & (F.size("replicas") > 1) & (age > RECOVERING_MS)

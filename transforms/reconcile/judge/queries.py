@@ -53,7 +53,8 @@ class Known:
     `claim` is the czxid of `/controller` when a KRaft controller holds it, `loaded_at` the time the load ended,
     `epoch_start` the first offset of the newest leader epoch (its full sync mirrored everything before), `load` where the
     log holds the load. `mirrored_until` is `/migration`'s mzxid when the migration is finalised: nothing is mirrored after.
-    `newest_znode_time` is the newest mtime of the tree in milliseconds since the epoch, `health` what the rules of KRaft's own health need.
+    `newest_znode_time_ms` is the newest mtime of the tree in milliseconds since the epoch, `health` what the
+    rules of KRaft's own health need.
     """
 
     starting: bool = False
@@ -65,7 +66,7 @@ class Known:
     epoch_start: int | None = None
     load: Load | None = None
     mirrored_until: int | None = None
-    newest_znode_time: int | None = None
+    newest_znode_time_ms: int | None = None
     health: Health = field(default_factory=Health)
 
 
@@ -226,7 +227,7 @@ def _admin_rules(known: Mapping[str, Known]) -> list[RowRule]:
     asked = F.col("kind").isin("delete_topic", "reassign_partitions", "preferred_replica_election")
     text = F.format_string("%s of %s (%s)", "kind", "subject", "zk_path")
     rules = [RowRule("START-12", asked, text)]
-    newest = {name: each.newest_znode_time for name, each in known.items() if each.newest_znode_time is not None}
+    newest = {name: each.newest_znode_time_ms for name, each in known.items() if each.newest_znode_time_ms is not None}
     if newest:
         # A controller that is at work reads and deletes it within a second.
         left = (F.col("kind") == "isr_change") & (F.col("zk_mtime") < by_cluster(newest, "bigint") - _READ_AT_ONCE_MS)
@@ -355,7 +356,7 @@ def partitions_on(partitions: DataFrame, broker_ids: Mapping[str, Sequence[int]]
     )
     order = Window.partitionBy(CLUSTER, "broker_id").orderBy(F.col("topic").startswith("__"), "topic")
     numbered = by_topic.withColumn("number", F.row_number().over(order)).where(F.col("number") <= limit)
-    more = F.when(F.col("count") > 1, F.format_string(" and %d more", F.col("replicas_on_it") - 1)).otherwise("")
+    more = F.when(F.col("count") > 1, F.format_string(" and %d more", F.col("count") - 1)).otherwise("")
     text = F.concat(F.format_string("%s/%d", "topic", "partition"), more)
     return numbered.select(CLUSTER, "broker_id", "number", text.alias("text"))
 

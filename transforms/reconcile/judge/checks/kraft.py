@@ -124,7 +124,7 @@ def _left_behind(facts: Facts) -> Outcome:
 
 
 def _since(facts: Facts, row: Mapping[str, object]) -> str:
-    time, end = row.get("kraft_append_time"), facts.newest_append_time
+    time, end = row.get("kraft_append_time"), facts.newest_append_time_ms
     if not isinstance(time, int) or end is None:
         return ""
     return f", for {(end - time) // 60_000} min"
@@ -173,7 +173,7 @@ def _size(facts: Facts) -> Outcome:
         for at, later in enumerate(sets[1:], 1)
         if at > 1
         and (gone := (sets[at - 2].ids - sets[at - 1].ids) & later.ids)
-        and _soon(sets[at - 1].time, later.time)
+        and _soon(sets[at - 1].time_ms, later.time_ms)
     ]
     if number % 2 == 0 and any(len(earlier.voters) > number for earlier in sets):
         texts.append(f"{number} voters, and there were more: {listed_ids(facts.voters)}")
@@ -206,10 +206,12 @@ def _configured_voters(facts: Facts) -> Outcome:
 
 def _elections(facts: Facts) -> Outcome:
     """QRM-07: epochs in the log's last hour, those that nobody won included."""
-    end = facts.newest_append_time
+    end = facts.newest_append_time_ms
     if facts.leader is None or end is None:
         return unknown("the leader epochs were not read")
-    recent = [epoch for epoch in facts.epochs if epoch.append_time is not None and epoch.append_time > end - _HOUR]
+    recent = [
+        epoch for epoch in facts.epochs if epoch.append_time_ms is not None and epoch.append_time_ms > end - _HOUR
+    ]
     if not recent:
         return passed(f"no election in the log's last hour, epoch {facts.leader.epoch}")
     numbers = [epoch.epoch for epoch in recent]
@@ -223,7 +225,7 @@ def _snapshots(facts: Facts) -> Outcome:
     log = facts.activity
     if log is None:
         return unknown("the log's records were not counted")
-    age = log.last_time - (log.checkpoint_time or log.first_time)
+    age = log.last_time_ms - (log.checkpoint_time_ms or log.first_time_ms)
     behind = log.bytes if log.checkpoint is None else log.bytes_behind
     name = "no snapshot" if log.checkpoint is None else f"the newest snapshot is of offset {log.checkpoint}"
     text = f"{name}: {age // 60_000} min and {behind / 1024 / 1024:.1f} MiB of the log are in none"
@@ -235,9 +237,9 @@ def _snapshots(facts: Facts) -> Outcome:
 def _growth(facts: Facts) -> Iterator[str]:
     """Growth a day and the most frequent record types, where there is more than a moment to count by."""
     log = facts.activity
-    if log is None or not log.by_type or log.last_time - log.first_time < 60_000:
+    if log is None or not log.by_type or log.last_time_ms - log.first_time_ms < 60_000:
         return
-    days = (log.last_time - log.first_time) / _DAY
+    days = (log.last_time_ms - log.first_time_ms) / _DAY
     common = sorted(log.by_type.items(), key=lambda pair: (-pair[1], pair[0]))[:3]
     kinds = ", ".join(f"{count} {name}" for name, count in common)
     yield f"the log grows by {log.bytes / days / 1024 / 1024:.1f} MiB a day; most records: {kinds}"
