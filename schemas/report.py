@@ -191,6 +191,54 @@ class BrokerPresence:
 
 
 @dataclass(frozen=True)
+class QuorumMember:
+    """One controller, as voter, as registration, or both."""
+
+    controller_id: int
+    """node.id."""
+    voter: bool
+    """True when it votes; a registered controller that does not counts at every upgrade all the same."""
+    leader: bool
+    """True when it leads the newest epoch."""
+    registered: bool
+    """True when it is registered (from metadata.version 3.7-IV0 on)."""
+    directory_id: str | None = None
+    """Directory id of the voter by the quorum (kraft.version 1); None for a static quorum."""
+    endpoint: str = ""
+    """host:port of its first listener, by the quorum or else by its registration."""
+    metadata_versions: str = ""
+    """Levels of metadata.version that it supports, `lowest to highest`."""
+
+
+@dataclass(frozen=True)
+class KraftHealth:
+    """Where a KRaft cluster stands; counts are of its partitions at the log's committed end."""
+
+    metadata_version: str
+    """Finalised metadata.version by name and level; `none` without one."""
+    kraft_version: int
+    """0 for a quorum by controller.quorum.voters, 1 for one whose voters are in the log."""
+    features: dict[str, int]
+    """Finalised features with their levels."""
+    quorum: list[QuorumMember]
+    """Voters and registered controllers, by node.id."""
+    partitions: int
+    """Number of partitions."""
+    leaderless: int
+    """Of these, without a leader."""
+    under_replicated: int
+    """Of these, with a replica that is not in the ISR."""
+    recovering: int
+    """Of these, with several replicas and not recovered from an election that can lose data."""
+    not_preferred: int
+    """Of these, led by another replica than the preferred one."""
+    brokers: int
+    """Registered brokers."""
+    at_work: int
+    """Of these, unfenced and not shutting down."""
+
+
+@dataclass(frozen=True)
 class LogCopyLine:
     """One controller's copy of the log, as the report shows it."""
 
@@ -339,5 +387,7 @@ class Report:
     """The metrics of KIP-866 and what a dashboard should show now."""
     state_spellings: list[StateSpelling] = field(default_factory=list)
     """The migration's states by all their names."""
+    kraft: KraftHealth | None = None
+    """Where the cluster stands as a KRaft cluster; None while ZooKeeper decides, and in reports of earlier versions."""
     format: int = FORMAT
     """Version of this shape."""

@@ -32,6 +32,7 @@ from transforms.reconcile.judge.defects import exposure
 from transforms.reconcile.judge.deltas import offsets_asked
 from transforms.reconcile.judge.facts import Facts
 from transforms.reconcile.judge.gates import judge_gates, run_checks
+from transforms.reconcile.judge.kraft_summary import kraft_health
 from transforms.reconcile.judge.presence import broker_ledger
 
 
@@ -153,6 +154,7 @@ def _report(
         state_spellings=state_spellings(facts),
         unsuppressed_verdict=comparison.unsuppressed_verdict,
         quarantined=facts.damaged_log.total + facts.unreadable_znodes.total,
+        kraft=kraft_health(facts),
     )
 
 

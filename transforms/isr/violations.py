@@ -65,7 +65,7 @@ def history_violations(history: DataFrame, partitions: DataFrame, present: Mappi
         "topic_id",
         "partition",
         F.col("topic").alias("name"),
-        F.struct("replicas", "leader", "leader_recovery_state").alias("now"),
+        F.struct("replicas", "leader", "leader_epoch", "leader_recovery_state").alias("now"),
     )
     rows = (
         telling.drop("topic").join(now, list(_KEY)).withColumn("shown", F.format_string("%s/%d", "name", "partition"))
@@ -89,12 +89,14 @@ def _elections(rows: DataFrame, present: Mapping[str, Present]) -> DataFrame:
     """Elections that can have lost data, open or healed (ISR-12), and last known leaders that are not at work (ELR-02).
 
     One is open until the leader has told the controller of an ISR that grew (RECOVERED). The leader of a one-replica
-    partition never does: there it is open until that broker is in sync in all its partitions again.
+    partition never does: there it is open while it still leads, until its broker is in sync in all its partitions again.
     """
     alone = F.size("now.replicas") == 1
     behind = F.array_contains(_each(present, "out_of_sync", "array<int>"), F.col("leader"))
     unhealed = F.col("now.leader_recovery_state") != RECOVERED
-    is_open = F.when(alone, behind).otherwise(unhealed | (F.col("now.leader") < 0))
+    is_open = F.when(alone, behind & (F.col("now.leader_epoch") == F.col("leader_epoch"))).otherwise(
+        unhealed | (F.col("now.leader") < 0)
+    )
     kind = F.when(F.col("election") == Kind.UNCLEAN_ELECTION.value, _WORDS[Kind.UNCLEAN_ELECTION])
     text = F.format_string(
         "%s: %s of broker %d at offset %d; before it ISR %s, ELR %s",
@@ -142,15 +144,19 @@ def _restarts(present: Mapping[str, Present]) -> Column:
     return F.coalesce(F.element_at(by_cluster(values, "map<string,int>"), F.col("broker_id").cast("string")), F.lit(0))
 
 
+def _times(number: Column) -> Column:
+    return F.when(number == 1, "once").when(number == 2, "twice").otherwise(F.format_string("%d times", number))
+
+
 def _flapping(members: DataFrame, present: Mapping[str, Present]) -> DataFrame:
     """A process that starts leaves an ISR once and comes back once; what is more is a broker that can't keep up."""
     beyond = F.col("moves") - 2 * _restarts(present)
     text = F.format_string(
-        "%s: broker %d left or joined the ISR %d times in the log's last hour, and was started %d times",
+        "%s: broker %d left or joined the ISR %d times in the log's last hour, and was started %s",
         "shown",
         "broker_id",
         "moves",
-        _restarts(present),
+        _times(_restarts(present)),
     )
     return _found(members.where(beyond >= FLAPPING_FROM), FLAPPING, text)
 
@@ -162,12 +168,12 @@ def _churn(members: DataFrame, present: Mapping[str, Present]) -> DataFrame:
     out = F.array_contains(_each(present, "out_of_sync", "array<int>"), F.col("broker_id"))
     again = out & (F.col("times") > 1)
     text = F.format_string(
-        "broker %d left the ISR of %d partition%s%s in the log's last hour, was started %d times, and is %s in sync",
+        "broker %d left the ISR of %d partition%s%s in the log's last hour, was started %s, and is %s in sync",
         "broker_id",
         "partitions",
         F.when(F.col("partitions") == 1, "").otherwise("s"),
         F.when(F.col("times") > 1, F.format_string(", %d times at most", "times")).otherwise(""),
-        _restarts(present),
+        _times(_restarts(present)),
         F.when(out, "not").otherwise("back"),
     )
     return _found(counted, F.when(again, CHURN).otherwise(CHURN_PAST), text)

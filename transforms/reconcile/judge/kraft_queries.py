@@ -207,7 +207,7 @@ def _members(health: Mapping[str, Health], name: Column) -> list[RowRule]:
     gone = F.array_except(isr, _each(health, "brokers", "array<int>"))
     last = (leader == -1) & (F.size(isr) == 1)
     by_zookeeper = _each(health, "zookeeper", "boolean")
-    kraft = (F.col("source") == KRAFT) & ~by_zookeeper
+    kraft = F.col("source") == KRAFT
     of_the_isr = F.concat(F.lit(" of the ISR "), _listed(isr))
     return [
         RowRule(
@@ -233,7 +233,7 @@ def _leaderless(health: Mapping[str, Health], name: Column) -> list[RowRule]:
     candidates = F.array_union(isr, elr)
     waiting = F.when(F.size(candidates) > 0, candidates).otherwise(known)
     alive = F.size(F.array_except("replicas", _each(health, "at_work", "array<int>"))) == 0
-    kraft = (F.col("source") == KRAFT) & (F.col("leader") == -1)
+    kraft = (F.col("source") == KRAFT) & (F.col("leader") == -1) & isr.isNotNull()
     for_good = F.size(waiting) == 0
     though = F.when(alive, F.lit(", though all its replicas are at work")).otherwise(F.lit(""))
     return [

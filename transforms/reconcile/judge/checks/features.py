@@ -10,8 +10,9 @@ from transforms.reconcile.judge.facts import Facts
 
 
 def nodes(facts: Facts) -> list[matrix.Node]:
-    """Registered brokers and controllers with the levels that they say they support."""
-    return [matrix.node_of(row) for row in (*facts.brokers_in_kraft, *facts.controllers)]
+    """Registered brokers and controllers with the levels that they say they support; one that names none says nothing."""
+    registered = [matrix.node_of(row) for row in (*facts.brokers_in_kraft, *facts.controllers)]
+    return [node for node in registered if node.ranges]
 
 
 def _brokers(facts: Facts) -> Outcome:

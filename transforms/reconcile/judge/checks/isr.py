@@ -122,9 +122,10 @@ def _controller_epochs(facts: Facts) -> Outcome:
 
 def _never_fall(facts: Facts) -> Outcome:
     """ISR-15."""
-    if not facts.previous_partitions:
+    found = facts.found("ISR-15")
+    if not found.total and not facts.previous_partitions:
         return not_applicable("there is no earlier run whose partitions of ZooKeeper are still kept")
-    return sampled(facts.found("ISR-15"))
+    return sampled(found)
 
 
 def _leaders(facts: Facts) -> Outcome:

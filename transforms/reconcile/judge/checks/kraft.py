@@ -273,7 +273,7 @@ def _batches(facts: Facts) -> Outcome:
     """LOG-03."""
     known = [copy for copy in facts.copies if copy.largest_batch is not None]
     if not known:
-        return unknown("no copy's batches were measured")
+        return not_applicable("no copy's batches were measured")
     return found(
         f"{copy.name} has a batch of {(copy.largest_batch or 0) / 1024 / 1024:.1f} MiB, of 8 MiB at most"
         for copy in known
