@@ -10,6 +10,8 @@ from pyspark.sql.types import (
     LongType,
     MapType,
     StringType,
+    StructField,
+    StructType,
     TimestampType,
 )
 
@@ -174,4 +176,183 @@ RUN_STEPS = Table(
     ),
 )
 
-TABLES: tuple[Table, ...] = (DIVERGENCES, CHECKS, GATES, LAG, BROKER_PRESENCE, RUNS, RUN_STEPS)
+_IDS = ArrayType(IntegerType())
+_LISTS_OF_A_PARTITION = {
+    "replicas": "Assigned broker ids, in order",
+    "adding_replicas": "Replicas that a reassignment adds",
+    "removing_replicas": "Replicas that a reassignment removes",
+    "isr": "In-sync replicas, in order",
+    "eligible_leader_replicas": "Eligible leader replicas (KIP-966)",
+    "last_known_elr": "Last known eligible leader replicas (KIP-966)",
+}
+_NUMBERS_OF_A_PARTITION = {
+    "leader": "Broker id of the leader, -1 for none",
+    "leader_recovery_state": "0 recovered, 1 recovering from an election that may have lost data",
+    "leader_epoch": "Leader epoch",
+    "partition_epoch": "Partition epoch",
+}
+
+
+def _state_of_a_partition(suffix: str, when: str) -> tuple[StructField, ...]:
+    lists = [column(name + suffix, _IDS, f"{text}, {when}.") for name, text in _LISTS_OF_A_PARTITION.items()]
+    return (
+        *lists,
+        *[column(name + suffix, IntegerType(), f"{text}, {when}.") for name, text in _NUMBERS_OF_A_PARTITION.items()],
+    )
+
+
+# What `transforms.isr.frames.isr_history` makes of a log.
+ISR_CHANGE_COLUMNS = (
+    column("topic", StringType(), "Topic."),
+    column("topic_id", StringType(), "Topic id: a topic that was made again has another one."),
+    column("partition", IntegerType(), "Partition number."),
+    column("offset", LongType(), "Offset of the record that changed it."),
+    column("epoch", IntegerType(), "Leader epoch of the record's batch: the controllers', not the partition's."),
+    column("append_time", LongType(), "Append time of the record, milliseconds since the epoch."),
+    column(
+        "kinds",
+        _STRINGS,
+        "What the change is, the weightiest first: created, replaced, an election, leader_move, leader_lost, epoch_bump, "
+        "shrink, expand, recovered, a step of a reassignment, elr_gained, elr_lost, elr_cleared, directories.",
+    ),
+    column(
+        "election",
+        StringType(),
+        "clean_election, elr_election, last_known_leader_election or unclean_election (the last two can lose data); null "
+        "when no other leader was made.",
+    ),
+    column("brokers", _IDS, "Broker ids that it concerns, ascending."),
+    column("departed", _IDS, "Broker ids that left the ISR."),
+    column("joined", _IDS, "Broker ids that came into the ISR."),
+    *_state_of_a_partition("", "after the change"),
+    *_state_of_a_partition("_before", "before it; null where the partition was made"),
+    column(
+        "before_time",
+        LongType(),
+        "Append time of the partition's record before this one, milliseconds since the epoch; null where it was made.",
+    ),
+    column(
+        "leaderless_since",
+        LongType(),
+        "Where the partition had no leader before: append time of the record by which it lost it, milliseconds since the "
+        "epoch, or of its last change before the log that was read.",
+    ),
+)
+
+ISR_HISTORY = Table(
+    Layer.GOLD,
+    "isr_history",
+    "Every change of every partition's ISR, leader and epochs that any run has read and found committed, each once: it "
+    "outlives Kafka's own pruning of the log. `run_id` is the first run that read the record.",
+    (*RUN_COLUMNS, *ISR_CHANGE_COLUMNS),
+)
+ISR_CHANGE = StructType([RUN_COLUMNS[0], *ISR_CHANGE_COLUMNS])
+
+ISR_AUDIT = Table(
+    Layer.GOLD,
+    "isr_audit",
+    "What the history of partitions added up to in the last day of a log, the worst of each subject: a row a partition or "
+    "broker and hour, and what is so at the log's end.",
+    (
+        *RUN_COLUMNS,
+        column(
+            "subject",
+            StringType(),
+            "partition, broker (what it left, joined and was elected for), or leadership (how many partitions it leads).",
+        ),
+        column("topic", StringType(), "Topic of a partition's row."),
+        column("partition", IntegerType(), "Partition number of a partition's row."),
+        column("broker_id", IntegerType(), "Broker id of a broker's row."),
+        column(
+            "hour",
+            LongType(),
+            "Start of the hour, milliseconds since the epoch; null for what is so at the end of the log.",
+        ),
+        column("shrinks", LongType(), "Number of changes by which brokers (this broker) left the ISR."),
+        column("expansions", LongType(), "Number of changes by which brokers (this broker) came into the ISR."),
+        column("elections", LongType(), "Number of elections of another leader (of this broker)."),
+        column("lossy_elections", LongType(), "Of these, how many can have lost data: unclean and last known leader."),
+        column(
+            "flaps",
+            LongType(),
+            "Most times that one broker left or joined one ISR within an hour that ended in this one.",
+        ),
+        column(
+            "leaderless_ms",
+            LongType(),
+            "Milliseconds without a leader that ended in the hour; at the end of the log, so far.",
+        ),
+        column(
+            "under_min_ms",
+            LongType(),
+            "Milliseconds with an ISR smaller than min.insync.replicas (the topic's, or the cluster's dynamic default) that "
+            "ended in the hour; at the end of the log, so far.",
+        ),
+        column(
+            "out_of_sync_ms",
+            LongType(),
+            "Milliseconds with a replica out of the ISR, until all were back (time to heal) in the hour; at the end of the "
+            "log, so far.",
+        ),
+        column("leads", LongType(), "Leadership: number of partitions that the broker leads."),
+        column("preferred", LongType(), "Leadership: number of partitions whose first replica it is."),
+        column("place", IntegerType(), "Place among the rows of its subject, 1 for the worst."),
+        column("total", LongType(), "Number of rows of the subject; only the worst are kept."),
+    ),
+)
+
+FEATURE_MATRIX = Table(
+    Layer.GOLD,
+    "feature_matrix",
+    "The levels of each feature that each node supports, beside the finalised one (KIP-584).",
+    (
+        *RUN_COLUMNS,
+        column("feature", StringType(), "Name of the feature."),
+        column("node_kind", StringType(), "broker or controller."),
+        column("node_id", IntegerType(), "Broker id, or node.id of the controller."),
+        column("min_level", IntegerType(), "Lowest level that the node supports; 0 when it does not know the feature."),
+        column(
+            "max_level", IntegerType(), "Highest level that the node supports; 0 when it does not know the feature."
+        ),
+        column("finalised_level", IntegerType(), "Level that the cluster has finalised; null when it has none."),
+        column(
+            "gap", StringType(), "What is wrong when the finalised level is outside the node's; empty when it is not."
+        ),
+        column("fenced", BooleanType(), "True for a broker that the controllers hold for not available."),
+        column("migrating_zk", BooleanType(), "True for a broker that is registered in ZooKeeper mode."),
+    ),
+)
+
+DOWNGRADE_READINESS = Table(
+    Layer.GOLD,
+    "downgrade_readiness",
+    "May the cluster go back to each older release, and why not (KIP-384): one row a release and reason.",
+    (
+        *RUN_COLUMNS,
+        column("mode", StringType(), "Where the metadata lives: zookeeper, dual_write or kraft."),
+        column(
+            "release", StringType(), "Release asked about, e.g. 3.6; null for a setting that breaks a rule by itself."
+        ),
+        column("verdict", StringType(), "Verdict for the release, its worst outcome: blocked, unknown, loses or safe."),
+        column(
+            "outcome", StringType(), "blocked, unknown, loses, safe; setting where a setting breaks a rule by itself."
+        ),
+        column("reason", StringType(), "What stands in the way, is lost, or is not known; or that it is read."),
+        column("evidence", StringType(), "Znode, record with its offset, node or file that shows it."),
+        column("place", IntegerType(), "Place among the release's reasons, 1 for the weightiest."),
+    ),
+)
+
+TABLES: tuple[Table, ...] = (
+    DIVERGENCES,
+    CHECKS,
+    GATES,
+    LAG,
+    BROKER_PRESENCE,
+    RUNS,
+    RUN_STEPS,
+    ISR_HISTORY,
+    ISR_AUDIT,
+    FEATURE_MATRIX,
+    DOWNGRADE_READINESS,
+)

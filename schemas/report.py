@@ -305,6 +305,118 @@ class StateSpelling:
 
 
 @dataclass(frozen=True)
+class IsrLine:
+    """A partition or a broker in one hour, or at the log's end; a row of gold isr_audit."""
+
+    subject: str
+    """partition, broker or leadership."""
+    topic: str | None = None
+    """Topic of a partition's line."""
+    partition: int | None = None
+    """Partition number of a partition's line."""
+    broker_id: int | None = None
+    """Broker id of a broker's line."""
+    hour: int | None = None
+    """Start of the hour, milliseconds since the epoch; None for what is so at the end of the log."""
+    shrinks: int = 0
+    """Number of changes by which brokers (this broker) left the ISR."""
+    expansions: int = 0
+    """Number of changes by which brokers (this broker) came into the ISR."""
+    elections: int = 0
+    """Number of elections of another leader (of this broker)."""
+    lossy_elections: int = 0
+    """Of these, how many can have lost data: unclean and last known leader."""
+    flaps: int = 0
+    """Most times that one broker left or joined one ISR within an hour."""
+    leaderless_ms: int = 0
+    """Milliseconds without a leader that ended in the hour; at the log's end, so far."""
+    under_min_ms: int = 0
+    """Milliseconds with an ISR below min.insync.replicas, likewise."""
+    out_of_sync_ms: int = 0
+    """Milliseconds with a replica out of the ISR, likewise."""
+    leads: int = 0
+    """Leadership: number of partitions that the broker leads."""
+    preferred: int = 0
+    """Leadership: number of partitions whose first replica it is."""
+    place: int = 0
+    """Place among the lines of its subject, 1 for the worst."""
+
+
+@dataclass(frozen=True)
+class IsrHistory:
+    """What the partitions' history added up to in the last hours before the log's end, the worst first."""
+
+    hours: int
+    """How many hours before the log's end are looked at."""
+    totals: dict[str, int] = field(default_factory=dict)
+    """Number of lines by subject; those listed are bounded."""
+    lines: list[IsrLine] = field(default_factory=list)
+    """The worst lines of each subject, in order."""
+
+
+@dataclass(frozen=True)
+class FeatureLine:
+    """What one node supports of one feature, beside what is finalised; a row of gold feature_matrix."""
+
+    feature: str
+    """Name of the feature."""
+    node_kind: str
+    """broker or controller."""
+    node_id: int
+    """Broker id, or node.id of the controller."""
+    min_level: int
+    """Lowest level that it supports; 0 when it does not know the feature."""
+    max_level: int
+    """Highest level that it supports; 0 when it does not know the feature."""
+    finalised_level: int | None = None
+    """Level that the cluster has finalised; None when it has none."""
+    gap: str = ""
+    """What is wrong when the finalised level is outside the node's."""
+    fenced: bool = False
+    """True for a broker that the controllers hold for not available."""
+    migrating_zk: bool = False
+    """True for a broker that is registered in ZooKeeper mode."""
+
+
+@dataclass(frozen=True)
+class DowngradeReason:
+    """One reason of a verdict on a downgrade."""
+
+    outcome: str
+    """blocked, unknown, loses or safe."""
+    reason: str
+    """What stands in the way, is lost, or is not known; or that it is read."""
+    evidence: str
+    """Znode, record with its offset, node or file that shows it."""
+
+
+@dataclass(frozen=True)
+class DowngradeTarget:
+    """May the cluster go back to one release."""
+
+    release: str
+    """The release asked about, e.g. 3.6."""
+    verdict: str
+    """blocked, unknown, loses or safe: the worst of the reasons."""
+    reasons: list[DowngradeReason] = field(default_factory=list)
+    """Why, the weightiest first; of a verdict other than safe, without what is safe."""
+
+
+@dataclass(frozen=True)
+class DowngradeReadiness:
+    """May the cluster go back to older releases (KIP-384)."""
+
+    mode: str
+    """Where the metadata lives: zookeeper, dual_write or kraft."""
+    floor: str | None = None
+    """The lowest release that reads every format there is evidence of; None when nothing tells."""
+    targets: list[DowngradeTarget] = field(default_factory=list)
+    """Every release below the cluster's own, the newest first."""
+    settings: list[str] = field(default_factory=list)
+    """Format settings that break a rule by themselves: message format <= persistent <= protocol."""
+
+
+@dataclass(frozen=True)
 class RunPoint:
     """One run, for the trend charts: an earlier one, or the present one."""
 
@@ -389,5 +501,11 @@ class Report:
     """The migration's states by all their names."""
     kraft: KraftHealth | None = None
     """Where the cluster stands as a KRaft cluster; None while ZooKeeper decides, and in reports of earlier versions."""
+    isr_history: IsrHistory | None = None
+    """What the partitions' history added up to, by the log; None without a log."""
+    features: list[FeatureLine] = field(default_factory=list)
+    """What each node supports of each feature (KIP-584), by feature."""
+    downgrade: DowngradeReadiness | None = None
+    """May the cluster go back to older releases; None in older reports."""
     format: int = FORMAT
     """Version of this shape."""

@@ -14,6 +14,8 @@ import javaproperties
 
 ENCODER = "password.encoder.secret"
 MIGRATION_FLAG = "zookeeper.metadata.migration.enable"
+# By which of them a broker writes what it keeps; the last one is KIP-384's, which no release has.
+FORMAT_SETTINGS = ("inter.broker.protocol.version", "log.message.format.version", "persistent.metadata.version")
 _PORT = re.compile(r":[0-9]+$")
 
 
@@ -34,7 +36,8 @@ class NodeSettings:
     """What a node's file says of roles, ZooKeeper, the quorum, listeners and protocol; empty where it says nothing.
 
     `voters` and `bootstrap_servers` are of the quorum as they are spelled, `listeners` and `advertised` names of
-    listeners. `security_map` is `listener.security.protocol.map`, None when the file has none.
+    listeners. `security_map` is `listener.security.protocol.map`, None when the file has none. `formats` has the settings of
+    FORMAT_SETTINGS that the file names, as it spells them.
     """
 
     process_roles: frozenset[str] = frozenset()
@@ -48,6 +51,7 @@ class NodeSettings:
     inter_broker_listener: str | None = None
     inter_broker_protocol: str | None = None
     log_dirs: int = 1
+    formats: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def voter_ids(self) -> frozenset[int]:
@@ -123,6 +127,7 @@ def _settings(values: Mapping[str, str]) -> NodeSettings:
         inter_broker_listener=_inter_broker_listener(values),
         inter_broker_protocol=values.get("inter.broker.protocol.version", "").strip() or None,
         log_dirs=max(1, len(_list(values.get("log.dirs")))),
+        formats={key: values[key].strip() for key in FORMAT_SETTINGS if key in values},
     )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from jobs.audit import kraft_health
+from jobs.audit import kip_tables, kraft_health
 from jobs.audit.kraft_side import FEATURE_LEVEL, LEADER_CHANGE, STATE, KraftSide, log_copies
 from jobs.audit.run import Run
 from jobs.audit.walks import bracketed, judged_walk, moved_znodes
@@ -84,6 +84,7 @@ class ClusterFacts:
     pending_deletes: frozenset[str]
     foreign_writes: Sequence[tuple[int, str]]
     claims: frozenset[int]
+    answers: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
 
 
 class Gathering:
@@ -110,7 +111,12 @@ class Gathering:
         """Rows that break a rule, and examples of replicas, by cluster."""
         answers = _ask(self._run, _samples(self._run, self._state, self._silver, self._first))
         return {
-            name: Samples(_by_code(mine.of("samples")), self._first[name].replicas(mine), self._left_behind(name, mine))
+            name: Samples(
+                _by_code(mine.of("samples")),
+                self._first[name].replicas(mine),
+                self._left_behind(name, mine),
+                {**self._first[name].answers.rows, **mine.rows},
+            )
             for name, mine in answers.items()
         }
 
@@ -128,11 +134,12 @@ class Samples:
     findings: Mapping[str, Sample]
     replicas: Sequence[ReplicaUse]
     left_behind: Sample | None = None
+    answers: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
 
     def added_to(self, gathered: ClusterFacts) -> ClusterFacts:
         """The facts with these."""
         facts = replace(gathered.facts, findings=self.findings, replicas=self.replicas, left_behind=self.left_behind)
-        return replace(gathered, facts=facts)
+        return replace(gathered, facts=facts, answers=self.answers)
 
 
 def _ask(run: Run, questions: Mapping[str, DataFrame]) -> dict[str, Answers]:
@@ -207,10 +214,12 @@ def _samples(
 ) -> dict[str, DataFrame]:
     known = {name: look.known() for name, look in first.items()}
     tables = {**silver, "admin_operations": run.rows(ADMIN_OPERATIONS), "row_versions": state.row_versions}
-    if state.isr_history is not None:
-        tables["isr_history"] = run.of_going(state.isr_history)
+    if state.sides:
+        tables["isr_history"] = run.of_going(state.isr_changes)
     found = queries.violations(tables, judged_walk(run), run.rows(KRAFT_RECORDS), known)
     questions = {"samples": queries.samples(found)}
+    znodes = judged_walk(run) if any(settings.zookeeper for settings in run.settings_of().values()) else None
+    questions |= kip_tables.questions(run, silver, state.isr_changes, state.sides, znodes)
     strangers = {name: look.registered for name, look in first.items() if look.strangers}
     if strangers:
         deciding = by_cluster({name: first[name].deciding_side for name in strangers}, "string")

@@ -25,6 +25,7 @@ from transforms.clusters import CLUSTER, of_clusters
 from transforms.reconcile.compare.divergences import stored_counts
 from transforms.reconcile.judge import summary
 from transforms.report.json import to_json
+from transforms.report.kip_rows import rows_of_kips
 
 HISTORY = 60
 FAILED = "failed"
@@ -37,6 +38,8 @@ def write(run: Run, reports: Mapping[str, Report], previous: Mapping[str, Sequen
     for report in reports.values():
         for table, mine in _rows_of(run, report).items():
             rows[table] += [{CLUSTER: report.cluster, **row} for row in mine]
+        for table, mine in rows_of_kips(report).items():
+            rows.setdefault(table, []).extend({CLUSTER: report.cluster, **row} for row in mine)
     in_parallel([lambda table=table: _append(run, table, rows[table]) for table in rows])  # type: ignore[misc]
     run.finish_writes()
     _append(run, RUNS, [_run_row(run, report) for name, report in reports.items() if name in run.going])

@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from jobs.audit.isr_history import recorded
 from jobs.audit.kraft_side import STATE, KraftSide, kraft_sides, log_copies, milestone_rows
 from jobs.audit.run import Run
 from jobs.audit.steps import step_main
@@ -25,12 +26,12 @@ from schemas.bronze import KRAFT_RECORDS, QUARANTINE
 from schemas.entities import ENTITIES, MIRRORED, Entity
 from schemas.entities.migration import MIGRATION
 from schemas.entities.partitions import PARTITIONS
+from schemas.gold import ISR_CHANGE
 from schemas.kraft.records import CLEAR_ELR
 from schemas.replayed import ROW_VERSION
 from schemas.silver import ADMIN_OPERATIONS, FINDINGS
 from schemas.table import Table
 from transforms.clusters import CLUSTER
-from transforms.isr.frames import isr_history
 from transforms.kraft.replay.findings import log_findings
 from transforms.kraft.replay.image import image, row_versions
 from transforms.reconcile.compare.difference import union_all
@@ -46,13 +47,13 @@ class State:
     """What the step made, for the judging that follows it in the same run.
 
     `migrations` are the rows of `/migration`, `/controller` and `/controller_epoch`; `row_versions` are ROW_VERSION rows.
-    `isr_history` is every change of a partition in the committed part of the logs, None where there is no log.
+    `isr_changes` are `schemas.gold.ISR_CHANGE` rows: every change of a partition in the part of the log that was read.
     """
 
     sides: Mapping[str, KraftSide]
     migrations: Mapping[str, Mapping[str, Any] | None]
     row_versions: DataFrame
-    isr_history: DataFrame | None = None
+    isr_changes: DataFrame
 
 
 def run_step(run: Run) -> State:
@@ -65,21 +66,13 @@ def run_step(run: Run) -> State:
     migrations = {name: migration_row(opening.migration.get(name, ())) for name in run.going}
     sides = kraft_sides(run.warehouse, log_copies(run), opening.milestones, migrations)
     replayed = _replay(run, records, sides, migrations, clearing=opening.clears)
-    versions = _make_tables(run, run.of_going(state), replayed)
+    versions, history = _make_tables(run, run.of_going(state), replayed)
     run.keep(MIGRATION.table, _migration(run, migrations, sides))
     if opening.problems:
         _quarantine(run, znodes, records)
     if replayed is not None:
         keep(run, replayed)
-    return State(sides, migrations, versions, history_of(replayed))
-
-
-def history_of(replayed: Replayed | None) -> DataFrame | None:
-    """Every change of a partition that the logs tell, as far as they are committed (`transforms.isr.frames`)."""
-    if replayed is None:
-        return None
-    committed = {name: side.committed.end_exclusive for name, side in replayed.sides.items()}
-    return isr_history(replayed.log.below(committed).partition_records)
+    return State(sides, migrations, versions, history)
 
 
 @dataclass(frozen=True)
@@ -156,8 +149,8 @@ def _replay(
     return replay_logs(run, run.of_going(records), sides, offsets, clearing=clearing)
 
 
-def _make_tables(run: Run, state: DataFrame, replayed: Replayed | None) -> DataFrame:
-    """Make the tables of both sides; returns the versions of KRaft's rows."""
+def _make_tables(run: Run, state: DataFrame, replayed: Replayed | None) -> tuple[DataFrame, DataFrame]:
+    """Make the tables of both sides; returns the versions of KRaft's rows, and the changes of its partitions."""
     zookeeper = tables(state)
     images: dict[str, DataFrame] = {}
     if replayed is not None:
@@ -168,19 +161,26 @@ def _make_tables(run: Run, state: DataFrame, replayed: Replayed | None) -> DataF
             lambda: _versions(run, replayed),
             lambda: run.keep(FINDINGS, union_all([_findings(state), *_log_findings(replayed)]), hold=True),
             lambda: run.keep(PARTITIONS.table, _entity(run, PARTITIONS, zookeeper, images), hold=True),
+            lambda: _isr_changes(run, replayed),
         ]
     )
     for entity in ENTITIES:
         if entity not in (MIGRATION, PARTITIONS):
             run.keep(entity.table, _entity(run, entity, zookeeper, images))
     run.keep(ADMIN_OPERATIONS, _admin_operations(state))
-    return held[0]
+    return held[0], held[3]
 
 
 def _versions(run: Run, replayed: Replayed | None) -> DataFrame:
     if replayed is None:
         return run.spark.createDataFrame([], ROW_VERSION)
     return run.cache_now(row_versions(replayed.compact, replayed.folded, replayed.versions_from_inclusive, MIRRORED))
+
+
+def _isr_changes(run: Run, replayed: Replayed | None) -> DataFrame:
+    if replayed is None:
+        return run.spark.createDataFrame([], ISR_CHANGE)
+    return recorded(run, replayed.log, replayed.sides)
 
 
 def _entity(run: Run, entity: Entity, zookeeper: Mapping[str, DataFrame], kraft: Mapping[str, DataFrame]) -> DataFrame:

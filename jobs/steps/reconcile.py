@@ -9,19 +9,22 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from jobs.audit import kip_tables
 from jobs.audit.compare import Compared, Comparison, compare, shown
 from jobs.audit.facts import ClusterFacts, Gathering, deltas
-from jobs.audit.kraft_side import kraft_sides, log_copies, milestone_rows
+from jobs.audit.isr_history import changes
+from jobs.audit.kraft_side import KraftSide, kraft_sides, log_copies, milestone_rows
 from jobs.audit.run import ClusterRun, Run
 from jobs.audit.steps import step_main
 from jobs.exit import ERRORS, OK, WARNINGS
 from jobs.steps.gold import HISTORY, iso, previous_runs, run_point, write
-from jobs.steps.materialize import State, history_of
+from jobs.steps.materialize import State
 from jobs.steps.replay_log import replay_logs
 from jobs.version import tool_version
 from schemas.bronze import KRAFT_RECORDS
 from schemas.entities import MIRRORED
 from schemas.entities.migration import MIGRATION
+from schemas.gold import ISR_CHANGE
 from schemas.replayed import ROW_VERSION
 from schemas.report import BrokerPresence, CheckResult, Gate, Report, RunPoint
 from transforms.clusters import CLUSTER
@@ -63,7 +66,8 @@ def run_step(run: Run, state: State) -> dict[str, Report]:
     reports = {}
     for name in run.going:
         try:
-            reports[name] = _report(run, gathered[name], judged[name], listings[name], previous.get(name, ()))
+            report = _report(run, gathered[name], judged[name], listings[name], previous.get(name, ()))
+            reports[name] = _with_tables(report, gathered[name], state.sides.get(name))
         except Exception as error:
             run.fail(name, error)
     write(run, reports, previous)
@@ -158,6 +162,17 @@ def _report(
     )
 
 
+def _with_tables(report: Report, gathered: ClusterFacts, side: KraftSide | None) -> Report:
+    """The report with what the partitions' history, the features and the formats say."""
+    answers, facts = gathered.answers, gathered.facts
+    return replace(
+        report,
+        isr_history=kip_tables.isr_history(answers, facts),
+        features=kip_tables.features(answers, facts, side),
+        downgrade=kip_tables.downgrade(answers, facts, side),
+    )
+
+
 def exit_code(verdict: str, fail_on: str) -> int:
     """Exit code of a verdict (DESIGN §5): `--fail-on warn` makes warnings errors, `never` makes everything 0."""
     if fail_on == "never" or verdict == summary.CLEAN:
@@ -176,12 +191,13 @@ def stored_state(run: Run) -> State:
         milestones[row[CLUSTER]].append(row.asDict())
     sides = kraft_sides(run.warehouse, log_copies(run), milestones, migrations)
     versions = run.spark.createDataFrame([], ROW_VERSION)
-    replayed = None
+    history = run.spark.createDataFrame([], ISR_CHANGE)
     if sides:
         offsets = {name: (migrations[name] or {}).get("kraft_metadata_offset") for name in sides}
         replayed = replay_logs(run, records, sides, offsets, verify=False)
         versions = row_versions(replayed.compact, replayed.folded, replayed.versions_from_inclusive, MIRRORED)
-    return State(sides, migrations, run.cache_now(versions), history_of(replayed))
+        history = changes(replayed.log, sides)
+    return State(sides, migrations, run.cache_now(versions), run.cache(history))
 
 
 def _alone(run: Run) -> dict[str, int]:

@@ -21,7 +21,7 @@ from transforms.clusters import CLUSTER
 from transforms.isr.frames import STATE, isr_history
 from transforms.isr.history import Kind, Record, Step, steps
 from transforms.isr.partition import CLEARED, Change, PartitionState
-from transforms.kraft.replay.base import state_at
+from transforms.kraft.replay.compaction import state_at
 from transforms.kraft.replay.events import Extent
 from transforms.kraft.replay.image import Log
 

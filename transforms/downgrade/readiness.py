@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from schemas.kraft.metadata_versions import FEATURE_NAME, MINIMUM_LEVEL_4X, level_name
@@ -20,7 +20,7 @@ from transforms.downgrade.ledger import (
 )
 from transforms.downgrade.ordering import IBP, Configurations, version_of
 from transforms.features.levels import latest_of, lost_between, release_of
-from transforms.features.matrix import KRAFT_VERSION, Node
+from transforms.features.matrix import BROKER, KRAFT_VERSION, Node
 from transforms.features.update import ELR, LOSSES, Cluster, Kind, Update, Verdict, dry_run
 
 FIRST_KRAFT: Release = (3, 3)
@@ -102,6 +102,46 @@ class State:
 
 
 _ORDER = tuple(Outcome)
+# Every minor release from the first that this ledger tells apart.
+RELEASES: tuple[Release, ...] = (
+    *((2, minor) for minor in range(9)),
+    *((3, minor) for minor in range(10)),
+    *((4, minor) for minor in range(5)),
+)
+
+
+def targets(state: State) -> tuple[Release, ...]:
+    """The releases that a cluster may be asked to go back to, the newest first; all there are when its own is not known."""
+    first = FIRST_KRAFT if state.mode is Mode.KRAFT else RELEASES[0]
+    last = LAST_ZOOKEEPER if state.mode is not Mode.KRAFT else RELEASES[-1]
+    below = (
+        release
+        for release in reversed(RELEASES)
+        if first <= release <= last and (state.release is None or release < state.release)
+    )
+    return tuple(below)
+
+
+def with_kraft(
+    state: State, cluster: Cluster, migrated_at: int | None, level_offset: int | None, *, migrating: bool
+) -> State:
+    """A state with what KRaft's controllers know. `migrated_at` is the offset of the newest state of the migration.
+
+    While `migrating` brokers may be in either mode, and those in KRaft mode are in the way.
+    """
+    brokers = [node for node in cluster.nodes if node.kind == BROKER]
+    return replace(
+        state,
+        protocols={node.node_id: node.supports(FEATURE_NAME)[1] for node in brokers if node.migrating_zk},
+        finalised=cluster.finalised,
+        nodes=tuple(cluster.nodes),
+        voters=cluster.voters,
+        local=cluster.local,
+        migration_state=cluster.migration_state,
+        migrated_at=migrated_at,
+        level_offset=level_offset,
+        kraft_brokers=tuple(node.node_id for node in brokers if not node.migrating_zk) if migrating else (),
+    )
 
 
 def readiness(state: State, target: Release) -> Readiness:

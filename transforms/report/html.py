@@ -17,6 +17,7 @@ from markupsafe import Markup
 from schemas.report import CheckResult, Gate, Report
 from transforms.report import printable, view
 from transforms.report.chart import MOST_RUNS, divergence_chart, lag_chart
+from transforms.report.kips import kips_view
 from transforms.report.kraft import kraft_facts
 from transforms.report.story import (
     calm_word,
@@ -93,6 +94,7 @@ def render_html(report: Report) -> str:
             lag_narrow=lag_chart(history, _NARROW),
             bars_wide=divergence_chart(history, _WIDE),
             bars_narrow=divergence_chart(history, _NARROW),
+            kips=kips_view(report),
             mode_meaning=MODE_MEANINGS.get(report.mode, ""),
             most_evidence=view.MOST_EVIDENCE,
             most_notes=view.MOST_NOTES,

@@ -97,6 +97,16 @@ def image(log: Log, folded: DataFrame | None = None) -> dict[str, DataFrame]:
     return tables
 
 
+def topic_names(events: DataFrame) -> DataFrame:
+    """Every topic that the events of a log tell of, those that were removed too: cluster, topic_id, topic."""
+    topics = events.where("entity = 'topics' AND row IS NOT NULL")
+    return topics.select(
+        CLUSTER,
+        F.get_json_object("replay_key", "$[0]").alias("topic_id"),
+        F.get_json_object("row", "$.topic").alias("topic"),
+    ).distinct()
+
+
 def _silver_partitions(partitions: DataFrame) -> DataFrame:
     nothing = F.lit(None)
     return partitions.withColumns(

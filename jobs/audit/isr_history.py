@@ -1,0 +1,66 @@
+"""The partitions' history: every change that a run reads, and those of them that no run has recorded yet."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from jobs.audit.kraft_side import KraftSide
+from jobs.audit.run import Run
+from schemas.gold import ISR_CHANGE, ISR_HISTORY
+from transforms.clusters import CLUSTER, by_cluster, of_clusters
+from transforms.isr.frames import isr_history
+from transforms.isr.history import HOUR
+from transforms.kraft.replay.image import Log, topic_names
+from transforms.kraft.replay.partitions import KEY
+
+# A record in one log: topic ids outlive a rollback and a second migration, whose log counts its offsets from 0 again.
+RECORD = [CLUSTER, "topic_id", "partition", "offset", "append_time"]
+
+
+def changes(log: Log, sides: Mapping[str, KraftSide]) -> DataFrame:
+    """Every change of a partition in the committed part of each cluster's log, as far as the run has read it: ISR_CHANGE rows.
+
+    It begins at the base checkpoint, or at the state that an earlier run has kept.
+    """
+    committed = log.below({name: side.committed.end_exclusive for name, side in sides.items()})
+    begins = {name: side.extent().start for name, side in sides.items()}
+    records = committed.partition_records
+    kept = [name for name, side in sides.items() if side.kept is not None]
+    if kept:
+        # Of a large kept state, only the partitions that were changed since are sorted.
+        since = F.coalesce(by_cluster({name: begins[name] for name in kept}, "bigint"), F.lit(-1))
+        touched = records.where(F.col("offset") >= since).select(*KEY).distinct()
+        records = records.join(touched, KEY, "left_semi")
+    return isr_history(records, topic_names(committed.events), begins).select(*ISR_CHANGE.fieldNames())
+
+
+def recorded(run: Run, log: Log, sides: Mapping[str, KraftSide]) -> DataFrame:
+    """The `changes` of a run, cached; those that are new go to gold isr_history, beside the rest of the run."""
+    found = run.cache(changes(log, sides))
+    new = found
+    if run.warehouse.version(ISR_HISTORY) is not None:
+        earliest = by_cluster({name: side.extent().start for name, side in sides.items()}, "bigint")
+        known = run.warehouse.read(ISR_HISTORY).where(of_clusters(sides) & (F.col("offset") >= earliest))
+        # Made before it is written: a write that reads its own table is refused when another run writes there too.
+        new = run.cache_now(found.join(known.select(*RECORD), RECORD, "left_anti"))
+    run.keep(ISR_HISTORY, new)
+    return found
+
+
+def recent_changes(
+    run: Run, found: DataFrame, sides: Mapping[str, KraftSide], ends: Mapping[str, int], hours: int
+) -> DataFrame:
+    """The `changes` of a run, with those that earlier runs recorded in the last `hours` before each log's end (ms).
+
+    A run that went on from a kept state has read the newest part only.
+    """
+    kept = {name: side.extent().start for name, side in sides.items() if side.kept is not None and name in ends}
+    if not kept or run.warehouse.version(ISR_HISTORY) is None:
+        return found
+    since = by_cluster({name: ends[name] - hours * HOUR for name in kept}, "bigint")
+    stored = run.warehouse.read(ISR_HISTORY).where(of_clusters(kept) & (F.col("append_time") >= since))
+    earlier = stored.where(F.col("offset") < by_cluster(kept, "bigint")).dropDuplicates(RECORD)
+    return found.unionByName(earlier.select(*found.columns))

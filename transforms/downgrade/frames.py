@@ -1,0 +1,64 @@
+"""How many rows of the tables have each persistent format, and where one of them is: all formats in one aggregate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from operator import or_
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from transforms.clusters import CLUSTER
+from transforms.downgrade.evidence import TRACES, Trace
+from transforms.downgrade.ledger import OF_KRAFT, Seen
+from transforms.kraft.replay.partitions import MIGRATING_DIRECTORY
+
+_EXAMPLE = "_example"
+
+
+def formats_of_tree(znodes: DataFrame) -> DataFrame:
+    """A row a cluster: for each format of `TRACES` how many znodes have it, and the first one's path (`<id>_example`).
+
+    `znodes` are rows of bronze zk_znodes of one walk a cluster.
+    """
+    columns = []
+    for name, traces in TRACES.items():
+        has = reduce(or_, [_shown_by(trace) for trace in traces])
+        columns += [F.count_if(has).alias(name), F.min(F.when(has, F.col("path"))).alias(name + _EXAMPLE)]
+    return znodes.groupBy(CLUSTER).agg(*columns)
+
+
+def _shown_by(trace: Trace) -> Column:
+    # Most znodes are ruled out by how their path begins, which costs far less than the pattern.
+    prefix = trace.pattern.removeprefix("^").partition("[")[0].removesuffix("$")
+    matched = F.col("path").startswith(prefix) & F.col("path").rlike(trace.pattern)
+    if trace.key is None:
+        return matched
+    value = F.get_json_object("data", f"$.{trace.key}")
+    there = value.isNotNull() & ~value.isin("{}", "[]")
+    if trace.least is not None:
+        there = F.coalesce(value.try_cast("int") >= trace.least, F.lit(False))
+    return matched & F.coalesce(there, F.lit(False))
+
+
+def formats_of_partitions(partitions: DataFrame) -> DataFrame:
+    """The same of KRaft's formats, from silver rows of KRaft's partitions."""
+    placed = F.exists("directories", lambda each: each != F.lit(MIGRATING_DIRECTORY))
+    held = F.size("eligible_leader_replicas") > 0
+    columns = []
+    for name, shows in zip(OF_KRAFT, (placed, held), strict=True):
+        has = F.coalesce(shows, F.lit(False))
+        newest = F.max(F.when(has, F.col("kraft_offset"))).cast("string")
+        columns += [
+            F.count_if(has).alias(name),
+            F.concat(F.lit("PARTITION records, offset "), newest).alias(name + _EXAMPLE),
+        ]
+    return partitions.groupBy(CLUSTER).agg(*columns)
+
+
+def seen(row: Mapping[str, Any] | None, formats: Sequence[str]) -> dict[str, Seen]:
+    """A collected row of these as the ledger takes it. Without a row nothing was there to have a format."""
+    told = row or {}
+    return {name: Seen(told.get(name) or 0, told.get(name + _EXAMPLE) or "") for name in formats}
