@@ -21,6 +21,7 @@ from jobs.steps.materialize import State
 from schemas.bronze import KRAFT_RECORDS
 from schemas.checks import KRAFT, START_PHASES, ZOOKEEPER, Phase
 from schemas.entities import ENTITIES, MIRRORED
+from schemas.entities.partitions import PARTITIONS
 from schemas.kraft.metadata_versions import FEATURE_NAME
 from schemas.silver import ADMIN_OPERATIONS, BARRIERS, FINDINGS, ZOOKEEPER_WRITES
 from transforms.clusters import CLUSTER, by_cluster, of_clusters
@@ -32,7 +33,7 @@ from transforms.properties import PropertyFiles
 from transforms.reconcile.compare.canonical import canonical
 from transforms.reconcile.compare.classify import CLOCK_MARGIN_MS
 from transforms.reconcile.compare.difference import union_all
-from transforms.reconcile.judge import queries
+from transforms.reconcile.judge import kraft_queries, queries
 from transforms.reconcile.judge.deltas import Delta, deltas_of
 from transforms.reconcile.judge.facts import (
     Facts,
@@ -90,8 +91,12 @@ class ClusterFacts:
 class Gathering:
     """What is asked about a run's clusters: small answers first, then, beside the comparison, which rows break a rule."""
 
-    def __init__(self, run: Run, state: State) -> None:
+    def __init__(self, run: Run, state: State, previous: Mapping[str, str]) -> None:
+        """`previous` is the id of each cluster's finished run before this one, where there is one."""
         self._run, self._state = run, state
+        self._previous = {
+            name: id_ for name, id_ in previous.items() if run.clusters[name].settings.zookeeper is not None
+        }
         self._silver = {entity.name: run.rows(entity.table) for entity in ENTITIES} | {"findings": run.rows(FINDINGS)}
         small = _ask(run, _small_questions(run, state, self._silver))
         self._first = {name: _FirstLook(run.clusters[name].settings, small[name], state) for name in run.going}
@@ -102,23 +107,35 @@ class Gathering:
         gathered = {}
         for name in self._run.going:
             try:
-                gathered[name] = self._first[name].facts(copies.get(name, ()), name in twice)
+                look = self._first[name].facts(copies.get(name, ()), name in twice)
+                facts = replace(look.facts, previous_partitions=name in self._previous)
+                gathered[name] = replace(look, facts=facts)
             except Exception as error:
                 self._run.fail(name, error)
         return gathered
 
     def samples(self) -> dict[str, Samples]:
         """Rows that break a rule, and examples of replicas, by cluster."""
-        answers = _ask(self._run, _samples(self._run, self._state, self._silver, self._first))
+        asked = _samples(self._run, self._state, self._silver, self._first)
+        if self._previous:
+            asked["fallen"] = queries.samples(self._fallen_epochs())
+        answers = _ask(self._run, asked)
         return {
             name: Samples(
-                _by_code(mine.of("samples")),
+                _by_code([*mine.of("samples"), *mine.of("fallen")]),
                 self._first[name].replicas(mine),
                 self._left_behind(name, mine),
                 {**self._first[name].answers.rows, **mine.rows},
             )
             for name, mine in answers.items()
         }
+
+    def _fallen_epochs(self) -> DataFrame:
+        """Partitions of ZooKeeper whose epochs were higher in the run before; rows that are not kept any more tell nothing."""
+        stored = self._run.warehouse.read(PARTITIONS.table).where(of_clusters(self._previous))
+        mine = (F.col("source") == ZOOKEEPER) & (F.col("run_id") == by_cluster(self._previous, "string"))
+        now = self._silver["partitions"].where((F.col("source") == ZOOKEEPER) & of_clusters(self._previous))
+        return kraft_queries.fallen_epochs(now, stored.where(mine))
 
     def _left_behind(self, name: str, answers: Answers) -> Sample | None:
         look = self._first[name]

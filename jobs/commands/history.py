@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from jobs.audit.past import Finished, add_run_argument, add_warehouse_arguments, open_warehouse, past_run
 from jobs.exit import ERRORS, OK
 from schemas.gold import RUNS
-from schemas.report import RunPoint
+from schemas.report import GATES, RunPoint
 from transforms.reconcile.compare.divergences import stored_counts
 from transforms.report.printable import visible
 from transforms.report.table import aligned
@@ -88,7 +88,7 @@ def add_gates_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `kraft-audit gates`."""
     add_warehouse_arguments(parser)
     add_run_argument(parser)
-    parser.add_argument("--gate", choices=("start", "dual_write", "finalize", "rollback"), help="only this gate")
+    parser.add_argument("--gate", choices=GATES, help="only this gate")
 
 
 def execute_gates(arguments: argparse.Namespace) -> int:

@@ -54,7 +54,7 @@ def run_step(run: Run, state: State) -> dict[str, Report]:
     """Compare, classify, check and decide; write gold and return the report of each cluster that has not failed."""
     previous = previous_runs(run)
     newest = {name: rows[-1]["run_id"] for name, rows in previous.items() if rows}
-    gathering = Gathering(run, state)
+    gathering = Gathering(run, state, newest)
     facts = gathering.without_samples()
     with ThreadPoolExecutor(1) as beside:
         asked = beside.submit(gathering.samples)

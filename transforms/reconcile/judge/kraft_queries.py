@@ -319,6 +319,31 @@ def between_sides(partitions: DataFrame, clusters: Sequence[str]) -> DataFrame:
     )
 
 
+def fallen_epochs(now: DataFrame, earlier: DataFrame) -> DataFrame:
+    """ISR-15: partitions of ZooKeeper with an epoch below the one of an earlier run: (cluster, code, text).
+
+    Both are silver rows of ZooKeeper. A partition that was made again has another czxid, and epochs of its own.
+    """
+    then = earlier.select(
+        CLUSTER,
+        "topic",
+        "partition",
+        "zk_czxid",
+        F.col("leader_epoch").alias("leader_epoch_then"),
+        F.col("partition_epoch").alias("version_then"),
+    )
+    both = now.join(then, [CLUSTER, "topic", "partition", "zk_czxid"])
+    leader = F.col("leader_epoch") < F.col("leader_epoch_then")
+    version = F.col("partition_epoch") < F.col("version_then")
+    name = F.format_string("%s/%d: ", "topic", "partition")
+    text = F.when(leader, F.format_string("leader epoch %d after %d", "leader_epoch", "leader_epoch_then")).otherwise(
+        F.format_string("znode version %d after %d", "partition_epoch", "version_then")
+    )
+    return both.where(leader | version).select(
+        CLUSTER, F.lit("ISR-15").alias("code"), F.concat(name, text).alias("text")
+    )
+
+
 def directories(partitions: DataFrame, health: Mapping[str, Health]) -> DataFrame:
     """DIR-01 and DIR-02: replicas in a directory that is lost or not their broker's, or known below the level for it.
 

@@ -55,14 +55,12 @@ def _epochs(facts: Facts) -> Outcome:
 
 def _bumps(facts: Facts) -> Outcome:
     """ISR-07: always before 3.6 and while the cluster migrates, later below metadata.version 3.6-IV0 (S§3.3)."""
-    if facts.phase is Phase.DUAL_WRITE:
-        return sampled(facts.found("DUR-13"))
     if facts.kafka_version is None:
         return unknown("the Kafka release is not known")
     level = max((change.level for change in facts.levels), default=0)
-    if not before(facts.kafka_version, 3, 6) and level >= 12:
+    if facts.phase is not Phase.DUAL_WRITE and not before(facts.kafka_version, 3, 6) and level >= 12:
         return not_applicable("from metadata.version 3.6-IV0 on a shrinking ISR leaves the leader epoch as it is")
-    return sampled(facts.found(QUIET_SHRINK))
+    return sampled(facts.found(QUIET_SHRINK, "DUR-13"))
 
 
 def _churn(facts: Facts) -> Outcome:
