@@ -30,6 +30,7 @@ COMMANDS = (
     Command("gates", "what blocks each gate", "jobs.commands.history", "add_gates_arguments", "execute_gates"),
     Command("history", "the cluster's last runs", "jobs.commands.history", "add_history_arguments", "execute_history"),
     Command("diff", "the differences a run found, or at an offset", "jobs.commands.diff"),
+    Command("compare", "how the KRaft metadata of two runs or of two clusters differs", "jobs.commands.compare"),
     Command("explain", "one row's story: both values, records, transactions", "jobs.commands.explain"),
     Command("isr", "a partition's ISR history; what AlterPartition would be answered", "jobs.commands.isr"),
     Command("features", "who supports what; what an update would be answered", "jobs.commands.features"),

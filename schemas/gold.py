@@ -251,7 +251,7 @@ ISR_CHANGE = StructType([RUN_COLUMNS[0], *ISR_CHANGE_COLUMNS])
 ISR_AUDIT = Table(
     Layer.GOLD,
     "isr_audit",
-    "What the history of partitions added up to in the last day of a log, the worst of each subject: a row a partition or "
+    "What the history of partitions added up to in the last day of a log, the worst of each subject: by partition or "
     "broker and hour, and what is so at the log's end.",
     (
         *RUN_COLUMNS,
@@ -326,7 +326,7 @@ FEATURE_MATRIX = Table(
 DOWNGRADE_READINESS = Table(
     Layer.GOLD,
     "downgrade_readiness",
-    "May the cluster go back to each older release, and why not (KIP-384): one row a release and reason.",
+    "May the cluster go back to each older release, and why not (KIP-384): one row for each release and reason.",
     (
         *RUN_COLUMNS,
         column("mode", StringType(), "Where the metadata lives: zookeeper, dual_write or kraft."),

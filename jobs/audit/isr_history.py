@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from jobs.audit.kraft_side import KraftSide
+from jobs.audit.kraft_side import LEADER_CHANGE, KraftSide
 from jobs.audit.run import Run
 from schemas.gold import ISR_CHANGE, ISR_HISTORY
 from transforms.clusters import CLUSTER, by_cluster, of_clusters
@@ -38,16 +38,25 @@ def changes(log: Log, sides: Mapping[str, KraftSide]) -> DataFrame:
 
 
 def recorded(run: Run, log: Log, sides: Mapping[str, KraftSide]) -> DataFrame:
-    """The `changes` of a run, cached; those that are new go to gold isr_history, beside the rest of the run."""
-    found = run.cache(changes(log, sides))
+    """The `changes` of a run; those that are new go to gold isr_history, beside the rest of the run."""
+    found = changes(log, sides)
+    if run.small:
+        found = run.cache(found)
     new = found
     if run.warehouse.version(ISR_HISTORY) is not None:
-        earliest = by_cluster({name: side.extent().start for name, side in sides.items()}, "bigint")
-        known = run.warehouse.read(ISR_HISTORY).where(of_clusters(sides) & (F.col("offset") >= earliest))
         # Made before it is written: a write that reads its own table is refused when another run writes there too.
-        new = run.cache_now(found.join(known.select(*RECORD), RECORD, "left_anti"))
+        new = run.cache_now(found.join(_known(run, sides).select(*RECORD), RECORD, "left_anti"))
     run.keep(ISR_HISTORY, new)
-    return found
+    # Millions of changes are read back from where they were written, rather than kept in memory or sorted again.
+    return found if run.small else _known(run, sides).select(*found.columns)
+
+
+def _known(run: Run, sides: Mapping[str, KraftSide]) -> DataFrame:
+    """What is recorded of each cluster's present log, from where this run read it."""
+    earliest = by_cluster({name: side.extent().start for name, side in sides.items()}, "bigint")
+    begun = by_cluster({name: _begun(side) for name, side in sides.items()}, "bigint")
+    rows = run.warehouse.read(ISR_HISTORY).where(of_clusters(sides))
+    return rows.where((F.col("offset") >= earliest) & (F.col("append_time") >= begun))
 
 
 def recent_changes(
@@ -60,7 +69,14 @@ def recent_changes(
     kept = {name: side.extent().start for name, side in sides.items() if side.kept is not None and name in ends}
     if not kept or run.warehouse.version(ISR_HISTORY) is None:
         return found
-    since = by_cluster({name: ends[name] - hours * HOUR for name in kept}, "bigint")
+    begun = {name: max(ends[name] - hours * HOUR, _begun(sides[name])) for name in kept}
+    since = by_cluster(begun, "bigint")
     stored = run.warehouse.read(ISR_HISTORY).where(of_clusters(kept) & (F.col("append_time") >= since))
     earlier = stored.where(F.col("offset") < by_cluster(kept, "bigint")).dropDuplicates(RECORD)
     return found.unionByName(earlier.select(*found.columns))
+
+
+def _begun(side: KraftSide) -> int:
+    """When the log began (ms), where that is known: a quorum that was formatted anew has the history of another log, too."""
+    first = next((m for m in side.milestones if m["type"] == LEADER_CHANGE and m["checkpoint_offset"] is None), None)
+    return first["append_time"] if first is not None and first["offset"] == 0 else 0

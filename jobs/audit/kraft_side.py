@@ -178,13 +178,14 @@ def whole_records(warehouse: Warehouse, cluster: str, run_id: str, side: KraftSi
     oldest = parts[-1][0]
     base = None if side.plan.base_checkpoint is None else side.plan.base_checkpoint[1].offset
     if side.kept is not None:
-        base = _oldest_base(warehouse, cluster, oldest)
+        base = oldest_base(warehouse, cluster, oldest)
     of_base = F.lit(False) if base is None else (checkpoint == base) & (F.col("run_id") == oldest)
     extent = Extent(side.plan.leading.end, base or 0, base, side.transactions.discarded)
     return mine.where((checkpoint.isNull() & in_part) | of_base), extent
 
 
-def _oldest_base(warehouse: Warehouse, cluster: str, run_id: str) -> int | None:
+def oldest_base(warehouse: Warehouse, cluster: str, run_id: str) -> int | None:
+    """Exclusive end of the checkpoint that a run's copies begin with; None when the log reaches back to offset 0."""
     rows = warehouse.read(KRAFT_LOG_COPIES).where(of_clusters([cluster]) & (F.col("run_id") == run_id)).collect()
     plan = plan_read([LogCopy.from_row(row.asDict(recursive=True)) for row in rows])
     return None if plan.base_checkpoint is None else plan.base_checkpoint[1].offset

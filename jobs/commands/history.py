@@ -10,7 +10,8 @@ from typing import Any
 from pyspark.sql import functions as F
 
 from jobs.audit.past import Finished, add_run_argument, add_warehouse_arguments, open_warehouse, past_run
-from jobs.exit import ERRORS, OK
+from jobs.commands.changes import changes_of_row, changes_of_topic, heading, lines
+from jobs.exit import ERRORS, OK, UsageError
 from schemas.gold import RUNS
 from schemas.report import GATES, RunPoint
 from transforms.reconcile.compare.divergences import stored_counts
@@ -23,6 +24,16 @@ _COLUMNS = ("run_id", "verdict", "state", "defects", "divergences", "lag_records
 
 def add_history_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `kraft-audit history`."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = (
+        "history              the last runs\n"
+        "history ENTITY KEY   every change of one row in KRaft's log, over all runs; keys as `explain` takes them\n"
+        "history --topic T    every change of a topic, its configurations and its partitions\n"
+        "Records hold no principal: when and what is told, never who."
+    )
+    parser.add_argument("entity", metavar="ENTITY", nargs="?", help="an entity, e.g. configs")
+    parser.add_argument("key", metavar="KEY", nargs="?", help="the row, e.g. TOPIC/orders/retention.ms")
+    parser.add_argument("--topic", metavar="T", help="a topic with all that belongs to it")
     add_warehouse_arguments(parser)
     parser.add_argument("--last", type=int, default=20, metavar="N", help="how many runs (default 20)")
     parser.add_argument("--trend", action="store_true", help="lag and differences instead, one column a class")
@@ -30,7 +41,9 @@ def add_history_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute_history(arguments: argparse.Namespace) -> int:
-    """Print the cluster's last runs, newest first."""
+    """Print the cluster's last runs, newest first; or what the log changed of a row or a topic, oldest first."""
+    if arguments.entity is not None or arguments.topic is not None:
+        return _changes(arguments)
     with open_warehouse(arguments) as run:
         rows = last_runs(run, arguments.last)
     if arguments.format == "jsonl":
@@ -39,6 +52,26 @@ def execute_history(arguments: argparse.Namespace) -> int:
         return OK
     for line in _trend(rows) if arguments.trend else _table(rows):
         print(line)
+    return OK
+
+
+def _changes(arguments: argparse.Namespace) -> int:
+    if arguments.topic is not None and arguments.entity is not None:
+        raise UsageError("--topic: goes without an entity")
+    whole_topic = arguments.topic is not None
+    with open_warehouse(arguments) as run:
+        of_row = None if whole_topic else changes_of_row(run, arguments.entity, arguments.key)
+        logs = list(of_row or changes_of_topic(run, arguments.topic))
+    if not any(changes for _, changes in logs):
+        what = f"topic {arguments.topic}" if whole_topic else f"{arguments.entity} {arguments.key or ''}"
+        raise UsageError(f"no run of {run.cluster} has read a record of {visible(what, 160).strip()}")
+    for log, changes in logs:
+        if arguments.format == "jsonl":
+            for change in changes:
+                print(json.dumps(change.record))
+            continue
+        for line in (heading(log, first=log is logs[0][0]), *lines(changes, named=whole_topic)):
+            print(line)
     return OK
 
 

@@ -10,18 +10,21 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from jobs.audit.past import PastRun, add_run_argument, add_warehouse_arguments, open_warehouse, past_run
-from jobs.audit.past_state import PastKraft
+from jobs.audit.isr_history import RECORD
+from jobs.audit.past import Finished, PastRun, add_run_argument, add_warehouse_arguments, open_warehouse, past_run
 from jobs.audit.standing import Standing, standing
 from jobs.exit import OK, UsageError
 from schemas.entities.brokers import BROKERS
 from schemas.entities.partitions import PARTITIONS
+from schemas.gold import ISR_HISTORY
 from schemas.kraft.metadata_versions import FEATURE_NAME
 from schemas.kraft.records import CLEAR_ELR
+from transforms.clusters import CLUSTER
 from transforms.explain.keys import parse_key
 from transforms.explain.records import row_events
 from transforms.explain.text import utc_time
 from transforms.isr.checks import bumps_on_shrink
+from transforms.isr.frames import step_of
 from transforms.isr.history import Record, Step, steps
 from transforms.isr.partition import CLEARED, RECOVERED, RECOVERING, change_of, state_of
 from transforms.isr.validate import (
@@ -47,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `kraft-audit isr`."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = (
-        "isr TOPIC[/P]    every change of the topic's partitions, or of one\n"
+        "isr TOPIC[/P]    every change of the topic's partitions, or of one, that any run has read; with --run, by its log\n"
         "isr validate --topic T --partition P --leader-epoch E --partition-epoch V --isr 1,2\n"
         "                 what the controller would answer to this AlterPartition request"
     )
@@ -76,27 +79,53 @@ def execute(arguments: argparse.Namespace) -> int:
             options = ", ".join("--" + name.removesuffix("_name").replace("_", "-") for name in missing)
             raise UsageError(f"validate: {options} is needed")
     with open_warehouse(arguments) as run:
-        known = standing(past_run(run, arguments.run_id), arguments.kafka_version)
-        lines = _answer(arguments, known) if arguments.what == _VALIDATE else _history(arguments.what, known)
+        lines = None
+        if arguments.what != _VALIDATE and arguments.run_id is None:
+            lines = _recorded(run, arguments.what)
+        if lines is None:
+            known = standing(past_run(run, arguments.run_id), arguments.kafka_version)
+            lines = _answer(arguments, known) if arguments.what == _VALIDATE else _history(arguments.what, known)
         for line in lines:
             print(visible(line, 400))
     return OK
 
 
+def _asked(what: str) -> tuple[str, int | None]:
+    topic, slash, number = what.rpartition("/")
+    return (topic, int(number)) if slash and number.isdecimal() and len(number) < 10 else (what, None)
+
+
+def _recorded(run: Finished, what: str) -> list[str] | None:
+    """What all runs have recorded, that of pruned logs too; None when none has recorded a change of it."""
+    topic, partition = _asked(what)
+    mine = (F.col(CLUSTER) == run.cluster) & (F.col("topic") == topic)
+    rows = run.warehouse.read(ISR_HISTORY).where(
+        mine if partition is None else mine & (F.col("partition") == partition)
+    )
+    # Two runs at the same time may both have found a change new. A later run has a later part of a log, or another log.
+    in_order = rows.dropDuplicates(RECORD).orderBy("run_id", "offset").collect()
+    found: dict[tuple[int, str], list[Step]] = {}
+    for row in in_order:
+        found.setdefault((row["partition"], row["topic_id"]), []).append(step_of(row.asDict()))
+    return [line for name, history in sorted(found.items()) for line in _lines(name, history, None)] or None
+
+
 def _history(what: str, known: Standing) -> list[str]:
     if known.log is None:
         raise UsageError(f"run {known.past.run_id} has no metadata log: ZooKeeper keeps no history of its partitions")
-    topic, slash, number = what.rpartition("/")
-    if not slash or not number.isdigit():
-        topic, number = what, ""
+    topic, partition = _asked(what)
     records = known.log.applied()
     lives = [row.asDict() for row in row_events(records, parse_key("topics", {"topic": topic})).collect()]
     if not lives:
         raise UsageError(f"there never was a topic {visible(topic, 120)} in the log of run {known.past.run_id}")
-    histories = _steps(records, topic, lives, int(number) if number else None)
+    histories = _steps(records, topic, lives, partition)
     if not histories:
         raise UsageError(f"there never was a partition {visible(what, 120)} in the log of run {known.past.run_id}")
-    return [line for name, history in sorted(histories.items()) for line in _lines(name, history, known.log)]
+    return [
+        line
+        for name, history in sorted(histories.items())
+        for line in _lines(name, history, known.log.side.committed.end_exclusive)
+    ]
 
 
 def _steps(
@@ -129,11 +158,12 @@ def _topic_id(event: Mapping[str, Any]) -> str:
     return key.strip('["]')
 
 
-def _lines(name: tuple[int, str], history: Sequence[Step], log: PastKraft) -> list[str]:
+def _lines(name: tuple[int, str], history: Sequence[Step], committed_end: int | None) -> list[str]:
     lines = [f"Partition {name[0]} of topic id {name[1]}: {len(history)} changes"]
     for step in history:
         state = step.after
-        tail = "" if step.offset < log.side.committed.end_exclusive else "  (not proved committed)"
+        proved = committed_end is None or step.offset < committed_end
+        tail = "" if proved else "  (not proved committed)"
         elr = f" ELR {listed(state.elr)}" if state.elr else ""
         known = f" last known {listed(state.last_known_elr)}" if state.last_known_elr else ""
         recovering = " RECOVERING" if state.recovering else ""

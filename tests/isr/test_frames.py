@@ -18,10 +18,10 @@ from tests.captures import capture
 from tests.isr.logs import CHANGE, COLUMNS, PARTITION, Stories, log_records, partition_records
 from tests.kraft.dumps import DumpedRecord, parse_dump
 from transforms.clusters import CLUSTER
-from transforms.isr.frames import STATE, isr_history
+from transforms.isr.frames import isr_history, step_of
 from transforms.isr.history import Kind, Record, Step, steps
-from transforms.isr.partition import CLEARED, Change, PartitionState
-from transforms.kraft.replay.compaction import state_at
+from transforms.isr.partition import CLEARED, Change
+from transforms.kraft.replay.compaction import compacted_below
 from transforms.kraft.replay.events import Extent
 from transforms.kraft.replay.image import Log
 
@@ -62,26 +62,6 @@ def told_by(history: DataFrame) -> Told:
     return told
 
 
-_NAMES = {
-    "adding_replicas": "adding",
-    "removing_replicas": "removing",
-    "eligible_leader_replicas": "elr",
-}
-
-
-def state(row: Row, suffix: str) -> PartitionState | None:
-    if row[f"leader{suffix}"] is None:
-        return None
-    values = {_NAMES.get(name, name): row[name + suffix] for name in STATE}
-    return PartitionState(**{name: tuple(v) if isinstance(v, list) else v for name, v in values.items()})
-
-
-def as_step(row: Row) -> Step:
-    return Step(
-        row["offset"], row["append_time"], state(row, "_before"), state(row, ""), tuple(map(Kind, row["kinds"]))
-    )
-
-
 def wanted(cluster: str, stories: Stories) -> dict[tuple[str, str, int, int], Step]:
     return {
         (cluster, topic_id, partition, step.offset): step
@@ -112,7 +92,7 @@ def test_the_history_of_every_partition_is_what_the_dump_says_epoch_by_epoch(
         gone: Stories = {}
         expected |= wanted(name, partition_records(records, gone))
         expected |= wanted(name, gone)
-    assert {key: as_step(row) for key, row in of_captures.items()} == expected
+    assert {key: step_of(row) for key, row in of_captures.items()} == expected
     kinds = Counter(kind for step in expected.values() for kind in step.kinds)
     assert {*Kind} - {*kinds} <= {Kind.REPLACED, Kind.REORDERED, Kind.REASSIGNMENT_CHANGED, Kind.DIRECTORIES}
     assert len(expected) > 5_000
@@ -120,7 +100,7 @@ def test_the_history_of_every_partition_is_what_the_dump_says_epoch_by_epoch(
 
 def test_a_row_says_whom_it_concerns_and_which_election_it_was(of_captures: Told) -> None:
     for row in of_captures.values():
-        step = as_step(row)
+        step = step_of(row)
         before = step.before
         assert row["election"] == step.election
         assert (tuple(row["departed"]), tuple(row["joined"])) == (step.left, step.joined)
@@ -191,7 +171,7 @@ def record_row(cluster: str, topic_id: str, record: Record) -> Row:
     row |= {"type": PARTITION if change.whole else CHANGE, "topic_id": topic_id, "partition_id": 0}
     lists = ("replicas", "isr", "adding", "removing", "elr", "last_known_elr")
     values = {name: None if (value := getattr(change, name)) is None else list(value) for name in lists}
-    columns = {theirs: ours for ours, theirs in _NAMES.items()}
+    columns = {"adding": "adding_replicas", "removing": "removing_replicas", "elr": "eligible_leader_replicas"}
     row |= {columns.get(name, name): value for name, value in values.items()}
     row["leader"] = -2 if change.leader is None else change.leader
     row["leader_recovery_state"] = -1 if change.leader_recovery_state is None else change.leader_recovery_state
@@ -217,14 +197,14 @@ def random_log(spark: SparkSession, random_stories: dict[str, list[Record]]) -> 
 
 
 def test_any_records_are_told_by_the_rules(random_log: Log, random_stories: dict[str, list[Record]]) -> None:
-    told = {key: as_step(row) for key, row in told_by(isr_history(random_log.partition_records)).items()}
+    told = {key: step_of(row) for key, row in told_by(isr_history(random_log.partition_records)).items()}
     assert told == wanted("one", {(topic, 0): story for topic, story in random_stories.items()})
     assert {kind for step in told.values() for kind in step.kinds} == {*Kind}
 
 
 def test_a_history_goes_on_from_a_kept_state_which_is_no_change_itself(random_log: Log) -> None:
     whole = told_by(isr_history(random_log.partition_records, since={"one": CUT}))
-    rest = state_at(random_log, {"one": CUT}).union(random_log.since({"one": CUT}))
+    rest = compacted_below(random_log, {"one": CUT}).union(random_log.since({"one": CUT}))
     told = told_by(isr_history(rest.partition_records))
     # Of a partition that had no leader at the cut, a kept state knows the last change only.
     for row in (*told.values(), *whole.values()):
@@ -266,5 +246,5 @@ def test_what_a_base_checkpoint_holds_is_where_a_history_begins(spark: SparkSess
     expected = wanted("one", stories) | wanted("one", gone)
     # A checkpoint counts its records from 0, so they are those below its end here.
     later = {key: step for key, step in expected.items() if key[3] >= begin}
-    assert {key: as_step(row) for key, row in told.items()} == later
+    assert {key: step_of(row) for key, row in told.items()} == later
     assert all(row["isr_before"] is not None for row in told.values())

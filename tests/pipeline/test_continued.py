@@ -11,11 +11,14 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 from jobs.audit.past import Finished, past_run
 from jobs.audit.past_state import migration_znodes, past_kraft
+from jobs.commands.changes import changes_of_row, changes_of_topic
 from schemas.bronze import KRAFT_LOG_COPIES, KRAFT_RECORDS
 from schemas.entities import ENTITIES
+from schemas.gold import ISR_HISTORY
 from schemas.replayed import REPLAYED_STATES
 from schemas.silver import FINDINGS
 from tests.captures import capture
@@ -134,6 +137,47 @@ def test_the_whole_log_is_still_there_to_be_asked(series: dict[str, tuple[Audit,
     assert kraft is not None
     offsets = sorted(row["offset"] for row in kraft.records.select("offset").collect())
     assert offsets == list(range(kraft.side.plan.leading.end))
+
+
+def recorded(found: Audit) -> list[dict[str, Any]]:
+    """All that gold isr_history has of a cluster, without who recorded it and what a kept state does not know."""
+    rows = found.warehouse.read(ISR_HISTORY).where(F.col("cluster") == found.cluster).collect()
+    unknown = {"run_id", "cluster", "leaderless_since"}
+    return [{name: value for name, value in row.asDict().items() if name not in unknown} for row in rows]
+
+
+def test_the_history_of_partitions_is_recorded_once_whatever_runs_read_it(
+    series: dict[str, tuple[Audit, set[str]]], whole: dict[str, Audit]
+) -> None:
+    last = STAGES[-1]
+    found, wanted = recorded(series[last][0]), recorded(whole[last])
+    assert len(found) == len(wanted) > 0
+    assert {_text(row) for row in found} == {_text(row) for row in wanted}
+
+
+def test_what_a_row_was_is_told_over_all_runs(series: dict[str, tuple[Audit, set[str]]]) -> None:
+    last = series[STAGES[-1]][0]
+    runs_of_it = Finished(last.warehouse, last.cluster)
+    [(log, changes)] = changes_of_row(runs_of_it, "configs", "TOPIC/orders/retention.ms")
+    assert (log.first, len(log.parts), log.gaps) == (0, len(STAGES), [])
+    assert [change.text for change in changes] == [
+        "made, 86400000",
+        "86400000 -> 172800000",
+        "172800000 -> 259200000",
+    ]
+    assert [change.type for change in changes] == ["CONFIG_RECORD"] * 3
+    [(_, partitions)] = changes_of_row(runs_of_it, "partitions", "orders/0")
+    epochs = [row for row in recorded(last) if (row["topic"], row["partition"]) == ("orders", 0)]
+    assert [change.offset for change in partitions] == sorted(row["offset"] for row in epochs)
+
+
+def test_a_log_that_was_formatted_anew_is_told_as_another_one(runs: list[dict[str, Audit]]) -> None:
+    other = runs[1]["other"]
+    logs = [log for log, _ in changes_of_topic(Finished(other.warehouse, other.cluster), "orders")]
+    assert [len(log.parts) for log in logs] == [1, 1]
+    places = [(row["topic_id"], row["partition"], row["offset"], row["append_time"]) for row in recorded(other)]
+    assert len(places) == len(set(places))
+    assert len(places) > len({place[:3] for place in places})
 
 
 def test_another_log_is_read_from_its_start(runs: list[dict[str, Audit]]) -> None:

@@ -79,14 +79,15 @@ def _after(event: Mapping[str, Any], before: dict[str, Any] | None) -> dict[str,
     return {**before, **row}
 
 
-def partition_states(records: DataFrame, row: RowKey, topic: Sequence[Mapping[str, Any]]) -> DataFrame:
-    """Every state of one partition in all lives of its topic: columns of `partition_history`, and `type`.
+def partition_states(records: DataFrame, row: RowKey | None, topic: Sequence[Mapping[str, Any]]) -> DataFrame:
+    """Every state of one partition (None: of all) in all lives of its topic: columns of `partition_history`, and `type`.
 
     `topic` are the collected `row_events` of the partition's topic: its ids select the records before they are sorted.
     `type` names the record where it is none of the partition's own (CLEAR_ELR), and is null otherwise.
     """
     ids = sorted({json.loads(event["replay_key"])[0] for event in topic})
-    mine = records.where(F.col("topic_id").isin(ids) & (F.col("partition_id") == row.key["partition"]))
+    of_topic = F.col("topic_id").isin(ids)
+    mine = records.where(of_topic if row is None else of_topic & (F.col("partition_id") == row.key["partition"]))
     changes = partition_records(mine)
     topics = events(records.where(F.col("type").isin(list(RECORDS_OF["topics"]))))
     clears = records.where(F.col("type") == CLEAR_ELR.name).select("offset", "type")

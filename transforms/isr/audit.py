@@ -106,15 +106,23 @@ def _judged(changes: DataFrame, least: DataFrame) -> DataFrame:
             "short_before": _short("_before"),
             "under": _under(""),
             "under_before": _under("_before"),
+            "leaderless": F.col("leader") == NO_LEADER,
+            "leaderless_before": F.coalesce(F.col("leader_before") == NO_LEADER, F.lit(False)),
         }
     )
     earlier = Window.partitionBy(*_PARTITION).orderBy("offset").rowsBetween(Window.unboundedPreceding, -1)
 
-    def since(name: str) -> Column:
+    def since(name: str, unseen: str) -> Column:
         begun = F.when(F.col(name) & ~F.col(f"{name}_before"), F.col("append_time"))
-        return F.coalesce(F.last(begun, ignorenulls=True).over(earlier), F.col("before_time"))
+        return F.coalesce(F.last(begun, ignorenulls=True).over(earlier), F.col(unseen))
 
-    return told.withColumns({"short_since": since("short"), "under_since": since("under")})
+    return told.withColumns(
+        {
+            "short_since": since("short", "before_time"),
+            "under_since": since("under", "before_time"),
+            "leaderless_since": since("leaderless", "leaderless_since"),
+        }
+    )
 
 
 def _moves(recent: DataFrame) -> DataFrame:
@@ -151,7 +159,7 @@ def _lossy() -> Column:
 def _by_partition(recent: DataFrame, moves: DataFrame) -> DataFrame:
     key = [*_PARTITION, "hour"]
     ended = {
-        "leaderless_ms": ((F.col("leader_before") == NO_LEADER) & (F.col("leader") >= 0), "leaderless_since"),
+        "leaderless_ms": (F.col("leaderless_before") & ~F.col("leaderless"), "leaderless_since"),
         "under_min_ms": (F.col("under_before") & ~F.col("under"), "under_since"),
         "out_of_sync_ms": (F.col("short_before") & ~F.col("short"), "short_since"),
     }
@@ -176,12 +184,10 @@ def _by_partition(recent: DataFrame, moves: DataFrame) -> DataFrame:
 
 def _open(partitions: DataFrame, recent: DataFrame, least: DataFrame, end: Column) -> DataFrame:
     """What is so at the end of the log, of partitions that have no leader, too small an ISR, or replicas out of it."""
-    lost = (F.col("leader") == NO_LEADER) & (F.coalesce(F.col("leader_before"), F.lit(0)) != NO_LEADER)
     begun = recent.groupBy(*_PARTITION).agg(
-        F.max(F.when(lost, F.col("append_time"))).alias("leaderless_since"),
         *[
             F.max(F.when(F.col(name) & ~F.col(f"{name}_before"), F.col("append_time"))).alias(f"{name}_since")
-            for name in ("under", "short")
+            for name in ("leaderless", "under", "short")
         ],
     )
     now = _with_least(partitions, least).withColumns(

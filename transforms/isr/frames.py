@@ -6,13 +6,14 @@ One shuffle and one sort for all of it: a partition's records in the order of th
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F
 
 from transforms.clusters import CLUSTER, by_cluster
-from transforms.isr.history import Kind
-from transforms.isr.partition import NO_LEADER, RECOVERED, RECOVERING
+from transforms.isr.history import Kind, Step
+from transforms.isr.partition import NO_LEADER, RECOVERED, RECOVERING, PartitionState
 from transforms.kraft.replay.partitions import KEY
 
 LISTS = ("replicas", "adding_replicas", "removing_replicas", "isr", "eligible_leader_replicas", "last_known_elr")
@@ -63,6 +64,24 @@ def isr_history(
         "before_time",
         "leaderless_since",
     )
+
+
+def step_of(row: Mapping[str, Any]) -> Step:
+    """A collected row of `isr_history` as a step."""
+    after = _state(row, "")
+    if after is None:
+        raise ValueError("a row of the history has a state after it")
+    return Step(row["offset"], row["append_time"], _state(row, "_before"), after, tuple(map(Kind, row["kinds"])))
+
+
+_SHORT = {"adding_replicas": "adding", "removing_replicas": "removing", "eligible_leader_replicas": "elr"}
+
+
+def _state(row: Mapping[str, Any], suffix: str) -> PartitionState | None:
+    if row[f"leader{suffix}"] is None:
+        return None
+    values: dict[str, Any] = {_SHORT.get(name, name): tuple(row[name + suffix]) for name in LISTS}
+    return PartitionState(**values, **{name: row[name + suffix] for name in STATE if name not in LISTS})
 
 
 def partition_states(partition_records: DataFrame) -> DataFrame:

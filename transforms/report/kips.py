@@ -9,12 +9,15 @@ from itertools import groupby
 from schemas.kraft.metadata_versions import FEATURE_NAME, level_name
 from schemas.report import DowngradeReadiness, DowngradeReason, DowngradeTarget, FeatureLine, IsrLine, Report
 from transforms.explain.text import utc_time
+from transforms.report.printable import counted
 from transforms.report.story import duration
 from transforms.report.view import Bounded, bounded
 
 MOST_LINES = 15
 MOST_NODES = 12
 MOST_REASONS = 3
+MOST_FEATURES = 40
+MOST_RELEASES = 40
 _TONES = {"blocked": "bad", "unknown": "warn", "loses": "warn", "safe": "good"}
 
 
@@ -77,7 +80,7 @@ def kips_view(report: Report) -> KipsView:
             [_isr(line) for line in others], MOST_LINES, sum(totals.get(name, 0) for name in ("broker", "leadership"))
         ),
         features=_features(report.features),
-        downgrade=_downgrade(readiness.targets),
+        downgrade=_downgrade(readiness.targets)[:MOST_RELEASES],
         floor=readiness.floor,
         mode=readiness.mode.replace("_", " "),
         settings=bounded(readiness.settings, MOST_LINES),
@@ -88,9 +91,17 @@ def _isr(line: IsrLine) -> IsrView:
     subject = f"{line.topic}-{line.partition}" if line.subject == "partition" else f"broker {line.broker_id}"
     when = "at the end" if line.hour is None else utc_time(line.hour)[:16]
     if line.subject == "leadership":
-        return IsrView(
-            subject, when, f"leads {line.leads:,} partitions, is the preferred leader of {line.preferred:,}", ""
-        )
+        seen = f"leads {counted(line.leads, 'partition')}, is the preferred leader of {line.preferred:,}"
+        return IsrView(subject, when, seen, "")
+    return IsrView(subject, when, ", ".join(_seen(line)), _tone(line))
+
+
+def _tone(line: IsrLine) -> str:
+    grave = line.lossy_elections or (line.hour is None and line.leaderless_ms)
+    return "bad" if grave else "warn" if line.leaderless_ms else ""
+
+
+def _seen(line: IsrLine) -> list[str]:
     counts = [
         (line.lossy_elections, "election that can have lost data", "elections that can have lost data"),
         (line.shrinks, "shrink", "shrinks"),
@@ -106,8 +117,7 @@ def _isr(line: IsrLine) -> IsrView:
         (line.out_of_sync_ms, "with a replica out of sync"),
     )
     seen += [f"{duration(ms / 1000)} {what}" for ms, what in times if ms]
-    grave = line.lossy_elections or (line.hour is None and line.leaderless_ms)
-    return IsrView(subject, when, ", ".join(seen), "bad" if grave else "warn" if line.leaderless_ms else "")
+    return seen
 
 
 def _features(lines: Sequence[FeatureLine]) -> list[FeatureView]:
@@ -117,8 +127,8 @@ def _features(lines: Sequence[FeatureLine]) -> list[FeatureView]:
         level = mine[0].finalised_level
         finalised = "not finalised" if level is None else _level(feature, level)
         gaps = bounded([line.gap for line in mine if line.gap], MOST_LINES)
-        found.append(FeatureView(feature, finalised, _supported(feature, mine), gaps))
-    return sorted(found, key=lambda view: not view.gaps.total)
+        found.append(FeatureView(feature, finalised, _supported(feature, mine)[:MOST_NODES], gaps))
+    return sorted(found, key=lambda view: not view.gaps.total)[:MOST_FEATURES]
 
 
 def _supported(feature: str, lines: Sequence[FeatureLine]) -> list[str]:

@@ -1,0 +1,128 @@
+"""A cluster's log as all its finished runs have read it: bronze keeps what Kafka has pruned since."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from jobs.audit.kraft_side import oldest_base
+from jobs.audit.past import Finished
+from schemas.bronze import KRAFT_RECORDS
+from schemas.gold import RUNS
+from transforms.clusters import CLUSTER
+from transforms.kraft.replay.events import Extent, applied
+from transforms.kraft.replay.transactions import MARKERS, Marker, read_transactions
+
+_FAILED = "failed"
+
+
+@dataclass(frozen=True)
+class RunExtent:
+    """What one run has of a log: its first record's offset and append time (ms), and the end proved committed (exclusive)."""
+
+    run_id: str
+    first: int
+    first_time: int
+    end: int
+
+
+@dataclass
+class OneLog:
+    """One log over several runs: `parts` are the offsets taken from each, first inclusive and end exclusive.
+
+    `gaps` are offsets between two runs that nobody has read: first inclusive, end exclusive.
+    """
+
+    parts: dict[str, tuple[int, int]] = field(default_factory=dict)
+    gaps: list[tuple[int, int]] = field(default_factory=list)
+    begun: int | None = None
+
+    @property
+    def first(self) -> int:
+        """First offset that any run has read."""
+        return min(first for first, _ in self.parts.values())
+
+    @property
+    def end(self) -> int:
+        """End of what any run has read and found committed, exclusive."""
+        return max(end for _, end in self.parts.values())
+
+
+def logs_of(runs: Sequence[RunExtent]) -> list[OneLog]:
+    """Put runs together that read the same log, in the order in which they ran; each adds what is new.
+
+    A log that begins at offset 0 at another time is another one: the controllers were formatted anew. One that begins
+    later is what Kafka has not pruned of the log before it.
+    """
+    found: list[OneLog] = []
+    for run in runs:
+        begun = run.first_time if run.first == 0 else None
+        log = found[-1] if found else None
+        if log is None or (begun is not None and begun != log.begun):
+            log = OneLog({run.run_id: (run.first, run.end)}, begun=begun)
+            found.append(log)
+            continue
+        end = log.end
+        if run.first > end:
+            log.gaps.append((end, run.first))
+        if run.end > end:
+            log.parts[run.run_id] = (max(run.first, end), run.end)
+    return found
+
+
+@dataclass(frozen=True)
+class ToldLog:
+    """One log's records that take effect, and the exclusive end of the checkpoint it begins with, None without one."""
+
+    log: OneLog
+    records: DataFrame
+    base_end: int | None
+
+
+def told_logs(finished: Finished) -> list[ToldLog]:
+    """The cluster's logs, the oldest first: only what a finished run has found committed."""
+    return [_told(finished, log) for log in logs_of(_extents(finished))]
+
+
+def _extents(finished: Finished) -> list[RunExtent]:
+    mine = F.col(CLUSTER) == finished.cluster
+    finished_runs = finished.warehouse.read(RUNS).where(mine & (F.col("verdict") != _FAILED))
+    last = F.get_json_object("report", "$.migration.committed_end_offset").cast("bigint")
+    ends = finished_runs.select("run_id", "started_at", last.alias("last")).where("last IS NOT NULL")
+    good = mine & F.col("checkpoint_offset").isNull() & F.col("problem").isNull()
+    own = finished.warehouse.read(KRAFT_RECORDS).where(good)
+    firsts = own.groupBy("run_id").agg(F.min(F.struct("offset", "append_time")).alias("first"))
+    rows = ends.join(firsts, "run_id").orderBy("started_at", "run_id").collect()
+    return [
+        RunExtent(row["run_id"], row["first"]["offset"], row["first"]["append_time"] or 0, row["last"] + 1)
+        for row in rows
+    ]
+
+
+def _told(finished: Finished, log: OneLog) -> ToldLog:
+    first_run = next(iter(log.parts))
+    base = oldest_base(finished.warehouse, finished.cluster, first_run)
+    rows = finished.warehouse.read(KRAFT_RECORDS).where(F.col(CLUSTER) == finished.cluster)
+    mine = rows.where(F.col("run_id").isin(list(log.parts)))
+    offset, checkpoint = F.col("offset"), F.col("checkpoint_offset")
+    in_part = checkpoint.isNull() & (offset >= _by_run(log.parts, 0)) & (offset < _by_run(log.parts, 1))
+    of_base = F.lit(False) if base is None else (checkpoint == base) & (F.col("run_id") == first_run)
+    records = mine.where(in_part | of_base)
+    markers = [
+        Marker(row["offset"], row["type"], json.loads(row["data"]).get("name"), row["append_time"])
+        for row in records.where(checkpoint.isNull() & F.col("type").isin(list(MARKERS)) & F.col("problem").isNull())
+        .orderBy("offset")
+        .collect()
+    ]
+    extent = Extent(log.end, base or 0, base, read_transactions(markers).discarded)
+    return ToldLog(log, applied(records, {finished.cluster: extent}), base)
+
+
+def _by_run(parts: Mapping[str, tuple[int, int]], which: int) -> Column:
+    """One look-up, so that the plan does not grow with the number of runs."""
+    values = json.dumps({name: part[which] for name, part in parts.items()})
+    return F.from_json(F.lit(values), "map<string,bigint>")[F.col("run_id")]

@@ -1,0 +1,135 @@
+"""`kraft-audit history ENTITY KEY` and `--topic T`: what the log changed, from what to what and when, over all runs.
+
+Records of the log hold no principal: who asked for a change is told by no copy of it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from jobs.audit.all_runs import OneLog, ToldLog, told_logs
+from jobs.audit.past import Finished
+from jobs.exit import UsageError
+from schemas.entities.configs import CONFIGS
+from schemas.entities.partitions import PARTITIONS
+from schemas.entities.topics import TOPICS
+from transforms.explain.keys import KeyFormError, RowKey, parse_key
+from transforms.explain.records import VersionAfter, partition_states, partition_versions, row_events, versions
+from transforms.explain.story import change_text, row_text
+from transforms.explain.text import utc_time
+from transforms.kraft.replay.entities import UPSERT
+from transforms.kraft.replay.events import events, with_cascades
+from transforms.report.printable import visible
+
+_LINE = 2_000
+
+
+@dataclass(frozen=True)
+class RowChange:
+    """One change of one row: the offset of its record, when (ms), the record's type, and old → new."""
+
+    row: RowKey
+    offset: int
+    time: int | None
+    type: str | None
+    text: str
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """The change for automation."""
+        named = {"entity": self.row.entity.name, "key": self.row.report}
+        return {**named, "offset": self.offset, "time": self.time, "type": self.type, "change": self.text}
+
+
+def changes_of_row(run: Finished, entity: str, key: str | None) -> Iterator[tuple[OneLog, list[RowChange]]]:
+    """The changes of one row, one list a log. Raises UsageError for what is no key."""
+    try:
+        row = parse_key(entity, key)
+    except KeyFormError as error:
+        raise UsageError(visible(str(error))) from None
+    for told in told_logs(run):
+        yield told.log, list(_row_changes(row, _versions(told, row)))
+
+
+def changes_of_topic(run: Finished, topic: str) -> Iterator[tuple[OneLog, list[RowChange]]]:
+    """The changes of a topic, its configurations and its partitions, one list a log, in the log's order."""
+    name = parse_key(TOPICS.name, {"topic": topic})
+    for told in told_logs(run):
+        lives = [event.asDict() for event in row_events(told.records, name).collect()]
+        found = [*_row_changes(name, versions(lives))]
+        for row, events_of_row in _configs(told.records, topic):
+            found += _row_changes(row, versions(events_of_row))
+        for row, states in _partitions(told, topic, lives):
+            found += _row_changes(row, partition_versions(states, lives, told.base_end))
+        yield told.log, sorted(found, key=lambda change: (change.offset, change.row.shown))
+
+
+def _versions(told: ToldLog, row: RowKey) -> list[VersionAfter]:
+    if row.entity is not PARTITIONS:
+        return versions(event.asDict() for event in row_events(told.records, row).collect())
+    lives = [
+        e.asDict() for e in row_events(told.records, parse_key(TOPICS.name, {"topic": row.key["topic"]})).collect()
+    ]
+    states = [state.asDict(recursive=True) for state in partition_states(told.records, row, lives).collect()]
+    return partition_versions(states, lives, told.base_end)
+
+
+def _configs(records: DataFrame, topic: str) -> Iterator[tuple[RowKey, list[dict[str, Any]]]]:
+    """Events of every configuration that the topic ever had, by its row."""
+    stream = with_cascades(events(records)).where(F.col("entity") == CONFIGS.name)
+    types = records.where("checkpoint_offset IS NULL").select("offset", "type")
+    of_topic = (F.get_json_object("row", "$.resource_type") == "TOPIC") & (
+        F.get_json_object("row", "$.resource_name") == topic
+    )
+    keys = stream.where((F.col("op") == UPSERT) & of_topic).select("replay_key").distinct()
+    rows = stream.join(F.broadcast(keys), "replay_key", "left_semi").join(types, "offset", "left").collect()
+    by_key: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        by_key.setdefault(row["replay_key"], []).append(row.asDict())
+    for mine in by_key.values():
+        content = next(json.loads(event["row"]) for event in mine if event["op"] == UPSERT)
+        yield RowKey(CONFIGS, {name: content[name] for name in CONFIGS.key}), mine
+
+
+def _partitions(
+    told: ToldLog, topic: str, lives: Sequence[Mapping[str, Any]]
+) -> Iterator[tuple[RowKey, list[dict[str, Any]]]]:
+    by_partition: dict[int, list[dict[str, Any]]] = {}
+    for state in partition_states(told.records, None, lives).collect():
+        by_partition.setdefault(state["partition_id"], []).append(state.asDict(recursive=True))
+    for number, states in sorted(by_partition.items()):
+        yield RowKey(PARTITIONS, {"topic": topic, "partition": number}), states
+
+
+def _row_changes(row: RowKey, found: Sequence[VersionAfter]) -> Iterator[RowChange]:
+    before: Mapping[str, Any] | None = None
+    for version in found:
+        text = change_text(row, before, version.row)
+        if text == "made":
+            text = f"made, {row_text(row, version.row)}"
+        elif text == "removed":
+            text = f"removed, it was {row_text(row, before)}"
+        yield RowChange(row, version.offset, version.time, version.type, text)
+        before = version.row
+
+
+def heading(log: OneLog, *, first: bool) -> str:
+    """Which part of which log is told, and what of it nobody has read."""
+    new = "" if first else "A new log: the controllers were formatted anew. "
+    gaps = "".join(f"; nobody has read {begin} to {end - 1}" for begin, end in log.gaps)
+    read = "1 run" if len(log.parts) == 1 else f"{len(log.parts)} runs"
+    return f"{new}Offsets {log.first} to {log.end - 1} (inclusive) by {read}{gaps}; times are UTC"
+
+
+def lines(changes: Sequence[RowChange], *, named: bool) -> Iterator[str]:
+    """Lines for a terminal; with `named` each says which row it is."""
+    for change in changes:
+        what = f"{change.row.entity.name.replace('_', ' ')} {change.row.shown}  " if named else ""
+        kind = change.type or "in the checkpoint that the log begins with"
+        yield visible(f"  {change.offset:>9}  {utc_time(change.time)}  {what}{change.text}  ({kind})", _LINE)

@@ -1,0 +1,132 @@
+"""`kraft-audit compare`: how the KRaft metadata of two runs differs: drift of a cluster, or a twin that is not alike."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from jobs.audit.past import Finished, PastRun, open_warehouse, past_run
+from jobs.exit import OK, WARNINGS, UsageError
+from schemas.entities import ENTITIES
+from transforms.reconcile.compare.states import Rules, StateDifference, differing_states, state_differences
+from transforms.report.printable import counted, key_text, value_text, visible
+from transforms.report.table import aligned
+
+_LIMIT = 100
+_BY_NAME = {entity.name: entity for entity in ENTITIES}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of `kraft-audit compare`."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = (
+        "--run A --run B           one cluster at two times\n"
+        "--cluster X --cluster Y   two clusters, each as its newest run saw it (or the --run of each, in the same order)"
+    )
+    where = parser.add_mutually_exclusive_group(required=True)
+    where.add_argument("--conf", type=Path, help="configuration file (YAML)")
+    where.add_argument("--warehouse", metavar="DIR", help="folder of the tables, or the one given to `check --out`")
+    parser.add_argument("--cluster", action="append", default=[], metavar="NAME", help="twice for two clusters")
+    parser.add_argument("--run", action="append", default=[], metavar="ID", dest="run_ids", help="twice, A and B")
+    parser.add_argument(
+        "--broker-map",
+        metavar="A=B,…",
+        default="",
+        help="the second cluster's broker ids by the first one's, e.g. 1=11",
+    )
+    parser.add_argument("--format", choices=("table", "jsonl"), default="table")
+    parser.add_argument("--limit", type=int, default=_LIMIT, metavar="N", help=f"rows at most, 0 for all ({_LIMIT})")
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Print what differs. 0 when nothing does, 10 when something does; 2 when a run has no metadata log."""
+    names, runs = _asked(arguments)
+    arguments.cluster = names[0] if names else None
+    brokers = _broker_map(arguments.broker_map)
+    with open_warehouse(arguments) as first:
+        second = first if len(names) < 2 else Finished(first.warehouse, _known(first, names[1]))
+        left, right = past_run(first, runs[0]), past_run(second, runs[1])
+        rules = Rules(left.cluster != right.cluster, brokers)
+        if brokers and not rules.twin:
+            raise UsageError("--broker-map: goes with two clusters; a cluster keeps its own broker ids")
+        rows = differing_states(_state(left), _state(right), rules).orderBy("entity", "key").collect()
+    found = list(state_differences((row.asDict() for row in rows), rules))
+    _print(arguments, left, right, rules, found)
+    return WARNINGS if found else OK
+
+
+def _asked(arguments: argparse.Namespace) -> tuple[list[str], list[str | None]]:
+    """The clusters (one or none where the warehouse has one only) and the two runs, None for the newest."""
+    names, runs = list(arguments.cluster), list(arguments.run_ids)
+    if len(names) > 2 or len(runs) > 2:
+        raise UsageError("--cluster, --run: two at most")
+    if len(names) == 2 and arguments.conf is not None:
+        raise UsageError("--cluster: two clusters are compared in a --warehouse")
+    if len(runs) == 1 or (len(names) < 2 and not runs):
+        raise UsageError("give --run twice, or --cluster twice")
+    return names, [*runs] if runs else [None, None]
+
+
+def _known(run: Finished, name: str) -> str:
+    past_run(Finished(run.warehouse, name))
+    return name
+
+
+def _broker_map(text: str) -> dict[int, int]:
+    try:
+        pairs = [part.split("=") for part in text.split(",") if part.strip()]
+        found = {int(ours): int(theirs) for ours, theirs in pairs}
+    except ValueError:
+        raise UsageError(f"--broker-map: {visible(text, 80)} is not of the form 1=11,2=12") from None
+    if len(set(found.values())) < len(pairs):
+        raise UsageError(f"--broker-map: {visible(text, 80)} names a broker twice")
+    return found
+
+
+def _state(past: PastRun) -> dict[str, DataFrame]:
+    """The run's silver rows of KRaft, by entity."""
+    if past.report.migration.log_end_offset is None:
+        raise UsageError(f"run {past.run_id} of {past.cluster} has no metadata log: there is no KRaft state to compare")
+    return {name: past.read(entity.table).where(F.col("source") == "kraft") for name, entity in _BY_NAME.items()}
+
+
+def _print(
+    arguments: argparse.Namespace, left: PastRun, right: PastRun, rules: Rules, found: Sequence[StateDifference]
+) -> None:
+    shown = found[: arguments.limit] if arguments.limit else found
+    if arguments.format == "jsonl":
+        for each in shown:
+            print(json.dumps(_record(each)))
+    else:
+        print(f"A: {_place(left)}\nB: {_place(right)}\n{counted(len(found), 'difference')}. {rules.left_out}")
+        if shown:
+            rows = [
+                (
+                    each.entity.replace("_", " "),
+                    key_text(each.entity, each.key),
+                    each.column or "",
+                    value_text(each.left),
+                    value_text(each.right),
+                )
+                for each in shown
+            ]
+            for line in aligned([("entity", "key", "column", "A", "B"), *rows]):
+                print(line)
+    if len(found) > len(shown):
+        print(f"{len(found) - len(shown):,} more; --limit 0 shows all", file=sys.stderr)
+
+
+def _place(past: PastRun) -> str:
+    end = past.report.migration.committed_end_offset
+    return f"cluster {visible(past.cluster, 120)}, run {past.run_id}, after offset {end} (inclusive)"
+
+
+def _record(each: StateDifference) -> dict[str, Any]:
+    return {"entity": each.entity, "key": each.key, "column": each.column, "a": each.left, "b": each.right}

@@ -1,0 +1,35 @@
+"""Which part of a log is told by which run: nothing twice, gaps named, another log told apart."""
+
+from __future__ import annotations
+
+from jobs.audit.all_runs import RunExtent, logs_of
+
+T = 1_000
+
+
+def test_each_run_adds_what_is_new() -> None:
+    [log] = logs_of([RunExtent("a", 0, T, 100), RunExtent("b", 0, T, 150), RunExtent("c", 120, T + 9, 180)])
+    assert log.parts == {"a": (0, 100), "b": (100, 150), "c": (150, 180)}
+    assert (log.first, log.end, log.gaps) == (0, 180, [])
+
+
+def test_a_run_that_adds_nothing_is_left_out() -> None:
+    [log] = logs_of([RunExtent("a", 0, T, 100), RunExtent("an older copy", 0, T, 90), RunExtent("again", 0, T, 100)])
+    assert log.parts == {"a": (0, 100)}
+
+
+def test_what_kafka_pruned_between_two_runs_is_a_gap() -> None:
+    [log] = logs_of([RunExtent("a", 0, T, 100), RunExtent("b", 140, T + 9, 200)])
+    assert (log.parts, log.gaps) == ({"a": (0, 100), "b": (140, 200)}, [(100, 140)])
+
+
+def test_controllers_that_were_formatted_anew_have_another_log() -> None:
+    first, second = logs_of([RunExtent("a", 0, T, 100), RunExtent("b", 0, T + 9, 40), RunExtent("c", 30, T + 20, 60)])
+    assert first.parts == {"a": (0, 100)}
+    assert second.parts == {"b": (0, 40), "c": (40, 60)}
+
+
+def test_a_log_whose_beginning_nobody_saw_goes_on_until_another_one_begins() -> None:
+    first, second = logs_of([RunExtent("a", 50, T, 100), RunExtent("b", 60, T, 120), RunExtent("c", 0, T + 9, 10)])
+    assert first.parts == {"a": (50, 100), "b": (100, 120)}
+    assert second.parts == {"c": (0, 10)}
