@@ -18,7 +18,7 @@ from jobs.sinks.mail import MailError, send_report
 from jobs.sinks.report_files import ReportPaths
 from jobs.steps import gold, ingest_kraft, ingest_zookeeper, materialize, reconcile
 from jobs.steps import report as report_step
-from schemas.report import Report
+from schemas.report import GATES, Report
 from transforms.report.fleet import fleet_table
 from transforms.report.printable import visible
 from transforms.report.text import render_text
@@ -204,7 +204,7 @@ def add_verdict_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--gate",
-        choices=("start", "dual_write", "finalize", "rollback"),
+        choices=GATES,
         help="also fail (20) when this gate is no-go",
     )
 

@@ -16,7 +16,7 @@ from jobs.exit import UsageError
 from jobs.sources.remote import is_remote, local_path
 from transforms.nearest import suggestion
 
-GateName = Literal["start", "dual_write", "finalize", "rollback"]
+GateName = Literal["start", "dual_write", "finalize", "rollback", "upgrade"]
 FailOn = Literal["error", "warn", "never"]
 EnvironmentName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 

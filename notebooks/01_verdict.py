@@ -46,7 +46,7 @@ print(render_text(report))
 
 gates = (
     of_this_run(GATES)
-    .orderBy(in_order("gate", ["start", "dual_write", "finalize", "rollback"]))
+    .orderBy(in_order("gate", ["start", "dual_write", "finalize", "rollback", "upgrade"]))
     .select("gate", "verdict", "blocking")
 )
 notebook.show("Gates", gates)

@@ -173,6 +173,15 @@ LOG_COPY_COLUMNS = (
         "base_run", StringType(), "Run whose kept state stands for what is below chosen_from; null when all was read."
     ),
     column("problem", StringType(), "Why the copy can't be used, or null."),
+    column(
+        "directory_id", StringType(), "directory.id of meta.properties: which disk this is, to the quorum (KIP-853)."
+    ),
+    column("largest_batch_bytes", LongType(), "Size of the largest intact batch in the segments, in bytes."),
+    column(
+        "bootstrap_level",
+        IntegerType(),
+        "metadata.version of the bootstrap.checkpoint beside the log; null when there is none or it names none.",
+    ),
 )
 
 KRAFT_LOG_COPIES = Table(

@@ -86,10 +86,10 @@ CHECKS = Table(
 GATES = Table(
     Layer.GOLD,
     "gates",
-    "The decisions: may the migration start, go on, be finalised, be rolled back.",
+    "The decisions: may the migration start, go on, be finalised, be rolled back; may a KRaft cluster be upgraded.",
     (
         *RUN_COLUMNS,
-        column("gate", StringType(), "start, dual_write, finalize or rollback."),
+        column("gate", StringType(), "start, dual_write, finalize, rollback or upgrade."),
         column("verdict", StringType(), "go, no_go, unknown or not_applicable."),
         column("blocking", _STRINGS, "Ids of the checks that block it."),
     ),

@@ -11,7 +11,8 @@ from typing import Any
 
 FORMAT = 1
 VERDICTS = ("clean", "warnings", "errors")
-GATES = ("start", "dual_write", "finalize", "rollback")
+MIGRATION_GATES = ("start", "dual_write", "finalize", "rollback")
+GATES = (*MIGRATION_GATES, "upgrade")
 
 
 @dataclass(frozen=True)
@@ -218,6 +219,54 @@ class BrokerPresence:
     """True when it has dynamic configurations."""
     note: str = ""
     """What to know, or do."""
+
+
+@dataclass(frozen=True)
+class QuorumMember:
+    """One controller, as voter, as registration, or both."""
+
+    controller_id: int
+    """node.id."""
+    voter: bool
+    """True when it votes; a registered controller that does not counts at every upgrade all the same."""
+    leader: bool
+    """True when it leads the newest epoch."""
+    registered: bool
+    """True when it is registered (from metadata.version 3.7-IV0 on)."""
+    directory_id: str | None = None
+    """Directory id of the voter by the quorum (kraft.version 1); None for a static quorum."""
+    endpoint: str = ""
+    """host:port of its first listener, by the quorum or else by its registration."""
+    metadata_versions: str = ""
+    """Levels of metadata.version that it supports, `lowest to highest`."""
+
+
+@dataclass(frozen=True)
+class KraftHealth:
+    """Where a KRaft cluster stands; counts are of its partitions at the log's committed end."""
+
+    metadata_version: str
+    """Finalised metadata.version by name and level; `none` without one."""
+    kraft_version: int
+    """0 for a quorum by controller.quorum.voters, 1 for one whose voters are in the log."""
+    features: dict[str, int]
+    """Finalised features with their levels."""
+    quorum: list[QuorumMember]
+    """Voters and registered controllers, by node.id."""
+    partitions: int
+    """Number of partitions."""
+    leaderless: int
+    """Of these, without a leader."""
+    under_replicated: int
+    """Of these, with a replica that is not in the ISR."""
+    recovering: int
+    """Of these, with several replicas and not recovered from an election that can lose data."""
+    not_preferred: int
+    """Of these, led by another replica than the preferred one."""
+    brokers: int
+    """Registered brokers."""
+    at_work: int
+    """Of these, unfenced and not shutting down."""
 
 
 @dataclass(frozen=True)
@@ -484,6 +533,8 @@ class Report:
     lag_series: list[LagPoint] = field(default_factory=list)
     """Lag at the barriers of ZooKeeper's transaction logs, oldest first, where a data folder was read; a bounded list that has
     the worst and the last."""
+    kraft: KraftHealth | None = None
+    """Where the cluster stands as a KRaft cluster; None while ZooKeeper decides, and in reports of earlier versions."""
     isr_history: IsrHistory | None = None
     """What the partitions' history added up to, by the log; None without a log."""
     features: list[FeatureLine] = field(default_factory=list)

@@ -11,7 +11,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from jobs.audit import kip_tables
+from jobs.audit import kip_tables, kraft_health
 from jobs.audit.capture import captured_at, reading_ms
 from jobs.audit.kraft_side import FEATURE_LEVEL, LEADER_CHANGE, STATE, KraftSide, log_copies
 from jobs.audit.run import ClusterRun, Run
@@ -21,16 +21,19 @@ from jobs.steps.materialize import State
 from schemas.bronze import KRAFT_RECORDS, ZK_TRANSACTIONS
 from schemas.checks import KRAFT, START_PHASES, ZOOKEEPER, Phase
 from schemas.entities import ENTITIES, MIRRORED
+from schemas.entities.partitions import PARTITIONS
 from schemas.kraft.metadata_versions import FEATURE_NAME
 from schemas.silver import ADMIN_OPERATIONS, BARRIERS, FINDINGS, ZOOKEEPER_WRITES
 from transforms.clusters import CLUSTER, by_cluster, of_clusters
+from transforms.features.levels import release_tuple
+from transforms.isr.checks import bumps_on_shrink
 from transforms.kraft.quorum import LogCopy, NoUsableLogError, plan_read
 from transforms.kraft.release import Release, before, infer_release, is_migrating
 from transforms.properties import PropertyFiles
 from transforms.reconcile.compare.canonical import canonical
 from transforms.reconcile.compare.classify import CLOCK_MARGIN_MS
 from transforms.reconcile.compare.difference import union_all
-from transforms.reconcile.judge import queries, zookeeper_writes
+from transforms.reconcile.judge import kraft_queries, queries, zookeeper_writes
 from transforms.reconcile.judge.deltas import Delta, deltas_of
 from transforms.reconcile.judge.facts import (
     Facts,
@@ -38,6 +41,7 @@ from transforms.reconcile.judge.facts import (
     LagMeasure,
     LeaderEpoch,
     LevelChange,
+    LogActivity,
     Protection,
     ReplicaUse,
     Sample,
@@ -90,8 +94,12 @@ class ClusterFacts:
 class Gathering:
     """What is asked about a run's clusters: small answers first, then, beside the comparison, which rows break a rule."""
 
-    def __init__(self, run: Run, state: State) -> None:
+    def __init__(self, run: Run, state: State, previous: Mapping[str, str]) -> None:
+        """`previous` is the id of each cluster's finished run before this one, where there is one."""
         self._run, self._state = run, state
+        self._previous = {
+            name: id_ for name, id_ in previous.items() if run.clusters[name].settings.zookeeper is not None
+        }
         self._silver = {entity.name: run.rows(entity.table) for entity in ENTITIES} | {"findings": run.rows(FINDINGS)}
         small = _ask(run, _small_questions(run, state, self._silver))
         self._first = {name: _FirstLook(run.clusters[name], small[name], state) for name in run.going}
@@ -102,23 +110,35 @@ class Gathering:
         gathered = {}
         for name in self._run.going:
             try:
-                gathered[name] = self._first[name].facts(copies.get(name, ()), name in twice)
+                look = self._first[name].facts(copies.get(name, ()), name in twice)
+                facts = replace(look.facts, previous_partitions=name in self._previous)
+                gathered[name] = replace(look, facts=facts)
             except Exception as error:
                 self._run.fail(name, error)
         return gathered
 
     def samples(self) -> dict[str, Samples]:
         """Rows that break a rule, and examples of replicas, by cluster."""
-        answers = _ask(self._run, _samples(self._run, self._state, self._silver, self._first))
+        asked = _samples(self._run, self._state, self._silver, self._first)
+        if self._previous:
+            asked["fallen"] = queries.samples(self._fallen_epochs())
+        answers = _ask(self._run, asked)
         return {
             name: Samples(
-                _by_code(mine.of("samples")),
+                _by_code([*mine.of("samples"), *mine.of("fallen")]),
                 self._first[name].replicas(mine),
                 self._left_behind(name, mine),
                 {**self._first[name].answers.rows, **mine.rows},
             )
             for name, mine in answers.items()
         }
+
+    def _fallen_epochs(self) -> DataFrame:
+        """Partitions of ZooKeeper whose epochs were higher in the run before; rows that are not kept any more tell nothing."""
+        stored = self._run.warehouse.read(PARTITIONS.table).where(of_clusters(self._previous))
+        mine = (F.col("source") == ZOOKEEPER) & (F.col("run_id") == by_cluster(self._previous, "string"))
+        now = self._silver["partitions"].where((F.col("source") == ZOOKEEPER) & of_clusters(self._previous))
+        return kraft_queries.fallen_epochs(now, stored.where(mine))
 
     def _left_behind(self, name: str, answers: Answers) -> Sample | None:
         look = self._first[name]
@@ -165,6 +185,7 @@ def _small_questions(run: Run, state: State, silver: Mapping[str, DataFrame]) ->
         "pending": pending,
         "configured": brokers.select(CLUSTER, "resource_name").distinct(),
     }
+    questions |= kraft_health.questions(silver, run.rows(KRAFT_RECORDS), state.sides)
     if any(sources.values()):
         questions["protection"] = queries.protection(newest_tree(run))
         questions["identities"] = queries.identities(newest_tree(run))
@@ -241,6 +262,8 @@ def _samples(
         "admin_operations": run.rows(ADMIN_OPERATIONS).where(newest()),
         "row_versions": state.row_versions,
     }
+    if state.sides:
+        tables["isr_history"] = run.of_going(state.isr_changes)
     if _reads_folders(run):
         tables["zk_transactions"] = run.rows(ZK_TRANSACTIONS)
     found = queries.violations(tables, both_trees(run), run.rows(KRAFT_RECORDS), known)
@@ -310,7 +333,10 @@ class _FirstLook:
         """What the rules of violations need to know."""
         zookeeper = self.zookeeper or {}
         loaded = [s.append_time_ms for s in self.states if state_name(s.code, self.release.version) == "MIGRATION"]
-        down = [b for b in self.brokers if b["source"] == KRAFT and b["fenced"] and b["in_controlled_shutdown"]]
+        # In a KRaft cluster nobody waits for a stopped broker's next step: what it lacks is told, whyever it is down.
+        in_kraft = self.phase is Phase.KRAFT
+        stopped = [b for b in self.brokers if b["source"] == KRAFT and b["fenced"] and b["in_controlled_shutdown"]]
+        down = [] if in_kraft else stopped
         return queries.Known(
             starting=self.phase in START_PHASES,
             live=[row["broker_id"] for row in self.brokers if row["source"] == ZOOKEEPER],
@@ -323,6 +349,16 @@ class _FirstLook:
             load=recorded_load(
                 [(change.offset, state_name(change.code, self.release.version)) for change in self.states],
                 self.side.transactions if self.side else None,
+            ),
+            newest_znode_time_ms=self._newest_change()[0],
+            health=kraft_health.health_of(
+                self.brokers,
+                self.answers.rows,
+                by_zookeeper=self.phase in (*START_PHASES, Phase.ROLLED_BACK),
+                compared=self.phase is Phase.DUAL_WRITE,
+                level=self.features.get(FEATURE_NAME),
+                bumps=self._bumps_on_shrink(),
+                side=self.side,
             ),
         )
 
@@ -375,6 +411,12 @@ class _FirstLook:
             reads_data_folder=self._reads_data_folder,
             zookeeper_writes=writes,
             identities=self._identities(),
+            quorum=None if side is None else kraft_health.quorum_of(side),
+            activity=self._activity(),
+            broker_configs=kraft_health.configs_of(answers.of("broker_configs")),
+            zookeeper_features=self._zookeeper_features(),
+            partition_counts=kraft_health.partition_counts(answers.of("partition_health")),
+            out_of_sync=kraft_health.out_of_sync_of(answers.of("out_of_sync")),
         )
         pending = frozenset(row["topic"] for row in answers.of("pending"))
         claims = frozenset(each.zxid for each in (writes.elections if writes else ()) if each.is_claim)
@@ -387,6 +429,23 @@ class _FirstLook:
 
     def _writes(self) -> zookeeper_writes.ZooKeeperWrites | None:
         return zookeeper_writes.of_answers(self.answers.of) if self._reads_data_folder else None
+
+    def _bumps_on_shrink(self) -> bool:
+        """All through the log: with a level that is high enough the rule is another, so only what was always so is judged."""
+        if self.release.version is None or self.phase not in (Phase.KRAFT, Phase.FINALIZED):
+            return False
+        highest = max((change.level for change in self._levels()), default=None)
+        return bumps_on_shrink(release_tuple(self.release.version), highest, migrating=False) is True
+
+    def _activity(self) -> LogActivity | None:
+        if self.side is None:
+            return None
+        return kraft_health.activity_of(self.answers.of("activity"), self.answers.of("restarts"), self.side)
+
+    def _zookeeper_features(self) -> dict[str, int] | None:
+        if self.settings.zookeeper is None:
+            return None
+        return {row["feature"]: row["level"] for row in self.answers.of("features") if row["source"] == ZOOKEEPER}
 
     def _release(self) -> Release:
         kraft_brokers = [row for row in self.brokers if row["source"] == KRAFT]

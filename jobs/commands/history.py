@@ -13,7 +13,7 @@ from jobs.audit.past import Finished, add_run_argument, add_warehouse_arguments,
 from jobs.commands.changes import changes_of_row, changes_of_topic, heading, lines
 from jobs.exit import ERRORS, OK, UsageError
 from schemas.gold import RUNS
-from schemas.report import RunPoint
+from schemas.report import GATES, RunPoint
 from transforms.reconcile.compare.divergences import stored_counts
 from transforms.report.printable import visible
 from transforms.report.table import aligned
@@ -121,7 +121,7 @@ def add_gates_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `kraft-audit gates`."""
     add_warehouse_arguments(parser)
     add_run_argument(parser)
-    parser.add_argument("--gate", choices=("start", "dual_write", "finalize", "rollback"), help="only this gate")
+    parser.add_argument("--gate", choices=GATES, help="only this gate")
 
 
 def execute_gates(arguments: argparse.Namespace) -> int:

@@ -127,9 +127,10 @@ def _run_row(run: Run, report: Report) -> Row:
 
 
 def previous_runs(run: Run) -> dict[str, list[Any]]:
-    """Each cluster's last HISTORY finished runs but this one, oldest first: rows of gold `runs`, `by_class`, `finished`.
+    """Each cluster's last HISTORY finished runs but this one, oldest first: rows of gold `runs` with three more columns.
 
-    `finished` is how many finished runs the cluster has in all; a run that failed is none.
+    `by_class` are its differences, `log_end` the last offset of its log (inclusive), `finished` is how many finished runs
+    the cluster has in all; a run that failed is none.
     """
     found: dict[str, list[Any]] = defaultdict(list)
     if run.warehouse.version(RUNS) is None:
@@ -139,6 +140,7 @@ def previous_runs(run: Run) -> dict[str, list[Any]]:
     numbered = rows.where(F.col("verdict") != FAILED).withColumns(
         {
             "by_class": stored_counts(),
+            "log_end": F.get_json_object("report", "$.migration.log_end_offset").cast("bigint"),
             "finished": F.count("*").over(mine),
             "place": F.row_number().over(mine.orderBy(F.col("started_at").desc(), F.col("run_id").desc())),
         }

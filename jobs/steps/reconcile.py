@@ -39,6 +39,7 @@ from transforms.reconcile.judge.defects import exposure
 from transforms.reconcile.judge.deltas import offsets_asked
 from transforms.reconcile.judge.facts import Facts
 from transforms.reconcile.judge.gates import FAIL, judge_gates, run_checks
+from transforms.reconcile.judge.kraft_summary import kraft_health
 from transforms.reconcile.judge.presence import broker_ledger
 from transforms.report.json import from_json, to_json
 
@@ -58,14 +59,14 @@ def run_step(run: Run, state: State) -> dict[str, Report]:
     """Compare, classify, check and decide; write gold and return the report of each cluster that has not failed."""
     previous = previous_runs(run)
     newest = {name: rows[-1]["run_id"] for name, rows in previous.items() if rows}
-    gathering = Gathering(run, state)
+    gathering = Gathering(run, state, newest)
     facts = gathering.without_samples()
     with ThreadPoolExecutor(1) as beside:
         asked = beside.submit(gathering.samples)
         compared = compare(run, state, facts, newest)
     samples = asked.result()
     gathered = {name: samples[name].added_to(each) for name, each in facts.items()}
-    judged = _judge(run, gathered, compared)
+    judged = _judge(run, gathered, compared, {name: rows[-1]["log_end"] for name, rows in previous.items() if rows})
     listings = shown(run, compared, {name: each.facts for name, each in judged.items()})
     reports = {}
     for name in run.going:
@@ -79,7 +80,9 @@ def run_step(run: Run, state: State) -> dict[str, Report]:
     return {name: report for name, report in reports.items() if name in run.going}
 
 
-def _judge(run: Run, gathered: Mapping[str, ClusterFacts], compared: Compared) -> dict[str, Judged]:
+def _judge(
+    run: Run, gathered: Mapping[str, ClusterFacts], compared: Compared, previous_ends: Mapping[str, int | None]
+) -> dict[str, Judged]:
     rows = {name: tuple(compared.of(name).summary.rows) for name in gathered}
     found = deltas(
         run,
@@ -96,6 +99,7 @@ def _judge(run: Run, gathered: Mapping[str, ClusterFacts], compared: Compared) -
             compared=comparison.compared,
             defect_rows=rows[name],
             deltas=found.get(name, {}),
+            previous_end=previous_ends.get(name),
         )
         try:
             judged[name] = _judged(run.clusters[name], facts, comparison)
@@ -161,6 +165,7 @@ def _report(
         lag_series=[LagPoint(**vars(point)) for point in gathered.lag_series],
         unsuppressed_verdict=comparison.unsuppressed_verdict,
         quarantined=facts.damaged_log.total + facts.unreadable_znodes.total,
+        kraft=kraft_health(facts),
     )
 
 

@@ -10,7 +10,10 @@ from schemas.checks.capture import CHECKS as CAPTURE
 from schemas.checks.check import BOTH, EVERY_PHASE, KRAFT, START_PHASES, ZOOKEEPER, Check, Phase
 from schemas.checks.configuration import CHECKS as CONFIGURATION
 from schemas.checks.dual_write import CHECKS as DUAL_WRITE
+from schemas.checks.features import CHECKS as FEATURES
 from schemas.checks.finish import CHECKS as FINISH
+from schemas.checks.isr import CHECKS as ISR
+from schemas.checks.kraft import CHECKS as KRAFT_HEALTH
 from schemas.checks.rollback import CHECKS as ROLLBACK
 from schemas.checks.security import CHECKS as SECURITY
 from schemas.checks.start import CHECKS as START
@@ -25,6 +28,9 @@ CHECKS: tuple[Check, ...] = (
     *FINISH,
     *ROLLBACK,
     *SECURITY,
+    *ISR,
+    *FEATURES,
+    *KRAFT_HEALTH,
 )
 
 __all__ = ["BOTH", "CHECKS", "EVERY_PHASE", "KRAFT", "START_PHASES", "ZOOKEEPER", "Check", "Phase"]

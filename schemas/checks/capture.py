@@ -7,6 +7,7 @@ from schemas.checks.check import (
     EVERY_PHASE,
     KRAFT_ONLY,
     MIGRATED,
+    MIGRATION_GATES,
     ZOOKEEPER_ONLY,
     Check,
     Phase,
@@ -17,7 +18,7 @@ CHECKS: tuple[Check, ...] = (
     check(
         "CAP-01",
         "Both sides are of one cluster: /cluster/id equals cluster.id of every log folder",
-        ALL_GATES,
+        MIGRATION_GATES,
         EVERY_PHASE,
         "Give the audit the ZooKeeper tree and the controllers' logs of the same cluster.",
         "MetaProperties; S§7.1",
@@ -61,7 +62,7 @@ CHECKS: tuple[Check, ...] = (
     check(
         "CAP-06",
         "No metadata transaction is open at the end of the log",
-        ("start", "dual_write", "finalize", "rollback"),
+        ALL_GATES,
         EVERY_PHASE,
         "The load is still running, or died: run the audit again; if it stays open, look at the active controller's log.",
         "KIP-868; S§2.7",
@@ -70,7 +71,7 @@ CHECKS: tuple[Check, ...] = (
     check(
         "CAP-07",
         "Every znode could be read",
-        ALL_GATES,
+        MIGRATION_GATES,
         EVERY_PHASE,
         "Give the audit's ZooKeeper identity read access to the paths named.",
         "S§7.1",

@@ -35,7 +35,11 @@ DURING = frozenset({Phase.DUAL_WRITE})
 MIGRATED = frozenset({Phase.DUAL_WRITE, Phase.FINALIZED})
 FINALIZED = frozenset({Phase.FINALIZED})
 EVERY_PHASE = frozenset(Phase)
-ALL_GATES = ("start", "dual_write", "finalize", "rollback")
+IN_KRAFT = frozenset({Phase.FINALIZED, Phase.KRAFT})
+WITH_KRAFT = frozenset({Phase.DUAL_WRITE, Phase.FINALIZED, Phase.KRAFT})
+MIGRATION_GATES = ("start", "dual_write", "finalize", "rollback")
+UPGRADE = ("upgrade",)
+ALL_GATES = (*MIGRATION_GATES, *UPGRADE)
 
 
 @dataclass(frozen=True)

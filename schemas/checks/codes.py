@@ -9,3 +9,25 @@ TO_DECODE = "TO-DECODE"
 # Partitions by the broker they miss: the checks of leaders and in-sync replicas tell their counts (START-16, START-21).
 OFFLINE_BY_BROKER = "OFFLINE-BY-BROKER"
 UNDER_REPLICATED = "UNDER-REPLICATED"
+# Rows of KRaft's own health. A partition that nobody may lead any more.
+NO_LEADER_FOR_GOOD = "NO-LEADER-FOR-GOOD"
+# The same members of an ISR in another order on the two sides (ISR-10).
+ISR_ORDER = "ISR-ORDER"
+# A replica in a directory that is lost, or that is none of its broker's (DIR-02).
+DIRECTORY_LOST = "DIRECTORY-LOST"
+# A partition without a leader though unclean elections are allowed (CFG-02).
+UNCLEAN_LEADERLESS = "UNCLEAN-LEADERLESS"
+# What the log's last hour says of brokers that leave ISRs and come back (ISR-08): a partition's, a broker that is out
+# again, and what is over.
+FLAPPING = "FLAPPING"
+CHURN = "CHURN"
+CHURN_PAST = "CHURN-PAST"
+# A broker left an ISR, and the leader epoch did not rise though it had to (ISR-07).
+QUIET_SHRINK = "QUIET-SHRINK"
+# Elections that may have lost data and are not healed, and those that are (ISR-12).
+LOSSY_ELECTION = "LOSSY-ELECTION"
+HEALED_ELECTION = "HEALED-ELECTION"
+# A partition that is still RECOVERING after a while (ISR-11).
+RECOVERING_LONG = "RECOVERING-LONG"
+# A last known leader that leads and is not at work (ELR-02).
+LAST_KNOWN_FENCED = "LAST-KNOWN-FENCED"

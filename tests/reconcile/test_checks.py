@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from schemas.checks import CHECKS, KRAFT, ZOOKEEPER, Phase
-from schemas.checks.codes import BROKER_REPLACED, TO_DECODE, UNDER_REPLICATED
+from schemas.checks.codes import BROKER_REPLACED, ISR_ORDER, TO_DECODE, UNDER_REPLICATED
 from schemas.report import CheckResult, DivergenceRow
+from tests.reconcile import kraft_clusters
 from transforms.kraft.quorum import Checkpoint, LogCopy, committed_end, plan_read
 from transforms.kraft.replay.transactions import Marker, read_transactions
 from transforms.properties import MetaProperties, NodeProperties, NodeSettings, PropertyFiles, ensemble
@@ -26,7 +27,10 @@ from transforms.reconcile.judge.facts import (
     LagMeasure,
     LeaderEpoch,
     LevelChange,
+    LogActivity,
+    PartitionCounts,
     Protection,
+    Quorum,
     ReplicaUse,
     Sample,
     StateChange,
@@ -72,12 +76,17 @@ def broker(broker_id: int, **values: Any) -> dict[str, Any]:
         "in_controlled_shutdown": False,
         "endpoints": [{"name": "PLAINTEXT", "host": "127.0.0.1", "port": 19100 + broker_id}],
         "features": [{"name": "metadata.version", "min_level": LEVEL_3_9, "max_level": LEVEL_3_9}],
+        "log_dirs": ["directory"],
         **values,
     }
 
 
 def controllers(*, unready: int | None = None) -> list[dict[str, Any]]:
-    return [{"controller_id": node, "zk_migration_ready": node != unready} for node in (3000, 3001, 3002)]
+    supports = [{"name": "metadata.version", "min_level": 1, "max_level": LEVEL_3_9}]
+    return [
+        {"controller_id": node, "zk_migration_ready": node != unready, "features": supports}
+        for node in (3000, 3001, 3002)
+    ]
 
 
 def zookeeper(**values: Any) -> dict[str, Any]:
@@ -147,6 +156,12 @@ def dual_write() -> Facts:
         protection=Protection(100, 10),
         identities=Identities(frozenset({"sasl:kafka"}), frozenset({"sasl:kafka"})),
         newest_znode_time_ms=NOW,
+        quorum=Quorum(),
+        activity=LogActivity(NOW - 60_000, NOW, 100_000, {"NO_OP_RECORD": 100}),
+        broker_configs=(),
+        zookeeper_features={},
+        partition_counts={ZOOKEEPER: PartitionCounts(2), KRAFT: PartitionCounts(2)},
+        out_of_sync={ZOOKEEPER: {}, KRAFT: {}},
     )
 
 
@@ -192,6 +207,8 @@ def zookeeper_alone() -> Facts:
         levels=(),
         next_producer_id=None,
         kafka_version=None,
+        quorum=None,
+        activity=None,
     )
 
 
@@ -454,6 +471,25 @@ def _security() -> Iterator[tuple[str, Case]]:
     yield "SEC-06", case(secured, "warn", identities=replace(same, controllers=frozenset({"sasl:kraft"})))
 
 
+def _kraft() -> Iterator[tuple[str, Case]]:
+    for check_id, (fails, passes, verdict) in kraft_clusters.failing().items():
+        yield check_id, Case(fails, passes, verdict)
+    checked = copy(3000, checkpoints=(Checkpoint("300.checkpoint", 300, EPOCH, True),))
+    with_checkpoint = replace(dual_write(), copies=[checked])
+    yield "ISR-05", tables(waiting(), "ISR-05", "warn")
+    yield "ISR-06", tables(with_checkpoint, "ISR-06")
+    # What it tells means nothing: it is told, and is no violation.
+    yield "ISR-10", case(dual_write(), "pass", findings={ISR_ORDER: ONE})
+    yield "ISR-13", tables(dual_write(), "ISR-13", "warn")
+    yield "ISR-14", tables(waiting(), "RB-11", "warn")
+    earlier = replace(dual_write(), previous_partitions=True)
+    yield "ISR-15", tables(earlier, "ISR-15", "warn")
+    yield "ISR-17", tables(dual_write(), "ISR-17", "warn")
+    yield "FEAT-04", case(dual_write(), "warn", zookeeper_features={"kraft.feature": 2})
+    older = [{"name": "metadata.version", "min_level": 20, "max_level": 20}]
+    yield "FEAT-05", case(dual_write(), "warn", brokers_in_kraft=[broker(0, features=older), broker(1)])
+
+
 CASES: Mapping[str, Case] = dict(
     [
         *_capture(),
@@ -465,6 +501,7 @@ CASES: Mapping[str, Case] = dict(
         *_rollback(),
         *_after_rollback(),
         *_security(),
+        *_kraft(),
     ],
 )
 HEALTHY = {
@@ -474,6 +511,7 @@ HEALTHY = {
     "finalized": finalized(),
     "rolled_back": rolled_back(),
     "zookeeper_alone": zookeeper_alone(),
+    "kraft": kraft_clusters.kraft(),
 }
 
 
@@ -491,7 +529,9 @@ def test_every_check_has_a_function_and_both_cases() -> None:
 @pytest.mark.parametrize("check_id", list(CASES))
 def test_it_fails_where_it_must_and_says_what(check_id: str) -> None:
     result = verdicts(CASES[check_id].fails)[check_id]
-    assert (result.verdict, result.violations > 0) == (CASES[check_id].verdict, True)
+    verdict = CASES[check_id].verdict
+    assert (result.verdict, result.violations > 0) == (verdict, verdict != "pass")
+    assert result.evidence
     assert all(result.evidence)
     assert result.remedy
     assert result.title

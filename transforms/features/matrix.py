@@ -52,7 +52,7 @@ class Cell:
 
 def node_of(row: Mapping[str, Any]) -> Node:
     """A silver row of brokers or controllers as a node."""
-    ranges = {each["name"]: (each["min_level"], each["max_level"]) for each in row["features"] or ()}
+    ranges = {each["name"]: (each["min_level"], each["max_level"]) for each in row.get("features") or ()}
     if "controller_id" in row:
         return Node(CONTROLLER, row["controller_id"], ranges)
     fenced, zookeeper = bool(row.get("fenced")), bool(row.get("is_migrating_zk_broker"))

@@ -26,7 +26,8 @@ class Checkpoint:
 class LogCopy:
     """What one copy holds. `log_end` is exclusive; `epoch_starts` are (epoch, first offset), ascending.
 
-    `controller_id` is None for a copy without meta.properties.
+    `controller_id` is None for a copy without meta.properties. `directory_id` is that of meta.properties, `largest_batch`
+    in bytes, `bootstrap_level` the metadata.version of bootstrap.checkpoint; None where nothing tells.
     """
 
     controller_id: int | None
@@ -43,6 +44,9 @@ class LogCopy:
     leader_epoch: int | None
     problem: str | None
     producer_snapshot: int | None = None
+    directory_id: str | None = None
+    largest_batch: int | None = None
+    bootstrap_level: int | None = None
 
     @staticmethod
     def from_row(row: Mapping[str, Any]) -> LogCopy:
@@ -64,6 +68,10 @@ class LogCopy:
             leader_epoch=row["quorum_leader_epoch"],
             problem=row["problem"],
             producer_snapshot=row["producer_snapshot_offset"],
+            # Rows that earlier releases wrote have none of these.
+            directory_id=row.get("directory_id"),
+            largest_batch=row.get("largest_batch_bytes"),
+            bootstrap_level=row.get("bootstrap_level"),
         )
 
     @property

@@ -14,11 +14,22 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from schemas.report import GATES, CheckResult, Gate, Report
+from schemas.report import CheckResult, Gate, Report
 from transforms.report import printable, view
 from transforms.report.chart import MOST_RUNS, divergence_chart, lag_chart, moment, series_chart
 from transforms.report.kips import kips_view
-from transforms.report.story import calm_word, defect_count, duration, phase_of, reach, state_text, tell
+from transforms.report.kraft import kraft_facts
+from transforms.report.story import (
+    calm_word,
+    defect_count,
+    duration,
+    in_kraft,
+    phase_of,
+    reach,
+    shown_gates,
+    state_text,
+    tell,
+)
 from transforms.report.trend import trend_table
 from transforms.report.words import GATE_QUESTIONS, GATE_TITLES, MODE_MEANINGS, VERDICT_WORDS
 
@@ -95,13 +106,15 @@ def render_html(report: Report) -> str:
             mode_meaning=MODE_MEANINGS.get(report.mode, ""),
             most_evidence=view.MOST_EVIDENCE,
             most_notes=view.MOST_NOTES,
+            in_kraft=in_kraft(report),
+            kraft_facts=kraft_facts(report),
         )
     )
 
 
 def gate_views(report: Report) -> list[GateView]:
-    """The four gates in the order of the migration; one that the report lacks is unknown."""
-    return [_gate_view(report, name, report.gates.get(name, _NOT_REPORTED)) for name in GATES]
+    """The gates that matter to the cluster, in the order of the migration; one that the report lacks is unknown."""
+    return [_gate_view(report, name, report.gates.get(name, _NOT_REPORTED)) for name in shown_gates(report)]
 
 
 def no_rows_sentence(report: Report) -> str:

@@ -13,9 +13,10 @@ from schemas.report import Report
 from transforms.report import view
 from transforms.report.chart import MOST_RUNS
 from transforms.report.html import environment, gate_views
+from transforms.report.kraft import kraft_facts
 from transforms.report.picture import trend_png
 from transforms.report.printable import counted, visible
-from transforms.report.story import Story, defect_count, duration, reach, state_text, tell
+from transforms.report.story import Story, defect_count, duration, in_kraft, reach, state_text, tell
 from transforms.report.text import render_text
 
 SIZE_LIMIT = 100_000
@@ -47,7 +48,7 @@ def subject(report: Report, story: Story) -> str:
 
 def _message(report: Report, story: Story, location: str, sizes: tuple[int, int, bool]) -> EmailMessage:
     rows, checks, chart = sizes
-    chart = chart and bool(report.history)
+    chart = chart and bool(report.history) and not in_kraft(report)
     message = EmailMessage(policy=SMTP)
     message["Subject"] = subject(report, story)
     message["Auto-Submitted"] = "auto-generated"
@@ -96,6 +97,8 @@ def _html(report: Report, story: Story, location: str, sizes: tuple[int, int, bo
 
 
 def _facts(report: Report) -> list[tuple[str, str]]:
+    if in_kraft(report):
+        return kraft_facts(report)
     lag = report.lag
     behind = "n/a" if lag.records is None else counted(lag.records, "record")
     age = "" if lag.seconds is None else f", {duration(lag.seconds)}"

@@ -6,12 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from schemas.classes import CLASSES, DEFECTS, ORDER
-from schemas.report import GATES, CheckResult, DivergenceRow, MigrationSummary, Report
+from schemas.report import GATES, MIGRATION_GATES, CheckResult, DivergenceRow, Gate, MigrationSummary, Report
 from transforms.report.printable import counted, listed, visible
 from transforms.report.words import (
     CHECK_ORDER,
     GATE_TITLES,
     GATE_VERBS,
+    HEALTHY_KRAFT,
     PHASE_OF_STATE,
     PHASES,
     SEVERITY_ORDER,
@@ -24,6 +25,7 @@ TONES = {"clean": "good", "warnings": "warn", "errors": "bad"}
 VERDICT_LABELS = {"clean": "Clean", "warnings": "Warnings", "errors": "Errors"}
 _BEFORE_THE_COPY = ("zookeeper", "waiting")
 _ACTIONS = 4
+_UNKNOWN = Gate("unknown")
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,19 @@ def tell(report: Report) -> Story:
         or (next_steps(report) if report.verdict == "errors" else []),
         next_steps=next_steps(report) if report.verdict == "clean" else [],
     )
+
+
+def in_kraft(report: Report) -> bool:
+    """True for a cluster that has nothing to do with a migration: its report speaks of its own health."""
+    return phase_of(report) == "kraft" and report.kraft is not None
+
+
+def shown_gates(report: Report) -> list[str]:
+    """Names of the gates that a reader is shown: those of a migration, of KRaft, or both once it is finalised."""
+    if in_kraft(report):
+        return ["upgrade"]
+    upgrade = report.gates.get("upgrade")
+    return list(GATES if upgrade is not None and upgrade.verdict != "not_applicable" else MIGRATION_GATES)
 
 
 def defect_count(report: Report) -> int:
@@ -142,6 +157,8 @@ def phase_of(report: Report) -> str:
 def _words(report: Report) -> StateWords:
     phase = phase_of(report)
     dual_write = report.gates.get("dual_write")
+    if in_kraft(report):
+        return HEALTHY_KRAFT
     if phase == "dual_write" and dual_write is not None and dual_write.verdict != "go":
         return UNJUDGED
     return PHASES.get(phase, UNKNOWN_PHASE)
@@ -210,10 +227,25 @@ def is_stopped(report: Report) -> bool:
     return report.lag.state == "stopped" or (report.lag.alive is False and not report.lag.state)
 
 
+def _kraft_title(report: Report) -> str | None:
+    """What goes first in a KRaft cluster that is not clean: partitions nobody serves, then an upgrade that is refused."""
+    if not in_kraft(report):
+        return None
+    offline = next((check for check in report.checks if check.id == "ISR-16" and check.verdict == "fail"), None)
+    if offline is not None:
+        return f"{counted(offline.violations, 'partition')} without a leader"
+    if report.verdict == "warnings":
+        warned = sum(1 for check in report.checks if check.verdict == "warn")
+        blocked = "An upgrade is blocked" if "upgrade" in _closed(report) else "The cluster runs on KRaft"
+        return f"{blocked}: {counted(warned, 'warning')}" if warned else blocked
+    return None
+
+
 def _error_title(report: Report) -> str:
     gravest = _gravest(report)
-    if gravest is not None:
-        return gravest.title
+    first = _kraft_title(report) if gravest is None else gravest.title
+    if first is not None:
+        return first
     defects = defect_count(report)
     if defects:
         return f"ZooKeeper and KRaft disagree: {counted(defects, 'defect')}{suppressed_words(report)}"
@@ -238,6 +270,9 @@ def _failed(report: Report) -> list[CheckResult]:
 
 
 def _warning_title(report: Report) -> str:
+    of_kraft = _kraft_title(report)
+    if of_kraft is not None:
+        return of_kraft
     if report.lag.records:
         stopped = "Dual writing has stopped: " if is_stopped(report) else ""
         return f"{stopped}ZooKeeper is {counted(report.lag.records, 'record')} behind KRaft"
@@ -262,13 +297,26 @@ def _consequence(report: Report) -> str:
         return "Changes made in KRaft do not reach ZooKeeper any more; a rollback would lose them."
     if report.lag.state == "silent":
         return "ZooKeeper was not written to in the last seconds before the capture; audit again to see whether it goes on."
-    if report.verdict != "errors":
-        return _words(report).meaning
+    if report.verdict != "errors" or in_kraft(report):
+        return _kraft_meaning(report) if in_kraft(report) else _words(report).meaning
     repeated = _repeated_load(report)
     if repeated:
         return f"{repeated[0].upper()}{repeated[1:]}."
     where = "" if phase_of(report) == "dual_write" else PHASES.get(phase_of(report), UNKNOWN_PHASE).meaning
     return f"{where} {_violated(report)}".strip()
+
+
+def _kraft_meaning(report: Report) -> str:
+    """The cluster in figures, and what does not hold."""
+    if report.verdict == "clean":
+        return _words(report).meaning
+    health, said = report.kraft, []
+    if health is not None:
+        said.append(
+            f"{health.at_work} of {counted(health.brokers, 'broker')} at work; {counted(health.partitions, 'partition')}, "
+            f"{health.leaderless:,} without a leader, {health.under_replicated:,} not fully in sync."
+        )
+    return " ".join([*said, _violated(report)]).strip()
 
 
 def _repeated_load(report: Report) -> str:
@@ -302,6 +350,8 @@ def _lag_sentence(report: Report) -> str:
 
 
 def _gate_sentences(report: Report) -> list[str]:
+    if in_kraft(report) and report.gates.get("upgrade", _UNKNOWN).verdict == "go":
+        return ["It may be upgraded."]
     return [
         f"Do not {GATE_VERBS[name]} ({listed(report.gates[name].blocking)})."
         for name in _closed(report)

@@ -5,10 +5,22 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable
 
-from schemas.report import GATES, CheckResult, Gate, Report
+from schemas.report import CheckResult, Gate, Report
 from transforms.report import view
+from transforms.report.kraft import kraft_facts
 from transforms.report.printable import NAME_LIMIT, counted, listed, visible
-from transforms.report.story import Action, Story, calm_word, defect_count, duration, reach, state_text, tell
+from transforms.report.story import (
+    Action,
+    Story,
+    calm_word,
+    defect_count,
+    duration,
+    in_kraft,
+    reach,
+    shown_gates,
+    state_text,
+    tell,
+)
 from transforms.report.words import VERDICT_WORDS
 
 WIDTH = 100
@@ -39,11 +51,17 @@ def _head(report: Report, story: Story) -> list[str]:
     return [
         *_wrapped(f"{story.label.upper()}: {story.title}"),
         *_wrapped(" ".join(story.sentences), "  "),
-        *_wrapped(f"Cluster {name}, Kafka {report.kafka_version}, compared by {report.mode}", "  "),
+        *_wrapped(f"Cluster {name}, Kafka {report.kafka_version}, {_how(report)}", "  "),
     ]
 
 
+def _how(report: Report) -> str:
+    return "its metadata log alone" if in_kraft(report) else f"compared by {report.mode}"
+
+
 def _facts(report: Report) -> list[str]:
+    if in_kraft(report):
+        return [line for name, value in kraft_facts(report) for line in _wrapped(f"{name:<13}{value}", "", " " * 13)]
     migration = report.migration
     alive = {True: ", alive", False: ", STOPPED", None: ""}[report.lag.alive]
     if report.lag.state in ("silent", "behind", "stopped in order"):
@@ -72,7 +90,7 @@ def _since(report: Report) -> str:
 
 def _gates(report: Report) -> list[str]:
     lines = ["Gates"]
-    for name in GATES:
+    for name in shown_gates(report):
         gate = report.gates.get(name)
         verdict = "unknown" if gate is None else gate.verdict
         lines += _wrapped(f"  {name:<11}{VERDICT_WORDS.get(verdict, verdict):<8}{_why(gate)}", "", "  " + " " * 21)
@@ -83,7 +101,8 @@ def _why(gate: Gate | None) -> str:
     if gate is None:
         return ""
     if gate.blocking:
-        return f"  {listed(gate.blocking)}"
+        why = f": {gate.explanation}" if gate.verdict == "no_go" and gate.explanation else ""
+        return f"  {listed(gate.blocking)}{why}"
     return f"  {gate.explanation}" if gate.verdict == "go" and gate.explanation else ""
 
 

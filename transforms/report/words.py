@@ -12,15 +12,17 @@ GATE_TITLES = {
     "dual_write": "Stay in dual write",
     "finalize": "Finalise",
     "rollback": "Roll back",
+    "upgrade": "Upgrade Kafka",
 }
 GATE_QUESTIONS = {
     "start": "May the copy begin?",
     "dual_write": "Is dual write doing its job?",
     "finalize": "May I leave ZooKeeper for good?",
     "rollback": "Can I still return to ZooKeeper?",
+    "upgrade": "May this cluster go to the next release?",
 }
 # What a closed gate forbids; dual write is a state, not a step.
-GATE_VERBS = {"start": "start the migration", "finalize": "finalise yet", "rollback": "roll back"}
+GATE_VERBS = {"start": "start the migration", "finalize": "finalise yet", "rollback": "roll back", "upgrade": "upgrade"}
 VERDICT_WORDS = {
     "go": "GO",
     "no_go": "NO-GO",
@@ -67,6 +69,11 @@ PHASES = {
     ),
     "kraft": StateWords("The cluster runs on KRaft", "Its log records no migration from ZooKeeper."),
 }
+# Of a cluster whose report says where it stands as a KRaft cluster.
+HEALTHY_KRAFT = StateWords(
+    "The KRaft cluster is healthy",
+    "Its metadata log is whole, and every partition has a leader and its replicas in sync.",
+)
 UNJUDGED = StateWords(
     "Nothing wrong was found, but dual write was not judged",
     "The cluster is in dual write, and what was given is not enough to tell whether it works.",

@@ -16,9 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from jobs.sources.remote import RemoteError, is_remote, local_path, staged
+from schemas.kraft.metadata_versions import FEATURE_NAME
+from schemas.kraft.records import FEATURE_LEVEL
+from transforms.kraft.decode.rows import Origin
 from transforms.kraft.decode.scan import SPLIT_BYTES, ByteRange, SegmentScan, checkpoint_problem, scan_segment
-from transforms.kraft.decode.segments import Continuation
+from transforms.kraft.decode.segments import Continuation, decode_checkpoint
 from transforms.properties import MalformedPropertiesError, parse
+from transforms.secrets import Fingerprinter
 
 LOG_FOLDER = "__cluster_metadata-0"
 _READ_BYTES = 32 * 1024 * 1024
@@ -89,6 +93,9 @@ class ScannedCopy:
     problem: str | None
     segments: tuple[SegmentFile, ...]
     notes: tuple[str, ...] = ()
+    directory_id: str | None = None
+    largest_batch_bytes: int = 0
+    bootstrap_level: int | None = None
 
     def row(self) -> dict[str, Any]:
         """The columns of `schemas.bronze.LOG_COPY_COLUMNS`; chosen_from, chosen_to and base_run are None."""
@@ -116,6 +123,9 @@ class ScannedCopy:
             "chosen_to": None,
             "base_run": None,
             "problem": self.problem,
+            "directory_id": self.directory_id,
+            "largest_batch_bytes": self.largest_batch_bytes,
+            "bootstrap_level": self.bootstrap_level,
         }
 
 
@@ -211,6 +221,9 @@ def read_copy(folder: Path, split_bytes: int = SPLIT_BYTES) -> ScannedCopy:
         problem=problem or _unusable(start, checkpoints),
         segments=tuple(segments),
         notes=tuple(notes),
+        directory_id=meta.get("directory.id"),
+        largest_batch_bytes=max((scan.largest_batch for scan in scans), default=0),
+        bootstrap_level=_bootstrap_level(folder),
     )
 
 
@@ -297,6 +310,29 @@ def _meta_properties(folder: Path, notes: list[str]) -> dict[str, str]:
             return {}
     notes.append(f"{folder.parent}/meta.properties is missing; controller and cluster id are unknown")
     return {}
+
+
+_BOOTSTRAP_FILE = "bootstrap.checkpoint"
+# It holds a dozen records; a longer one is not what `kafka-storage format` writes.
+_BOOTSTRAP_BYTES = 1024 * 1024
+
+
+def _bootstrap_level(folder: Path) -> int | None:
+    """metadata.version of the `bootstrap.checkpoint` beside the log folder, or inside it (`BootstrapDirectory`)."""
+    level = None
+    for path in (folder.parent / _BOOTSTRAP_FILE, folder / _BOOTSTRAP_FILE):
+        try:
+            data = path.read_bytes() if path.stat().st_size <= _BOOTSTRAP_BYTES else b""
+        except OSError:
+            continue
+        # The file may hold SCRAM credentials: they are masked with a key that nobody keeps.
+        for batch in decode_checkpoint(data, Origin(None, path.name, 0), Fingerprinter(os.urandom(32))):
+            for name, body in zip(batch.column("type").to_pylist(), batch.column("data").to_pylist(), strict=True):
+                record = json.loads(body) if name == FEATURE_LEVEL.name and body else {}
+                if record.get("name") == FEATURE_NAME:
+                    level = _number(record.get("featureLevel"))
+        return level
+    return level
 
 
 def _quorum_state(folder: Path, notes: list[str]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from schemas.kraft.control import LEADER_CHANGE, SNAPSHOT_FOOTER, SNAPSHOT_HEADER
+from schemas.kraft.control import CONTROL_TYPES, KRAFT_VOTERS, LEADER_CHANGE, SNAPSHOT_FOOTER, SNAPSHOT_HEADER
 from transforms.kraft.decode.codec import decode_record
 from transforms.kraft.decode.decode_pass import FAST_FROM_BYTES, Continuation
 from transforms.kraft.decode.framing import HEADER_SIZE, Batch, Damage, frames, read_header
@@ -31,8 +31,8 @@ class ByteRange:
 class SegmentScan:
     """Facts of one segment. Offsets are None when it holds no intact batch; `next_offset` is exclusive.
 
-    `torn_bytes` follow the last intact batch; `voters` and `leader_id` are those of the newest LeaderChange in the
-    segment.
+    `torn_bytes` follow the last intact batch; `voters` and `leader_id` are those of the newest LeaderChange or
+    KRaftVoters in the segment; `largest_batch` is in bytes.
     """
 
     size: int
@@ -45,6 +45,7 @@ class SegmentScan:
     ranges: list[ByteRange] = field(default_factory=list)
     voters: tuple[int, ...] | None = None
     leader_id: int | None = None
+    largest_batch: int = 0
 
 
 def scan_segment(data: Buffer, previous: Continuation | None = None, split_bytes: int = SPLIT_BYTES) -> SegmentScan:
@@ -61,12 +62,13 @@ def scan_segment(data: Buffer, previous: Continuation | None = None, split_bytes
         torn_bytes=len(data) - fold.end,
         epoch_starts=fold.epoch_starts,
         ranges=fold.ranges(len(data)),
+        largest_batch=fold.largest,
     )
     if fold.last is not None:
         scan.next_offset, scan.last_epoch, scan.last_append_time = fold.last
     if fold.newest_control is not None:
         position, size = fold.newest_control
-        _read_leader_change(scan, data, read_header(data, position, size, None))
+        _read_quorum(scan, data, read_header(data, position, size, None))
     return scan
 
 
@@ -102,6 +104,7 @@ class _Fold:
         self.first_offset: int | None = None
         self.last: tuple[int, int, int] | None = None
         self.end = 0
+        self.largest = 0
         self.epoch_starts: list[tuple[int, int]] = []
         self.newest_control: tuple[int, int] | None = None
         self._open = Continuation(0, previous.next_offset, previous.epoch)
@@ -122,6 +125,7 @@ class _Fold:
         self._epoch = int(epoch[-1])
         self.last = int(after[-1]), int(epoch[-1]), int(time[-1])
         self.end = int(position[-1] + size[-1])
+        self.largest = max(self.largest, int(size.max()))
         controls = np.flatnonzero(control)
         if controls.size:
             self.newest_control = int(position[controls[-1]]), int(size[controls[-1]])
@@ -170,15 +174,17 @@ def control_records(data: Buffer, batch: Batch) -> list[tuple[int, int, int]]:
     return found
 
 
-def _read_leader_change(scan: SegmentScan, data: Buffer, batch: Batch) -> None:
+def _read_quorum(scan: SegmentScan, data: Buffer, batch: Batch) -> None:
+    """The newest control batch: an election, or a voter that was added or removed since (KIP-853)."""
     for code, start, end in control_records(data, batch):
-        if code != LEADER_CHANGE.key:
+        if code not in (LEADER_CHANGE.key, KRAFT_VOTERS.key):
             continue
         try:
-            values, _, _ = decode_record(LEADER_CHANGE, Reader(data, start, end).int16(), data, start, end)
+            kind = CONTROL_TYPES[code]
+            values, _, _ = decode_record(kind, Reader(data, start, end).int16(), data, start, end)
         except WireError:
             continue
-        scan.leader_id = values["leaderId"]
+        scan.leader_id = values.get("leaderId", scan.leader_id)
         scan.voters = tuple(sorted(voter["voterId"] for voter in values["voters"]))
 
 

@@ -41,6 +41,12 @@ def _anywhere(facts: Facts) -> Missing:
         yield "brokers_with_config", "the brokers that configurations name were not read"
     if facts.collected and not facts.counts:
         yield "counts", "the rows of neither side were counted"
+    if facts.broker_configs is None:
+        yield "broker_configs", "the brokers' dynamic configurations were not read"
+    if facts.partition_counts is None:
+        yield "partition_counts", "the partitions were not counted"
+    if facts.out_of_sync is None:
+        yield "out_of_sync", "the replicas that are not in sync were not counted"
     side = ZOOKEEPER if ZOOKEEPER in facts.collected else KRAFT
     if not facts.replicas and _rows(facts, "partitions", side) != 0:
         yield "replicas", "the assignments of the partitions were not read"
@@ -57,6 +63,8 @@ def _of_zookeeper(facts: Facts) -> Missing:
         yield "protection", "the ACLs of the znodes were not read"
     if facts.identities is None:
         yield "identities", "who made the znodes was not read"
+    if facts.zookeeper_features is None:
+        yield "zookeeper_features", "/feature was not read"
     if facts.newest_znode_time_ms is None:
         yield "newest_znode_time_ms", "no znode has a time"
     if facts.reads_data_folder and facts.zookeeper_writes is None:
@@ -73,6 +81,10 @@ def _of_the_log(facts: Facts) -> Missing:
             yield name, f"no part of the log was {what}"
     if not facts.copies:
         yield "copies", "no copy of the log is known"
+    if facts.quorum is None:
+        yield "quorum", "the log's control records were not read"
+    if facts.activity is None:
+        yield "activity", "the log's records were not counted"
     if facts.kafka_version is None:
         yield "kafka_version", "the Kafka release is not known: name it as kafka_version"
     if not facts.states and facts.phase in _RECORDED and not before(facts.kafka_version, 3, 5):

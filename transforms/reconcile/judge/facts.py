@@ -106,6 +106,85 @@ class Identities:
 
 
 @dataclass(frozen=True)
+class Voter:
+    """One voter by a KRaftVoters record (KIP-853). `endpoints` are (listener, host, port)."""
+
+    voter_id: int
+    directory_id: str
+    endpoints: tuple[tuple[str, str, int], ...]
+
+
+@dataclass(frozen=True)
+class VoterSet:
+    """One KRaftVoters record; its time in milliseconds since the epoch, None for one that a checkpoint holds."""
+
+    offset: int
+    time_ms: int | None
+    voters: tuple[Voter, ...]
+
+    @property
+    def ids(self) -> frozenset[int]:
+        """The voters' node ids."""
+        return frozenset(voter.voter_id for voter in self.voters)
+
+
+@dataclass(frozen=True)
+class Quorum:
+    """What the log's control records say of the quorum: kraft.version, 0 without a record, and the sets of voters in order.
+
+    There are none with kraft.version 0: then controller.quorum.voters of every node names them.
+    """
+
+    kraft_version: int = 0
+    voter_sets: tuple[VoterSet, ...] = ()
+
+    @property
+    def voters(self) -> tuple[Voter, ...]:
+        """The newest set; empty for a static quorum."""
+        return self.voter_sets[-1].voters if self.voter_sets else ()
+
+
+@dataclass(frozen=True)
+class LogActivity:
+    """What is written into the log, as far as this run read it. Times in milliseconds since the epoch, sizes in bytes.
+
+    `checkpoint` is the offset (exclusive) of the newest complete checkpoint of any copy, `checkpoint_time_ms` the append time
+    of the newest record below it, `bytes_behind` the size of the records from it on; None without one. `by_type` counts
+    the records, `restarts` the registrations of each broker in the log's last hour.
+    """
+
+    first_time_ms: int
+    last_time_ms: int
+    bytes: int
+    by_type: Mapping[str, int]
+    checkpoint: int | None = None
+    checkpoint_time_ms: int | None = None
+    bytes_behind: int = 0
+    restarts: Mapping[int, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class PartitionCounts:
+    """A side's partitions with a state; the words are those of `kraft_queries.partition_health`."""
+
+    partitions: int = 0
+    leaderless: int = 0
+    short: int = 0
+    recovering: int = 0
+    moved: int = 0
+
+
+@dataclass(frozen=True)
+class BrokerConfig:
+    """One dynamic configuration of a broker, or of all where `broker` is empty, on one side."""
+
+    source: str
+    broker: str
+    name: str
+    value: str | None
+
+
+@dataclass(frozen=True)
 class Facts:
     """One run's facts. Lists are as long as the cluster has brokers, controllers or epochs, never partitions.
 
@@ -123,6 +202,9 @@ class Facts:
     got, None unless the cluster was rolled back and `/migration` tells up to where it was mirrored.
     `zookeeper` are `/migration`, `/controller` and so on as they were when ZooKeeper was read, `compared_at` the same at the
     barrier that rows are compared at (None where that is the same tree), `newest_zxid` the newest change in the tree.
+    `previous_end` is the last offset (inclusive) of the log that the cluster's run before this one read. `out_of_sync` are,
+    by side and broker, the replicas that their ISR lacks; `previous_partitions` is true when that run's partitions of
+    ZooKeeper were compared with this one's.
     """
 
     phase: Phase
@@ -173,6 +255,14 @@ class Facts:
     newest_zxid: int | None = None
     reads_data_folder: bool = False
     zookeeper_writes: ZooKeeperWrites | None = None
+    quorum: Quorum | None = None
+    activity: LogActivity | None = None
+    broker_configs: Sequence[BrokerConfig] | None = None
+    zookeeper_features: Mapping[str, int] | None = None
+    partition_counts: Mapping[str, PartitionCounts] | None = None
+    out_of_sync: Mapping[str, Mapping[int, int]] | None = None
+    previous_end: int | None = None
+    previous_partitions: bool = False
 
     @property
     def migration_offset(self) -> int | None:
@@ -235,6 +325,8 @@ class Facts:
     @property
     def voters(self) -> tuple[int, ...]:
         """The controllers that vote; none when nothing names them."""
+        if self.quorum is not None and self.quorum.voters:
+            return tuple(voter.voter_id for voter in self.quorum.voters)
         leader = self.leader
         return leader.voters if leader else ()
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from schemas.checks import CHECKS, Check, Phase
+from schemas.checks import CHECKS, ZOOKEEPER, Check, Phase
+from schemas.checks.check import IN_KRAFT
 from schemas.report import GATES, CheckResult, Gate
 from transforms.reconcile.judge.absent import NotingFacts, absent
 from transforms.reconcile.judge.checks import FUNCTIONS, Outcome
@@ -19,6 +20,7 @@ _GATE_PHASES: dict[str, frozenset[Phase]] = {
     "dual_write": frozenset({Phase.DUAL_WRITE}),
     "finalize": frozenset({Phase.DUAL_WRITE}),
     "rollback": frozenset({Phase.DUAL_WRITE, Phase.FINALIZED}),
+    "upgrade": IN_KRAFT,
 }
 
 
@@ -50,6 +52,8 @@ def _verdict(check: Check, facts: Facts, absent_facts: Mapping[str, str]) -> tup
     if facts.phase not in check.phases:
         return NOT_APPLICABLE, 0, []
     missing = sorted(check.needs - facts.collected)
+    if missing == [ZOOKEEPER] and facts.phase is Phase.KRAFT:
+        return NOT_APPLICABLE, 0, ["the cluster has no ZooKeeper"]
     if missing:
         return UNKNOWN, 0, [f"{' and '.join(missing)} was not collected"]
     noting = NotingFacts.of(facts)
@@ -85,7 +89,7 @@ def _gate(gate: str, results: Sequence[CheckResult], facts: Facts) -> Gate:
     mine = [result for result in results if gate in result.gates and result.verdict != NOT_APPLICABLE]
     failed = [result.id for result in mine if result.verdict == FAIL]
     if failed:
-        return Gate("no_go", failed)
+        return Gate("no_go", failed, _refusal(gate, mine))
     unjudged = [result.id for result in mine if result.verdict == UNKNOWN]
     open_questions = [check_id for check_id in unjudged if check_id not in _OPTIONAL]
     if open_questions:
@@ -96,7 +100,16 @@ def _gate(gate: str, results: Sequence[CheckResult], facts: Facts) -> Gate:
     return Gate("go", [], "; ".join(remarks))
 
 
+def _refusal(gate: str, mine: Sequence[CheckResult]) -> str:
+    """Why an upgrade is refused, in the words of the checks: Kafka's own where Kafka would refuse it."""
+    if gate != "upgrade":
+        return ""
+    return "; ".join(result.evidence[0] for result in mine if result.verdict == FAIL and result.evidence)
+
+
 def _not_applicable(gate: str, phase: Phase) -> str:
+    if gate == "upgrade":
+        return "upgrade: of a cluster in KRaft mode"
     where = {
         Phase.ZOOKEEPER: "the migration has not begun",
         Phase.WAITING: "the metadata is not loaded yet",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 from operator import or_
 
@@ -18,14 +18,18 @@ from transforms.clusters import CLUSTER, by_cluster, of_clusters
 from transforms.kraft.replay.events import within
 from transforms.leaks import WITHHELD, leaking
 from transforms.reconcile.compare.difference import union_all
+from transforms.reconcile.judge import kraft_queries
+from transforms.reconcile.judge.kraft_queries import Health
 from transforms.reconcile.judge.load import Load
 from transforms.reconcile.judge.partition_health import by_broker, without_pending
+from transforms.reconcile.judge.rules import RowRule, broken
 from transforms.secrets import PREFIX
 from transforms.zookeeper.read.trees import newest
 
 SAMPLE = 20
 # ZooKeeper's permissions: read 1, write 2, create 4, delete 8, admin 16.
 _READ, _CHANGE, _ANY, _EVERYTHING = 1, 30, 31, 31
+_READ_AT_ONCE_MS = 60_000
 _WITH_NULLS = {"ignoreNullFields": "false"}
 # What a running controller leaves at the end of its log: space not written yet, a batch not written whole.
 _UNFINISHED = "problem LIKE 'torn tail:%' OR problem LIKE 'zero-filled:%'"
@@ -51,6 +55,8 @@ class Known:
     `claim` is the czxid of `/controller` when a KRaft controller holds it, `loaded_at` the time the load ended,
     `epoch_start` the first offset of the newest leader epoch (its full sync mirrored everything before), `load` where the
     log holds the load. `mirrored_until` is `/migration`'s mzxid when the migration is finalised: nothing is mirrored after.
+    `newest_znode_time_ms` is the newest mtime of the tree in milliseconds since the epoch, `health` what the
+    rules of KRaft's own health need.
     """
 
     starting: bool = False
@@ -62,15 +68,8 @@ class Known:
     epoch_start: int | None = None
     load: Load | None = None
     mirrored_until: int | None = None
-
-
-@dataclass(frozen=True)
-class _RowRule:
-    """A row that meets `condition` violates the check `code`; `text` says which row and how."""
-
-    code: str
-    condition: Column
-    text: Column
+    newest_znode_time_ms: int | None = None
+    health: Health = field(default_factory=Health)
 
 
 def violations(
@@ -79,31 +78,33 @@ def violations(
     """Everything that is a violation by itself, as (cluster, code, text); each table is read once.
 
     `tables` are this run's silver rows by table name (entities, findings, admin_operations), its row_versions and, where
-    there are any, bronze zk_transactions; `znodes` (of both trees) and `records` are bronze rows.
+    there are any, bronze zk_transactions and, where there is a log, its isr_history (`transforms.isr.frames`); `znodes` (of
+    both trees) and `records` are bronze rows.
     """
     findings = tables["findings"].where(~F.col("code").isin("START-03", "START-04"))
     judged = tables["partitions"]
     starting = [cluster for cluster, each in known.items() if each.starting]
     if starting:
         judged = without_pending(judged, tables["admin_operations"], starting)
+    health = {cluster: each.health for cluster, each in known.items()}
     sides = by_cluster({cluster: ZOOKEEPER if each.starting else KRAFT for cluster, each in known.items()}, "string")
     frames = [
-        _broken(tables["topics"], [_RowRule("START-03", _zookeeper() & F.col("topic_id").isNull(), F.col("topic"))]),
-        _broken(judged, _partition_rules(known)),
+        broken(tables["topics"], [RowRule("START-03", _zookeeper() & F.col("topic_id").isNull(), F.col("topic"))]),
+        broken(judged, [*_partition_rules(known), *kraft_queries.partition_rules(health)]),
         by_broker(judged.where(F.col("source") == sides), {cluster: each.down for cluster, each in known.items()}),
-        _broken(tables["configs"], _config_rules()),
-        _broken(tables["acls"], [_slash_in_acl()]),
-        _broken(tables["scram_credentials"], [_credentials_in_clear()]),
-        _broken(
+        broken(tables["configs"], [*_config_rules(), kraft_queries.removed_config()]),
+        broken(tables["acls"], [_slash_in_acl()]),
+        broken(tables["scram_credentials"], [_credentials_in_clear()]),
+        broken(
             tables["admin_operations"],
             [*_admin_rules(known), _leak("admin_operations", "zk_path", "subject", "detail")],
         ),
-        _broken(tables["row_versions"], [_leak("row_versions", "entity", "key", "row")]),
-        _broken(tables["findings"], [_leak("findings", "code", "subject", "detail", "place")]),
-        _broken(_removed_quotas(tables), [_lost_removal(known)]),
-        _broken(znodes, _znode_rules(known)),
+        broken(tables["row_versions"], [_leak("row_versions", "entity", "key", "row")]),
+        broken(tables["findings"], [_leak("findings", "code", "subject", "detail", "place")]),
+        broken(_removed_quotas(tables), [_lost_removal(known)]),
+        broken(znodes, _znode_rules(known)),
         findings.select(CLUSTER, "code", F.format_string("%s: %s (%s)", "subject", "detail", "place").alias("text")),
-        _broken(
+        broken(
             records,
             [
                 _leak("kraft_records", "offset", "data", "problem"),
@@ -111,26 +112,20 @@ def violations(
                 *_load_rules({cluster: each.load for cluster, each in known.items()}),
             ],
         ),
+        *kraft_queries.violations(judged, tables["configs"], tables.get("isr_history"), health),
+        _epochs(tables["findings"]),
     ]
     if "zk_transactions" in tables:
-        frames.append(_broken(tables["zk_transactions"], [_leak("zk_transactions", "path", "data")]))
+        frames.append(broken(tables["zk_transactions"], [_leak("zk_transactions", "path", "data")]))
     return union_all(frames)
 
 
-def _leak(table: str, place: str, *columns: str) -> _RowRule:
+def _leak(table: str, place: str, *columns: str) -> RowRule:
     """A secret that was not replaced where it was read: told by its place in the table, never by its text."""
     text = F.format_string(
         f"{table}: %s", F.when(leaking([place]), F.lit(WITHHELD)).otherwise(F.col(place).cast("string"))
     )
-    return _RowRule("SEC-05", leaking(columns), text)
-
-
-def _broken(rows: DataFrame, rules: Sequence[_RowRule]) -> DataFrame:
-    """Rows that break a rule, once for each rule: (cluster, code, text)."""
-    met = [F.when(r.condition, F.struct(F.lit(r.code).alias("code"), r.text.alias("text"))) for r in rules]
-    # Of many rows few break a rule: only those go on to be spelled.
-    broken = rows.where(reduce(or_, [rule.condition for rule in rules]))
-    return broken.select(CLUSTER, F.explode(F.array_compact(F.array(*met))).alias("found")).select(CLUSTER, "found.*")
+    return RowRule("SEC-05", leaking(columns), text)
 
 
 def _zookeeper() -> Column:
@@ -150,17 +145,17 @@ def _is_damaged() -> Column:
     return F.col("problem").isNotNull() & ~F.expr(_UNFINISHED)
 
 
-def _damaged() -> _RowRule:
+def _damaged() -> RowRule:
     text = F.format_string("controller %s, %s at byte %s: %s", "controller_id", "file", "position", "problem")
-    return _RowRule("CAP-02", _is_damaged(), text)
+    return RowRule("CAP-02", _is_damaged(), text)
 
 
 def load_violations(records: DataFrame, loads: Mapping[str, Load | None]) -> DataFrame:
     """Records of the load that the load does not write so (DUR-07): (cluster, code, text), of kraft_records rows."""
-    return _broken(records, _load_rules(loads) or [_RowRule("DUR-07", F.lit(False), F.lit(""))])
+    return broken(records, _load_rules(loads) or [RowRule("DUR-07", F.lit(False), F.lit(""))])
 
 
-def _load_rules(loads: Mapping[str, Load | None]) -> list[_RowRule]:
+def _load_rules(loads: Mapping[str, Load | None]) -> list[RowRule]:
     """What the load writes is of version 0 whatever the metadata.version, and inside its transaction if it has one.
 
     Registrations, their changes and no-ops of the brokers that wait lie between; nothing else is written before the end.
@@ -175,13 +170,13 @@ def _load_rules(loads: Mapping[str, Load | None]) -> list[_RowRule]:
     mine = mine & (offset > after) & (offset < until)
     mine = mine & ~within({cluster: load.discarded for cluster, load in shown.items()})
     what = F.format_string("%s of version %d at offset %d", "type", "version", "offset")
-    rules = [_RowRule("DUR-07", mine & (F.col("version") != 0), F.concat(what, F.lit(": the load writes version 0")))]
+    rules = [RowRule("DUR-07", mine & (F.col("version") != 0), F.concat(what, F.lit(": the load writes version 0")))]
     brackets = {cluster: load.transaction for cluster, load in shown.items() if load.transaction is not None}
     if brackets:
         begin = by_cluster({cluster: bracket[0] for cluster, bracket in brackets.items()}, "bigint")
         last = by_cluster({cluster: bracket[1] for cluster, bracket in brackets.items()}, "bigint")
         where = F.format_string(" is before MIGRATION and outside the load, %d to %d", begin, last)
-        rules.append(_RowRule("DUR-07", mine & ~offset.between(begin, last), F.concat(what, where)))
+        rules.append(RowRule("DUR-07", mine & ~offset.between(begin, last), F.concat(what, where)))
     return rules
 
 
@@ -193,43 +188,43 @@ def _ids(known: Mapping[str, Known], name: str) -> Column:
     return by_cluster({cluster: list(getattr(each, name)) for cluster, each in known.items()}, "array<int>")
 
 
-def _partition_rules(known: Mapping[str, Known]) -> list[_RowRule]:
+def _partition_rules(known: Mapping[str, Known]) -> list[RowRule]:
     name = F.format_string("%s/%d", "topic", "partition")
     moving = F.size("adding_replicas") + F.size("removing_replicas") > 0
     reassigned = F.concat(name, F.lit(" is being reassigned"))
     leaderless = F.col("leader") == -1
     on_purpose = F.size(F.array_except("replicas", _ids(known, "down"))) == 0
     rules = [
-        _RowRule("START-04", _zookeeper() & F.col("leader").isNull(), name),
-        _RowRule("FIN-05", _kraft() & moving, reassigned),
-        _RowRule("FIN-05", _kraft() & leaderless & ~on_purpose, F.concat(name, F.lit(" has no leader"))),
+        RowRule("START-04", _zookeeper() & F.col("leader").isNull(), name),
+        RowRule("FIN-05", _kraft() & moving, reassigned),
+        RowRule("FIN-05", _kraft() & leaderless & ~on_purpose, F.concat(name, F.lit(" has no leader"))),
     ]
     if any(each.starting for each in known.values()):
         starting = _zookeeper() & _each(known, "starting", "boolean")
         absent = (F.col("leader") >= 0) & ~F.array_contains(_ids(known, "live"), F.col("leader"))
         led = F.concat(name, F.format_string(" has leader %d", "leader"))
-        rules.append(_RowRule("START-12", starting & moving, reassigned))
-        rules.append(_RowRule("START-16", starting & (leaderless | absent), led))
+        rules.append(RowRule("START-12", starting & moving, reassigned))
+        rules.append(RowRule("START-16", starting & (leaderless | absent), led))
     if any(each.controller_epoch is not None for each in known.values()):
         # The next election raises /controller_epoch by one.
         above = F.col("controller_epoch") > _each(known, "controller_epoch", "int") + 1
         written = F.concat(name, F.format_string(" was written in controller epoch %d", "controller_epoch"))
-        rules.append(_RowRule("RB-03", _zookeeper() & above, written))
+        rules.append(RowRule("RB-03", _zookeeper() & above, written))
         # The controller that is in office never elects a leader over a newer one's write.
         refused = F.col("controller_epoch") > _each(known, "controller_epoch", "int")
-        rules.append(_RowRule("RB-11", _zookeeper() & refused, written))
+        rules.append(RowRule("RB-11", _zookeeper() & refused, written))
     return rules
 
 
-def _config_rules() -> list[_RowRule]:
+def _config_rules() -> list[RowRule]:
     text = F.format_string("%s %s: %s", "resource_type", "resource_name", "config")
     hidden = ~F.col("comparable")
     return [
-        _RowRule("DUR-06", _kraft() & ~F.col("resource_type").isin("TOPIC", "BROKER"), text),
-        _RowRule("SEC-04", _kraft() & hidden, F.format_string("%s: %s", "resource_name", "config")),
-        _RowRule("CIPHERTEXT", _zookeeper() & hidden, text),
-        _RowRule(TO_DECODE, _zookeeper() & (F.col("resource_type") == "BROKER") & _is_password("config"), text),
-        _RowRule("SEC-05", (F.col("sensitive") | _is_password("config")) & _in_clear("value"), text),
+        RowRule("DUR-06", _kraft() & ~F.col("resource_type").isin("TOPIC", "BROKER"), text),
+        RowRule("SEC-04", _kraft() & hidden, F.format_string("%s: %s", "resource_name", "config")),
+        RowRule("CIPHERTEXT", _zookeeper() & hidden, text),
+        RowRule(TO_DECODE, _zookeeper() & (F.col("resource_type") == "BROKER") & _is_password("config"), text),
+        RowRule("SEC-05", (F.col("sensitive") | _is_password("config")) & _in_clear("value"), text),
         _leak("configs", "resource_name", "value"),
     ]
 
@@ -244,26 +239,31 @@ def _in_clear(column: str) -> Column:
     return F.col(column).isNotNull() & ~F.col(column).rlike(f"^([a-z]+:)*{PREFIX}[0-9a-f]+$")
 
 
-def _credentials_in_clear() -> _RowRule:
+def _credentials_in_clear() -> RowRule:
     shown = _in_clear("salt") | _in_clear("stored_key") | _in_clear("server_key")
-    return _RowRule("SEC-05", shown, F.format_string("%s of %s", "mechanism", "user"))
+    return RowRule("SEC-05", shown, F.format_string("%s of %s", "mechanism", "user"))
 
 
-def _slash_in_acl() -> _RowRule:
+def _slash_in_acl() -> RowRule:
     text = F.format_string("an ACL of %s %s: ZooKeeper has no place for the name", "resource_type", "resource_name")
-    return _RowRule("RB-07", _kraft() & F.col("resource_name").contains("/"), text)
+    return RowRule("RB-07", _kraft() & F.col("resource_name").contains("/"), text)
 
 
-def _admin_rules(known: Mapping[str, Known]) -> list[_RowRule]:
+def _admin_rules(known: Mapping[str, Known]) -> list[RowRule]:
     asked = F.col("kind").isin("delete_topic", "reassign_partitions", "preferred_replica_election")
     text = F.format_string("%s of %s (%s)", "kind", "subject", "zk_path")
-    rules = [_RowRule("START-12", asked, text)]
+    rules = [RowRule("START-12", asked, text)]
+    newest = {name: each.newest_znode_time_ms for name, each in known.items() if each.newest_znode_time_ms is not None}
+    if newest:
+        # A controller that is at work reads and deletes it within a second.
+        left = (F.col("kind") == "isr_change") & (F.col("zk_mtime") < by_cluster(newest, "bigint") - _READ_AT_ONCE_MS)
+        rules.append(RowRule("ISR-13", left, F.format_string("%s (%s)", "subject", "zk_path")))
     if any(each.claim is not None for each in known.values()):
         old = asked | F.col("kind").isin("isr_change", "log_dir_event")
         claim = _each(known, "claim", "bigint")
-        rules.append(_RowRule("DUR-16", old & (F.col("zk_czxid") > claim), text))
+        rules.append(RowRule("DUR-16", old & (F.col("zk_czxid") > claim), text))
         left = (F.col("kind") == "delete_topic") & (F.col("zk_czxid") < claim)
-        rules.append(_RowRule("DUR-19", left, text))
+        rules.append(RowRule("DUR-19", left, text))
     return rules
 
 
@@ -275,11 +275,11 @@ def _removed_quotas(tables: Mapping[str, DataFrame]) -> DataFrame:
     return rows.join(alive, [CLUSTER, "entity"], "left_anti")
 
 
-def _lost_removal(known: Mapping[str, Known]) -> _RowRule:
+def _lost_removal(known: Mapping[str, Known]) -> RowRule:
     """Users alone are mirrored rightly; what was removed before the newest leader's full sync is mirrored by it."""
     parts = F.col("entity").contains('"client-id"') | F.col("entity").contains('"ip"')
     recent = F.col("from_offset") >= F.coalesce(_each(known, "epoch_start", "bigint"), F.lit(0))
-    return _RowRule("DUR-17", parts & recent, F.format_string("%s at offset %d", "entity", "from_offset"))
+    return RowRule("DUR-17", parts & recent, F.format_string("%s at offset %d", "entity", "from_offset"))
 
 
 def _anyone(permissions: int) -> Column:
@@ -289,7 +289,14 @@ def _anyone(permissions: int) -> Column:
     )
 
 
-def _znode_rules(known: Mapping[str, Known]) -> list[_RowRule]:
+def _epochs(findings: DataFrame) -> DataFrame:
+    """Partitions that a checkpoint has with other epochs, or otherwise, than the records make of them (ISR-06)."""
+    mine = findings.where((F.col("code") == "CAP-08") & F.col("subject").startswith("partitions "))
+    text = F.format_string("%s: %s (%s)", "subject", "detail", "place")
+    return mine.select(CLUSTER, F.lit("ISR-06").alias("code"), text.alias("text"))
+
+
+def _znode_rules(known: Mapping[str, Known]) -> list[RowRule]:
     path = F.col("path")
     secret = path.rlike("^/(config/users|config/brokers|delegation_token/tokens)/")
     claimed = path.isin("/controller", "/migration")
@@ -298,23 +305,23 @@ def _znode_rules(known: Mapping[str, Known]) -> list[_RowRule]:
         path, F.lit(" can be written by everybody: setAcl "), path, F.lit(f" {_KAFKA_ALONE},{_ALL_READ}")
     )
     rules = [
-        _RowRule("SEC-01", secret & _anyone(_ANY), open_to_read),
-        _RowRule("SEC-03", claimed & _anyone(_CHANGE), open_to_write),
+        RowRule("SEC-01", secret & _anyone(_ANY), open_to_read),
+        RowRule("SEC-03", claimed & _anyone(_CHANGE), open_to_write),
     ]
     if any(each.loaded_at is not None for each in known.values()):
         config = path.rlike("^/config/(users|brokers)/")
         since = F.col("ctime") >= _each(known, "loaded_at", "bigint")
-        rules.append(_RowRule("SEC-02", config & since & _anyone(_READ), open_to_read))
+        rules.append(RowRule("SEC-02", config & since & _anyone(_READ), open_to_read))
     if any(each.mirrored_until is not None for each in known.values()):
         late = F.col("mzxid") > _each(known, "mirrored_until", "bigint")
         rules.append(
-            _RowRule("POST-04", path.rlike(_METADATA) & late, F.format_string("%s in transaction %d", "path", "mzxid"))
+            RowRule("POST-04", path.rlike(_METADATA) & late, F.format_string("%s in transaction %d", "path", "mzxid"))
         )
     digest = F.exists("acl", lambda entry: (entry["scheme"] == "digest") & entry["id"].rlike(":[A-Za-z0-9+/]{27}=$"))
     return [
-        *[_RowRule(rule.code, newest() & rule.condition, rule.text) for rule in rules],
+        *[RowRule(rule.code, newest() & rule.condition, rule.text) for rule in rules],
         _leak("zk_znodes", "path", "data", "problem"),
-        _RowRule("SEC-05", F.coalesce(digest, F.lit(False)), F.format_string("zk_znodes: the ACL of %s", "path")),
+        RowRule("SEC-05", F.coalesce(digest, F.lit(False)), F.format_string("zk_znodes: the ACL of %s", "path")),
     ]
 
 

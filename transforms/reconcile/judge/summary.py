@@ -62,14 +62,16 @@ def verdict(
     """errors, warnings or clean (DESIGN §5).
 
     Errors are defects, failed checks about the present, and a requested gate that is shut. A start that is blocked
-    while the controllers wait for it is a warning: nothing is broken, and nothing will go on by itself.
+    while the controllers wait for it is a warning: nothing is broken, and nothing will go on by itself; so is an upgrade
+    of a KRaft cluster that is blocked.
     """
     shut = requested_gate is not None and gates[requested_gate].verdict == "no_go"
     if defects(summary) or shut or any(is_error(check, requested_gate) for check in checks):
         return ERRORS
     late = any(row.class_ == LAG and row.severity == "warning" for row in summary.rows)
     waiting = phase is Phase.WAITING and gates["start"].verdict == "no_go"
-    if late or waiting or any(check.verdict == WARN for check in checks):
+    held_back = phase is Phase.KRAFT and gates["upgrade"].verdict == "no_go"
+    if late or waiting or held_back or any(check.verdict == WARN for check in checks):
         return WARNINGS
     return CLEAN
 

@@ -4,7 +4,10 @@ from transforms.reconcile.judge.checks import (
     capture,
     configuration,
     dual_write,
+    features,
     finish,
+    isr,
+    kraft,
     rollback,
     security,
     start,
@@ -21,6 +24,9 @@ FUNCTIONS: dict[str, CheckFunction] = {
     **finish.CHECKS,
     **rollback.CHECKS,
     **security.CHECKS,
+    **isr.CHECKS,
+    **features.CHECKS,
+    **kraft.CHECKS,
 }
 
 __all__ = ["FUNCTIONS", "CheckFunction", "Outcome"]

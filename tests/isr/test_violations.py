@@ -1,0 +1,60 @@
+"""What the partitions' past leads to: open and healed elections, flapping, churn, quiet shrinks; and what does not count."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+from pyspark.sql import SparkSession
+
+from schemas.checks.codes import (
+    CHURN,
+    CHURN_PAST,
+    FLAPPING,
+    HEALED_ELECTION,
+    LAST_KNOWN_FENCED,
+    LOSSY_ELECTION,
+    QUIET_SHRINK,
+)
+from tests.reconcile.planted_history import END_MS, HISTORIES, PRESENT, history_samples
+from transforms.reconcile.judge.facts import Sample
+
+
+@pytest.fixture(scope="module")
+def found(spark: SparkSession) -> Mapping[str, Sample]:
+    return history_samples(spark, HISTORIES)
+
+
+def test_elections_are_told_by_offset_and_kind_and_only_unhealed_ones_are_open(found: Mapping[str, Sample]) -> None:
+    assert found[LOSSY_ELECTION].examples == (
+        "t/1: unclean election of broker 1 at offset 21; before it ISR [], ELR []",
+        "t/3: election of the last known leader of broker 2 at offset 26; before it ISR [], ELR []",
+    )
+    assert found[HEALED_ELECTION].examples == (
+        "t/2: unclean election of broker 1 at offset 23; before it ISR [], ELR []",
+    )
+    assert found[LAST_KNOWN_FENCED].examples == (found[LOSSY_ELECTION].examples[1],)
+
+
+def test_a_broker_that_flaps_is_told_from_one_that_was_started_again(found: Mapping[str, Sample]) -> None:
+    assert found[FLAPPING].examples == (
+        "t/4: broker 0 left or joined the ISR 8 times in the log's last hour, and was started 0 times",
+    )
+
+
+def test_a_broker_that_left_again_and_is_out_warns_and_the_others_are_told(found: Mapping[str, Sample]) -> None:
+    (again,) = found[CHURN].examples
+    assert again.startswith("broker 2 left the ISR of")
+    assert again.endswith("was started 0 times, and is not in sync")
+    assert all(text.endswith("is back in sync") for text in found[CHURN_PAST].examples)
+
+
+def test_a_shrink_that_leaves_the_leader_epoch_is_told_where_it_must_rise(found: Mapping[str, Sample]) -> None:
+    assert "t/7: [2] left the ISR at offset 27, the leader epoch stayed 0" in found[QUIET_SHRINK].examples
+
+
+def test_what_is_older_than_an_hour_does_not_count_as_churn(spark: SparkSession) -> None:
+    later = replace(PRESENT, log_end_ms=END_MS + 2 * 3_600_000, bumps_on_shrink=False)
+    past = history_samples(spark, HISTORIES, later)
+    assert set(past) == {LOSSY_ELECTION, HEALED_ELECTION, LAST_KNOWN_FENCED}

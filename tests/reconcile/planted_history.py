@@ -1,0 +1,87 @@
+"""Partition histories in which each rule of the past is broken once: churn, elections that can lose data, a quiet shrink."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from schemas.bronze import KRAFT_RECORDS
+from schemas.entities.partitions import PARTITIONS
+from tests.reconcile.planted import ALONE, Row, frame, isr_change, partition, samples
+from transforms.isr.frames import isr_history
+from transforms.isr.violations import Present, history_violations
+from transforms.kraft.replay.partitions import partition_records
+from transforms.reconcile.judge.facts import Sample
+
+END_MS = 1_000_000
+# Broker 2 is behind; broker 1 was started twice in the last hour. Shrinks raise the leader epoch here.
+PRESENT = Present(END_MS, at_work=(0, 1), out_of_sync=(2,), restarts={1: 2}, bumps_on_shrink=True)
+UNKNOWN_LEADER = {"eligible_leader_replicas": [], "last_known_elr": [0]}
+
+
+def elected(offset: int, number: int, leader: int, **columns: Any) -> Row:
+    """An election that can lose data: the controller sets RECOVERING."""
+    return {**isr_change(offset, number, [leader], leader), "leader_recovery_state": 1, **columns}
+
+
+def emptied(offset: int, number: int, last_known: int | None = None) -> Row:
+    """The last member of the ISR goes."""
+    known: Row = {} if last_known is None else {"last_known_elr": [last_known]}
+    return {**isr_change(offset, number, [], -1), "eligible_leader_replicas": [], **known}
+
+
+def bouncing(number: int, member: int, times: int) -> list[Row]:
+    """A partition whose ISR a broker leaves and joins in turn; each record names the leader."""
+    others = [node for node in (0, 1, 2) if node != member]
+    members = [others if turn % 2 == 0 else [*others, member] for turn in range(times)]
+    return [isr_change(100 + 10 * number + turn, number, isr, others[0]) for turn, isr in enumerate(members)]
+
+
+# What each partition is for; its number is its place.
+HISTORIES: Sequence[list[Row]] = (
+    [],
+    # 1: unclean, and not healed.
+    [emptied(20, 1), elected(21, 1, 1)],
+    # 2: the same, healed by an ISR that grew.
+    [emptied(22, 2), elected(23, 2, 1), {**isr_change(24, 2, [1, 0]), "leader_recovery_state": 0}],
+    # 3: of the last known leader, by a broker that is not at work.
+    [emptied(25, 3, 2), elected(26, 3, 2, last_known_elr=[])],
+    # 4: broker 0 can't keep up. 5: broker 1 was only started again.
+    bouncing(4, 0, 8),
+    bouncing(5, 1, 4),
+    # 6: broker 2 left twice and is out.
+    bouncing(6, 2, 3),
+    # 7: the leader epoch stays though the ISR shrinks.
+    [isr_change(27, 7, [0, 1])],
+)
+HEALTHY: Sequence[list[Row]] = ([], [isr_change(20, 1, None, 0)])
+
+
+def _now(number: int, story: Sequence[Row]) -> Row:
+    last_leader = next((row["leader"] for row in reversed(story) if row["leader"] != -2), 0)
+    states = [row["leader_recovery_state"] for row in story if row["leader_recovery_state"] != -1]
+    epoch = sum(row["leader"] != -2 for row in story)
+    return {
+        "source": "kraft",
+        "topic": "t",
+        "topic_id": "t",
+        "partition": number,
+        "replicas": [0, 1, 2],
+        "leader": last_leader,
+        "leader_epoch": epoch,
+        "leader_recovery_state": states[-1] if states else 0,
+    }
+
+
+def history_samples(
+    spark: SparkSession, histories: Sequence[list[Row]], present: Present = PRESENT
+) -> Mapping[str, Sample]:
+    """What the rules find in these histories, as the facts of a run have it."""
+    records = [partition(number, number, [0, 1, 2]) for number in range(len(histories))]
+    records += [row for story in histories for row in story]
+    history = isr_history(partition_records(frame(spark, KRAFT_RECORDS.struct, records)))
+    rows = [_now(number, story) for number, story in enumerate(histories)]
+    partitions = frame(spark, PARTITIONS.table.struct, rows)
+    return samples(history_violations(history, partitions, {ALONE: present})).get(ALONE, {})

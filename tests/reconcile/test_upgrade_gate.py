@@ -1,0 +1,166 @@
+"""The gate of a KRaft cluster: may it go to the next release; and what its verdict is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from schemas.checks import KRAFT, Phase
+from schemas.checks.codes import CHURN, HEALED_ELECTION
+from schemas.report import Divergences, Gate
+from tests.reconcile.kraft_clusters import (
+    LEVEL,
+    NODES,
+    behind,
+    broker,
+    controller,
+    copy,
+    found,
+    ghost,
+    kraft,
+    leaderless,
+    voter,
+    voters,
+)
+from transforms.reconcile.judge import summary
+from transforms.reconcile.judge.facts import Facts, PartitionCounts, Quorum, Sample
+from transforms.reconcile.judge.gates import judge_gates, run_checks
+from transforms.reconcile.judge.kraft_summary import kraft_health
+
+# What a controller of 4.3.1 answered when its release's level was asked for with such a node about.
+REFUSED = (
+    "The update failed for all features since the following feature had an error: "
+    "Invalid update version 30 for feature metadata.version. Controller 3003 only supports versions 1-21"
+)
+
+
+def upgrade(facts: Facts) -> Gate:
+    return judge_gates(run_checks(facts), facts)["upgrade"]
+
+
+def verdict(facts: Facts, gate: str | None = None) -> str:
+    checks = run_checks(facts)
+    return summary.verdict(Divergences(), checks, judge_gates(checks, facts), facts.phase, gate)
+
+
+def check(facts: Facts, check_id: str) -> tuple[str, list[str]]:
+    result = next(result for result in run_checks(facts) if result.id == check_id)
+    return result.verdict, result.evidence
+
+
+def old_ghost() -> Facts:
+    """At the level of 3.9 on 4.3, with a removed controller that was last started on 3.9."""
+    rows = [controller(node) for node in NODES] + [controller(3003, 21)]
+    rows[-1]["features"][0]["min_level"] = 1
+    return behind(controllers=rows)
+
+
+def test_a_healthy_cluster_is_clean_and_may_go_on() -> None:
+    gate = upgrade(kraft())
+    assert (gate.verdict, gate.blocking, verdict(kraft())) == ("go", [], "clean")
+    assert "metadata.version is at 4.3-IV0 (30), the newest of Kafka 4.3" in gate.explanation
+    spoken = [result.id for result in run_checks(kraft()) if result.verdict in ("unknown", "warn", "fail")]
+    assert spoken == [], "no ZooKeeper and no property files are missed"
+
+
+def test_a_ghost_that_is_too_old_blocks_in_kafkas_own_words() -> None:
+    gate = upgrade(old_ghost())
+    assert (gate.verdict, gate.blocking) == ("no_go", ["UPG-01"])
+    assert gate.explanation == REFUSED
+    assert verdict(old_ghost()) == "warnings", "nothing is broken"
+    assert verdict(old_ghost(), "upgrade") == "errors"
+
+
+def test_every_node_in_the_way_is_named_though_kafka_names_the_first() -> None:
+    rows = [controller(node) for node in NODES] + [controller(3003, 21), controller(3004, 21)]
+    old = [broker(0), broker(1), broker(2), broker(9, fenced=True, features=controller(9, 21)["features"])]
+    _, evidence = check(behind(controllers=rows, brokers_in_kraft=old), "UPG-01")
+    assert "Broker 9 only supports versions" in evidence[0]
+    assert [text.split(" only")[0] for text in evidence[1:]] == ["Controller 3003", "Controller 3004"]
+
+
+def test_a_ghost_that_supports_all_is_a_warning_and_the_way_is_open() -> None:
+    assert upgrade(kraft(controllers=ghost())).verdict == "go"
+    assert check(kraft(controllers=ghost()), "QRM-01")[0] == "warn"
+    assert verdict(kraft(controllers=ghost())) == "warnings"
+
+
+def test_partitions_without_a_leader_are_an_error_of_the_present() -> None:
+    assert verdict(leaderless()) == "errors"
+    assert upgrade(leaderless()).blocking == ["ISR-16"]
+
+
+def test_a_count_that_the_list_contradicts_is_unknown_and_opens_nothing() -> None:
+    facts = kraft(partition_counts={KRAFT: PartitionCounts(10, leaderless=3)})
+    assert check(facts, "ISR-16")[0] == "unknown"
+    assert upgrade(facts).verdict == "unknown"
+
+
+def test_what_is_healed_is_told_and_warns_no_more() -> None:
+    text = "t/1: unclean election of broker 2 at offset 2405; before it ISR [], ELR [1]"
+    facts = kraft(findings={HEALED_ELECTION: Sample(1, (text,))})
+    assert check(facts, "ISR-12") == ("pass", [f"healed since: {text}"])
+    assert verdict(facts) == "clean"
+
+
+def test_brokers_that_are_rolled_through_a_migration_are_no_churn() -> None:
+    assert check(found(CHURN), "ISR-08")[0] == "warn"
+    assert check(found(CHURN, phase=Phase.DUAL_WRITE), "ISR-08")[0] == "pass"
+
+
+def test_without_its_release_or_its_registrations_nothing_opens() -> None:
+    assert upgrade(kraft(kafka_version=None)).verdict == "unknown"
+    assert upgrade(kraft(controllers=())).verdict == "unknown"
+    assert upgrade(kraft(brokers_in_kraft=())).verdict == "unknown"
+    assert upgrade(kraft(findings=None)).verdict == "unknown"
+
+
+def test_below_the_level_at_which_controllers_register_they_can_not_be_asked() -> None:
+    facts = behind(14, kafka_version="3.9", controllers=(), counts={**kraft().counts, "controllers": {KRAFT: 0}})
+    assert check(facts, "UPG-01")[0] == "unknown"
+    assert upgrade(facts).verdict == "unknown"
+
+
+def test_a_finished_migration_is_asked_and_one_under_way_is_not() -> None:
+    assert upgrade(replace(kraft(), phase=Phase.FINALIZED, states=())).verdict != "not_applicable"
+    for phase in set(Phase) - {Phase.FINALIZED, Phase.KRAFT}:
+        assert upgrade(kraft(phase=phase)).verdict == "not_applicable"
+
+
+@pytest.mark.parametrize(
+    ("sets", "verdict_of_size"),
+    [
+        ((voters(*NODES),), "pass"),
+        ((voters(*NODES), voters(*NODES, 3003, at=900)), "pass"),
+        ((voters(*NODES), voters(*NODES, 3003, at=900), voters(*NODES, at=950)), "pass"),
+        ((voters(*NODES), voters(3000, 3001, at=900)), "warn"),
+        ((voters(*NODES), voters(3000, 3001, at=900), voters(*NODES, at=950)), "warn"),
+    ],
+    ids=["three", "grown to four", "grown and back", "shrunk to two", "out and in again"],
+)
+def test_a_quorum_may_grow_and_is_told_when_it_shrinks(sets: tuple, verdict_of_size: str) -> None:  # type: ignore[type-arg]
+    assert check(kraft(quorum=Quorum(1, sets)), "QRM-05")[0] == verdict_of_size
+
+
+def test_the_summary_tells_voters_from_ghosts_and_counts_partitions() -> None:
+    facts = kraft(
+        controllers=ghost(),
+        partition_counts={KRAFT: PartitionCounts(97, leaderless=3, short=82, recovering=2, moved=44)},
+        brokers_in_kraft=[broker(0), broker(1, fenced=True)],
+    )
+    health = kraft_health(facts)
+    assert health is not None
+    assert [(member.controller_id, member.voter, member.leader) for member in health.quorum] == [
+        (3000, True, True),
+        (3001, True, False),
+        (3002, True, False),
+        (3003, False, False),
+    ]
+    assert health.quorum[0].directory_id == voter(3000).directory_id
+    assert (health.brokers, health.at_work, health.kraft_version) == (2, 1, 1)
+    assert (health.partitions, health.leaderless, health.under_replicated, health.recovering) == (97, 3, 82, 2)
+    assert health.metadata_version == f"4.3-IV0 ({LEVEL})"
+    static = kraft_health(kraft(quorum=Quorum(0), copies=[copy(3000)]))
+    assert static is not None
+    assert [member.directory_id for member in static.quorum] == [None, None, None]

@@ -1,0 +1,184 @@
+"""What the history of the partitions shows that is wrong (ISR-07, ISR-08, ISR-11, ISR-12, ELR-02; S§8.3): bounded rules.
+
+What is healed is told and warns no more: each rule holds a partition's past against its present state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from schemas.checks.codes import (
+    CHURN,
+    CHURN_PAST,
+    FLAPPING,
+    HEALED_ELECTION,
+    LAST_KNOWN_FENCED,
+    LOSSY_ELECTION,
+    QUIET_SHRINK,
+)
+from transforms.clusters import CLUSTER, by_cluster
+from transforms.isr.history import HOUR, LOSSY, Kind
+from transforms.isr.partition import RECOVERED
+
+# Departures and returns of one broker and partition in an hour, beyond those that its restarts account for.
+FLAPPING_FROM = 6
+_KEY = (CLUSTER, "topic_id", "partition")
+_WORDS = {
+    Kind.UNCLEAN_ELECTION: "unclean election",
+    Kind.LAST_KNOWN_LEADER_ELECTION: "election of the last known leader",
+}
+
+
+@dataclass(frozen=True)
+class Present:
+    """What is known of a cluster now: its log's newest append time (ms), brokers at work, those that some ISR lacks, the
+    registrations of each in the log's last hour, and whether a shrinking ISR must raise the leader epoch.
+    """
+
+    log_end_ms: int | None = None
+    at_work: tuple[int, ...] = ()
+    out_of_sync: tuple[int, ...] = ()
+    restarts: Mapping[int, int] = field(default_factory=dict)
+    bumps_on_shrink: bool = False
+
+
+def history_violations(history: DataFrame, partitions: DataFrame, present: Mapping[str, Present]) -> DataFrame:
+    """What breaks a rule, or is to be told of the past: (cluster, code, text).
+
+    `history` is `transforms.isr.frames.isr_history`, `partitions` KRaft's silver rows: only partitions that are still there
+    count.
+    """
+    recent = F.col("append_time") > _each(present, "log_end_ms", "bigint") - HOUR
+    moved = ~F.array_contains("kinds", Kind.CREATED.value) & ((F.size("departed") > 0) | (F.size("joined") > 0))
+    quiet = (F.size("departed") > 0) & (F.col("leader_epoch") == F.col("leader_epoch_before"))
+    quiet = quiet & _each(present, "bumps_on_shrink", "boolean")
+    lossy = F.col("election").isin([kind.value for kind in LOSSY])
+    telling = history.withColumns({"moved": moved & recent, "lossy": lossy, "quiet": quiet}).where(
+        "moved OR lossy OR quiet"
+    )
+    now = partitions.select(
+        CLUSTER,
+        "topic_id",
+        "partition",
+        F.col("topic").alias("name"),
+        F.struct("replicas", "leader", "leader_epoch", "leader_recovery_state").alias("now"),
+    )
+    rows = (
+        telling.drop("topic").join(now, list(_KEY)).withColumn("shown", F.format_string("%s/%d", "name", "partition"))
+    )
+    found = _elections(rows, present).unionByName(_quiet_shrinks(rows))
+    # Both of these group the same few rows; they are made once each by the engine's reuse of the exchange below them.
+    members = _members(rows.where("moved"))
+    return found.unionByName(_flapping(members, present)).unionByName(_churn(members, present))
+
+
+def _each(present: Mapping[str, Present], name: str, sql_type: str) -> Column:
+    values = {cluster: getattr(each, name) for cluster, each in present.items()}
+    return by_cluster({cluster: list(v) if isinstance(v, tuple) else v for cluster, v in values.items()}, sql_type)
+
+
+def _found(rows: DataFrame, code: Column | str, text: Column) -> DataFrame:
+    return rows.select(CLUSTER, (F.lit(code) if isinstance(code, str) else code).alias("code"), text.alias("text"))
+
+
+def _elections(rows: DataFrame, present: Mapping[str, Present]) -> DataFrame:
+    """Elections that can have lost data, open or healed (ISR-12), and last known leaders that are not at work (ELR-02).
+
+    One is open until the leader has told the controller of an ISR that grew (RECOVERED). The leader of a one-replica
+    partition never does: there it is open while it still leads, until its broker is in sync in all its partitions again.
+    """
+    alone = F.size("now.replicas") == 1
+    behind = F.array_contains(_each(present, "out_of_sync", "array<int>"), F.col("leader"))
+    unhealed = F.col("now.leader_recovery_state") != RECOVERED
+    is_open = F.when(alone, behind & (F.col("now.leader_epoch") == F.col("leader_epoch"))).otherwise(
+        unhealed | (F.col("now.leader") < 0)
+    )
+    kind = F.when(F.col("election") == Kind.UNCLEAN_ELECTION.value, _WORDS[Kind.UNCLEAN_ELECTION])
+    text = F.format_string(
+        "%s: %s of broker %d at offset %d; before it ISR %s, ELR %s",
+        "shown",
+        kind.otherwise(_WORDS[Kind.LAST_KNOWN_LEADER_ELECTION]),
+        "leader",
+        "offset",
+        listed("isr_before"),
+        listed("eligible_leader_replicas_before"),
+    )
+    lossy = rows.where("lossy")
+    told = _found(lossy, F.when(is_open, LOSSY_ELECTION).otherwise(HEALED_ELECTION), text)
+    leads = (F.col("now.leader") == F.col("leader")) & unhealed
+    idle = ~F.array_contains(_each(present, "at_work", "array<int>"), F.col("leader"))
+    fenced = lossy.where((F.col("election") == Kind.LAST_KNOWN_LEADER_ELECTION.value) & leads & idle)
+    return told.unionByName(_found(fenced, LAST_KNOWN_FENCED, text))
+
+
+def _quiet_shrinks(rows: DataFrame) -> DataFrame:
+    text = F.format_string(
+        "%s: %s left the ISR at offset %d, the leader epoch stayed %d",
+        "shown",
+        listed("departed"),
+        "offset",
+        "leader_epoch",
+    )
+    return _found(rows.where("quiet"), QUIET_SHRINK, text)
+
+
+def _members(moved: DataFrame) -> DataFrame:
+    """Departures and moves (either way) of each broker and partition."""
+    each = moved.select(
+        CLUSTER,
+        "shown",
+        F.explode(F.array_union("departed", "joined")).alias("broker_id"),
+        "departed",
+    )
+    return each.groupBy(CLUSTER, "shown", "broker_id").agg(
+        F.count("*").alias("moves"), F.count_if(F.array_contains("departed", F.col("broker_id"))).alias("departures")
+    )
+
+
+def _restarts(present: Mapping[str, Present]) -> Column:
+    values = {cluster: {str(broker): n for broker, n in each.restarts.items()} for cluster, each in present.items()}
+    return F.coalesce(F.element_at(by_cluster(values, "map<string,int>"), F.col("broker_id").cast("string")), F.lit(0))
+
+
+def _times(number: Column) -> Column:
+    return F.when(number == 1, "once").when(number == 2, "twice").otherwise(F.format_string("%d times", number))
+
+
+def _flapping(members: DataFrame, present: Mapping[str, Present]) -> DataFrame:
+    """A process that starts leaves an ISR once and comes back once; what is more is a broker that can't keep up."""
+    beyond = F.col("moves") - 2 * _restarts(present)
+    text = F.format_string(
+        "%s: broker %d left or joined the ISR %d times in the log's last hour, and was started %s",
+        "shown",
+        "broker_id",
+        "moves",
+        _times(_restarts(present)),
+    )
+    return _found(members.where(beyond >= FLAPPING_FROM), FLAPPING, text)
+
+
+def _churn(members: DataFrame, present: Mapping[str, Present]) -> DataFrame:
+    """Brokers that left ISRs in the log's last hour: again and again and still out, or not so."""
+    brokers = members.where("departures > 0").groupBy(CLUSTER, "broker_id")
+    counted = brokers.agg(F.count("*").alias("partitions"), F.max("departures").alias("times"))
+    out = F.array_contains(_each(present, "out_of_sync", "array<int>"), F.col("broker_id"))
+    again = out & (F.col("times") > 1)
+    text = F.format_string(
+        "broker %d left the ISR of %d partition%s%s in the log's last hour, was started %s, and is %s in sync",
+        "broker_id",
+        "partitions",
+        F.when(F.col("partitions") == 1, "").otherwise("s"),
+        F.when(F.col("times") > 1, F.format_string(", %d times at most", "times")).otherwise(""),
+        _times(_restarts(present)),
+        F.when(out, "not").otherwise("back"),
+    )
+    return _found(counted, F.when(again, CHURN).otherwise(CHURN_PAST), text)
+
+
+def listed(ids: str) -> Column:
+    """A list of broker ids as a text such as `[1, 2]`."""
+    return F.concat(F.lit("["), F.array_join(F.col(ids).cast("array<string>"), ", "), F.lit("]"))

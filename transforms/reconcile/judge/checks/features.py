@@ -1,0 +1,77 @@
+"""FEAT checks (S§9.4): the rules of `transforms.features.matrix` on one run's facts."""
+
+from __future__ import annotations
+
+# As a module: `transforms.features.matrix` itself needs this package's outcomes.
+from transforms.features import matrix
+from transforms.features.update import CONTROLLERS_REGISTER_FROM
+from transforms.reconcile.judge.checks.outcome import CheckFunction, Outcome, not_applicable
+from transforms.reconcile.judge.facts import Facts
+
+
+def nodes(facts: Facts) -> list[matrix.Node]:
+    """Registered brokers and controllers with the levels that they say they support; one that names none says nothing."""
+    registered = [matrix.node_of(row) for row in (*facts.brokers_in_kraft, *facts.controllers)]
+    return [node for node in registered if node.ranges]
+
+
+def _brokers(facts: Facts) -> Outcome:
+    """FEAT-01."""
+    registered = nodes(facts)
+    if not any(node.kind == matrix.BROKER for node in registered) and facts.rows_in_kraft("brokers") == 0:
+        return not_applicable("no broker is registered")
+    return matrix.brokers_support(registered, facts.features)
+
+
+def _controllers(facts: Facts) -> Outcome:
+    """FEAT-02."""
+    if not facts.controllers and (facts.level or 0) < CONTROLLERS_REGISTER_FROM:
+        return not_applicable("controllers register from metadata.version 3.7-IV0 on")
+    return matrix.controllers_support(nodes(facts), facts.features)
+
+
+def _known_level(facts: Facts) -> Outcome:
+    """FEAT-03."""
+    return matrix.level_is_known(facts.features)
+
+
+def _lost(facts: Facts) -> Outcome:
+    """FEAT-04."""
+    return matrix.lost_at_migration(facts.zookeeper_features, facts.features)
+
+
+def _protocols(facts: Facts) -> Outcome:
+    """FEAT-05."""
+    return matrix.migrating_brokers_agree(nodes(facts), facts.features)
+
+
+def _sound(facts: Facts) -> Outcome:
+    """FEAT-06."""
+    return matrix.rows_are_sound(facts.features.items())
+
+
+def _has_level(facts: Facts) -> Outcome:
+    """FEAT-07."""
+    return matrix.has_metadata_version(facts.features)
+
+
+def _bootstrap(facts: Facts) -> Outcome:
+    """FEAT-08. The file is there from 3.3 on, beside the log of every controller."""
+    levels = {
+        f"controller {copy.who}": copy.bootstrap_level for copy in facts.copies if copy.bootstrap_level is not None
+    }
+    if not levels:
+        return not_applicable("no copy of the log has a bootstrap.checkpoint that names a level beside it")
+    return matrix.bootstrap_is_readable(levels)
+
+
+CHECKS: dict[str, CheckFunction] = {
+    "FEAT-01": _brokers,
+    "FEAT-02": _controllers,
+    "FEAT-03": _known_level,
+    "FEAT-04": _lost,
+    "FEAT-05": _protocols,
+    "FEAT-06": _sound,
+    "FEAT-07": _has_level,
+    "FEAT-08": _bootstrap,
+}

@@ -1,0 +1,367 @@
+"""UPG, QRM, LOG, ELR, CFG and DIR checks (S§8.4): a KRaft cluster's own health, and may it be upgraded."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from schemas.checks import KRAFT
+from schemas.checks.codes import DIRECTORY_LOST, LAST_KNOWN_FENCED, UNCLEAN_LEADERLESS, UNDER_REPLICATED
+from schemas.kraft.metadata_versions import FEATURE_NAME, level_name
+
+# As modules: they themselves need this package's outcomes.
+from transforms.features import matrix, update
+from transforms.features.levels import MINIMUM_4X, latest_of, release_tuple
+from transforms.kraft.release import before
+from transforms.reconcile.judge.checks.features import nodes
+from transforms.reconcile.judge.checks.outcome import (
+    EVIDENCE_LIMIT,
+    CheckFunction,
+    Outcome,
+    found,
+    listed_ids,
+    not_applicable,
+    passed,
+    sampled,
+    unknown,
+)
+from transforms.reconcile.judge.facts import Facts, Voter
+from transforms.reconcile.judge.kraft_queries import MIGRATING, MIN_ISR
+
+_HOUR, _DAY = 3_600_000, 86_400_000
+# metadata.log.max.snapshot.interval.ms and metadata.log.max.record.bytes.between.snapshots, twice over.
+_SNAPSHOT_AGE, _SNAPSHOT_BYTES = 2 * _HOUR, 40 * 1024 * 1024
+# KafkaRaftClient.MAX_BATCH_SIZE_BYTES is 8 MiB.
+_LARGE_BATCH = 7 * 1024 * 1024
+# More leaders than a rolling restart of the quorum makes, with something to spare.
+_MOST_EPOCHS = 10
+_BACK_AGAIN = 5 * 60_000
+_DIRECTORIES_FROM = 17
+
+
+def _newest_level(facts: Facts) -> Outcome:
+    """UPG-01: what the controller would answer to `kafka-features upgrade` to its own release's newest level."""
+    if facts.kafka_version is None:
+        return unknown("the Kafka release is not known: name it as kafka_version")
+    release = release_tuple(facts.kafka_version)
+    target = latest_of(release)
+    if target is None:
+        return unknown(f"the levels of Kafka {facts.kafka_version} are not known to this audit")
+    if facts.level is None:
+        return unknown("no metadata.version is finalised")
+    shown = f"{level_name(facts.level)} ({facts.level})"
+    if facts.level >= target:
+        return passed(f"metadata.version is at {shown}, the newest of Kafka {release[0]}.{release[1]}")
+    answer = _asked(facts, release, target)
+    if answer.verdict is update.Verdict.UNKNOWN:
+        return unknown(answer.message)
+    if answer.verdict is update.Verdict.YES:
+        return passed(f"metadata.version may be raised from {shown} to {level_name(target)} ({target})")
+    others = [text for text in answer.blocking if text not in answer.message]
+    return found([answer.message, *others])
+
+
+def _asked(facts: Facts, release: tuple[int, int], target: int) -> update.Answer:
+    cluster = update.Cluster(
+        release,
+        facts.features,
+        nodes(facts),
+        frozenset(facts.voters) or None,
+        None if facts.leader is None else facts.leader.leader_id,
+        facts.state_name,
+    )
+    return update.dry_run([update.Update(FEATURE_NAME, target)], cluster).answers[0]
+
+
+def _in_sync(facts: Facts) -> Outcome:
+    """UPG-02. Partitions without a leader are ISR-16's."""
+    if facts.partition_counts is None or facts.out_of_sync is None:
+        return unknown("the partitions were not counted")
+    return sampled(facts.found(UNDER_REPLICATED))
+
+
+def _next_major(facts: Facts) -> Outcome:
+    """UPG-03."""
+    if facts.kafka_version is None:
+        return unknown("the Kafka release is not known: name it as kafka_version")
+    if not before(facts.kafka_version, 4, 0):
+        return not_applicable("the cluster runs Kafka 4 already")
+    if facts.level is None:
+        return unknown("no metadata.version is finalised")
+    return found(
+        []
+        if facts.level >= MINIMUM_4X
+        else [f"metadata.version is at {level_name(facts.level)}, Kafka 4 starts from {level_name(MINIMUM_4X)}"]
+    )
+
+
+def _ghosts(facts: Facts) -> Outcome:
+    """QRM-01."""
+    if not facts.voters:
+        return unknown("nothing names the quorum's voters")
+    if not facts.controllers and facts.rows_in_kraft("controllers") == 0:
+        return not_applicable("controllers register from metadata.version 3.7-IV0 on")
+    return found(_ghost_texts(facts))
+
+
+def _ghost_texts(facts: Facts) -> Iterator[str]:
+    for row in sorted(facts.controllers, key=lambda row: int(row["controller_id"])):
+        if row["controller_id"] not in facts.voters:
+            highest = matrix.node_of(row).supports(FEATURE_NAME)[1]
+            levels = f", supports metadata.version up to {level_name(highest)} ({highest})" if highest else ""
+            yield f"controller {row['controller_id']} is registered and no voter{levels}"
+
+
+def _left_behind(facts: Facts) -> Outcome:
+    """QRM-02. A broker that starts is fenced by its registration; one that was at work has a later record."""
+    held = {use.broker_id for use in facts.replicas if use.replicas}
+    gone = [row for row in facts.brokers_in_kraft if row["fenced"] and row["broker_id"] not in held]
+    return found(
+        f"broker {row['broker_id']} is fenced and has no replicas{_since(facts, row)}"
+        for row in gone
+        if (row.get("kraft_offset") or 0) > (row.get("broker_epoch") or 0)
+    )
+
+
+def _since(facts: Facts, row: Mapping[str, object]) -> str:
+    time, end = row.get("kraft_append_time"), facts.newest_append_time_ms
+    if not isinstance(time, int) or end is None:
+        return ""
+    return f", for {(end - time) // 60_000} min"
+
+
+def _directory_ids(facts: Facts) -> Outcome:
+    """QRM-03. A voter taken over from a static quorum may have no directory id yet (the zero id)."""
+    if facts.quorum is None:
+        return unknown("the log's control records were not read")
+    copies = {copy.controller_id: copy.directory_id for copy in facts.copies if copy.directory_id is not None}
+    compared = [voter for voter in facts.quorum.voters if voter.voter_id in copies and voter.directory_id != MIGRATING]
+    if not compared:
+        return not_applicable("the quorum's voters have no directory ids, or no copy has its meta.properties")
+    return found(
+        f"voter {voter.voter_id} has directory id {voter.directory_id}, its meta.properties {copies[voter.voter_id]}"
+        for voter in compared
+        if voter.directory_id != copies[voter.voter_id]
+    )
+
+
+def _endpoints(facts: Facts) -> Outcome:
+    """QRM-04, by listener name: a registration may have more listeners than the voters' record."""
+    if facts.quorum is None:
+        return unknown("the log's control records were not read")
+    registered = {row["controller_id"]: row.get("endpoints") or () for row in facts.controllers}
+    if not any(voter.voter_id in registered for voter in facts.quorum.voters):
+        return not_applicable("the quorum's voters have no endpoints in the log, or no controller is registered")
+    return found(text for voter in facts.quorum.voters for text in _moved(voter, registered.get(voter.voter_id, ())))
+
+
+def _moved(voter: Voter, registered: object) -> Iterator[str]:
+    now = {each["name"]: (each["host"], each["port"]) for each in registered}  # type: ignore[attr-defined]
+    for name, host, port in voter.endpoints:
+        if name in now and now[name] != (host, port):
+            there = f"{now[name][0]}:{now[name][1]}"
+            yield f"voter {voter.voter_id}: {name} is {host}:{port} to the quorum, {there} by its registration"
+
+
+def _size(facts: Facts) -> Outcome:
+    """QRM-05. An even quorum that has grown is on its way to an odd one: told, no warning."""
+    if facts.quorum is None or not facts.voters:
+        return unknown("nothing names the quorum's voters")
+    number, sets = len(facts.voters), facts.quorum.voter_sets
+    texts = [
+        f"voter {listed_ids(gone)} was removed at offset {sets[at].offset} and back at offset {later.offset}"
+        for at, later in enumerate(sets[1:], 1)
+        if at > 1
+        and (gone := (sets[at - 2].ids - sets[at - 1].ids) & later.ids)
+        and _soon(sets[at - 1].time_ms, later.time_ms)
+    ]
+    if number % 2 == 0 and any(len(earlier.voters) > number for earlier in sets):
+        texts.append(f"{number} voters, and there were more: {listed_ids(facts.voters)}")
+    if texts:
+        return found(texts)
+    kind = "kraft.version 1, in the log" if facts.quorum.kraft_version else "kraft.version 0, controller.quorum.voters"
+    even = "" if number % 2 else f"; an even number bears no more failures than {number - 1}"
+    return passed(f"{number} voters ({kind}): {listed_ids(facts.voters)}{even}")
+
+
+def _soon(earlier: int | None, later: int | None) -> bool:
+    return earlier is not None and later is not None and later - earlier < _BACK_AGAIN
+
+
+def _configured_voters(facts: Facts) -> Outcome:
+    """QRM-06."""
+    if facts.quorum is None:
+        return unknown("the log's control records were not read")
+    files = [*facts.properties.controllers, *facts.properties.brokers]
+    if not files:
+        return not_applicable("no property file of a node was given (properties.controllers, properties.brokers)")
+    dynamic = facts.quorum.kraft_version > 0
+    return found(
+        f"{file.location}: controller.quorum.voters {'is set' if dynamic else 'is missing'}, kraft.version is "
+        f"{facts.quorum.kraft_version}"
+        for file in files
+        if bool(file.settings.voters) == dynamic
+    )
+
+
+def _elections(facts: Facts) -> Outcome:
+    """QRM-07: epochs in the log's last hour, those that nobody won included."""
+    end = facts.newest_append_time_ms
+    if facts.leader is None or end is None:
+        return unknown("the leader epochs were not read")
+    recent = [
+        epoch for epoch in facts.epochs if epoch.append_time_ms is not None and epoch.append_time_ms > end - _HOUR
+    ]
+    if not recent:
+        return passed(f"no election in the log's last hour, epoch {facts.leader.epoch}")
+    numbers = [epoch.epoch for epoch in recent]
+    passes = max(max(numbers) - min(numbers) + 1, len(numbers))
+    text = f"{len(numbers)} elections and {passes} epochs in the log's last hour, up to epoch {max(numbers)}"
+    return found([text]) if passes > _MOST_EPOCHS else passed(text)
+
+
+def _snapshots(facts: Facts) -> Outcome:
+    """LOG-01, from the oldest record that could be in no snapshot; and how the log grows."""
+    log = facts.activity
+    if log is None:
+        return unknown("the log's records were not counted")
+    age = log.last_time_ms - (log.checkpoint_time_ms or log.first_time_ms)
+    behind = log.bytes if log.checkpoint is None else log.bytes_behind
+    name = "no snapshot" if log.checkpoint is None else f"the newest snapshot is of offset {log.checkpoint}"
+    text = f"{name}: {age // 60_000} min and {behind / 1024 / 1024:.1f} MiB of the log are in none"
+    if age > _SNAPSHOT_AGE or behind > _SNAPSHOT_BYTES:
+        return found([text])
+    return passed(*([text] if log.by_type else []), *_growth(facts))
+
+
+def _growth(facts: Facts) -> Iterator[str]:
+    """Growth a day and the most frequent record types, where there is more than a moment to count by."""
+    log = facts.activity
+    if log is None or not log.by_type or log.last_time_ms - log.first_time_ms < 60_000:
+        return
+    days = (log.last_time_ms - log.first_time_ms) / _DAY
+    common = sorted(log.by_type.items(), key=lambda pair: (-pair[1], pair[0]))[:3]
+    kinds = ", ".join(f"{count} {name}" for name, count in common)
+    yield f"the log grows by {log.bytes / days / 1024 / 1024:.1f} MiB a day; most records: {kinds}"
+
+
+# Findings of replay on which Kafka's own replay throws (`transforms.kraft.replay.findings`).
+_POISON = ("PARTITION-UNKNOWN", "DIRECTORIES", "BROKER-CHANGE", "REMOVAL-UNKNOWN")
+_OFFSET = re.compile(r"\(offset (\d+)\)$")
+
+
+def _replayable(facts: Facts) -> Outcome:
+    """LOG-02, with which copies have the record: one log is the same in all of them up to where their epochs agree."""
+    poison = facts.found(*_POISON)
+    evidence = tuple(text + _held_by(facts, text) for text in poison.examples)
+    return Outcome(poison.total, evidence[:EVIDENCE_LIMIT])
+
+
+def _held_by(facts: Facts, text: str) -> str:
+    place = _OFFSET.search(text)
+    if place is None or facts.plan is None:
+        return ""
+    offset = int(place[1])
+    epoch = facts.plan.leading.epoch_at(offset)
+    having = [copy.who for copy in facts.copies if copy.has_log and copy.epoch_at(offset) == epoch]
+    if epoch is None or not having:
+        return ""
+    return f"; the same record is in the copies of {', '.join(having)}"
+
+
+def _batches(facts: Facts) -> Outcome:
+    """LOG-03."""
+    known = [copy for copy in facts.copies if copy.largest_batch is not None]
+    if not known:
+        return not_applicable("no copy's batches were measured")
+    return found(
+        f"{copy.name} has a batch of {(copy.largest_batch or 0) / 1024 / 1024:.1f} MiB, of 8 MiB at most"
+        for copy in known
+        if (copy.largest_batch or 0) > _LARGE_BATCH
+    )
+
+
+def _goes_on(facts: Facts) -> Outcome:
+    """LOG-04."""
+    if facts.plan is None:
+        return unknown("no log was planned")
+    if facts.previous_end is None:
+        return not_applicable("there is no earlier run of this cluster")
+    start = min((copy.log_start for copy in facts.copies if copy.log_start is not None), default=0)
+    if start <= facts.previous_end + 1:
+        return found([])
+    return found([f"the log starts at offset {start}, the run before this one ended at offset {facts.previous_end}"])
+
+
+def _elr_configs(facts: Facts) -> Outcome:
+    """ELR-01."""
+    if not facts.features.get(update.ELR):
+        return not_applicable(f"{update.ELR} is not finalised")
+    if facts.broker_configs is None:
+        return unknown("the brokers' dynamic configurations were not read")
+    mine = [config for config in facts.broker_configs if config.source == KRAFT and config.name == MIN_ISR]
+    texts = [
+        f"broker {config.broker} has min.insync.replicas {config.value} of its own" for config in mine if config.broker
+    ]
+    if all(config.broker for config in mine):
+        texts.insert(0, "min.insync.replicas is not set for the cluster")
+    return found(texts)
+
+
+def _last_known_leaders(facts: Facts) -> Outcome:
+    """ELR-02."""
+    return sampled(facts.found(LAST_KNOWN_FENCED))
+
+
+def _removed_configs(facts: Facts) -> Outcome:
+    """CFG-01: an obstacle before 4.0, and a fault of single resources afterwards."""
+    return sampled(facts.found("CFG-01"), tolerable=not before(facts.kafka_version, 4, 0))
+
+
+def _unclean(facts: Facts) -> Outcome:
+    """CFG-02."""
+    return sampled(facts.found(UNCLEAN_LEADERLESS))
+
+
+def _early_directories(facts: Facts) -> Outcome:
+    """DIR-01."""
+    if facts.level is not None and facts.level >= _DIRECTORIES_FROM:
+        return not_applicable("metadata.version knows directories")
+    return sampled(facts.found("DIR-01"))
+
+
+def _directories(facts: Facts) -> Outcome:
+    """DIR-02."""
+    if facts.level is not None and facts.level < _DIRECTORIES_FROM:
+        return not_applicable("directories are known from metadata.version 3.7-IV2 on")
+    silent = [
+        f"broker {row['broker_id']} names no log directory"
+        for row in facts.brokers_in_kraft
+        if not (row.get("log_dirs") or row["is_migrating_zk_broker"] or row["fenced"])
+    ]
+    lost = facts.found(DIRECTORY_LOST)
+    return Outcome(len(silent) + lost.total, (*silent, *lost.examples)[:EVIDENCE_LIMIT])
+
+
+CHECKS: dict[str, CheckFunction] = {
+    "UPG-01": _newest_level,
+    "UPG-02": _in_sync,
+    "UPG-03": _next_major,
+    "QRM-01": _ghosts,
+    "QRM-02": _left_behind,
+    "QRM-03": _directory_ids,
+    "QRM-04": _endpoints,
+    "QRM-05": _size,
+    "QRM-06": _configured_voters,
+    "QRM-07": _elections,
+    "LOG-01": _snapshots,
+    "LOG-02": _replayable,
+    "LOG-03": _batches,
+    "LOG-04": _goes_on,
+    "ELR-01": _elr_configs,
+    "ELR-02": _last_known_leaders,
+    "CFG-01": _removed_configs,
+    "CFG-02": _unclean,
+    "DIR-01": _early_directories,
+    "DIR-02": _directories,
+}
