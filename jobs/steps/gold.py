@@ -22,6 +22,7 @@ from schemas.table import Table
 from transforms.clusters import CLUSTER, of_clusters
 from transforms.reconcile.compare.divergences import stored_counts
 from transforms.reconcile.judge import summary
+from transforms.report.fleet_model import fleet_columns
 from transforms.report.json import to_json
 
 HISTORY = 60
@@ -115,6 +116,7 @@ def _run_row(run: Run, report: Report) -> Row:
         "lag_seconds": report.lag.seconds,
         "table_versions": run.table_versions(),
         "report": to_json(report),
+        **fleet_columns(report),
     }
 
 

@@ -194,7 +194,7 @@ def _walk(run: Run, name: str, source: ZooKeeperSettings, number: int) -> _LiveW
     names = {CLUSTER: name, "snapshot_id": cluster.walks[number]}
     redactor = Redactor(run.fingerprinter, _encoder_secrets(cluster.settings))
     try:
-        for batch in read_live(live_settings(source), redactor, summary):
+        for batch in read_live(live_settings(source), redactor, summary, lambda n: run.counted(name, n, "znodes")):
             walk.batches.append(with_columns(batch, names))
             walk.rows += batch.num_rows
             if walk.rows >= _PART_ROWS:

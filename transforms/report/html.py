@@ -118,7 +118,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters.update(
-        anchor=_anchor,
+        anchor=printable.anchor,
         check_tone=check_tone,
         check_word=check_word,
         counted=printable.counted,
@@ -183,10 +183,6 @@ def _gate_words(name: str, gate: Gate) -> str:
 
 def _finalize(value: Any) -> Any:
     return printable.visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
-
-
-def _anchor(name: str) -> str:
-    return re.sub(r"[^A-Za-z0-9-]", "-", name[:80])
 
 
 def _number(value: int | None) -> str:
