@@ -42,13 +42,18 @@ def fleet_of(runs: Sequence[FleetRun], stale_after_hours: float) -> Fleet:
     return fleet(runs, datetime.now(UTC), stale_after_hours)
 
 
-def places_of(standing: Fleet, folder: Path, written: Mapping[str, Path]) -> dict[str, str]:
-    """Relative addresses of the clusters' reports, seen from `folder`: those just written, else those that lie there."""
+def places_of(
+    standing: Fleet, reports: Path, written: Mapping[str, Path], seen_from: Path | None = None
+) -> dict[str, str]:
+    """Relative addresses of the clusters' reports, seen from a folder (`reports` by default).
+
+    They are those just `written`, else those that lie in a folder for each cluster below `reports`.
+    """
     found = {}
     for cluster in standing.clusters:
-        path = written.get(cluster.name, folder / cluster.name / HTML_NAME)
+        path = written.get(cluster.name, reports / cluster.name / HTML_NAME)
         if path.is_file():
-            found[cluster.name] = quote(os.path.relpath(path, folder))
+            found[cluster.name] = quote(os.path.relpath(path, reports if seen_from is None else seen_from))
     return found
 
 
