@@ -91,6 +91,7 @@ def settings_for(port: int, **changes: Any) -> MailSettings:
             "sender": "Kafka audit <audit@example.com>",
             "recipients": ["team@example.com"],
             "error_recipients": ["oncall@example.com", "team@example.com"],
+            "attempts": 1,
             **changes,
         }
     )

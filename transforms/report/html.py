@@ -17,12 +17,14 @@ from markupsafe import Markup
 from schemas.report import GATES, CheckResult, Gate, Report
 from transforms.report import printable, view
 from transforms.report.chart import MOST_RUNS, divergence_chart, lag_chart
+from transforms.report.go_on import Tables, explanations, of_checks, of_class
 from transforms.report.story import calm_word, defect_count, duration, phase_of, reach, state_text, tell
 from transforms.report.trend import trend_table
 from transforms.report.words import GATE_QUESTIONS, GATE_TITLES, MODE_MEANINGS, VERDICT_WORDS
 
 _WIDE, _NARROW = 540, 350
 _NOT_REPORTED = Gate("unknown")
+_SOMEWHERE = Tables()
 _NOT_COMPARED = {
     "zookeeper": "Nothing has been copied yet, so there is nothing to compare.",
     "waiting": "Nothing has been copied yet, so there is nothing to compare.",
@@ -35,6 +37,7 @@ _NOT_COMPARED = {
 class GateView:
     """One gate as the banner shows it."""
 
+    name: str
     title: str
     words: str
     answer: str
@@ -42,8 +45,11 @@ class GateView:
     blocking: view.Bounded[str]
 
 
-def render_html(report: Report) -> str:
-    """Render a report as one HTML document. Its size is bounded whatever the report holds."""
+def render_html(report: Report, tables: Tables = _SOMEWHERE) -> str:
+    """Render a report as one HTML document. Its size is bounded whatever the report holds.
+
+    `tables` say where the run's tables are, for the commands and queries to go on with.
+    """
     groups = view.row_groups(report)
     suppressed = view.suppressed_views(report)
     loud, quiet = view.checks_in_order(report)
@@ -85,6 +91,9 @@ def render_html(report: Report) -> str:
             mode_meaning=MODE_MEANINGS.get(report.mode, ""),
             most_evidence=view.MOST_EVIDENCE,
             most_notes=view.MOST_NOTES,
+            sql_of_class={group.class_: of_class(report, tables, group.class_) for group in groups},
+            explanations={group.class_: explanations(report, tables, group.listed) for group in groups},
+            sql_of_checks=of_checks(report, tables),
         )
     )
 
@@ -165,6 +174,7 @@ def utc(timestamp: str) -> str:
 
 def _gate_view(report: Report, name: str, gate: Gate) -> GateView:
     return GateView(
+        name=name,
         title=GATE_TITLES[name],
         words=_gate_words(name, gate),
         answer=VERDICT_WORDS.get(gate.verdict, gate.verdict),
