@@ -37,8 +37,13 @@ def _said(text: str, code: int) -> int:
     return code
 
 
-def _unexpected(error: Exception) -> str:
-    """A fault of this program in one line. Its own text is left out: it may repeat what was read, a secret too."""
+def unexpected(error: Exception) -> str:
+    """A fault of this program in one line; its trace is printed with `--debug`.
+
+    Its own text is left out: it may repeat what was read, a secret too.
+    """
+    if os.environ.get(DEBUG_VARIABLE):
+        traceback.print_exception(error)
     frames = [f for f in traceback.extract_tb(error.__traceback__) if Path(f.filename).is_relative_to(_ROOT)]
     if isinstance(error, OSError) and error.strerror:
         return f"{error.strerror}{f': {error.filename}' if error.filename else ''}; --debug shows the trace"
@@ -69,7 +74,8 @@ def guarded(body: Callable[[], int]) -> int:
         # Spark tells it as one of several types, some of which only a session in this process has.
         if any(condition in str(error) for condition in _FILES_GONE):
             return _said(_GONE, CRASH)
-        return _said(_unexpected(error), CRASH)
+        print(f"kraft-audit: {unexpected(error)}", file=sys.stderr)
+        return CRASH
     except KeyboardInterrupt:
         print("kraft-audit: interrupted; the previous run's report is unchanged", file=sys.stderr)
         return CRASH

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from jobs.audit.run import LOG, Failure, Run, new_run_id, open_run
-from jobs.exit import CRASH, AuditError, UsageError, guarded, worst
+from jobs.exit import CRASH, AuditError, UsageError, guarded, unexpected, worst
 from jobs.runtime.progress import Progress
 from jobs.settings import Settings, load_settings, overridden
 from jobs.sinks.report_files import ReportPaths
@@ -160,19 +160,8 @@ def audit(settings: Settings | Sequence[Settings], out: Path | None = None, tell
     A run whose options say where to write (`out`) is of files, once: it makes no fleet page and sends no mail.
     """
     telling = telling or Telling()
-    stopped: Exception | None = None
     with open_run(settings) as run:
-        progress = Progress.for_terminal(sys.stderr, quiet=telling.quiet, color=telling.color)
-        try:
-            outcomes = run_all(run, out, progress)
-        except Exception as error:
-            # The only cluster failed: it is in gold `runs` all the same, and may be told by mail.
-            stopped = error
-            outcomes = {
-                n: Outcome(failure=each.failure) for n, each in run.clusters.items() if each.failure is not None
-            }
-            if not outcomes:
-                raise
+        outcomes, stopped = _outcomes(run, out, telling)
         after = Aftermath() if out is not None else _after(run, outcomes, telling)
     if stopped is None:
         _print(outcomes, after, telling)
@@ -180,14 +169,29 @@ def audit(settings: Settings | Sequence[Settings], out: Path | None = None, tell
         print(f"kraft-audit: {visible(problem, 1000)}", file=sys.stderr)
     if stopped is not None:
         raise stopped
-    failed_mail = [CRASH] if after.mail_failed and telling.fail_on_mail else []
-    return worst([*(outcome.exit_code for outcome in outcomes.values()), *failed_mail])
+    own = [CRASH] if after.crashed or (after.mail_failed and telling.fail_on_mail) else []
+    return worst([*(outcome.exit_code for outcome in outcomes.values()), *own])
+
+
+def _outcomes(run: Run, out: Path | None, telling: Telling) -> tuple[dict[str, Outcome], Exception | None]:
+    """What became of each cluster, and what stopped the only one: that is in gold `runs` too, and may be told by mail."""
+    try:
+        return run_all(run, out, Progress.for_terminal(sys.stderr, quiet=telling.quiet, color=telling.color)), None
+    except Exception as error:
+        failed = {n: Outcome(failure=each.failure) for n, each in run.clusters.items() if each.failure is not None}
+        if not failed:
+            raise
+        return failed, error
 
 
 def _after(run: Run, outcomes: Mapping[str, Outcome], telling: Telling) -> Aftermath:
     reports = {name: each.report for name, each in outcomes.items() if each.report is not None}
     written = {name: each.paths.html for name, each in outcomes.items() if each.paths is not None}
-    return after_run(run, reports, written, telling.mail_dry_run)
+    try:
+        return after_run(run, reports, written, telling.mail_dry_run)
+    except Exception as error:
+        # The verdicts stand and are to be told, whatever is wrong with the page or the mails.
+        return Aftermath(problems=[f"after the reports: {unexpected(error)}"], crashed=True)
 
 
 def _print(outcomes: Mapping[str, Outcome], after: Aftermath, telling: Telling) -> None:

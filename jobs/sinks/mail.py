@@ -20,9 +20,7 @@ from email.utils import format_datetime, parseaddr
 
 from jobs.settings import MailSettings, secret_from_environment
 from schemas.report import Report
-from transforms.report.mail import render_mail
 from transforms.report.printable import visible
-from transforms.report.story import is_not_ready
 
 TIMEOUT_SECONDS = 30.0
 FIRST_PAUSE_SECONDS = 2.0
@@ -44,26 +42,6 @@ class SentMail:
     refused: list[str]
 
 
-def send_report(
-    report: Report,
-    settings: MailSettings,
-    *,
-    location: str = "",
-    context: ssl.SSLContext | None = None,
-    timeout_seconds: float = TIMEOUT_SECONDS,
-) -> SentMail | None:
-    """Send a report if the settings want it sent; None when they don't (`when_red`, and it is not).
-
-    Raises MailError when the server can't be reached, trusted or satisfied, and UsageError when an environment variable
-    the settings name is not set.
-    """
-    if not is_wanted(report, settings):
-        return None
-    about = {report.cluster: report.run_id}
-    message = addressed(render_mail(report, location), recipients_of(report, settings), settings, about)
-    return send(message, settings, context=context, timeout_seconds=timeout_seconds)
-
-
 def send(
     message: EmailMessage,
     settings: MailSettings,
@@ -74,8 +52,9 @@ def send(
 ) -> SentMail:
     """Send an addressed message, `settings.attempts` times at most, with pauses of 2, 4, 8 … seconds.
 
-    Only what may pass is tried again: a server that does not answer, breaks off or says "later" (4xx). Raises MailError and
-    UsageError as `send_report` does.
+    Only what may pass is tried again: a server that does not answer, breaks off or says "later" (4xx). Raises MailError when
+    the server can't be reached, trusted or satisfied, and UsageError when an environment variable the settings name is not
+    set.
     """
     for attempt in range(1, settings.attempts + 1):
         try:
@@ -96,14 +75,6 @@ def _send_once(
         refused = connection.send_message(message)
     recipients = [str(address) for address in message["To"].addresses]
     return SentMail(recipients, [visible(address, 200) for address in sorted(refused)])
-
-
-def is_wanted(report: Report, settings: MailSettings) -> bool:
-    """Tell whether this report alone is asked for: unless it must be red, which a warning, an error and a blocked start are.
-
-    What `on_change` asks for takes the runs before: `transforms.report.mail_policy` decides it.
-    """
-    return settings.send != "when_red" or report.verdict != "clean" or is_not_ready(report)
 
 
 def recipients_of(report: Report | None, settings: MailSettings) -> list[str]:

@@ -19,12 +19,16 @@ from transforms.report.fleet_model import FleetRun
 
 @dataclass
 class Aftermath:
-    """The pages written, lines about mails for people, and what went wrong, a line each; `mail_failed` if a mail did."""
+    """The pages written, lines about mails for people, and what went wrong, a line each.
+
+    `mail_failed` if a mail could not be sent, `crashed` if nothing of this came to its end.
+    """
 
     pages: list[Path] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     mail_failed: bool = False
+    crashed: bool = False
 
 
 def after_run(

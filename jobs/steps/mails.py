@@ -14,8 +14,8 @@ from pathlib import Path
 
 from pyspark.sql import functions as F
 
-from jobs.audit.run import Run
-from jobs.exit import UsageError
+from jobs.audit.run import LOG, Run
+from jobs.exit import AuditError, UsageError
 from jobs.settings import MailSettings, Settings
 from jobs.sinks.delta import Warehouse
 from jobs.sinks.mail import MailError, SentMail, addressed, recipients_of, send
@@ -72,7 +72,10 @@ def note_owed(run: Run) -> None:
     asked = [name for name, settings in run.settings_of().items() if settings.report.mail is not None]
     if not asked or run.warehouse.version(MAILS) is None:
         return
-    run.mails_told = newest_mails(run.warehouse, asked)
+    try:
+        run.mails_told = newest_mails(run.warehouse, asked)
+    except AuditError as error:
+        LOG.warning("what became of earlier mails is not known: %s", error)
     for name, told in run.mails_told.items():
         if told.problem:
             run.clusters[name].notes.append(f"The mail of run {told.run_id} was not sent: {told.problem}")
