@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from urllib.parse import quote
 
@@ -21,6 +21,7 @@ from transforms.report.fleet_model import Fleet, FleetRun, fleet, fleet_run
 from transforms.report.fleet_page import render_fleet
 
 FLEET_NAME = "fleet.html"
+_TIMES = ("started_at", "finished_at")
 _COLUMNS = [
     name
     for name in RUNS.column_names
@@ -33,8 +34,16 @@ def fleet_runs(warehouse: Warehouse, most: int = MOST_RUNS) -> list[FleetRun]:
     newest_first = Window.partitionBy(CLUSTER).orderBy(
         F.col("started_at").desc(), F.col("finished_at").desc(), F.col("run_id").desc()
     )
+    # Collected timestamps are in the time zone of this machine and do not say so; numbers are not.
+    times = {name: F.unix_micros(name) for name in _TIMES}
     numbered = warehouse.read(RUNS).select(*_COLUMNS, F.row_number().over(newest_first).alias("place"))
-    return [fleet_run(row.asDict()) for row in numbered.where(F.col("place") <= most).collect()]
+    rows = numbered.where(F.col("place") <= most).withColumns(times).collect()
+    return [fleet_run(row.asDict() | {name: from_micros(row[name]) for name in _TIMES}) for row in rows]
+
+
+def from_micros(micros: int) -> datetime:
+    """A time in microseconds since the epoch, in UTC."""
+    return datetime.fromtimestamp(0, UTC) + timedelta(microseconds=micros)
 
 
 def fleet_of(runs: Sequence[FleetRun], stale_after_hours: float) -> Fleet:

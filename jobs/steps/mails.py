@@ -19,6 +19,7 @@ from jobs.exit import AuditError, UsageError
 from jobs.settings import MailSettings, Settings
 from jobs.sinks.delta import Warehouse
 from jobs.sinks.mail import MailError, SentMail, addressed, recipients_of, send
+from jobs.steps.fleet import from_micros
 from schemas.gold import MAILS
 from schemas.report import Report
 from transforms.clusters import CLUSTER, of_clusters
@@ -83,10 +84,11 @@ def note_owed(run: Run) -> None:
 
 def newest_mails(warehouse: Warehouse, clusters: Sequence[str]) -> dict[str, Told]:
     """The newest mail about each of the clusters, sent or not, in one query."""
-    last = F.max_by(F.struct("run_id", "tried_at", "problem"), "tried_at").alias("last")
+    at = F.unix_micros("tried_at").alias("at")
+    last = F.max_by(F.struct("run_id", at, "problem"), "tried_at").alias("last")
     rows = warehouse.read(MAILS).where(of_clusters(clusters)).groupBy(CLUSTER).agg(last).collect()
     return {
-        row[CLUSTER]: Told(row["last"]["run_id"], _utc(row["last"]["tried_at"]), row["last"]["problem"] or "")
+        row[CLUSTER]: Told(row["last"]["run_id"], from_micros(row["last"]["at"]), row["last"]["problem"] or "")
         for row in rows
     }
 
@@ -201,7 +203,3 @@ def _written(message: EmailMessage, folder: Path, letter: Letter, number: int) -
     except OSError as error:
         raise MailError(f"mail not written to {folder}: {error.strerror or type(error).__name__}") from None
     return path
-
-
-def _utc(moment: datetime) -> datetime:
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)

@@ -117,8 +117,8 @@ def test_runs_of_an_earlier_release_are_shown_by_what_they_stored() -> None:
         | {
             "cluster": "old",
             "run_id": "r",
-            "started_at": NOW.replace(tzinfo=None),
-            "finished_at": NOW.replace(tzinfo=None),
+            "started_at": NOW,
+            "finished_at": NOW,
             "verdict": "errors",
             "kafka_version": "3.9",
             "defects": 2,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from schemas.classes import DEFECTS
@@ -136,12 +136,12 @@ def defect_statuses(report: Report) -> dict[str, int]:
 
 
 def fleet_run(row: Mapping[str, Any]) -> FleetRun:
-    """Read a row of gold `runs`; timestamps without a zone are UTC, columns that an older release lacked are null."""
+    """Read a row of gold `runs`, its timestamps with their zone; columns that an older release lacked are null."""
     return FleetRun(
         cluster=row["cluster"],
         run_id=row["run_id"],
-        started_at=_utc(row["started_at"]),
-        finished_at=_utc(row["finished_at"]),
+        started_at=row["started_at"],
+        finished_at=row["finished_at"],
         verdict=row["verdict"],
         failure=row["failure"] or "",
         kafka_version=row["kafka_version"] or "",
@@ -163,7 +163,3 @@ def gates_in_order(names: Sequence[str] | Mapping[str, str]) -> list[str]:
     """Names of gates in the order of a report; those it does not know come last."""
     known = [name for name in GATES if name in names]
     return [*known, *sorted(name for name in names if name not in GATES)]
-
-
-def _utc(moment: datetime) -> datetime:
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
