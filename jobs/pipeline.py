@@ -165,6 +165,8 @@ def audit(settings: Settings | Sequence[Settings], out: Path | None = None, tell
         after = Aftermath() if out is not None else _after(run, outcomes, telling)
     if stopped is None:
         _print(outcomes, after, telling)
+    elif telling.as_json:
+        print(_json(outcomes, after))
     for problem in after.problems:
         print(f"kraft-audit: {visible(problem, 1000)}", file=sys.stderr)
     if stopped is not None:
@@ -196,12 +198,9 @@ def _after(run: Run, outcomes: Mapping[str, Outcome], telling: Telling) -> After
 
 def _print(outcomes: Mapping[str, Outcome], after: Aftermath, telling: Telling) -> None:
     """One cluster's verdict in full; of several, one table, worst first. Failures go to standard error in any case."""
-    reports = {name: each.report for name, each in outcomes.items() if each.report is not None}
-    places = {name: str(each.paths.html) for name, each in outcomes.items() if each.paths is not None}
-    failures = {name: each.failure.reason for name, each in outcomes.items() if each.failure is not None}
+    reports, places, failures = _parts(outcomes)
     if telling.as_json:
-        codes = {name: each.exit_code for name, each in outcomes.items()}
-        print(run_json(reports, places, failures, codes, [str(page) for page in after.pages]))
+        print(_json(outcomes, after))
     elif not telling.quiet:
         lines = _alone(reports, places) if len(outcomes) == 1 else fleet_table(reports, places, failures)
         for line in [*lines, *(f"Fleet        {page}" for page in after.pages), *after.lines]:
@@ -209,6 +208,19 @@ def _print(outcomes: Mapping[str, Outcome], after: Aftermath, telling: Telling) 
     for name, reason in sorted(failures.items()):
         where = "" if len(outcomes) == 1 else f"cluster {name}: "
         print(f"kraft-audit: {where}{visible(reason, 1000)}", file=sys.stderr)
+
+
+def _parts(outcomes: Mapping[str, Outcome]) -> tuple[dict[str, Report], dict[str, str], dict[str, str]]:
+    """Reports, where they are, and why there is none, each by cluster."""
+    reports = {name: each.report for name, each in outcomes.items() if each.report is not None}
+    places = {name: str(each.paths.html) for name, each in outcomes.items() if each.paths is not None}
+    failures = {name: each.failure.reason for name, each in outcomes.items() if each.failure is not None}
+    return reports, places, failures
+
+
+def _json(outcomes: Mapping[str, Outcome], after: Aftermath) -> str:
+    codes = {name: each.exit_code for name, each in outcomes.items()}
+    return run_json(*_parts(outcomes), codes, [str(page) for page in after.pages])
 
 
 def _alone(reports: Mapping[str, Report], places: Mapping[str, str]) -> list[str]:
