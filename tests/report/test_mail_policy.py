@@ -87,6 +87,7 @@ def test_after_a_failed_audit_the_last_judged_run_counts() -> None:
 
 def test_a_mail_that_was_not_sent_is_owed() -> None:
     owed = Told("before", NOW, "nothing listens there")
+    assert decide(RED, FINE, [earlier(LATE)], owed).reason == "change"
     decision = decide(CHANGE, FINE, [earlier(FINE)], owed)
     assert decision.reason == "change"
     assert decision.changes == ("The mail of run before was not sent: nothing listens there.",)

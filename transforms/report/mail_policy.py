@@ -54,7 +54,8 @@ def decide(policy: Policy, now: FleetRun, before: Sequence[FleetRun], told: Told
     if policy.send == ALWAYS:
         return Decision(REASON_ALWAYS, found)
     if policy.send == WHEN_RED:
-        return Decision(REASON_RED, found) if is_red(now) else Decision()
+        owed = told is not None and told.problem
+        return Decision(REASON_RED, found) if is_red(now) else Decision(REASON_CHANGE, found) if owed else Decision()
     if found:
         return Decision(REASON_CHANGE, found)
     due = told is None or now.finished_at - told.at >= timedelta(hours=policy.remind_after_hours)
