@@ -5,11 +5,14 @@ from __future__ import annotations
 import argparse
 import importlib
 import logging
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from jobs.exit import guarded
+from jobs.exit import DEBUG_VARIABLE, guarded
+
+DEBUG_OPTION = "--debug"
 
 
 @dataclass(frozen=True)
@@ -27,6 +30,9 @@ COMMANDS = (
     Command("run", "audit the clusters that configuration files describe, in one run", "jobs.pipeline"),
     Command("check", "audit files once, without a configuration", "jobs.commands.check"),
     Command("report", "write the report of an earlier run again", "jobs.steps.report"),
+    Command("fleet", "all clusters of a warehouse, worst first, or their page", "jobs.commands.fleet"),
+    Command("doctor", "what would make a run fail, before it does", "jobs.commands.doctor"),
+    Command("completion", "the script that completes commands and options in a shell", "jobs.commands.completion"),
     Command("gates", "what blocks each gate", "jobs.commands.history", "add_gates_arguments", "execute_gates"),
     Command("history", "the cluster's last runs", "jobs.commands.history", "add_history_arguments", "execute_history"),
     Command("diff", "the differences a run found, or at an offset", "jobs.commands.diff"),
@@ -51,7 +57,7 @@ MAINS = (
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
-    arguments = list(sys.argv[1:] if argv is None else argv)
+    arguments = _without_debug(list(sys.argv[1:] if argv is None else argv))
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", stream=sys.stderr)
     for library in ("py4j", "kazoo"):
         logging.getLogger(library).setLevel(logging.WARNING)
@@ -63,10 +69,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     if chosen is None:
         return _usage(arguments)
     module = importlib.import_module(chosen.module)
-    parser = argparse.ArgumentParser(prog=f"kraft-audit {chosen.name}", description=chosen.help)
-    getattr(module, chosen.arguments)(parser)
-    parsed = parser.parse_args(arguments[1:])
+    parsed = parser_of(chosen).parse_args(arguments[1:])
     return guarded(lambda: int(getattr(module, chosen.execute)(parsed)))
+
+
+def parser_of(command: Command) -> argparse.ArgumentParser:
+    """The parser of one of COMMANDS."""
+    parser = argparse.ArgumentParser(prog=f"kraft-audit {command.name}", description=command.help)
+    getattr(importlib.import_module(command.module), command.arguments)(parser)
+    return parser
+
+
+def _without_debug(arguments: list[str]) -> list[str]:
+    """Take `--debug` off, wherever it stands, and remember it."""
+    if DEBUG_OPTION in arguments:
+        os.environ[DEBUG_VARIABLE] = "1"
+    return [argument for argument in arguments if argument != DEBUG_OPTION]
 
 
 def _usage(arguments: Sequence[str]) -> int:
@@ -77,7 +95,7 @@ def _usage(arguments: Sequence[str]) -> int:
     print("usage: kraft-audit COMMAND [options]\n\nAudits a Kafka migration from ZooKeeper to KRaft.\n", file=out)
     for command in sorted((*COMMANDS, *MAINS), key=lambda c: c.name):
         print(f"  {command.name:<20} {command.help}", file=out)
-    print("\n`kraft-audit COMMAND --help` tells the options.", file=out)
+    print("\n`kraft-audit COMMAND --help` tells the options. With --debug an error shows its trace.", file=out)
     return 0 if asked else 2
 
 

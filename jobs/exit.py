@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import traceback
 from collections.abc import Callable, Iterable
+from pathlib import Path
 
 OK, WARNINGS, ERRORS, USAGE, CRASH = 0, 10, 20, 2, 1
+# `--debug` sets it: errors show their trace.
+DEBUG_VARIABLE = "KRAFT_AUDIT_DEBUG"
+_ROOT = Path(__file__).parents[1]
 
 # How Spark and Delta name a file that an earlier version of a table needs and that is not there any more.
 _FILES_GONE = ("FAILED_READ_FILE.FILE_NOT_EXIST", "DELTA_FILE_NOT_FOUND", "DELTA_VERSION_NOT_FOUND")
@@ -24,6 +30,27 @@ def worst(codes: Iterable[int]) -> int:
     return max(codes, key=_BY_BADNESS.index, default=OK)
 
 
+def _said(text: str, code: int) -> int:
+    if os.environ.get(DEBUG_VARIABLE):
+        traceback.print_exc()
+    print(f"kraft-audit: {text}", file=sys.stderr)
+    return code
+
+
+def unexpected(error: Exception) -> str:
+    """A fault of this program in one line; its trace is printed with `--debug`.
+
+    Its own text is left out: it may repeat what was read, a secret too.
+    """
+    if os.environ.get(DEBUG_VARIABLE):
+        traceback.print_exception(error)
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if Path(f.filename).is_relative_to(_ROOT)]
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.strerror}{f': {error.filename}' if error.filename else ''}; --debug shows the trace"
+    where = f" at {Path(frames[-1].filename).relative_to(_ROOT)}:{frames[-1].lineno}" if frames else ""
+    return f"{type(error).__name__}{where}, which is a fault of kraft-audit; --debug shows the trace"
+
+
 class UsageError(Exception):
     """The command line, the configuration or a path it names is wrong; the text is one line: what, where, what to do."""
 
@@ -33,20 +60,21 @@ class AuditError(Exception):
 
 
 def guarded(body: Callable[[], int]) -> int:
-    """Run `body`; one clear line and exit code 2 for a wrong call, 1 for what stops a run otherwise."""
+    """Run `body`; one clear line and exit code 2 for a wrong call, 1 for what stops a run otherwise.
+
+    With DEBUG_VARIABLE set in the environment (`--debug`) the trace is shown as well.
+    """
     try:
         return body()
     except UsageError as error:
-        print(f"kraft-audit: {error}", file=sys.stderr)
-        return USAGE
+        return _said(str(error), USAGE)
     except AuditError as error:
-        print(f"kraft-audit: {error}", file=sys.stderr)
-        return CRASH
+        return _said(str(error), CRASH)
     except Exception as error:
         # Spark tells it as one of several types, some of which only a session in this process has.
-        if not any(condition in str(error) for condition in _FILES_GONE):
-            raise
-        print(f"kraft-audit: {_GONE}", file=sys.stderr)
+        if any(condition in str(error) for condition in _FILES_GONE):
+            return _said(_GONE, CRASH)
+        print(f"kraft-audit: {unexpected(error)}", file=sys.stderr)
         return CRASH
     except KeyboardInterrupt:
         print("kraft-audit: interrupted; the previous run's report is unchanged", file=sys.stderr)

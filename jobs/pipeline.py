@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -11,17 +12,17 @@ from pathlib import Path
 from typing import TypeVar
 
 from jobs.audit.run import LOG, Failure, Run, new_run_id, open_run
-from jobs.exit import CRASH, AuditError, UsageError, guarded, worst
+from jobs.exit import CRASH, AuditError, UsageError, guarded, unexpected, worst
 from jobs.runtime.progress import Progress
 from jobs.settings import Settings, load_settings, overridden
-from jobs.sinks.mail import MailError, send_report
 from jobs.sinks.report_files import ReportPaths
-from jobs.steps import gold, ingest_kraft, ingest_zookeeper, materialize, reconcile
+from jobs.steps import gold, ingest_kraft, ingest_zookeeper, mails, materialize, reconcile
 from jobs.steps import report as report_step
+from jobs.steps.aftermath import Aftermath, after_run
 from schemas.report import GATES, Report
-from transforms.report.fleet import fleet_table
+from transforms.report.fleet import fleet_table, run_json
 from transforms.report.printable import visible
-from transforms.report.text import render_text
+from transforms.report.text import first_anchor, render_text
 
 T = TypeVar("T")
 
@@ -49,6 +50,8 @@ def run_all(run: Run, out: Path | None = None, progress: Progress | None = None)
     nothing that a user could have done.
     """
     progress = progress or Progress.for_terminal(sys.stderr)
+    progress.follow(run.spark)
+    run.counted = progress.counted
     with progress:
         reports = _audited(run, progress)
         with progress.step("writing the reports"):
@@ -109,6 +112,7 @@ def _steps(run: Run, progress: Progress) -> dict[str, Report]:
         run.durations[title] = time.monotonic() - started
         return made
 
+    mails.note_owed(run)
     timed("reading ZooKeeper", lambda: ingest_zookeeper.run_step(run))
     timed("reading the metadata log", lambda: ingest_kraft.run_step(run))
     sources = [settings.zookeeper for settings in run.settings_of().values()]
@@ -135,48 +139,98 @@ def _written(run: Run, report: Report, out: Path | None) -> Outcome:
     return Outcome(report, paths)
 
 
-def audit(settings: Settings | Sequence[Settings], out: Path | None = None) -> int:
-    """Run, print the verdicts and where the reports are, send the mails that are configured; the worst exit code."""
+@dataclass(frozen=True)
+class Telling:
+    """How a run tells of itself: `as_json` one object on standard output, `quiet` nothing but errors, `color` on terminals.
+
+    `fail_on_mail` makes a mail that could not be sent the exit code's concern; `mail_dry_run` is a folder for mails that are
+    not to be sent.
+    """
+
+    as_json: bool = False
+    quiet: bool = False
+    color: bool = True
+    fail_on_mail: bool = False
+    mail_dry_run: Path | None = None
+
+
+def audit(settings: Settings | Sequence[Settings], out: Path | None = None, telling: Telling | None = None) -> int:
+    """Run, tell of it, and send the mails that are configured; the worst exit code.
+
+    A run whose options say where to write (`out`) is of files, once: it makes no fleet page and sends no mail.
+    """
+    telling = telling or Telling()
     with open_run(settings) as run:
-        outcomes = run_all(run, out)
-        of_clusters = {name: cluster.settings for name, cluster in run.clusters.items()}
-    _print(outcomes)
-    for name, outcome in sorted(outcomes.items()):
-        if outcome.report is not None and outcome.paths is not None:
-            _mail(of_clusters[name], outcome.report, outcome.paths)
-    return worst(outcome.exit_code for outcome in outcomes.values())
+        outcomes, stopped = _outcomes(run, out, telling)
+        after = Aftermath() if out is not None else _after(run, outcomes, telling)
+    if stopped is None:
+        _print(outcomes, after, telling)
+    elif telling.as_json:
+        print(_json(outcomes, after))
+    for problem in after.problems:
+        print(f"kraft-audit: {visible(problem, 1000)}", file=sys.stderr)
+    if stopped is not None:
+        raise stopped
+    own = [CRASH] if after.crashed or (after.mail_failed and telling.fail_on_mail) else []
+    return worst([*(outcome.exit_code for outcome in outcomes.values()), *own])
 
 
-def _print(outcomes: Mapping[str, Outcome]) -> None:
-    """One cluster's verdict in full; of several, one table, worst first."""
-    if len(outcomes) == 1:
-        (outcome,) = outcomes.values()
-        if outcome.report is not None and outcome.paths is not None:
-            print(render_text(outcome.report), end="")
-            print(f"Report       {outcome.paths.html}")
-    else:
-        reports = {name: each.report for name, each in outcomes.items() if each.report is not None}
-        places = {name: str(each.paths.html) for name, each in outcomes.items() if each.paths is not None}
-        failures = {name: each.failure.reason for name, each in outcomes.items() if each.failure is not None}
-        for line in fleet_table(reports, places, failures):
-            print(line)
-    for name, outcome in sorted(outcomes.items()):
-        if outcome.failure is not None:
-            where = "" if len(outcomes) == 1 else f"cluster {name}: "
-            print(f"kraft-audit: {where}{visible(outcome.failure.reason, 1000)}", file=sys.stderr)
-
-
-def _mail(settings: Settings, report: Report, paths: ReportPaths) -> None:
-    """Send the report if a mail is configured; a mail that can't be sent is said and changes no verdict."""
-    if settings.report.mail is None:
-        return
+def _outcomes(run: Run, out: Path | None, telling: Telling) -> tuple[dict[str, Outcome], Exception | None]:
+    """What became of each cluster, and what stopped the only one: that is in gold `runs` too, and may be told by mail."""
     try:
-        sent = send_report(report, settings.report.mail, location=str(paths.html))
-    except MailError as error:
-        print(f"kraft-audit: the mail was not sent: {error}", file=sys.stderr)
-        return
-    if sent is not None:
-        print(f"Mail         {', '.join(sent.recipients)}")
+        return run_all(run, out, Progress.for_terminal(sys.stderr, quiet=telling.quiet, color=telling.color)), None
+    except Exception as error:
+        failed = {n: Outcome(failure=each.failure) for n, each in run.clusters.items() if each.failure is not None}
+        if not failed:
+            raise
+        return failed, error
+
+
+def _after(run: Run, outcomes: Mapping[str, Outcome], telling: Telling) -> Aftermath:
+    reports = {name: each.report for name, each in outcomes.items() if each.report is not None}
+    written = {name: each.paths.html for name, each in outcomes.items() if each.paths is not None}
+    try:
+        return after_run(run, reports, written, telling.mail_dry_run)
+    except Exception as error:
+        # The verdicts stand and are to be told, whatever is wrong with the page or the mails.
+        return Aftermath(problems=[f"after the reports: {unexpected(error)}"], crashed=True)
+
+
+def _print(outcomes: Mapping[str, Outcome], after: Aftermath, telling: Telling) -> None:
+    """One cluster's verdict in full; of several, one table, worst first. Failures go to standard error in any case."""
+    reports, places, failures = _parts(outcomes)
+    if telling.as_json:
+        print(_json(outcomes, after))
+    elif not telling.quiet:
+        lines = _alone(reports, places) if len(outcomes) == 1 else fleet_table(reports, places, failures)
+        for line in [*lines, *(f"Fleet        {page}" for page in after.pages), *after.lines]:
+            print(line)
+    for name, reason in sorted(failures.items()):
+        where = "" if len(outcomes) == 1 else f"cluster {name}: "
+        print(f"kraft-audit: {where}{visible(reason, 1000)}", file=sys.stderr)
+
+
+def _parts(outcomes: Mapping[str, Outcome]) -> tuple[dict[str, Report], dict[str, str], dict[str, str]]:
+    """Reports, where they are, and why there is none, each by cluster."""
+    reports = {name: each.report for name, each in outcomes.items() if each.report is not None}
+    places = {name: str(each.paths.html) for name, each in outcomes.items() if each.paths is not None}
+    failures = {name: each.failure.reason for name, each in outcomes.items() if each.failure is not None}
+    return reports, places, failures
+
+
+def _json(outcomes: Mapping[str, Outcome], after: Aftermath) -> str:
+    codes = {name: each.exit_code for name, each in outcomes.items()}
+    return run_json(*_parts(outcomes), codes, [str(page) for page in after.pages])
+
+
+def _alone(reports: Mapping[str, Report], places: Mapping[str, str]) -> list[str]:
+    lines = []
+    for name, report in reports.items():
+        if name in places:
+            lines += [*render_text(report).splitlines(), f"Report       {places[name]}"]
+            first = first_anchor(report)
+            lines += [f"Look first   {Path(places[name]).absolute().as_uri()}#{first}"] if first else []
+    return lines
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -192,6 +246,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--full", action="store_true", help="read the metadata logs from their start, whatever earlier runs have kept"
     )
+    parser.add_argument(
+        "--fail-on-mail", action="store_true", help="exit with 1 when a mail could not be sent (it is said in any case)"
+    )
+    parser.add_argument(
+        "--mail-dry-run",
+        type=Path,
+        metavar="DIR",
+        help="write the mails into this folder (.eml) instead of sending them",
+    )
+    add_output_arguments(parser)
     add_verdict_arguments(parser)
 
 
@@ -209,6 +273,29 @@ def add_verdict_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_output_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare how a run tells of itself."""
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument("--json", action="store_true", help="print one JSON object: what became of each cluster")
+    how.add_argument("--quiet", action="store_true", help="print nothing but errors; the exit code tells")
+    parser.add_argument(
+        "--no-color", action="store_true", help="no colours on a terminal (also: the variable NO_COLOR)"
+    )
+
+
+def telling_of(arguments: argparse.Namespace) -> Telling:
+    """What the options of `add_output_arguments` and `add_arguments` say."""
+    if arguments.quiet:
+        LOG.setLevel(logging.WARNING)
+    return Telling(
+        as_json=arguments.json,
+        quiet=arguments.quiet,
+        color=not arguments.no_color,
+        fail_on_mail=getattr(arguments, "fail_on_mail", False),
+        mail_dry_run=getattr(arguments, "mail_dry_run", None),
+    )
+
+
 def execute(arguments: argparse.Namespace) -> int:
     """Run the audit the configurations describe."""
     several = []
@@ -217,7 +304,7 @@ def execute(arguments: argparse.Namespace) -> int:
         if arguments.full and settings.kraft is not None:
             settings = overridden(settings, kraft=overridden(settings.kraft, full=True))
         several.append(settings)
-    return audit(several)
+    return audit(several, telling=telling_of(arguments))
 
 
 def main(argv: list[str] | None = None) -> int:

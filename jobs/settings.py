@@ -117,7 +117,11 @@ class MailSettings(Strict):
     sender: str
     recipients: Annotated[list[str], Field(min_length=1)]
     error_recipients: list[str] = []
-    send: Literal["always", "when_red"] = "always"
+    send: Literal["always", "on_change", "when_red"] = "always"
+    # With on_change, what persists is told again after this long.
+    remind_after_hours: Annotated[float, Field(gt=0)] = 24.0
+    # How often a server that does not answer, or says "later", is tried.
+    attempts: Annotated[int, Field(ge=1, le=10)] = 3
 
 
 class ReportSettings(Strict):
@@ -125,6 +129,10 @@ class ReportSettings(Strict):
 
     folder: Path = Path("reports")
     rows: Annotated[int, Field(ge=1, le=100_000)] = 1000
+    # Where `folder` is served, for links in mails.
+    url: Annotated[str, Field(pattern=r"^https?://[^\s\"'<>]+$")] | None = None
+    # A cluster whose newest run is older is shown as not audited for long.
+    stale_after_hours: Annotated[float, Field(gt=0)] = 48.0
     mail: MailSettings | None = None
 
 

@@ -187,6 +187,37 @@ RUNS = Table(
             "Delta version of every silver table at the end of the run.",
         ),
         column("report", StringType(), "report.json of the run, as text."),
+        column(
+            "phase", StringType(), "Where it stood: zookeeper, waiting, dual_write, finalized, rolled_back or kraft."
+        ),
+        column("label", StringType(), "The word of the report's banner: Clean, Not ready, Warnings or Errors."),
+        column("headline", StringType(), "The headline of the report's banner."),
+        column(
+            "to_do", StringType(), "What to do first, or next towards finalising; null when there is nothing to do."
+        ),
+        column(
+            "gates", MapType(StringType(), StringType()), "Verdict of each gate by its name, as in the table gates."
+        ),
+        column(
+            "statuses",
+            MapType(StringType(), LongType()),
+            "Number of defects that are new, persisting and resolved, of those that the report lists.",
+        ),
+        column("open_checks", _STRINGS, "Ids of the checks that failed or warned."),
+    ),
+)
+
+MAILS = Table(
+    Layer.GOLD,
+    "mails",
+    "The mails about runs: one row for each cluster a mail told of. Addresses are not kept.",
+    (
+        *RUN_COLUMNS,
+        column("tried_at", TimestampType(), "When it was sent, or tried for the last time, UTC."),
+        column("policy", StringType(), "What the configuration asks for: always, on_change or when_red."),
+        column("reason", StringType(), "Why it was sent: always, change, reminder or red."),
+        column("recipients", IntegerType(), "Number of addresses it was for."),
+        column("problem", StringType(), "Why it was not sent, in one line; null when it was."),
     ),
 )
 
@@ -386,4 +417,5 @@ TABLES: tuple[Table, ...] = (
     ISR_AUDIT,
     FEATURE_MATRIX,
     DOWNGRADE_READINESS,
+    MAILS,
 )

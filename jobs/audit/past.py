@@ -65,12 +65,28 @@ def open_warehouse(arguments: argparse.Namespace) -> Iterator[Finished]:
         yield Finished(warehouse, cluster)
 
 
+@contextmanager
+def open_tables(conf: Path | None, warehouse: str | None) -> Iterator[tuple[Warehouse, Settings]]:
+    """Open a warehouse for reading, whatever clusters it holds, by a configuration or its folder; and the settings of it.
+
+    Raises UsageError when there is no warehouse.
+    """
+    settings = load_settings(conf) if conf is not None else _of_folder(warehouse or "")
+    chosen = settings.spark
+    with spark_session(chosen.profile, cores=chosen.cores, driver_memory=chosen.driver_memory) as spark:
+        yield Warehouse(spark, settings.warehouse, settings.catalog), settings
+
+
 def _settings(arguments: argparse.Namespace) -> Settings:
     if arguments.conf is not None:
         if arguments.cluster is not None:
             raise UsageError("--cluster goes with --warehouse; a configuration names its cluster itself")
         return load_settings(arguments.conf)
-    root = _tables(arguments.warehouse)
+    return _of_folder(arguments.warehouse)
+
+
+def _of_folder(given: str) -> Settings:
+    root = _tables(given)
     profile = "local" if "://" in root else profile_for([root])
     # Without a source, which only a run needs: what it read is in the tables.
     return Settings.model_construct(cluster="", warehouse=root, spark=SparkSettings(profile=profile))

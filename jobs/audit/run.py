@@ -10,7 +10,7 @@ import hashlib
 import logging
 import os
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -31,6 +31,7 @@ from schemas import silver
 from schemas.table import Table
 from transforms.clusters import of_clusters
 from transforms.reconcile.compare.suppressions import SuppressionRule
+from transforms.report.mail_policy import Told
 from transforms.secrets import Fingerprinter
 
 LOG = logging.getLogger("kraft-audit")
@@ -71,6 +72,10 @@ class ClusterRun:
         return self.settings.cluster
 
 
+def _uncounted(_source: str, _number: int, _noun: str) -> None:
+    """Nobody watches the run."""
+
+
 @dataclass
 class Run:
     """One run over `clusters`, by name. `durations` are seconds by step.
@@ -79,7 +84,8 @@ class Run:
     `parent` is the run over more clusters of which this one is a part, after a query over all of them failed.
     `logs` are the log folders as `jobs.steps.ingest_kraft` scanned them, `scanned` their rows of kraft_log_copies, by
     cluster; `stored_walks` the snapshot_ids of trees that went to bronze part by part; `steps_done` the steps that other
-    processes have done for this run.
+    processes have done for this run. `mails_told` is the newest mail about each cluster that has mail configured;
+    `counted(source, number, noun)` hears of what was read so far.
     """
 
     clusters: dict[str, ClusterRun]
@@ -95,6 +101,8 @@ class Run:
     logs: dict[str, Any] = field(default_factory=dict)
     stored_walks: set[str] = field(default_factory=set)
     steps_done: set[str] = field(default_factory=set)
+    mails_told: dict[str, Told] = field(default_factory=dict)
+    counted: Callable[[str, int, str], None] = _uncounted
     _made: dict[str, DataFrame] = field(default_factory=dict)
     _writes: list[Future[None]] = field(default_factory=list)
     _pool: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(_WRITERS))
@@ -220,7 +228,9 @@ class Run:
     def part(self, clusters: Sequence[str], run_id: str) -> Run:
         """A run of its own over some of the clusters, in the same session, begun at the same time."""
         mine = {name: ClusterRun(self.clusters[name].settings, self.clusters[name].suppressions) for name in clusters}
-        return Run(mine, run_id, self.started_at, self.spark, self.warehouse, self.fingerprinter, parent=self.run_id)
+        part = Run(mine, run_id, self.started_at, self.spark, self.warehouse, self.fingerprinter, parent=self.run_id)
+        part.counted = self.counted
+        return part
 
 
 def now_ms() -> int:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from jobs.audit.inputs import TABLES_FOLDER, profile_for
 from jobs.exit import UsageError, guarded
-from jobs.pipeline import add_verdict_arguments, audit
+from jobs.pipeline import add_output_arguments, add_verdict_arguments, audit, telling_of
 from jobs.settings import Settings, validated
 
 _DUMP_SUFFIXES = (".jsonl", ".jsonl.gz")
@@ -51,13 +51,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out", type=Path, metavar="DIR", help="folder for the report and the tables (default: a new one)"
     )
+    add_output_arguments(parser)
     add_verdict_arguments(parser)
 
 
 def execute(arguments: argparse.Namespace) -> int:
     """Audit the files and write tables, report.html and report.json below the output folder."""
     out: Path = arguments.out or Path(tempfile.mkdtemp(prefix="kraft-audit-"))
-    return audit(settings_for(arguments, out), out)
+    return audit(settings_for(arguments, out), out, telling_of(arguments))
 
 
 def settings_for(arguments: argparse.Namespace, out: Path) -> Settings:

@@ -159,10 +159,15 @@ def _under_submit(settings: dict[str, str]) -> dict[str, str]:
 def _delta_settings() -> dict[str, str]:
     """Settings that load Delta: from the jars `make setup` put beside Spark's, else through Spark's own resolver."""
     chosen = {"spark.sql.extensions": DELTA_EXTENSION, "spark.sql.catalog.spark_catalog": DELTA_CATALOG}
-    home = Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent)
-    if not list((home / "jars").glob("delta-spark_*.jar")):
+    if not delta_jars():
         chosen |= {"spark.jars.packages": DELTA_PACKAGE, "spark.jars.excludes": DELTA_EXCLUDES}
     return chosen
+
+
+def delta_jars() -> list[Path]:
+    """Delta's jars beside Spark's own, where `make setup` puts them; none when every start has to fetch them."""
+    home = Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent)
+    return sorted((home / "jars").glob("delta-spark_*.jar"))
 
 
 def class_archive() -> Path:

@@ -93,8 +93,7 @@ class Warehouse:
         """Folder of the table below `root`, absolute for local folders; in a catalog, its dotted name."""
         if self.catalog:
             return f"{self.root}.{table.layer.value}_{table.name}"
-        root = self.root if _is_uri(self.root) else str(Path(self.root).absolute())
-        return f"{root.rstrip('/')}/{table.layer.value}/{table.name}"
+        return f"{absolute_root(self.root).rstrip('/')}/{table.layer.value}/{table.name}"
 
     def append(self, table: Table, rows: DataFrame, txn_app_id: str | None = None, txn_version: int = 1) -> None:
         """Add rows. A second call with the same `txn_app_id` and the same or a lower `txn_version` writes nothing.
@@ -207,6 +206,11 @@ class Warehouse:
             writer = writer.partitionedBy(F.col(PARTITION_COLUMN))
         with _typed_errors(table):
             writer.create()
+
+
+def absolute_root(root: str, catalog: bool = False) -> str:
+    """A warehouse's folder from the file system's root on; a URI and a catalog's name as they are."""
+    return root if catalog or _is_uri(root) else str(Path(root).absolute())
 
 
 def in_parallel(calls: Sequence[Callable[[], T]], at_once: int = DEFAULT_WRITERS) -> list[T]:

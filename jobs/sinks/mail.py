@@ -1,4 +1,4 @@
-"""Sends the report by SMTP: who gets it, whether it is sent at all, and one clear line when it can't be.
+"""Sends mails by SMTP: who gets a report, tries again when that may help, and one clear line when it can't be sent.
 
 The password comes from an environment variable and goes nowhere but to the server, never without encryption. A private
 certificate authority is named by the usual SSL_CERT_FILE variable.
@@ -10,7 +10,8 @@ import hashlib
 import smtplib
 import socket
 import ssl
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -19,15 +20,18 @@ from email.utils import format_datetime, parseaddr
 
 from jobs.settings import MailSettings, secret_from_environment
 from schemas.report import Report
-from transforms.report.mail import render_mail
 from transforms.report.printable import visible
-from transforms.report.story import is_not_ready
 
 TIMEOUT_SECONDS = 30.0
+FIRST_PAUSE_SECONDS = 2.0
 
 
 class MailError(Exception):
-    """The mail was not sent; the text is one line: which server, why, what to do."""
+    """The mail was not sent; the text is one line: which server, why, what to do. `passing`: it may go through later."""
+
+    def __init__(self, text: str, *, passing: bool = False) -> None:
+        super().__init__(text)
+        self.passing = passing
 
 
 @dataclass(frozen=True)
@@ -38,57 +42,69 @@ class SentMail:
     refused: list[str]
 
 
-def send_report(
-    report: Report,
+def send(
+    message: EmailMessage,
     settings: MailSettings,
     *,
-    location: str = "",
     context: ssl.SSLContext | None = None,
     timeout_seconds: float = TIMEOUT_SECONDS,
-) -> SentMail | None:
-    """Send a report if the settings want it sent; None when they don't (`when_red`, and it is not).
+    pause: Callable[[float], None] = time.sleep,
+) -> SentMail:
+    """Send an addressed message, `settings.attempts` times at most, with pauses of 2, 4, 8 … seconds.
 
-    Raises MailError when the server can't be reached, trusted or satisfied, and UsageError when an environment variable
-    the settings name is not set.
+    Only what may pass is tried again: a server that does not answer, breaks off or says "later" (4xx). Raises MailError when
+    the server can't be reached, trusted or satisfied, and UsageError when an environment variable the settings name is not
+    set.
     """
-    if not is_wanted(report, settings):
-        return None
-    message = addressed(render_mail(report, location), report, settings, datetime.now(UTC))
+    for attempt in range(1, settings.attempts + 1):
+        try:
+            return _send_once(message, settings, context, timeout_seconds)
+        except MailError as error:
+            if not error.passing or attempt == settings.attempts:
+                raise
+            pause(FIRST_PAUSE_SECONDS * 2.0 ** (attempt - 1))
+    raise AssertionError("the settings ask for at least one attempt")
+
+
+def _send_once(
+    message: EmailMessage, settings: MailSettings, context: ssl.SSLContext | None, timeout_seconds: float
+) -> SentMail:
     server = f"{settings.host}:{settings.port}"
     with _one_line_errors(server, settings), _connect(settings, context, timeout_seconds) as connection:
         _log_in(connection, settings, server)
         refused = connection.send_message(message)
-    return SentMail(recipients_of(report, settings), [visible(address, 200) for address in sorted(refused)])
+    recipients = [str(address) for address in message["To"].addresses]
+    return SentMail(recipients, [visible(address, 200) for address in sorted(refused)])
 
 
-def is_wanted(report: Report, settings: MailSettings) -> bool:
-    """Tell whether the policy asks for this report: always, or when there is a warning, an error or a start that is blocked."""
-    return settings.send == "always" or report.verdict != "clean" or is_not_ready(report)
-
-
-def recipients_of(report: Report, settings: MailSettings) -> list[str]:
+def recipients_of(report: Report | None, settings: MailSettings) -> list[str]:
     """List who gets this report: the recipients, and with errors the error recipients too, each once.
 
-    Errors that are only suppressed differences alarm nobody: the audit was judged without them as well.
+    Errors that are only suppressed differences alarm nobody: the audit was judged without them as well. An audit that
+    failed has no report and is an error.
     """
-    alarming = (report.unsuppressed_verdict or report.verdict) == "errors"
+    alarming = report is None or (report.unsuppressed_verdict or report.verdict) == "errors"
     wanted = [*settings.recipients, *(settings.error_recipients if alarming else [])]
     return list(dict.fromkeys(wanted))
 
 
-def addressed(message: EmailMessage, report: Report, settings: MailSettings, now: datetime) -> EmailMessage:
-    """Add sender, recipients, date and a message id that is the same when one run is sent twice.
+def addressed(
+    message: EmailMessage, recipients: Sequence[str], settings: MailSettings, about: Mapping[str, str]
+) -> EmailMessage:
+    """Add sender, recipients, date and a message id that is the same when one mail is sent twice.
 
-    Raises MailError for an address that is none.
+    `about` are the run ids it tells of, by cluster. Raises MailError for an address that is none.
     """
     domain = _domain(settings.sender)
-    for address in recipients_of(report, settings):
+    for address in recipients:
         _domain(address)
     message["From"] = settings.sender
-    message["To"] = ", ".join(recipients_of(report, settings))
-    message["Date"] = format_datetime(now)
-    run = hashlib.sha256(f"{report.cluster}\0{report.run_id}".encode("utf-8", "surrogatepass")).hexdigest()[:24]
-    message["Message-ID"] = f"<kraft-audit-{run}@{domain}>"
+    message["To"] = ", ".join(recipients)
+    message["Date"] = format_datetime(datetime.now(UTC))
+    told = "\0".join(f"{cluster}\0{run_id}" for cluster, run_id in sorted(about.items()))
+    whom = "\0".join(recipients)
+    name = hashlib.sha256(f"{told}\0{whom}".encode("utf-8", "surrogatepass")).hexdigest()[:24]
+    message["Message-ID"] = f"<kraft-audit-{name}@{domain}>"
     return message
 
 
@@ -131,7 +147,18 @@ def _one_line_errors(server: str, settings: MailSettings) -> Iterator[None]:
     try:
         yield
     except (smtplib.SMTPException, OSError, UnicodeError) as error:
-        raise MailError(f"mail to {server} not sent: {_reason(error, settings)}") from None
+        raise MailError(f"mail to {server} not sent: {_reason(error, settings)}", passing=_is_passing(error)) from None
+
+
+def _is_passing(error: Exception) -> bool:
+    """Tell what may go through a moment later: no answer, a broken connection, an answer of 4xx."""
+    if isinstance(error, smtplib.SMTPRecipientsRefused):
+        return all(400 <= code < 500 for code, _ in error.recipients.values())
+    if isinstance(error, smtplib.SMTPResponseException):
+        return 400 <= error.smtp_code < 500
+    if isinstance(error, smtplib.SMTPServerDisconnected):
+        return True
+    return isinstance(error, OSError) and not isinstance(error, ssl.SSLError | smtplib.SMTPException)
 
 
 def _reason(error: Exception, settings: MailSettings) -> str:

@@ -8,11 +8,13 @@ from pathlib import Path
 
 from jobs.exit import AuditError
 from schemas.report import Report
+from transforms.report.go_on import Tables
 from transforms.report.html import render_html
 from transforms.report.json import to_json
 
 HTML_NAME = "report.html"
 JSON_NAME = "report.json"
+_SOMEWHERE = Tables()
 
 
 class ReportWriteError(AuditError):
@@ -27,14 +29,15 @@ class ReportPaths:
     json: Path
 
 
-def write_report(report: Report, out_dir: Path) -> ReportPaths:
+def write_report(report: Report, out_dir: Path, tables: Tables = _SOMEWHERE) -> ReportPaths:
     """Write both files into `out_dir`, making it if need be, and return their paths.
 
     Each file appears whole or not at all; a reader, or a run killed midway, never sees half of one, and the files of an
-    earlier run stay until the new ones are complete. Both are rendered before either is written.
+    earlier run stay until the new ones are complete. Both are rendered before either is written. `tables` say where the
+    run's tables are.
     Raises ReportWriteError when the folder cannot be written.
     """
-    html, json_text = render_html(report), to_json(report)
+    html, json_text = render_html(report, tables), to_json(report)
     paths = ReportPaths(out_dir / HTML_NAME, out_dir / JSON_NAME)
     try:
         out_dir.mkdir(parents=True, exist_ok=True)

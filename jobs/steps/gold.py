@@ -24,6 +24,7 @@ from schemas.table import Table
 from transforms.clusters import CLUSTER, of_clusters
 from transforms.reconcile.compare.divergences import stored_counts
 from transforms.reconcile.judge import summary
+from transforms.report.fleet_model import fleet_columns
 from transforms.report.json import to_json
 from transforms.report.kip_rows import rows_of_kips
 
@@ -123,6 +124,7 @@ def _run_row(run: Run, report: Report) -> Row:
         "lag_seconds": report.lag.seconds,
         "table_versions": run.table_versions(),
         "report": to_json(report),
+        **fleet_columns(report),
     }
 
 
@@ -168,9 +170,8 @@ def run_point(row: Any) -> RunPoint:
 
 
 def iso(moment: datetime) -> str:
-    """ISO 8601 in UTC to the millisecond; Spark's timestamps come without a zone and are UTC."""
-    aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return aware.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    """ISO 8601 in UTC to the millisecond; Spark's timestamps come without a zone, in that of this machine."""
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _forget_old_state(run: Run, previous: Mapping[str, Sequence[Any]]) -> None:

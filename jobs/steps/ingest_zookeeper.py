@@ -201,7 +201,7 @@ def _walk(run: Run, name: str, source: ZooKeeperSettings, number: int) -> _LiveW
         # /migration is the first znode of a walk.
         cluster.walked_at_ms = now_ms()
     try:
-        for batch in read_live(live_settings(source), redactor, summary):
+        for batch in read_live(live_settings(source), redactor, summary, lambda n: run.counted(name, n, "znodes")):
             walk.batches.append(with_columns(batch, names))
             walk.rows += batch.num_rows
             if walk.rows >= _PART_ROWS:

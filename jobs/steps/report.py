@@ -11,17 +11,20 @@ from pyspark.sql import functions as F
 from jobs.audit.run import Run, open_run
 from jobs.exit import UsageError, guarded
 from jobs.settings import Settings, load_settings
+from jobs.sinks.delta import absolute_root
 from jobs.sinks.report_files import ReportPaths, write_report
 from schemas.gold import RUNS
 from schemas.report import Report
 from transforms.clusters import CLUSTER
+from transforms.report.go_on import Tables
 from transforms.report.json import from_json
 from transforms.report.text import render_text
 
 
 def write_files(report: Report, settings: Settings, out: Path | None = None) -> ReportPaths:
     """Render a report into `out` (default: the configured folder, a folder for each cluster below it)."""
-    return write_report(report, out or settings.report.folder / report.cluster)
+    tables = Tables(absolute_root(settings.warehouse, settings.catalog), settings.catalog)
+    return write_report(report, out or settings.report.folder / report.cluster, tables)
 
 
 def stored_report(run: Run, cluster: str, run_id: str) -> Report:

@@ -7,6 +7,8 @@ import json
 import re
 import shutil
 from collections.abc import Mapping
+from email import message_from_bytes
+from email.policy import SMTP
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +21,13 @@ from jobs.cli import main
 from jobs.exit import CRASH, ERRORS, USAGE, UsageError
 from jobs.pipeline import Outcome, run_all
 from jobs.settings import validated
+from jobs.sinks.delta import Warehouse
 from jobs.steps import materialize
-from schemas.gold import RUNS
+from schemas.gold import MAILS, RUNS
 from schemas.report import Report
 from tests.captures import capture
 from tests.pipeline.audits import Audit, audit_all, settings_content
+from tests.report.test_smtp import Mailbox, running
 from transforms.report.json import to_json
 from transforms.zookeeper.read import state as znode_state
 
@@ -135,27 +139,55 @@ def test_when_a_joint_query_dies_the_cluster_to_blame_is_found(tmp_path: Path, m
     assert "orders-secret" not in failure.reason, "what is in an exception may be a secret"
 
 
-def test_a_fleet_prints_one_table_worst_first(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+def test_a_fleet_is_told_worst_first_on_the_terminal_as_a_page_and_by_mail(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    confs = []
-    for name, stage in (("fine", "5"), ("losing", "quota-removal")):
-        folder = capture("3.9.1", stage)
-        path = tmp_path / f"{name}.yml"
-        content = settings_content(folder, tmp_path / "tables", cluster=name)
-        path.write_text(json.dumps(content))
-        confs.append(str(path))
-    gone = settings_content(capture("3.9.1", "5"), tmp_path / "tables", cluster="gone", zookeeper={"dump": "/no/dump"})
-    (tmp_path / "gone.yml").write_text(json.dumps(gone))
-    assert main(["run", "--conf", *confs, str(tmp_path / "gone.yml")]) == USAGE
-    out, err = capsys.readouterr()
-    lines = out.splitlines()
-    assert [line.split()[0] for line in lines] == ["cluster", "gone", "losing", "fine"]
-    assert re.search(r"losing +dual_write +errors .*rollback:NO-GO +2 +0 ", lines[2])
-    assert "kraft-audit: cluster gone: " in err
-    assert (tmp_path / "tables" / "reports" / "losing" / "report.html").is_file()
-    assert main(["run", "--conf", *confs]) == ERRORS
+    mailbox = Mailbox()
+    tables = tmp_path / "tables"
+    with running(mailbox) as port:
+        mail = {"host": "127.0.0.1", "port": port, "security": "none", "sender": "audit@example.com"}
+        mail |= {"recipients": ["team@example.com"], "send": "on_change"}
+        report = {"folder": str(tmp_path / "reports"), "mail": mail}
+        confs = []
+        for name, stage in (("fine", "5"), ("losing", "quota-removal"), ("gone", "5")):
+            source: dict[str, object] = {"zookeeper": {"dump": "/no/dump"}} if name == "gone" else {}
+            content = settings_content(capture("3.9.1", stage), tables, cluster=name, report=report, **source)
+            path = tmp_path / f"{name}.yml"
+            path.write_text(json.dumps(content))
+            confs.append(str(path))
+        assert main(["run", "--conf", *confs]) == USAGE
+        out, err = capsys.readouterr()
+        lines = out.splitlines()
+        assert [line.split()[0] for line in lines] == ["cluster", "gone", "losing", "fine", "Fleet", "Mail"]
+        assert re.search(r"losing +dual_write +errors .*rollback:NO-GO +2 +0 ", lines[2])
+        assert "kraft-audit: cluster gone: " in err
+        page = (tmp_path / "reports" / "fleet.html").read_text()
+        assert '<a href="losing/report.html">' in page
+        assert (tmp_path / "reports" / "losing" / "report.html").is_file()
+        # Nothing is different in the next run, so nobody is told again.
+        assert main(["run", "--conf", *confs[:2], "--json"]) == ERRORS
+        told = json.loads(capsys.readouterr().out)
+    assert {each["cluster"]: (each["verdict"], each["defects"]) for each in told["clusters"]} == {
+        "fine": ("clean", 0),
+        "losing": ("errors", 2),
+    }
+    [(_, recipients, content)] = mailbox.received
+    assert recipients == ["team@example.com"]
+    assert str(message_from_bytes(content, policy=SMTP)["Subject"]) == (
+        "[kraft-audit] FAILED 2 of 3 clusters need repair: gone"
+    )
+    warehouse = Warehouse(spark, str(tables))
+    assert {(row["cluster"], row["reason"], row["problem"]) for row in warehouse.read(MAILS).collect()} == {
+        (name, "change", None) for name in ("fine", "losing", "gone")
+    }
+    assert main(["fleet", "--warehouse", str(tables), "--json"]) == 0
+    standing = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [(each["cluster"], each["group"]) for each in standing] == [
+        ("gone", "failed"),
+        ("losing", "errors"),
+        ("fine", "clean"),
+    ]
+    assert standing[1]["defects_by_status"] == {"persisting": 2}
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from jobs.sinks.delta import Warehouse
+from jobs.steps.fleet import fleet_runs
 from tests.captures import capture
 from tests.pipeline.audits import Audit, audit_all, settings_content
 
@@ -39,3 +41,8 @@ def test_an_audit_takes_few_queries_and_a_fleet_hardly_more(spark: SparkSession,
     together = begun_by(spark, tmp_path / "three", ["8", "5", "quota-removal"])
     # A second look at what ZooKeeper lacks is the only question that some clusters raise and others don't.
     assert together <= alone + 5
+    before = executions(spark)
+    runs = fleet_runs(Warehouse(spark, str(tmp_path / "three")))
+    assert len(runs) == 3
+    # The fleet's page and the mails' policies, whatever the number of clusters and runs.
+    assert executions(spark) - before - 1 <= 4

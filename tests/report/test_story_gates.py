@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from jobs.settings import MailSettings
-from jobs.sinks.mail import is_wanted
 from schemas.report import CheckResult, Report
+from tests.report.fleets import run_of
 from tests.report.samples import defective, healthy, lagging, not_ready
+from transforms.report.mail_policy import is_red
 from transforms.report.story import tell
 
 LEFTOVER = CheckResult(
@@ -79,5 +79,4 @@ def blocked_and_clean() -> Report:
     [(healthy, False), (lagging, True), (defective, True), (not_ready, True), (blocked_and_clean, True)],
 )
 def test_red_is_a_warning_an_error_or_a_start_that_is_blocked(report: Callable[[], Report], is_sent: bool) -> None:
-    mail = MailSettings(host="localhost", sender="a@example.com", recipients=["b@example.com"], send="when_red")
-    assert is_wanted(report(), mail) is is_sent
+    assert is_red(run_of(report(), "c")) is is_sent

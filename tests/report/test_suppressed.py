@@ -7,14 +7,16 @@ from dataclasses import replace
 import pytest
 
 from jobs.settings import MailSettings
-from jobs.sinks.mail import is_wanted, recipients_of
+from jobs.sinks.mail import recipients_of
 from schemas.report import Divergences, Report, RunPoint, Suppression
+from tests.report.fleets import run_of
 from tests.report.samples import HOSTILE, defective, healthy
 from tests.report.test_html import Page
 from tests.report.test_mail import body, received
 from transforms.report.html import render_html
 from transforms.report.json import from_json, to_json
 from transforms.report.mail import render_mail
+from transforms.report.mail_policy import is_red
 from transforms.report.story import tell
 from transforms.report.text import render_text
 from transforms.report.trend import trend_table
@@ -100,7 +102,7 @@ def test_on_call_is_told_unless_all_that_is_wrong_is_known(report: Report, alarm
         host="h", sender="a@example.com", recipients=["team@example.com"], error_recipients=["call@example.com"],
         send="when_red",
     )  # fmt: skip
-    assert is_wanted(report, settings), "the team is told of a red run, whatever is suppressed"
+    assert is_red(run_of(report, "c")), "the team is told of a red run, whatever is suppressed"
     assert ("call@example.com" in recipients_of(report, settings)) is alarmed
 
 

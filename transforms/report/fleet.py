@@ -1,8 +1,10 @@
-"""The clusters of one run as a table for a terminal: worst first, a line each."""
+"""The clusters of one run as a table for a terminal: worst first, a line each; or as JSON for automation."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from schemas.report import Report
 from transforms.reconcile.judge import summary
@@ -23,6 +25,42 @@ def fleet_table(reports: Mapping[str, Report], places: Mapping[str, str], failur
     rows += [((0, 0, name), (name, "-", "failed", "-", "-", "-", visible(why, 80))) for name, why in failures.items()]
     cells = [tuple(visible(cell, 200) for cell in row) for _, row in sorted(rows)]
     return aligned([_HEAD, *cells], right=frozenset({4, 5}))
+
+
+def run_json(
+    reports: Mapping[str, Report],
+    places: Mapping[str, str],
+    failures: Mapping[str, str],
+    exit_codes: Mapping[str, int],
+    pages: Sequence[str],
+) -> str:
+    """What became of a run's clusters as one JSON object, ASCII, for automation; `pages` are the fleet's pages.
+
+    Each cluster has verdict and exit_code, a failed one also why, an audited one phase, gates, numbers and the report.
+    """
+    clusters = [
+        {
+            "cluster": name,
+            "exit_code": exit_codes[name],
+            **({"failure": failures[name]} if name in failures else {}),
+            **(_judged(reports[name], places.get(name)) if name in reports else {"verdict": "failed"}),
+        }
+        for name in sorted(exit_codes)
+    ]
+    return json.dumps({"clusters": clusters, "fleet_pages": list(pages)}, indent=1)
+
+
+def _judged(report: Report, place: str | None) -> dict[str, Any]:
+    return {
+        "verdict": report.verdict,
+        "run_id": report.run_id,
+        "phase": report.migration.phase,
+        "gates": {gate: judged.verdict for gate, judged in report.gates.items()},
+        "defects": summary.defects(report.divergences),
+        "divergences": report.divergences.total,
+        "lag_records": report.lag.records,
+        "report": place,
+    }
 
 
 def _rank(report: Report) -> tuple[int, int, str]:

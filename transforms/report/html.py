@@ -17,6 +17,7 @@ from markupsafe import Markup
 from schemas.report import CheckResult, Gate, Report
 from transforms.report import printable, view
 from transforms.report.chart import MOST_RUNS, divergence_chart, lag_chart, moment, series_chart
+from transforms.report.go_on import Tables, explanations, of_checks, of_class
 from transforms.report.kips import kips_view
 from transforms.report.kraft import kraft_facts
 from transforms.report.story import (
@@ -37,6 +38,7 @@ _WIDE, _NARROW = 540, 350
 # As many points of the lag at the barriers as a run keeps.
 _MOST_POINTS = 500
 _NOT_REPORTED = Gate("unknown")
+_SOMEWHERE = Tables()
 _NOT_COMPARED = {
     "zookeeper": "Nothing has been copied yet, so there is nothing to compare.",
     "waiting": "Nothing has been copied yet, so there is nothing to compare.",
@@ -49,6 +51,7 @@ _NOT_COMPARED = {
 class GateView:
     """One gate as the banner shows it."""
 
+    name: str
     title: str
     words: str
     answer: str
@@ -56,8 +59,11 @@ class GateView:
     blocking: view.Bounded[str]
 
 
-def render_html(report: Report) -> str:
-    """Render a report as one HTML document. Its size is bounded whatever the report holds."""
+def render_html(report: Report, tables: Tables = _SOMEWHERE) -> str:
+    """Render a report as one HTML document. Its size is bounded whatever the report holds.
+
+    `tables` say where the run's tables are, for the commands and queries to go on with.
+    """
     groups = view.row_groups(report)
     suppressed = view.suppressed_views(report)
     loud, quiet = view.checks_in_order(report)
@@ -108,6 +114,9 @@ def render_html(report: Report) -> str:
             most_notes=view.MOST_NOTES,
             in_kraft=in_kraft(report),
             kraft_facts=kraft_facts(report),
+            sql_of_class={group.class_: of_class(report, tables, group.class_) for group in groups},
+            explanations={group.class_: explanations(report, tables, group.listed) for group in groups},
+            sql_of_checks=of_checks(report, tables),
         )
     )
 
@@ -141,7 +150,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters.update(
-        anchor=_anchor,
+        anchor=printable.anchor,
         check_tone=check_tone,
         check_word=check_word,
         counted=printable.counted,
@@ -188,6 +197,7 @@ def utc(timestamp: str) -> str:
 
 def _gate_view(report: Report, name: str, gate: Gate) -> GateView:
     return GateView(
+        name=name,
         title=GATE_TITLES[name],
         words=_gate_words(name, gate),
         answer=VERDICT_WORDS.get(gate.verdict, gate.verdict),
@@ -206,10 +216,6 @@ def _gate_words(name: str, gate: Gate) -> str:
 
 def _finalize(value: Any) -> Any:
     return printable.visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
-
-
-def _anchor(name: str) -> str:
-    return re.sub(r"[^A-Za-z0-9-]", "-", name[:80])
 
 
 def _number(value: int | None) -> str:

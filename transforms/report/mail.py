@@ -6,6 +6,7 @@ business (`jobs.sinks.mail`); here is what the message says.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from email.message import EmailMessage
 from email.policy import SMTP
 
@@ -22,22 +23,24 @@ from transforms.report.text import render_text
 SIZE_LIMIT = 100_000
 SUBJECT_LIMIT = 60
 _TEXT_LIMIT = 16_000
+_MOST_CHANGES = 12
 _CHART_ID = "trend@kraft-audit"
 # (rows, checks, chart): the first that fits is sent; the last one always fits, because all its parts are short.
 _FITS = ((12, 10, True), (12, 10, False), (4, 4, False), (0, 0, False))
 
 
-def render_mail(report: Report, location: str = "") -> EmailMessage:
+def render_mail(report: Report, location: str = "", changes: Sequence[str] = ()) -> EmailMessage:
     """Make the message, without sender and recipients; `location` says where the full report is (a path or address).
 
+    `changes` are sentences on what is different since the run before.
     Its bytes are at most SIZE_LIMIT: a report that is too long for that lists fewer rows and says how many there are.
     """
     story = tell(report)
     for rows, checks, chart in _FITS[:-1]:
-        message = _message(report, story, location, (rows, checks, chart))
+        message = _message(report, story, location, changes, (rows, checks, chart))
         if len(message.as_bytes()) <= SIZE_LIMIT:
             return message
-    return _message(report, story, location, _FITS[-1])
+    return _message(report, story, location, changes, _FITS[-1])
 
 
 def subject(report: Report, story: Story) -> str:
@@ -46,15 +49,17 @@ def subject(report: Report, story: Story) -> str:
     return f"[kraft-audit] {story.label.upper()} {visible(report.cluster, SUBJECT_LIMIT)}: {title}"
 
 
-def _message(report: Report, story: Story, location: str, sizes: tuple[int, int, bool]) -> EmailMessage:
+def _message(
+    report: Report, story: Story, location: str, changes: Sequence[str], sizes: tuple[int, int, bool]
+) -> EmailMessage:
     rows, checks, chart = sizes
     chart = chart and bool(report.history) and not in_kraft(report)
     message = EmailMessage(policy=SMTP)
     message["Subject"] = subject(report, story)
     message["Auto-Submitted"] = "auto-generated"
     message["X-Kraft-Audit-Verdict"] = visible(report.verdict, 20)
-    message.set_content(_plain(report, location))
-    message.add_alternative(_html(report, story, location, (rows, checks, chart)), subtype="html")
+    message.set_content(_plain(report, location, changes))
+    message.add_alternative(_html(report, story, location, changes, (rows, checks, chart)), subtype="html")
     if chart:
         html = message.get_payload()[1]  # type: ignore[index]
         html.add_related(  # type: ignore[union-attr]
@@ -63,14 +68,18 @@ def _message(report: Report, story: Story, location: str, sizes: tuple[int, int,
     return message
 
 
-def _plain(report: Report, location: str) -> str:
+def _plain(report: Report, location: str, changes: Sequence[str]) -> str:
     text = render_text(report)
+    if changes:
+        listed = "".join(f"  {visible(change, 300)}\n" for change in changes[:_MOST_CHANGES])
+        first, rest = text.split("\n\n", 1)
+        text = f"{first}\n\nSince the last run\n{listed}\n{rest}"
     if len(text) > _TEXT_LIMIT:
         text = text[:_TEXT_LIMIT].rsplit("\n", 1)[0] + f"\n...\nExit code {report.exit_code}\n"
     return f"{text}Full report: {visible(location, 300)}\n" if location else text
 
 
-def _html(report: Report, story: Story, location: str, sizes: tuple[int, int, bool]) -> str:
+def _html(report: Report, story: Story, location: str, changes: Sequence[str], sizes: tuple[int, int, bool]) -> str:
     rows, checks, chart = sizes
     groups = view.row_groups(report, rows)
     loud, _quiet = view.checks_in_order(report)
@@ -84,6 +93,7 @@ def _html(report: Report, story: Story, location: str, sizes: tuple[int, int, bo
             steps=story.actions or story.next_steps,
             gates=gate_views(report),
             facts=_facts(report),
+            changes=changes[:_MOST_CHANGES],
             groups=groups,
             rows_shown=sum(len(group.rows) for group in groups),
             suppressed=view.suppressed_views(report, rows),

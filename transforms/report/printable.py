@@ -7,6 +7,7 @@ deals with what survives escaping: control characters, direction overrides, zero
 from __future__ import annotations
 
 import json
+import re
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -141,3 +142,8 @@ def listed(words: Sequence[str], most: int = 6) -> str:
 def counted(number: int, noun: str, plural: str | None = None) -> str:
     """Write a number with its noun: `1 record`, `2,000 records`."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def anchor(name: str) -> str:
+    """A name as a part of an HTML id: letters, digits and hyphens, at most 80."""
+    return re.sub(r"[^A-Za-z0-9-]", "-", name[:80])

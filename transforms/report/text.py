@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from schemas.report import CheckResult, Gate, Report
 from transforms.report import view
 from transforms.report.kraft import kraft_facts
-from transforms.report.printable import NAME_LIMIT, counted, listed, visible
+from transforms.report.printable import NAME_LIMIT, anchor, counted, listed, visible
 from transforms.report.story import (
     Action,
     Story,
@@ -44,6 +44,13 @@ def render_text(report: Report) -> str:
         _foot(report),
     ]
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
+
+
+def first_anchor(report: Report) -> str:
+    """Where to look first in the HTML report: the anchor of the gravest check that is open; empty when none is."""
+    loud, _ = view.checks_in_order(report)
+    faults = [check for check in loud if check.verdict in ("fail", "warn") and calm_word(report, check) is None]
+    return f"check-{anchor(faults[0].id)}" if faults else ""
 
 
 def _head(report: Report, story: Story) -> list[str]:

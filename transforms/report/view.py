@@ -74,7 +74,7 @@ class SuppressedView:
 class RowGroup:
     """The differences of one class that nobody vouches for; `explanation` and `remedy` are what several rows share.
 
-    `total` counts all of the class, `suppressed` those of them that are listed separately.
+    `total` counts all of the class, `suppressed` those of them that are listed separately; `listed` are `rows` as data.
     """
 
     class_: str
@@ -85,6 +85,7 @@ class RowGroup:
     remedy: str
     rows: list[RowView]
     suppressed: int = 0
+    listed: Sequence[DivergenceRow] = ()
 
 
 def bounded(items: Sequence[Item], most: int, total: int | None = None) -> Bounded[Item]:
@@ -226,6 +227,7 @@ def _group(class_: str, rows: list[DivergenceRow], all_rows: Divergences) -> Row
         remedy=remedy,
         rows=[row_view(row, said=(explanation, remedy)) for row in rows],
         suppressed=all_rows.suppressed_by_class.get(class_, 0),
+        listed=rows,
     )
 
 

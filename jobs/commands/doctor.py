@@ -1,0 +1,299 @@
+"""`kraft-audit doctor`: what would make a run fail, before it does: Java, Spark, Delta, sources, secrets, space. Starts no Spark."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import os
+import platform
+import re
+import shutil
+import socket
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from jobs.audit.run import shared
+from jobs.exit import OK, USAGE, WARNINGS, AuditError, UsageError
+from jobs.runtime.java import java_home, java_version
+from jobs.runtime.spark import delta_jars, profile_settings
+from jobs.settings import MailSettings, Settings, check_files, load_settings, secret_from_environment
+from jobs.sources.kraft.folder import KraftSourceError, find_log_folders
+from jobs.sources.remote import is_remote, local_path
+from jobs.sources.suppressions import read_suppressions
+from jobs.sources.zookeeper.client import ZooKeeperWalkError, make_client, start
+from jobs.steps.ingest_zookeeper import live_settings
+from jobs.version import tool_version
+from transforms.report.printable import counted, visible
+
+OKAY, WARN, FAIL = "ok", "warn", "FAIL"
+_CONNECT_SECONDS = 10.0
+# Bronze, silver and gold of a run take about as much as the log it reads; less than this is too little for any.
+_LEAST_FREE_BYTES = 1 << 30
+_MEMINFO = Path("/proc/meminfo")
+_OPEN_FILES = 1024
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing looked at: `level` is OKAY, WARN (a run may go wrong or be slow) or FAIL (it will fail)."""
+
+    level: str
+    what: str
+    detail: str
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of `kraft-audit doctor`."""
+    parser.add_argument(
+        "--conf",
+        type=Path,
+        nargs="+",
+        default=[],
+        metavar="FILE",
+        help="configuration files; without them, the machine only",
+    )
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Print what was looked at, a line each; 0 when nothing is wrong, 10 with warnings, 2 when a run would fail."""
+    found = []
+    for finding in examine(arguments.conf):
+        print(visible(f"{finding.level:<5} {finding.what:<24} {finding.detail}", 400), flush=True)
+        found.append(finding.level)
+    worst = FAIL if FAIL in found else WARN if WARN in found else OKAY
+    print(
+        {FAIL: "A run would fail.", WARN: "A run would go, but look at the warnings.", OKAY: "Nothing is wrong."}[worst]
+    )
+    return {FAIL: USAGE, WARN: WARNINGS, OKAY: OK}[worst]
+
+
+def examine(paths: Sequence[Path]) -> Iterator[Finding]:
+    """Look at the machine, then at each configuration and what it names."""
+    yield from _machine()
+    several = []
+    for path in paths:
+        try:
+            settings = load_settings(path)
+        except UsageError as error:
+            yield Finding(FAIL, "configuration", str(error))
+            continue
+        several.append(settings)
+        yield from _configuration(settings)
+    if len(several) > 1:
+        yield _tried("the clusters together", lambda: f"{len(shared_names(several))} clusters in one run")
+    if several:
+        yield from _storage(several)
+        yield _memory(several[0])
+
+
+def shared_names(several: Sequence[Settings]) -> list[str]:
+    """Names of clusters that one run can audit together. Raises UsageError when it can't."""
+    shared(several)
+    return [settings.cluster for settings in several]
+
+
+def _machine() -> Iterator[Finding]:
+    yield Finding(OKAY, "kraft-audit", f"{tool_version()}, Python {platform.python_version()}")
+    yield _tried("Java", lambda: f"{java_version(java_home())} in {java_home()}")
+    for package in ("pyspark", "delta-spark"):
+        yield _package(package)
+    jars = delta_jars()
+    if jars:
+        yield Finding(OKAY, "Delta's jars", ", ".join(jar.name for jar in jars))
+    else:
+        yield Finding(
+            WARN,
+            "Delta's jars",
+            "not beside Spark's: every start fetches them from Maven (`make setup` puts them there)",
+        )
+    yield _loopback()
+    yield _open_files()
+
+
+def _package(name: str) -> Finding:
+    try:
+        return Finding(OKAY, name, importlib.metadata.version(name))
+    except importlib.metadata.PackageNotFoundError:
+        return Finding(WARN, name, "not installed as a package; under spark-submit or Databricks the cluster brings it")
+
+
+def _loopback() -> Finding:
+    """Spark's driver and workers talk over loopback."""
+    try:
+        with socket.create_server(("127.0.0.1", 0)):
+            return Finding(OKAY, "loopback", "127.0.0.1 can be listened on")
+    except OSError as error:
+        return Finding(FAIL, "loopback", f"127.0.0.1 can't be listened on: {error.strerror}")
+
+
+def _open_files() -> Finding:
+    import resource  # noqa: PLC0415 - not on every system
+
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < _OPEN_FILES:
+        return Finding(WARN, "open files", f"at most {soft}; a fleet needs {_OPEN_FILES} or more (`ulimit -n`)")
+    return Finding(OKAY, "open files", "no limit" if soft == resource.RLIM_INFINITY else f"at most {soft:,}")
+
+
+def _configuration(settings: Settings) -> Iterator[Finding]:
+    name = settings.cluster
+    yield _tried(f"{name}: files", lambda: _files(settings))
+    yield from (_tried(f"{name}: {what}", look) for what, look in _looks(settings))
+    if settings.report.mail is not None:
+        yield _mail_server(name, settings.report.mail)
+
+
+def _files(settings: Settings) -> str:
+    check_files(settings)
+    return "all are there and can be read"
+
+
+def _looks(settings: Settings) -> Iterator[tuple[str, Callable[[], str]]]:
+    """What to look at of a configuration: a name, and what gives the detail or raises."""
+    zookeeper = settings.zookeeper
+    if zookeeper is not None and zookeeper.connect is not None:
+        yield "ZooKeeper", lambda: _live(settings)
+    if zookeeper is not None and zookeeper.folder is not None:
+        folder = zookeeper.folder
+        yield "ZooKeeper's folder", lambda: _data_folder(folder, zookeeper.log_folder)
+    for place in settings.kraft.folders if settings.kraft else []:
+        if not is_remote(place):
+            yield "metadata log", lambda place=place: _log_folders(place)  # type: ignore[misc]
+    if settings.suppressions is not None:
+        yield "suppressions", lambda: counted(len(read_suppressions(settings.suppressions)), "entry", "entries")
+    secrets = _secrets(settings)
+    if secrets:
+        yield "secrets", lambda: f"{len([secret_from_environment(n, k) for n, k in secrets])} variables are set"
+
+
+def _live(settings: Settings) -> str:
+    if settings.zookeeper is None:
+        raise AssertionError("asked for a live ensemble only")
+    asked = replace(live_settings(settings.zookeeper), connect_timeout_seconds=_CONNECT_SECONDS)
+    client = make_client(asked)
+    try:
+        start(client, asked)
+        root = client.exists("/brokers")
+    finally:
+        client.stop()
+        client.close()
+    if root is None:
+        raise UsageError(f"{asked.connect} answers and has no /brokers: is the chroot right, and is it Kafka's?")
+    return f"{asked.connect} answers, read-only, and holds Kafka's /brokers"
+
+
+def _data_folder(folder: Path, log_folder: Path | None) -> str:
+    inside = folder / "version-2" if (folder / "version-2").is_dir() else folder
+    snapshots = [file for file in inside.iterdir() if re.match(r"snapshot\.[0-9a-f]+", file.name)]
+    logs_in = log_folder or inside
+    logs_in = logs_in / "version-2" if (logs_in / "version-2").is_dir() else logs_in
+    logs = [file for file in logs_in.iterdir() if re.match(r"log\.[0-9a-f]+", file.name)]
+    if not snapshots:
+        raise UsageError(f"{inside} holds no snapshot.* of ZooKeeper")
+    if not logs:
+        raise _DoubtError(f"{len(snapshots)} snapshots and no transaction log: the comparison can't be exact")
+    return f"{counted(len(snapshots), 'snapshot')}, {counted(len(logs), 'transaction log')}"
+
+
+def _log_folders(place: str) -> str:
+    folders = find_log_folders(local_path(place))
+    size = sum(file.stat().st_size for folder in folders for file in folder.glob("*.log"))
+    return f"{place}: {counted(len(folders), 'copy', 'copies')}, {_bytes(size)}"
+
+
+def _secrets(settings: Settings) -> list[tuple[str, str]]:
+    """Environment variables that the configuration names, and the key that names each."""
+    named = [(settings.secrets.fingerprint_key_env, "`secrets.fingerprint_key_env`")]
+    named += [
+        (name, "`secrets.password_encoder_secret_envs`") for name in settings.secrets.password_encoder_secret_envs
+    ]
+    zookeeper, mail = settings.zookeeper, settings.report.mail
+    if zookeeper is not None and zookeeper.auth is not None:
+        named.append((zookeeper.auth.password_env, "`zookeeper.auth.password_env`"))
+    if zookeeper is not None and zookeeper.tls is not None:
+        named.append((zookeeper.tls.key_password_env, "`zookeeper.tls.key_password_env`"))
+    if mail is not None:
+        named += [(mail.username_env, "`report.mail.username_env`"), (mail.password_env, "`report.mail.password_env`")]
+    return [(name, key) for name, key in named if name is not None]
+
+
+def _mail_server(name: str, mail: MailSettings) -> Finding:
+    """Only a connection: no mail is sent, no password shown. A mail that can't be sent fails no run."""
+    where = f"{mail.host}:{mail.port}"
+    try:
+        with socket.create_connection((mail.host, mail.port), timeout=_CONNECT_SECONDS):
+            return Finding(OKAY, f"{name}: mail server", f"{where} answers")
+    except OSError as error:
+        return Finding(WARN, f"{name}: mail server", f"{where}: {error.strerror or type(error).__name__}")
+
+
+def _storage(several: Sequence[Settings]) -> Iterator[Finding]:
+    first = several[0]
+    size = sum(_log_bytes(settings) for settings in several)
+    if first.catalog or is_remote(first.warehouse):
+        yield Finding(OKAY, "warehouse", f"{first.warehouse} is not a local folder: only a run can tell")
+        if first.secrets.fingerprint_key_env is None:
+            yield Finding(FAIL, "fingerprint key", "`secrets.fingerprint_key_env` is needed for such a warehouse")
+    else:
+        yield _folder("warehouse", Path(local_path(first.warehouse)), max(_LEAST_FREE_BYTES, 2 * size))
+    for folder in sorted({settings.report.folder for settings in several}):
+        yield _folder("reports", folder, 100 << 20)
+    yield _folder("temporary files", Path(os.environ.get("TMPDIR", "/tmp")), max(_LEAST_FREE_BYTES, size))  # noqa: S108
+
+
+def _log_bytes(settings: Settings) -> int:
+    total = 0
+    for place in settings.kraft.folders if settings.kraft else []:
+        if not is_remote(place):
+            path = Path(local_path(place))
+            total += sum(file.stat().st_size for file in path.rglob("*.log")) if path.is_dir() else 0
+    return total
+
+
+def _folder(what: str, folder: Path, wanted: int) -> Finding:
+    there = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
+    if not there.is_dir():
+        return Finding(FAIL, what, f"{there} is a file; name a folder")
+    if not os.access(there, os.W_OK | os.X_OK):
+        return Finding(FAIL, what, f"{there} can't be written by this user")
+    free = shutil.disk_usage(there).free
+    if free < wanted:
+        return Finding(WARN, what, f"{folder}: {_bytes(free)} free, {_bytes(wanted)} would be safe")
+    return Finding(OKAY, what, f"{folder}: {_bytes(free)} free")
+
+
+def _memory(settings: Settings) -> Finding:
+    wanted = profile_settings(settings.spark.profile, settings.spark.cores, settings.spark.driver_memory).get(
+        "spark.driver.memory"
+    )
+    if wanted is None or not _MEMINFO.exists():
+        return Finding(OKAY, "memory", "Spark's own settings decide")
+    found = re.search(r"MemAvailable:\s+(\d+) kB", _MEMINFO.read_text())
+    available = int(found[1]) << 10 if found else 0
+    needed = int(wanted[:-1]) << (30 if wanted.endswith("g") else 20)
+    if available < needed:
+        return Finding(WARN, "memory", f"{_bytes(available)} available, Spark's driver is given {wanted}")
+    return Finding(OKAY, "memory", f"{_bytes(available)} available, Spark's driver is given {wanted}")
+
+
+class _DoubtError(Exception):
+    """Something that fails no run and is worth a warning."""
+
+
+def _tried(what: str, look: Callable[[], str]) -> Finding:
+    try:
+        return Finding(OKAY, what, look())
+    except _DoubtError as doubt:
+        return Finding(WARN, what, str(doubt))
+    except (UsageError, AuditError, KraftSourceError, ZooKeeperWalkError) as error:
+        return Finding(FAIL, what, str(error))
+    except OSError as error:
+        return Finding(FAIL, what, error.strerror or type(error).__name__)
+
+
+def _bytes(number: int) -> str:
+    for unit, size in (("GB", 1 << 30), ("MB", 1 << 20), ("kB", 1 << 10)):
+        if number >= size:
+            return f"{number / size:,.1f} {unit}"
+    return f"{number} bytes"

@@ -1,0 +1,53 @@
+"""`kraft-audit fleet`: every cluster of a warehouse, worst first, on a terminal, as JSON or as a page."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+from jobs.audit.past import open_tables
+from jobs.exit import OK, UsageError
+from jobs.settings import ReportSettings
+from jobs.steps.fleet import fleet_of, fleet_runs, places_of, write_fleet_page
+from transforms.report.fleet_text import fleet_objects, fleet_text
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of `kraft-audit fleet`."""
+    where = parser.add_mutually_exclusive_group(required=True)
+    where.add_argument("--conf", type=Path, help="configuration file (YAML) of any cluster of the warehouse")
+    where.add_argument(
+        "--warehouse", metavar="DIR", help="folder of the tables, or the one given to `kraft-audit check --out`"
+    )
+    parser.add_argument("--html", type=Path, metavar="FILE", help="write the fleet's page there instead")
+    parser.add_argument(
+        "--reports", type=Path, metavar="DIR", help="where the clusters' reports are (default: the configured folder)"
+    )
+    parser.add_argument(
+        "--stale-after", type=float, metavar="HOURS", help="call a cluster old whose newest run is older (default 48)"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object for each cluster, a line each")
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Print the fleet, or write its page. 0 whatever it shows: the verdicts are the runs'."""
+    if arguments.stale_after is not None and arguments.stale_after <= 0:
+        raise UsageError("--stale-after: give a number of hours above 0")
+    with open_tables(arguments.conf, arguments.warehouse) as (warehouse, settings):
+        runs = fleet_runs(warehouse)
+    if not runs:
+        raise UsageError("no run is in this warehouse yet; run `kraft-audit run` first")
+    configured = settings.report if arguments.conf is not None else ReportSettings()
+    standing = fleet_of(runs, arguments.stale_after or configured.stale_after_hours)
+    reports = arguments.reports or (configured.folder if arguments.conf is not None else None)
+    if arguments.html is not None:
+        places = {} if reports is None else places_of(standing, reports, {}, arguments.html.parent)
+        print(f"Fleet        {write_fleet_page(standing, arguments.html, places)}")
+    elif arguments.json:
+        for each in fleet_objects(standing):
+            print(json.dumps(each))
+    else:
+        for line in fleet_text(standing, {} if reports is None else places_of(standing, reports, {}, Path())):
+            print(line)
+    return OK

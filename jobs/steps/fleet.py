@@ -1,0 +1,78 @@
+"""The fleet after a run: what gold `runs` holds of every cluster of the warehouse, and the page made of it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from urllib.parse import quote
+
+from pyspark.sql import Window
+from pyspark.sql import functions as F
+
+from jobs.exit import AuditError
+from jobs.sinks.delta import Warehouse
+from jobs.sinks.report_files import HTML_NAME, write_whole
+from schemas.gold import RUNS
+from transforms.clusters import CLUSTER
+from transforms.report.fleet_marks import MOST_RUNS
+from transforms.report.fleet_model import Fleet, FleetRun, fleet, fleet_run
+from transforms.report.fleet_page import render_fleet
+
+FLEET_NAME = "fleet.html"
+_TIMES = ("started_at", "finished_at")
+_COLUMNS = [
+    name
+    for name in RUNS.column_names
+    if name not in ("report", "table_versions", "walks", "mode", "state", "exit_code")
+]
+
+
+def fleet_runs(warehouse: Warehouse, most: int = MOST_RUNS) -> list[FleetRun]:
+    """The newest `most` runs of every cluster of the warehouse, failed ones too, in one query; none without a warehouse."""
+    newest_first = Window.partitionBy(CLUSTER).orderBy(
+        F.col("started_at").desc(), F.col("finished_at").desc(), F.col("run_id").desc()
+    )
+    # Collected timestamps are in the time zone of this machine and do not say so; numbers are not.
+    times = {name: F.unix_micros(name) for name in _TIMES}
+    numbered = warehouse.read(RUNS).select(*_COLUMNS, F.row_number().over(newest_first).alias("place"))
+    rows = numbered.where(F.col("place") <= most).withColumns(times).collect()
+    return [fleet_run(row.asDict() | {name: from_micros(row[name]) for name in _TIMES}) for row in rows]
+
+
+def from_micros(micros: int) -> datetime:
+    """A time in microseconds since the epoch, in UTC."""
+    return datetime.fromtimestamp(0, UTC) + timedelta(microseconds=micros)
+
+
+def fleet_of(runs: Sequence[FleetRun], stale_after_hours: float) -> Fleet:
+    """The fleet as of now."""
+    return fleet(runs, datetime.now(UTC), stale_after_hours)
+
+
+def places_of(
+    standing: Fleet, reports: Path, written: Mapping[str, Path], seen_from: Path | None = None
+) -> dict[str, str]:
+    """Relative addresses of the clusters' reports, seen from a folder (`reports` by default).
+
+    They are those just `written`, else those that lie in a folder for each cluster below `reports`.
+    """
+    found = {}
+    for cluster in standing.clusters:
+        path = written.get(cluster.name, reports / cluster.name / HTML_NAME)
+        if path.is_file():
+            found[cluster.name] = quote(os.path.relpath(path, reports if seen_from is None else seen_from))
+    return found
+
+
+def write_fleet_page(standing: Fleet, file: Path, places: Mapping[str, str]) -> Path:
+    """Write the page, whole or not at all. Raises AuditError when that can't be."""
+    html = render_fleet(standing, places)
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(file, html)
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise AuditError(f"cannot write the fleet's page {file}: {reason}; the reports are written") from None
+    return file

@@ -1,0 +1,205 @@
+"""The mails of a run: whom it tells of which cluster by which policy, what became of each, and what earlier ones left owed.
+
+Clusters that share a mail server and a recipient are told in one mail. Gold `mails` keeps what was tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.message import EmailMessage
+from email.policy import SMTP
+from pathlib import Path
+
+from pyspark.sql import functions as F
+
+from jobs.audit.run import LOG, Run
+from jobs.exit import AuditError, UsageError
+from jobs.settings import MailSettings, Settings
+from jobs.sinks.delta import Warehouse
+from jobs.sinks.mail import MailError, SentMail, addressed, recipients_of, send
+from jobs.steps.fleet import from_micros
+from schemas.gold import MAILS
+from schemas.report import Report
+from transforms.clusters import CLUSTER, of_clusters
+from transforms.report.fleet_mail import MailEntry, render_fleet_mail
+from transforms.report.fleet_model import FleetRun
+from transforms.report.mail import render_mail
+from transforms.report.mail_policy import Decision, Policy, Told, decide
+from transforms.report.printable import visible
+
+_SERVER = ("host", "port", "security", "username_env", "password_env", "sender", "attempts")
+Sender = Callable[[EmailMessage, MailSettings], SentMail]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A cluster of the run that has mail configured: its run, the report (None when the audit failed), and where that is."""
+
+    settings: MailSettings
+    run: FleetRun
+    report: Report | None
+    decision: Decision
+    location: str
+
+    @property
+    def entry(self) -> MailEntry:
+        """What a mail of several clusters needs of it."""
+        return MailEntry(self.run, self.report, self.decision, self.location)
+
+
+@dataclass(frozen=True)
+class Letter:
+    """One mail: of which clusters it tells, of which of its recipients' others there is nothing to tell, and to whom."""
+
+    settings: MailSettings
+    told: tuple[Candidate, ...]
+    others: tuple[Candidate, ...]
+    recipients: tuple[str, ...]
+
+
+@dataclass
+class Delivery:
+    """What became of the mails: `lines` for people, `problems` in one line each, rows for gold `mails`."""
+
+    lines: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    rows: list[dict[str, object]] = field(default_factory=list)
+
+
+def note_owed(run: Run) -> None:
+    """Look up the newest mail about each cluster that has mail configured; one that failed is noted for the report."""
+    asked = [name for name, settings in run.settings_of().items() if settings.report.mail is not None]
+    if not asked or run.warehouse.version(MAILS) is None:
+        return
+    try:
+        run.mails_told = newest_mails(run.warehouse, asked)
+    except AuditError as error:
+        LOG.warning("what became of earlier mails is not known: %s", error)
+    for name, told in run.mails_told.items():
+        if told.problem:
+            run.clusters[name].notes.append(f"The mail of run {told.run_id} was not sent: {told.problem}")
+
+
+def newest_mails(warehouse: Warehouse, clusters: Sequence[str]) -> dict[str, Told]:
+    """The newest mail about each of the clusters, sent or not, in one query."""
+    at = F.unix_micros("tried_at").alias("at")
+    last = F.max_by(F.struct("run_id", at, "problem"), "tried_at").alias("last")
+    rows = warehouse.read(MAILS).where(of_clusters(clusters)).groupBy(CLUSTER).agg(last).collect()
+    return {
+        row[CLUSTER]: Told(row["last"]["run_id"], from_micros(row["last"]["at"]), row["last"]["problem"] or "")
+        for row in rows
+    }
+
+
+def candidates(
+    settings: Mapping[str, Settings],
+    reports: Mapping[str, Report],
+    runs: Sequence[FleetRun],
+    started_at: datetime,
+    told: Mapping[str, Told],
+    places: Mapping[str, str],
+) -> list[Candidate]:
+    """The clusters of the run begun at `started_at` (UTC) that have mail configured, each with its policy's decision.
+
+    `runs` are rows of gold `runs` of all clusters, this run's among them; `places` say where the reports are.
+    """
+    found = []
+    for name, each in sorted(settings.items()):
+        mail = each.report.mail
+        mine = sorted((run for run in runs if run.cluster == name), key=lambda run: (run.started_at, run.finished_at))
+        present = [run for run in mine if run.started_at == started_at]
+        if mail is None or not present:
+            continue
+        before = [run for run in mine if run.started_at < started_at]
+        decision = decide(Policy(mail.send, mail.remind_after_hours), present[-1], before, told.get(name))
+        found.append(Candidate(mail, present[-1], reports.get(name), decision, places.get(name, "")))
+    return found
+
+
+def letters(found: Sequence[Candidate]) -> list[Letter]:
+    """Put clusters and recipients together: one mail for all addresses of a server that are told the same."""
+    of_address: dict[tuple[tuple[object, ...], str], list[Candidate]] = {}
+    for each in found:
+        server = tuple(getattr(each.settings, name) for name in _SERVER)
+        for address in recipients_of(each.report, each.settings):
+            of_address.setdefault((server, address), []).append(each)
+    together: dict[tuple[tuple[object, ...], tuple[str, ...]], list[str]] = {}
+    for (server, address), mine in of_address.items():
+        together.setdefault((server, tuple(each.run.cluster for each in mine)), []).append(address)
+    by_name = {each.run.cluster: each for each in found}
+    made = []
+    for (_, clusters), addresses in together.items():
+        mine = [by_name[name] for name in clusters]
+        wanted = tuple(each for each in mine if each.decision.wanted)
+        if wanted:
+            others = tuple(each for each in mine if not each.decision.wanted)
+            made.append(Letter(wanted[0].settings, wanted, others, tuple(addresses)))
+    return made
+
+
+def message_of(letter: Letter, page: str) -> EmailMessage:
+    """Render a letter and address it; `page` says where the fleet's page is. Raises MailError for what is no address."""
+    first = letter.told[0]
+    if len(letter.told) == 1 and not letter.others and first.report is not None:
+        message = render_mail(first.report, first.location, first.decision.changes)
+    else:
+        others = [each.run for each in letter.others]
+        message = render_fleet_mail([each.entry for each in letter.told], others, datetime.now(UTC), page)
+    about = {each.run.cluster: each.run.run_id for each in letter.told}
+    return addressed(message, letter.recipients, letter.settings, about)
+
+
+def deliver(made: Sequence[Letter], page: str, dry_run: Path | None = None, sender: Sender = send) -> Delivery:
+    """Send the letters, or write them into the folder `dry_run` as `.eml` files instead, which leaves no trace elsewhere."""
+    delivery = Delivery()
+    for number, letter in enumerate(made, 1):
+        problem = ""
+        try:
+            message = message_of(letter, page)
+            if dry_run is not None:
+                delivery.lines.append(f"Mail         {_written(message, dry_run, letter, number)} (not sent)")
+                continue
+            sent = sender(message, letter.settings)
+            delivery.lines.append(f"Mail         {visible(', '.join(sent.recipients), 500)}")
+            if sent.refused:
+                delivery.problems.append(f"the mail server refused {', '.join(sent.refused)}; the others have the mail")
+        except (MailError, UsageError) as error:
+            problem = str(error)
+            delivery.problems.append(problem if isinstance(error, MailError) else f"mail not sent: {problem}")
+        delivery.rows += [_row(letter, each, problem) for each in letter.told]
+    return delivery
+
+
+def store(run: Run, rows: Sequence[Mapping[str, object]]) -> None:
+    """Keep what was tried in gold `mails`; a cluster that several mails told of has its worst one there."""
+    worst: dict[object, Mapping[str, object]] = {}
+    for row in rows:
+        if row[CLUSTER] not in worst or row["problem"]:
+            worst[row[CLUSTER]] = row
+    if worst:
+        values = [tuple(row[name] for name in MAILS.column_names) for row in worst.values()]
+        run.warehouse.append(MAILS, run.spark.createDataFrame(values, MAILS.struct))
+
+
+def _row(letter: Letter, candidate: Candidate, problem: str) -> dict[str, object]:
+    return {
+        CLUSTER: candidate.run.cluster,
+        "run_id": candidate.run.run_id,
+        "tried_at": datetime.now(UTC),
+        "policy": candidate.settings.send,
+        "reason": candidate.decision.reason,
+        "recipients": len(letter.recipients),
+        "problem": visible(problem, 500) or None,
+    }
+
+
+def _written(message: EmailMessage, folder: Path, letter: Letter, number: int) -> Path:
+    path = folder / f"{letter.told[0].run.run_id}-{number}.eml"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(message.as_bytes(policy=SMTP))
+    except OSError as error:
+        raise MailError(f"mail not written to {folder}: {error.strerror or type(error).__name__}") from None
+    return path

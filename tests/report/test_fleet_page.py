@@ -1,0 +1,165 @@
+"""The fleet's page and terminal view: the worst first, nothing left out, the old shown as old, hostile names as text."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+
+import pytest
+
+from tests.report.fleets import NOW, failed, large_fleet, run_of, small_fleet
+from tests.report.samples import HOSTILE, defective, healthy, lagging
+from tests.report.test_html import Page, attributes
+from transforms.report.fleet_model import fleet, fleet_columns, fleet_run
+from transforms.report.fleet_page import MOST_ROWS, render_fleet
+from transforms.report.fleet_text import fleet_objects, fleet_text
+
+PLACES = {"losing": "losing/report.html", "fine": "fine/report.html"}
+
+
+def test_the_worst_come_first_and_each_is_in_its_group() -> None:
+    standing = small_fleet()
+    assert [(cluster.name, cluster.group) for cluster in standing.clusters] == [
+        ("gone", "failed"),
+        ("losing", "errors"),
+        ("forgotten", "stale"),
+        ("late", "warnings"),
+        ("waiting", "warnings"),
+        ("done", "clean"),
+        ("fine", "clean"),
+    ]
+
+
+def test_more_defects_come_first_then_more_lag() -> None:
+    runs = [
+        run_of(defective(), "two", defects=2),
+        run_of(defective(), "nine", defects=9),
+        run_of(defective(), "behind", defects=2, lag_records=50),
+    ]
+    assert [cluster.name for cluster in fleet(runs, NOW, 48).clusters] == ["nine", "behind", "two"]
+
+
+def test_the_page_says_who_needs_what_and_leads_to_the_reports() -> None:
+    html = render_fleet(small_fleet(), PLACES)
+    words = Page(html).words
+    assert "2 of 7 clusters need repair" in words
+    assert "1 could not be audited, 1 with errors, 1 not audited for more than 48 h" in words
+    assert '<a href="losing/report.html">' in html
+    assert html.count("<a href=") == 2 + len(re.findall(r'<a href="#', html))
+    assert (
+        words.index("gone") < words.index("Errors 1") < words.index("Not audited for long 1") < words.index("Clean 2")
+    )
+    assert "Do first: Set or remove the same quota" in words
+    assert "8.3 days ago" in words
+
+
+def test_a_failed_cluster_shows_why_and_what_was_last_known() -> None:
+    words = Page(render_fleet(small_fleet(), {})).words
+    assert "there is no folder /nowhere" in words
+    assert "What is shown is of 2026-11-21 00:00 UTC, the last run that came to its end." in words
+
+
+def test_an_old_clean_cluster_is_not_called_clean() -> None:
+    (cluster,) = fleet([run_of(healthy(), "forgotten", 49)], NOW, 48).clusters
+    assert (cluster.group, cluster.stale) == ("stale", True)
+    (cluster,) = fleet([run_of(healthy(), "seen", 47)], NOW, 48).clusters
+    assert (cluster.group, cluster.stale) == ("clean", False)
+    assert "All" not in Page(render_fleet(fleet([run_of(healthy(), "a", 49)], NOW, 48), {})).words
+
+
+def test_one_cluster_reads_well() -> None:
+    words = Page(render_fleet(fleet([run_of(healthy(), "only")], NOW, 48), {})).words
+    assert "The cluster is clean" in words
+    assert "dual write GO" in words
+
+
+def test_no_script_no_fetch_and_hostile_names_are_text() -> None:
+    html = render_fleet(
+        fleet([run_of(defective(), HOSTILE, headline=HOSTILE, to_do=HOSTILE), failed("gone", HOSTILE)], NOW, 48),
+        {HOSTILE: "x/report.html"},
+    )
+    page = Page(html)
+    assert "<script" not in html
+    assert not {"script", "img", "iframe", "link", "form"} & {tag for tag, _ in page.tags}
+    for _, attribute, value in attributes(page):
+        assert not attribute.startswith("on")
+        if attribute == "href":
+            assert value.startswith("#") or value == "x/report.html"
+    assert "default-src 'none'" in html
+
+
+def test_every_anchor_leads_somewhere() -> None:
+    page = Page(render_fleet(small_fleet(), {}))
+    ids = [value for _, attribute, value in attributes(page) if attribute == "id"]
+    assert len(ids) == len(set(ids))
+    assert {value[1:] for _, attribute, value in attributes(page) if attribute == "href"} <= set(ids)
+
+
+def test_five_hundred_clusters_that_turn_at_every_run_fit_into_a_page() -> None:
+    html = render_fleet(large_fleet(MOST_ROWS), {})
+    assert len(html.encode()) < 2_000_000
+    assert html.count('class="lead name"') == MOST_ROWS
+
+
+def test_what_is_not_listed_is_counted() -> None:
+    many = fleet([run_of(healthy(), f"c{n:04}") for n in range(MOST_ROWS + 7)], NOW, 48)
+    html = render_fleet(many, {})
+    assert html.count('class="lead name"') == MOST_ROWS
+    assert "7 more:" in html
+    assert f"All {MOST_ROWS + 7:,} clusters are clean" in html
+
+
+def test_runs_of_an_earlier_release_are_shown_by_what_they_stored() -> None:
+    row = dict.fromkeys((*fleet_columns(healthy()), "failure", "lag_seconds", "lag_records"))
+    stored = fleet_run(
+        row
+        | {
+            "cluster": "old",
+            "run_id": "r",
+            "started_at": NOW,
+            "finished_at": NOW,
+            "verdict": "errors",
+            "kafka_version": "3.9",
+            "defects": 2,
+            "divergences": 3,
+        }
+    )
+    words = Page(render_fleet(fleet([stored], NOW, 48), {})).words
+    assert "Errors" in words
+    assert "unknown" in words
+
+
+def test_defects_by_status_count_defects_only() -> None:
+    assert fleet_columns(lagging())["statuses"] == {}
+    assert fleet_columns(defective())["statuses"] == {"new": 3, "persisting": 2}
+
+
+def test_the_strip_tells_what_it_draws() -> None:
+    html = render_fleet(small_fleet(), {})
+    assert "Last 2 runs. verdict: errors in the last 1." in html
+
+
+def test_the_terminal_has_every_cluster_in_the_same_order() -> None:
+    standing = small_fleet()
+    lines = fleet_text(standing, PLACES)
+    first = next(index for index, line in enumerate(lines) if line.startswith("cluster "))
+    names = [line.split()[0] for line in lines[first + 1 : first + 8]]
+    assert names == [cluster.name for cluster in standing.clusters]
+    assert "8.3 days ago  OLD" in "\n".join(lines)
+    assert lines[-1].strip() == "losing/report.html"
+
+
+def test_objects_for_automation_are_json() -> None:
+    said = [json.loads(json.dumps(each)) for each in fleet_objects(small_fleet())]
+    assert [each["group"] for each in said] == ["failed", "errors", "stale", "warnings", "warnings", "clean", "clean"]
+    assert said[0]["failure"] == "there is no folder /nowhere"
+    assert said[0]["judged_run_id"] == "gone-7"
+    assert said[1]["gates"]["rollback"] == "no_go"
+
+
+@pytest.mark.parametrize("label", ["", "Errors"])
+def test_the_terminal_is_not_driven_by_a_name(label: str) -> None:
+    run = replace(run_of(defective(), HOSTILE), label=label, headline=HOSTILE, kafka_version=HOSTILE, phase=HOSTILE)
+    text = "\n".join(fleet_text(fleet([run], NOW, 48), {}))
+    assert not any(character in text for character in "\x1b\u202e\r")

@@ -1,0 +1,89 @@
+"""Completion knows every command and option; an error is one line, with its trace only when asked for."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from jobs import exit as codes
+from jobs.cli import COMMANDS, MAINS, main, parser_of
+from jobs.commands.completion import SHELLS
+
+
+def printed(capsys: pytest.CaptureFixture[str], shell: str) -> str:
+    assert main(["completion", shell]) == codes.OK
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_every_command_and_option_is_in_the_script(capsys: pytest.CaptureFixture[str], shell: str) -> None:
+    script = printed(capsys, shell)
+    for command in (*COMMANDS, *MAINS):
+        assert command.name in script
+    for command in COMMANDS:
+        for action in parser_of(command)._actions:
+            for option in action.option_strings:
+                if option.startswith("--"):
+                    assert (f"-l {option[2:]} " if shell == "fish" else option) in script + " ", option
+
+
+def completed(folder: Path, *words: str) -> list[str]:
+    """What bash offers after these words."""
+    line = " ".join(f"'{word}'" for word in words)
+    program = (
+        f"source {folder / 'kraft-audit'}; COMP_WORDS=({line}); COMP_CWORD={len(words) - 1}; _kraft_audit; "
+        'printf "%s\\n" "${COMPREPLY[@]}"'
+    )
+    done = subprocess.run(["bash", "-c", program], capture_output=True, text=True, check=True, cwd=folder)
+    return done.stdout.split()
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="no bash is installed")
+def test_bash_completes_commands_options_values_and_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "kraft-audit").write_text(printed(capsys, "bash"))
+    (tmp_path / "prod.yml").touch()
+    assert completed(tmp_path, "kraft-audit", "doc") == ["doctor"]
+    assert "--fail-on" in completed(tmp_path, "kraft-audit", "run", "--fa")
+    assert completed(tmp_path, "kraft-audit", "run", "--gate", "fin") == ["finalize"]
+    assert completed(tmp_path, "kraft-audit", "run", "--conf", "pro") == ["prod.yml"]
+    assert "describe" in completed(tmp_path, "kraft-audit", "features", "des")
+
+
+def crash() -> int:
+    raise ZeroDivisionError("orders-secret")
+
+
+def full() -> int:
+    raise OSError(28, "No space left on device", "/var/lib/tables")
+
+
+def test_a_fault_of_the_program_is_one_line_without_what_it_read(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(codes.DEBUG_VARIABLE, raising=False)
+    assert codes.guarded(crash) == codes.CRASH
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1
+    assert "ZeroDivisionError at tests/setup/test_command_line.py:" in err
+    assert "--debug" in err
+    assert "orders-secret" not in err
+
+
+def test_a_full_disk_says_so(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(codes.DEBUG_VARIABLE, raising=False)
+    assert codes.guarded(full) == codes.CRASH
+    assert "No space left on device: /var/lib/tables" in capsys.readouterr().err
+
+
+def test_debug_shows_the_trace_wherever_it_stands(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Set by the option itself; set here first so that it is taken back at the end.
+    monkeypatch.setenv(codes.DEBUG_VARIABLE, "")
+    assert main(["run", "--conf", "/nowhere.yml", "--debug"]) == codes.USAGE
+    err = capsys.readouterr().err
+    assert "Traceback" in err
+    assert err.strip().splitlines()[-1].startswith("kraft-audit: configuration /nowhere.yml can't be read")

@@ -1,0 +1,238 @@
+"""A run over several clusters as one e-mail of at most 100 KB: worst first, grouped, each cluster's own story in short.
+
+Like the mail of one cluster: tables and inline styles only, a plain-text twin, hostile names as text. Who gets it and
+whether it is sent at all is decided elsewhere (`transforms.report.mail_policy`, `jobs.steps.mails`).
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from email.message import EmailMessage
+from email.policy import SMTP
+
+from schemas.report import Report
+from transforms.report.fleet_model import Fleet, FleetCluster, FleetRun, fleet
+from transforms.report.fleet_page import (
+    GROUP_TITLES,
+    GROUP_TONES,
+    Banner,
+    GateChip,
+    banner,
+    gate_chips,
+    label_of,
+    moment,
+    phase_name,
+    since_words,
+    tone_of,
+)
+from transforms.report.html import environment
+from transforms.report.mail import SIZE_LIMIT
+from transforms.report.mail_policy import Decision
+from transforms.report.printable import counted, listed, visible
+from transforms.report.story import duration, tell
+
+_SUBJECT_LIMIT = 110
+# A run has just ended, so no cluster of it is old.
+_NEVER_STALE = float("inf")
+# (stories, sentences and steps of each): the first that fits is sent; the last one always fits.
+_FITS = ((60, 4), (30, 2), (10, 1), (0, 0))
+_MOST_LINES = 120
+_WIDTH = 100
+
+
+@dataclass(frozen=True)
+class MailEntry:
+    """One cluster of a mail: its run, its report (None when the audit failed), why it is told, and where the report is."""
+
+    run: FleetRun
+    report: Report | None
+    decision: Decision
+    location: str = ""
+
+
+@dataclass(frozen=True)
+class MailStory:
+    """A cluster's own story: what it is in a line, what changed, what it means, what to do."""
+
+    name: str
+    label: str
+    tone: str
+    phase: str
+    figures: str
+    gates: list[GateChip]
+    headline: str
+    changes: list[str]
+    sentences: list[str]
+    steps: list[str]
+    location: str
+
+
+@dataclass(frozen=True)
+class MailGroup:
+    """Stories of one group of clusters; `names` are those that are only named."""
+
+    title: str
+    tone: str
+    total: int
+    stories: list[MailStory]
+    names: str
+
+
+def render_fleet_mail(
+    told: Sequence[MailEntry], others: Sequence[FleetRun], as_of: datetime, location: str = ""
+) -> EmailMessage:
+    """Make the message, without sender and recipients.
+
+    `told` are the clusters to tell of, at least one; `others` those of the run that the recipients care for and of which
+    there is nothing to tell. `location` says where the fleet's page is. Its bytes are at most SIZE_LIMIT: what is too long
+    for that tells fewer stories and names the rest.
+    """
+    standing = fleet([*(entry.run for entry in told), *others], as_of, _NEVER_STALE)
+    for sizes in _FITS[:-1]:
+        message = _message(told, others, standing, location, sizes)
+        if len(message.as_bytes()) <= SIZE_LIMIT:
+            return message
+    return _message(told, others, standing, location, _FITS[-1])
+
+
+def _message(
+    told: Sequence[MailEntry], others: Sequence[FleetRun], standing: Fleet, location: str, sizes: tuple[int, int]
+) -> EmailMessage:
+    said = banner(standing)
+    groups = _groups(told, standing, sizes)
+    message = EmailMessage(policy=SMTP)
+    message["Subject"] = subject(said, standing)
+    message["Auto-Submitted"] = "auto-generated"
+    message["X-Kraft-Audit-Verdict"] = visible(standing.clusters[0].newest.verdict, 20)
+    quiet = _quiet_words(others)
+    message.set_content(_plain(said, groups, quiet, location))
+    message.add_alternative(
+        environment()
+        .get_template("fleet_mail.html.j2")
+        .render(
+            subject=str(message["Subject"]),
+            banner=said,
+            groups=groups,
+            quiet=quiet,
+            location=visible(location, 300),
+            as_of=moment(standing.as_of),
+        ),
+        subtype="html",
+    )
+    return message
+
+
+def subject(said: Banner, standing: Fleet) -> str:
+    """The subject line: the worst verdict, how many clusters, and the names of the first ones."""
+    urgent = [cluster for cluster in standing.clusters if cluster.group == standing.clusters[0].group]
+    names = "" if urgent[0].group == "clean" else f": {listed([c.name for c in urgent], 3)}"
+    return (
+        f"[kraft-audit] {label_of(standing.clusters[0].newest).upper()} {visible(said.title + names, _SUBJECT_LIMIT)}"
+    )
+
+
+def _groups(told: Sequence[MailEntry], standing: Fleet, sizes: tuple[int, int]) -> list[MailGroup]:
+    most, lines = sizes
+    entries = {entry.run.cluster: entry for entry in told}
+    groups: list[MailGroup] = []
+    by_group: dict[str, list[FleetCluster]] = {}
+    for cluster in standing.clusters:
+        if cluster.name in entries:
+            by_group.setdefault(cluster.group, []).append(cluster)
+    for name, clusters in by_group.items():
+        shown, rest = clusters[:most], clusters[most:]
+        most -= len(shown)
+        groups.append(
+            MailGroup(
+                GROUP_TITLES[name],
+                GROUP_TONES[name],
+                len(clusters),
+                [_story(entries[cluster.name], lines) for cluster in shown],
+                listed([cluster.name for cluster in rest], 40),
+            )
+        )
+    return groups
+
+
+def _story(entry: MailEntry, lines: int) -> MailStory:
+    run = entry.run
+    story = None if entry.report is None else tell(entry.report)
+    steps = [] if story is None else story.actions or (story.next_steps if run.verdict == "clean" else [])
+    return MailStory(
+        name=visible(run.cluster, 120),
+        label=label_of(run),
+        tone=tone_of(run),
+        phase="" if run.failed else phase_name(run.phase),
+        figures=_figures(run),
+        gates=gate_chips(run),
+        headline=visible(run.failure or run.headline, 400),
+        changes=[visible(change, 300) for change in entry.decision.changes[: 2 * lines]],
+        sentences=[] if story is None else [visible(sentence, 300) for sentence in story.sentences[:lines]],
+        steps=[f"{visible(step.what, 300)} ({visible(step.why, 60)})" for step in steps[: max(1, lines // 2)]],
+        location=visible(entry.location, 300),
+    )
+
+
+def _figures(run: FleetRun) -> str:
+    if run.failed:
+        return ""
+    since = f" ({since_words(run.statuses)})" if run.statuses else ""
+    behind = "" if run.lag_records is None else f", {counted(run.lag_records, 'record')} behind"
+    age = "" if not run.lag_records or run.lag_seconds is None else f", {duration(run.lag_seconds)}"
+    return f"{counted(run.defects, 'defect')}{since}{behind}{age}, Kafka {visible(run.kafka_version or 'unknown', 20)}"
+
+
+def _quiet_words(others: Sequence[FleetRun]) -> str:
+    """How many clusters there is nothing to tell of, and how they are."""
+    if not others:
+        return ""
+    counts: dict[str, int] = {}
+    for run in others:
+        counts[label_of(run).lower()] = counts.get(label_of(run).lower(), 0) + 1
+    how = ", ".join(f"{number:,} {label}" for label, number in sorted(counts.items()))
+    return f"Nothing to tell of {counted(len(others), 'other cluster')}: {how}."
+
+
+def _plain(said: Banner, groups: Sequence[MailGroup], quiet: str, location: str) -> str:
+    lines = [f"{said.word.upper()}: {said.title}", *([f"  {said.sentence}"] if said.sentence else []), ""]
+    for group in groups:
+        lines.append(f"{group.title} ({group.total:,})")
+        for story in group.stories:
+            lines += _plain_story(story)
+        lines += [f"  and {group.names}"] if group.names else []
+        lines.append("")
+    if len(lines) > _MOST_LINES * 4:
+        lines = [*lines[: _MOST_LINES * 4], "...", ""]
+    lines += [quiet] if quiet else []
+    lines += [f"Fleet page: {visible(location, 300)}"] if location else []
+    return "\n".join(lines) + "\n"
+
+
+def _plain_story(story: MailStory) -> list[str]:
+    where = ", ".join(part for part in (story.phase, story.figures) if part)
+    gates = "  ".join(f"{gate.name}: {gate.answer}" for gate in story.gates)
+    texts = [
+        f"{story.label.upper()} {story.name}: {story.headline}",
+        *(f"  {part}" for part in (where, gates) if part),
+        *(f"  * {change}" for change in story.changes),
+        *(f"  {sentence}" for sentence in story.sentences),
+        *(f"  -> {step}" for step in story.steps),
+        *([f"  {story.location}"] if story.location else []),
+    ]
+    return [line for text in texts for line in _wrapped(text)]
+
+
+def _wrapped(text: str) -> list[str]:
+    indent = " " * (len(text) - len(text.lstrip()) + 2)
+    first = indent[2:]
+    return textwrap.wrap(
+        text.strip(),
+        _WIDTH,
+        initial_indent=f"  {first}",
+        subsequent_indent=f"  {indent}",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

@@ -1,0 +1,165 @@
+"""The clusters of a warehouse as they stand: what gold `runs` says of each, worst first. Feeds page, terminal and mail."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from schemas.classes import DEFECTS
+from schemas.report import GATES, Report
+from transforms.reconcile.judge import summary
+from transforms.report.story import phase_of, tell
+
+FAILED = "failed"
+NOT_READY = "Not ready"
+# Worst first; what nobody has looked at for long is not known to be well.
+GROUPS = ("failed", "errors", "stale", "warnings", "clean")
+
+
+@dataclass(frozen=True)
+class FleetRun:
+    """One run of one cluster, from its row of gold `runs`.
+
+    Times are UTC. A run that failed has `failure` and nothing that was judged; of a run of an earlier release only what it
+    stored is known, and the rest is empty.
+    """
+
+    cluster: str
+    run_id: str
+    started_at: datetime
+    finished_at: datetime
+    verdict: str
+    failure: str = ""
+    kafka_version: str = ""
+    phase: str = ""
+    label: str = ""
+    headline: str = ""
+    to_do: str = ""
+    defects: int = 0
+    divergences: int = 0
+    lag_records: int | None = None
+    lag_seconds: float | None = None
+    gates: Mapping[str, str] = field(default_factory=dict)
+    statuses: Mapping[str, int] = field(default_factory=dict)
+    open_checks: tuple[str, ...] = ()
+
+    @property
+    def failed(self) -> bool:
+        """True when the audit did not come to its end."""
+        return self.verdict == FAILED
+
+
+@dataclass(frozen=True)
+class FleetCluster:
+    """A cluster and its last runs, oldest first. `judged` is the newest run that came to its end, None without any."""
+
+    name: str
+    runs: tuple[FleetRun, ...]
+    judged: FleetRun | None
+    age_seconds: float
+    stale: bool
+
+    @property
+    def newest(self) -> FleetRun:
+        """The newest run, failed or not."""
+        return self.runs[-1]
+
+    @property
+    def group(self) -> str:
+        """Which of GROUPS the cluster is in."""
+        if self.newest.failed:
+            return "failed"
+        if self.newest.verdict == summary.ERRORS:
+            return "errors"
+        if self.stale:
+            return "stale"
+        calm = self.newest.verdict == summary.CLEAN and self.newest.label != NOT_READY
+        return "clean" if calm else "warnings"
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """All clusters, worst first, as of a moment (UTC). `stale_after_hours` is when a run is called old."""
+
+    as_of: datetime
+    stale_after_hours: float
+    clusters: tuple[FleetCluster, ...]
+
+    def of_group(self, group: str) -> list[FleetCluster]:
+        """The clusters of one of GROUPS, worst first."""
+        return [cluster for cluster in self.clusters if cluster.group == group]
+
+
+def fleet(runs: Sequence[FleetRun], as_of: datetime, stale_after_hours: float) -> Fleet:
+    """Put runs of any order together into clusters, worst first: by group, then defects, records behind, name."""
+    by_name: dict[str, list[FleetRun]] = {}
+    for run in sorted(runs, key=lambda run: (run.started_at, run.finished_at, run.run_id)):
+        by_name.setdefault(run.cluster, []).append(run)
+    clusters = [_cluster(name, mine, as_of, stale_after_hours) for name, mine in by_name.items()]
+    return Fleet(as_of, stale_after_hours, tuple(sorted(clusters, key=_badness)))
+
+
+def _cluster(name: str, runs: Sequence[FleetRun], as_of: datetime, stale_after_hours: float) -> FleetCluster:
+    judged = next((run for run in reversed(runs) if not run.failed), None)
+    age = max(0.0, (as_of - runs[-1].finished_at).total_seconds())
+    return FleetCluster(name, tuple(runs), judged, age, age > stale_after_hours * 3600)
+
+
+def _badness(cluster: FleetCluster) -> tuple[int, int, int, str]:
+    newest = cluster.newest
+    return (GROUPS.index(cluster.group), -newest.defects, -(newest.lag_records or 0), cluster.name)
+
+
+def fleet_columns(report: Report) -> dict[str, Any]:
+    """What gold `runs` holds of a report for the fleet: columns by name."""
+    story = tell(report)
+    steps = story.actions or story.next_steps
+    return {
+        "phase": phase_of(report),
+        "label": story.label,
+        "headline": story.title,
+        "to_do": steps[0].what if steps else None,
+        "gates": {name: gate.verdict for name, gate in report.gates.items()},
+        "statuses": defect_statuses(report),
+        "open_checks": [check.id for check in report.checks if check.verdict in ("fail", "warn")],
+    }
+
+
+def defect_statuses(report: Report) -> dict[str, int]:
+    """How many defects are new, persisting, resolved, of those that the report lists: all of them but in a flood."""
+    listed = [row.status for row in report.divergences.rows if row.class_ in DEFECTS]
+    gone = ["resolved" for row in report.resolved if row.class_ in DEFECTS]
+    return dict(sorted(Counter([*listed, *gone]).items()))
+
+
+def fleet_run(row: Mapping[str, Any]) -> FleetRun:
+    """Read a row of gold `runs`, its timestamps with their zone; columns that an older release lacked are null."""
+    return FleetRun(
+        cluster=row["cluster"],
+        run_id=row["run_id"],
+        started_at=row["started_at"],
+        finished_at=row["finished_at"],
+        verdict=row["verdict"],
+        failure=row["failure"] or "",
+        kafka_version=row["kafka_version"] or "",
+        phase=row["phase"] or "",
+        label=row["label"] or "",
+        headline=row["headline"] or "",
+        to_do=row["to_do"] or "",
+        defects=row["defects"] or 0,
+        divergences=row["divergences"] or 0,
+        lag_records=row["lag_records"],
+        lag_seconds=row["lag_seconds"],
+        gates=dict(row["gates"] or {}),
+        statuses=dict(row["statuses"] or {}),
+        open_checks=tuple(row["open_checks"] or ()),
+    )
+
+
+def gates_in_order(names: Sequence[str] | Mapping[str, str]) -> list[str]:
+    """Names of gates in the order of a report; those it does not know come last."""
+    known = [name for name in GATES if name in names]
+    return [*known, *sorted(name for name in names if name not in GATES)]

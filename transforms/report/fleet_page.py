@@ -1,0 +1,283 @@
+"""The fleet as one HTML page: every cluster of a warehouse, worst first, each row leading to the cluster's report.
+
+Made like the cluster's report: one self-contained file, no network, no script, hostile names as text.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from markupsafe import Markup
+
+from transforms.reconcile.judge import summary
+from transforms.report.fleet_marks import gate_strip, sparkline
+from transforms.report.fleet_model import FAILED, GROUPS, NOT_READY, Fleet, FleetCluster, FleetRun, gates_in_order
+from transforms.report.html import environment
+from transforms.report.printable import counted, listed, visible
+from transforms.report.story import TONES, VERDICT_LABELS, duration
+from transforms.report.view import Bounded, bounded
+from transforms.report.words import GATE_TITLES, VERDICT_WORDS
+
+MOST_ROWS = 500
+_MOST_ACTIONS = 4
+# Fewer clean clusters than this are listed unfolded.
+_FOLDED_FROM = 25
+GROUP_TITLES = {
+    "failed": "Could not be audited",
+    "errors": "Errors",
+    "stale": "Not audited for long",
+    "warnings": "Warnings",
+    "clean": "Clean",
+}
+GROUP_TONES = {"failed": "bad", "errors": "bad", "stale": "warn", "warnings": "warn", "clean": "good"}
+_AUDIT_AGAIN = "Find out why it is not audited any more, and audit it: what is shown may not hold any more."
+_MAKE_READABLE = "Make their sources readable; each row says what was wrong."
+_PHASE_NAMES = {
+    "zookeeper": "ZooKeeper",
+    "waiting": "waiting to start",
+    "dual_write": "dual write",
+    "finalized": "finalised",
+    "rolled_back": "rolled back",
+    "kraft": "KRaft",
+}
+
+
+@dataclass(frozen=True)
+class GateChip:
+    """A gate's verdict in a row: its name, its title, the answer and the colour."""
+
+    name: str
+    title: str
+    answer: str
+    tone: str
+
+
+@dataclass(frozen=True)
+class FleetRow:
+    """A cluster as text. What was judged is of the newest run that came to its end: `known_since` says when that was, if
+    the newest run did not."""
+
+    name: str
+    href: str
+    label: str
+    tone: str
+    phase: str
+    kafka: str
+    headline: str
+    to_do: str
+    gates: list[GateChip]
+    defects: int
+    since: str
+    lag: str
+    spark: Markup
+    strip: Markup
+    last_run: str
+    age: str
+    stale: bool
+    failure: str
+    known_since: str
+
+
+@dataclass(frozen=True)
+class FleetGroup:
+    """The clusters of one group; `folded` when they need nobody and are many."""
+
+    name: str
+    title: str
+    tone: str
+    rows: Bounded[FleetRow]
+    folded: bool
+
+
+@dataclass(frozen=True)
+class FleetAction:
+    """What to do first, and on which clusters."""
+
+    what: str
+    clusters: str
+
+
+def render_fleet(fleet: Fleet, places: Mapping[str, str]) -> str:
+    """Render the page. `places` are relative addresses of the clusters' reports, by name; a row without one has no link.
+
+    At most MOST_ROWS clusters are listed, the worst; counts are of all.
+    """
+    groups = fleet_groups(fleet, places)
+    return (
+        environment()
+        .get_template("fleet.html.j2")
+        .render(
+            fleet=fleet,
+            as_of=moment(fleet.as_of),
+            banner=banner(fleet),
+            groups=groups,
+            shown=sum(len(group.rows.shown) for group in groups),
+            facts=fleet_facts(fleet),
+            actions=first_actions(fleet),
+            stale_after=f"{fleet.stale_after_hours:g} h",
+            gate_titles={name: GATE_TITLES.get(name, name) for name in _asked_gates(fleet)},
+        )
+    )
+
+
+@dataclass(frozen=True)
+class Banner:
+    """The first line of a fleet: colour, word, title and a sentence."""
+
+    tone: str
+    word: str
+    title: str
+    sentence: str
+
+
+def banner(fleet: Fleet) -> Banner:
+    """Say in a line how the fleet is."""
+    counts = {group: len(fleet.of_group(group)) for group in GROUPS}
+    total = len(fleet.clusters)
+    worst = next((group for group in GROUPS if counts[group]), "clean")
+    urgent = counts["failed"] + counts["errors"]
+    open_ = urgent + counts["stale"] + counts["warnings"]
+    if total == 0:
+        return Banner("warn", "Nothing", "No run is in this warehouse yet", "")
+    if not open_:
+        title = "The cluster is clean" if total == 1 else f"All {total:,} clusters are clean"
+        return Banner("good", "Clean", title, "")
+    named = urgent or open_
+    verb = "needs" if named == 1 else "need"
+    title = f"{named:,} of {counted(total, 'cluster')} {verb} {'repair' if urgent else 'a look'}"
+    return Banner(GROUP_TONES[worst], GROUP_TITLES[worst], title, _tally(counts, fleet.stale_after_hours))
+
+
+def _tally(counts: Mapping[str, int], stale_after_hours: float) -> str:
+    words = {
+        "failed": "could not be audited",
+        "errors": "with errors",
+        "stale": f"not audited for more than {stale_after_hours:g} h",
+        "warnings": "with warnings or not ready to start",
+        "clean": "clean",
+    }
+    return ", ".join(f"{counts[group]:,} {words[group]}" for group in GROUPS if counts[group]) + "."
+
+
+def fleet_facts(fleet: Fleet) -> list[tuple[str, str]]:
+    """Figures of the whole fleet: name and text."""
+    known = [cluster.judged for cluster in fleet.clusters if cluster.judged is not None]
+    phases = Counter(phase_name(run.phase) for run in known)
+    defects = sum(run.defects for run in known)
+    new = sum(run.statuses.get("new", 0) for run in known)
+    behind = [run.lag_records for run in known if run.lag_records]
+    return [
+        ("Clusters", f"{len(fleet.clusters):,}"),
+        ("Where they stand", ", ".join(f"{count:,} {name}" for name, count in phases.most_common()) or "unknown"),
+        ("Defects", f"{defects:,} in {counted(sum(1 for run in known if run.defects), 'cluster')}"),
+        ("New since the run before", counted(new, "defect")),
+        ("Behind", f"{len(behind):,}, the furthest {counted(max(behind), 'record')}" if behind else "none"),
+    ]
+
+
+def first_actions(fleet: Fleet) -> list[FleetAction]:
+    """What to do first in the fleet, worst clusters first, each thing once with the clusters it is for."""
+    wanted: dict[str, list[str]] = {}
+    for cluster in fleet.clusters:
+        what = {"failed": _MAKE_READABLE, "stale": _AUDIT_AGAIN, "clean": ""}.get(cluster.group, cluster.newest.to_do)
+        if what:
+            wanted.setdefault(what, []).append(cluster.name)
+    return [FleetAction(what, listed(clusters, 4)) for what, clusters in wanted.items()][:_MOST_ACTIONS]
+
+
+def fleet_groups(fleet: Fleet, places: Mapping[str, str], most: int = MOST_ROWS) -> list[FleetGroup]:
+    """The groups that have clusters, worst first; `most` rows in all, the rest counted."""
+    groups = []
+    for name in GROUPS:
+        members = fleet.of_group(name)
+        if not members:
+            continue
+        rows = [fleet_row(cluster, places.get(cluster.name, "")) for cluster in members[: max(most, 0)]]
+        most -= len(rows)
+        folded = name == "clean" and len(members) >= _FOLDED_FROM
+        groups.append(
+            FleetGroup(name, GROUP_TITLES[name], GROUP_TONES[name], bounded(rows, len(rows), len(members)), folded)
+        )
+    return groups
+
+
+def fleet_row(cluster: FleetCluster, href: str) -> FleetRow:
+    """Put one cluster into text."""
+    newest, known = cluster.newest, cluster.judged
+    judged = known or newest
+    finished = [run for run in cluster.runs if not run.failed]
+    return FleetRow(
+        name=visible(cluster.name, 120),
+        href=href,
+        label=label_of(newest),
+        tone=tone_of(newest),
+        phase=phase_name(judged.phase),
+        kafka=visible(judged.kafka_version or "unknown", 20),
+        headline=visible(newest.headline, 200),
+        to_do=_AUDIT_AGAIN if cluster.group == "stale" else visible(newest.to_do, 400),
+        gates=gate_chips(judged),
+        defects=judged.defects,
+        since=since_words(judged.statuses),
+        lag="n/a" if judged.lag_records is None else f"{judged.lag_records:,}",
+        spark=sparkline(finished),
+        strip=gate_strip(cluster.runs),
+        last_run=moment(newest.finished_at),
+        age=f"{duration(cluster.age_seconds)} ago",
+        stale=cluster.stale,
+        failure=visible(newest.failure, 600),
+        known_since=moment(known.finished_at) if newest.failed and known is not None else "",
+    )
+
+
+def gate_chips(run: FleetRun) -> list[GateChip]:
+    """The gates that were asked, in the order of a report."""
+    closed = "bad" if run.verdict == summary.ERRORS else "warn"
+    tones = {"go": "good", "no_go": closed, "unknown": "warn"}
+    return [
+        GateChip(name, GATE_TITLES.get(name, name), VERDICT_WORDS.get(verdict, verdict), tones.get(verdict, "quiet"))
+        for name in gates_in_order(run.gates)
+        if (verdict := run.gates[name]) != "not_applicable"
+    ]
+
+
+def label_of(run: FleetRun) -> str:
+    """The word for a run's verdict, as the banner of its report has it."""
+    if run.failed:
+        return "Failed"
+    return visible(run.label, 20) or VERDICT_LABELS.get(run.verdict, visible(run.verdict, 20))
+
+
+def tone_of(run: FleetRun) -> str:
+    """Colour of a run's verdict."""
+    if run.label == NOT_READY:
+        return "warn"
+    return "bad" if run.verdict == FAILED else TONES.get(run.verdict, "bad")
+
+
+def phase_name(phase: str) -> str:
+    """A phase as people say it."""
+    return _PHASE_NAMES.get(phase) or visible(phase, 24) or "unknown"
+
+
+def since_words(statuses: Mapping[str, int]) -> str:
+    """`2 new, 1 resolved`; nothing when no defect came, stays or went."""
+    return ", ".join(f"{statuses[name]:,} {name}" for name in ("new", "persisting", "resolved") if statuses.get(name))
+
+
+def moment(when: datetime) -> str:
+    """`YYYY-MM-DD HH:MM UTC`."""
+    return when.strftime("%Y-%m-%d %H:%M UTC")
+
+
+def _asked_gates(fleet: Fleet) -> Sequence[str]:
+    asked = {
+        name
+        for cluster in fleet.clusters
+        for run in cluster.runs
+        for name, verdict in run.gates.items()
+        if verdict != "not_applicable"
+    }
+    return gates_in_order(sorted(asked))

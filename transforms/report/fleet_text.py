@@ -1,0 +1,98 @@
+"""The fleet for a terminal, a line for each cluster, worst first, and as objects for automation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from transforms.report.fleet_marks import text_sparkline
+from transforms.report.fleet_model import Fleet, FleetCluster, FleetRun, gates_in_order
+from transforms.report.fleet_page import (
+    banner,
+    first_actions,
+    fleet_facts,
+    label_of,
+    phase_name,
+    since_words,
+)
+from transforms.report.printable import visible
+from transforms.report.story import duration
+from transforms.report.table import aligned
+
+_HEAD = ("cluster", "verdict", "phase", "kafka", "gates", "defects", "behind", "last runs", "last run", "what is so")
+_MARKS = {"go": "go", "no_go": "NO-GO", "unknown": "?"}
+
+
+def fleet_text(fleet: Fleet, places: Mapping[str, str]) -> list[str]:
+    """Lines of text: the fleet in a sentence, a table, what to do first, and where the worst clusters' reports are."""
+    said = banner(fleet)
+    lines = [f"{said.word.upper()}: {said.title}", *([f"  {said.sentence}"] if said.sentence else []), ""]
+    lines += aligned([_HEAD, *(_row(cluster) for cluster in fleet.clusters)], right=frozenset({5, 6}))
+    lines += ["", *(f"{name:<28}{visible(text, 200)}" for name, text in fleet_facts(fleet))]
+    actions = first_actions(fleet)
+    lines += ["", "What to do first"] if actions else []
+    lines += [f"  {n}. {visible(action.what, 400)} ({action.clusters})" for n, action in enumerate(actions, 1)]
+    open_ = [cluster.name for cluster in fleet.clusters if cluster.group != "clean" and cluster.name in places]
+    lines += ["", "Reports"] if open_ else []
+    return [*lines, *(f"  {visible(places[name], 300)}" for name in open_[:10])]
+
+
+def fleet_objects(fleet: Fleet) -> list[dict[str, Any]]:
+    """One object for each cluster, worst first: what its newest run found, or why it failed, and how old that is.
+
+    `age_seconds` is since the end of the newest run; what was judged is of the run `judged_run_id`.
+    """
+    return [_object(cluster) for cluster in fleet.clusters]
+
+
+def _object(cluster: FleetCluster) -> dict[str, Any]:
+    newest, judged = cluster.newest, cluster.judged
+    said: dict[str, Any] = {
+        "cluster": cluster.name,
+        "group": cluster.group,
+        "verdict": newest.verdict,
+        "run_id": newest.run_id,
+        "finished_at": newest.finished_at.isoformat(),
+        "age_seconds": round(cluster.age_seconds),
+        "stale": cluster.stale,
+        "failure": newest.failure or None,
+    }
+    if judged is not None:
+        said |= {
+            "judged_run_id": judged.run_id,
+            "phase": judged.phase,
+            "kafka_version": judged.kafka_version,
+            "headline": judged.headline,
+            "to_do": judged.to_do or None,
+            "gates": dict(judged.gates),
+            "defects": judged.defects,
+            "defects_by_status": dict(judged.statuses),
+            "lag_records": judged.lag_records,
+            "lag_seconds": judged.lag_seconds,
+        }
+    return said
+
+
+def _row(cluster: FleetCluster) -> tuple[str, ...]:
+    newest = cluster.newest
+    judged = cluster.judged or newest
+    finished = [run for run in cluster.runs if not run.failed]
+    since = since_words(judged.statuses)
+    old = "  OLD" if cluster.stale else ""
+    return (
+        visible(cluster.name, 60),
+        label_of(newest),
+        phase_name(judged.phase),
+        visible(judged.kafka_version or "-", 12),
+        _gates(judged),
+        f"{judged.defects:,}{f' ({since})' if since else ''}",
+        "-" if judged.lag_records is None else f"{judged.lag_records:,}",
+        text_sparkline(finished),
+        f"{duration(cluster.age_seconds)} ago{old}",
+        visible(newest.failure or newest.headline, 80),
+    )
+
+
+def _gates(run: FleetRun) -> str:
+    names = [name for name in gates_in_order(run.gates) if run.gates[name] in _MARKS]
+    return " ".join(f"{name}:{_MARKS[run.gates[name]]}" for name in names) or "-"
