@@ -31,6 +31,7 @@ COMMANDS = (
     Command("history", "the cluster's last runs", "jobs.commands.history", "add_history_arguments", "execute_history"),
     Command("diff", "the differences a run found, or at an offset", "jobs.commands.diff"),
     Command("explain", "one row's story: both values, records, transactions", "jobs.commands.explain"),
+    Command("expect", "judge a finished run's tables by a suite of expectations", "jobs.commands.expect"),
     Command("isr", "a partition's ISR history; what AlterPartition would be answered", "jobs.commands.isr"),
     Command("features", "who supports what; what an update would be answered", "jobs.commands.features"),
     Command("downgrade", "may the cluster go back to an older release", "jobs.commands.downgrade"),

@@ -17,6 +17,7 @@ from markupsafe import Markup
 from schemas.report import GATES, CheckResult, Gate, Report
 from transforms.report import printable, view
 from transforms.report.chart import MOST_RUNS, divergence_chart, lag_chart
+from transforms.report.expectations import expectation_views
 from transforms.report.story import calm_word, defect_count, duration, phase_of, reach, state_text, tell
 from transforms.report.trend import trend_table
 from transforms.report.words import GATE_QUESTIONS, GATE_TITLES, MODE_MEANINGS, VERDICT_WORDS
@@ -83,6 +84,7 @@ def render_html(report: Report) -> str:
             bars_wide=divergence_chart(history, _WIDE),
             bars_narrow=divergence_chart(history, _NARROW),
             mode_meaning=MODE_MEANINGS.get(report.mode, ""),
+            expectations=expectation_views(report.expectations),
             most_evidence=view.MOST_EVIDENCE,
             most_notes=view.MOST_NOTES,
         )

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from schemas.report import GATES, CheckResult, Gate, Report
 from transforms.report import view
+from transforms.report.expectations import expectation_lines
 from transforms.report.printable import NAME_LIMIT, counted, listed, visible
 from transforms.report.story import Action, Story, calm_word, defect_count, duration, reach, state_text, tell
 from transforms.report.words import VERDICT_WORDS
@@ -29,6 +30,7 @@ def render_text(report: Report) -> str:
         _checks(report),
         _differences(report),
         _suppressed(report),
+        _expectations(report),
         _foot(report),
     ]
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
@@ -147,6 +149,11 @@ def _suppressed(report: Report) -> list[str]:
         lines += _difference(known.class_, known.row)
         lines += _wrapped(f"by {known.who} until {known.until}: {known.why}", "      ", "      ")
     return lines
+
+
+def _expectations(report: Report) -> list[str]:
+    lines = expectation_lines(report.expectations, most_rows=MOST_EVIDENCE, most=MOST_CHECKS, all_of_them=False)
+    return [part for line in lines for part in _wrapped(line, "", "           ")]
 
 
 def _foot(report: Report) -> list[str]:
