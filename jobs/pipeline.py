@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from jobs.audit.run import LOG, Failure, Run, new_run_id, open_run
-from jobs.exit import CRASH, AuditError, UsageError, guarded, worst
+from jobs.exit import CRASH, OK, WARNINGS, AuditError, UsageError, guarded, worst
 from jobs.runtime.progress import Progress
 from jobs.settings import Settings, load_settings, overridden
 from jobs.sinks.mail import MailError, send_report
@@ -192,6 +192,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--full", action="store_true", help="read the metadata logs from their start, whatever earlier runs have kept"
     )
+    parser.add_argument(
+        "--exit-0-on-warnings",
+        action="store_true",
+        help="exit with 0 instead of 10, for a scheduler that knows only success and failure",
+    )
     add_verdict_arguments(parser)
 
 
@@ -217,7 +222,8 @@ def execute(arguments: argparse.Namespace) -> int:
         if arguments.full and settings.kraft is not None:
             settings = overridden(settings, kraft=overridden(settings.kraft, full=True))
         several.append(settings)
-    return audit(several)
+    code = audit(several)
+    return OK if arguments.exit_0_on_warnings and code == WARNINGS else code
 
 
 def main(argv: list[str] | None = None) -> int:

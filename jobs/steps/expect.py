@@ -22,7 +22,7 @@ def with_expectations(run: Run, reports: Mapping[str, Report]) -> dict[str, Repo
 
     def rows(table: Table) -> DataFrame:
         if table.full_name not in made:
-            made[table.full_name] = run.make(run.stored(table))
+            made[table.full_name] = run.cache_now(run.stored(table))
         return made[table.full_name]
 
     try:
