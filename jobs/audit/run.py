@@ -229,7 +229,12 @@ class Run:
 
 def new_run_id(now: datetime) -> str:
     """A run id that sorts by time and never repeats."""
-    return f"{now:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
+    return f"{time_in_run_id(now)}-{secrets.token_hex(3)}"
+
+
+def time_in_run_id(moment: datetime) -> str:
+    """How ids of runs that start in this second begin."""
+    return f"{moment:%Y%m%dT%H%M%SZ}"
 
 
 @contextmanager
