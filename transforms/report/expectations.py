@@ -13,6 +13,7 @@ from transforms.report.printable import counted, value_text, visible
 MOST_SHOWN = 20
 MOST_ROWS = 20
 _ROW_LIMIT = 1_000
+_SHORT_ROW = 320
 _PREFIX = "expect_"
 _NOT_SHOWN = ("column", "column_list", "unexpected_rows_query", "condition_parser")
 
@@ -85,16 +86,19 @@ def finding(result: ExpectationResult) -> str:
 
 
 def expectation_views(
-    results: Sequence[ExpectationResult], rows: int = MOST_ROWS, most: int = MOST_SHOWN
+    results: Sequence[ExpectationResult], rows: int = MOST_ROWS, most: int = MOST_SHOWN, row_limit: int = _ROW_LIMIT
 ) -> ExpectationViews:
-    """The expectations for a page: at most `most` that are not met, with at most `rows` rows each."""
+    """The expectations for a page: at most `most` that are not met, with at most `rows` rows each.
+
+    A row longer than `row_limit` characters is cut in its middle, and says so.
+    """
     failed = unmet(results)
     suites = len({each.suite for each in results})
-    return ExpectationViews([_view(each, rows) for each in failed[:most]], len(failed), len(results), suites)
+    return ExpectationViews([_view(each, rows, row_limit) for each in failed[:most]], len(failed), len(results), suites)
 
 
-def _view(result: ExpectationResult, rows: int) -> ExpectationView:
-    shown = [row_text(row) for row in result.sample[:rows]]
+def _view(result: ExpectationResult, rows: int, row_limit: int) -> ExpectationView:
+    shown = [row_text(row, row_limit) for row in result.sample[:rows]]
     few = f"{len(shown):,} of {result.unexpected:,}" if shown and result.unexpected is not None else ""
     return ExpectationView(
         tone="bad" if result.severity == "error" else "warn",
@@ -109,15 +113,15 @@ def _view(result: ExpectationResult, rows: int) -> ExpectationView:
     )
 
 
-def row_text(row: str) -> str:
+def row_text(row: str, limit: int = _ROW_LIMIT) -> str:
     """A row, which is a JSON object, as `name=value, …` in the order of its columns; another text as it is."""
     try:
         loaded: Any = json.loads(row)
     except ValueError:
-        return visible(row, _ROW_LIMIT)
+        return visible(row, limit)
     if not isinstance(loaded, Mapping):
-        return value_text(loaded, _ROW_LIMIT)
-    return visible(", ".join(f"{name}={value_text(value, _ROW_LIMIT)}" for name, value in loaded.items()), _ROW_LIMIT)
+        return value_text(loaded, limit)
+    return visible(", ".join(f"{name}={value_text(value, limit)}" for name, value in loaded.items()), limit)
 
 
 def expectation_lines(
@@ -130,7 +134,7 @@ def expectation_lines(
     """Lines for a terminal; with `all_of_them` those that are met are listed too."""
     if not results:
         return []
-    views = expectation_views(results, most_rows, most)
+    views = expectation_views(results, most_rows, most, _ROW_LIMIT if all_of_them else _SHORT_ROW)
     state = f"{views.unmet:,} not met" if views.unmet else "all met"
     lines = [f"Expectations ({counted(views.total, 'expectation')} of {counted(views.suites, 'suite')}, {state})"]
     for each in views.shown:
