@@ -2,12 +2,13 @@
 # make demo    two audits of a real migration, from a live ZooKeeper server to the report
 # make test    everything that .ci/run checks
 # make lock    new lock files from pyproject.toml
+# make docs    the pages of docs/ that are made from the declarations
 
 # The first Python of these that is new enough; `make PYTHON=/path/to/python3.12 …` chooses another.
 PYTHON ?= $(shell for name in python3.11 python3.12 python3.13 python3; do \
 	$$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && command -v $$name && break; done)
 
-.PHONY: setup demo test lock
+.PHONY: setup demo test lock docs
 
 setup:
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed: install it, or make PYTHON=/path/to/python3 $(MAKECMDGOALS)" >&2; exit 1; }
@@ -21,3 +22,6 @@ test: setup
 
 lock: setup
 	@tools/lock.sh
+
+docs: setup
+	@.venv/bin/python tools/docs.py

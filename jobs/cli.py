@@ -38,6 +38,7 @@ COMMANDS = (
     Command("diff", "the differences a run found, or at an offset", "jobs.commands.diff"),
     Command("compare", "how the KRaft metadata of two runs or of two clusters differs", "jobs.commands.compare"),
     Command("explain", "one row's story: both values, records, transactions", "jobs.commands.explain"),
+    Command("expect", "judge a finished run's tables by a suite of expectations", "jobs.commands.expect"),
     Command("isr", "a partition's ISR history; what AlterPartition would be answered", "jobs.commands.isr"),
     Command("features", "who supports what; what an update would be answered", "jobs.commands.features"),
     Command("downgrade", "may the cluster go back to an older release", "jobs.commands.downgrade"),

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from jobs.audit.run import LOG, Failure, Run, new_run_id, open_run
-from jobs.exit import CRASH, AuditError, UsageError, guarded, unexpected, worst
+from jobs.exit import CRASH, OK, WARNINGS, AuditError, UsageError, guarded, unexpected, worst
 from jobs.runtime.progress import Progress
 from jobs.settings import Settings, load_settings, overridden
 from jobs.sinks.report_files import ReportPaths
@@ -255,6 +255,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="write the mails into this folder (.eml) instead of sending them",
     )
+    parser.add_argument(
+        "--exit-0-on-warnings",
+        action="store_true",
+        help="exit with 0 instead of 10, for a scheduler that knows only success and failure",
+    )
     add_output_arguments(parser)
     add_verdict_arguments(parser)
 
@@ -304,7 +309,8 @@ def execute(arguments: argparse.Namespace) -> int:
         if arguments.full and settings.kraft is not None:
             settings = overridden(settings, kraft=overridden(settings.kraft, full=True))
         several.append(settings)
-    return audit(several, telling=telling_of(arguments))
+    code = audit(several, telling=telling_of(arguments))
+    return OK if arguments.exit_0_on_warnings and code == WARNINGS else code
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -161,6 +161,8 @@ class Settings(Strict):
     report: ReportSettings = ReportSettings()
     spark: SparkSettings = SparkSettings()
     suppressions: Path | None = None
+    # Files of expectations (Great Expectations' JSON), or patterns of their names.
+    expectations: list[str] = []
     # Silver rows are kept of this many newest runs at least.
     keep_state_of_runs: Annotated[int, Field(ge=2, le=30)] = 10
     fail_on: FailOn = "error"

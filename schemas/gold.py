@@ -152,6 +152,33 @@ BROKER_PRESENCE = Table(
     ),
 )
 
+EXPECTATIONS = Table(
+    Layer.GOLD,
+    "expectations",
+    "Results of the suites of expectations that a configuration names: one row per expectation.",
+    (
+        *RUN_COLUMNS,
+        column("suite", StringType(), "Name of the suite."),
+        column("table", StringType(), "Table it is about, as layer.name."),
+        column("expectation", StringType(), "Its type, in Great Expectations' words."),
+        column("kwargs", StringType(), "Its arguments as one JSON object."),
+        column(
+            "column", StringType(), "The columns it is about, separated by commas; null when it is about the table."
+        ),
+        column("severity", StringType(), "error or warning: what a failure is."),
+        column("success", BooleanType(), "True when it is met; false also when it could not be judged."),
+        column("rows", LongType(), "Number of rows of the run that it was judged by."),
+        column("unexpected", LongType(), "Exact number of rows that are not as expected; null when not about rows."),
+        column("percent", DoubleType(), "Their share in percent of the rows whose column is not null."),
+        column("observed", StringType(), "What was found instead, where it is not about rows."),
+        column(
+            "sample", _STRINGS, "At most 20 of those rows as JSON objects; values where only the library knows them."
+        ),
+        column("sql", StringType(), "The statement that gives all of them."),
+        column("problem", StringType(), "Why it could not be judged; null when it could."),
+    ),
+)
+
 RUNS = Table(
     Layer.GOLD,
     "runs",
@@ -411,6 +438,7 @@ TABLES: tuple[Table, ...] = (
     LAG,
     LAG_SERIES,
     BROKER_PRESENCE,
+    EXPECTATIONS,
     RUNS,
     RUN_STEPS,
     ISR_HISTORY,

@@ -318,6 +318,42 @@ class Metric:
 
 
 @dataclass(frozen=True)
+class ExpectationResult:
+    """What became of one expectation of a user's suite. It can change verdict and exit code, and no gate."""
+
+    suite: str
+    """Name of the suite."""
+    table: str
+    """Table it is about, as `layer.name`."""
+    expectation: str
+    """Its type, in Great Expectations' words."""
+    column: str | None
+    """The columns it is about, separated by commas; None when it is about the table."""
+    success: bool
+    """True when it is met; false also when it could not be judged."""
+    severity: str
+    """error or warning: what a failure is."""
+    rows: int
+    """Number of rows of the cluster's run that it was judged by."""
+    unexpected: int | None = None
+    """Exact number of rows that are not as expected; None where it is about something else than rows."""
+    percent: float | None = None
+    """Their share in percent of the rows whose column is not null; None where the library tells none."""
+    observed: str | None = None
+    """What was found instead, where it is not about rows."""
+    sample: list[str] = field(default_factory=list)
+    """At most 20 of those rows, whole, as JSON texts; values only where the library alone knows the rows."""
+    sql: str | None = None
+    """The statement that gives all of them; None where the library alone knows the rows."""
+    problem: str | None = None
+    """Why it could not be judged; None when it could."""
+    why: str = ""
+    """Why it is expected, in the words of the suite."""
+    kwargs: dict[str, Any] = field(default_factory=dict)
+    """Its arguments."""
+
+
+@dataclass(frozen=True)
 class StateSpelling:
     """A migration state: its name in the code, in the KIP and in the KIP's revision, and its byte in the releases."""
 
@@ -541,5 +577,7 @@ class Report:
     """What each node supports of each feature (KIP-584), by feature."""
     downgrade: DowngradeReadiness | None = None
     """May the cluster go back to older releases; None in older reports."""
+    expectations: list[ExpectationResult] = field(default_factory=list)
+    """Results of the suites that the configuration names, in their order; empty without any."""
     format: int = FORMAT
     """Version of this shape."""

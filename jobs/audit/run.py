@@ -22,6 +22,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from jobs.exit import CRASH, USAGE, AuditError, UsageError
+from jobs.expectations import engine
+from jobs.expectations.suites import read_suites
+from jobs.expectations.validate import check_conditions
 from jobs.runtime.spark import spark_session
 from jobs.settings import Settings, check_files, secret_from_environment
 from jobs.sinks.delta import Warehouse
@@ -30,6 +33,7 @@ from jobs.sources.suppressions import read_suppressions
 from schemas import silver
 from schemas.table import Table
 from transforms.clusters import of_clusters
+from transforms.expectations.suite import Suite
 from transforms.reconcile.compare.suppressions import SuppressionRule
 from transforms.report.mail_policy import Told
 from transforms.secrets import Fingerprinter
@@ -53,13 +57,15 @@ class Failure:
 class ClusterRun:
     """One cluster of a run.
 
-    `suppressions` are the configured entries, in force or not; `notes` what the report should say of the run; `walks` the
-    snapshot_ids of ZooKeeper's tree in bronze: the one that is judged, and a bracket's second. `walked_at_ms` is when the walk
-    of a live tree began and `log_seen_at_ms` when the log's end was looked up, milliseconds since the epoch.
+    `suppressions` are the configured entries, in force or not; `suites` the expectations; `notes` what the report should
+    say of the run; `walks` the snapshot_ids of ZooKeeper's tree in bronze: the one that is judged, and a bracket's second.
+    `walked_at_ms` is when the walk of a live tree began and `log_seen_at_ms` when the log's end was looked up, milliseconds
+    since the epoch.
     """
 
     settings: Settings
     suppressions: tuple[SuppressionRule, ...] = ()
+    suites: tuple[Suite, ...] = ()
     notes: list[str] = field(default_factory=list)
     walks: list[str] = field(default_factory=list)
     walked_at_ms: int | None = None
@@ -164,7 +170,7 @@ class Run:
             self._writes.append(self._pool.submit(self.append, table, made))
         else:
             self.append(table, mine)
-            made = self._stored(table)
+            made = self.stored(table)
         self._made[table.full_name] = made
         return made
 
@@ -182,10 +188,11 @@ class Run:
         made = self._made.get(table.full_name)
         if made is None:
             # What a whole run has not made is not there; steps of their own find what the ones before them stored.
-            made = self._stored(table) if self.in_steps else self.warehouse.empty(table)
+            made = self.stored(table) if self.in_steps else self.warehouse.empty(table)
         return self.of_going(made)
 
-    def _stored(self, table: Table) -> DataFrame:
+    def stored(self, table: Table) -> DataFrame:
+        """This run's rows of a table as they are stored, those of all its clusters."""
         rows = self.warehouse.read(table)
         return rows.where(of_clusters(self.clusters) & (F.col("run_id") == self.run_id))
 
@@ -227,7 +234,8 @@ class Run:
 
     def part(self, clusters: Sequence[str], run_id: str) -> Run:
         """A run of its own over some of the clusters, in the same session, begun at the same time."""
-        mine = {name: ClusterRun(self.clusters[name].settings, self.clusters[name].suppressions) for name in clusters}
+        whole = {name: self.clusters[name] for name in clusters}
+        mine = {name: ClusterRun(each.settings, each.suppressions, each.suites) for name, each in whole.items()}
         part = Run(mine, run_id, self.started_at, self.spark, self.warehouse, self.fingerprinter, parent=self.run_id)
         part.counted = self.counted
         return part
@@ -265,6 +273,7 @@ def open_run(settings: Settings | Sequence[Settings], run_id: str | None = None)
     fingerprinter = Fingerprinter(_fingerprint_key(first))
     with spark_session(first.spark.profile, cores=first.spark.cores, driver_memory=first.spark.driver_memory) as spark:
         warehouse = Warehouse(spark, first.warehouse, first.catalog)
+        check_conditions([suite for each in clusters.values() for suite in each.suites], warehouse.empty)
         run = Run(clusters, run_id or new_run_id(started_at), started_at, spark, warehouse, fingerprinter)
         try:
             yield run
@@ -275,7 +284,9 @@ def open_run(settings: Settings | Sequence[Settings], run_id: str | None = None)
 def _cluster_run(settings: Settings) -> ClusterRun:
     try:
         check_files(settings)
-        return ClusterRun(settings, read_suppressions(settings.suppressions))
+        suites = read_suites(settings.expectations)
+        engine.check(suites)
+        return ClusterRun(settings, read_suppressions(settings.suppressions), suites)
     except UsageError as error:
         return ClusterRun(settings, failure=Failure(str(error), USAGE))
 

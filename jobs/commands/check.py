@@ -49,6 +49,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="broker passwords of ZooKeeper may lie in the metadata log in clear text",
     )
     parser.add_argument(
+        "--expectations",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="a suite of expectations (JSON), or a pattern of several; may be repeated",
+    )
+    parser.add_argument(
         "--out", type=Path, metavar="DIR", help="folder for the report and the tables (default: a new one)"
     )
     add_output_arguments(parser)
@@ -73,6 +80,7 @@ def settings_for(arguments: argparse.Namespace, out: Path) -> Settings:
             **{key: getattr(arguments, key) for _, key, _ in _PROPERTY_FILES},
             "clear_text_passwords_accepted": arguments.clear_text_passwords_accepted,
         },
+        "expectations": arguments.expectations,
         "spark": {"profile": profile_for(_inputs(arguments))},
         "report": {"folder": str(out)},
     }

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from matplotlib.figure import Figure
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -29,10 +30,11 @@ class NotebookError(Exception):
 
 @dataclass
 class Notebook:
-    """One notebook's surroundings. `shown` keeps every table it displayed, by its title."""
+    """One notebook's surroundings. `shown` keeps every table it displayed, by its title, `plots` every picture."""
 
     scope: Mapping[str, Any]
     shown: dict[str, DataFrame] = field(default_factory=dict)
+    plots: dict[str, Figure] = field(default_factory=dict)
 
     def parameter(self, name: str, default: str = "") -> str:
         """Read a parameter: a Databricks widget, else the variable `KRAFT_AUDIT_<NAME>`, else the default."""
@@ -72,6 +74,14 @@ class Notebook:
             print("  " + " | ".join(_cell(value) for value in row))
         if len(rows) > SHOWN_ROWS:
             print("  ...")
+
+    def plot(self, title: str, figure: Figure) -> None:
+        """Display a picture; outside Databricks say that there is one."""
+        self.plots[title] = figure
+        if "display" in self.scope and "dbutils" in self.scope:
+            self.scope["display"](figure)
+        else:
+            print(f"\n{title} (a picture: shown in a notebook)")
 
     def html(self, markup: str) -> None:
         """Display HTML on Databricks; elsewhere say how much there would be."""

@@ -17,9 +17,9 @@ from pyspark.sql.types import StructType
 from jobs.audit.run import LOG, Run, time_in_run_id
 from jobs.sinks.delta import ConcurrentWriteError, in_parallel
 from schemas import silver
-from schemas.gold import BROKER_PRESENCE, CHECKS, GATES, LAG_SERIES, RUNS
+from schemas.gold import BROKER_PRESENCE, CHECKS, EXPECTATIONS, GATES, LAG_SERIES, RUNS
 from schemas.gold import LAG as LAG_TABLE
-from schemas.report import Report, RunPoint
+from schemas.report import ExpectationResult, Report, RunPoint
 from schemas.table import Table
 from transforms.clusters import CLUSTER, of_clusters
 from transforms.reconcile.compare.divergences import stored_counts
@@ -33,8 +33,8 @@ FAILED = "failed"
 Row = dict[str, Any]
 
 
-def write(run: Run, reports: Mapping[str, Report], previous: Mapping[str, Sequence[Any]]) -> None:
-    """Gold first, the rows of `runs` last: a run without one never counts, so an interrupted run changes no report."""
+def write(run: Run, reports: Mapping[str, Report]) -> None:
+    """Write what the run found, and wait for all its tables but `expectations` and `runs`, which come last."""
     rows: dict[Table, list[Row]] = {CHECKS: [], GATES: [], BROKER_PRESENCE: [], LAG_TABLE: [], LAG_SERIES: []}
     for report in reports.values():
         for table, mine in _rows_of(run, report).items():
@@ -45,6 +45,13 @@ def write(run: Run, reports: Mapping[str, Report], previous: Mapping[str, Sequen
     filled = [table for table in rows if rows[table]]
     in_parallel([lambda table=table: _append(run, table, rows[table]) for table in filled])  # type: ignore[misc]
     run.finish_writes()
+
+
+def write_runs(run: Run, reports: Mapping[str, Report], previous: Mapping[str, Sequence[Any]]) -> None:
+    """The rows of `runs`, after all others: a run without one never counts, so an interrupted run changes no report."""
+    judged = [row for name, report in reports.items() for row in expectation_rows(name, report.expectations)]
+    if judged:
+        _append(run, EXPECTATIONS, judged)
     _append(run, RUNS, [_run_row(run, report) for name, report in reports.items() if name in run.going])
     _forget_old_state(run, previous)
 
@@ -100,6 +107,18 @@ def _rows_of(run: Run, report: Report) -> dict[Table, list[Row]]:
         ],
         LAG_SERIES: [vars(point) for point in report.lag_series],
     }
+
+
+def expectation_rows(cluster: str, results: Sequence[ExpectationResult]) -> list[Row]:
+    """A cluster's results as rows of gold `expectations`, without the run's id."""
+    return [
+        {
+            CLUSTER: cluster,
+            **{name: getattr(each, name) for name in EXPECTATIONS.column_names if hasattr(each, name)},
+            "kwargs": json.dumps(each.kwargs, default=str),
+        }
+        for each in results
+    ]
 
 
 def _append(run: Run, table: Table, rows: Sequence[Row]) -> None:

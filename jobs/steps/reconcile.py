@@ -18,7 +18,8 @@ from jobs.audit.kraft_side import KraftSide, kraft_sides, log_copies, milestone_
 from jobs.audit.run import ClusterRun, Run
 from jobs.audit.steps import step_main
 from jobs.exit import ERRORS, OK, WARNINGS
-from jobs.steps.gold import HISTORY, iso, previous_runs, run_point, write
+from jobs.steps.expect import with_expectations
+from jobs.steps.gold import HISTORY, iso, previous_runs, run_point, write, write_runs
 from jobs.steps.materialize import State
 from jobs.steps.replay_log import replay_logs
 from jobs.version import tool_version
@@ -76,7 +77,11 @@ def run_step(run: Run, state: State) -> dict[str, Report]:
             reports[name] = without_secrets(whole, run.clusters[name].settings.fail_on)
         except Exception as error:
             run.fail(name, error)
-    write(run, reports, previous)
+    write(run, reports)
+    for name, report in with_expectations(run, reports).items():
+        code = exit_code(report.verdict, run.clusters[name].settings.fail_on)
+        reports[name] = replace(report, exit_code=code)
+    write_runs(run, reports, previous)
     return {name: report for name, report in reports.items() if name in run.going}
 
 

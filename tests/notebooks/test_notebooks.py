@@ -152,7 +152,7 @@ def _shown(notebook: Notebook, title: str, *columns: str) -> list[tuple[Any, ...
 
 
 def test_the_verdict(filled: Warehouse, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    notebook = _execute("01_verdict.py", filled, monkeypatch)
+    notebook = _execute("02_verdict.py", filled, monkeypatch)
     assert _shown(notebook, "Gates", "gate", "verdict") == [("start", "not_applicable"), ("rollback", "no_go")]
     failing, warned, unknown = _shown(notebook, "Checks", "check_id", "remedy")
     assert (failing[0], warned[0], unknown[0]) == ("DUR-05", "DUR-06", "FIN-01")
@@ -167,37 +167,60 @@ def test_the_verdict(filled: Warehouse, monkeypatch: pytest.MonkeyPatch, capsys:
     assert "\u202e" not in printed
 
 
-def test_the_story_of_a_partition(filled: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
-    notebook = _execute("02_explore.py", filled, monkeypatch)
+def test_a_partition_and_the_lag(filled: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    notebook = _execute("04_time_travel_and_lag.py", filled, monkeypatch)
     # Without a topic, the first partition that differs and is not resolved.
     assert _shown(notebook, "Both sides", "source", "topic", "isr") == [
         ("kraft", "orders", [0, 1]),
         ("zookeeper", "orders", [0, 1, 2]),
     ]
-    assert _shown(notebook, "KRaft records", "offset", "isr") == [(12, [0, 1, 2]), (1215, [0, 1])]
-    assert _shown(notebook, "ZooKeeper transactions", "zxid", "type") == [(500, "create"), (799, "setData")]
+    assert _shown(notebook, "Lag over the runs", "records", "run_id") == [(11, "r1"), (0, "r2")]
+
+
+def test_brokers_and_gates_over_the_runs(filled: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    notebook = _execute("05_brokers_and_gates.py", filled, monkeypatch)
     # A broker is listed again only when something about it changed.
     assert _shown(notebook, "Brokers over the runs", "broker_id", "mode") == [
         (0, "zookeeper"),
         (0, "kraft"),
         (1, "zookeeper"),
     ]
-    assert _shown(notebook, "Lag over the runs", "records", "run_id") == [(11, "r1"), (0, "r2")]
+    assert _shown(notebook, "Gates over the runs", "run_id", "gate", "verdict") == [
+        ("r1", "start", "go"),
+        ("r2", "rollback", "no_go"),
+        ("r2", "start", "not_applicable"),
+    ]
+
+
+def test_the_fleet_shows_the_worst_first_and_a_run_that_failed(
+    filled: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notebook = _execute("01_fleet.py", filled, monkeypatch)
+    assert _shown(notebook, "Fleet", "cluster", "verdict", "run_id") == [
+        ("prod", "failed", "r4"),
+        ("other", "errors", "r3"),
+    ]
+    assert notebook.plots.keys() == {"Verdicts", "Lag"}
+
+
+def test_a_change_of_the_isr_is_told_once(filled: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    notebook = _execute("06_isr_and_features.py", filled, monkeypatch)
+    # Two controllers' copies hold offset 12, which is no change; that of the checkpoint is not counted either.
+    assert _shown(notebook, "ISR changes", "offset", "left_isr", "joined_isr") == [(1215, [2], [])]
+    assert _shown(notebook, "Brokers that leave most", "broker_id", "count") == [(2, 1)]
 
 
 @pytest.mark.parametrize(("run", "isr"), [("r0", [8]), ("r1", [9])])
 def test_an_earlier_run_is_seen_as_it_was(
     filled: Warehouse, monkeypatch: pytest.MonkeyPatch, run: str, isr: list[int]
 ) -> None:
-    notebook = _execute("02_explore.py", filled, monkeypatch, run_id=run, topic="orders", partition="3")
+    notebook = _execute("04_time_travel_and_lag.py", filled, monkeypatch, run_id=run, topic="orders", partition="3")
     assert _shown(notebook, "Both sides", "source", "isr") == [("kraft", isr)]
 
 
 def test_a_named_partition_that_was_never_there_is_no_error(filled: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
-    notebook = _execute("02_explore.py", filled, monkeypatch, topic="none", partition="7")
-    assert [notebook.shown[title].count() for title in ("Both sides", "KRaft records", "ZooKeeper transactions")] == [
-        0
-    ] * 3
+    notebook = _execute("04_time_travel_and_lag.py", filled, monkeypatch, topic="none", partition="7")
+    assert notebook.shown["Both sides"].count() == 0
 
 
 class _Widgets:

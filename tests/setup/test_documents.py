@@ -12,9 +12,13 @@ import yaml
 
 from jobs import cli
 from jobs import exit as codes
+from jobs.expectations.suites import read_suite
 from jobs.settings import GateName, Settings
+from schemas.checks import CHECKS
 from schemas.classes import CLASSES
+from schemas.defects import DEFECTS
 from tests.captures import capture
+from tools.docs import PAGES
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
@@ -81,3 +85,72 @@ def test_the_worked_example_tells_what_is_in_the_capture() -> None:
     with gzip.open(folder / "zookeeper.jsonl.gz", "rt") as lines:
         znodes = {znode["path"]: znode for znode in map(json.loads, lines)}
     assert f"transaction {znodes['/config/clients/app-9']['mzxid']:#x}." in README.replace("\n", " ")
+
+
+DOCS = sorted((ROOT / "docs").glob("*.md"))
+WRITTEN = [path for path in DOCS if path.name not in (*PAGES, "semantics.md", "glossary.md")]
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_pages_made_from_the_declarations_are_up_to_date(name: str) -> None:
+    assert (ROOT / "docs" / name).read_text() == PAGES[name](), "run `make docs`"
+
+
+@pytest.mark.parametrize("path", DOCS, ids=lambda path: path.name)
+def test_links_between_pages_lead_somewhere(path: Path) -> None:
+    for target in re.findall(r"\]\((?!https?:)([^)]+)\)", path.read_text()):
+        name, _, anchor = target.partition("#")
+        page = (path.parent / name).resolve() if name else path
+        assert page.exists(), target
+        if anchor:
+            text = page.read_text()
+            headings = {
+                re.sub(r"[^a-z0-9 -]", "", each.lower()).replace(" ", "-")
+                for each in re.findall(r"(?m)^#+ (.*)$", text)
+            }
+            assert f'id="{anchor}"' in text or anchor in headings, target
+
+
+@pytest.mark.parametrize("path", WRITTEN, ids=lambda path: path.name)
+def test_pages_name_checks_captures_tables_and_commands_that_exist(path: Path) -> None:
+    text = path.read_text()
+    checks = {check.id for check in CHECKS}
+    assert set(re.findall(r"\b(?:CAP|START|CONF|DUR|FIN|POST|RB|SEC)-\d+\b", text)) <= checks
+    for version, stage in re.findall(r"look (\d\.\d\.\d) ([\w-]+)", text):
+        assert capture(version, stage).is_dir()
+    commands = {command.name for command in (*cli.COMMANDS, *cli.MAINS)}
+    assert {word for word in re.findall(r"kraft-audit (\w[\w-]*)", text) if word not in ("is",)} <= commands
+    latent = {defect.jira for defect in DEFECTS}
+    assert set(re.findall(r"KAFKA-\d+|PR \d+|latent [A-Z]", text)) <= latent
+
+
+def test_every_class_has_its_rule() -> None:
+    page = (ROOT / "docs" / "classes.md").read_text()
+    listed = {
+        name
+        for cell in re.findall(r"(?m)^\| (?:\d+|beside) \| (.*?) \|", page)
+        for name in re.findall(r"`(\w+)`", cell)
+    }
+    assert listed == set(CLASSES)
+
+
+def test_every_gate_is_in_the_guide() -> None:
+    guide = (ROOT / "docs" / "operating.md").read_text()
+    assert [gate for gate in GateName.__args__ if f"`{gate}`" not in guide and f"--gate {gate}" not in guide] == []  # type: ignore[attr-defined]
+
+
+def test_the_suite_in_the_readme_is_valid(tmp_path: Path) -> None:
+    (block,) = re.findall(r"```json\n(.*?)```", README, re.DOTALL)
+    path = tmp_path / "suite.json"
+    path.write_text(block)
+    suite = read_suite(path)
+    assert suite is not None
+    assert (suite.name, suite.table.full_name, len(suite.expectations)) == ("house_rules", "silver.partitions", 1)
+
+
+# What each fault's capture shows, by the page's own words: held against audits in tests/pipeline.
+def test_faults_that_a_page_calls_seen_are_declared_with_their_traces() -> None:
+    named = set(re.findall(r"KAFKA-\d+|PR \d+|latent [A-Z]", (ROOT / "docs" / "faults.md").read_text()))
+    assert {"latent A", "KAFKA-17146", "KAFKA-16222", "KAFKA-16411", "PR 15327"} <= named
+    traced = {each.jira for each in DEFECTS if each.checks or each.rows or each.findings}
+    assert named <= traced

@@ -17,6 +17,7 @@ from markupsafe import Markup
 from schemas.report import CheckResult, Gate, Report
 from transforms.report import printable, view
 from transforms.report.chart import MOST_RUNS, divergence_chart, lag_chart, moment, series_chart
+from transforms.report.expectations import expectation_views
 from transforms.report.go_on import Tables, explanations, of_checks, of_class
 from transforms.report.kips import kips_view
 from transforms.report.kraft import kraft_facts
@@ -110,6 +111,7 @@ def render_html(report: Report, tables: Tables = _SOMEWHERE) -> str:
             bars_narrow=divergence_chart(history, _NARROW),
             kips=kips_view(report),
             mode_meaning=MODE_MEANINGS.get(report.mode, ""),
+            expectations=expectation_views(report.expectations),
             most_evidence=view.MOST_EVIDENCE,
             most_notes=view.MOST_NOTES,
             in_kraft=in_kraft(report),

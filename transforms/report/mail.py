@@ -13,6 +13,7 @@ from email.policy import SMTP
 from schemas.report import Report
 from transforms.report import view
 from transforms.report.chart import MOST_RUNS
+from transforms.report.expectations import expectation_views
 from transforms.report.html import environment, gate_views
 from transforms.report.kraft import kraft_facts
 from transforms.report.picture import trend_png
@@ -98,6 +99,7 @@ def _html(report: Report, story: Story, location: str, changes: Sequence[str], s
             rows_shown=sum(len(group.rows) for group in groups),
             suppressed=view.suppressed_views(report, rows),
             checks=view.bounded(loud, checks),
+            expectations=expectation_views(report.expectations, rows, checks),
             chart_id=_CHART_ID if chart else "",
             chart_words=_chart_words(report),
             runs=min(len(report.history), MOST_RUNS),

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from schemas.classes import CLASSES, DEFECTS, ORDER
 from schemas.report import GATES, MIGRATION_GATES, CheckResult, DivergenceRow, Gate, MigrationSummary, Report
+from transforms.report.expectations import unmet, unmet_sentence
 from transforms.report.printable import counted, listed, visible
 from transforms.report.words import (
     CHECK_ORDER,
@@ -57,7 +58,16 @@ def tell(report: Report) -> Story:
         tone="warn" if is_not_ready(report) else TONES.get(report.verdict, "bad"),
         label="Not ready" if is_not_ready(report) else VERDICT_LABELS.get(report.verdict, visible(report.verdict, 20)),
         title=_title(report),
-        sentences=[s for s in (_consequence(report), _lag_sentence(report), *_gate_sentences(report)) if s],
+        sentences=[
+            s
+            for s in (
+                _consequence(report),
+                _lag_sentence(report),
+                *_gate_sentences(report),
+                unmet_sentence(report.expectations),
+            )
+            if s
+        ],
         actions=[*_rescue(report), *repairs(report)][:_ACTIONS]
         or (next_steps(report) if report.verdict == "errors" else []),
         next_steps=next_steps(report) if report.verdict == "clean" else [],
@@ -129,6 +139,10 @@ def repairs(report: Report) -> list[Action]:
         [Action(remedy_of(row), row.class_) for row in rows if row.class_ in DEFECTS and row.suppressed is None]
         + [Action(check.remedy, check.id) for check in checks if check.verdict == "fail"]
         + [Action(check.remedy, check.id) for check in checks if check.verdict == "warn"]
+        + [
+            Action(f"Look at what is not as expected in {each.table}.", each.suite)
+            for each in unmet(report.expectations)
+        ]
     )
 
 
@@ -259,6 +273,12 @@ def _error_title(report: Report) -> str:
     if "dual_write" in closed:
         return "Dual write is not as it must be"
     failed = _failed(report)
+    if not failed and unmet(report.expectations, "error"):
+        return f"{counted(len(unmet(report.expectations)), 'expectation')} not met"
+    return _failure_title(failed, closed)
+
+
+def _failure_title(failed: Sequence[CheckResult], closed: Sequence[str]) -> str:
     if failed or not closed:
         return f"{counted(len(failed), 'check')} failed"
     return f"{counted(len(closed), 'gate')} closed: {', '.join(GATE_TITLES[name].lower() for name in closed)}"
@@ -279,6 +299,8 @@ def _warning_title(report: Report) -> str:
     if report.lag.state == "stopped in order":
         return "The controllers are stopped, and ZooKeeper has everything"
     warned = sum(1 for check in report.checks if check.verdict == "warn")
+    if not warned and unmet(report.expectations):
+        return f"No defects, {counted(len(unmet(report.expectations)), 'expectation')} not met"
     if phase_of(report) != "dual_write" and warned:
         return f"{_words(report).title}: {counted(warned, 'warning')}"
     return f"No defects, {counted(warned, 'warning')}" if warned else "No defects, but not everything could be judged"

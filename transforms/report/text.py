@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from schemas.report import CheckResult, Gate, Report
 from transforms.report import view
+from transforms.report.expectations import expectation_lines
 from transforms.report.kraft import kraft_facts
 from transforms.report.printable import NAME_LIMIT, anchor, counted, listed, visible
 from transforms.report.story import (
@@ -41,6 +42,7 @@ def render_text(report: Report) -> str:
         _checks(report),
         _differences(report),
         _suppressed(report),
+        _expectations(report),
         _foot(report),
     ]
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
@@ -173,6 +175,11 @@ def _suppressed(report: Report) -> list[str]:
         lines += _difference(known.class_, known.row)
         lines += _wrapped(f"by {known.who} until {known.until}: {known.why}", "      ", "      ")
     return lines
+
+
+def _expectations(report: Report) -> list[str]:
+    lines = expectation_lines(report.expectations, most_rows=MOST_EVIDENCE, most=MOST_CHECKS, all_of_them=False)
+    return [part for line in lines for part in _wrapped(line, "", "           ")]
 
 
 def _foot(report: Report) -> list[str]:

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from jobs.runtime.notebook import Notebook
 from schemas.checks import CHECKS as CATALOGUE
 from schemas.classes import ORDER
-from schemas.gold import BROKER_PRESENCE, CHECKS, DIVERGENCES, GATES
+from schemas.gold import BROKER_PRESENCE, CHECKS, DIVERGENCES, EXPECTATIONS, GATES
 from transforms.report.html import render_html
 from transforms.report.json import from_json
 from transforms.report.text import render_text
@@ -87,7 +87,7 @@ notebook.show("Differences by class", by_class)
 
 # MAGIC %md
 # MAGIC ## The differences, defects first
-# MAGIC `zk_mzxid` and `kraft_offset` say where each side got its value: look them up in `02_explore`.
+# MAGIC `zk_mzxid` and `kraft_offset` say where each side got its value: `03_divergence` tells the whole story.
 
 # COMMAND ----------
 
@@ -101,6 +101,22 @@ top_differences = (
     .limit(1000)
 )
 notebook.show("Differences", top_differences)
+
+# COMMAND ----------
+
+# MAGIC %md
+# MAGIC ## Expectations that are not met
+# MAGIC Of the suites that the configuration names; `sql` gives all rows.
+
+# COMMAND ----------
+
+unmet = (
+    of_this_run(EXPECTATIONS)
+    .where("NOT success")
+    .orderBy(in_order("severity", ["error", "warning"]), "suite", "expectation")
+    .select("severity", "suite", "table", "expectation", "column", "unexpected", "percent", "observed", "problem", "sample", "sql")
+)
+notebook.show("Expectations", unmet)
 
 # COMMAND ----------
 

@@ -1,0 +1,71 @@
+# Databricks notebook source
+# MAGIC %md
+# MAGIC # A divergence and its story
+# MAGIC One row of metadata: both values, why they differ, every record and ZooKeeper transaction that touched it.
+# MAGIC
+# MAGIC Parameters: `warehouse` (a folder, or `catalog.schema`), `cluster` (empty: the one audited last), `run_id` (empty: its
+# MAGIC newest run), `entity` and `key` (empty: the gravest difference; keys as in `kraft-audit explain`), `offset` (also tell
+# MAGIC KRaft's row after that offset, inclusive).
+
+# COMMAND ----------
+
+from pyspark.sql import functions as F
+
+from jobs.audit.past import Finished, past_run
+from jobs.commands.explain import explanation
+from jobs.runtime.notebook import Notebook
+from schemas.classes import ORDER
+from schemas.gold import DIVERGENCES, RUNS
+from transforms.explain.keys import parse_key
+from transforms.explain.text import render
+
+notebook = Notebook(globals())
+warehouse = notebook.warehouse(notebook.parameter("warehouse", "main.kraft_audit"))
+run = notebook.run(warehouse, notebook.parameter("cluster"), notebook.parameter("run_id"))
+past = past_run(Finished(warehouse, run["cluster"]), run["run_id"])
+entity, key, offset = notebook.parameter("entity"), notebook.parameter("key"), notebook.parameter("offset")
+
+# COMMAND ----------
+
+# MAGIC %md
+# MAGIC ## Which row
+
+# COMMAND ----------
+
+gravest = F.coalesce(*[F.when(F.col("class") == F.lit(word), F.lit(place)) for place, word in enumerate(ORDER)], F.lit(-1))
+differences = past.read(DIVERGENCES).where("status <> 'resolved'").orderBy(gravest, "entity", "key", "column")
+notebook.show(
+    "Differences",
+    differences.select("class", "entity", "key", "column", "zk_value", "kraft_value", "explanation", "fingerprint").limit(200),
+)
+if not key:
+    first = differences.select("entity", "key").first()
+    entity, key = (first["entity"], first["key"]) if first else ("", "")
+
+# COMMAND ----------
+
+# MAGIC %md
+# MAGIC ## Its story
+
+# COMMAND ----------
+
+story = render(explanation(past, parse_key(entity, key), int(offset) if offset else None)) if key else ""
+print(story or "Nothing differs: name a row by `entity` and `key`.")
+
+# COMMAND ----------
+
+# MAGIC %md
+# MAGIC ## The runs that have seen it
+# MAGIC A fingerprint stays the same as long as entity, key, column and class do.
+
+# COMMAND ----------
+
+wanted = parse_key(entity, key).gold if key else ""
+seen = (
+    warehouse.read(DIVERGENCES)
+    .where((F.col("cluster") == F.lit(past.cluster)) & (F.col("entity") == F.lit(entity)) & (F.col("key") == F.lit(wanted)))
+    .join(warehouse.read(RUNS).select("cluster", "run_id", "started_at"), ["cluster", "run_id"])
+    .orderBy("started_at", "run_id", "column")
+    .select("started_at", "run_id", "class", "column", "status", "zk_value", "kraft_value", "fingerprint")
+)
+notebook.show("Seen by", seen)

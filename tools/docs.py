@@ -1,0 +1,149 @@
+"""Write the pages of docs/ that are made from the declarations: `python tools/docs.py`, or `make docs`.
+
+docs/tables.md has every table and column, docs/checks.md every check. A test holds both equal to what this makes.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from pyspark.sql.types import DataType, StructField
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+
+from schemas import bronze, gold, silver  # noqa: E402
+from schemas.checks import CHECKS  # noqa: E402
+from schemas.checks.check import ALL_GATES, Check, Phase  # noqa: E402
+from schemas.table import Layer, Table  # noqa: E402
+
+MADE = "<!-- Made by tools/docs.py from the declarations in schemas/: change those, then `make docs`. -->"
+LAYERS: tuple[tuple[Layer, str, tuple[Table, ...]], ...] = (
+    (Layer.GOLD, "what people read; every run adds its rows", gold.TABLES),
+    (Layer.SILVER, "the state of both sides; the rows of older runs go after a while", silver.TABLES),
+    (Layer.BRONZE, "what was read, as it was read; every run adds its rows", bronze.TABLES),
+)
+PHASES = {
+    Phase.ZOOKEEPER: "before the start",
+    Phase.WAITING: "waiting for the brokers",
+    Phase.DUAL_WRITE: "dual write",
+    Phase.FINALIZED: "after finalising",
+    Phase.ROLLED_BACK: "after a rollback",
+    Phase.KRAFT: "KRaft",
+}
+GROUPS = {
+    "CAP": "The capture: can this audit be trusted",
+    "START": "Before the start",
+    "CONF": "Property files",
+    "DUR": "In dual write",
+    "FIN": "Before finalising",
+    "POST": "After finalising",
+    "RB": "Before and after a rollback",
+    "SEC": "Security",
+}
+
+
+def tables_page() -> str:
+    """The page of tables: each with its columns, their types and meanings."""
+    lines = [
+        MADE,
+        "# Tables and columns",
+        "",
+        "Every table has the columns `cluster` and `run_id`; below a folder it lies at `<warehouse>/<layer>/<table>`, in a",
+        "catalog it is named `<layer>_<table>`. Offsets say whether they are inclusive, times their unit; words are used as in",
+        "the [glossary](glossary.md). A result is read like this:",
+        "",
+        "```sql",
+        "SELECT gate, verdict, blocking FROM delta.`/var/lib/kraft-audit/gold/gates`",
+        "WHERE cluster = 'prod-eu' ORDER BY run_id DESC LIMIT 4",
+        "```",
+        "",
+    ]
+    for layer, meaning, tables in LAYERS:
+        lines += [f"## {layer.value}", "", f"{meaning[0].upper()}{meaning[1:]}.", ""]
+        for table in tables:
+            lines += _table(table)
+    return "\n".join(lines)
+
+
+def _table(table: Table) -> list[str]:
+    head = [f"### {table.full_name}", "", plain(table.comment), "", "| column | type | what it is |", "|---|---|---|"]
+    return [
+        *head,
+        *(_row(f"`{each.name}`", f"`{type_name(each.dataType)}`", plain(comment(each))) for each in table.columns),
+        "",
+    ]
+
+
+def _row(*cells: str) -> str:
+    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+
+
+def type_name(data_type: DataType) -> str:
+    """A column's type as SQL names it."""
+    return data_type.simpleString().replace(",", ", ").replace(":", ": ")
+
+
+def plain(text: str) -> str:
+    """A text as Markdown shows it: what stands between angle brackets is no markup, unless it is between backticks."""
+    parts = text.split("`")
+    return "`".join(part if number % 2 else part.replace("<", "&lt;") for number, part in enumerate(parts))
+
+
+def comment(column: StructField) -> str:
+    """What a column is."""
+    return str(column.metadata["comment"])
+
+
+def checks_page() -> str:
+    """The page of checks: what must hold, when it is asked, which gates it can close, what to do."""
+    lines = [
+        MADE,
+        "# Checks",
+        "",
+        "What must hold, and what to do when it does not. A check of severity *warning* closes no gate; one that is *optional*",
+        "asks for more than the two sides and leaves its gates as they are without it. [The operator's guide](operating.md)",
+        "says when to look at which.",
+        "",
+    ]
+    for group in dict.fromkeys(check.id.split("-")[0] for check in CHECKS):
+        lines += [f"## {GROUPS.get(group, group)} ({group})", ""]
+        for check in (each for each in CHECKS if each.id.split("-")[0] == group):
+            lines += _check(check)
+    return "\n".join(lines)
+
+
+def _check(check: Check) -> list[str]:
+    gates = ", ".join(f"`{gate}`" for gate in _in_order(check.gates)) or "none"
+    when = (
+        "always"
+        if check.phases == frozenset(Phase)
+        else ", ".join(PHASES[each] for each in Phase if each in check.phases)
+    )
+    kind = f"{check.severity}{', optional' if check.optional else ''}"
+    return [
+        f'<a id="{check.id.lower()}"></a>',
+        f"**{check.id}** {plain(check.title)}.",
+        f"*{kind}; gates: {gates}; {when}.*",
+        f"{plain(check.remedy)} ({plain(check.reference)})",
+        "",
+    ]
+
+
+def _in_order(gates: Sequence[str]) -> Iterable[str]:
+    return [*(gate for gate in ALL_GATES if gate in gates), *(gate for gate in gates if gate not in ALL_GATES)]
+
+
+PAGES = {"tables.md": tables_page, "checks.md": checks_page}
+
+
+def main() -> None:
+    """Write the pages."""
+    for name, page in PAGES.items():
+        (ROOT / "docs" / name).write_text(page(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
