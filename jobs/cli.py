@@ -34,7 +34,8 @@ COMMANDS = (
     Command("isr", "a partition's ISR history; what AlterPartition would be answered", "jobs.commands.isr"),
     Command("features", "who supports what; what an update would be answered", "jobs.commands.features"),
     Command("downgrade", "may the cluster go back to an older release", "jobs.commands.downgrade"),
-    Command("quorum", "the controllers' copies of the log, side by side", "jobs.commands.quorum"),
+    Command("quorum", "the controllers' copies of the log side by side, or the quorum live", "jobs.commands.quorum"),
+    Command("fetch", "copy the metadata log from running controllers", "jobs.commands.fetch"),
 )
 # Sub-commands that parse their own arguments: `main(argv) -> int`.
 MAINS = (

@@ -59,8 +59,7 @@ def begin(run: Run, step: str) -> None:
             cluster.notes = list(mine[-1]["notes"] or ())
             cluster.walks = list(mine[-1]["walks"] or ())
         run.steps_done |= done
-        source = cluster.settings.zookeeper
-        if step == "materialize" and source is not None and source.bracket and len(cluster.walks) < 2:
+        if step == "materialize" and cluster.settings.bracketed and len(cluster.walks) < 2:
             raise UsageError(
                 f"run {run.run_id} of cluster {name} is a bracket and ZooKeeper was walked once: "
                 "run `ingest-zookeeper` again, after `ingest-kraft`"

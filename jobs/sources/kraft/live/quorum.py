@@ -9,14 +9,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
 
 from jobs.sources.kraft.live import messages
 from jobs.sources.kraft.live.connection import Connection, Endpoint, Security
 from jobs.sources.kraft.live.errors import ConnectionLostError, QuorumError, RefusedError
 from jobs.sources.kraft.live.messages import FetchAnswer, LeaderHint, OffsetAndEpoch, QuorumAnswer, SnapshotAnswer
 
-T = TypeVar("T", FetchAnswer, SnapshotAnswer)
 # What a controller that does not lead this epoch (any more) answers, and what FetchSnapshot's refusals arrive as.
 _LOOK_AGAIN = frozenset(
     {
@@ -345,9 +343,3 @@ class Quorum:
     def _why_no_leader(self) -> str:
         known = "; ".join(self._reasons.get(each, f"{each}: not asked") for each in self._settings.controllers)
         return f"no leader was found among the controllers within {self._settings.patience_seconds:g} s: {known}"
-
-
-def lag_of(answer: QuorumAnswer, log_end: int | None) -> int | None:
-    """Records between a replica's log end and the leader's, as `kafka-metadata-quorum` counts; None when not known."""
-    leading: Any = next((each.log_end for each in answer.voters if each.replica_id == answer.leader_id), None)
-    return None if log_end is None or leading is None else max(0, leading - log_end)
