@@ -10,15 +10,15 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import javaproperties
+
 ENCODER = "password.encoder.secret"
 MIGRATION_FLAG = "zookeeper.metadata.migration.enable"
-_COMMENT = ("#", "!")
-# An even number of backslashes before the end of the line is a value's own, an odd one goes on in the next line.
-_CONTINUED = re.compile(r"(?<!\\)(\\\\)*\\$")
-_PAIR = re.compile(r"((?:\\.|[^\\:=\s])*)[ \t\f]*[:= \t\f]?[ \t\f]*(.*)", re.DOTALL)
-_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _PORT = re.compile(r":[0-9]+$")
-_LETTERS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+
+
+class MalformedPropertiesError(ValueError):
+    """A text that is no property file. The message quotes the escape that is wrong, and no value."""
 
 
 @dataclass(frozen=True)
@@ -154,37 +154,14 @@ def meta_properties(location: str, text: str) -> MetaProperties:
 
 
 def parse(text: str) -> dict[str, str]:
-    """Key and value of every line, as `java.util.Properties.load` reads them; the last one of a key counts."""
-    found = {}
-    for line in _logical_lines(text):
-        matched = _PAIR.fullmatch(line)
-        if matched is not None:
-            found[_unescaped(matched[1])] = _unescaped(matched[2])
-    return found
+    """Key and value of every line, as `java.util.Properties.load` reads them; the last one of a key counts.
 
-
-def _logical_lines(text: str) -> list[str]:
-    lines: list[str] = []
-    begun: str | None = None
-    for natural in re.split(r"\r\n|\n|\r", text):
-        line = natural.lstrip(" \t\f")
-        if begun is None and (not line or line.startswith(_COMMENT)):
-            continue
-        joined = (begun or "") + line
-        if _CONTINUED.search(line):
-            begun = joined[:-1]
-        else:
-            lines.append(joined)
-            begun = None
-    return lines if begun is None else [*lines, begun]
-
-
-def _unescaped(text: str) -> str:
-    def character(matched: re.Match[str]) -> str:
-        code = matched[1]
-        return chr(int(code[1:], 16)) if len(code) == 5 else _LETTERS.get(code, code)
-
-    return _ESCAPE.sub(character, text)
+    Raises MalformedPropertiesError for a text that Java, and so Kafka, refuses.
+    """
+    try:
+        return dict(javaproperties.loads(text))
+    except javaproperties.InvalidUEscapeError as error:
+        raise MalformedPropertiesError(f"{error.escape} is no character: Kafka refuses the whole file") from None
 
 
 def _number(text: str | None) -> int | None:

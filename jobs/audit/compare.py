@@ -83,8 +83,8 @@ def compare(run: Run, state: State, gathered: Mapping[str, ClusterFacts], previo
     ends = {name: Ends(contexts[name].committed_end, _log_end(each.facts)) for name, each in chosen.items()}
     differing = differing_rows(both, state.row_versions.where(mine), ends)
     # Held: it is judged twice when something that ZooKeeper lacks has to be looked for.
-    still = run.make(without_moved(differing, moved_znodes(run)))
-    current = classified(judged_walk(run).where(mine), still, contexts, run.make)
+    still = run.cache_now(without_moved(differing, moved_znodes(run)))
+    current = classified(judged_walk(run).where(mine), still, contexts, run.cache_now)
     rows = followed(current.where("class <> 'not_comparable'"), _history(run, previous), run.run_id)
     stored = run.keep(DIVERGENCES, rows, hold=True)
     limits = {name: run.clusters[name].settings.report.rows for name in chosen}
@@ -130,9 +130,9 @@ def _context(gathered: ClusterFacts) -> Context:
         frozen=facts.phase is Phase.FINALIZED,
         migration_offset=facts.migration_offset if facts.mirrored_offset is None else facts.mirrored_offset,
         migration_mzxid=zookeeper.get("migration_mzxid"),
-        committed_end=facts.committed.offset,
-        load_time=facts.load_time,
-        newest_append_time=facts.newest_append_time,
+        committed_end=facts.committed.end_exclusive,
+        load_time_ms=facts.load_time_ms,
+        newest_append_time_ms=facts.newest_append_time_ms,
         pending_deletes=gathered.pending_deletes,
         foreign_zxids=frozenset(zxid for zxid, _ in gathered.foreign_writes),
         foreign_paths=frozenset(path for _, path in gathered.foreign_writes),

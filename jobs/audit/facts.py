@@ -264,7 +264,7 @@ class _FirstLook:
     def known(self) -> queries.Known:
         """What the rules of violations need to know."""
         zookeeper = self.zookeeper or {}
-        loaded = [s.append_time for s in self.states if state_name(s.code, self.release.version) == "MIGRATION"]
+        loaded = [s.append_time_ms for s in self.states if state_name(s.code, self.release.version) == "MIGRATION"]
         down = [b for b in self.brokers if b["source"] == KRAFT and b["fenced"] and b["in_controlled_shutdown"]]
         return queries.Known(
             starting=self.phase in START_PHASES,
@@ -286,7 +286,7 @@ class _FirstLook:
         side, answers = self.side, self.answers
         measured = mirror_position(answers.first("append_times"), side, self.zookeeper or {}, self.release.version)
         next_producer_id, producer_block_end = self._producer_ids()
-        protection, newest_znode_time = self._protection()
+        protection, newest_znode_time_ms = self._protection()
         foreign = [(row["zxid"], row["path"]) for row in answers.of("foreign")]
         texts = tuple(f"transaction {zxid} on {path}" for zxid, path in foreign[: queries.SAMPLE])
         facts = Facts(
@@ -311,14 +311,14 @@ class _FirstLook:
             next_producer_id=next_producer_id,
             producer_block_end=producer_block_end,
             protection=protection,
-            newest_znode_time=newest_znode_time,
+            newest_znode_time_ms=newest_znode_time_ms,
             properties=self._properties(),
             capture_skew_limit=self.settings.thresholds.capture_skew_seconds,
             alive_limit=self.settings.thresholds.alive_seconds,
             lag_limit=self.settings.thresholds.lag_seconds,
             lag=measured.lag,
             mirrored_offset=measured.mirrored_offset,
-            load_time=self._load_time(measured),
+            load_time_ms=self._load_time(measured),
             at_barrier=answers.first("at_barrier") is not None,
             moved=_by_code(answers.of("moved")).get("moved", Sample()) if twice else None,
             foreign_writes=Sample(len(foreign), texts),
@@ -442,7 +442,7 @@ class _FirstLook:
         """When the load ended. 3.4 keeps its last offset in `/migration`; later releases record a state."""
         if before(self.release.version, 3, 5):
             return measured.loaded_at
-        ended = (s.append_time for s in self.states if state_name(s.code, self.release.version) == "MIGRATION")
+        ended = (s.append_time_ms for s in self.states if state_name(s.code, self.release.version) == "MIGRATION")
         return next(ended, None)
 
 

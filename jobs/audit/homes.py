@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from schemas.classes import LOST_WRITE
 from transforms.clusters import CLUSTER
-from transforms.kraft.replay.events import Hold
+from transforms.kraft.replay.events import Cache
 from transforms.reconcile.compare.context import Children, Context, Homes
 from transforms.reconcile.compare.differing import Written
 from transforms.reconcile.compare.divergences import divergences
@@ -24,18 +24,18 @@ from transforms.reconcile.judge.queries import as_facts
 _LIMIT = 10_000
 
 
-def classified(znodes: DataFrame, differing: DataFrame, contexts: Mapping[str, Context], make: Hold) -> DataFrame:
-    """Divergences of `differing_rows`, held by `make`; `znodes` are the trees.
+def classified(znodes: DataFrame, differing: DataFrame, contexts: Mapping[str, Context], cache_now: Cache) -> DataFrame:
+    """Divergences of `differing_rows`, held by `cache_now`; `znodes` are the trees.
 
     Where ZooKeeper lacks something for no reason seen yet, a second look at where it should stand.
     """
-    current = make(divergences(differing, contexts))
+    current = cache_now(divergences(differing, contexts))
     places = missing_places(current)
     if not places:
         return current
     found = look_up(znodes, places, {name: contexts[name].migration_mzxid for name in places})
     looked = {name: replace(context, homes=found.get(name, context.homes)) for name, context in contexts.items()}
-    return make(divergences(differing, looked))
+    return cache_now(divergences(differing, looked))
 
 
 def missing_places(divergences: DataFrame) -> dict[str, set[str]]:

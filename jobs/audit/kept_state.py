@@ -1,4 +1,4 @@
-"""The replayed state that a run keeps for the next one, and what of it a run continues (`transforms.kraft.replay.base`)."""
+"""The replayed state that a run keeps for the next one, and what of it a run continues (`transforms.kraft.replay.compaction`)."""
 
 from __future__ import annotations
 

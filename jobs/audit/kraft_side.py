@@ -49,14 +49,14 @@ class KraftSide:
         return Extent(
             end=self.plan.leading.end if end is None else end,
             start=self.kept.offset if self.kept else self.start,
-            base=None if self.kept or self.plan.base is None else self.plan.base[1].offset,
+            base=None if self.kept or self.plan.base_checkpoint is None else self.plan.base_checkpoint[1].offset,
             discarded=self.transactions.discarded if discarded is None else discarded,
         )
 
     @property
     def start(self) -> int:
         """First offset of the log's own records that counts."""
-        return 0 if self.plan.base is None else self.plan.base[1].offset
+        return 0 if self.plan.base_checkpoint is None else self.plan.base_checkpoint[1].offset
 
     def states(self) -> list[tuple[int, int]]:
         """Offset and code of every ZkMigrationState record, in log order."""
@@ -132,7 +132,7 @@ def _side(
     committed = committed_end(
         copies, plan, migration.get("kraft_metadata_offset"), migration.get("kraft_metadata_epoch")
     )
-    base = None if kept is not None or plan.base is None else plan.base[1].offset
+    base = None if kept is not None or plan.base_checkpoint is None else plan.base_checkpoint[1].offset
     applied = [*(kept.milestones if kept else ()), *_in_log_order(milestones, base, kept.offset if kept else None)]
     markers = [
         Marker(row["offset"], row["type"], json.loads(row["data"]).get("name"), row["append_time"])
@@ -175,7 +175,7 @@ def whole_records(warehouse: Warehouse, cluster: str, run_id: str, side: KraftSi
     offset, checkpoint = F.col("offset"), F.col("checkpoint_offset")
     in_part = (offset >= first[F.col("run_id")]) & (last[F.col("run_id")].isNull() | (offset < last[F.col("run_id")]))
     oldest = parts[-1][0]
-    base = None if side.plan.base is None else side.plan.base[1].offset
+    base = None if side.plan.base_checkpoint is None else side.plan.base_checkpoint[1].offset
     if side.kept is not None:
         base = _oldest_base(warehouse, cluster, oldest)
     of_base = F.lit(False) if base is None else (checkpoint == base) & (F.col("run_id") == oldest)
@@ -186,4 +186,4 @@ def whole_records(warehouse: Warehouse, cluster: str, run_id: str, side: KraftSi
 def _oldest_base(warehouse: Warehouse, cluster: str, run_id: str) -> int | None:
     rows = warehouse.read(KRAFT_LOG_COPIES).where(of_clusters([cluster]) & (F.col("run_id") == run_id)).collect()
     plan = plan_read([LogCopy.from_row(row.asDict(recursive=True)) for row in rows])
-    return None if plan.base is None else plan.base[1].offset
+    return None if plan.base_checkpoint is None else plan.base_checkpoint[1].offset

@@ -87,7 +87,11 @@ def past_kraft(past: PastRun, znodes: Mapping[str, Any] | None) -> PastKraft | N
     if side is None:
         return None
     records, extent = whole_records(past.warehouse, name, past.run_id, side)
-    start = side.plan.base[1].offset - 1 if side.plan.base else side.plan.slices[0].from_offset
+    start = (
+        side.plan.base_checkpoint[1].offset - 1
+        if side.plan.base_checkpoint
+        else side.plan.slices[0].from_offset_inclusive
+    )
     return PastKraft(name, side, records, extent, start, side.plan.leading.end - 1)
 
 
@@ -115,7 +119,7 @@ def divergences_as_of(past: PastRun, offset: int) -> DataFrame:
     if reached is None:
         reached = past.report.migration.kraft_metadata_offset
     at = kraft.log(offset + 1)
-    end = max(offset + 1, kraft.side.committed.offset) if offset < reached else offset + 1
+    end = max(offset + 1, kraft.side.committed.end_exclusive) if offset < reached else offset + 1
     whole = kraft.log(end)
     context = replace(
         _context(past, kraft.side, znodes, position), migration_offset=min(offset, reached), committed_end=end
@@ -173,8 +177,8 @@ def _context(past: PastRun, side: KraftSide, znodes: Mapping[str, Any], position
         migration_offset=0,
         migration_mzxid=znodes.get("migration_mzxid"),
         committed_end=0,
-        load_time=position.loaded_at if position.mirrored_offset is not None or first is None else first[0],
-        newest_append_time=side.plan.leading.last_append_time,
+        load_time_ms=position.loaded_at if position.mirrored_offset is not None or first is None else first[0],
+        newest_append_time_ms=side.plan.leading.last_append_time,
         pending_deletes=frozenset(row[0] for row in pending),
         foreign_zxids=frozenset(row["zxid"] for row in foreign),
         foreign_paths=frozenset(row["path"] for row in foreign),

@@ -126,7 +126,7 @@ class Run:
         """Leave out the rows of clusters that have failed."""
         return rows if len(self.going) == len(self.clusters) else rows.where(of_clusters(self.going))
 
-    def hold(self, rows: DataFrame) -> DataFrame:
+    def cache(self, rows: DataFrame) -> DataFrame:
         """Rows that several queries read: made once, and a leaf in their plans.
 
         On small clusters a query takes longer to plan than to run, so the rows are kept in memory without their
@@ -134,12 +134,12 @@ class Run:
         """
         return rows.localCheckpoint() if self.small else rows.persist()
 
-    def make(self, rows: DataFrame) -> DataFrame:
+    def cache_now(self, rows: DataFrame) -> DataFrame:
         """`hold`, and make the rows at once: queries that start together would each make them for itself."""
-        held = self.hold(rows)
+        cached = self.cache(rows)
         if not self.small:
-            held.count()
-        return held
+            cached.count()
+        return cached
 
     def keep(self, table: Table, rows: DataFrame, *, hold: bool = False) -> DataFrame:
         """Make `rows` (the table's columns but run_id) this run's rows of a table, and return them for further use.
@@ -149,7 +149,7 @@ class Run:
         """
         mine = rows.withColumn("run_id", F.lit(self.run_id))
         if self.small:
-            made = self.hold(mine) if hold else mine
+            made = self.cache(mine) if hold else mine
             self._writes.append(self._pool.submit(self.append, table, made))
         else:
             self.append(table, mine)
@@ -222,7 +222,12 @@ class Run:
 
 def new_run_id(now: datetime) -> str:
     """A run id that sorts by time and never repeats."""
-    return f"{now:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
+    return f"{time_in_run_id(now)}-{secrets.token_hex(3)}"
+
+
+def time_in_run_id(moment: datetime) -> str:
+    """How ids of runs that start in this second begin."""
+    return f"{moment:%Y%m%dT%H%M%SZ}"
 
 
 @contextmanager

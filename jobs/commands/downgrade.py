@@ -29,7 +29,7 @@ from transforms.downgrade.readiness import Mode, State, readiness, render
 from transforms.features.levels import UnknownLevelError, release_tuple
 from transforms.features.matrix import BROKER
 from transforms.kraft.replay.partitions import MIGRATING_DIRECTORY
-from transforms.properties import parse
+from transforms.properties import MalformedPropertiesError, parse
 from transforms.report.printable import visible
 
 # Of a property file, which holds secrets too.
@@ -72,9 +72,11 @@ def _configurations(files: list[Path]) -> Configurations | None:
     found = {}
     for file in files:
         try:
-            values = parse(file.read_text("utf-8", errors="replace"))
+            values = parse(file.read_text("latin-1"))
         except OSError as error:
             raise UsageError(f"--broker-properties: {file} can't be read: {error.strerror}") from error
+        except MalformedPropertiesError as error:
+            raise UsageError(f"--broker-properties: {file} is no property file: {error}") from None
         node = values.get("node.id", values.get("broker.id", ""))
         if not node.strip().isdigit():
             raise UsageError(f"--broker-properties: {file} has neither broker.id nor node.id")

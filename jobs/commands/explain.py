@@ -94,13 +94,13 @@ def explanation(past: PastRun, row: RowKey, as_of: int | None = None) -> Explana
 def _versions(kraft: PastKraft, row: RowKey) -> list[VersionAfter]:
     side = kraft.side
     records = kraft.applied()
-    base_end = side.plan.base[1].offset if side.plan.base else None
+    base_checkpoint_end_exclusive = side.plan.base_checkpoint[1].offset if side.plan.base_checkpoint else None
     if row.entity.name != "partitions":
         return versions(event.asDict() for event in row_events(records, row).collect())
     topic = parse_key("topics", {"topic": row.key["topic"]})
     lives = [event.asDict() for event in row_events(records, topic).collect()]
     states = [state.asDict(recursive=True) for state in partition_states(records, row, lives).collect()]
-    return partition_versions(states, lives, base_end)
+    return partition_versions(states, lives, base_checkpoint_end_exclusive)
 
 
 def _matches(row: RowKey) -> Column:
@@ -128,12 +128,12 @@ def _zookeeper_side(past: PastRun, row: RowKey, now: Mapping[str, Mapping[str, A
 def _kraft_side(past: PastRun, row: RowKey, kraft: PastKraft | None, found: Sequence[VersionAfter]) -> Side:
     if kraft is None:
         return Side("KRaft", "not collected", "")
-    return _side_at(row, kraft, found, kraft.side.committed.offset - 1)
+    return _side_at(row, kraft, found, kraft.side.committed.end_exclusive - 1)
 
 
 def _side_at(row: RowKey, kraft: PastKraft, found: Sequence[VersionAfter], offset: int) -> Side:
     version = state_at(found, offset, kraft.side.transactions.discarded_at(offset))
-    proved = "" if offset < kraft.side.committed.offset else ", not proved committed"
+    proved = "" if offset < kraft.side.committed.end_exclusive else ", not proved committed"
     name = f"KRaft after offset {offset} (inclusive{proved})"
     waiting = _open_transaction(kraft, found, offset)
     if version is None:
@@ -200,8 +200,8 @@ def _notes(
         notes.append(
             f"/migration is at offset {mirrored}: what the log did up to there (inclusive) is said to be in ZooKeeper."
         )
-    if kraft is not None and any(version.offset >= kraft.side.committed.offset for version in found):
-        notes.append(f"Records from offset {kraft.side.committed.offset} on are not proved committed.")
+    if kraft is not None and any(version.offset >= kraft.side.committed.end_exclusive for version in found):
+        notes.append(f"Records from offset {kraft.side.committed.end_exclusive} on are not proved committed.")
     if past.report.mode != "kraft_only" and past.read(ZK_TRANSACTIONS).isEmpty():
         notes.append(
             "ZooKeeper's transactions are not told: the run had no transaction logs (zookeeper.folder holds them)."

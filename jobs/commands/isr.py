@@ -133,7 +133,7 @@ def _lines(name: tuple[int, str], history: Sequence[Step], log: PastKraft) -> li
     lines = [f"Partition {name[0]} of topic id {name[1]}: {len(history)} changes"]
     for step in history:
         state = step.after
-        tail = "" if step.offset < log.side.committed.offset else "  (not proved committed)"
+        tail = "" if step.offset < log.side.committed.end_exclusive else "  (not proved committed)"
         elr = f" ELR {listed(state.elr)}" if state.elr else ""
         known = f" last known {listed(state.last_known_elr)}" if state.last_known_elr else ""
         recovering = " RECOVERING" if state.recovering else ""

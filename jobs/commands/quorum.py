@@ -48,7 +48,7 @@ def _copies(arguments: argparse.Namespace) -> int:
             f"fork       {_whose(fork)} from offset {fork.offset} on: epoch {fork.losing_epoch} lost to "
             f"epoch {fork.winning_epoch}; those records were never committed"
         )
-    print(f"committed  below {committed.offset} ({committed.proof}): {committed.explanation}")
+    print(f"committed  below {committed.end_exclusive} ({committed.proof}): {committed.explanation}")
     return OK
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 from jobs.exit import UsageError
 from jobs.settings import PropertySettings
 from jobs.sources.remote import RemoteError, read_range
-from transforms.properties import PropertyFiles, meta_properties, node_properties
+from transforms.properties import MalformedPropertiesError, PropertyFiles, meta_properties, node_properties
 
 # Kafka's longest property files have some hundred lines.
 _LIMIT = 1024 * 1024
@@ -28,7 +28,14 @@ def read_property_files(settings: PropertySettings) -> PropertyFiles:
 
 
 def _read(paths: Sequence[str], key: str, reader: Callable[[str, str], File]) -> tuple[File, ...]:
-    return tuple(reader(path, _text(path, f"`properties.{key}`")) for path in paths)
+    return tuple(_file(path, f"`properties.{key}`", reader) for path in paths)
+
+
+def _file(path: str, what: str, reader: Callable[[str, str], File]) -> File:
+    try:
+        return reader(path, _text(path, what))
+    except MalformedPropertiesError as error:
+        raise UsageError(f"{what}: {path} is no property file: {error}") from None
 
 
 def _text(path: str, what: str) -> str:

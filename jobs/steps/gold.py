@@ -6,13 +6,15 @@ import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from functools import reduce
+from operator import or_
 from typing import Any
 
-from pyspark.sql import Window
+from pyspark.sql import Column, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from jobs.audit.run import LOG, Run
+from jobs.audit.run import LOG, Run, time_in_run_id
 from jobs.sinks.delta import ConcurrentWriteError, in_parallel
 from schemas import silver
 from schemas.gold import BROKER_PRESENCE, CHECKS, GATES, RUNS
@@ -166,21 +168,30 @@ def iso(moment: datetime) -> str:
 def _forget_old_state(run: Run, previous: Mapping[str, Sequence[Any]]) -> None:
     """Every few runs, remove a cluster's silver rows of all but its newest runs: bronze and gold keep everything.
 
-    Delta keeps the removed rows for a week, so that these runs can be looked into by time travel that long.
+    So go the rows of runs that were killed or failed before the oldest of those. Delta keeps the removed rows for a week,
+    so that these runs can be looked into by time travel that long.
     """
-    old: list[str] = []
-    clusters: list[str] = []
+    conditions = []
     for name, rows in previous.items():
         keep = run.clusters[name].settings.keep_state_of_runs
-        if rows and rows[-1]["finished"] % keep == 0:
-            old += [row["run_id"] for row in rows[:-keep]]
-            clusters += [name] if len(rows) > keep else []
-    if not clusters:
+        if len(rows) > keep and rows[-1]["finished"] % keep == 0:
+            ids = [row["run_id"] for row in rows]
+            conditions.append(_older_than(name, ids[-keep:], ids[:-keep], rows[-keep]["started_at"]))
+    if not conditions:
         return
-    known = [table for table in silver.STATE_TABLES if run.warehouse.version(table) is not None]
-    condition = of_clusters(clusters) & F.col("run_id").isin(sorted(set(old)))
-    for table in known:
+    condition = reduce(or_, conditions)
+    for table in [table for table in silver.STATE_TABLES if run.warehouse.version(table) is not None]:
         try:
             run.warehouse.delete(table, condition)
         except ConcurrentWriteError as error:
             LOG.info("old rows of %s are kept for now: %s", table.full_name, error)
+
+
+def _older_than(cluster: str, kept: Sequence[str], old: Sequence[str], since: datetime) -> Column:
+    """In words that Delta passes on to its files: the old runs' rows, and those with an id of an earlier time.
+
+    Ids that a user has chosen for single steps tell no time, unless they look like one.
+    """
+    run_id = F.col("run_id")
+    earlier = run_id.between("2000", time_in_run_id(since)) & ~run_id.isin(list(kept))
+    return (F.col(CLUSTER) == cluster) & (run_id.isin(list(old)) | earlier)

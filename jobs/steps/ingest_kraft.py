@@ -172,7 +172,7 @@ def _goes_on(run: Run, found: Copies, kept: KeptState, migration: Mapping[str, i
     facts = [LogCopy.from_row(copy.row()) for copy in found.copies]
     offset, epoch = migration.get("kraft_metadata_offset"), migration.get("kraft_metadata_epoch")
     committed = committed_end(facts, found.plan, offset, epoch)
-    if kept.offset > versions_from(committed.offset, offset):
+    if kept.offset > versions_from(committed.end_exclusive, offset):
         return False
     return _record_time(run, found, kept.offset - 1) == (kept.last_epoch, kept.last_append_time)
 
@@ -196,7 +196,7 @@ def _numbers(data: str | None) -> dict[str, int]:
 def _record_time(run: Run, found: Copies, offset: int) -> tuple[int, int] | None:
     """Epoch and append time of the log's record at an offset: two logs hardly agree on the millisecond."""
     plan = found.plan
-    pieces = [s for s in plan.slices if s.from_offset <= offset < s.to_offset] if plan else []
+    pieces = [s for s in plan.slices if s.from_offset_inclusive <= offset < s.to_offset_exclusive] if plan else []
     copies = [copy for piece in pieces for copy in found.copies if copy.location == piece.location]
     selection = Selection(offset, offset + 1)
     for copy in copies:
@@ -208,10 +208,14 @@ def _record_time(run: Run, found: Copies, offset: int) -> tuple[int, int] | None
 
 
 def _chosen(copy: ScannedCopy, plan: ReadPlan | None, start: int) -> dict[str, int | None]:
-    slices = [] if plan is None else [s for s in plan.slices if s.location == copy.location and s.to_offset > start]
+    slices = (
+        []
+        if plan is None
+        else [s for s in plan.slices if s.location == copy.location and s.to_offset_exclusive > start]
+    )
     return {
-        "chosen_from": min((max(s.from_offset, start) for s in slices), default=None),
-        "chosen_to": max((s.to_offset for s in slices), default=None),
+        "chosen_from": min((max(s.from_offset_inclusive, start) for s in slices), default=None),
+        "chosen_to": max((s.to_offset_exclusive for s in slices), default=None),
     }
 
 
@@ -226,7 +230,7 @@ def _work(found: Copies, start: int) -> Iterator[Work]:
             yield from ((task, Selection()) for task in plan_log(copy))
         return
     for piece in found.plan.slices:
-        selection = Selection(max(piece.from_offset, start), piece.to_offset)
+        selection = Selection(max(piece.from_offset_inclusive, start), piece.to_offset_exclusive)
         yield from ((task, selection) for task in plan_log(by_location[piece.location], selection))
     read: set[tuple[int, int]] = set()
     for copy in found.copies:

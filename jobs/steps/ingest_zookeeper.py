@@ -161,7 +161,7 @@ def _read_history(files: TreeFiles) -> Iterator[pa.RecordBatch]:
 
 def _keep_history(run: Run, folders: Sequence[TreeFiles]) -> None:
     history = in_workers(run.spark, folders, _read_history, _TOLD)
-    writes = run.make(history)
+    writes = run.cache_now(history)
     for table, kind in ((ZK_TRANSACTIONS, OPERATION), (BARRIERS, BARRIER), (ZOOKEEPER_WRITES, WRITE)):
         run.keep(table, writes.where(F.col(kind).isNotNull()).select(CLUSTER, f"{kind}.*"))
 

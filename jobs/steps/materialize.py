@@ -55,7 +55,7 @@ class State:
 def run_step(run: Run) -> State:
     """Make the run's silver tables from its bronze rows; a cluster whose source could not be read has failed."""
     znodes = judged_walk(run)
-    state = run.make(without_failures(znodes).mapInArrow(state_batches, CLUSTER_STATE))
+    state = run.cache_now(without_failures(znodes).mapInArrow(state_batches, CLUSTER_STATE))
     records = run.rows(KRAFT_RECORDS)
     opening = _opening(run, znodes, state, records)
     _fail_unread(run, opening)
@@ -169,7 +169,7 @@ def _make_tables(run: Run, state: DataFrame, replayed: Replayed | None) -> DataF
 def _versions(run: Run, replayed: Replayed | None) -> DataFrame:
     if replayed is None:
         return run.spark.createDataFrame([], ROW_VERSION)
-    return run.make(row_versions(replayed.compact, replayed.folded, replayed.versions_from, MIRRORED))
+    return run.cache_now(row_versions(replayed.compact, replayed.folded, replayed.versions_from_inclusive, MIRRORED))
 
 
 def _entity(run: Run, entity: Entity, zookeeper: Mapping[str, DataFrame], kraft: Mapping[str, DataFrame]) -> DataFrame:
@@ -182,7 +182,7 @@ def _log_findings(replayed: Replayed | None) -> list[DataFrame]:
     if replayed is None:
         return []
     dual_write = {name: period for name, side in replayed.sides.items() if (period := side.dual_write()) is not None}
-    return [log_findings(replayed.log, replayed.compact, replayed.folded, dual_write), *replayed.unlike_checkpoints]
+    return [log_findings(replayed.log, replayed.compact, replayed.folded, dual_write), *replayed.checkpoint_mismatches]
 
 
 def both_sides(spark: SparkSession, entity: Entity, sides: Sequence[tuple[str, DataFrame | None]]) -> DataFrame:

@@ -102,7 +102,7 @@ def _judged(cluster: ClusterRun, facts: Facts, comparison: Comparison) -> Judged
 
 
 def _loaded_at(facts: Facts) -> int | None:
-    return next((change.append_time for change in facts.states if facts.name_of(change) == "MIGRATION"), None)
+    return next((change.append_time_ms for change in facts.states if facts.name_of(change) == "MIGRATION"), None)
 
 
 def _report(
@@ -174,8 +174,8 @@ def stored_state(run: Run) -> State:
     if sides:
         offsets = {name: (migrations[name] or {}).get("kraft_metadata_offset") for name in sides}
         replayed = replay_logs(run, records, sides, offsets, verify=False)
-        versions = row_versions(replayed.compact, replayed.folded, replayed.versions_from, MIRRORED)
-    return State(sides, migrations, run.make(versions))
+        versions = row_versions(replayed.compact, replayed.folded, replayed.versions_from_inclusive, MIRRORED)
+    return State(sides, migrations, run.cache_now(versions))
 
 
 def _alone(run: Run) -> dict[str, int]:

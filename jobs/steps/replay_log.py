@@ -1,4 +1,4 @@
-"""Replay the logs of a run: from checkpoint to checkpoint, cut where the next run will go on."""
+"""Replay the logs of a run: from checkpoint to checkpoint; where the next run will go on."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from jobs.audit.run import Run
 from schemas.bronze import KRAFT_RECORDS
 from schemas.silver import FINDINGS
 from transforms.clusters import CLUSTER, by_cluster, of_clusters
-from transforms.kraft.replay.base import continued, state_at
-from transforms.kraft.replay.events import as_they_are
+from transforms.kraft.replay.compaction import compacted_below, compacted_then
+from transforms.kraft.replay.events import uncached
 from transforms.kraft.replay.image import Log
 from transforms.kraft.replay.rows import fold
 from transforms.kraft.replay.verify import checkpoint_differences, checkpoint_records
@@ -26,20 +26,20 @@ from transforms.reconcile.judge.queries import damaged, load_violations
 
 @dataclass(frozen=True)
 class Replayed:
-    """The logs ready for the tables: their events and folded state are held, so that no table reads them again.
+    """The logs ready for the tables: their events and folded state are cached, so that no table reads them again.
 
-    `compact` replays to the same state as `log`, and to the same versions of every row from `versions_from` on. `cuts`
+    `compact` replays to the same state as `log`, and to the same versions of every row from `versions_from_inclusive` on. `keep_at`
     are the offsets at which a cluster's log was compacted and the state written, to be kept for the next run.
     """
 
     sides: Mapping[str, KraftSide]
     log: Log
     compact: Log
-    versions_from: Mapping[str, int]
-    cuts: Mapping[str, int]
+    versions_from_inclusive: Mapping[str, int]
+    keep_at: Mapping[str, int]
     committed: Log
     folded: DataFrame
-    unlike_checkpoints: tuple[DataFrame, ...]
+    checkpoint_mismatches: tuple[DataFrame, ...]
 
 
 def replay_logs(
@@ -57,101 +57,103 @@ def replay_logs(
     Without `clearing` the records hold no CLEAR_ELR. Without `verify` nothing
     is compared with Kafka's checkpoints, and no state is kept for a later run.
     """
-    after = {name: versions_from(side.committed.offset, migration_offsets.get(name)) for name, side in sides.items()}
+    after = {
+        name: versions_from(side.committed.end_exclusive, migration_offsets.get(name)) for name, side in sides.items()
+    }
     base = read_states(run, {name: side.kept for name, side in sides.items() if side.kept is not None})
     extents = {name: side.extent() for name, side in sides.items()}
-    log = Log.of(records, extents, base, run.hold, clearing=clearing)
+    log = Log.of(records, extents, base, run.cache, clearing=clearing)
     kept = sides.items() if verify else ()
-    cuts = {name: cut for name, side in kept if (cut := _cut(run, name, side, after[name])) is not None}
-    compact, unlike = _walk(run, records, sides, log, cuts) if verify else (log, ())
-    committed = compact.below({name: side.committed.offset for name, side in sides.items()})
-    folded = run.make(fold(committed.events))
-    return Replayed(sides, log, compact, after, cuts, committed, folded, unlike)
+    keep_at = {name: offset for name, side in kept if (offset := _keep_at(run, name, side, after[name])) is not None}
+    compact, mismatches = _replay_by_checkpoints(run, records, sides, log, keep_at) if verify else (log, ())
+    committed = compact.below({name: side.committed.end_exclusive for name, side in sides.items()})
+    folded = run.cache_now(fold(committed.events))
+    return Replayed(sides, log, compact, after, keep_at, committed, folded, mismatches)
 
 
 @dataclass(frozen=True)
 class _Stop:
-    """Where the walk through a cluster's log stops: at checkpoints to compare with, or to cut the log."""
+    """Where the replay of a cluster's log stops: at checkpoints to compare with, or to keep the state."""
 
     offset: int
     checkpoints: Sequence[int] = ()
-    is_cut: bool = False
+    is_kept: bool = False
 
 
-def _walk(
-    run: Run, records: DataFrame, sides: Mapping[str, KraftSide], log: Log, cuts: Mapping[str, int]
+def _replay_by_checkpoints(
+    run: Run, records: DataFrame, sides: Mapping[str, KraftSide], log: Log, keep_at: Mapping[str, int]
 ) -> tuple[Log, tuple[DataFrame, ...]]:
     """Replay from stop to stop, all clusters at once, each step from the state of the one before; compare at each.
 
-    Gives the logs compacted at `cuts`, and where the replay is not Kafka's checkpoint (CAP-08). Checkpoints that few
+    Gives the logs compacted at `keep_at`, and where the replay is not Kafka's checkpoint (CAP-08). Checkpoints that few
     records lie between are one stop, and a state is made only where many records lie before it: a query takes longer to
     plan than to go over some thousand records twice.
     """
-    stops = {name: _stops(side, cuts.get(name)) for name, side in sides.items()}
+    stops = {name: _stops(side, keep_at.get(name)) for name, side in sides.items()}
     rest = log
-    unlike: list[DataFrame] = []
-    cut_states: list[Log] = []
+    mismatches: list[DataFrame] = []
+    kept_states: list[Log] = []
     starts = {name: side.extent().start for name, side in sides.items()}
-    held: Log | None = None
+    cached: Log | None = None
     before: Log | None = None
     for number in range(max((len(mine) for mine in stops.values()), default=0)):
         now = {name: mine[number] for name, mine in stops.items() if number < len(mine)}
-        if any(stop.is_cut or stop.offset - starts[name] > NEAR_RECORDS for name, stop in now.items()):
+        if any(stop.is_kept or stop.offset - starts[name] > NEAR_RECORDS for name, stop in now.items()):
             offsets = {name: stop.offset for name, stop in now.items()}
-            state = _held_state(run, rest, offsets, [name for name, stop in now.items() if stop.is_cut])
-            cut_states += [state.of_clusters([name for name, stop in now.items() if stop.is_cut])]
-            rest = continued(state, rest, offsets)
+            state = _cached_state(run, rest, offsets, [name for name, stop in now.items() if stop.is_kept])
+            kept_states += [state.of_clusters([name for name, stop in now.items() if stop.is_kept])]
+            rest = compacted_then(state, rest, offsets)
             starts |= offsets
-            held, before = state, held
+            cached, before = state, cached
         checkpoints = {name: stop.checkpoints for name, stop in now.items() if stop.checkpoints}
         if checkpoints:
-            unlike.append(_unlike(run, records, sides, rest, checkpoints))
+            mismatches.append(_mismatches(run, records, sides, rest, checkpoints))
         if before is not None:
             before.events.unpersist()
             before.partition_records.unpersist()
             before = None
     compact = log
-    if cuts:
-        compact = log.since(cuts)
-        for state in cut_states:
+    if keep_at:
+        compact = log.since(keep_at)
+        for state in kept_states:
             compact = compact.union(state)
-    return compact, tuple(unlike)
+    return compact, tuple(mismatches)
 
 
-def _held_state(run: Run, rest: Log, offsets: Mapping[str, int], cut: Sequence[str]) -> Log:
-    """The state at the offsets as rows that are there: written to be kept for the clusters that are cut, else held."""
-    state = state_at(rest, offsets)
-    state = Log(run.hold(state.events), run.hold(state.partition_records))
-    if not cut:
+def _cached_state(run: Run, rest: Log, offsets: Mapping[str, int], keep: Sequence[str]) -> Log:
+    """The state at the offsets as rows that are there: written to be kept for the clusters whose state is kept, else cached."""
+    state = compacted_below(rest, offsets)
+    state = Log(run.cache(state.events), run.cache(state.partition_records))
+    if not keep:
         return state
-    kept = keep_rows(run, state, cut)
-    others = [name for name in offsets if name not in cut]
+    kept = keep_rows(run, state, keep)
+    others = [name for name in offsets if name not in keep]
     return kept.union(state.of_clusters(others)) if others else kept
 
 
-def _unlike(
+def _mismatches(
     run: Run, records: DataFrame, sides: Mapping[str, KraftSide], log: Log, checkpoints: Mapping[str, Sequence[int]]
 ) -> DataFrame:
-    hold = as_they_are if run.small else run.hold
-    own = Log.of_checkpoints(checkpoint_records(records, checkpoints), hold)
+    cache = uncached if run.small else run.cache
+    own = Log.of_checkpoints(checkpoint_records(records, checkpoints), cache)
     levels = {
         name: {offset: sides[name].metadata_version(offset) for offset in mine} for name, mine in checkpoints.items()
     }
     below = log.below({name: mine[-1] for name, mine in checkpoints.items()})
     found = checkpoint_differences(below, own, levels)
     # What large logs are compared by is let go before the next stop.
-    return found if run.small else run.make(found)
+    return found if run.small else run.cache_now(found)
 
 
 NEAR_RECORDS = 20_000
 _NEAR_CHECKPOINTS = 16
 
 
-def _stops(side: KraftSide, cut: int | None) -> list[_Stop]:
+def _stops(side: KraftSide, keep_at: int | None) -> list[_Stop]:
     stops = [_Stop(group[0], tuple(group)) for group in near_together(checkpoints_to_verify(side))]
-    if cut is not None:
-        stops.append(_Stop(cut, is_cut=True))
-    return sorted(stops, key=lambda stop: (stop.offset, not stop.is_cut))
+    if keep_at is not None:
+        stops.append(_Stop(keep_at, is_kept=True))
+    return sorted(stops, key=lambda stop: (stop.offset, not stop.is_kept))
 
 
 def near_together(offsets: Sequence[int]) -> list[list[int]]:
@@ -165,8 +167,8 @@ def near_together(offsets: Sequence[int]) -> list[list[int]]:
     return groups
 
 
-def _cut(run: Run, name: str, side: KraftSide, after: int) -> int | None:
-    """Where to cut the log and keep its state: no version is wanted of what is below, and no transaction is open there.
+def _keep_at(run: Run, name: str, side: KraftSide, after: int) -> int | None:
+    """Where to compact the log and keep its state: no version is wanted of what is below, and no transaction is open there.
 
     None when too little is new: the log is replayed as it is, from what an earlier run has kept.
     """
@@ -175,48 +177,48 @@ def _cut(run: Run, name: str, side: KraftSide, after: int) -> int | None:
         # A load without transactions may be under way, and is judged as a whole.
         return None
     pending = side.transactions.open
-    cut = after if pending is None else min(after, pending.begin)
+    end = after if pending is None else min(after, pending.begin_inclusive)
     known = 0 if side.kept is None else side.kept.offset
     kraft = run.clusters[name].settings.kraft
     every = kraft.keep_state_every if kraft else 0
-    return cut if cut - known >= every and cut > side.plan.start else None
+    return end if end - known >= every and end > side.plan.start else None
 
 
 def keep(run: Run, replayed: Replayed) -> None:
-    """Let the next run go on from the states at the cuts, unless a log has findings: each run must see those itself."""
-    cuts = replayed.cuts
-    if not cuts:
+    """Let the next run go on from the states at the keep_at, unless a log has findings: each run must see those itself."""
+    keep_at = replayed.keep_at
+    if not keep_at:
         return
-    records = run.rows(KRAFT_RECORDS).where(of_clusters(cuts))
-    before = records.where((F.col("offset") == by_cluster(cuts, "bigint") - 1) & F.col("checkpoint_offset").isNull())
+    records = run.rows(KRAFT_RECORDS).where(of_clusters(keep_at))
+    before = records.where((F.col("offset") == by_cluster(keep_at, "bigint") - 1) & F.col("checkpoint_offset").isNull())
     last = {row[CLUSTER]: row for row in before.select(CLUSTER, "epoch", "append_time").collect()}
     loads = {
         name: recorded_load(
             [(offset, state_name(code, None)) for offset, code in replayed.sides[name].states()],
             replayed.sides[name].transactions,
         )
-        for name in cuts
+        for name in keep_at
     }
-    findings = run.rows(FINDINGS).where(of_clusters(cuts) & (F.col("source") == "kraft"))
+    findings = run.rows(FINDINGS).where(of_clusters(keep_at) & (F.col("source") == "kraft"))
     found = [rows.select(CLUSTER) for rows in (findings, damaged(records), load_violations(records, loads))]
     faulty = {row[0] for row in found[0].union(found[1]).union(found[2]).distinct().collect()}
     keeping = {}
-    for name, cut in cuts.items():
+    for name, offset in keep_at.items():
         side = replayed.sides[name]
         if name in faulty or name not in last:
             keeping[name] = NOTHING
         else:
             base_run = None if side.kept is None else side.kept.run_id
             keeping[name] = Keeping(
-                cut, last[name]["epoch"], last[name]["append_time"], tuple(side.milestones), base_run
+                offset, last[name]["epoch"], last[name]["append_time"], tuple(side.milestones), base_run
             )
     keep_states(run, keeping)
 
 
 def checkpoints_to_verify(side: KraftSide) -> list[int]:
     """Offsets of the complete checkpoints inside the replayed part; the base itself proves nothing."""
-    start = side.plan.base[1].offset if side.plan.base else -1
+    start = side.plan.base_checkpoint[1].offset if side.plan.base_checkpoint else -1
     if side.kept is not None:
         start = side.kept.offset
     offsets = {c.offset for copy in side.copies for c in copy.checkpoints if copy.has_log and c.complete}
-    return sorted(offset for offset in offsets if start < offset <= side.committed.offset)
+    return sorted(offset for offset in offsets if start < offset <= side.committed.end_exclusive)

@@ -20,7 +20,7 @@ from tests.pipeline import expected
 from transforms.clusters import CLUSTER
 from transforms.explain.keys import parse_key
 from transforms.explain.records import partition_states, partition_versions, row_events
-from transforms.kraft.replay.base import continued, state_at
+from transforms.kraft.replay.compaction import compacted_below, compacted_then
 from transforms.kraft.replay.entities import READERS
 from transforms.kraft.replay.events import Extent
 from transforms.kraft.replay.image import Log, image
@@ -178,10 +178,10 @@ def test_one_replays_the_same_after_any_state(spark: SparkSession) -> None:
     records = bronze(spark, rows)
     whole = whole_log(records, len(rows))
     for cut in (3, 6):
-        state = held(state_at(whole, {ONE: cut}))
+        state = held(compacted_below(whole, {ONE: cut}))
         rest = held(Log.of(records, {ONE: Extent(len(rows), start=cut)}, state))
         assert told(rest) == wanted
-        assert told(continued(state, whole, {ONE: cut})) == wanted
+        assert told(compacted_then(state, whole, {ONE: cut})) == wanted
 
 
 def test_a_record_clears_nothing_of_another_cluster(spark: SparkSession) -> None:

@@ -19,7 +19,7 @@ from schemas.bronze import LOG_RECORD_COLUMNS, RUN_COLUMNS
 from schemas.entities import MIRRORED
 from tests.kraft.dumps import log_folder
 from transforms.clusters import CLUSTER, by_cluster
-from transforms.kraft.replay.base import continued, state_at
+from transforms.kraft.replay.compaction import compacted_below, compacted_then
 from transforms.kraft.replay.events import Extent
 from transforms.kraft.replay.findings import log_findings
 from transforms.kraft.replay.image import Log, image, row_versions
@@ -179,12 +179,12 @@ def test_the_rest_after_any_prefix_is_the_whole(records: DataFrame, whole: Log, 
         del cuts[chance.choice(sorted(cuts))]
     after = {cluster: chance.randint(cuts.get(cluster, 0), end) for cluster, end in ENDS.items()}
     # As between two runs: the state is all that is left of the prefix.
-    state = held(state_at(whole, cuts))
+    state = held(compacted_below(whole, cuts))
     rest = held(Log.of(since(records, cuts), extents(ENDS), base=state))
     expected = everything(whole, after)
     assert everything(rest, after) == expected, f"cuts {cuts}, versions from {after}"
     # As within one run: the prefix is compacted, the findings still read all of it.
-    assert everything(continued(state, whole, cuts), after, whole) == expected, f"cuts {cuts}"
+    assert everything(compacted_then(state, whole, cuts), after, whole) == expected, f"cuts {cuts}"
 
 
 @pytest.mark.parametrize("cluster", LOGS)
@@ -197,16 +197,16 @@ def test_logs_at_once_are_each_what_it_is_alone(records: DataFrame, whole: Log, 
     assert expected["row_versions"]
     assert expected["partitions"]
     # And the state of one is not in the others' way, nor theirs in its.
-    state, own = state_at(whole, after), state_at(alone, {cluster: after[cluster]})
+    state, own = compacted_below(whole, after), compacted_below(alone, {cluster: after[cluster]})
     for mine, rows in ((own.events, state.events), (own.partition_records, state.partition_records)):
         assert rows_of(rows.where(F.col(CLUSTER) == cluster)) == rows_of(mine)
 
 
 def test_a_state_of_a_state_is_the_same_state(whole: Log) -> None:
     cuts = {cluster: end // 2 for cluster, end in ENDS.items()}
-    once = held(state_at(whole, cuts))
-    twice = state_at(continued(once, whole, cuts), ENDS)
-    direct = state_at(whole, ENDS)
+    once = held(compacted_below(whole, cuts))
+    twice = compacted_below(compacted_then(once, whole, cuts), ENDS)
+    direct = compacted_below(whole, ENDS)
     assert rows_of(twice.events.distinct()) == rows_of(direct.events.distinct())
     assert rows_of(twice.partition_records) == rows_of(direct.partition_records)
 
@@ -232,6 +232,6 @@ def test_a_real_migration_cut_in_two(captured: DataFrame, part: float) -> None:
     [(end,)] = captured.agg(F.max("offset") + 1).collect()
     cut, all_of_it = {"c": int(end * part)}, {"c": Extent(end)}
     whole = held(Log.of(captured, all_of_it))
-    state = held(state_at(whole, cut))
+    state = held(compacted_below(whole, cut))
     rest = held(Log.of(since(captured, cut), all_of_it, base=state))
     assert everything(rest, cut) == everything(whole, cut)

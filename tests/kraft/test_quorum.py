@@ -73,13 +73,13 @@ def test_history_before_the_leading_copy_comes_from_an_older_one() -> None:
     older = copy(2, 0, 110, ((1, 0), (2, 40)))
     plan = plan_read([leading, older])
     assert plan.slices == (Slice("/logs/2", 0, 50), Slice("/logs/1", 50, 120))
-    assert plan.base is None
+    assert plan.base_checkpoint is None
 
 
 def test_a_log_that_starts_late_needs_its_complete_checkpoint() -> None:
     complete, torn = Checkpoint("good", 60, 2, True), Checkpoint("torn", 55, 2, False)
     plan = plan_read([copy(1, 50, 120, ((2, 50),), (complete, torn))])
-    assert plan.base == ("/logs/1", complete)
+    assert plan.base_checkpoint == ("/logs/1", complete)
     assert plan.slices == (Slice("/logs/1", 60, 120),)
     with pytest.raises(NoUsableLogError, match="starts at offset 50"):
         plan_read([copy(1, 50, 120, ((2, 50),), (torn,))])
@@ -107,26 +107,26 @@ def test_common_end_is_where_the_epochs_part() -> None:
 def test_a_majority_of_copies_commits(ends: tuple[int, int, int], offset: int, proof: str) -> None:
     copies = [copy(node, 0, end, ((1, 0), (2, 100)) if end > 100 else ((1, 0),)) for node, end in enumerate(ends, 1)]
     end = committed_end(copies, plan_read(copies), None, None)
-    assert (end.offset, end.proof) == (offset, proof)
+    assert (end.end_exclusive, end.proof) == (offset, proof)
 
 
 def test_missing_voters_count_as_empty() -> None:
     alone = [copy(1, 0, 120, ((1, 0),))]
-    assert committed_end(alone, plan_read(alone), None, None).offset == 0
-    assert committed_end(alone, plan_read(alone), 80, 1).offset == 81
+    assert committed_end(alone, plan_read(alone), None, None).end_exclusive == 0
+    assert committed_end(alone, plan_read(alone), 80, 1).end_exclusive == 81
     # The epoch of /migration is of another quorum: it proves nothing.
-    assert committed_end(alone, plan_read(alone), 80, 7).offset == 0
+    assert committed_end(alone, plan_read(alone), 80, 7).end_exclusive == 0
 
 
 def test_a_single_voter_is_its_own_majority() -> None:
     alone = [copy(1, 0, 120, ((1, 0),), voters=(1,))]
     end = committed_end(alone, plan_read(alone), 80, 1)
-    assert (end.offset, end.proof) == (120, "majority")
+    assert (end.end_exclusive, end.proof) == (120, "majority")
 
 
 def test_a_checkpoint_is_committed() -> None:
     alone = [copy(1, 0, 120, ((1, 0),), (Checkpoint("x", 100, 1, True), Checkpoint("y", 110, 1, False)))]
-    assert committed_end(alone, plan_read(alone), None, None).offset == 100
+    assert committed_end(alone, plan_read(alone), None, None).end_exclusive == 100
 
 
 def test_after_the_failover_the_stopped_controller_is_passed_over() -> None:
@@ -137,7 +137,7 @@ def test_after_the_failover_the_stopped_controller_is_passed_over() -> None:
     assert found.plan.leading.end == 490
     assert "3000 ends at 475" in found.plan.explanation
     end = committed_end(facts, found.plan, 489, 2)
-    assert (end.offset, end.proof) in ((490, "majority"), (490, "migration"))
+    assert (end.end_exclusive, end.proof) in ((490, "majority"), (490, "migration"))
 
 
 def test_a_rejoined_controller_starts_at_a_checkpoint_and_history_comes_from_another() -> None:
@@ -145,15 +145,15 @@ def test_a_rejoined_controller_starts_at_a_checkpoint_and_history_comes_from_ano
     assert found.plan is not None
     assert {c.controller_id: c.log_start_offset for c in found.copies} == {3000: 488, 3001: 0, 3002: 0}
     assert found.plan.start == 0
-    assert found.plan.base is None
+    assert found.plan.base_checkpoint is None
 
 
 def test_the_rejoined_controller_alone_is_replayed_from_its_checkpoint() -> None:
     found = find_copies([str(capture("3.9.1", "8") / "kraft" / "3000")])
     assert found.plan is not None
-    assert found.plan.base is not None
-    assert found.plan.base[1].offset == 488
-    assert found.plan.slices[0].from_offset == 488
+    assert found.plan.base_checkpoint is not None
+    assert found.plan.base_checkpoint[1].offset == 488
+    assert found.plan.slices[0].from_offset_inclusive == 488
 
 
 def test_a_controller_that_stopped_in_order_left_a_producer_snapshot_at_its_end() -> None:
@@ -179,8 +179,8 @@ def test_unknown_voters_are_no_majority() -> None:
     """One copy whose files name no voters proves what a checkpoint or /migration proves, no more."""
     alone = [copy(1, 0, 120, ((1, 0),), voters=())]
     end = committed_end(alone, plan_read(alone), None, None)
-    assert (end.offset, end.proof) == (0, "log_start")
-    assert committed_end(alone, plan_read(alone), 80, 1).offset == 81
+    assert (end.end_exclusive, end.proof) == (0, "log_start")
+    assert committed_end(alone, plan_read(alone), 80, 1).end_exclusive == 81
     three = [copy(node, 0, 120, ((1, 0),), voters=()) for node in (1, 2, 3)]
     assert committed_end(three, plan_read(three), None, None).proof == "log_start"
 
@@ -189,7 +189,7 @@ def test_voters_that_one_copy_names_are_known() -> None:
     copies = [copy(1, 0, 120, ((1, 0),), voters=()), copy(2, 0, 110, ((1, 0),))]
     assert known_voters(copies, plan_read(copies)) == (1, 2, 3)
     end = committed_end(copies, plan_read(copies), None, None)
-    assert (end.offset, end.explanation) == (110, "2 of 3 voters' copies hold every record below 110")
+    assert (end.end_exclusive, end.explanation) == (110, "2 of 3 voters' copies hold every record below 110")
 
 
 def test_two_copies_of_one_controller_are_one_voter() -> None:
@@ -222,5 +222,5 @@ def test_the_log_folder_alone_is_enough_to_look_at(tmp_path: Path, capsys: pytes
         shutil.copytree(capture("3.9.1", "7") / "kraft" / node / "__cluster_metadata-0", folder)
         folder.chmod(0o755)
         (folder / "quorum-state").unlink(missing_ok=True)
-    assert quorum.execute(argparse.Namespace(path=[str(tmp_path)])) == OK
+    assert quorum.execute(argparse.Namespace(path=[str(tmp_path)], controllers=None)) == OK
     assert "committed  below" in capsys.readouterr().out

@@ -11,7 +11,9 @@ def marker(offset: int, kind: str, name: str | None = None) -> Marker:
 
 def test_an_ended_transaction_takes_effect() -> None:
     log = read_transactions([marker(1, BEGIN, "Bootstrap records"), marker(4, END)])
-    assert [(t.begin, t.end, t.outcome, t.name) for t in log.transactions] == [(1, 4, "end", "Bootstrap records")]
+    assert [(t.begin_inclusive, t.end_inclusive, t.outcome, t.name) for t in log.transactions] == [
+        (1, 4, "end", "Bootstrap records")
+    ]
     assert log.discarded == ()
     assert log.open is None
 
@@ -31,7 +33,7 @@ def test_an_open_one_is_pending_to_the_end_of_the_log() -> None:
 def test_markers_without_partners_are_told() -> None:
     log = read_transactions([marker(1, END), marker(5, BEGIN), marker(6, BEGIN), marker(9, END)])
     assert [m.offset for m in log.unmatched] == [1, 6]
-    assert [(t.begin, t.end) for t in log.transactions] == [(5, 9)]
+    assert [(t.begin_inclusive, t.end_inclusive) for t in log.transactions] == [(5, 9)]
 
 
 def test_order_of_arrival_does_not_matter() -> None:

@@ -145,7 +145,7 @@ def dual_write() -> Facts:
         producer_block_end=2999,
         protection=Protection(100, 10),
         identities=Identities(frozenset({"sasl:kafka"}), frozenset({"sasl:kafka"})),
-        newest_znode_time=NOW,
+        newest_znode_time_ms=NOW,
     )
 
 
@@ -217,7 +217,7 @@ def rolled_back() -> Facts:
         compared=False,
         zookeeper=zookeeper(**by_broker, **removed),
         brokers_in_zookeeper=back,
-        newest_znode_time=NOW + 600_000,
+        newest_znode_time_ms=NOW + 600_000,
     )
 
 
@@ -279,7 +279,7 @@ def _capture() -> Iterator[tuple[str, Case]]:
     unusable = {"plan": None, "committed": None, "collected": frozenset({ZOOKEEPER}), "phase": Phase.ZOOKEEPER}
     yield "CAP-03", case(dual_write(), plan_problem=covered_by_none, **unusable)
     yield "CAP-04", znodes(dual_write(), kraft_metadata_offset=OFFSET + 1)
-    yield "CAP-05", case(dual_write(), "warn", newest_znode_time=NOW + 61_000)
+    yield "CAP-05", case(dual_write(), "warn", newest_znode_time_ms=NOW + 61_000)
     yield "CAP-06", case(dual_write(), transactions=load(Marker(380, "BEGIN_TRANSACTION_RECORD", "again", NOW)))
     yield "CAP-07", tables(dual_write(), "CAP-07")
     yield "CAP-08", tables(dual_write(), "CAP-08")
@@ -409,7 +409,7 @@ def _after_rollback() -> Iterator[tuple[str, Case]]:
     now = rolled_back()
     yield "RB-10", case(now, "warn", brokers_in_zookeeper=[{"broker_id": 0}, {"broker_id": 1}])
     yield "RB-11", tables(now, "RB-11")
-    yield "RB-12", case(now, "warn", newest_znode_time=NOW + 1000)
+    yield "RB-12", case(now, "warn", newest_znode_time_ms=NOW + 1000)
     told = {**(now.zookeeper or {}), "migration_present": True, "kraft_metadata_offset": OFFSET}
     mirrored = replace(now, zookeeper=told, left_behind=Sample())
     yield "RB-13", case(mirrored, "warn", left_behind=ONE)
@@ -666,7 +666,7 @@ def test_a_broker_at_work_in_both_modes_is_two_processes() -> None:
         in_both_modes(NOW - 20_000, NOW - 900_000),
         in_both_modes(NOW - 900_000, NOW - 900_000, fenced=True),
         in_both_modes(NOW - 900_000, NOW - 900_000, in_controlled_shutdown=True),
-        replace(in_both_modes(NOW - 900_000, NOW - 90_000), newest_znode_time=NOW - 80_000),
+        replace(in_both_modes(NOW - 900_000, NOW - 90_000), newest_znode_time_ms=NOW - 80_000),
     ],
     ids=["session not over", "just started", "fenced", "shutting down", "tree older than the registration"],
 )
@@ -695,7 +695,7 @@ def test_a_load_that_nobody_waited_for() -> None:
 
 
 def test_a_rollback_is_not_judged_by_what_was_not_read() -> None:
-    nothing = replace(rolled_back(), replicas=(), newest_znode_time=None, zookeeper=zookeeper(controller_epoch=None))
+    nothing = replace(rolled_back(), replicas=(), newest_znode_time_ms=None, zookeeper=zookeeper(controller_epoch=None))
     found = verdicts(nothing)
     assert [found[name].verdict for name in ("RB-10", "RB-11", "RB-12")] == ["unknown"] * 3
     assert found["RB-13"].verdict == "unknown"
@@ -703,7 +703,7 @@ def test_a_rollback_is_not_judged_by_what_was_not_read() -> None:
 
 def test_a_stopped_quorum_may_have_ended_just_now() -> None:
     stopped = plan_read([copy(3000, producer_snapshot=OFFSET + 1)])
-    facts = replace(rolled_back(), newest_znode_time=NOW, plan=stopped)
+    facts = replace(rolled_back(), newest_znode_time_ms=NOW, plan=stopped)
     assert verdicts(facts)["RB-12"].verdict == "pass"
 
 

@@ -69,5 +69,5 @@ def test_every_field_is_taken_away_from_some_cluster() -> None:
     taken = {field for _, field in mutations()}
     untaken = {field.name for field in EVIDENCE} - taken
     # What other parts of the report read, and what only makes a measure finer.
-    other = {"moved", "foreign_writes", "mirrored_offset", "load_time", "at_barrier"}
-    assert untaken <= other | {"captured_at", "skew", "deltas"}
+    other = {"moved", "foreign_writes", "mirrored_offset", "load_time_ms", "at_barrier"}
+    assert untaken <= other | {"captured_at_ms", "skew", "deltas"}

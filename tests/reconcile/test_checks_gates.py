@@ -257,17 +257,17 @@ def test_headline_gate_and_check_say_the_same(
 
 def test_a_quorum_that_has_been_dead_for_hours_is_not_alive() -> None:
     """Its log ends with it, so /migration is as new as the log's end; ZooKeeper was read hours later."""
-    facts = replace(dual_write(), captured_at=NOW + 3 * HOUR)
+    facts = replace(dual_write(), captured_at_ms=NOW + 3 * HOUR)
     assert gate(facts, "dual_write") == gate(facts, "rollback") == "no_go"
     assert "the controllers are not running" in check(facts, "DUR-04").evidence[0]
     assert "the controllers are not running" in check(facts, "CAP-05").evidence[0]
-    told = replace(dual_write(), newest_znode_time=NOW + 3 * HOUR)
+    told = replace(dual_write(), newest_znode_time_ms=NOW + 3 * HOUR)
     assert gate(told, "dual_write") == "no_go"
 
 
 def test_an_old_copy_of_the_log_is_called_one() -> None:
     """/migration went on after the log's end."""
-    facts = replace(dual_write(), captured_at=NOW + HOUR, newest_znode_time=NOW + HOUR, skew=ClockSkew(0, 0, 50))
+    facts = replace(dual_write(), captured_at_ms=NOW + HOUR, newest_znode_time_ms=NOW + HOUR, skew=ClockSkew(0, 0, 50))
     facts = replace(facts, lag=LagMeasure(0, 0.0, -3599.5, 0))
     assert check(facts, "DUR-04").verdict == "pass"
     assert check(facts, "CAP-05").verdict == "warn"
@@ -275,7 +275,7 @@ def test_an_old_copy_of_the_log_is_called_one() -> None:
 
 def test_a_quorum_that_was_stopped_in_order_can_be_rolled_back() -> None:
     stopped = [copy(node, producer_snapshot=OFFSET + 1) for node in (3000, 3001, 3002)]
-    facts = replace(dual_write(), copies=stopped, plan=plan_read(stopped), captured_at=NOW + HOUR)
+    facts = replace(dual_write(), copies=stopped, plan=plan_read(stopped), captured_at_ms=NOW + HOUR)
     assert check(facts, "DUR-04").verdict == "warn"
     assert gate(facts, "rollback") == "go"
     left_over = replace(facts, lag=LagMeasure(9, 1.0, 1.0, 2))
@@ -283,7 +283,7 @@ def test_a_quorum_that_was_stopped_in_order_can_be_rolled_back() -> None:
 
 
 def test_a_clock_that_runs_ahead_hides_no_dead_writer() -> None:
-    ahead = {"newest_znode_time": NOW + 25 * SECOND}
+    ahead = {"newest_znode_time_ms": NOW + 25 * SECOND}
     dead = replace(dual_write(), lag=LagMeasure(150, 75.0, -25.0, 9), **ahead)
     now = liveness(dead)
     assert now is not None
@@ -347,7 +347,10 @@ def test_two_processes_are_told_by_the_measured_clocks() -> None:
     registered = broker(2, is_migrating_zk_broker=False, incarnation_id="b", kraft_append_time=NOW - 80 * SECOND)
     znode = {"broker_id": 2, "zk_mtime": NOW - 30 * SECOND}
     facts = replace(
-        dual_write(), brokers_in_zookeeper=[znode], brokers_in_kraft=[registered], newest_znode_time=NOW + 60 * SECOND
+        dual_write(),
+        brokers_in_zookeeper=[znode],
+        brokers_in_kraft=[registered],
+        newest_znode_time_ms=NOW + 60 * SECOND,
     )
     assert check(facts, "DUR-12").verdict != "fail"
     assert check(replace(facts, skew=ClockSkew(60 * SECOND, 10, 99)), "DUR-12").verdict == "fail"

@@ -20,8 +20,8 @@ CONTEXT = Context(
     migration_offset=100,
     migration_mzxid=900,
     committed_end=110,
-    load_time=LOADED_AT,
-    newest_append_time=2_000_000,
+    load_time_ms=LOADED_AT,
+    newest_append_time_ms=2_000_000,
 )
 TOPIC_KEY = {"topic": "orders"}
 PARTITION_KEY = {"topic": "orders", "partition": 3}

@@ -8,7 +8,7 @@ import pytest
 
 from transforms.reconcile.compare.home import homes, sanitized
 from transforms.reconcile.compare.names import mangled, mangled_by_load
-from transforms.zookeeper.read.facts import desanitize
+from transforms.zookeeper.read.reading import desanitize
 
 USER, CLIENT = {"type": "user", "name": "a b"}, {"type": "client-id", "name": None}
 ACL = {"resource_name": "pay", "principal": "User:x", "host": "*", "operation": "READ", "permission": "ALLOW"}

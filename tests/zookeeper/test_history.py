@@ -15,10 +15,7 @@ from jobs.sources.zookeeper.history import (
     OPERATION,
     WRITE,
     judge,
-    read_barriers,
     read_history,
-    read_transaction_rows,
-    read_writes,
 )
 from tests.captures import capture
 from tests.zookeeper import journal
@@ -229,14 +226,16 @@ def test_after_a_rollback_brokers_write_rightly() -> None:
 
 def test_the_tables_that_workers_make() -> None:
     folder = capture("3.9.1", "rolled-back") / "zookeeper"
-    barriers = [row for batch in read_barriers(folder) for row in batch.to_pylist()]
-    assert len(barriers) == 31
-    assert barriers[-1]["kraft_metadata_offset"] == 326
-    rows = sum(batch.num_rows for batch in read_transaction_rows(folder, REDACTOR))
-    assert rows == sum(len(transaction.operations) for transaction in read_log(folder))
-    writes = [row for batch in read_writes(folder) for row in batch.to_pylist()]
-    assert [(row["kind"], row["writer"]) for row in writes if row["kind"] == "rollback"] == [("rollback", "unknown")]
-    assert {row["writer"] for row in writes if row["kind"] == "claim"} == {"controller 3000", "controller 3001"}
+    rows = tree_rows(read_history(DataFolder(folder), REDACTOR))
+    assert all(sum(value is not None for value in row.values()) == 1 for row in rows)
+    made = {kind: [row[kind] for row in rows if row[kind] is not None] for kind in (OPERATION, BARRIER, WRITE)}
+    assert len(made[OPERATION]) == sum(len(transaction.operations) for transaction in read_log(folder))
+    assert len(made[BARRIER]) == 31
+    assert made[BARRIER][-1]["kraft_metadata_offset"] == 326
+    rollbacks = [(row["kind"], row["writer"]) for row in made[WRITE] if row["kind"] == "rollback"]
+    assert rollbacks == [("rollback", "unknown")]
+    claims = {row["writer"] for row in made[WRITE] if row["kind"] == "claim"}
+    assert claims == {"controller 3000", "controller 3001"}
 
 
 @pytest.mark.parametrize(("version", "stage"), [("3.9.1", "7-dual-write-failover"), ("3.6.2", "11-brokers-kraft")])
@@ -253,16 +252,3 @@ def test_a_folder_that_is_asked_again_answers_as_if_it_were_read_anew(version: s
 
 def tree_rows(batches: Iterable[pa.RecordBatch]) -> list[dict[str, Any]]:
     return [row for batch in batches for row in batch.to_pylist()]
-
-
-def test_one_stream_of_history_holds_the_three_tables() -> None:
-    path = capture("3.9.1", "rolled-back") / "zookeeper"
-    rows = tree_rows(read_history(DataFolder(path), REDACTOR))
-    assert all(sum(value is not None for value in row.values()) == 1 for row in rows)
-    told = {kind: [row[kind] for row in rows if row[kind] is not None] for kind in (OPERATION, BARRIER, WRITE)}
-    assert told == {
-        OPERATION: tree_rows(read_transaction_rows(path, REDACTOR)),
-        BARRIER: tree_rows(read_barriers(path)),
-        WRITE: tree_rows(read_writes(path)),
-    }
-    assert all(told.values())

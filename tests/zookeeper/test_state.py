@@ -29,7 +29,7 @@ from transforms.clusters import CLUSTER
 from transforms.secrets import is_sensitive_config
 from transforms.zookeeper.read import routes
 from transforms.zookeeper.read.arrow import znode_batch
-from transforms.zookeeper.read.facts import ZnodeView
+from transforms.zookeeper.read.reading import ZnodeView
 from transforms.zookeeper.read.state import state_batches
 
 RESOURCE_TYPES = {2: "TOPIC", 3: "GROUP", 4: "CLUSTER", 5: "TRANSACTIONAL_ID", 6: "DELEGATION_TOKEN", 7: "USER"}

@@ -79,10 +79,10 @@ class RowKey:
     @property
     def typed(self) -> str:
         """The key in the form `parse_key` takes, in its shortest spelling where that is certain to be read back as the same key."""
-        short = _SHORT.get(self.entity.name)
-        text = "" if short is None else short(self.key)
+        typed_form = _TYPED_FORM.get(self.entity.name)
+        text = "" if typed_form is None else typed_form(self.key)
         try:
-            known = short is not None and parse_key(self.entity.name, text).key == self.key
+            known = typed_form is not None and parse_key(self.entity.name, text).key == self.key
         except KeyFormError:
             known = False
         return text if known else self.gold
@@ -199,7 +199,7 @@ _READERS: Mapping[str, Callable[[str], dict[str, Any] | None]] = {
     "brokers": _number("broker_id"),
     "controllers": _number("controller_id"),
 }
-_SHORT: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
+_TYPED_FORM: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "topics": lambda key: str(key["topic"]),
     "partitions": lambda key: f"{key['topic']}/{key['partition']}",
     "configs": lambda key: f"{key['resource_type']}/{key['resource_name']}/{key['config']}",

@@ -87,21 +87,21 @@ def partition_states(records: DataFrame, row: RowKey, topic: Sequence[Mapping[st
     """
     ids = sorted({json.loads(event["replay_key"])[0] for event in topic})
     mine = records.where(F.col("topic_id").isin(ids) & (F.col("partition_id") == row.key["partition"]))
-    records = partition_records(mine)
+    changes = partition_records(mine)
     topics = events(records.where(F.col("type").isin(list(RECORDS_OF["topics"]))))
     clears = records.where(F.col("type") == CLEAR_ELR.name).select("offset", "type")
-    history = partition_history(records.unionByName(cleared(records, topics, records)))
+    history = partition_history(changes.unionByName(cleared(records, topics, changes)))
     return history.join(F.broadcast(clears), "offset", "left")
 
 
 def partition_versions(
-    states: Iterable[Mapping[str, Any]], topic: Iterable[Mapping[str, Any]], base_end: int | None
+    states: Iterable[Mapping[str, Any]], topic: Iterable[Mapping[str, Any]], base_checkpoint_end_exclusive: int | None
 ) -> list[VersionAfter]:
     """Collected `partition_states` and the removals of the topic as versions, oldest first.
 
-    `base_end` is the exclusive end of the checkpoint the log starts with, None without one.
+    `base_checkpoint_end_exclusive` is the exclusive end of the checkpoint the log starts with, None without one.
     """
-    found = [_partition_version(state, base_end) for state in states]
+    found = [_partition_version(state, base_checkpoint_end_exclusive) for state in states]
     ids = {state["topic_id"] for state in states}
     for event in topic:
         if event["op"] == DELETE and json.loads(event["replay_key"])[0] in ids:
@@ -112,10 +112,10 @@ def partition_versions(
 _NOT_STATE = ("type", "partition_id", "offset", "epoch", "append_time", "created_offset", "next_offset")
 
 
-def _partition_version(state: Mapping[str, Any], base_end: int | None) -> VersionAfter:
+def _partition_version(state: Mapping[str, Any], base_checkpoint_end_exclusive: int | None) -> VersionAfter:
     kind: str | None = PARTITION if state["offset"] == state["created_offset"] else PARTITION_CHANGE
     kind = state.get("type") or kind
-    if base_end is not None and state["offset"] == base_end - 1:
+    if base_checkpoint_end_exclusive is not None and state["offset"] == base_checkpoint_end_exclusive - 1:
         kind = None
     row = {name: value for name, value in state.items() if name not in _NOT_STATE}
     return VersionAfter(state["offset"], state["epoch"], state["append_time"], kind, row)

@@ -7,11 +7,11 @@ from typing import Any
 from schemas.zookeeper.paths import DEFAULT_ENTITY
 from transforms.explain.keys import RowKey
 from transforms.reconcile.compare.home import homes
-from transforms.zookeeper.read.facts import Fact, ZnodeView
+from transforms.zookeeper.read.reading import StateRow, ZnodeView
 from transforms.zookeeper.read.routes import read
 
 # What a state row is called before the silver tables are assembled.
-_FACTS = {"partitions": ("partition_assignments", "partition_states")}
+_STATE_ROWS = {"partitions": ("partition_assignments", "partition_states")}
 
 
 def znode_paths(row: RowKey) -> list[str]:
@@ -34,12 +34,12 @@ def row_in_znode(row: RowKey, path: str, data: str | None, version: int | None) 
     A partition's two znodes give the columns each of them holds.
     """
     znode = ZnodeView(path, data, data is None, None, None, None, version, 0, None)
-    wanted = _FACTS.get(row.entity.name, (row.entity.name,))
+    wanted = _STATE_ROWS.get(row.entity.name, (row.entity.name,))
     for fact in read(znode):
         if fact.entity in wanted and _is_of(row, fact):
             return {name: value for name, value in fact.row.items() if name not in row.entity.key}
     return None
 
 
-def _is_of(row: RowKey, fact: Fact) -> bool:
+def _is_of(row: RowKey, fact: StateRow) -> bool:
     return all(fact.row.get(name) == value for name, value in row.key.items())

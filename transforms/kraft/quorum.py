@@ -119,11 +119,11 @@ class LogCopy:
 
 @dataclass(frozen=True)
 class Slice:
-    """Offsets [from_offset, to_offset) to be taken from the copy at `location`."""
+    """Offsets [from_offset_inclusive, to_offset_exclusive) to be taken from the copy at `location`."""
 
     location: str
-    from_offset: int
-    to_offset: int
+    from_offset_inclusive: int
+    to_offset_exclusive: int
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ class ReadPlan:
     """Which bytes make the one true log: a base checkpoint (or none) and slices that follow each other."""
 
     leading: LogCopy
-    base: tuple[str, Checkpoint] | None
+    base_checkpoint: tuple[str, Checkpoint] | None
     slices: tuple[Slice, ...]
     forks: tuple[Fork, ...]
     explanation: str
@@ -150,7 +150,7 @@ class ReadPlan:
     @property
     def start(self) -> int:
         """First offset the plan gives as records; the base checkpoint covers what is below."""
-        return self.slices[0].from_offset if self.slices else self.leading.end
+        return self.slices[0].from_offset_inclusive if self.slices else self.leading.end
 
 
 class NoUsableLogError(Exception):
@@ -180,12 +180,12 @@ def plan_read(copies: Sequence[LogCopy]) -> ReadPlan:
         usable, key=lambda copy: (copy.last_epoch or 0, copy.end, -(copy.log_start or 0), -(copy.controller_id or 0))
     )
     forks = tuple(_forks(leading, usable))
-    oldest = min(usable, key=lambda copy: _history_order(leading, copy))
+    oldest = min(usable, key=lambda copy: _by_reach(leading, copy))
     slices = _stitch(leading, oldest)
-    base = _base_checkpoint(usable, slices[0].from_offset)
-    if slices[0].from_offset > 0 and base is None:
+    base = _base_checkpoint(usable, slices[0].from_offset_inclusive)
+    if slices[0].from_offset_inclusive > 0 and base is None:
         raise NoUsableLogError(
-            f"the log of {leading.name} starts at offset {slices[0].from_offset} and no complete "
+            f"the log of {leading.name} starts at offset {slices[0].from_offset_inclusive} and no complete "
             f".checkpoint covers what is before; copy the newest .checkpoint beside the segments"
         )
     if base is not None:
@@ -205,7 +205,7 @@ def _forks(leading: LogCopy, usable: Sequence[LogCopy]) -> list[Fork]:
     return forks
 
 
-def _history_order(leading: LogCopy, copy: LogCopy) -> tuple[int, int]:
+def _by_reach(leading: LogCopy, copy: LogCopy) -> tuple[int, int]:
     """Order copies by how far back they reach, among those that overlap the leading one without a gap."""
     end = common_end(copy, leading)
     start = copy.log_start or 0
@@ -239,7 +239,11 @@ def _base_checkpoint(usable: Sequence[LogCopy], start: int) -> tuple[str, Checkp
 
 
 def _after(slices: tuple[Slice, ...], offset: int) -> tuple[Slice, ...]:
-    return tuple(Slice(s.location, max(s.from_offset, offset), s.to_offset) for s in slices if s.to_offset > offset)
+    return tuple(
+        Slice(s.location, max(s.from_offset_inclusive, offset), s.to_offset_exclusive)
+        for s in slices
+        if s.to_offset_exclusive > offset
+    )
 
 
 def _explain(leading: LogCopy, oldest: LogCopy, usable: Sequence[LogCopy]) -> str:
@@ -287,12 +291,12 @@ def elected_leader(copies: Sequence[LogCopy], epoch: int) -> int | None:
 
 @dataclass(frozen=True)
 class CommittedEnd:
-    """Everything below `offset` is committed; `proof` says why.
+    """Everything below `end_exclusive` is committed; `proof` says why.
 
     It is one of high_watermark, majority, migration, checkpoint and log_start.
     """
 
-    offset: int
+    end_exclusive: int
     proof: str
     explanation: str
 
@@ -312,7 +316,7 @@ def committed_end(
         _majority_bound(copies, plan),
         _high_watermark_bound(copies, plan),
     ]
-    return max((bound for bound in bounds if bound is not None), key=lambda bound: bound.offset)
+    return max((bound for bound in bounds if bound is not None), key=lambda bound: bound.end_exclusive)
 
 
 def _log_start_bound(plan: ReadPlan) -> CommittedEnd:

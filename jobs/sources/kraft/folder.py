@@ -19,6 +19,7 @@ from jobs.sources.kraft.proof import Proof, read_proof
 from jobs.sources.remote import RemoteError, is_remote, local_path, staged
 from transforms.kraft.decode.scan import SPLIT_BYTES, ByteRange, SegmentScan, checkpoint_problem, scan_segment
 from transforms.kraft.decode.segments import Continuation
+from transforms.properties import MalformedPropertiesError, parse
 
 LOG_FOLDER = "__cluster_metadata-0"
 _READ_BYTES = 32 * 1024 * 1024
@@ -322,14 +323,12 @@ def _meta_properties(folder: Path, notes: list[str]) -> dict[str, str]:
     """Read `meta.properties` beside the log folder (v0 or v1), or inside it."""
     for path in (folder.parent / "meta.properties", folder / "meta.properties"):
         try:
-            lines = path.read_text("utf-8").splitlines()
+            return {key: value.strip() for key, value in parse(path.read_text("latin-1")).items()}
         except FileNotFoundError:
             continue
-        except (OSError, UnicodeDecodeError):
+        except (OSError, MalformedPropertiesError):
             notes.append(f"{path}: can't be read; controller and cluster id are unknown")
             return {}
-        pairs = [line.partition("=") for line in lines if "=" in line and not line.lstrip().startswith(("#", "!"))]
-        return {key.strip(): value.strip() for key, _, value in pairs}
     notes.append(f"{folder.parent}/meta.properties is missing; controller and cluster id are unknown")
     return {}
 

@@ -8,13 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
-from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructField, StructType
 
-from jobs.sources.zookeeper.folder import DataFolder, read_log
+from jobs.sources.zookeeper.folder import DataFolder
 from schemas.bronze import RUN_COLUMNS, ZK_TRANSACTIONS
 from schemas.zookeeper.history import BARRIER_COLUMNS, WRITE_COLUMNS
 from transforms.kraft.quorum import LogCopy
@@ -83,25 +82,3 @@ def _rows(kind: str, batch: pa.RecordBatch) -> pa.RecordBatch:
     structs = pa.StructArray.from_arrays(batch.columns, fields=list(_HISTORY.field(kind).type))
     arrays = [structs if field.name == kind else pa.nulls(batch.num_rows, field.type) for field in _HISTORY]
     return pa.RecordBatch.from_arrays(arrays, schema=_HISTORY)
-
-
-def read_transaction_rows(
-    location: str | Path, redactor: Redactor, log_location: str | Path | None = None
-) -> Iterator[pa.RecordBatch]:
-    """Yield every operation of the logs as rows of bronze `zk_transactions` (without RUN_COLUMNS)."""
-    transactions = read_log(location, log_location=log_location)
-    while part := list(islice(transactions, BATCH_ROWS)):
-        yield transaction_batch(part, redactor)
-
-
-def read_barriers(location: str | Path, log_location: str | Path | None = None) -> Iterator[pa.RecordBatch]:
-    """Yield the barriers as rows of `BARRIER_COLUMNS`, oldest first; one batch, maybe empty."""
-    yield judge(DataFolder(location, log_location), frozenset()).history.barrier_batch()
-
-
-def read_writes(
-    location: str | Path, kinds: frozenset[str] = SUSPICIOUS, log_location: str | Path | None = None
-) -> Iterator[pa.RecordBatch]:
-    """Yield the writes of some kinds as rows of `WRITE_COLUMNS`, oldest first; one batch, maybe empty."""
-    judged = judge(DataFolder(location, log_location), kinds)
-    yield judged.history.write_batch(judged.writes)

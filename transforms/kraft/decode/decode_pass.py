@@ -173,7 +173,7 @@ class _Records:
             name = error.name
             self._row(delta, end, type=name, version=error.version, problem=str(error))
         except WireError as error:
-            self._row(delta, end, type=name, version=_short(version), problem=f"{name or 'record'}: {error}")
+            self._row(delta, end, type=name, version=_as_int16(version), problem=f"{name or 'record'}: {error}")
         else:
             self._row(delta, end, type=name, version=version, **columns)
             for note in reader.notes + notes:
@@ -224,7 +224,7 @@ def _data_type(key: bytes | None, reader: Reader) -> tuple[RecordType, int]:
     api_key = reader.uvarint()
     version = reader.uvarint()
     if api_key not in RECORD_TYPES:
-        raise _UnknownTypeError(f"UNKNOWN({api_key})", _short(version))
+        raise _UnknownTypeError(f"UNKNOWN({api_key})", _as_int16(version))
     return RECORD_TYPES[api_key], version
 
 
@@ -249,5 +249,5 @@ def _body(
     return {"data": to_json(body, version, mask(body, values, masking))}, notes
 
 
-def _short(version: int | None) -> int | None:
+def _as_int16(version: int | None) -> int | None:
     return version if version is not None and -_INT16 <= version < _INT16 else None

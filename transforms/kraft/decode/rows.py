@@ -6,38 +6,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql.types import (
-    ArrayType,
-    BooleanType,
-    ByteType,
-    DataType,
-    IntegerType,
-    LongType,
-    ShortType,
-    StringType,
-)
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
 
 from schemas.bronze import LOG_RECORD_COLUMNS
 
-_ARROW_TYPES: dict[type[DataType], pa.DataType] = {
-    IntegerType: pa.int32(),
-    LongType: pa.int64(),
-    ShortType: pa.int16(),
-    ByteType: pa.int8(),
-    BooleanType: pa.bool_(),
-    StringType: pa.string(),
-}
-
-
-def _arrow_type(data_type: DataType) -> pa.DataType:
-    if isinstance(data_type, ArrayType):
-        return pa.list_(pa.field("element", _arrow_type(data_type.elementType)))
-    return _ARROW_TYPES[type(data_type)]
-
-
-RECORD_SCHEMA: pa.Schema = pa.schema(
-    [pa.field(column.name, _arrow_type(column.dataType)) for column in LOG_RECORD_COLUMNS]
-)
+RECORD_SCHEMA: pa.Schema = to_arrow_schema(StructType(list(LOG_RECORD_COLUMNS)))
 COLUMN_NAMES: tuple[str, ...] = tuple(RECORD_SCHEMA.names)
 # Columns of a partition record's body, by Kafka's field name.
 PARTITION_BODY_COLUMNS: dict[str, str] = {

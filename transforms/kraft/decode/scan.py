@@ -117,7 +117,7 @@ class _Fold:
         if self.first_offset is None:
             self.first_offset = int(base[0])
         self._note_epochs(epoch, base)
-        self._cut(position, np.maximum.accumulate(np.maximum(after, self._next_offset or 0)), epoch)
+        self._close_ranges(position, np.maximum.accumulate(np.maximum(after, self._next_offset or 0)), epoch)
         self._next_offset = max(int(after.max()), self._next_offset or 0)
         self._epoch = int(epoch[-1])
         self.last = int(after[-1]), int(epoch[-1]), int(time[-1])
@@ -136,7 +136,7 @@ class _Fold:
         for index in np.flatnonzero(epoch > before).tolist():
             self.epoch_starts.append((int(epoch[index]), int(base[index])))
 
-    def _cut(self, position: Headers, next_offsets: Headers, epoch: Headers) -> None:
+    def _close_ranges(self, position: Headers, next_offsets: Headers, epoch: Headers) -> None:
         """Close ranges that are long enough, each at the start of an intact batch."""
         while True:
             index = int(np.searchsorted(position, self._open.position + max(self.split_bytes, 1)))

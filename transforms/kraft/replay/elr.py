@@ -31,8 +31,8 @@ def cleared(records: DataFrame, events: DataFrame, partitions: DataFrame) -> Dat
     )
     some = clears.select(CLUSTER).distinct()
     holding = partitions.where(_holds("eligible_leader_replicas") | _holds("last_known_elr"))
-    partitions = holding.join(F.broadcast(some), CLUSTER).select(*KEY).distinct()
-    steps = _clearing(partitions, _topic_lives(events), clears)
+    affected = holding.join(F.broadcast(some), CLUSTER).select(*KEY).distinct()
+    steps = _clearing(affected, _topic_lives(events), clears)
     changes = _changes_in_order(partitions.join(F.broadcast(steps.select(*KEY).distinct()), KEY, "left_semi"))
     return _effective(changes.unionByName(steps)).select(
         *[_column(field.name).cast(field.dataType).alias(field.name) for field in partitions.schema.fields]

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from schemas.bronze import RUN_COLUMNS
@@ -26,27 +27,14 @@ PARTITION = "PARTITION_RECORD"
 PARTITION_CHANGE = "PARTITION_CHANGE_RECORD"
 PARTITION_TYPES = (PARTITION, PARTITION_CHANGE)
 
-# `created_offset` is known for the rows of a base state only (`transforms.kraft.replay.base`); a deletion among them has the
+# `created_offset` is known for the rows of a base state only (`transforms.kraft.replay.compaction`); a deletion among them has the
 # row that it deleted.
 EVENT = StructType([RUN_COLUMNS[0], *EVENT_COLUMNS])
 _BODY = (CLUSTER, "type", "data", "offset", "epoch", "append_time")
-_ARROW_EVENT = pa.schema(
-    [
-        ("cluster", pa.string()),
-        ("entity", pa.string()),
-        ("replay_key", pa.string()),
-        ("key", pa.string()),
-        ("op", pa.string()),
-        ("row", pa.string()),
-        ("offset", pa.int64()),
-        ("epoch", pa.int32()),
-        ("append_time", pa.int64()),
-        ("created_offset", pa.int64()),
-    ]
-)
+_ARROW_EVENT: pa.Schema = to_arrow_schema(EVENT)
 
 # Keeps rows that several queries read, so that they are made once.
-Hold = Callable[[DataFrame], DataFrame]
+Cache = Callable[[DataFrame], DataFrame]
 Ranges = Sequence[tuple[int, int | None]]
 
 
@@ -101,15 +89,15 @@ def events(records: DataFrame) -> DataFrame:
     return bodies.mapInArrow(_read_batches, EVENT)
 
 
-def as_they_are(rows: DataFrame) -> DataFrame:
-    """Hold nothing."""
+def uncached(rows: DataFrame) -> DataFrame:
+    """Cache nothing."""
     return rows
 
 
-def with_cascades(stream: DataFrame, hold: Hold = as_they_are) -> DataFrame:
-    """Events with what removing a topic deletes besides the topic; `hold` keeps both for several queries."""
-    held = hold(stream)
-    return held.unionByName(hold(_cascades(held)))
+def with_cascades(stream: DataFrame, cache: Cache = uncached) -> DataFrame:
+    """Events with what removing a topic deletes besides the topic; `cache` keeps both for several queries."""
+    cached = cache(stream)
+    return cached.unionByName(cache(_cascades(cached)))
 
 
 def _cascades(stream: DataFrame) -> DataFrame:

@@ -21,23 +21,24 @@ _INCARNATIONS = ("incarnation_id", "incarnation_id_before")
 
 
 def log_findings(
-    log: Log, short: Log, folded: DataFrame, dual_write: Mapping[str, tuple[int, int | None]]
+    log: Log, compacted: Log, folded: DataFrame, dual_write: Mapping[str, tuple[int, int | None]]
 ) -> DataFrame:
     """Findings of a replayed log: cluster, source, code, subject, detail, place.
 
-    `short` is a log that replays to the same state (`transforms.kraft.replay.base.continued`), or `log` itself: most rules can
-    be judged on it. `folded` is `replay.fold` of its events. `dual_write` are, by cluster, the offsets of the records of
-    MIGRATION and of POST_MIGRATION (None: not yet), without which the rules of dual writing are not asked.
+    `compacted` is a log that replays to the same state (`transforms.kraft.replay.compaction.compacted_then`), or `log`
+    itself: most rules can be judged on it. `folded` is `replay.fold` of its events. `dual_write` are, by cluster, the
+    offsets of the records of MIGRATION and of POST_MIGRATION (None: not yet), without which the rules of dual writing are
+    not asked.
     """
     frames = [
-        _unknown_partitions(short.partition_records),
+        _unknown_partitions(compacted.partition_records),
         _directories(log.partition_records),
-        _stray_broker_changes(short.events),
-        _unknown_removals(short.events),
+        _stray_broker_changes(compacted.events),
+        _unknown_removals(compacted.events),
         _topics_made_twice(folded),
         _topics_made_again(log.events),
         _producer_ids_back(log.events),
-        _shared_broker_ids(short.events),
+        _shared_broker_ids(compacted.events),
         *([_quiet_shrinks(log.partition_records, dual_write)] if dual_write else []),
     ]
     found = frames[0]
@@ -150,7 +151,7 @@ def _shared_broker_ids(stream: DataFrame) -> DataFrame:
     life = Window.partitionBy(CLUSTER, "replay_key").orderBy("offset")
     before = life.rowsBetween(Window.unboundedPreceding, -1)
     ever = life.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
-    told = flat.withColumns(
+    registrations = flat.withColumns(
         {
             "seen": F.collect_set("incarnation_id").over(before),
             "unregistered": F.last("op").over(before) == DELETE,
@@ -159,7 +160,7 @@ def _shared_broker_ids(stream: DataFrame) -> DataFrame:
             **{f"{name}_before": F.last(name, ignorenulls=True).over(before) for name in _REGISTERED},
         }
     )
-    standing = told.where("op = 'upsert' AND newest AND at_work AND incarnation_id_before <> incarnation_id")
+    standing = registrations.where("op = 'upsert' AND newest AND at_work AND incarnation_id_before <> incarnation_id")
     alive = "NOT unregistered AND NOT fenced_before AND NOT in_controlled_shutdown_before"
     back = F.array_contains("seen", F.col("incarnation_id"))
     subject = F.format_string("broker %s", F.get_json_object("replay_key", "$[0]"))
@@ -181,8 +182,8 @@ def _quiet_shrinks(records: DataFrame, dual_write: Mapping[str, tuple[int, int |
     during = (F.col("offset") > begin) & (end.isNull() | (F.col("offset") < end))
     quiet = ~F.col("whole") & F.col("leader").isNull() & during
     story = Window.partitionBy(*KEY).orderBy("offset")
-    told = records.where("isr IS NOT NULL").select(*KEY, "offset", "isr", quiet.alias("quiet"))
-    followed = told.withColumn("before", F.lag("isr").over(story))
+    changes = records.where("isr IS NOT NULL").select(*KEY, "offset", "isr", quiet.alias("quiet"))
+    followed = changes.withColumn("before", F.lag("isr").over(story))
     left = F.array_except("before", "isr")
     stayed = F.format_string("%s left the ISR, the leader epoch stayed", F.array_join(left.cast("array<string>"), ", "))
     subject = F.format_string("%s partition %d", "topic_id", "partition_id")

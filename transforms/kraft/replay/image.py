@@ -15,7 +15,7 @@ from schemas.entities.topics import TOPICS
 from transforms.clusters import CLUSTER, by_cluster, of_clusters
 from transforms.kraft.replay import rows as replay
 from transforms.kraft.replay.elr import cleared
-from transforms.kraft.replay.events import Extent, Hold, applied, as_they_are, events, with_cascades
+from transforms.kraft.replay.events import Cache, Extent, applied, events, uncached, with_cascades
 from transforms.kraft.replay.partitions import fold_partitions, named, partition_history, partition_records
 from transforms.reconcile.compare.canonical import key_json, row_json
 
@@ -34,13 +34,13 @@ class Log:
         records: DataFrame,
         extents: Mapping[str, Extent],
         base: Log | None = None,
-        hold: Hold = as_they_are,
+        cache: Cache = uncached,
         *,
         clearing: bool = True,
     ) -> Log:
         """Records that take effect (`transforms.kraft.replay.events.applied`); columns of bronze kraft_records with `cluster`.
 
-        `base` is an earlier state (`transforms.kraft.replay.base.state_at`) that the records continue. `hold` keeps events that
+        `base` is an earlier state (`transforms.kraft.replay.compaction.state_at`) that the records continue. `cache` keeps events that
         several queries read, for a caller that makes more than one table of them. Without
         `clearing` the caller knows that there is no CLEAR_ELR among the records, which spares looking for what it clears.
         """
@@ -48,16 +48,16 @@ class Log:
         read, partitions = events(kept), partition_records(kept)
         if base is not None:
             read, partitions = base.events.unionByName(read), base.partition_records.unionByName(partitions)
-        stream = with_cascades(read, hold)
+        stream = with_cascades(read, cache)
         if clearing:
             # Several joins, which several queries would each make anew.
-            partitions = hold(partitions.unionByName(cleared(kept, stream, partitions)))
+            partitions = cache(partitions.unionByName(cleared(kept, stream, partitions)))
         return Log(stream, partitions)
 
     @staticmethod
-    def of_checkpoints(records: DataFrame, hold: Hold = as_they_are) -> Log:
+    def of_checkpoints(records: DataFrame, cache: Cache = uncached) -> Log:
         """The records of checkpoints: states as they stand, in which nothing is removed and nothing cascades."""
-        return Log(hold(events(records)), partition_records(records))
+        return Log(cache(events(records)), partition_records(records))
 
     def since(self, starts: Mapping[str, int]) -> Log:
         """The part from each cluster's offset on; all of a cluster that is not in `starts`."""

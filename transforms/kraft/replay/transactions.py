@@ -26,10 +26,10 @@ class Marker:
 
 @dataclass(frozen=True)
 class MetadataTransaction:
-    """Records in [begin, end] share one fate: `outcome` is end, abort or open (`end` is then None)."""
+    """Records in [begin_inclusive, end_inclusive] share one fate: `outcome` is end, abort or open (`end_inclusive` is then None)."""
 
-    begin: int
-    end: int | None
+    begin_inclusive: int
+    end_inclusive: int | None
     outcome: str
     name: str | None
     began_at: int | None
@@ -45,15 +45,19 @@ class TransactionLog:
     @property
     def discarded(self) -> tuple[tuple[int, int | None], ...]:
         """Offset ranges, both ends inclusive, that must not be applied; None is 'to the end of the log'."""
-        return tuple((t.begin, t.end) for t in self.transactions if t.outcome != "end")
+        return tuple((t.begin_inclusive, t.end_inclusive) for t in self.transactions if t.outcome != "end")
 
     def discarded_at(self, offset: int) -> tuple[tuple[int, int | None], ...]:
         """Offset ranges, both ends inclusive, without effect on the state at `offset` (inclusive).
 
         A transaction takes effect with its end marker: one that ends later is still open at `offset`.
         """
-        begun = [t for t in self.transactions if t.begin <= offset]
-        return tuple((t.begin, t.end) for t in begun if t.outcome != "end" or t.end is None or t.end > offset)
+        begun = [t for t in self.transactions if t.begin_inclusive <= offset]
+        return tuple(
+            (t.begin_inclusive, t.end_inclusive)
+            for t in begun
+            if t.outcome != "end" or t.end_inclusive is None or t.end_inclusive > offset
+        )
 
     @property
     def open(self) -> MetadataTransaction | None:

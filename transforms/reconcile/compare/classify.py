@@ -147,7 +147,7 @@ def _never_in_kraft(row: DifferingRow, context: Context) -> tuple[str, str]:
             f"KRaft never had it, and the znode was written in transaction {there.mzxid}, after the KRaft controller "
             f"took over ({context.claim_zxid})"
         )
-    if context.clocks.after(there.mtime, context.load_time):
+    if context.clocks.after(there.mtime, context.load_time_ms):
         return classes.FOREIGN_WRITE, "KRaft never had it and the znode was written after the load"
     return classes.LOAD_LOSS, writers.as_far_as_known(
         "it was in ZooKeeper before the load, and KRaft never had it", context
@@ -274,8 +274,8 @@ def _divergence(
 
 
 def _severity(row: DifferingRow, column: str | None, zk: Any, kraft: Any, class_: str, context: Context) -> str:
-    if class_ == classes.LAG and context.newest_append_time is not None and row.kraft_time is not None:
-        return "warning" if context.newest_append_time - row.kraft_time > LAG_WARNING_MS else "info"
+    if class_ == classes.LAG and context.newest_append_time_ms is not None and row.kraft_time is not None:
+        return "warning" if context.newest_append_time_ms - row.kraft_time > LAG_WARNING_MS else "info"
     if not classes.CLASSES[class_].defect:
         return "info"
     if column is None:

@@ -60,7 +60,7 @@ class Homes:
 class Context:
     """What is known of the run: offsets are of the KRaft log, zxids of ZooKeeper, times in milliseconds.
 
-    `migration_offset` is M (inclusive), or what stands for it where the release does not move it; `load_time` is when
+    `migration_offset` is M (inclusive), or what stands for it where the release does not move it; `load_time_ms` is when
     the load ended, `claim_zxid` the czxid of a KRaft controller's `/controller`; `frozen` is true when M does not move
     because the migration is finalised. `limits` is what the release does not migrate, mirror or name rightly.
 
@@ -73,8 +73,8 @@ class Context:
     migration_offset: int
     migration_mzxid: int | None
     committed_end: int
-    load_time: int | None
-    newest_append_time: int | None
+    load_time_ms: int | None
+    newest_append_time_ms: int | None
     pending_deletes: frozenset[str] = frozenset()
     foreign_zxids: frozenset[int] = frozenset()
     foreign_paths: frozenset[str] = frozenset()

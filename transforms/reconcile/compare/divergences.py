@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from schemas.classes import IN_FLIGHT, ORDER
@@ -18,12 +19,7 @@ from transforms.reconcile.compare.classify import SEVERITIES, Context, Divergenc
 
 _ADDED_LATER = ("run_id", "first_seen_run", "status")
 DIVERGENCE = StructType([field for field in DIVERGENCES.columns if field.name not in _ADDED_LATER])
-_ARROW = pa.schema(
-    [
-        (field.name, pa.int64() if field.name in ("zk_mzxid", "kraft_offset") else pa.string())
-        for field in DIVERGENCE.fields
-    ]
-)
+_ARROW: pa.Schema = to_arrow_schema(DIVERGENCE)
 
 
 def divergences(differing: DataFrame, contexts: Mapping[str, Context]) -> DataFrame:

@@ -117,7 +117,7 @@ def _untouched(row: DifferingRow) -> bool:
 def _older_than_load(there: Written, context: Context) -> bool:
     if there.mzxid is not None and context.load_claim is not None:
         return there.mzxid < context.load_claim
-    return context.clocks.before(there.mtime, context.load_time)
+    return context.clocks.before(there.mtime, context.load_time_ms)
 
 
 def _never_there(place: str, context: Context) -> str | None:

@@ -57,8 +57,8 @@ def _of_zookeeper(facts: Facts) -> Missing:
         yield "protection", "the ACLs of the znodes were not read"
     if facts.identities is None:
         yield "identities", "who made the znodes was not read"
-    if facts.newest_znode_time is None:
-        yield "newest_znode_time", "no znode has a time"
+    if facts.newest_znode_time_ms is None:
+        yield "newest_znode_time_ms", "no znode has a time"
 
 
 def _of_the_log(facts: Facts) -> Missing:

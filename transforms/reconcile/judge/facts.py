@@ -42,7 +42,7 @@ class StateChange:
 
     offset: int
     code: int
-    append_time: int | None
+    append_time_ms: int | None
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class LeaderEpoch:
     start_offset: int
     leader_id: int | None
     voters: tuple[int, ...]
-    append_time: int | None
+    append_time_ms: int | None
     source: str = "the log's LeaderChange"
 
 
@@ -108,11 +108,11 @@ class Facts:
     A field's default says that it was not gathered: `transforms.reconcile.judge.absent` tells what is missing of a side that was
     collected, and no check passes by what it could not look at.
 
-    `captured_at` is when a side was read, milliseconds since the epoch, where the audit itself read a live one; `skew` what
+    `captured_at_ms` is when a side was read, milliseconds since the epoch, where the audit itself read a live one; `skew` what
     the rows tell of the two clocks; `alive_limit`, `lag_limit` and `capture_skew_limit` are the configured thresholds.
     `deltas` gives, for offsets of lost writes, the two barriers around them: (last one before, first one at or after).
     `mirrored_offset` is up to where ZooKeeper must have everything in a release whose `/migration` does not tell (3.4);
-    `load_time` is when the load ended, milliseconds since the epoch. `left_behind` is what KRaft had and ZooKeeper never
+    `load_time_ms` is when the load ended, milliseconds since the epoch. `left_behind` is what KRaft had and ZooKeeper never
     got, None unless the cluster was rolled back and `/migration` tells up to where it was mirrored.
     """
 
@@ -142,18 +142,18 @@ class Facts:
     foreign_writes: Sample = Sample()
     lag: LagMeasure | None = None
     mirrored_offset: int | None = None
-    load_time: int | None = None
+    load_time_ms: int | None = None
     counts: Mapping[str, Mapping[str, int | None]] = field(default_factory=dict)
     defect_rows: Sequence[DivergenceRow] = ()
     levels: Sequence[LevelChange] = ()
     next_producer_id: int | None = None
     producer_block_end: int | None = None
     protection: Protection | None = None
-    newest_znode_time: int | None = None
+    newest_znode_time_ms: int | None = None
     capture_skew_limit: float = 60.0
     alive_limit: float = 5.0
     lag_limit: float = 60.0
-    captured_at: int | None = None
+    captured_at_ms: int | None = None
     skew: ClockSkew | None = None
     properties: PropertyFiles = field(default_factory=PropertyFiles)
     deltas: Mapping[int, tuple[int, int]] = field(default_factory=dict)
@@ -199,7 +199,7 @@ class Facts:
         return self.found("DUR-06")
 
     @property
-    def newest_append_time(self) -> int | None:
+    def newest_append_time_ms(self) -> int | None:
         """Append time of the leading copy's last record, milliseconds since the epoch."""
         return None if self.plan is None else self.plan.leading.last_append_time
 

@@ -61,12 +61,12 @@ def log_age(facts: Facts) -> float:
 
     The capture is not before the newest thing on either side. Where nothing else tells, it is the log's own end.
     """
-    end = facts.newest_append_time
+    end = facts.newest_append_time_ms
     if end is None:
         return 0.0
-    moments = [end, facts.captured_at]
-    if facts.newest_znode_time is not None:
-        moments.append(facts.newest_znode_time - round(_skew_ms(facts)))
+    moments = [end, facts.captured_at_ms]
+    if facts.newest_znode_time_ms is not None:
+        moments.append(facts.newest_znode_time_ms - round(_skew_ms(facts)))
     return (max(moment for moment in moments if moment is not None) - end) / 1000
 
 

@@ -41,8 +41,14 @@ def recorded_load(states: Sequence[tuple[int, str]], log: TransactionLog | None)
 def _bracketed(after: int, until: int, log: TransactionLog | None) -> Load:
     if log is None:
         return Load(after, until)
-    around = [t for t in load_transactions(log) if t.end is not None and t.begin < until <= t.end]
-    ends = None if not around or around[0].end is None else (around[0].begin, around[0].end)
+    around = [
+        t
+        for t in load_transactions(log)
+        if t.end_inclusive is not None and t.begin_inclusive < until <= t.end_inclusive
+    ]
+    ends = (
+        None if not around or around[0].end_inclusive is None else (around[0].begin_inclusive, around[0].end_inclusive)
+    )
     return Load(after, until, ends, log.discarded)
 
 
@@ -66,7 +72,7 @@ def history_from(plan: ReadPlan | None) -> int | None:
     """The offset from which on the log tells everything: 0, or its base checkpoint's end."""
     if plan is None:
         return None
-    return 0 if plan.base is None else plan.base[1].offset
+    return 0 if plan.base_checkpoint is None else plan.base_checkpoint[1].offset
 
 
 def load_transactions(log: TransactionLog) -> list[MetadataTransaction]:
@@ -79,7 +85,7 @@ def state_problems(facts: Facts) -> list[str]:
 
     The same value again is no change. What came before the checkpoint that a log begins at is not judged.
     """
-    from_checkpoint = facts.plan is not None and facts.plan.base is not None
+    from_checkpoint = facts.plan is not None and facts.plan.base_checkpoint is not None
     previous, loads, problems = None if from_checkpoint else "NONE", 0, []
     for change in facts.states:
         name = facts.name_of(change)
@@ -98,9 +104,9 @@ def state_problems(facts: Facts) -> list[str]:
 def unbracketed_end(facts: Facts) -> list[str]:
     """The end of the load outside a transaction, where there must be one and the log still shows it."""
     log, plan = facts.transactions, facts.plan
-    if log is None or plan is None or plan.base is not None or (facts.level or 0) < TRANSACTIONS_LEVEL:
+    if log is None or plan is None or plan.base_checkpoint is not None or (facts.level or 0) < TRANSACTIONS_LEVEL:
         return []
-    inside = [(t.begin, t.end) for t in load_transactions(log)]
+    inside = [(t.begin_inclusive, t.end_inclusive) for t in load_transactions(log)]
     ends = [change.offset for change in facts.states if facts.name_of(change) == "MIGRATION"]
     return [
         f"the load ended at offset {offset} outside a transaction"

@@ -350,7 +350,7 @@ def partitions_on(partitions: DataFrame, broker_ids: Mapping[str, Sequence[int]]
     )
     order = Window.partitionBy(CLUSTER, "broker_id").orderBy(F.col("topic").startswith("__"), "topic")
     numbered = by_topic.withColumn("number", F.row_number().over(order)).where(F.col("number") <= limit)
-    more = F.when(F.col("count") > 1, F.format_string(" and %d more", F.col("replicas_on_it") - 1)).otherwise("")
+    more = F.when(F.col("count") > 1, F.format_string(" and %d more", F.col("count") - 1)).otherwise("")
     text = F.concat(F.format_string("%s/%d", "topic", "partition"), more)
     return numbered.select(CLUSTER, "broker_id", "number", text.alias("text"))
 

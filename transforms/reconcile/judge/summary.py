@@ -81,13 +81,13 @@ def migration(facts: Facts) -> MigrationSummary:
     if plan is not None:
         reasons.append(plan.explanation)
     if committed is not None:
-        reasons.append(f"committed below {committed.offset}: {committed.explanation}")
+        reasons.append(f"committed below {committed.end_exclusive}: {committed.explanation}")
     if leader is not None and leader not in facts.epochs:
         reasons.append(f"the leader is told by {leader.source}")
     return MigrationSummary(
         state=facts.state_name,
         kraft_metadata_offset=facts.migration_offset,
-        committed_end_offset=None if committed is None else committed.offset - 1,
+        committed_end_offset=None if committed is None else committed.end_exclusive - 1,
         log_end_offset=None if plan is None else plan.leading.end - 1,
         leader_id=leader.leader_id if leader else None,
         leader_epoch=leader.epoch if leader else None,
@@ -106,7 +106,7 @@ def _history(facts: Facts) -> list[dict[str, Any]]:
         if states and states[-1]["state"] == name:
             states[-1] |= {"times": states[-1].get("times", 1) + 1, "last_offset": change.offset}
         else:
-            states.append({"offset": change.offset, "state": name, "append_time": change.append_time})
+            states.append({"offset": change.offset, "state": name, "append_time": change.append_time_ms})
     return states
 
 
@@ -145,7 +145,7 @@ def _use(copy: LogCopy, plan: ReadPlan | None) -> str:
             )
     for piece in plan.slices:
         if piece.location == copy.location:
-            return f"offsets {piece.from_offset} to {piece.to_offset - 1}"
+            return f"offsets {piece.from_offset_inclusive} to {piece.to_offset_exclusive - 1}"
     return "not needed"
 
 
@@ -160,7 +160,7 @@ def _load_notes(facts: Facts) -> list[str]:
     if loads and facts.phase is Phase.WAITING:
         times = "once" if len(loads) == 1 else f"{len(loads)} times"
         said.append(
-            f"the load was begun and given up {times}, last at offset {loads[-1].begin}; nothing of it is in force"
+            f"the load was begun and given up {times}, last at offset {loads[-1].begin_inclusive}; nothing of it is in force"
         )
     if facts.phase is Phase.DUAL_WRITE and before(facts.kafka_version, 3, 5):
         said.append(
@@ -198,7 +198,11 @@ def notes(facts: Facts) -> list[str]:
         )
     if facts.plan_problem is not None:
         said.append(facts.plan_problem)
-    if facts.committed is not None and facts.plan is not None and facts.committed.offset < facts.plan.leading.end:
-        tail = facts.plan.leading.end - facts.committed.offset
+    if (
+        facts.committed is not None
+        and facts.plan is not None
+        and facts.committed.end_exclusive < facts.plan.leading.end
+    ):
+        tail = facts.plan.leading.end - facts.committed.end_exclusive
         said.append(f"the last {tail} records of the log are not proved committed; they are judged apart")
     return said

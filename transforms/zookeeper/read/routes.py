@@ -18,7 +18,7 @@ from transforms.zookeeper.read.entities import (
     producer_ids,
     topics,
 )
-from transforms.zookeeper.read.facts import Fact, Reader, ZnodeView, finding
+from transforms.zookeeper.read.reading import Reader, StateRow, ZnodeView, finding
 
 # A pattern is a path's segments; None stands for any one name.
 _Pattern = tuple[str | None, ...]
@@ -65,7 +65,7 @@ _BRANCHES: frozenset[_Pattern] = frozenset(
 )
 
 
-def read(znode: ZnodeView) -> Iterator[Fact]:
+def read(znode: ZnodeView) -> Iterator[StateRow]:
     """Yield the facts of one znode of any path, findings included."""
     if znode.path.startswith(NEVER_READ):
         return

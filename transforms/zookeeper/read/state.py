@@ -1,6 +1,6 @@
 """Znodes to state rows: `ZNODE_COLUMNS` in, `schemas.zookeeper.state.ZNODE_STATE` out, each with `cluster`.
 
-Partition states and topics are nine in ten znodes of any tree and take a fast way (`hot`); every other znode, and any
+Partition states and topics are nine in ten znodes of any tree and take a fast way (`bulk`); every other znode, and any
 batch in which the fast way meets something odd, goes through the readers of `routes`, one znode at a time.
 """
 
@@ -15,9 +15,9 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from schemas.zookeeper.state import ZNODE_STATE
 from transforms.clusters import CLUSTER
-from transforms.zookeeper.read import hot, routes
+from transforms.zookeeper.read import bulk, routes
 from transforms.zookeeper.read.arrow import STATE_SCHEMA, one_batch
-from transforms.zookeeper.read.facts import Fact, ZnodeView
+from transforms.zookeeper.read.reading import StateRow, ZnodeView
 
 CLUSTER_STATE = StructType([StructField(CLUSTER, StringType()), *ZNODE_STATE.fields])
 _TYPED = {"partition_assignments", "partition_states"}
@@ -45,9 +45,9 @@ def znodes_to_state(batch: pa.RecordBatch) -> pa.RecordBatch:
 
     Never fails on a znode's content: what can't be read is a row of entity `findings`.
     """
-    parts = hot.sort_out(batch.select(ZnodeView._fields))
-    states, odd_states = hot.partition_states(parts.states, parts.state_names)
-    topics, odd_topics = hot.topics(parts.topics)
+    parts = bulk.sort_out(batch.select(ZnodeView._fields))
+    states, odd_states = bulk.partition_states(parts.states, parts.state_names)
+    topics, odd_topics = bulk.topics(parts.topics)
     rest = (_cold(part) for part in (parts.others, odd_states, odd_topics))
     return one_batch(pa.concat_tables([states, topics, *rest]))
 
@@ -59,7 +59,7 @@ def _cold(batch: pa.RecordBatch) -> pa.Table:
     return pa.concat_tables([_plain_table(plain), pa.Table.from_pylist(typed, schema=STATE_SCHEMA)])
 
 
-def _plain_table(found: list[tuple[ZnodeView, Fact]]) -> pa.Table:
+def _plain_table(found: list[tuple[ZnodeView, StateRow]]) -> pa.Table:
     columns = {
         "entity": [fact.entity for _, fact in found],
         "row": [_ENCODE(fact.row) for _, fact in found],
@@ -80,7 +80,7 @@ def _views(batch: pa.RecordBatch) -> Iterator[ZnodeView]:
     return map(ZnodeView._make, zip(*columns, strict=True))
 
 
-def _typed_row(znode: ZnodeView, fact: Fact) -> dict[str, object]:
+def _typed_row(znode: ZnodeView, fact: StateRow) -> dict[str, object]:
     return {
         **fact.row,
         "entity": fact.entity,

@@ -32,9 +32,9 @@ def below(batch: pa.RecordBatch, chroot: str) -> pa.RecordBatch:
     inside = pc.or_(pc.equal(path, chroot), pc.starts_with(path, chroot + "/"))
     kept = batch.filter(pc.or_(inside, pc.invert(pc.starts_with(path, "/"))))
     path = kept["path"]
-    cut = pc.if_else(pc.starts_with(path, "/"), pc.utf8_slice_codeunits(path, len(chroot)), path)
-    cut = pc.if_else(pc.equal(cut, ""), "/", cut)
-    return kept.set_column(kept.schema.get_field_index("path"), kept.schema.field("path"), cut)
+    stripped = pc.if_else(pc.starts_with(path, "/"), pc.utf8_slice_codeunits(path, len(chroot)), path)
+    stripped = pc.if_else(pc.equal(stripped, ""), "/", stripped)
+    return kept.set_column(kept.schema.get_field_index("path"), kept.schema.field("path"), stripped)
 
 
 def transaction_below(transaction: ZkTransaction, chroot: str) -> ZkTransaction | None:
@@ -47,8 +47,8 @@ def transaction_below(transaction: ZkTransaction, chroot: str) -> ZkTransaction 
 
 
 def _below(operation: Operation, chroot: str) -> Operation:
-    paths = None if operation.paths is None else [_cut(path, chroot) for path in operation.paths]
-    return replace(operation, path=_cut(operation.path, chroot), paths=paths)
+    paths = None if operation.paths is None else [_strip(path, chroot) for path in operation.paths]
+    return replace(operation, path=_strip(operation.path, chroot), paths=paths)
 
 
 def _is_outside(operation: Operation, chroot: str) -> bool:
@@ -56,5 +56,5 @@ def _is_outside(operation: Operation, chroot: str) -> bool:
     return bool(operation.path) and not f"{operation.path}/".startswith(f"{chroot}/")
 
 
-def _cut(path: str, chroot: str) -> str:
+def _strip(path: str, chroot: str) -> str:
     return (path.removeprefix(chroot) or "/") if f"{path}/".startswith(f"{chroot}/") else path

@@ -18,7 +18,7 @@ from pyspark.sql.types import StructType
 from schemas.bronze import RUN_COLUMNS, ZK_TRANSACTIONS
 from schemas.zookeeper.history import BARRIER_COLUMNS, NOTIFICATION_ROOTS, WRITE_COLUMNS
 from schemas.zookeeper.paths import CONTAINERS
-from transforms.zookeeper.read.facts import MalformedError, integer, long, parse_text
+from transforms.zookeeper.read.reading import MalformedError, integer, long, parse_text
 from transforms.zookeeper.read.redact import Redactor
 from transforms.zookeeper.storage.transactions import NAMES, OpCode, Operation, ZkTransaction
 

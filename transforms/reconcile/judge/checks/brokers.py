@@ -51,7 +51,7 @@ def both_modes(facts: Facts) -> list[str]:
     For that time both sides were written on after the later of the two signs of life: the znode's last write, and the
     registration's last change.
     """
-    newest, appended = facts.newest_znode_time, facts.newest_append_time
+    newest, appended = facts.newest_znode_time_ms, facts.newest_append_time_ms
     if newest is None or appended is None:
         return []
     # Times of ZooKeeper as the controllers' clock would say them, where the rows tell the difference.

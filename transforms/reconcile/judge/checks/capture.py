@@ -69,11 +69,11 @@ def _log_reaches_migration(facts: Facts) -> Outcome:
 
 def _together(facts: Facts) -> Outcome:
     """CAP-05. Before dual writing, and in 3.4, a quiet ZooKeeper is older than the log; nothing tells it from an old copy."""
-    written, appended = facts.newest_znode_time, facts.newest_append_time
+    written, appended = facts.newest_znode_time_ms, facts.newest_append_time_ms
     if written is None or appended is None:
         return unknown("no znode or no record has a time")
     apart = (written - appended - (facts.skew.median if facts.skew else 0)) / 1000
-    read = 0.0 if facts.captured_at is None else (facts.captured_at - appended) / 1000
+    read = 0.0 if facts.captured_at_ms is None else (facts.captured_at_ms - appended) / 1000
     limit, problems = facts.capture_skew_limit, []
     if apart > limit:
         problems.append(f"ZooKeeper was written {apart:.0f} s after the newest record of the log that was given")
@@ -95,7 +95,7 @@ def _no_open_transaction(facts: Facts) -> Outcome:
     if log is None:
         return unknown("no log could be read")
     problems = [
-        f"transaction {t.name or 'without a name'} is open since offset {t.begin}"
+        f"transaction {t.name or 'without a name'} is open since offset {t.begin_inclusive}"
         for t in log.transactions
         if t.outcome == "open"
     ]

@@ -82,10 +82,10 @@ def _written_by_leader(facts: Facts) -> Outcome:
 
 
 def _began_just_now(facts: Facts, leader: LeaderEpoch) -> bool:
-    newest = facts.newest_append_time
-    if newest is None or leader.append_time is None:
+    newest = facts.newest_append_time_ms
+    if newest is None or leader.append_time_ms is None:
         return False
-    return newest - leader.append_time < facts.alive_limit * 1000
+    return newest - leader.append_time_ms < facts.alive_limit * 1000
 
 
 def _alive(facts: Facts) -> Outcome:
@@ -150,8 +150,8 @@ def load_story(facts: Facts, begun: Sequence[int]) -> str:
 def _loads_again(facts: Facts) -> Outcome:
     loaded = [change.offset for change in facts.states if facts.name_of(change) == "MIGRATION"]
     transactions = facts.transactions.transactions if facts.transactions else ()
-    again = [t for t in transactions if t.name == LOAD and loaded and t.begin > loaded[0]]
-    begun = found(f"a load began at offset {t.begin}, after the one that ended at {loaded[0]}" for t in again)
+    again = [t for t in transactions if t.name == LOAD and loaded and t.begin_inclusive > loaded[0]]
+    begun = found(f"a load began at offset {t.begin_inclusive}, after the one that ended at {loaded[0]}" for t in again)
     twice = facts.found("DUR-08")
     return sampled(Sample(begun.violations + twice.total, (*begun.evidence, *twice.examples)))
 

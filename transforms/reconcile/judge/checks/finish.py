@@ -123,12 +123,15 @@ def _mirroring_stopped(facts: Facts) -> Outcome:
 def _written_after(facts: Facts, change: StateChange) -> float:
     """Seconds by which `/migration` was written later than the clocks' difference explains; 0 when it was not."""
     written = (facts.zookeeper or {}).get("migration_mtime")
-    if written is None or change.append_time is None:
+    if written is None or change.append_time_ms is None:
         return 0.0
     if facts.skew is None:
-        apart, margin = written - change.append_time, facts.capture_skew_limit * 1000
+        apart, margin = written - change.append_time_ms, facts.capture_skew_limit * 1000
     else:
-        apart, margin = written - change.append_time - facts.skew.median, facts.alive_limit * 1000 + facts.skew.spread
+        apart, margin = (
+            written - change.append_time_ms - facts.skew.median,
+            facts.alive_limit * 1000 + facts.skew.spread,
+        )
     return apart / 1000 if apart > margin else 0.0
 
 

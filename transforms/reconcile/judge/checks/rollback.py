@@ -136,7 +136,7 @@ _STOPPED_SECONDS = 60
 
 def _quorum_stopped(facts: Facts) -> Outcome:
     """RB-12. A tree that nobody wrote since can't tell a quorum that runs from one that has just stopped."""
-    written, appended = facts.newest_znode_time, facts.newest_append_time
+    written, appended = facts.newest_znode_time_ms, facts.newest_append_time_ms
     if facts.plan is None or written is None or appended is None:
         return unknown("no log or no znode has a time")
     silence = (written - appended) / 1000

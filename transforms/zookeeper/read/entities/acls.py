@@ -6,22 +6,30 @@ from collections.abc import Iterator
 from typing import Any
 
 from schemas.zookeeper.acls import OPERATIONS, PERMISSIONS, RESOURCE_TYPES
-from transforms.zookeeper.read.facts import Fact, MalformedError, ZnodeView, duplicate_keys, finding, parse_object, text
+from transforms.zookeeper.read.reading import (
+    MalformedError,
+    StateRow,
+    ZnodeView,
+    duplicate_keys,
+    finding,
+    parse_object,
+    text,
+)
 
 _UNKNOWN = "UNKNOWN"
 
 
-def read_literal_acls(znode: ZnodeView, parts: list[str]) -> Iterator[Fact]:
+def read_literal_acls(znode: ZnodeView, parts: list[str]) -> Iterator[StateRow]:
     """Yield the ACLs of `/kafka-acl/<Type>/<name>`."""
     yield from _read(znode, "LITERAL", parts[1:])
 
 
-def read_prefixed_acls(znode: ZnodeView, parts: list[str]) -> Iterator[Fact]:
+def read_prefixed_acls(znode: ZnodeView, parts: list[str]) -> Iterator[StateRow]:
     """Yield the ACLs of `/kafka-acl-extended/prefixed/<Type>/<name>`."""
     yield from _read(znode, "PREFIXED", parts[2:])
 
 
-def _read(znode: ZnodeView, pattern_type: str, parts: list[str]) -> Iterator[Fact]:
+def _read(znode: ZnodeView, pattern_type: str, parts: list[str]) -> Iterator[StateRow]:
     resource_type = RESOURCE_TYPES.get(parts[0])
     if len(parts) == 1:
         if resource_type is None:
@@ -34,7 +42,7 @@ def _read(znode: ZnodeView, pattern_type: str, parts: list[str]) -> Iterator[Fac
         )
 
 
-def _entries(znode: ZnodeView, resource: dict[str, str]) -> Iterator[Fact]:
+def _entries(znode: ZnodeView, resource: dict[str, str]) -> Iterator[StateRow]:
     if znode.data_is_null or znode.data == "":
         return
     try:
@@ -53,7 +61,7 @@ def _entries(znode: ZnodeView, resource: dict[str, str]) -> Iterator[Fact]:
         yield from _entry(znode.path, resource, entry, seen)
 
 
-def _entry(path: str, resource: dict[str, str], entry: Any, seen: set[tuple[str, ...]]) -> Iterator[Fact]:
+def _entry(path: str, resource: dict[str, str], entry: Any, seen: set[tuple[str, ...]]) -> Iterator[StateRow]:
     try:
         if not isinstance(entry, dict):
             raise MalformedError("an entry is not an object")
@@ -76,7 +84,7 @@ def _entry(path: str, resource: dict[str, str], entry: Any, seen: set[tuple[str,
     identity = tuple(row.values())
     if identity not in seen:
         seen.add(identity)
-        yield Fact("acls", {**resource, **row, "acl_id": None})
+        yield StateRow("acls", {**resource, **row, "acl_id": None})
 
 
 def _enum(name: str, names: dict[str, str]) -> str:

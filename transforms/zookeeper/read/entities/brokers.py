@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from transforms.zookeeper.read.facts import Fact, MalformedError, ZnodeView, finding, integer, parse_object, text
+from transforms.zookeeper.read.reading import MalformedError, StateRow, ZnodeView, finding, integer, parse_object, text
 
 _ENDPOINT = re.compile(r"([^:/]+)://(?:\[([0-9a-fA-F:%.]*)\]|([^\[\]]*)):(-?[0-9]{1,9})")
 
 
-def read_broker(znode: ZnodeView, parts: list[str]) -> Iterator[Fact]:
+def read_broker(znode: ZnodeView, parts: list[str]) -> Iterator[StateRow]:
     """Yield the broker. Its epoch is the znode's czxid; versions 1 to 5 are read."""
     try:
         if not parts[2].isdecimal() or len(parts[2]) > 9:
@@ -26,7 +26,7 @@ def read_broker(znode: ZnodeView, parts: list[str]) -> Iterator[Fact]:
         yield finding("BROKER-DATA", znode.path, str(problem))
         return
     rack = document.get("rack")
-    yield Fact(
+    yield StateRow(
         "brokers",
         {
             "broker_id": int(parts[2]),

@@ -9,13 +9,13 @@ from typing import Any
 from schemas.zookeeper.quotas import QUOTA_KEYS, SCRAM_MECHANISMS
 from transforms.zookeeper.read.entities.configs import read_entries
 from transforms.zookeeper.read.entities.scram_credentials import read_scram
-from transforms.zookeeper.read.facts import Fact, MalformedError, ZnodeView, entity_name, finding, java_double
+from transforms.zookeeper.read.reading import MalformedError, StateRow, ZnodeView, entity_name, finding, java_double
 
 # Path segments after /config: the entity types of the names at index 2, or 2 and 4.
 _TYPES = {"users": "user", "clients": "client-id", "ips": "ip"}
 
 
-def read_quotas(znode: ZnodeView, parts: list[str]) -> Iterator[Fact]:
+def read_quotas(znode: ZnodeView, parts: list[str]) -> Iterator[StateRow]:
     """Yield the quotas of a user, client, ip, or user with client, and the user's SCRAM credentials."""
     names = {_TYPES[parts[1]]: parts[2]}
     if len(parts) == 5:
@@ -25,13 +25,13 @@ def read_quotas(znode: ZnodeView, parts: list[str]) -> Iterator[Fact]:
     except MalformedError as problem:
         yield finding("START-13", znode.path, str(problem))
         return
-    problems: list[Fact] = []
+    problems: list[StateRow] = []
     for key, value in read_entries(znode, problems).items():
         yield from _read_entry(znode.path, entity, key, value)
     yield from problems
 
 
-def _read_entry(path: str, entity: list[dict[str, str | None]], key: str, value: Any) -> Iterator[Fact]:
+def _read_entry(path: str, entity: list[dict[str, str | None]], key: str, value: Any) -> Iterator[StateRow]:
     if not isinstance(value, str):
         yield finding("START-13", path, f"the value of '{key}' is not a string")
     elif key in SCRAM_MECHANISMS:
@@ -40,7 +40,7 @@ def _read_entry(path: str, entity: list[dict[str, str | None]], key: str, value:
         yield from _quota(path, entity, key, value)
 
 
-def _credential(path: str, entity: list[dict[str, str | None]], mechanism: str, value: str) -> Iterator[Fact]:
+def _credential(path: str, entity: list[dict[str, str | None]], mechanism: str, value: str) -> Iterator[StateRow]:
     if [part["type"] for part in entity] != ["user"]:
         yield finding("START-13", path, f"'{mechanism}' belongs to a user alone")
     elif entity[0]["name"] is None:
@@ -49,12 +49,12 @@ def _credential(path: str, entity: list[dict[str, str | None]], mechanism: str, 
         yield from read_scram(path, entity[0]["name"], mechanism, value)
 
 
-def _quota(path: str, entity: list[dict[str, str | None]], key: str, value: str) -> Iterator[Fact]:
+def _quota(path: str, entity: list[dict[str, str | None]], key: str, value: str) -> Iterator[StateRow]:
     number = java_double(value)
     if number is None:
         yield finding("START-13", path, f"quota '{key}' is not a number")
         return
-    yield Fact("client_quotas", {"entity": entity, "quota": key, "value": number})
+    yield StateRow("client_quotas", {"entity": entity, "quota": key, "value": number})
     whole = QUOTA_KEYS[str(entity[-1]["type"])].get(key)
     if whole is None:
         yield finding("QUOTA-KEY", path, f"'{key}' is not a quota of this entity")

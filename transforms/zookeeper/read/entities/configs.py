@@ -8,19 +8,19 @@ from typing import Any
 
 from schemas.zookeeper.paths import DEFAULT_ENTITY
 from transforms.secrets import CIPHERTEXT_PREFIX, is_sensitive_config
-from transforms.zookeeper.read.facts import Fact, MalformedError, ZnodeView, duplicate_keys, finding, parse_object
+from transforms.zookeeper.read.reading import MalformedError, StateRow, ZnodeView, duplicate_keys, finding, parse_object
 from transforms.zookeeper.read.redact import UNDECODABLE_PREFIX
 
 _BROKER_ID = re.compile(r"[0-9]{1,10}")
 _CIPHERTEXT = CIPHERTEXT_PREFIX.partition(":")[0] + ":"
 
 
-def read_topic_config(znode: ZnodeView, parts: list[str]) -> Iterator[Fact]:
+def read_topic_config(znode: ZnodeView, parts: list[str]) -> Iterator[StateRow]:
     """Yield the configurations of one topic."""
     yield from _read(znode, "TOPIC", parts[2])
 
 
-def read_broker_config(znode: ZnodeView, parts: list[str]) -> Iterator[Fact]:
+def read_broker_config(znode: ZnodeView, parts: list[str]) -> Iterator[StateRow]:
     """Yield the configurations of one broker, or of all of them (`<default>`, resource_name '')."""
     name = parts[2]
     if name != DEFAULT_ENTITY and not _BROKER_ID.fullmatch(name):
@@ -29,7 +29,7 @@ def read_broker_config(znode: ZnodeView, parts: list[str]) -> Iterator[Fact]:
     yield from _read(znode, "BROKER", "" if name == DEFAULT_ENTITY else name)
 
 
-def read_entries(znode: ZnodeView, problems: list[Fact]) -> dict[str, Any]:
+def read_entries(znode: ZnodeView, problems: list[StateRow]) -> dict[str, Any]:
     """Return the `config` object of a znode as Kafka sees it, {} where Kafka sees none; findings go to `problems`."""
     if znode.data_is_null:
         return {}
@@ -47,8 +47,8 @@ def read_entries(znode: ZnodeView, problems: list[Fact]) -> dict[str, Any]:
     return config if isinstance(config, dict) else {}
 
 
-def _read(znode: ZnodeView, resource_type: str, resource_name: str) -> Iterator[Fact]:
-    problems: list[Fact] = []
+def _read(znode: ZnodeView, resource_type: str, resource_name: str) -> Iterator[StateRow]:
+    problems: list[StateRow] = []
     for name, value in read_entries(znode, problems).items():
         if not isinstance(value, str):
             problems.append(finding("START-13", znode.path, f"the value of '{name}' is not a string"))
@@ -56,7 +56,7 @@ def _read(znode: ZnodeView, resource_type: str, resource_name: str) -> Iterator[
         if value.startswith(UNDECODABLE_PREFIX):
             problems.append(finding("START-13", znode.path, f"'{name}' does not decode with the encoder secrets given"))
         sensitive = is_sensitive_config(name)
-        yield Fact(
+        yield StateRow(
             "configs",
             {
                 "resource_type": resource_type,

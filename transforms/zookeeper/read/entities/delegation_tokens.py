@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from transforms.zookeeper.read.facts import (
-    Fact,
+from transforms.zookeeper.read.reading import (
     MalformedError,
+    StateRow,
     ZnodeView,
     desanitize,
     duplicate_keys,
@@ -20,7 +20,7 @@ from transforms.zookeeper.read.facts import (
 _VERSIONS = (1, 2, 3)
 
 
-def read_token(znode: ZnodeView, parts: list[str]) -> Iterator[Fact]:
+def read_token(znode: ZnodeView, parts: list[str]) -> Iterator[StateRow]:
     """Yield one token. Principals are decoded; before version 3 the requester is the owner."""
     if znode.data_is_null or znode.data == "":
         yield finding("TOKEN-EMPTY", znode.path, "a token without data")
@@ -33,7 +33,7 @@ def read_token(znode: ZnodeView, parts: list[str]) -> Iterator[Fact]:
     except MalformedError as problem:
         yield finding("TOKEN-DATA", znode.path, str(problem))
         return
-    yield Fact("delegation_tokens", row)
+    yield StateRow("delegation_tokens", row)
     for repeated in duplicate_keys(znode.data or "{}", document):
         yield finding("DUPLICATE-KEY", znode.path, f"'{repeated}' appears twice")
     if row["token_id"] != parts[2]:

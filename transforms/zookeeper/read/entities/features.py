@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from transforms.zookeeper.read.facts import Fact, MalformedError, ZnodeView, finding, integer, parse_object
+from transforms.zookeeper.read.reading import MalformedError, StateRow, ZnodeView, finding, integer, parse_object
 
 _STATUSES = (0, 1)
 
 
-def read_features(znode: ZnodeView, _: list[str]) -> Iterator[Fact]:
+def read_features(znode: ZnodeView, _: list[str]) -> Iterator[StateRow]:
     """Yield one row per finalised feature."""
     try:
         document = parse_object(znode)
@@ -22,7 +22,7 @@ def read_features(znode: ZnodeView, _: list[str]) -> Iterator[Fact]:
     except MalformedError as problem:
         yield finding("FEATURE-DATA", znode.path, str(problem))
         return
-    yield from (Fact("features", row) for row in rows)
+    yield from (StateRow("features", row) for row in rows)
 
 
 def _feature(name: str, levels: Any, version: int) -> dict[str, Any]:

@@ -9,12 +9,21 @@ import hashlib
 import re
 from collections.abc import Iterator
 
-from transforms.zookeeper.read.facts import Fact, MalformedError, ZnodeView, finding, integer, long, parse_object, text
+from transforms.zookeeper.read.reading import (
+    MalformedError,
+    StateRow,
+    ZnodeView,
+    finding,
+    integer,
+    long,
+    parse_object,
+    text,
+)
 
 _EPOCH = re.compile(r"[+-]?[0-9]{1,10}")
 
 
-def read_migration(znode: ZnodeView, _: list[str]) -> Iterator[Fact]:
+def read_migration(znode: ZnodeView, _: list[str]) -> Iterator[StateRow]:
     """Yield `/migration` (`MigrationZNode` version 0). One that can't be parsed is a row too: it exists."""
     row = {
         "migration_data": znode.data,
@@ -24,7 +33,7 @@ def read_migration(znode: ZnodeView, _: list[str]) -> Iterator[Fact]:
         "migration_version": znode.version,
     }
     if znode.data_is_null:
-        yield Fact("migration", row)
+        yield StateRow("migration", row)
         yield finding("MIGRATION-NULL", znode.path, "its data is null")
         return
     try:
@@ -40,10 +49,10 @@ def read_migration(znode: ZnodeView, _: list[str]) -> Iterator[Fact]:
     except MalformedError as problem:
         digest = hashlib.sha256((znode.data or "").encode("utf-8", "surrogatepass")).hexdigest()[:16]
         yield finding("MIGRATION-DATA", znode.path, f"{problem} (SHA-256 of the data starts with {digest})")
-    yield Fact("migration", row)
+    yield StateRow("migration", row)
 
 
-def read_controller(znode: ZnodeView, _: list[str]) -> Iterator[Fact]:
+def read_controller(znode: ZnodeView, _: list[str]) -> Iterator[StateRow]:
     """Yield `/controller` (`ControllerZNode` version 1 or 2): persistent once a KRaft controller claimed it."""
     row = {"controller_persistent": znode.ephemeral_owner == 0, "controller_czxid": znode.czxid}
     try:
@@ -53,21 +62,21 @@ def read_controller(znode: ZnodeView, _: list[str]) -> Iterator[Fact]:
             row["controller_kraft_epoch"] = integer(document, "kraftControllerEpoch")
     except MalformedError as problem:
         yield finding("CONTROLLER-DATA", znode.path, str(problem))
-    yield Fact("migration", row)
+    yield StateRow("migration", row)
 
 
-def read_controller_epoch(znode: ZnodeView, _: list[str]) -> Iterator[Fact]:
+def read_controller_epoch(znode: ZnodeView, _: list[str]) -> Iterator[StateRow]:
     """Yield `/controller_epoch`: a decimal text."""
     data = znode.data or ""
     if not _EPOCH.fullmatch(data) or abs(int(data)) >= 2**31:
         yield finding("START-18", znode.path, "its data is not an integer")
         return
-    yield Fact("migration", {"controller_epoch": int(data), "controller_epoch_mzxid": znode.mzxid})
+    yield StateRow("migration", {"controller_epoch": int(data), "controller_epoch_mzxid": znode.mzxid})
 
 
-def read_cluster_id(znode: ZnodeView, _: list[str]) -> Iterator[Fact]:
+def read_cluster_id(znode: ZnodeView, _: list[str]) -> Iterator[StateRow]:
     """Yield `/cluster/id`."""
     try:
-        yield Fact("migration", {"cluster_id": text(parse_object(znode), "id")})
+        yield StateRow("migration", {"cluster_id": text(parse_object(znode), "id")})
     except MalformedError as problem:
         yield finding("CLUSTER-ID", znode.path, str(problem))

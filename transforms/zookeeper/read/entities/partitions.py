@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from transforms.zookeeper.read.facts import (
-    Fact,
+from transforms.zookeeper.read.reading import (
     MalformedError,
+    StateRow,
     ZnodeView,
     brokers,
     duplicate_keys,
@@ -19,7 +19,7 @@ from transforms.zookeeper.read.facts import (
 DELETING = -2
 
 
-def read_state(znode: ZnodeView, parts: list[str]) -> Iterator[Fact]:
+def read_state(znode: ZnodeView, parts: list[str]) -> Iterator[StateRow]:
     """Yield the partition's state row, and what is wrong with it."""
     topic, partition = parts[2], parts[4]
     if not partition.isdecimal() or len(partition) > 9:
@@ -40,13 +40,13 @@ def read_state(znode: ZnodeView, parts: list[str]) -> Iterator[Fact]:
     except MalformedError as problem:
         yield finding("START-04", znode.path, f"state of {topic}-{partition}: {problem}")
         return
-    yield Fact("partition_states", row)
+    yield StateRow("partition_states", row)
     for repeated in duplicate_keys(znode.data or "{}", document):
         yield finding("DUPLICATE-KEY", znode.path, f"'{repeated}' appears twice")
     yield from check_state(znode.path, row["leader"], len(row["isr"]), row["leader_recovery_state"])
 
 
-def check_state(path: str, leader: int, isr_size: int, recovery_state: int) -> Iterator[Fact]:
+def check_state(path: str, leader: int, isr_size: int, recovery_state: int) -> Iterator[StateRow]:
     """Yield what is unusual about a state that parses."""
     if leader == DELETING:
         yield finding("STATE-DELETING", path, "leader is -2: the partition is being deleted")

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from transforms.zookeeper.read.facts import Fact, MalformedError, ZnodeView, finding, integer, long_text, parse_object
+from transforms.zookeeper.read.reading import (
+    MalformedError,
+    StateRow,
+    ZnodeView,
+    finding,
+    integer,
+    long_text,
+    parse_object,
+)
 
 BLOCK_WIDTH = 1000
 KRAFT_WRITER = -1
 
 
-def read_producer_block(znode: ZnodeView, _: list[str]) -> Iterator[Fact]:
+def read_producer_block(znode: ZnodeView, _: list[str]) -> Iterator[StateRow]:
     """Yield the block; none when the data is null, as on a new cluster.
 
     `next_producer_id` has two shapes: a broker's block is used up (block_end + 1), KRaft's is the next (block_start).
@@ -26,7 +34,7 @@ def read_producer_block(znode: ZnodeView, _: list[str]) -> Iterator[Fact]:
     except MalformedError as problem:
         yield finding("PRODUCER-BLOCK", znode.path, str(problem))
         return
-    yield Fact(
+    yield StateRow(
         "producer_ids",
         {
             "next_producer_id": start if broker == KRAFT_WRITER else end + 1,

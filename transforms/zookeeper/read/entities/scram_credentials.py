@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 from schemas.sensitive import SCRAM_SECRETS
 from transforms.secrets import PREFIX
-from transforms.zookeeper.read.facts import Fact, finding
+from transforms.zookeeper.read.reading import StateRow, finding
 
 _ITERATIONS = re.compile(r"[+-]?[0-9]{1,9}")
 
 
-def read_scram(path: str, user: str, mechanism: str, value: str) -> Iterator[Fact]:
+def read_scram(path: str, user: str, mechanism: str, value: str) -> Iterator[StateRow]:
     """Yield one credential; `value` is redacted: its secrets are fingerprints, or it is masked whole."""
     fields = dict(part.split("=", 1) for part in value.split(",") if "=" in part)
     well_formed = fields.keys() == {*SCRAM_SECRETS, "iterations"} and all(
@@ -22,6 +22,6 @@ def read_scram(path: str, user: str, mechanism: str, value: str) -> Iterator[Fac
         yield finding("START-13", path, f"the '{mechanism}' credential does not have its four parts (value masked)")
         return
     row = {name: fields[name] for name in SCRAM_SECRETS}
-    yield Fact(
+    yield StateRow(
         "scram_credentials", {"user": user, "mechanism": mechanism, **row, "iterations": int(fields["iterations"])}
     )

@@ -9,9 +9,9 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from transforms.zookeeper.read.facts import (
-    Fact,
+from transforms.zookeeper.read.reading import (
     MalformedError,
+    StateRow,
     ZnodeView,
     brokers,
     duplicate_keys,
@@ -26,7 +26,7 @@ _TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _PARTITION = re.compile(r"[0-9]{1,9}")
 
 
-def read_topic(znode: ZnodeView, parts: list[str]) -> Iterator[Fact]:
+def read_topic(znode: ZnodeView, parts: list[str]) -> Iterator[StateRow]:
     """Yield the topic's row, one `partition_assignments` row per partition, and what is wrong with them."""
     topic = parts[2]
     try:
@@ -35,7 +35,7 @@ def read_topic(znode: ZnodeView, parts: list[str]) -> Iterator[Fact]:
     except MalformedError as problem:
         yield finding("TOPIC-DATA", znode.path, str(problem))
         return
-    yield Fact("topics", {"topic": topic, "topic_id": valid_topic_id(document.get("topic_id"))})
+    yield StateRow("topics", {"topic": topic, "topic_id": valid_topic_id(document.get("topic_id"))})
     yield from check_topic(znode.path, topic, document.get("topic_id"))
     for repeated in duplicate_keys(znode.data or "{}", document):
         yield finding("DUPLICATE-KEY", znode.path, f"'{repeated}' appears twice")
@@ -60,7 +60,7 @@ def valid_topic_id(value: Any) -> str | None:
     return value if isinstance(value, str) and _TOPIC_ID.fullmatch(value) and value not in _RESERVED_IDS else None
 
 
-def check_topic(path: str, topic: str, topic_id: Any) -> Iterator[Fact]:
+def check_topic(path: str, topic: str, topic_id: Any) -> Iterator[StateRow]:
     """Yield what is wrong with a topic's name and id."""
     if topic_id is None:
         yield finding("START-03", path, f"topic '{topic}' has no topic_id")
@@ -70,7 +70,7 @@ def check_topic(path: str, topic: str, topic_id: Any) -> Iterator[Fact]:
         yield finding("TOPIC-NAME", path, f"'{topic}' is not a legal topic name")
 
 
-def _assignment(path: str, topic: str, key: str, lists: list[Any], document: dict[str, Any]) -> Iterator[Fact]:
+def _assignment(path: str, topic: str, key: str, lists: list[Any], document: dict[str, Any]) -> Iterator[StateRow]:
     if not _PARTITION.fullmatch(key):
         yield finding("PARTITION-KEY", path, f"partition '{key}' is not a number")
         return
@@ -82,7 +82,7 @@ def _assignment(path: str, topic: str, key: str, lists: list[Any], document: dic
         yield finding("ASSIGNMENT", path, str(problem))
         return
     yield from check_replicas(path, key, replicas)
-    yield Fact(
+    yield StateRow(
         "partition_assignments",
         {
             "topic": topic,
@@ -95,7 +95,7 @@ def _assignment(path: str, topic: str, key: str, lists: list[Any], document: dic
     )
 
 
-def check_replicas(path: str, partition: str, replicas: list[int]) -> Iterator[Fact]:
+def check_replicas(path: str, partition: str, replicas: list[int]) -> Iterator[StateRow]:
     """Yield what KRaft's rules reject in an assignment (`ReplicationControlManager`)."""
     if not replicas or len(set(replicas)) != len(replicas) or min(replicas) < 0:
         yield finding("ASSIGNMENT", path, f"partition {partition} is assigned to {replicas}")

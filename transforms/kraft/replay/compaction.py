@@ -20,7 +20,7 @@ from transforms.kraft.replay.partitions import fold_all_partitions
 from transforms.kraft.replay.rows import fold_all
 
 
-def state_at(log: Log, offsets: Mapping[str, int]) -> Log:
+def compacted_below(log: Log, offsets: Mapping[str, int]) -> Log:
     """State of `log` below each cluster's offset as a log of its own: one record a row, at the offset of the row's last change.
 
     Removed rows stay, because a later verdict may ask what was removed and where. Broker registrations stay whole:
@@ -42,6 +42,6 @@ def _partitions(records: DataFrame) -> DataFrame:
     return rows.select(CLUSTER, *[field.name for field in PARTITION_COLUMNS])
 
 
-def continued(state: Log, log: Log, offsets: Mapping[str, int]) -> Log:
+def compacted_then(state: Log, log: Log, offsets: Mapping[str, int]) -> Log:
     """The records of `log` from each cluster's offset on, after the state below it."""
     return state.union(log.since(offsets))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.zookeeper.trees import state_rows, znode
 from transforms.zookeeper.read import routes
 from transforms.zookeeper.read.arrow import znode_batch
-from transforms.zookeeper.read.facts import ZnodeView
+from transforms.zookeeper.read.reading import ZnodeView
 from transforms.zookeeper.read.znode import Znode
 
 ODD = st.one_of(

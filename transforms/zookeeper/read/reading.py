@@ -36,24 +36,24 @@ class ZnodeView(NamedTuple):
     problem: str | None
 
 
-class Fact(NamedTuple):
+class StateRow(NamedTuple):
     """One state row: the entity, and its columns."""
 
     entity: str
     row: dict[str, Any]
 
 
-Reader = Callable[[ZnodeView, list[str]], Iterator[Fact]]
+Reader = Callable[[ZnodeView, list[str]], Iterator[StateRow]]
 
 
-def finding(code: str, subject: str, detail: str) -> Fact:
+def finding(code: str, subject: str, detail: str) -> StateRow:
     """Return a finding: a code of `schemas.zookeeper.findings`, the path it is about, and what is wrong there."""
-    return Fact("findings", {"code": code, "subject": subject, "detail": detail[:MAX_DETAIL]})
+    return StateRow("findings", {"code": code, "subject": subject, "detail": detail[:MAX_DETAIL]})
 
 
-def admin_operation(kind: str, subject: str, detail: str) -> Fact:
+def admin_operation(kind: str, subject: str, detail: str) -> StateRow:
     """Return a leftover or pending request: its kind, what it is about, and the particulars."""
-    return Fact("admin_operations", {"kind": kind, "subject": subject, "detail": detail[:MAX_DETAIL]})
+    return StateRow("admin_operations", {"kind": kind, "subject": subject, "detail": detail[:MAX_DETAIL]})
 
 
 def parse_object(znode: ZnodeView) -> dict[str, Any]:

@@ -1,0 +1,50 @@
+"""Silver keeps the rows of the newest runs: those of older ones go, and of runs that never came to their end."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
+
+from jobs.audit.run import new_run_id
+from jobs.sinks.delta import Warehouse
+from jobs.steps import gold
+from schemas import silver
+
+NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
+KEEP = 2
+
+
+def finished_runs(count: int) -> list[dict[str, Any]]:
+    moments = [NOON + timedelta(hours=number) for number in range(count)]
+    return [{"run_id": new_run_id(at), "started_at": at.replace(tzinfo=None), "finished": count} for at in moments]
+
+
+def test_rows_of_old_and_of_broken_runs_go_and_no_others(
+    spark: SparkSession, warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(silver, "STATE_TABLES", [silver.FINDINGS])
+    runs = finished_runs(4)
+    killed, failing_now = new_run_id(NOON + timedelta(minutes=5)), new_run_id(NOON + timedelta(hours=9))
+    shared = runs[0]["run_id"]
+    rows = [
+        *[("c", run["run_id"]) for run in runs],
+        ("c", killed),
+        ("c", failing_now),
+        ("c", "mine-of-old"),
+        # One run over two clusters: the other one has not had enough runs for its own to be old.
+        ("young", shared),
+    ]
+    table = silver.FINDINGS
+    values = [tuple({"cluster": c, "run_id": r}.get(name) for name in table.column_names) for c, r in rows]
+    warehouse.append(table, spark.createDataFrame(values, StructType(list(table.columns))))
+    cluster = SimpleNamespace(settings=SimpleNamespace(keep_state_of_runs=KEEP))
+    run = SimpleNamespace(clusters={"c": cluster, "young": cluster}, warehouse=warehouse)
+    gold._forget_old_state(run, {"c": runs, "young": finished_runs(1)})
+    left = {(row["cluster"], row["run_id"]) for row in warehouse.read(table).collect()}
+    kept = [("c", each["run_id"]) for each in runs[-KEEP:]]
+    assert left == {*kept, ("c", failing_now), ("c", "mine-of-old"), ("young", shared)}
