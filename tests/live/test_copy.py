@@ -167,7 +167,6 @@ def test_a_snapshot_is_begun_again_with_another_leader(tmp_path: Path) -> None:
     """Controllers' snapshots of one id hold the same records in another order: two halves make no whole."""
     newest = max(CHECKPOINTS)
     with fake_controllers(FakeQuorum.of_log(LOG, CHECKPOINTS)) as quorum:
-        quorum.answer_bytes = 700
 
         def move(key: int, request: Any, answer: Any) -> Any:
             if key == 59 and request.topics[0].partitions[0].position > 0:

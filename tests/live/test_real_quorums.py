@@ -26,7 +26,7 @@ from jobs.sources.kraft.live.quorum import Quorum, QuorumSettings
 from tests.certificates import self_signed
 from transforms.kraft.quorum import LogCopy, committed_end, plan_read
 
-pytestmark = [pytest.mark.live, pytest.mark.xdist_group("real quorums")]
+pytestmark = pytest.mark.live
 
 PASSWORD = "open-sesame-4711"
 PINS = {"3.9.1": DEMO_JARS, "4.3.1": Path(__file__).with_name("kafka-4.3.1.sha256")}
