@@ -72,5 +72,5 @@ def test_a_busy_healthy_cluster_has_no_defects_and_an_edit_of_zookeeper_is_found
         client.close()
     found = audited(cluster, tmp_path)
     assert defects(found) == {"foreign_write": 1}
-    [row] = [row for row in found.divergences.rows if row.divergence_class in DEFECTS]
+    [row] = [row for row in found.divergences.rows if row.class_ in DEFECTS]
     assert topic in json.dumps(row.key)
