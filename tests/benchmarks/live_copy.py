@@ -91,7 +91,7 @@ def _measure(servers: KafkaServers, scratch: Path) -> None:
     print(f"next copy: {again[-1][0] / 1e3:.1f} kB in {again[-1][1] * 1000:.0f} ms")
     command = [sys.executable, "-m", "tests.benchmarks.live_copy", "--only-copy"]
     command += [",".join(servers.bootstrap), servers.cluster_id, str(scratch / "memory")]
-    peak = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()  # noqa: S603
+    peak = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
     print(f"peak memory of a process that copies: {peak}")
     _disturbance(settings, scratch)
 
