@@ -155,7 +155,7 @@ def test_the_leader_is_killed_in_mid_snapshot(real: Real, tmp_path: Path) -> Non
         leader = real.leader()
         timer = threading.Timer(random.uniform(0.05, 0.6), real.servers.signal, (leader, signal.SIGKILL))  # noqa: S311
         timer.start()
-        copied = real.copy(tmp_path / str(number), snapshot_bytes=100, bytes_per_second=4000.0)
+        copied = real.copy(tmp_path / str(number), snapshot_bytes=100, bytes_per_second=20_000.0)
         timer.join()
         assert_is_the_nodes(copied, real.node(copied.proof.leader_id))
     real.whole_again()
