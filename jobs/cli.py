@@ -53,7 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", stream=sys.stderr)
-    for library in ("py4j", "kazoo"):
+    for library in ("py4j", "kazoo", "kafka"):
         logging.getLogger(library).setLevel(logging.WARNING)
     own = {command.name: command for command in MAINS}
     if arguments and arguments[0] in own:

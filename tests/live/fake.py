@@ -119,6 +119,7 @@ class FakeController:
     requests: list[tuple[int, Any]] = field(default_factory=list)
     frozen: bool = False
     cut_after: int | None = None
+    slow: bool = False
 
     def serve(self) -> None:
         while True:
@@ -153,6 +154,11 @@ class FakeController:
                     authenticated = True
                 answer.with_header(correlation_id=int.from_bytes(data[4:8], "big"))
                 frame = bytes(answer.encode(header=True, framed=True))
+                if self.slow and key == 1 and len(frame) > 1000:
+                    for start in range(0, len(frame), len(frame) // 4):
+                        wrapped.sendall(frame[start : start + len(frame) // 4])
+                        time.sleep(0.1)
+                    continue
                 wrapped.sendall(frame if self.cut_after is None else frame[: self.cut_after])
                 if self.cut_after is not None:
                     raise Hangup

@@ -315,13 +315,13 @@ def test_a_controllers_own_folder_is_never_replaced(quorum: FakeQuorum, tmp_path
 
 def test_two_copyings_into_one_folder_do_not_mix(quorum: FakeQuorum, tmp_path: Path) -> None:
     def wait(key: int, request: Any, answer: Any) -> Any:
-        time.sleep(0.2)
+        time.sleep(0.1)
         return answer
 
-    quorum.controllers[0].behaviour = wait
+    quorum.controllers[0].behaviour, quorum.answer_bytes = wait, len(LOG)
     first = threading.Thread(target=copy_quorum, args=(quorum.settings(), tmp_path))
     first.start()
-    time.sleep(0.3)
+    time.sleep(0.2)
     with pytest.raises(QuorumError, match="another copying into it is under way"):
         copy_quorum(quorum.settings(), tmp_path)
     first.join()

@@ -261,3 +261,11 @@ def test_a_connection_that_is_lost_each_time_is_given_up(tmp_path: Path) -> None
     with fake_controllers(FakeQuorum.of_log(LOG), 1) as quorum:
         quorum.controllers[0].behaviour = hang_up
         fails(quorum, tmp_path, "no leader was found among the controllers", QuorumError, patience_seconds=0.3)
+
+
+def test_an_answer_that_comes_slowly_is_waited_for(tmp_path: Path) -> None:
+    """Eight megabytes over a slow line take longer than a controller may be silent."""
+    with fake_controllers(FakeQuorum.of_log(LOG), 1) as quorum:
+        quorum.controllers[0].slow, quorum.answer_bytes = True, len(LOG)
+        copy_quorum(quorum.settings(request_seconds=0.3), tmp_path)
+    assert stored(tmp_path) == LOG

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import socket
 import ssl
-import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -98,17 +97,17 @@ class Connection:
     def ask(self, request: Request) -> Any:
         """Send a request and wait for its answer (the library's message).
 
-        Raises ConnectionLostError when there is none in time; the connection is of no use after that.
+        Raises ConnectionLostError when nothing comes in time; the connection is of no use after that. An answer that comes
+        slowly is waited for as long as it goes on.
         """
         self._correlation_id += 1
-        deadline = time.monotonic() + self._seconds
         try:
             self._socket.settimeout(self._seconds)
             self._socket.sendall(messages.frame(request, self._correlation_id))
-            size = int.from_bytes(self._read(4, deadline), "big")
+            size = int.from_bytes(self._read(4), "big")
             if size > MOST_ANSWER_BYTES:
                 raise ConnectionLostError(f"{self.endpoint} sent what is no Kafka answer; is it TLS that it speaks?")
-            answer = messages.decode(request, self._correlation_id, self._read(size, deadline))
+            answer = messages.decode(request, self._correlation_id, self._read(size))
         except TimeoutError:
             raise ConnectionLostError(f"{self.endpoint} did not answer within {self._seconds:g} s") from None
         except ssl.SSLError as error:
@@ -137,15 +136,11 @@ class Connection:
             )
         return min(high, most)
 
-    def _read(self, size: int, deadline: float) -> bytes:
-        """Exactly `size` bytes. An answer larger than promised memory is refused before any of it is read."""
+    def _read(self, size: int) -> bytes:
+        """Exactly `size` bytes."""
         data = bytearray(size)
         view, filled = memoryview(data), 0
         while filled < size:
-            left = deadline - time.monotonic()
-            if left <= 0:
-                raise TimeoutError
-            self._socket.settimeout(left)
             count = self._socket.recv_into(view[filled:])
             if count == 0:
                 raise ConnectionLostError(f"{self.endpoint} {self._why_lost()}")
