@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
+from jobs.sources.kraft.folder import mapped
 from jobs.sources.kraft.live import messages
 from jobs.sources.kraft.live.errors import DamagedError, MovedError, QuorumError
 from jobs.sources.kraft.live.messages import FetchAnswer, OffsetAndEpoch, QuorumAnswer
@@ -250,7 +251,8 @@ class _Copy:
                 position += len(answer.data)
                 file.write(answer.data)
             _flush(file)
-        problem = checkpoint_problem(part.read_bytes()) if position == size else "it is longer than it should be"
+        with mapped(part) as data:
+            problem = checkpoint_problem(data) if position == size else "it is longer than it should be"
         if problem is not None:
             self.notes.append(f"the snapshot at offset {snapshot.offset} of {source} was damaged on arrival: {problem}")
         return problem is None
