@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,11 +19,15 @@ from jobs.pipeline import run_all
 from jobs.runtime.spark import spark_session
 from jobs.settings import Settings, validated
 from jobs.sinks.report_files import ReportPaths
+from jobs.sources.kraft.live.connection import parse_endpoint
+from jobs.sources.kraft.live.quorum import Quorum, QuorumSettings
 from schemas.classes import DEFECTS
 from schemas.report import Report
 from transforms.report.text import render_text
 
 CLUSTER = "live-demo"
+# An idle leader appends a NoOp twice a second.
+_SETTLED_RECORDS, _SETTLED_SECONDS = 6, 60
 
 
 @dataclass(frozen=True)
@@ -51,6 +56,7 @@ def execute(out: Path) -> int:
             results.append((UNDER_LOAD, *_audited(UNDER_LOAD, cluster, out)))
         _told("finalising: the controllers are restarted without ZooKeeper")
         cluster.finalize()
+        _wait_for_records(cluster)
         results.append((FINALIZED, *_audited(FINALIZED, cluster, out)))
     print("\nReports:")
     for scene, _, paths in results:
@@ -94,6 +100,18 @@ def _migrated(cluster: Migration) -> None:
     cluster.migrate()
     _told("restarting the broker in KRaft mode")
     cluster.move_broker_to_kraft()
+
+
+def _wait_for_records(cluster: Migration) -> None:
+    """Wait until the new leader has committed some records: the first ones of its term say that the migration is over."""
+    settings = QuorumSettings(tuple(map(parse_endpoint, cluster.servers.bootstrap)), cluster.servers.cluster_id)
+    with Quorum(settings) as quorum:
+        before = quorum.describe()
+        deadline = time.monotonic() + _SETTLED_SECONDS
+        while quorum.describe().high_watermark < before.high_watermark + _SETTLED_RECORDS:
+            if time.monotonic() > deadline:
+                raise AuditError(f"the controllers committed nothing for {_SETTLED_SECONDS} s after finalising")
+            time.sleep(0.2)
 
 
 def _audited(scene: Scene, cluster: Migration, out: Path) -> tuple[Report, ReportPaths]:
