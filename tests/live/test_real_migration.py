@@ -7,6 +7,7 @@ found by the next audit.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,10 +16,14 @@ from kazoo.client import KazooClient
 from pyspark.sql import SparkSession
 
 from jobs.audit.run import open_run
+from jobs.cli import main
 from jobs.commands.demo.kafka_servers import DEMO_JARS, kafka_jars
 from jobs.commands.demo.live import CLUSTER, live_settings
 from jobs.commands.demo.migration import Migration, load, migration
 from jobs.pipeline import run_all
+from jobs.sources.kraft.live.connection import parse_endpoint
+from jobs.sources.kraft.live.copy import copy_quorum
+from jobs.sources.kraft.live.quorum import QuorumSettings
 from schemas.classes import DEFECTS
 from schemas.report import Report
 
@@ -74,3 +79,21 @@ def test_a_busy_healthy_cluster_has_no_defects_and_an_edit_of_zookeeper_is_found
     assert defects(found) == {"foreign_write": 1}
     [row] = [row for row in found.divergences.rows if row.class_ in DEFECTS]
     assert topic in json.dumps(row.key)
+
+
+def test_the_copied_log_tells_of_every_state_of_the_migration(
+    cluster: Migration, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Runs last: finalising is for good."""
+    cluster.finalize()
+    settings = QuorumSettings(tuple(map(parse_endpoint, cluster.servers.bootstrap)), cluster.servers.cluster_id)
+    deadline = time.monotonic() + 60
+    states: list[int] = []
+    while 3 not in states and time.monotonic() < deadline:
+        copy_quorum(settings, tmp_path)
+        capsys.readouterr()
+        assert main(["dump", str(tmp_path)]) == 0
+        records = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+        states = [each["data"]["zkMigrationState"] for each in records if each["type"] == "ZK_MIGRATION_STATE_RECORD"]
+    # PRE_MIGRATION, MIGRATION, POST_MIGRATION (S§2.6).
+    assert states == [2, 1, 3]
