@@ -42,7 +42,8 @@ COMMANDS = (
     Command("isr", "a partition's ISR history; what AlterPartition would be answered", "jobs.commands.isr"),
     Command("features", "who supports what; what an update would be answered", "jobs.commands.features"),
     Command("downgrade", "may the cluster go back to an older release", "jobs.commands.downgrade"),
-    Command("quorum", "the controllers' copies of the log, side by side", "jobs.commands.quorum"),
+    Command("quorum", "the controllers' copies of the log side by side, or the quorum live", "jobs.commands.quorum"),
+    Command("fetch", "copy the metadata log from running controllers", "jobs.commands.fetch"),
 )
 # Sub-commands that parse their own arguments: `main(argv) -> int`.
 MAINS = (
@@ -60,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
     arguments = _without_debug(list(sys.argv[1:] if argv is None else argv))
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", stream=sys.stderr)
-    for library in ("py4j", "kazoo"):
+    for library in ("py4j", "kazoo", "kafka"):
         logging.getLogger(library).setLevel(logging.WARNING)
     own = {command.name: command for command in MAINS}
     if arguments and arguments[0] in own:

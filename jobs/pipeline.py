@@ -115,8 +115,7 @@ def _steps(run: Run, progress: Progress) -> dict[str, Report]:
     mails.note_owed(run)
     timed("reading ZooKeeper", lambda: ingest_zookeeper.run_step(run))
     timed("reading the metadata log", lambda: ingest_kraft.run_step(run))
-    sources = [settings.zookeeper for settings in run.settings_of().values()]
-    if any(source is not None and source.bracket for source in sources):
+    if any(settings.bracketed for settings in run.settings_of().values()):
         timed("reading ZooKeeper again", lambda: ingest_zookeeper.run_second_walk(run))
     reports: dict[str, Report] = {}
     if run.going:
@@ -247,6 +246,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--full", action="store_true", help="read the metadata logs from their start, whatever earlier runs have kept"
     )
     parser.add_argument(
+        "--keep-copy",
+        type=Path,
+        metavar="DIR",
+        help="keep the copies of logs that are read live in a folder each below this one (default: beside the tables)",
+    )
+    parser.add_argument(
         "--fail-on-mail", action="store_true", help="exit with 1 when a mail could not be sent (it is said in any case)"
     )
     parser.add_argument(
@@ -308,6 +313,9 @@ def execute(arguments: argparse.Namespace) -> int:
         settings = overridden(load_settings(path), fail_on=arguments.fail_on, gate=arguments.gate)
         if arguments.full and settings.kraft is not None:
             settings = overridden(settings, kraft=overridden(settings.kraft, full=True))
+        if arguments.keep_copy and settings.kraft is not None and settings.kraft.controllers:
+            kept = arguments.keep_copy / settings.cluster
+            settings = overridden(settings, kraft=overridden(settings.kraft, keep_copy=kept))
         several.append(settings)
     code = audit(several, telling=telling_of(arguments))
     return OK if arguments.exit_0_on_warnings and code == WARNINGS else code

@@ -57,7 +57,8 @@ class ZooKeeperSettings(Strict):
     auth: ZooKeeperAuth | None = None
     tls: ZooKeeperTls | None = None
     read_only: bool = True
-    bracket: bool = False
+    # None: as a run finds it right. Where both sides are read live it takes a bracket, else one walk.
+    bracket: bool | None = None
     requests_per_second: Annotated[float, Field(gt=0)] | None = None
     window: Annotated[int, Field(ge=1, le=10_000)] = 500
     session_timeout_seconds: Annotated[float, Field(gt=0)] = 30.0
@@ -72,14 +73,67 @@ class ZooKeeperSettings(Strict):
         return self
 
 
-class KraftSettings(Strict):
-    """Where the KRaft side comes from: the controllers' log folders, or a parent of several."""
+class KraftSecurity(Strict):
+    """How to speak to controllers live; secrets by the name of their environment variable."""
 
-    folders: Annotated[list[str], Field(min_length=1)]
+    protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT"
+    mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] | None = None
+    username: str | None = None
+    password_env: EnvironmentName | None = None
+    ca_file: Path | None = None
+    certificate_file: Path | None = None
+    key_file: Path | None = None
+    key_password_env: EnvironmentName | None = None
+    verify: bool = True
+    verify_hostname: bool = True
+
+    @model_validator(mode="after")
+    def _whole(self) -> KraftSecurity:
+        sasl = {"mechanism": self.mechanism, "username": self.username, "password_env": self.password_env}
+        if self.protocol.startswith("SASL"):
+            missing = [name for name, value in sasl.items() if not value]
+            if missing:
+                raise ValueError(f"{self.protocol} needs {', '.join(missing)}")
+        elif any(sasl.values()):
+            raise ValueError(
+                f"mechanism, username and password_env are for SASL_PLAINTEXT and SASL_SSL, not {self.protocol}"
+            )
+        tls = (self.ca_file, self.certificate_file, self.key_file, self.key_password_env)
+        if not self.protocol.endswith("SSL") and any(tls):
+            raise ValueError(f"ca_file, certificate_file and key_file are for SSL and SASL_SSL, not {self.protocol}")
+        if (self.key_file or self.key_password_env) and not self.certificate_file:
+            raise ValueError("key_file needs certificate_file")
+        return self
+
+
+class KraftSettings(Strict):
+    """Where the KRaft side comes from: the controllers themselves, their log folders (or a parent of several), or both."""
+
+    folders: list[str] = []
+    # Live: any of the controllers' listeners; the others are found through them.
+    controllers: list[Annotated[str, Field(pattern=r"^(\[[^\]]+\]|[^:\[\]\s]+):[0-9]{1,5}$")]] = []
+    cluster_id: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")] | None = None
+    security: KraftSecurity = KraftSecurity()
+    # Everything the controllers still serve, or their newest snapshot and what follows it.
+    history: bool = True
+    keep_copy: Path | None = None
+    bytes_per_second: Annotated[float, Field(gt=0)] | None = None
+    request_seconds: Annotated[float, Field(gt=0, le=600)] = 10.0
+    patience_seconds: Annotated[float, Field(gt=0, le=3600)] = 60.0
     # A run keeps the replayed state once this many records are new, and the next one starts from there.
     keep_state_every: Annotated[int, Field(ge=1)] = 500_000
     # Read and replay the log from its start, whatever an earlier run has kept.
     full: bool = False
+
+    @model_validator(mode="after")
+    def _some_copy(self) -> KraftSettings:
+        if not self.folders and not self.controllers:
+            raise ValueError("give folders, controllers or both")
+        if self.controllers and self.cluster_id is None:
+            raise ValueError("controllers need cluster_id, so that no other cluster's log is taken for this one's")
+        if not self.controllers and (self.keep_copy or self.cluster_id or self.security != KraftSecurity()):
+            raise ValueError("cluster_id, security and keep_copy are for controllers, and none are given")
+        return self
 
 
 class SecretSettings(Strict):
@@ -177,6 +231,14 @@ class Settings(Strict):
             raise ValueError("give zookeeper, kraft or both; there is nothing to audit")
         return self
 
+    @property
+    def bracketed(self) -> bool:
+        """True when ZooKeeper is walked before and after the log is read: asked for, or both sides are live (S§5.5)."""
+        if self.zookeeper is None or self.zookeeper.connect is None:
+            return False
+        live = self.kraft is not None and bool(self.kraft.controllers)
+        return live if self.zookeeper.bracket is None else self.zookeeper.bracket
+
 
 def load_settings(path: Path) -> Settings:
     """Read and validate a configuration file. Raises UsageError with one line that names the file and the key."""
@@ -244,6 +306,12 @@ def check_files(settings: Settings) -> None:
         _readable_folder(zookeeper.log_folder, f"{where}: `zookeeper.log_folder`")
     _readable_file(settings.suppressions, f"{where}: `suppressions`")
     _no_file(settings.report.folder, f"{where}: `report.folder`")
+    if settings.kraft is not None:
+        security = settings.kraft.security
+        for key in ("ca_file", "certificate_file", "key_file"):
+            _readable_file(getattr(security, key), f"{where}: `kraft.security.{key}`")
+        if settings.kraft.keep_copy is not None:
+            _no_file(settings.kraft.keep_copy, f"{where}: `kraft.keep_copy`")
     for folder in settings.kraft.folders if settings.kraft else []:
         if not is_remote(folder):
             _readable_folder(Path(local_path(folder)), f"{where}: `kraft.folders`")

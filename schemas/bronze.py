@@ -136,6 +136,14 @@ CHECKPOINTS = ArrayType(
     )
 )
 
+VOTER_ENDS = ArrayType(
+    StructType(
+        [
+            StructField("voter_id", IntegerType()),
+            StructField("log_end_offset", LongType()),
+        ]
+    )
+)
 LOG_COPY_COLUMNS = (
     column("controller_id", IntegerType(), "node.id (or broker.id) of meta.properties."),
     column("location", StringType(), "Folder the copy was read from."),
@@ -162,6 +170,17 @@ LOG_COPY_COLUMNS = (
         "producer_snapshot_offset",
         LongType(),
         "Offset (exclusive) of the newest producer snapshot (.snapshot): a controller that stops in order writes one at its log's end.",
+    ),
+    column(
+        "high_watermark",
+        LongType(),
+        "Below this offset (exclusive) all was committed, said the leader the copy was fetched from; null for copies of files.",
+    ),
+    column("fetched_at", LongType(), "When the leader said so, milliseconds since the epoch, by the audit's clock."),
+    column(
+        "voter_ends",
+        VOTER_ENDS,
+        "Log end offset (exclusive) of each voter as that leader knew it; null for copies of files.",
     ),
     column("bytes", LongType(), "Size of all segments in bytes."),
     column("torn_tail_bytes", LongType(), "Bytes after the last intact batch (zero-filled, preallocated or torn)."),

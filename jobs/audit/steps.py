@@ -60,8 +60,7 @@ def begin(run: Run, step: str) -> None:
             cluster.walks = list(mine[-1]["walks"] or ())
             cluster.walked_at_ms, cluster.log_seen_at_ms = mine[-1]["walked_at_ms"], mine[-1]["log_seen_at_ms"]
         run.steps_done |= done
-        source = cluster.settings.zookeeper
-        if step == "materialize" and source is not None and source.bracket and len(cluster.walks) < 2:
+        if step == "materialize" and cluster.settings.bracketed and len(cluster.walks) < 2:
             raise UsageError(
                 f"run {run.run_id} of cluster {name} is a bracket and ZooKeeper was walked once: "
                 "run `ingest-zookeeper` again, after `ingest-kraft`"

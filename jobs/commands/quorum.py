@@ -1,22 +1,38 @@
-"""`kraft-audit quorum`: the controllers' copies of the log, side by side, and what can be proved of them."""
+"""`kraft-audit quorum`: the controllers' copies of the log, side by side, and what can be proved of them.
+
+With `--controllers` it asks the running quorum: leader, epoch, high watermark, voters and observers with their lags.
+"""
 
 from __future__ import annotations
 
 import argparse
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
-from jobs.exit import ERRORS, OK
+from jobs.commands.fetch import add_controller_arguments, controller_settings
+from jobs.exit import ERRORS, OK, UsageError
 from jobs.steps.ingest_kraft import find_copies
 from transforms.kraft.quorum import Fork, LogCopy, committed_end
 from transforms.report.printable import visible
 
+if TYPE_CHECKING:
+    from jobs.sources.kraft.live.messages import QuorumAnswer, Replica
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `kraft-audit quorum`."""
-    parser.add_argument("path", nargs="+", help="a controller's metadata log folder, or a parent of several")
+    parser.add_argument("path", nargs="*", help="a controller's metadata log folder, or a parent of several")
+    add_controller_arguments(parser, required=False)
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Print the table of copies; 20 when none can be used. Needs no Spark."""
+    """Print the table of copies, or of the live quorum; 20 when no copy can be used. Needs no Spark."""
+    if bool(arguments.path) == bool(arguments.controllers):
+        raise UsageError("give folders or --controllers")
+    return _live(arguments) if arguments.controllers else _copies(arguments)
+
+
+def _copies(arguments: argparse.Namespace) -> int:
     found = find_copies(arguments.path)
     facts = [LogCopy.from_row(copy.row()) for copy in found.copies]
     print(f"{'controller':>10} {'start':>10} {'end':>10} {'epoch':>6} {'leader':>6}  {'checkpoints':<24} location")
@@ -34,6 +50,57 @@ def execute(arguments: argparse.Namespace) -> int:
         )
     print(f"committed  below {committed.end_exclusive} ({committed.proof}): {committed.explanation}")
     return OK
+
+
+def _live(arguments: argparse.Namespace) -> int:
+    # kafka-python is an extra.
+    from jobs.sources.kraft.live.errors import QuorumError  # noqa: PLC0415
+    from jobs.sources.kraft.live.fetch import quorum_settings  # noqa: PLC0415
+    from jobs.sources.kraft.live.quorum import Quorum  # noqa: PLC0415
+
+    # No log is read, so no other cluster's can be taken for this one's.
+    settings = quorum_settings(controller_settings(arguments, cluster_id="any"))
+    try:
+        with Quorum(settings) as quorum:
+            answer = quorum.describe()
+    except QuorumError as error:
+        raise UsageError(str(error)) from None
+    if answer.error:
+        raise UsageError("the controllers don't describe the quorum to this user: it needs DESCRIBE on the cluster")
+    for line in live_lines(answer):
+        print(visible(line, 400))
+    return OK
+
+
+def live_lines(answer: QuorumAnswer) -> list[str]:
+    """The quorum as lines: times are the leader's clock, lags are records behind the leader's log end."""
+    lines = [
+        f"leader {answer.leader_id}   epoch {answer.leader_epoch}   high watermark {answer.high_watermark}",
+        "",
+        f"{'node':>10} {'role':<9} {'log end':>12} {'lag':>8}  {'last fetch':<24} last caught up",
+    ]
+    leading = next((voter.log_end for voter in answer.voters if voter.replica_id == answer.leader_id), None)
+    for role, replicas in (("voter", answer.voters), ("observer", answer.observers)):
+        for replica in replicas:
+            shown = "leader" if replica.replica_id == answer.leader_id else role
+            lines.append(_replica_line(replica, shown, leading))
+    return lines
+
+
+def _replica_line(replica: Replica, role: str, leading: int | None) -> str:
+    known = replica.log_end is not None and leading is not None
+    lag = str(max(0, (leading or 0) - (replica.log_end or 0))) if known else "-"
+    end = "-" if replica.log_end is None else str(replica.log_end)
+    return (
+        f"{replica.replica_id:>10} {role:<9} {end:>12} {lag:>8}  {_time(replica.last_fetch_ms):<24} "
+        f"{_time(replica.last_caught_up_ms)}"
+    )
+
+
+def _time(milliseconds: int | None) -> str:
+    if milliseconds is None:
+        return "-"
+    return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _whose(fork: Fork) -> str:

@@ -117,5 +117,5 @@ def _copy_folder(system: fs.FileSystem, base: str, target: Path) -> None:
 
 def _wanted(relative: str) -> bool:
     name = relative.rpartition("/")[2]
-    known = name in ("meta.properties", "quorum-state", "leader-epoch-checkpoint")
+    known = name in ("meta.properties", "quorum-state", "leader-epoch-checkpoint", "fetched.json")
     return known or name.endswith((".log", ".checkpoint", ".snapshot"))

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql import functions as F
@@ -17,12 +18,14 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StringType, StructField, StructType
 
 from jobs.audit.kept_state import KeptState, newest_states, versions_from
-from jobs.audit.run import Run, now_ms
+from jobs.audit.run import LOG, Run, now_ms
 from jobs.audit.steps import step_main
 from jobs.exit import UsageError
 from jobs.runtime.workers import failure, in_workers, with_columns
+from jobs.settings import Settings
 from jobs.sources.kraft.folder import KraftSourceError, ScannedCopy, read_copies
 from jobs.sources.kraft.log import ReadTask, Selection, plan_checkpoint, plan_log, read_records
+from jobs.sources.remote import is_remote, local_path
 from schemas.bronze import KRAFT_LOG_COPIES, KRAFT_RECORDS, LOG_COPY_COLUMNS, LOG_RECORD_COLUMNS, ZK_ZNODES
 from transforms.clusters import CLUSTER
 from transforms.kraft.decode.masking import Masking
@@ -102,18 +105,56 @@ def _run_of(kept: KeptState | None) -> str | None:
     return None if kept is None else kept.run_id
 
 
-def scan_logs(run: Run) -> dict[str, Copies]:
-    """Scan each cluster's folders, once in a run, and plan what to read; a cluster whose path holds no log has failed."""
-    asked = {name: each.kraft for name, each in run.settings_of().items() if each.kraft is not None}
-    missing = [name for name in asked if name not in run.logs]
+def scan_logs(run: Run, only: Collection[str] | None = None) -> dict[str, Copies]:
+    """Copy live logs, scan each cluster's folders, once in a run, and plan what to read.
+
+    A cluster whose path holds no log, or whose controllers can't be read, has failed. `only`: clusters to look at.
+    """
+    asked = {name: each for name, each in run.settings_of().items() if each.kraft is not None}
+    missing = [name for name in asked if name not in run.logs and (only is None or name in only)]
     with ThreadPoolExecutor(_SCANS_AT_ONCE) as pool:
-        scans = {name: pool.submit(find_copies, asked[name].folders) for name in missing}
+        scans = {name: pool.submit(_scan, asked[name]) for name in missing}
     for name, scan in scans.items():
         try:
-            run.logs[name] = scan.result()
+            run.logs[name], notes = scan.result()
         except Exception as error:
             run.fail(name, error)
+        else:
+            run.clusters[name].notes += notes
     return {name: found for name, found in run.logs.items() if name in run.settings_of()}
+
+
+def _scan(settings: Settings) -> tuple[Copies, list[str]]:
+    """The copies of one cluster's log and what the report should say of them. Raises UsageError."""
+    kraft = settings.kraft
+    if kraft is None:
+        raise AssertionError("only clusters with a KRaft side are asked for")
+    if not kraft.controllers:
+        return find_copies(kraft.folders), []
+    # kafka-python is an extra: whoever reads folders need not have it.
+    from jobs.sources.kraft.live.fetch import fetch_copy, told  # noqa: PLC0415
+
+    copied = fetch_copy(kraft, copy_folder(settings))
+    found = find_copies([*kraft.folders, str(copied.folder)])
+    LOG.info("%s: %s", settings.cluster, told(copied)[0])
+    return found, told(copied)
+
+
+def copy_folder(settings: Settings) -> Path:
+    """Where the copy of a live log is kept between runs: as configured, else beside the tables.
+
+    Raises UsageError when the tables are not in a folder of this machine.
+    """
+    kept = None if settings.kraft is None else settings.kraft.keep_copy
+    if kept is not None:
+        return kept
+    root = local_path(settings.warehouse)
+    if settings.catalog or is_remote(root):
+        raise UsageError(
+            f"{settings.cluster}: the tables are not in a local folder, so the copy of the controllers' log needs one: name "
+            "`kraft.keep_copy`, a folder that Spark's workers can read as well"
+        )
+    return Path(root).absolute() / "live" / settings.cluster
 
 
 def find_copies(folders: Sequence[str]) -> Copies:

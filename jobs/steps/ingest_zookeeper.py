@@ -83,7 +83,8 @@ def run_step(run: Run) -> None:
         return
     for name in sources:
         run.clusters[name].walks = [_new_walk(run)]
-    logs = scan_logs(run) if any(source.folder for source in sources.values()) else {}
+    # The log's end says at which barrier to read a folder. A live log is left alone until the live tree was walked.
+    logs = scan_logs(run, [name for name, source in sources.items() if source.folder])
     files = _files(run, sources, logs)
     walked = _walk_all(run, {name: source for name, source in sources.items() if source.connect}, 0)
     trees = in_workers(run.spark, files, _read_tree, _WALKED)
@@ -99,7 +100,7 @@ def run_second_walk(run: Run) -> None:
     sources = {
         name: settings.zookeeper
         for name, settings in run.settings_of().items()
-        if settings.zookeeper is not None and settings.zookeeper.bracket
+        if settings.zookeeper is not None and settings.bracketed
     }
     if not sources:
         return

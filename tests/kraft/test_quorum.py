@@ -52,6 +52,20 @@ def copy(
     )
 
 
+def test_the_leaders_high_watermark_proves_a_copy_that_was_fetched_from_it() -> None:
+    fetched = replace(copy(1, 0, 120, ((1, 0),)), high_watermark=120, fetched_at=1)
+    committed = committed_end([fetched], plan_read([fetched]), None, None)
+    assert (committed.end_exclusive, committed.proof) == (120, "high_watermark")
+
+
+def test_a_high_watermark_proves_nothing_that_the_copy_does_not_hold() -> None:
+    fetched = replace(copy(1, 0, 100, ((1, 0),)), high_watermark=120, fetched_at=1)
+    assert committed_end([fetched], plan_read([fetched]), None, None).end_exclusive == 100
+    longer = copy(2, 0, 130, ((1, 0), (2, 90)))
+    both = [fetched, longer]
+    assert committed_end(both, plan_read(both), None, None).end_exclusive <= 100
+
+
 def test_the_highest_epoch_leads_though_another_copy_is_longer() -> None:
     old_leader = copy(1, 0, 120, ((1, 0),))
     new_leader = copy(2, 0, 110, ((1, 0), (2, 100)))
@@ -222,5 +236,5 @@ def test_the_log_folder_alone_is_enough_to_look_at(tmp_path: Path, capsys: pytes
         shutil.copytree(capture("3.9.1", "7") / "kraft" / node / "__cluster_metadata-0", folder)
         folder.chmod(0o755)
         (folder / "quorum-state").unlink(missing_ok=True)
-    assert quorum.execute(argparse.Namespace(path=[str(tmp_path)])) == OK
+    assert quorum.execute(argparse.Namespace(path=[str(tmp_path)], controllers=None)) == OK
     assert "committed  below" in capsys.readouterr().out

@@ -592,6 +592,19 @@ def test_a_missing_controllers_log_leaves_finalising_open() -> None:
     assert judge_gates(run_checks(facts), facts)["finalize"].verdict == "unknown"
 
 
+def test_the_leaders_word_of_its_voters_stands_for_copies_of_them() -> None:
+    fetched = replace(
+        copy(3000), fetched_at=NOW, high_watermark=OFFSET, voter_ends=((3000, OFFSET), (3001, OFFSET), (3002, OFFSET))
+    )
+    facts = replace(dual_write(), copies=[fetched], plan=plan_read([fetched]))
+    assert verdicts(facts)["FIN-06"].verdict == "pass"
+    behind = replace(fetched, voter_ends=((3000, 40_000), (3001, 40_000), (3002, 7)))
+    far = verdicts(replace(facts, copies=[behind]))["FIN-06"]
+    assert (far.verdict, far.evidence) == ("fail", ["controller 3002 ends at offset 6, the best at 39999"])
+    unseen = replace(fetched, voter_ends=((3000, OFFSET), (3001, OFFSET)))
+    assert verdicts(replace(facts, copies=[unseen]))["FIN-06"].verdict == "unknown"
+
+
 def test_a_leadership_that_just_began_may_not_have_written_yet() -> None:
     moved = [LeaderEpoch(2, OFFSET, 3001, (3000, 3001, 3002), NOW - 1000)]
     assert verdicts(replace(dual_write(), epochs=moved))["DUR-03"].verdict == "warn"

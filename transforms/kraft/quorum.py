@@ -1,8 +1,8 @@
 """Several controllers' copies of one log: which records are the true ones, and how many of them are committed.
 
 No file of a controller stores the high watermark, so it is proved from below (S§2.9): a checkpoint, the offset
-ZooKeeper's `/migration` has seen, or a majority of copies. Copies disagree only in a suffix that was never committed;
-there the copy with the higher epoch wins (S§2.10).
+ZooKeeper's `/migration` has seen, a majority of copies, or what the leader said of a copy that was fetched from it.
+Copies disagree only in a suffix that was never committed; there the copy with the higher epoch wins (S§2.10).
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ class LogCopy:
     """What one copy holds. `log_end` is exclusive; `epoch_starts` are (epoch, first offset), ascending.
 
     `controller_id` is None for a copy without meta.properties. `directory_id` is that of meta.properties, `largest_batch`
-    in bytes, `bootstrap_level` the metadata.version of bootstrap.checkpoint; None where nothing tells.
+    in bytes, `bootstrap_level` the metadata.version of bootstrap.checkpoint; None where nothing tells. A copy that was
+    fetched from the leader has its `high_watermark` (exclusive), the time it was said at (`fetched_at`, milliseconds), and
+    the voters' log ends then.
     """
 
     controller_id: int | None
@@ -47,6 +49,9 @@ class LogCopy:
     directory_id: str | None = None
     largest_batch: int | None = None
     bootstrap_level: int | None = None
+    high_watermark: int | None = None
+    fetched_at: int | None = None
+    voter_ends: tuple[tuple[int, int], ...] = ()
 
     @staticmethod
     def from_row(row: Mapping[str, Any]) -> LogCopy:
@@ -72,6 +77,10 @@ class LogCopy:
             directory_id=row.get("directory_id"),
             largest_batch=row.get("largest_batch_bytes"),
             bootstrap_level=row.get("bootstrap_level"),
+            # Rows of runs before there were live copies don't have them.
+            high_watermark=row.get("high_watermark"),
+            fetched_at=row.get("fetched_at"),
+            voter_ends=tuple((e["voter_id"], e["log_end_offset"]) for e in row.get("voter_ends") or ()),
         )
 
     @property
@@ -272,6 +281,14 @@ def known_voters(copies: Sequence[LogCopy], plan: ReadPlan | None) -> tuple[int,
     return max(naming, key=lambda copy: (copy.last_epoch or 0, copy.end)).voters if naming else ()
 
 
+def ends_of_voters(copies: Sequence[LogCopy]) -> dict[int, int]:
+    """Log end (exclusive) by controller: what the leader told last, else what the controller's copy holds."""
+    ends = {copy.controller_id: copy.end for copy in copies if copy.has_log and copy.controller_id is not None}
+    fetched = [copy for copy in copies if copy.fetched_at is not None]
+    newest = max(fetched, key=lambda copy: copy.fetched_at or 0, default=None)
+    return ends if newest is None else {**ends, **dict(newest.voter_ends)}
+
+
 def elected_leader(copies: Sequence[LogCopy], epoch: int) -> int | None:
     """The leader that some copy's `quorum-state` names for an epoch; None when no copy knows one.
 
@@ -283,7 +300,10 @@ def elected_leader(copies: Sequence[LogCopy], epoch: int) -> int | None:
 
 @dataclass(frozen=True)
 class CommittedEnd:
-    """Everything below `end_exclusive` is committed; `proof` says why (majority, migration, checkpoint, log_start)."""
+    """Everything below `end_exclusive` is committed; `proof` says why.
+
+    It is one of high_watermark, majority, migration, checkpoint and log_start.
+    """
 
     end_exclusive: int
     proof: str
@@ -303,6 +323,7 @@ def committed_end(
         _checkpoint_bound(copies, plan),
         _migration_bound(plan, migration_offset, migration_epoch),
         _majority_bound(copies, plan),
+        _high_watermark_bound(copies, plan),
     ]
     return max((bound for bound in bounds if bound is not None), key=lambda bound: bound.end_exclusive)
 
@@ -352,6 +373,24 @@ def _majority_bound(copies: Sequence[LogCopy], plan: ReadPlan) -> CommittedEnd |
         return None
     held = sum(1 for end in ends if end >= offset)
     return CommittedEnd(offset, "majority", f"{held} of {len(voters)} voters' copies hold every record below {offset}")
+
+
+def _high_watermark_bound(copies: Sequence[LogCopy], plan: ReadPlan) -> CommittedEnd | None:
+    """What the leader called committed, as far as the log that is read has it."""
+    said = [
+        (min(copy.high_watermark, _agreed_end(copy, plan.leading)), copy)
+        for copy in copies
+        if copy.has_log and copy.high_watermark is not None
+    ]
+    if not said:
+        return None
+    offset, copy = max(said, key=lambda each: each[0])
+    return CommittedEnd(
+        offset,
+        "high_watermark",
+        f"the leader's high watermark: controller {copy.who} said in epoch {copy.leader_epoch} that every record below "
+        f"{copy.high_watermark} is committed",
+    )
 
 
 def _agreed_end(copy: LogCopy, leading: LogCopy) -> int:

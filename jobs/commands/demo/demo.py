@@ -53,11 +53,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="folder for tables and reports (default: ./demo)",
     )
+    parser.add_argument(
+        "--live",
+        action="store_true",
+        help="migrate a real cluster of Kafka 3.9.1 on this machine and audit it meanwhile (fetches Kafka on first use)",
+    )
 
 
 def execute(arguments: argparse.Namespace) -> int:
     """Audit both scenes; 0 when each found what its capture holds, 1 with one line otherwise."""
     out: Path = arguments.out.absolute()
+    if arguments.live:
+        # kafka-python is an extra.
+        from jobs.commands.demo.live import execute as execute_live  # noqa: PLC0415
+
+        return execute_live(out)
     results = []
     with spark_session("small"):
         for scene in SCENES:

@@ -107,7 +107,7 @@ def _start(
     """Start on free ports; somebody else may take one meanwhile, so a server that can't bind gets another try."""
     deadline = time.monotonic() + timeout_seconds
     for attempt in range(1, ATTEMPTS + 1):
-        port, secure_port = _free_ports(2)
+        port, secure_port = free_ports(2)
         ports = {"clientPort": str(port)} | ({"secureClientPort": str(secure_port)} if secure else {})
         file = _write_configuration(home, {**BASE_CONFIGURATION, **ports, **config})
         process = _launch(home, file, jvm_options)
@@ -183,7 +183,8 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
         process.stdin.close()
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
+    """Ports on loopback that nobody listened on just now."""
     listeners = [socket.create_server((LOOPBACK, 0)) for _ in range(count)]
     ports = [listener.getsockname()[1] for listener in listeners]
     for listener in listeners:

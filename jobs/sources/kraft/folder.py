@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from jobs.sources.kraft.proof import Proof, read_proof
 from jobs.sources.remote import RemoteError, is_remote, local_path, staged
 from schemas.kraft.metadata_versions import FEATURE_NAME
 from schemas.kraft.records import FEATURE_LEVEL
@@ -96,6 +97,7 @@ class ScannedCopy:
     directory_id: str | None = None
     largest_batch_bytes: int = 0
     bootstrap_level: int | None = None
+    proof: Proof | None = None
 
     def row(self) -> dict[str, Any]:
         """The columns of `schemas.bronze.LOG_COPY_COLUMNS`; chosen_from, chosen_to and base_run are None."""
@@ -117,6 +119,9 @@ class ScannedCopy:
             "quorum_leader_epoch": self.quorum_leader_epoch,
             "voters": list(self.voters),
             "producer_snapshot_offset": self.producer_snapshot_offset,
+            "high_watermark": None if self.proof is None else self.proof.high_watermark,
+            "fetched_at": None if self.proof is None else self.proof.finished_ms,
+            "voter_ends": None if self.proof is None else _voter_ends(self.proof),
             "bytes": self.bytes,
             "torn_tail_bytes": self.torn_tail_bytes,
             "chosen_from": None,
@@ -186,6 +191,7 @@ def read_copy(folder: Path, split_bytes: int = SPLIT_BYTES) -> ScannedCopy:
     What can't be read becomes `problem` (the copy can't be used) or a note (it can); nothing is raised.
     """
     notes: list[str] = []
+    proof = _proof(folder, notes)
     meta = _meta_properties(folder, notes)
     quorum = _quorum_state(folder, notes)
     segments: list[SegmentFile] = []
@@ -199,7 +205,7 @@ def read_copy(folder: Path, split_bytes: int = SPLIT_BYTES) -> ScannedCopy:
         problem = f"{error.filename}: can't be read: {error.strerror}"
     filled = [scan for scan in scans if scan.first_offset is not None]
     last = filled[-1] if filled else None
-    start = filled[0].first_offset if filled else None
+    start = _log_start(filled, proof)
     notes += [f"{file.path.name}: incomplete snapshot: {file.problem}" for file in checkpoints if file.problem]
     return ScannedCopy(
         controller_id=_number(meta.get("node.id", meta.get("broker.id"))),
@@ -224,6 +230,7 @@ def read_copy(folder: Path, split_bytes: int = SPLIT_BYTES) -> ScannedCopy:
         directory_id=meta.get("directory.id"),
         largest_batch_bytes=max((scan.largest_batch for scan in scans), default=0),
         bootstrap_level=_bootstrap_level(folder),
+        proof=proof,
     )
 
 
@@ -287,6 +294,33 @@ def _checkpoints(folder: Path) -> list[CheckpointFile]:
                 problem = checkpoint_problem(data)
                 found.append(CheckpointFile(path, int(matched[1]), int(matched[2]), len(data), problem, str(path)))
     return found
+
+
+def _proof(folder: Path, notes: list[str]) -> Proof | None:
+    """What the leader said of a copy that was fetched from it; None for a controller's own folder."""
+    try:
+        return read_proof(folder)
+    except (OSError, ValueError) as error:
+        notes.append(f"{folder}: {error}; how much of the copy is committed is proved as for a controller's own folder")
+        return None
+
+
+def _log_start(filled: list[SegmentScan], proof: Proof | None) -> int | None:
+    """First offset of the log. What was fetched of a whole log may lack offset 0, which is not the log's loss.
+
+    Once there is a snapshot, no fetch gets it; before 4.0 it is a batch of its own, the first leader's LeaderChange
+    (`KafkaRaftClient.validateFetchOffsetAndEpoch`).
+    """
+    start = filled[0].first_offset if filled else None
+    return 0 if start == 1 and proof is not None and proof.log_start == 0 else start
+
+
+def _voter_ends(proof: Proof) -> list[dict[str, int]]:
+    return [
+        {"voter_id": voter.replica_id, "log_end_offset": voter.log_end}
+        for voter in proof.voters or ()
+        if voter.log_end is not None
+    ]
 
 
 def _producer_snapshot(folder: Path) -> int | None:

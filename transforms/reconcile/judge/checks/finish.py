@@ -5,6 +5,7 @@ from __future__ import annotations
 from schemas.checks import ZOOKEEPER
 from schemas.checks.codes import OFFLINE_BY_BROKER, UNDER_REPLICATED
 from schemas.classes import DEFECTS
+from transforms.kraft.quorum import ends_of_voters
 from transforms.kraft.release import before
 from transforms.reconcile.judge.checks.brokers import (
     CONTROLLER_REGISTRATION_LEVEL,
@@ -75,8 +76,8 @@ def _controllers_close(facts: Facts) -> Outcome:
     voters = facts.voters
     if facts.plan is None or not voters:
         return unknown("neither quorum-state nor the log tells which controllers vote")
-    best = facts.plan.leading.end
-    ends = {copy.controller_id: copy.end for copy in facts.copies if copy.has_log and copy.controller_id is not None}
+    ends = ends_of_voters(facts.copies)
+    best = max(facts.plan.leading.end, *ends.values()) if ends else facts.plan.leading.end
     far = sorted(node for node in ends if node in voters and best - ends[node] > CONTROLLER_LAG_RECORDS)
     if far:
         return found(f"controller {node} ends at offset {ends[node] - 1}, the best at {best - 1}" for node in far)

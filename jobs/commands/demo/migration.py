@@ -1,0 +1,179 @@
+"""A real migration on this machine: ZooKeeper, three controllers and a broker of Kafka 3.9.1, from ZooKeeper to KRaft.
+
+The steps are those of KIP-866; each returns when the cluster has taken it. Everything listens on loopback and goes at the
+end.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import KazooException
+
+from jobs.commands.demo.kafka_servers import KafkaServerError, KafkaServers, kafka_servers, random_uuid
+from jobs.commands.demo.zookeeper_server import zookeeper_server
+
+# Sessions are real ones here: brokers come and go.
+_ZOOKEEPER = {"tickTime": "2000", "minSessionTimeout": "4000", "maxSessionTimeout": "40000"}
+_STEP_SECONDS = 120
+_MIGRATION_FLAGS = {"zookeeper.metadata.migration.enable": "true"}
+_TOPICS_KEPT = 5
+
+
+@dataclass
+class Migration:
+    """A cluster on its way. `zookeeper` is its connect string; `servers` has controllers 3000 to 3002 and broker 0."""
+
+    zookeeper: str
+    servers: KafkaServers
+    _client: KazooClient
+
+    def start_broker_in_zookeeper_mode(self) -> None:
+        """Before the migration: the broker alone, with its controller in ZooKeeper."""
+        self._restart_broker({**self._broker(), "broker.id": "0", "zookeeper.connect": self.zookeeper})
+        self._until("the broker in /brokers/ids", lambda: self._client.exists("/brokers/ids/0") is not None)
+
+    def start_controllers(self) -> None:
+        """The quorum, waiting for the brokers."""
+        self.servers.start(self.servers.controllers)
+
+    def migrate(self) -> None:
+        """Restart the broker with the migration enabled: the quorum loads ZooKeeper's metadata and dual writing begins."""
+        self._restart_broker(
+            {
+                **self._broker(),
+                "broker.id": "0",
+                "zookeeper.connect": self.zookeeper,
+                **_MIGRATION_FLAGS,
+                **self._quorum(),
+            }
+        )
+        self._until("dual writing", lambda: (self.migration() or {}).get("kraft_metadata_offset", -1) > 0)
+
+    def move_broker_to_kraft(self) -> None:
+        """Restart the broker in KRaft mode; ZooKeeper is still mirrored to."""
+        self._restart_broker({**self._broker(), "node.id": "0", "process.roles": "broker", **self._quorum()})
+
+    def finalize(self) -> None:
+        """Restart the controllers without ZooKeeper: there is no way back."""
+        for node in self.servers.controllers:
+            self.servers.stop([node])
+            node.properties.pop("zookeeper.connect", None)
+            node.properties.pop("zookeeper.metadata.migration.enable", None)
+            self.servers.start([node])
+
+    def migration(self) -> dict[str, Any] | None:
+        """What `/migration` holds, or None."""
+        with suppress(KazooException, ValueError):
+            data, _ = self._client.get("/migration")
+            return dict(json.loads(data))
+        return None
+
+    @property
+    def broker(self) -> str:
+        """The broker's address."""
+        return self.servers.brokers[0].address
+
+    def _restart_broker(self, properties: dict[str, str]) -> None:
+        node = self.servers.brokers[0]
+        self.servers.stop([node])
+        node.properties = {"log.dirs": str(node.folder / "data"), **properties}
+        self.servers.start([node])
+
+    def _broker(self) -> dict[str, str]:
+        return {
+            "listeners": f"PLAINTEXT://{self.broker}",
+            "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+            "inter.broker.protocol.version": "3.9",
+            "authorizer.class.name": "",
+            "offsets.topic.replication.factor": "1",
+            "num.partitions": "2",
+        }
+
+    def _quorum(self) -> dict[str, str]:
+        voters = self.servers.controllers[0].properties["controller.quorum.voters"]
+        return {"controller.quorum.voters": voters, "controller.listener.names": "CONTROLLER"}
+
+    def _until(self, what: str, there: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + _STEP_SECONDS
+        while time.monotonic() < deadline:
+            with suppress(KazooException):
+                if there():
+                    return
+            time.sleep(0.2)
+        raise KafkaServerError(f"the migration did not come to {what} within {_STEP_SECONDS} s")
+
+
+@contextmanager
+def migration(jars: Path) -> Iterator[Migration]:
+    """A cluster that can be migrated, nothing started yet but ZooKeeper. `jars`: of 3.9.1 (`kafka_jars`)."""
+    cluster_id = random_uuid()
+    with zookeeper_server(None, config=_ZOOKEEPER) as zookeeper:
+        client = KazooClient(zookeeper.address)
+        client.start(timeout=30)
+        try:
+            # A broker takes the id that is there, so the controllers can be formatted before it starts.
+            client.create("/cluster/id", json.dumps({"version": "1", "id": cluster_id}).encode(), makepath=True)
+            controller = {
+                "zookeeper.connect": zookeeper.address,
+                "inter.broker.protocol.version": "3.9",
+                **_MIGRATION_FLAGS,
+            }
+            with kafka_servers(jars, cluster_id=cluster_id, controllers=3, brokers=1, controller=controller) as servers:
+                yield Migration(zookeeper.address, servers, client)
+        finally:
+            client.stop()
+            client.close()
+
+
+@dataclass
+class Load:
+    """Changes that go on while an audit reads: topics and their configurations, made, changed and removed."""
+
+    broker: str
+    done: int = 0
+    failed: list[str] = field(default_factory=list)
+    _stop: threading.Event = field(default_factory=threading.Event)
+
+    def run(self) -> None:
+        """Change something again and again until `stop`."""
+        from kafka.admin import KafkaAdminClient, NewTopic  # noqa: PLC0415 - an extra
+
+        client = KafkaAdminClient(bootstrap_servers=self.broker, client_id="load")
+        try:
+            while not self._stop.is_set():
+                name = f"load-{self.done}"
+                try:
+                    client.create_topics([NewTopic(name, 3, 1, topic_configs={"retention.ms": str(1000 + self.done)})])
+                    if self.done >= _TOPICS_KEPT:
+                        client.delete_topics([f"load-{self.done - _TOPICS_KEPT}"])
+                except Exception as error:
+                    self.failed.append(f"{type(error).__name__}")
+                self.done += 1
+        finally:
+            client.close()
+
+    def stop(self) -> None:
+        """End after the change that is under way."""
+        self._stop.set()
+
+
+@contextmanager
+def load(broker: str) -> Iterator[Load]:
+    """Keep a cluster busy within the block."""
+    work = Load(broker)
+    thread = threading.Thread(target=work.run, daemon=True)
+    thread.start()
+    try:
+        yield work
+    finally:
+        work.stop()
+        thread.join(30)

@@ -1,0 +1,247 @@
+"""One connection to a controller: TCP, TLS, SASL, then one request at a time.
+
+A controller that is frozen, killed or in need of credentials shows in different ways, and each is told in its own words.
+No text of this module holds a password or a token.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import ssl
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from jobs.sources.kraft.live import messages
+from jobs.sources.kraft.live.errors import ConnectionLostError, QuorumError, RefusedError
+from jobs.sources.kraft.live.messages import GarbledAnswerError, Request
+
+# Controllers answer with 8 MiB at most; a frame that claims more than this is not one of theirs.
+MOST_ANSWER_BYTES = 64 * 1024 * 1024
+_SASL_ROUNDS = 10
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """Host and port of a controller's listener."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+@dataclass(frozen=True)
+class Security:
+    """How to speak to a controller: protocol as in `security.protocol`; a certificate of one's own makes TLS mutual."""
+
+    protocol: str = "PLAINTEXT"
+    mechanism: str | None = None
+    username: str | None = None
+    password: str | None = field(default=None, repr=False)
+    ca_file: Path | None = None
+    certificate_file: Path | None = None
+    key_file: Path | None = None
+    key_password: str | None = field(default=None, repr=False)
+    verify: bool = True
+    verify_hostname: bool = True
+
+    @property
+    def tls(self) -> bool:
+        """True when the connection is encrypted."""
+        return self.protocol in ("SSL", "SASL_SSL")
+
+    @property
+    def sasl(self) -> bool:
+        """True when the client names itself by SASL."""
+        return self.protocol in ("SASL_PLAINTEXT", "SASL_SSL")
+
+
+def parse_endpoint(text: str) -> Endpoint:
+    """Read `host:port` or `[address]:port`. Raises ValueError."""
+    host, colon, port = text.rpartition(":")
+    bare = host.removeprefix("[").removesuffix("]")
+    if not colon or not bare or not port.isdecimal() or not 0 < int(port) < 65536:
+        raise ValueError(f"{text!r} is not host:port")
+    return Endpoint(bare, int(port))
+
+
+class Connection:
+    """An open connection. `versions` are least and greatest version by API key, as the controller offers them."""
+
+    def __init__(self, endpoint: Endpoint, sock: socket.socket, seconds: float, *, sasl: bool) -> None:
+        self.endpoint = endpoint
+        self.versions: dict[int, tuple[int, int]] = {}
+        self._socket = sock
+        self._seconds = seconds
+        self._sasl = sasl
+        self._correlation_id = 0
+        self._answers = 0
+
+    @staticmethod
+    def open(endpoint: Endpoint, security: Security, seconds: float) -> Connection:
+        """Connect and say who we are. Raises ConnectionLostError, RefusedError."""
+        sock = _connected(endpoint, security, seconds)
+        connection = Connection(endpoint, sock, seconds, sasl=security.sasl)
+        try:
+            connection._ask_versions()
+            if security.sasl:
+                connection._authenticate(security)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def ask(self, request: Request) -> Any:
+        """Send a request and wait for its answer (the library's message).
+
+        Raises ConnectionLostError when nothing comes in time; the connection is of no use after that. An answer that comes
+        slowly is waited for as long as it goes on.
+        """
+        self._correlation_id += 1
+        try:
+            self._socket.settimeout(self._seconds)
+            self._socket.sendall(messages.frame(request, self._correlation_id))
+            size = int.from_bytes(self._read(4), "big")
+            if size > MOST_ANSWER_BYTES:
+                raise ConnectionLostError(f"{self.endpoint} sent what is no Kafka answer; is it TLS that it speaks?")
+            answer = messages.decode(request, self._correlation_id, self._read(size))
+        except TimeoutError:
+            raise ConnectionLostError(f"{self.endpoint} did not answer within {self._seconds:g} s") from None
+        except ssl.SSLError as error:
+            # Since TLS 1.3 a server refuses a client's certificate only after the handshake.
+            kind = RefusedError if self._answers == 0 else ConnectionLostError
+            raise kind(f"{self.endpoint} ended TLS: {_tls_reason(error)}") from None
+        except OSError:
+            raise ConnectionLostError(f"{self.endpoint} {self._why_lost()}") from None
+        except GarbledAnswerError as error:
+            raise ConnectionLostError(f"{self.endpoint} sent {error}") from None
+        self._answers += 1
+        return answer
+
+    def close(self) -> None:
+        """Close the connection; nothing is raised."""
+        with contextlib.suppress(OSError):
+            self._socket.close()
+
+    def version(self, key: int, least: int, most: int) -> int:
+        """The greatest version of a request that both sides know. Raises RefusedError when there is none."""
+        low, high = self.versions.get(key, (0, -1))
+        if high < least or low > most or high < low:
+            raise RefusedError(
+                f"{self.endpoint} does not offer what reading the quorum needs (API key {key}, version {least} to "
+                f"{most}): is it a controller's listener, of Kafka 3.5 or newer?"
+            )
+        return min(high, most)
+
+    def _read(self, size: int) -> bytes:
+        """Exactly `size` bytes."""
+        data = bytearray(size)
+        view, filled = memoryview(data), 0
+        while filled < size:
+            count = self._socket.recv_into(view[filled:])
+            if count == 0:
+                raise ConnectionLostError(f"{self.endpoint} {self._why_lost()}")
+            filled += count
+        return bytes(data)
+
+    def _why_lost(self) -> str:
+        """What a closed connection means: before the first answer it is mostly the wrong protocol."""
+        if self._answers == 0:
+            return "closed the connection without an answer; does its listener speak another security protocol?"
+        if self._answers == 1 and not self._sasl:
+            return "closed the connection at the first request; does its listener want SASL?"
+        return "closed the connection"
+
+    def _ask_versions(self) -> None:
+        error, self.versions = messages.offered(self.ask(messages.api_versions()))
+        if error not in (messages.NONE, messages.UNSUPPORTED_VERSION):
+            raise ConnectionLostError(f"{self.endpoint} answered ApiVersions with {messages.error_name(error)}")
+
+    def _authenticate(self, security: Security) -> None:
+        mechanism, name = security.mechanism or "", security.username or ""
+        shaken = messages.sasl_answer(self.ask(messages.sasl_handshake(mechanism)))
+        if shaken.error != messages.NONE:
+            offers = ", ".join(shaken.mechanisms) or "none"
+            raise RefusedError(f"{self.endpoint} does not take SASL mechanism {mechanism}; it offers {offers}")
+        try:
+            self._exchange_tokens(mechanism, name, security.password or "")
+        except QuorumError:
+            raise
+        except Exception:
+            # The mechanism found the other side's token wrong; what it says could show parts of it.
+            raise RefusedError(
+                f"{self.endpoint} did not prove that it knows the password of {name!r} ({mechanism})"
+            ) from None
+
+    def _exchange_tokens(self, mechanism: str, name: str, password: str) -> None:
+        client = messages.sasl_mechanism(mechanism, name, password, self.endpoint.host)
+        for _ in range(_SASL_ROUNDS):
+            if client.is_done():
+                break
+            answer = messages.sasl_answer(self.ask(messages.sasl_authenticate(client.auth_bytes())))
+            if answer.error == messages.SASL_AUTHENTICATION_FAILED:
+                raise RefusedError(f"{self.endpoint} refused user {name!r} or the password ({mechanism})")
+            if answer.error != messages.NONE:
+                raise RefusedError(f"{self.endpoint} refused user {name!r}: {messages.error_name(answer.error)}")
+            client.receive(answer.token)
+        if not client.is_authenticated():
+            raise RefusedError(f"{self.endpoint} refused user {name!r} ({mechanism})")
+
+
+def _connected(endpoint: Endpoint, security: Security, seconds: float) -> socket.socket:
+    context = tls_context(security) if security.tls else None
+    try:
+        sock = socket.create_connection((endpoint.host, endpoint.port), timeout=seconds)
+    except socket.gaierror:
+        raise ConnectionLostError(f"{endpoint}: no such host") from None
+    except TimeoutError:
+        raise ConnectionLostError(f"{endpoint} could not be reached within {seconds:g} s") from None
+    except OSError as error:
+        raise ConnectionLostError(f"{endpoint}: {(error.strerror or str(error)).lower()}") from None
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    if context is None:
+        return sock
+    try:
+        return context.wrap_socket(sock, server_hostname=endpoint.host)
+    except BaseException as error:
+        sock.close()
+        raise _tls_error(endpoint, error, seconds) from None
+
+
+def _tls_error(endpoint: Endpoint, error: BaseException, seconds: float) -> BaseException:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return RefusedError(f"{endpoint}: its certificate is not accepted: {error.verify_message}")
+    if isinstance(error, ssl.SSLError):
+        return RefusedError(f"{endpoint}: no TLS connection: {_tls_reason(error)}")
+    if isinstance(error, TimeoutError):
+        return ConnectionLostError(f"{endpoint} did not answer TLS within {seconds:g} s")
+    if isinstance(error, OSError):
+        return ConnectionLostError(f"{endpoint} closed the connection at TLS; does its listener speak TLS?")
+    return error
+
+
+def tls_context(security: Security) -> ssl.SSLContext:
+    """The TLS settings. Raises RefusedError naming the file that can't be used."""
+    file: Path | None = security.ca_file
+    try:
+        context = ssl.create_default_context(cafile=None if file is None else str(file))
+        if not security.verify_hostname or not security.verify:
+            context.check_hostname = False
+        if not security.verify:
+            context.verify_mode = ssl.CERT_NONE
+        if security.certificate_file is not None:
+            file = security.certificate_file
+            key = security.key_file
+            # Never ask a terminal for a password.
+            context.load_cert_chain(file, key, password=security.key_password or "")
+    except (OSError, ssl.SSLError) as error:
+        reason = _tls_reason(error) if isinstance(error, ssl.SSLError) else error.strerror
+        raise RefusedError(f"{file}: can't be used for TLS: {reason}") from None
+    return context
+
+
+def _tls_reason(error: ssl.SSLError) -> str:
+    return (error.reason or "the handshake failed").lower().replace("_", " ")

@@ -1,0 +1,109 @@
+"""What the leader said of a copy that was fetched from it: up to where its records are committed.
+
+The file lies beside the segments. Copies of a controller's own files have none: no controller stores its high watermark.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+PROOF_FILE = "fetched.json"
+_FORMAT = 1
+
+
+@dataclass(frozen=True)
+class ReplicaState:
+    """A voter or observer as the leader saw it; `log_end` is exclusive, times are the leader's clock in milliseconds."""
+
+    replica_id: int
+    log_end: int | None
+    last_fetch_ms: int | None
+    last_caught_up_ms: int | None
+
+
+@dataclass(frozen=True)
+class FetchedSegment:
+    """A segment of the copy: its size, one past its last offset, and where its last batch lies."""
+
+    file: str
+    bytes: int
+    next_offset: int
+    last_batch: int
+    last_epoch: int
+
+
+@dataclass(frozen=True)
+class Proof:
+    """Everything below `high_watermark` (exclusive) was committed when the leader of `leader_epoch` said so.
+
+    Offsets: `log_start` is the leader's log start, `log_end` one past the copy's last record, never above the high
+    watermark. `started_ms` and `finished_ms` are this client's clock. `voters` and `observers` are None when the
+    leader would not tell them. `gap` are offsets [from, to) that are gone between the copy before and this one.
+    """
+
+    cluster_id: str | None
+    leader_id: int
+    leader_epoch: int
+    high_watermark: int
+    log_start: int
+    log_end: int
+    started_ms: int
+    finished_ms: int
+    voters: tuple[ReplicaState, ...] | None
+    observers: tuple[ReplicaState, ...] | None
+    segments: tuple[FetchedSegment, ...]
+    notes: tuple[str, ...] = ()
+    gap: tuple[int, int] | None = None
+
+    @property
+    def voter_ids(self) -> tuple[int, ...]:
+        """Ids of the voters, none when they were not told."""
+        return tuple(sorted(voter.replica_id for voter in self.voters or ()))
+
+
+def write_proof(folder: Path, proof: Proof) -> None:
+    """Write the proof into a log folder, under its name only once it is whole."""
+    draft = folder / f"{PROOF_FILE}.part"
+    with draft.open("w", encoding="utf-8") as file:
+        json.dump({"format": _FORMAT, **asdict(proof)}, file, indent=1)
+        file.write("\n")
+        file.flush()
+        os.fsync(file.fileno())
+    draft.replace(folder / PROOF_FILE)
+
+
+def read_proof(folder: Path) -> Proof | None:
+    """Read a log folder's proof; None when there is none. Raises ValueError when it makes no sense, OSError."""
+    try:
+        content = json.loads((folder / PROOF_FILE).read_text("utf-8"))
+    except FileNotFoundError:
+        return None
+    if not isinstance(content, dict) or content.get("format") != _FORMAT:
+        raise ValueError(f"{PROOF_FILE} is of another format")
+    try:
+        return _proof(content)
+    except (KeyError, TypeError, ValueError):
+        raise ValueError(f"{PROOF_FILE} makes no sense") from None
+
+
+def _proof(content: Mapping[str, Any]) -> Proof:
+    numbers = ("leader_id", "leader_epoch", "high_watermark", "log_start", "log_end", "started_ms", "finished_ms")
+    gap = content.get("gap")
+    return Proof(
+        cluster_id=content["cluster_id"],
+        **{name: int(content[name]) for name in numbers},
+        voters=_replicas(content["voters"]),
+        observers=_replicas(content["observers"]),
+        segments=tuple(FetchedSegment(**segment) for segment in content["segments"]),
+        notes=tuple(str(note) for note in content["notes"]),
+        gap=None if gap is None else (int(gap[0]), int(gap[1])),
+    )
+
+
+def _replicas(states: Sequence[Mapping[str, Any]] | None) -> tuple[ReplicaState, ...] | None:
+    return None if states is None else tuple(ReplicaState(**state) for state in states)

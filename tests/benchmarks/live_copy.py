@@ -1,0 +1,125 @@
+"""Copying the log of a running quorum, beside a plain copy of the same files: `python -m tests.benchmarks.live_copy`.
+
+Starts three controllers and a broker of Kafka 3.9.1 on loopback, fills the log with ACLs, and prints the speed of a whole
+copy, of the next one, of a file copy, the peak memory, and what the quorum noticed of continuous copying.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from kafka.admin import ACL, ACLOperation, ACLPermissionType, KafkaAdminClient, ResourcePattern, ResourceType
+
+from jobs.commands.demo.kafka_servers import DEMO_JARS, KafkaServers, kafka_jars, kafka_servers
+from jobs.sources.kraft.live.connection import parse_endpoint
+from jobs.sources.kraft.live.copy import copy_quorum
+from jobs.sources.kraft.live.quorum import Quorum, QuorumSettings
+
+_AT_ONCE = 2000
+_SECONDS = 10
+
+
+def main() -> None:
+    """Measure and print a table."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--acls", type=int, default=50_000)
+    parser.add_argument("--only-copy", nargs=3, metavar=("CONTROLLERS", "ID", "DIR"), help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.only_copy:
+        _only_copy(*arguments.only_copy)
+        return
+    authorizer = {
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:ANONYMOUS",
+        "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+    }
+    broker = {"process.roles": "broker"}
+    with (
+        kafka_servers(kafka_jars(DEMO_JARS), brokers=1, common=authorizer, broker=broker) as servers,
+        tempfile.TemporaryDirectory() as scratch,
+    ):
+        servers.start(servers.controllers)
+        servers.start(servers.brokers)
+        _fill(servers, arguments.acls)
+        _measure(servers, Path(scratch))
+
+
+def _fill(servers: KafkaServers, count: int) -> None:
+    client = KafkaAdminClient(bootstrap_servers=servers.brokers[0].address)
+    for start in range(0, count, _AT_ONCE):
+        client.create_acls(
+            [
+                ACL(
+                    f"User:user-{number}",
+                    "*",
+                    ACLOperation.READ,
+                    ACLPermissionType.ALLOW,
+                    ResourcePattern(ResourceType.TOPIC, f"topic-{number}"),
+                )
+                for number in range(start, min(start + _AT_ONCE, count))
+            ]
+        )
+    client.close()
+
+
+def _measure(servers: KafkaServers, scratch: Path) -> None:
+    settings = QuorumSettings(tuple(map(parse_endpoint, servers.bootstrap)), servers.cluster_id)
+    whole, files, again = [], [], []
+    for number in range(5):
+        folder = scratch / str(number)
+        copied = copy_quorum(settings, folder)
+        whole.append(copied.bytes_received / copied.seconds / 1e6)
+        next_one = copy_quorum(settings, folder)
+        again.append((next_one.bytes_received, next_one.seconds))
+        source = next(node for node in servers.controllers if node.node_id == copied.proof.leader_id).log_folder
+        started = time.monotonic()
+        shutil.copytree(source, scratch / f"files-{number}")
+        size = sum(path.stat().st_size for path in source.glob("*.log"))
+        files.append(size / (time.monotonic() - started) / 1e6)
+    print(f"log: {copied.proof.log_end} records, {copied.bytes_received / 1e6:.1f} MB")
+    print(
+        f"whole copy: {statistics.median(whole):.0f} MB/s; plain copy of the files: {statistics.median(files):.0f} MB/s"
+    )
+    print(f"next copy: {again[-1][0] / 1e3:.1f} kB in {again[-1][1] * 1000:.0f} ms")
+    command = [sys.executable, "-m", "tests.benchmarks.live_copy", "--only-copy"]
+    command += [",".join(servers.bootstrap), servers.cluster_id, str(scratch / "memory")]
+    peak = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    print(f"peak memory of a process that copies: {peak}")
+    _disturbance(settings, scratch)
+
+
+def _only_copy(controllers: str, cluster_id: str, folder: str) -> None:
+    settings = QuorumSettings(tuple(map(parse_endpoint, controllers.split(","))), cluster_id)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    copy_quorum(settings, Path(folder))
+    print(f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB, {before:.0f} MB before it begins")
+
+
+def _disturbance(settings: QuorumSettings, scratch: Path) -> None:
+    for phase, busy in (("idle", False), ("copying", True), ("idle", False)):
+        with Quorum(settings) as quorum:
+            before, end, copies = quorum.describe(), time.monotonic() + _SECONDS, 0
+            while time.monotonic() < end:
+                if busy:
+                    shutil.rmtree(scratch / "again", ignore_errors=True)
+                    copy_quorum(settings, scratch / "again")
+                    copies += 1
+                else:
+                    time.sleep(0.2)
+            after = quorum.describe()
+        print(
+            f"{phase:<8} {copies:>4} copies; epoch {before.leader_epoch} → {after.leader_epoch}; observers "
+            f"{[each.replica_id for each in after.observers]}; high watermark +{after.high_watermark - before.high_watermark}"
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,99 @@
+"""A real migration of Kafka 3.9.1, audited with both sides live while it is written to.
+
+Run by `make test-live`. A busy healthy cluster has no defects, however often it is audited; one direct edit of ZooKeeper is
+found by the next audit.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from kazoo.client import KazooClient
+from pyspark.sql import SparkSession
+
+from jobs.audit.run import open_run
+from jobs.cli import main
+from jobs.commands.demo.kafka_servers import DEMO_JARS, kafka_jars
+from jobs.commands.demo.live import CLUSTER, live_settings
+from jobs.commands.demo.migration import Migration, load, migration
+from jobs.pipeline import run_all
+from jobs.sources.kraft.live.connection import parse_endpoint
+from jobs.sources.kraft.live.copy import copy_quorum
+from jobs.sources.kraft.live.quorum import QuorumSettings
+from schemas.classes import DEFECTS
+from schemas.report import Report
+
+pytestmark = pytest.mark.live
+AUDITS = 3
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Migration]:
+    with migration(kafka_jars(DEMO_JARS)) as found:
+        found.start_broker_in_zookeeper_mode()
+        found.start_controllers()
+        found.migrate()
+        found.move_broker_to_kraft()
+        yield found
+
+
+def audited(cluster: Migration, out: Path) -> Report:
+    with open_run(live_settings(cluster, out)) as run:
+        outcome = run_all(run)[CLUSTER]
+    assert outcome.report is not None, outcome.failure
+    return outcome.report
+
+
+def defects(report: Report) -> dict[str, int]:
+    return {name: count for name, count in report.divergences.by_class.items() if name in DEFECTS}
+
+
+def test_a_busy_healthy_cluster_has_no_defects_and_an_edit_of_zookeeper_is_found(
+    spark: SparkSession, cluster: Migration, tmp_path: Path
+) -> None:
+    with load(cluster.broker) as work:
+        for _ in range(AUDITS):
+            report = audited(cluster, tmp_path)
+            assert defects(report) == {}, report.divergences.rows[:5]
+            assert report.mode == "bracket"
+            assert report.migration.state == "MIGRATION"
+            assert any("copied live from controller" in note for note in report.notes)
+            assert report.migration.committed_end_offset == report.migration.log_end_offset
+    assert work.done > 10
+    assert not work.failed
+    client = KazooClient(cluster.zookeeper)
+    client.start()
+    try:
+        topic = next(name for name in client.get_children("/brokers/topics") if name.startswith("load-"))
+        _, stat = client.get(f"/config/topics/{topic}")
+        changed = json.dumps({"version": 1, "config": {"retention.ms": "4711"}}).encode()
+        client.set(f"/config/topics/{topic}", changed, stat.version)
+    finally:
+        client.stop()
+        client.close()
+    found = audited(cluster, tmp_path)
+    assert defects(found) == {"foreign_write": 1}
+    [row] = [row for row in found.divergences.rows if row.class_ in DEFECTS]
+    assert topic in json.dumps(row.key)
+
+
+def test_the_copied_log_tells_of_every_state_of_the_migration(
+    cluster: Migration, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Runs last: finalising is for good."""
+    cluster.finalize()
+    settings = QuorumSettings(tuple(map(parse_endpoint, cluster.servers.bootstrap)), cluster.servers.cluster_id)
+    deadline = time.monotonic() + 60
+    states: list[int] = []
+    while 3 not in states and time.monotonic() < deadline:
+        copy_quorum(settings, tmp_path)
+        capsys.readouterr()
+        assert main(["dump", str(tmp_path)]) == 0
+        records = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+        states = [each["data"]["zkMigrationState"] for each in records if each["type"] == "ZK_MIGRATION_STATE_RECORD"]
+    # PRE_MIGRATION, MIGRATION, POST_MIGRATION (S§2.6).
+    assert states == [2, 1, 3]
