@@ -98,7 +98,7 @@ def test_partitions_that_nobody_may_lead_any_more_are_told_first(told: Told) -> 
     offline = check(told("7-elr-cleared"), "ISR-16")
     assert offline.violations == 3
     assert offline.evidence[:2] == [
-        "3 have no leader for good",
+        "3 of them have no leader for good",
         "elr-t/0: no leader for good, though all its replicas are at work: only an unclean election helps",
     ]
 

@@ -134,3 +134,7 @@ def test_the_tables_lead_to_what_a_check_asks_for(check_id: str, code: str, plan
 def test_healthy_tables_lead_to_nothing(check_id: str, nothing_planted: dict[str, Sample]) -> None:
     assert nothing_planted == {}
     assert judged(check_id, replace(CASES[check_id].passes, findings=nothing_planted)).verdict == "pass"
+
+
+def test_an_isr_is_too_small_only_where_the_least_is_known(planted: dict[str, Sample]) -> None:
+    assert planted["ISR-09"] == Sample(1, ("short/0: ISR [0], min.insync.replicas 2",))

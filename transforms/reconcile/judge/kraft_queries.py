@@ -281,7 +281,8 @@ def under_min(partitions: DataFrame, configs: DataFrame, health: Mapping[str, He
     least = F.coalesce(
         F.col("own"), F.element_at(of_brokers, F.col("leader").cast("string")), F.element_at(of_brokers, F.lit(""))
     )
-    short = F.size("isr") < F.least(least, F.size("replicas"))
+    # `least` skips nulls: where no value is known, nothing is too few.
+    short = least.isNotNull() & (F.size("isr") < F.least(least, F.size("replicas")))
     rows = partitions.where(F.col("leader") >= 0).join(F.broadcast(own), [CLUSTER, "source", "topic"], "left")
     text = F.concat(
         F.format_string("%s/%d: ISR ", "topic", "partition"),

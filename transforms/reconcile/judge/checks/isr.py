@@ -142,7 +142,7 @@ def _leaders(facts: Facts) -> Outcome:
         else []
     )
     hopeless = sorted(found.examples, key=lambda text: "for good" not in text)
-    evidence = [*([f"{for_good.total} have no leader for good"] if for_good.total else []), *hopeless, *remarks]
+    evidence = [*([f"{for_good.total} of them have no leader for good"] if for_good.total else []), *hopeless, *remarks]
     return Outcome(found.total, tuple(evidence[:EVIDENCE_LIMIT]))
 
 
