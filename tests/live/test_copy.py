@@ -98,6 +98,19 @@ def test_a_log_with_a_snapshot_is_copied_from_its_first_batch_that_can_be_had(tm
     assert plan_read([LogCopy.from_row(copy.row())]).base_checkpoint is None, "replay must not begin at the snapshot"
 
 
+def test_a_whole_copy_stays_whole_when_the_controllers_trim_their_logs(tmp_path: Path) -> None:
+    """It still reaches back to the load, which the controllers have forgotten."""
+    start = max(CHECKPOINTS)
+    early = FakeQuorum.of_log(LOG, CHECKPOINTS)
+    early.high_watermark = early.batches[-3][0].base_offset
+    with fake_controllers(early):
+        copy_quorum(early.settings(), tmp_path)
+    with fake_controllers(trimmed(start)) as late:
+        assert copy_quorum(late.settings(), tmp_path).resumed_at == early.high_watermark
+    [copy] = read_copies(tmp_path)
+    assert (copy.log_start_offset, copy.log_end_offset, copy.problem) == (0, late.end, None)
+
+
 def trimmed(start: tuple[int, int]) -> FakeQuorum:
     """The quorum after its log was removed up to a snapshot."""
     quorum = FakeQuorum.of_log(LOG, {key: data for key, data in CHECKPOINTS.items() if key >= start})

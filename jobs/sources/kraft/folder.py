@@ -312,7 +312,7 @@ def _log_start(filled: list[SegmentScan], proof: Proof | None) -> int | None:
     (`KafkaRaftClient.validateFetchOffsetAndEpoch`).
     """
     start = filled[0].first_offset if filled else None
-    return 0 if start == 1 and proof is not None and proof.log_start == 0 else start
+    return 0 if start == 1 and proof is not None and proof.begins_at == 0 else start
 
 
 def _voter_ends(proof: Proof) -> list[dict[str, int]]:

@@ -41,9 +41,10 @@ class FetchedSegment:
 class Proof:
     """Everything below `high_watermark` (exclusive) was committed when the leader of `leader_epoch` said so.
 
-    Offsets: `log_start` is the leader's log start, `log_end` one past the copy's last record, never above the high
-    watermark. `started_ms` and `finished_ms` are this client's clock. `voters` and `observers` are None when the
-    leader would not tell them. `gap` are offsets [from, to) that are gone between the copy before and this one.
+    Offsets: `log_start` is the leader's log start, `begins_at` what it was when the copy was begun, `log_end` one past the
+    copy's last record, never above the high watermark. `started_ms` and `finished_ms` are this client's clock. `voters`
+    and `observers` are None when the leader would not tell them. `gap` are offsets [from, to) that are gone between the
+    copy before and this one.
     """
 
     cluster_id: str | None
@@ -51,6 +52,7 @@ class Proof:
     leader_epoch: int
     high_watermark: int
     log_start: int
+    begins_at: int
     log_end: int
     started_ms: int
     finished_ms: int
@@ -92,7 +94,16 @@ def read_proof(folder: Path) -> Proof | None:
 
 
 def _proof(content: Mapping[str, Any]) -> Proof:
-    numbers = ("leader_id", "leader_epoch", "high_watermark", "log_start", "log_end", "started_ms", "finished_ms")
+    numbers = (
+        "leader_id",
+        "leader_epoch",
+        "high_watermark",
+        "log_start",
+        "begins_at",
+        "log_end",
+        "started_ms",
+        "finished_ms",
+    )
     gap = content.get("gap")
     return Proof(
         cluster_id=content["cluster_id"],

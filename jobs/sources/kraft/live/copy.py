@@ -97,6 +97,7 @@ class _Copy:
     position: int = 0
     last_epoch: int = 0
     log_start: int = 0
+    begins_at: int = 0
     high_watermark: int = -1
     resumed_at: int | None = None
     leader: Leader | None = None
@@ -110,8 +111,11 @@ class _Copy:
         leader, first = self._first_answer()
         self.log_start = first.log_start
         kept = self._kept_proof()
-        if kept is None or not self._resume(kept):
-            self._begin(first, kept)
+        if kept is not None and self._resume(kept):
+            self.begins_at = kept.begins_at
+        else:
+            self.begins_at = self.log_start
+            self._begin(first)
         if first.snapshot is not None:
             self._snapshot(first.snapshot)
         with _Segments(self.draft) as segments:
@@ -133,6 +137,7 @@ class _Copy:
             leader_epoch=self.leader.epoch,
             high_watermark=self.high_watermark,
             log_start=self.log_start,
+            begins_at=self.begins_at,
             log_end=self.position,
             started_ms=started_ms,
             finished_ms=_now_ms(),
@@ -197,7 +202,7 @@ class _Copy:
         self.position, self.last_epoch, self.resumed_at = kept.log_end, last.last_epoch, kept.log_end
         return True
 
-    def _begin(self, first: FetchAnswer, kept: Proof | None) -> None:
+    def _begin(self, first: FetchAnswer) -> None:
         """Find out where the log to copy begins, and copy the snapshot before it."""
         newest = first.snapshot
         if newest is None:
