@@ -1,17 +1,21 @@
 """`diff`, `explain`, `history` and `gates` on a finished audit: the two quotas whose removal was never mirrored.
 
+All the while a later run of the same cluster is under way in the same tables, and sees another state of it.
+
 The truth is in the capture's dump: set at offset 267, removed at 327 (README tells the same story).
 """
 
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
+from jobs.audit.run import new_run_id
 from jobs.cli import main
 from schemas.entities.partitions import PARTITIONS
 from schemas.gold import DIVERGENCES
@@ -39,7 +43,14 @@ def audited(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Au
         data_folder=True,
         suppressions=str(folder / "known.yml"),
     )
-    return audit(content)
+    finished = audit(content)
+    later = {**content, **settings_content(capture("3.9.1", "5"), folder / "tables")}
+    conf = folder / "later.yml"
+    conf.write_text(json.dumps(later))
+    run_id = new_run_id(datetime.now(UTC))
+    for step in ("ingest-zookeeper", "ingest-kraft", "materialize"):
+        assert main([step, "--conf", str(conf), "--run-id", run_id]) == 0
+    return finished
 
 
 class Shell:

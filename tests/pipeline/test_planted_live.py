@@ -9,13 +9,20 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 from kazoo.client import KazooClient
 from pyspark.sql import SparkSession
 
+from jobs.audit.run import new_run_id, open_run
+from jobs.cli import main
 from jobs.commands.demo.zookeeper_server import zookeeper_server
+from jobs.exit import OK, USAGE
+from jobs.settings import load_settings
+from jobs.steps.report import stored_report
 from schemas.report import Report
 from tests.pipeline.audits import audit, settings_content
 from tests.pipeline.planted import Fault, assert_nothing_else, assert_shown
@@ -132,12 +139,30 @@ def connected(address: str) -> Iterator[KazooClient]:
         client.close()
 
 
+def bracketed_by_single_steps(content: dict[str, object], folder: Path) -> Report:
+    """Two walks around the log, each step a call of its own; without the second walk nothing may be judged."""
+    conf, run_id = folder / "bracket.yml", new_run_id(datetime.now(UTC))
+    source = content["zookeeper"]
+    assert isinstance(source, dict)
+    conf.write_text(json.dumps({**content, "zookeeper": {**source, "bracket": True}}))
+
+    def step(name: str) -> int:
+        return main([name, "--conf", str(conf), "--run-id", run_id])
+
+    assert [step(name) for name in ("ingest-zookeeper", "ingest-kraft")] == [OK, OK]
+    assert step("materialize") == USAGE
+    assert [step(name) for name in ("ingest-zookeeper", "materialize", "reconcile")] == [OK, OK, OK]
+    settings = load_settings(conf)
+    with open_run(settings) as run:
+        return stored_report(run, settings.cluster, run_id)
+
+
 @pytest.fixture(scope="module")
 def interfered(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Interfered:
     folder = tmp_path_factory.mktemp("live")
     with zookeeper_server(HEALTHY / "zookeeper") as server:
         walk = {**settings_content(HEALTHY, folder / "walked"), "zookeeper": {"connect": server.address}}
-        before = audit(walk).report
+        before = bracketed_by_single_steps(walk, folder)
         with connected(server.address) as client:
             interfere(client)
             walked = audit(walk).report
@@ -149,6 +174,7 @@ def interfered(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) ->
 
 
 def test_a_server_that_nobody_touched_has_no_difference(interfered: Interfered) -> None:
+    assert interfered.before.mode == "bracket"
     assert interfered.before.divergences.total == 0
     assert interfered.before.exit_code == 0
 
