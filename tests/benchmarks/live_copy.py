@@ -76,7 +76,8 @@ def _measure(servers: KafkaServers, scratch: Path) -> None:
     for number in range(5):
         folder = scratch / str(number)
         copied = copy_quorum(settings, folder)
-        whole.append(copied.bytes_received / copied.seconds / 1e6)
+        log = sum(segment.bytes for segment in copied.proof.segments)
+        whole.append(log / copied.seconds / 1e6)
         next_one = copy_quorum(settings, folder)
         again.append((next_one.bytes_received, next_one.seconds))
         source = next(node for node in servers.controllers if node.node_id == copied.proof.leader_id).log_folder
@@ -84,7 +85,7 @@ def _measure(servers: KafkaServers, scratch: Path) -> None:
         shutil.copytree(source, scratch / f"files-{number}")
         size = sum(path.stat().st_size for path in source.glob("*.log"))
         files.append(size / (time.monotonic() - started) / 1e6)
-    print(f"log: {copied.proof.log_end} records, {copied.bytes_received / 1e6:.1f} MB")
+    print(f"log: {copied.proof.log_end} records, {log / 1e6:.1f} MB")
     print(
         f"whole copy: {statistics.median(whole):.0f} MB/s; plain copy of the files: {statistics.median(files):.0f} MB/s"
     )
