@@ -19,7 +19,8 @@ from jobs.sinks.report_files import ReportPaths
 from jobs.steps import gold, ingest_kraft, ingest_zookeeper, mails, materialize, reconcile
 from jobs.steps import report as report_step
 from jobs.steps.aftermath import Aftermath, after_run
-from schemas.report import GATES, Report
+from schemas.gates import GATES
+from schemas.report import Report
 from transforms.report.fleet import fleet_table, run_json
 from transforms.report.printable import visible
 from transforms.report.text import first_anchor, render_text

@@ -14,9 +14,9 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, PrivateAttr, V
 
 from jobs.exit import UsageError
 from jobs.sources.remote import is_remote, local_path
+from schemas.gates import GateName
 from transforms.nearest import suggestion
 
-GateName = Literal["start", "dual_write", "finalize", "rollback", "upgrade"]
 FailOn = Literal["error", "warn", "never"]
 EnvironmentName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from jobs.runtime.notebook import Notebook
 from schemas.gold import BROKER_PRESENCE, GATES, RUNS
-from schemas.report import GATES as GATE_NAMES
+from schemas.gates import GATES as GATE_NAMES
 
 notebook = Notebook(globals())
 warehouse = notebook.warehouse(notebook.parameter("warehouse", "main.kraft_audit"))

@@ -11,8 +11,6 @@ from typing import Any
 
 FORMAT = 1
 VERDICTS = ("clean", "warnings", "errors")
-MIGRATION_GATES = ("start", "dual_write", "finalize", "rollback")
-GATES = (*MIGRATION_GATES, "upgrade")
 
 
 @dataclass(frozen=True)

@@ -12,12 +12,12 @@ from pyspark.sql import functions as F
 from jobs.audit.past import Finished, add_run_argument, add_warehouse_arguments, open_warehouse, past_run
 from jobs.commands.changes import changes_of_row, changes_of_topic, heading, lines
 from jobs.exit import ERRORS, OK, UsageError
+from schemas.gates import GATES
 from schemas.gold import RUNS
-from schemas.report import GATES, RunPoint
 from transforms.reconcile.compare.divergences import stored_counts
 from transforms.report.printable import visible
 from transforms.report.table import aligned
-from transforms.report.trend import trend_table
+from transforms.report.trend import run_point, trend_table
 
 _COLUMNS = ("run_id", "verdict", "state", "defects", "divergences", "lag_records", "exit_code")
 
@@ -81,20 +81,7 @@ def _table(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _trend(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    points = [
-        RunPoint(
-            row["run_id"],
-            row["started_at"],
-            row["verdict"],
-            row["state"],
-            row["lag_records"],
-            row["lag_seconds"],
-            row["defects"],
-            row["divergences"],
-            row["by_class"],
-        )
-        for row in reversed(rows)
-    ]
+    points = [run_point(row) for row in reversed(rows)]
     table = trend_table(points, len(points))
     head = ("run_id", "verdict", "lag_records", "divergences", "defects", *table.classes)
     cells = [

@@ -27,6 +27,7 @@ from transforms.reconcile.judge import summary
 from transforms.report.fleet_model import fleet_columns
 from transforms.report.json import to_json
 from transforms.report.kip_rows import rows_of_kips
+from transforms.report.trend import run_point
 
 HISTORY = 60
 FAILED = "failed"
@@ -173,19 +174,10 @@ def previous_runs(run: Run) -> dict[str, list[Any]]:
     return found
 
 
-def run_point(row: Any) -> RunPoint:
+def stored_point(row: Any) -> RunPoint:
     """A row of `previous_runs` as a point of the report's history."""
-    return RunPoint(
-        row["run_id"],
-        iso(row["started_at"]),
-        row["verdict"],
-        row["state"],
-        row["lag_records"],
-        row["lag_seconds"],
-        row["defects"],
-        row["divergences"],
-        json.loads(row["by_class"] or "{}"),
-    )
+    texts = {"started_at": iso(row["started_at"]), "by_class": json.loads(row["by_class"] or "{}")}
+    return run_point({**row.asDict(), **texts})
 
 
 def iso(moment: datetime) -> str:

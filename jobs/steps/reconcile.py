@@ -19,7 +19,7 @@ from jobs.audit.run import ClusterRun, Run
 from jobs.audit.steps import step_main
 from jobs.exit import ERRORS, OK, WARNINGS
 from jobs.steps.expect import with_expectations
-from jobs.steps.gold import HISTORY, iso, previous_runs, run_point, write, write_runs
+from jobs.steps.gold import HISTORY, iso, previous_runs, stored_point, write, write_runs
 from jobs.steps.materialize import State
 from jobs.steps.replay_log import replay_logs
 from jobs.version import tool_version
@@ -162,7 +162,7 @@ def _report(
         broker_presence=judged.ledger,
         defects=exposure(facts),
         log_copies=summary.copies(facts),
-        history=[*[run_point(row) for row in previous[-(HISTORY - 1) :]], point],
+        history=[*[stored_point(row) for row in previous[-(HISTORY - 1) :]], point],
         notes=[*summary.notes(facts), *cluster.notes, *comparison.notes],
         tool_version=tool_version(),
         metrics=metrics(facts, lag),

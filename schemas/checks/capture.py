@@ -2,17 +2,8 @@
 
 from __future__ import annotations
 
-from schemas.checks.check import (
-    ALL_GATES,
-    EVERY_PHASE,
-    KRAFT_ONLY,
-    MIGRATED,
-    MIGRATION_GATES,
-    ZOOKEEPER_ONLY,
-    Check,
-    Phase,
-    check,
-)
+from schemas.checks.check import EVERY_PHASE, KRAFT_ONLY, MIGRATED, ZOOKEEPER_ONLY, Check, Phase, check
+from schemas.gates import GATES, MIGRATION_GATES
 
 CHECKS: tuple[Check, ...] = (
     check(
@@ -26,7 +17,7 @@ CHECKS: tuple[Check, ...] = (
     check(
         "CAP-02",
         "The metadata log is whole: checksums match, offsets follow each other, epochs never fall",
-        ALL_GATES,
+        GATES,
         EVERY_PHASE,
         "Copy the log folder again while the controller is stopped or idle; see the quarantine table for the place.",
         "DefaultRecordBatch; S§2.2",
@@ -35,7 +26,7 @@ CHECKS: tuple[Check, ...] = (
     check(
         "CAP-03",
         "The log starts at offset 0 or at a complete checkpoint",
-        ALL_GATES,
+        GATES,
         EVERY_PHASE,
         "Copy the .checkpoint files together with the segments.",
         "KafkaMetadataLog.recoverSnapshots; S§2.1",
@@ -62,7 +53,7 @@ CHECKS: tuple[Check, ...] = (
     check(
         "CAP-06",
         "No metadata transaction is open at the end of the log",
-        ALL_GATES,
+        GATES,
         EVERY_PHASE,
         "The load is still running, or died: run the audit again; if it stays open, look at the active controller's log.",
         "KIP-868; S§2.7",
@@ -80,7 +71,7 @@ CHECKS: tuple[Check, ...] = (
     check(
         "CAP-08",
         "The replayed state equals Kafka's own checkpoint at every checkpoint of the log",
-        ALL_GATES,
+        GATES,
         EVERY_PHASE,
         "Do not trust this run's comparison: the log copy or the audit itself is wrong. Copy the log folders again; if "
         "it stays, report it with the rows named.",
@@ -90,7 +81,7 @@ CHECKS: tuple[Check, ...] = (
     check(
         "CAP-09",
         "Every znode can be parsed and every record obeys the rules of replay",
-        ALL_GATES,
+        GATES,
         EVERY_PHASE,
         "Look at the places named: Kafka fails on some of them and reads others as empty without a word, access control "
         "lists among them. The silver table findings has them all.",

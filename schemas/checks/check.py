@@ -37,9 +37,6 @@ FINALIZED = frozenset({Phase.FINALIZED})
 EVERY_PHASE = frozenset(Phase)
 IN_KRAFT = frozenset({Phase.FINALIZED, Phase.KRAFT})
 WITH_KRAFT = frozenset({Phase.DUAL_WRITE, Phase.FINALIZED, Phase.KRAFT})
-MIGRATION_GATES = ("start", "dual_write", "finalize", "rollback")
-UPGRADE = ("upgrade",)
-ALL_GATES = (*MIGRATION_GATES, *UPGRADE)
 
 
 @dataclass(frozen=True)

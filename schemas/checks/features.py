@@ -2,18 +2,8 @@
 
 from __future__ import annotations
 
-from schemas.checks.check import (
-    BOTH,
-    DURING,
-    IN_KRAFT,
-    KRAFT_ONLY,
-    UPGRADE,
-    WITH_KRAFT,
-    Check,
-    Phase,
-    check,
-    optional,
-)
+from schemas.checks.check import BOTH, DURING, IN_KRAFT, KRAFT_ONLY, WITH_KRAFT, Check, Phase, check, optional
+from schemas.gates import UPGRADE
 
 CHECKS: tuple[Check, ...] = (
     check(

@@ -9,13 +9,13 @@ from schemas.checks.check import (
     IN_KRAFT,
     KRAFT_ONLY,
     START_PHASES,
-    UPGRADE,
     WITH_KRAFT,
     ZOOKEEPER_ONLY,
     Check,
     Phase,
     check,
 )
+from schemas.gates import UPGRADE
 
 CHECKS: tuple[Check, ...] = (
     check(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from schemas.checks.check import IN_KRAFT, KRAFT_ONLY, UPGRADE, WITH_KRAFT, Check, check, optional
+from schemas.checks.check import IN_KRAFT, KRAFT_ONLY, WITH_KRAFT, Check, check, optional
+from schemas.gates import UPGRADE
 
 CHECKS: tuple[Check, ...] = (
     check(

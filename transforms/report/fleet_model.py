@@ -9,7 +9,8 @@ from datetime import datetime
 from typing import Any
 
 from schemas.classes import DEFECTS
-from schemas.report import GATES, Report
+from schemas.gates import GATES
+from schemas.report import Report
 from transforms.reconcile.judge import summary
 from transforms.report.story import phase_of, tell
 

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from schemas.classes import CLASSES, DEFECTS, ORDER
-from schemas.report import GATES, MIGRATION_GATES, CheckResult, DivergenceRow, Gate, MigrationSummary, Report
+from schemas.gates import GATES, MIGRATION_GATES
+from schemas.report import CheckResult, DivergenceRow, Gate, MigrationSummary, Report
 from transforms.report.expectations import unmet, unmet_sentence
 from transforms.report.printable import counted, listed, visible
 from transforms.report.words import (

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
 
 from schemas.classes import ORDER
 from schemas.report import RunPoint
@@ -30,6 +31,11 @@ class TrendTable:
 
     classes: list[str]
     rows: list[TrendRow]
+
+
+def run_point(row: Mapping[str, Any]) -> RunPoint:
+    """A point of a history of a mapping that has RunPoint's fields among its keys."""
+    return RunPoint(**{each.name: row[each.name] for each in fields(RunPoint)})
 
 
 def trend_table(history: Sequence[RunPoint], most: int = MOST_RUNS) -> TrendTable:

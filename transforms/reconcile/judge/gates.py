@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from schemas.checks import CHECKS, ZOOKEEPER, Check, Phase
 from schemas.checks.check import IN_KRAFT
-from schemas.report import GATES, CheckResult, Gate
+from schemas.gates import GATES
+from schemas.report import CheckResult, Gate
 from transforms.reconcile.judge.absent import NotingFacts, absent
 from transforms.reconcile.judge.checks import FUNCTIONS, Outcome
 from transforms.reconcile.judge.facts import Facts
