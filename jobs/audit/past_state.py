@@ -54,8 +54,8 @@ class PastKraft:
     last: int
 
     def log(self, end: int) -> Log:
-        """The log below `end` (exclusive), without what was not in force there."""
-        return Log.of(self.records, {self.cluster: self.up_to(end)})
+        """The log below `end` (exclusive), without what was not in force there; cached when it is first read."""
+        return Log.of(self.records, {self.cluster: self.up_to(end)}, cache=DataFrame.persist)
 
     def up_to(self, end: int) -> Extent:
         """What of the records applies below `end` (exclusive)."""
