@@ -150,13 +150,23 @@ def test_the_feature_matrix_is_what_the_admin_api_says(
     assert {row["feature"] for row in brokers} == set(supported)
 
 
-def test_a_ghost_controller_of_an_older_release_is_in_the_matrix(audited: Callable[[str], Audit]) -> None:
-    ranges = {
-        row["node_id"]: (row["min_level"], row["max_level"])
-        for row in audited("kips-kraft-ghost").rows(FEATURE_MATRIX)
-        if row["feature"] == "metadata.version" and row["node_kind"] == "controller"
+def test_every_registered_controller_is_in_the_matrix_with_its_own_levels(audited: Callable[[str], Audit]) -> None:
+    """One of an older release, no voter, blocks every upgrade: in the capture from offset 755 on."""
+    audit = audited("kips-kraft-ghost")
+    end = audit.report.migration.committed_end_offset
+    assert end is not None
+    registered = {
+        body["controllerId"]: {
+            each["name"]: (each["minSupportedVersion"], each["maxSupportedVersion"]) for each in body["features"]
+        }
+        for record in log_records(capture(KRAFT, "upgrade-2-blocked-by-ghost"), 3001)
+        if record.type == "REGISTER_CONTROLLER_RECORD" and record.offset <= end
+        for body in [record.data or {}]
     }
-    assert ranges[3003] == (1, 21)
+    rows = [row for row in audit.rows(FEATURE_MATRIX) if row["node_kind"] == "controller"]
+    assert {row["node_id"] for row in rows} == set(registered)
+    for row in rows:
+        assert (row["min_level"], row["max_level"]) == registered[row["node_id"]].get(row["feature"], (0, 0))
 
 
 def verdicts(audit: Audit) -> dict[str, tuple[str, set[str]]]:
