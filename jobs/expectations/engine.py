@@ -8,8 +8,10 @@ from __future__ import annotations
 import importlib
 import logging
 import os
+import sys
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -31,11 +33,25 @@ def _library() -> Any:
     # It logs by the hundred while it is imported.
     logging.getLogger("great_expectations").setLevel(logging.CRITICAL)
     try:
-        library = importlib.import_module("great_expectations")
-    except (ImportError, SystemExit) as error:
-        # SystemExit: pyspark ends a process without a main module that has no grpc, as if it were running doctests.
+        with _main_module_with_a_file():
+            return importlib.import_module("great_expectations")
+    except ImportError as error:
         raise AuditError(f"Great Expectations can't be imported: {error}") from error
-    return library
+
+
+@contextmanager
+def _main_module_with_a_file() -> Iterator[None]:
+    """Where the main module is no file (`python -c`, a test's worker), pyspark's connect client takes the import for its
+    own doctests, and ends the process when there is no grpc."""
+    main = sys.modules["__main__"]
+    if hasattr(main, "__file__"):
+        yield
+        return
+    main.__file__ = "kraft-audit"
+    try:
+        yield
+    finally:
+        del main.__file__
 
 
 @cache
