@@ -177,8 +177,7 @@ def test_a_log_that_was_formatted_anew_is_told_as_another_one(runs: list[dict[st
     logs = [log for log, _ in changes_of_topic(Finished(other.warehouse, other.cluster), "orders")]
     assert [len(log.parts) for log in logs] == [1, 1]
     places = [(row["topic_id"], row["partition"], row["offset"], row["append_time"]) for row in recorded(other)]
-    assert len(places) == len(set(places))
-    assert len(places) > len({place[:3] for place in places})
+    assert len(places) == len(set(places)) > 0
 
 
 def test_another_log_is_read_from_its_start(runs: list[dict[str, Audit]]) -> None:
