@@ -35,6 +35,8 @@ def warehouse(spark: SparkSession, tmp_path: Path) -> Warehouse:
 AUDITS = "audits"
 
 
+# Before xdist writes the groups into the tests' names: without that each process would run the shared audits.
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Quick tests first: those without Spark, then those with it, then what is marked slow.
 

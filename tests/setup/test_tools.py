@@ -68,3 +68,9 @@ def _name(requirement: str) -> str:
     match = re.match(r"[A-Za-z0-9-]+", requirement)
     assert match
     return match.group().lower()
+
+
+def test_modules_that_share_audits_stay_in_one_process(request: pytest.FixtureRequest) -> None:
+    """xdist knows groups by the tests' names only; without one each process runs the audits that all share."""
+    if hasattr(request.config, "workerinput"):
+        assert request.node.nodeid.endswith("@tests/setup/test_tools.py")
