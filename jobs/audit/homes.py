@@ -25,7 +25,7 @@ _LIMIT = 10_000
 
 
 def classified(znodes: DataFrame, differing: DataFrame, contexts: Mapping[str, Context], cache_now: Cache) -> DataFrame:
-    """Divergences of `differing_rows`, held by `cache_now`; `znodes` are the trees.
+    """Divergences of `differing_rows`, cached by `cache_now`; `znodes` are the trees.
 
     Where ZooKeeper lacks something for no reason seen yet, a second look at where it should stand.
     """

@@ -55,7 +55,7 @@ def begin(run: Run, step: str) -> None:
         done = {row["step"] for row in mine}
         _check(run.run_id, name, step, done, _given(cluster.settings.zookeeper, cluster.settings.kraft))
         if mine:
-            run.started_at = mine[0]["started_at"].replace(tzinfo=UTC)
+            run.started_at = mine[0]["started_at"].astimezone(UTC)
             cluster.notes = list(mine[-1]["notes"] or ())
             cluster.walks = list(mine[-1]["walks"] or ())
         run.steps_done |= done

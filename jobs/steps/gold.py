@@ -160,9 +160,8 @@ def run_point(row: Any) -> RunPoint:
 
 
 def iso(moment: datetime) -> str:
-    """ISO 8601 in UTC to the millisecond; Spark's timestamps come without a zone and are UTC."""
-    aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return aware.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    """ISO 8601 in UTC to the millisecond; Spark's timestamps come without a zone, in that of this machine."""
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _forget_old_state(run: Run, previous: Mapping[str, Sequence[Any]]) -> None:
