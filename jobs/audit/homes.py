@@ -49,7 +49,7 @@ VersionsOf = Callable[[DataFrame, Mapping[str, int]], DataFrame]
 def classified(
     znodes: DataFrame, differing: DataFrame, contexts: Mapping[str, Context], cache_now: Cache, versions: VersionsOf
 ) -> DataFrame:
-    """Divergences of `differing_rows`, held by `cache_now`; `znodes` are the trees.
+    """Divergences of `differing_rows`, cached by `cache_now`; `znodes` are the trees.
 
     What seems lost is looked at twice: all values that KRaft ever gave those rows, and the places in the tree where those
     that ZooKeeper lacks should stand, tell what somebody wrote or removed.

@@ -152,7 +152,7 @@ class Run:
         return rows.localCheckpoint() if self.small else rows.persist()
 
     def cache_now(self, rows: DataFrame) -> DataFrame:
-        """`hold`, and make the rows at once: queries that start together would each make them for itself."""
+        """`cache`, and make the rows at once: queries that start together would each make them for itself."""
         cached = self.cache(rows)
         if not self.small:
             cached.count()
@@ -252,8 +252,8 @@ def new_run_id(now: datetime) -> str:
 
 
 def time_in_run_id(moment: datetime) -> str:
-    """How ids of runs that start in this second begin."""
-    return f"{moment:%Y%m%dT%H%M%SZ}"
+    """How ids of runs that start in this second begin; a time without a zone is in that of this machine."""
+    return f"{moment.astimezone(UTC):%Y%m%dT%H%M%SZ}"
 
 
 @contextmanager

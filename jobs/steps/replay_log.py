@@ -1,4 +1,4 @@
-"""Replay the logs of a run: from checkpoint to checkpoint; where the next run will go on."""
+"""Replay the logs of a run from checkpoint to checkpoint, and keep the state where the next run will go on."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ def _keep_at(run: Run, name: str, side: KraftSide, after: int) -> int | None:
 
 
 def keep(run: Run, replayed: Replayed) -> None:
-    """Let the next run go on from the states at the keep_at, unless a log has findings: each run must see those itself."""
+    """Let the next run go on from the states that were kept, unless a log has findings: each run must see those itself."""
     keep_at = replayed.keep_at
     if not keep_at:
         return

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -10,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
-from jobs.audit.run import new_run_id
+from jobs.audit.run import new_run_id, time_in_run_id
 from jobs.sinks.delta import Warehouse
 from jobs.steps import gold
 from schemas import silver
@@ -21,7 +23,28 @@ KEEP = 2
 
 def finished_runs(count: int) -> list[dict[str, Any]]:
     moments = [NOON + timedelta(hours=number) for number in range(count)]
-    return [{"run_id": new_run_id(at), "started_at": at.replace(tzinfo=None), "finished": count} for at in moments]
+    # As Spark's timestamps are collected: in the zone of this machine, and without saying so.
+    collected = [at.astimezone().replace(tzinfo=None) for at in moments]
+    return [
+        {"run_id": new_run_id(at), "started_at": naive, "finished": count}
+        for at, naive in zip(moments, collected, strict=True)
+    ]
+
+
+@pytest.fixture(params=["UTC", "Asia/Tokyo", "America/Los_Angeles"])
+def zone(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    with monkeypatch.context() as patched:
+        patched.setenv("TZ", request.param)
+        time.tzset()
+        yield
+    time.tzset()
+
+
+@pytest.mark.usefixtures("zone")
+def test_a_collected_time_is_told_in_utc() -> None:
+    (run,) = finished_runs(1)
+    assert gold.iso(run["started_at"]) == "2026-11-20T12:00:00.000Z"
+    assert run["run_id"].startswith(f"{time_in_run_id(run['started_at'])}-")
 
 
 def test_rows_of_old_and_of_broken_runs_go_and_no_others(
