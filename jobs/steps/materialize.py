@@ -39,7 +39,7 @@ from transforms.reconcile.compare.difference import union_all
 from transforms.reconcile.judge.queries import as_facts
 from transforms.zookeeper.read.state import CLUSTER_STATE, state_batches
 from transforms.zookeeper.read.tables import migration_row, tables
-from transforms.zookeeper.read.trees import at_barrier, newest
+from transforms.zookeeper.read.trees import newest
 
 _ROOTS = ("/brokers", "/brokers/topics", "/brokers/ids")
 
@@ -162,10 +162,7 @@ def _replay(
 
 def _make_tables(run: Run, state: DataFrame, replayed: Replayed | None) -> tuple[DataFrame, DataFrame]:
     """Make the tables of both sides; returns the versions of KRaft's rows, and the changes of its partitions."""
-    # Rows are compared at the barrier; what is not compared is judged as it was when the tree was read.
-    compared, now = tables(state.where(at_barrier())), state.where(newest())
-    as_read = tables(now)
-    zookeeper = {entity.name: (compared if entity.mirrored else as_read).get(entity.name) for entity in ENTITIES}
+    zookeeper = tables(state)
     images: dict[str, DataFrame] = {}
     if replayed is not None:
         images = image(replayed.committed, replayed.folded)
@@ -173,7 +170,9 @@ def _make_tables(run: Run, state: DataFrame, replayed: Replayed | None) -> tuple
     held = in_parallel(
         [
             lambda: _versions(run, replayed),
-            lambda: run.keep(FINDINGS, union_all([_findings(now), *_log_findings(replayed)]), hold=True),
+            lambda: run.keep(
+                FINDINGS, union_all([_findings(state.where(newest())), *_log_findings(replayed)]), hold=True
+            ),
             lambda: run.keep(PARTITIONS.table, _entity(run, PARTITIONS, zookeeper, images), hold=True),
             lambda: _isr_changes(run, replayed),
         ]
@@ -197,9 +196,7 @@ def _isr_changes(run: Run, replayed: Replayed | None) -> DataFrame:
     return recorded(run, replayed.log, replayed.sides)
 
 
-def _entity(
-    run: Run, entity: Entity, zookeeper: Mapping[str, DataFrame | None], kraft: Mapping[str, DataFrame]
-) -> DataFrame:
+def _entity(run: Run, entity: Entity, zookeeper: Mapping[str, DataFrame], kraft: Mapping[str, DataFrame]) -> DataFrame:
     sides: list[tuple[str, DataFrame | None]] = [
         ("zookeeper", zookeeper.get(entity.name)),
         ("kraft", kraft.get(entity.name)),

@@ -11,6 +11,7 @@ from pyspark.sql.types import StructType
 
 from schemas.gold import DIVERGENCES
 from transforms.clusters import CLUSTER
+from transforms.reconcile.compare.between import located
 from transforms.reconcile.compare.divergences import DIVERGENCE, fingerprint, followed, listed, ranked
 
 
@@ -25,7 +26,8 @@ def found(spark: SparkSession, *topics: str, cluster: str = "c") -> DataFrame:
         }
         for topic in topics
     ]
-    return spark.createDataFrame([tuple(row.get(name) for name in DIVERGENCE.fieldNames()) for row in rows], DIVERGENCE)
+    values = [tuple(row.get(name) for name in DIVERGENCE.fieldNames()) for row in rows]
+    return located(spark.createDataFrame(values, DIVERGENCE), None)
 
 
 def stored(run: DataFrame, run_id: str) -> DataFrame:

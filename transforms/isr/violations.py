@@ -70,8 +70,9 @@ def history_violations(history: DataFrame, partitions: DataFrame, present: Mappi
     rows = (
         telling.drop("topic").join(now, list(_KEY)).withColumn("shown", F.format_string("%s/%d", "name", "partition"))
     )
-    found = _elections(rows, present).unionByName(_quiet_shrinks(rows))
-    # Both of these group the same few rows; they are made once each by the engine's reuse of the exchange below them.
+    # Every use of `rows` plans the join again: what a row tells by itself is one use, what is counted over rows another.
+    told = F.array_compact(F.array(_election(present), _fenced(present), _quiet_shrink()))
+    found = rows.select(CLUSTER, F.explode(told).alias("told")).select(CLUSTER, "told.*")
     members = _members(rows.where("moved"))
     return found.unionByName(_flapping(members, present)).unionByName(_churn(members, present))
 
@@ -85,20 +86,20 @@ def _found(rows: DataFrame, code: Column | str, text: Column) -> DataFrame:
     return rows.select(CLUSTER, (F.lit(code) if isinstance(code, str) else code).alias("code"), text.alias("text"))
 
 
-def _elections(rows: DataFrame, present: Mapping[str, Present]) -> DataFrame:
-    """Elections that can have lost data, open or healed (ISR-12), and last known leaders that are not at work (ELR-02).
-
-    One is open until the leader has told the controller of an ISR that grew (RECOVERED). The leader of a one-replica
-    partition never does: there it is open while it still leads, until its broker is in sync in all its partitions again.
-    """
-    alone = F.size("now.replicas") == 1
-    behind = F.array_contains(_each(present, "out_of_sync", "array<int>"), F.col("leader"))
-    unhealed = F.col("now.leader_recovery_state") != RECOVERED
-    is_open = F.when(alone, behind & (F.col("now.leader_epoch") == F.col("leader_epoch"))).otherwise(
-        unhealed | (F.col("now.leader") < 0)
+def _told(condition: Column, code: Column | str, text: Column) -> Column:
+    """What a row tells (code, text) where a condition holds, else null."""
+    return F.when(
+        condition, F.struct((F.lit(code) if isinstance(code, str) else code).alias("code"), text.alias("text"))
     )
+
+
+def _unhealed() -> Column:
+    return F.col("now.leader_recovery_state") != RECOVERED
+
+
+def _election_text() -> Column:
     kind = F.when(F.col("election") == Kind.UNCLEAN_ELECTION.value, _WORDS[Kind.UNCLEAN_ELECTION])
-    text = F.format_string(
+    return F.format_string(
         "%s: %s of broker %d at offset %d; before it ISR %s, ELR %s",
         "shown",
         kind.otherwise(_WORDS[Kind.LAST_KNOWN_LEADER_ELECTION]),
@@ -107,15 +108,31 @@ def _elections(rows: DataFrame, present: Mapping[str, Present]) -> DataFrame:
         listed("isr_before"),
         listed("eligible_leader_replicas_before"),
     )
-    lossy = rows.where("lossy")
-    told = _found(lossy, F.when(is_open, LOSSY_ELECTION).otherwise(HEALED_ELECTION), text)
-    leads = (F.col("now.leader") == F.col("leader")) & unhealed
+
+
+def _election(present: Mapping[str, Present]) -> Column:
+    """An election that can have lost data, open or healed (ISR-12).
+
+    It is open until the leader has told the controller of an ISR that grew (RECOVERED). The leader of a one-replica
+    partition never does: there it is open while it still leads, until its broker is in sync in all its partitions again.
+    """
+    alone = F.size("now.replicas") == 1
+    behind = F.array_contains(_each(present, "out_of_sync", "array<int>"), F.col("leader"))
+    is_open = F.when(alone, behind & (F.col("now.leader_epoch") == F.col("leader_epoch"))).otherwise(
+        _unhealed() | (F.col("now.leader") < 0)
+    )
+    return _told(F.col("lossy"), F.when(is_open, LOSSY_ELECTION).otherwise(HEALED_ELECTION), _election_text())
+
+
+def _fenced(present: Mapping[str, Present]) -> Column:
+    """A last known leader that was elected, still leads and is not at work (ELR-02)."""
+    leads = (F.col("now.leader") == F.col("leader")) & _unhealed()
     idle = ~F.array_contains(_each(present, "at_work", "array<int>"), F.col("leader"))
-    fenced = lossy.where((F.col("election") == Kind.LAST_KNOWN_LEADER_ELECTION.value) & leads & idle)
-    return told.unionByName(_found(fenced, LAST_KNOWN_FENCED, text))
+    last_known = F.col("election") == Kind.LAST_KNOWN_LEADER_ELECTION.value
+    return _told(F.col("lossy") & last_known & leads & idle, LAST_KNOWN_FENCED, _election_text())
 
 
-def _quiet_shrinks(rows: DataFrame) -> DataFrame:
+def _quiet_shrink() -> Column:
     text = F.format_string(
         "%s: %s left the ISR at offset %d, the leader epoch stayed %d",
         "shown",
@@ -123,7 +140,7 @@ def _quiet_shrinks(rows: DataFrame) -> DataFrame:
         "offset",
         "leader_epoch",
     )
-    return _found(rows.where("quiet"), QUIET_SHRINK, text)
+    return _told(F.col("quiet"), QUIET_SHRINK, text)
 
 
 def _members(moved: DataFrame) -> DataFrame:

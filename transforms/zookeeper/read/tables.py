@@ -14,15 +14,24 @@ from schemas.entities import ENTITIES, Entity
 from schemas.entities.partitions import PARTITIONS
 from schemas.zookeeper.trees import TREE
 from transforms.clusters import CLUSTER
+from transforms.zookeeper.read.trees import at_barrier, newest
 
 _PROVENANCE = ("zk_path", "zk_czxid", "zk_mzxid", "zk_mtime")
 _OWN_SHAPE = ("partitions", "migration")
 
 
 def tables(state: DataFrame) -> dict[str, DataFrame]:
-    """Silver rows with `cluster` by entity name from CLUSTER_STATE rows; the migration's row is made by `migration_row`."""
-    made = {entity.name: _rows(state, entity) for entity in ENTITIES if entity.name not in _OWN_SHAPE}
-    made["partitions"] = _partitions(state)
+    """Silver rows with `cluster` by entity name from CLUSTER_STATE rows; the migration's row is made by `migration_row`.
+
+    What is compared is of the tree at the barrier, the rest as it was when the tree was read.
+    """
+    compared, as_read = state.where(at_barrier()), state.where(newest())
+    made = {
+        entity.name: _rows(compared if entity.mirrored else as_read, entity)
+        for entity in ENTITIES
+        if entity.name not in _OWN_SHAPE
+    }
+    made["partitions"] = _partitions(compared)
     return made
 
 
