@@ -33,8 +33,8 @@ from schemas.zookeeper.trees import BARRIER, NEWEST, TREE
 from transforms.clusters import CLUSTER
 from transforms.kraft.replay.image import row_versions
 from transforms.leaks import without_leaks
+from transforms.outcome import EVIDENCE_LIMIT
 from transforms.reconcile.judge import summary
-from transforms.reconcile.judge.checks.outcome import EVIDENCE_LIMIT
 from transforms.reconcile.judge.dashboard import metrics, state_spellings
 from transforms.reconcile.judge.defects import exposure
 from transforms.reconcile.judge.deltas import offsets_asked

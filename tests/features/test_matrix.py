@@ -12,7 +12,7 @@ from tests.captures import stages
 from tests.features.clusters import admin, cluster, described
 from transforms.features import matrix
 from transforms.features.matrix import BROKER, CONTROLLER, Node, deprecation, describe, node_of
-from transforms.reconcile.judge.checks.outcome import Outcome
+from transforms.outcome import Outcome
 
 MV = "metadata.version"
 GOOD = {MV: (1, 21)}

@@ -14,7 +14,7 @@ from transforms.isr import checks
 from transforms.isr.history import Record, Step, steps
 from transforms.isr.partition import RECOVERING, Change, PartitionState
 from transforms.isr.validate import Registration
-from transforms.reconcile.judge.checks.outcome import Outcome
+from transforms.outcome import Outcome
 
 STATE = PartitionState(replicas=(1, 2, 3), isr=(1, 2), leader=1, leader_epoch=5, partition_epoch=10)
 BROKERS = {1: Registration(1), 2: Registration(2), 3: Registration(3)}

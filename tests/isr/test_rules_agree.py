@@ -14,7 +14,7 @@ from transforms.isr import checks
 from transforms.isr.partition import PartitionState, state_of
 from transforms.isr.validate import Registration
 from transforms.isr.violations import Present
-from transforms.reconcile.judge.checks.outcome import Outcome
+from transforms.outcome import Outcome
 from transforms.reconcile.judge.kraft_queries import Health, partition_rules
 from transforms.reconcile.judge.rules import broken
 

@@ -125,7 +125,9 @@ def test_it_says_the_same_as_a_run_of_the_whole_log(
 
 
 def test_epochs_are_held_against_the_run_before(series: dict[str, tuple[Audit, set[str]]]) -> None:
-    found = [next(check.verdict for check in series[stage][0].report.checks if check.id == "ISR-15") for stage in STAGES]
+    found = [
+        next(check.verdict for check in series[stage][0].report.checks if check.id == "ISR-15") for stage in STAGES
+    ]
     assert found == ["not_applicable", *["pass"] * 3]
 
 

@@ -17,10 +17,10 @@ from schemas.report import CheckResult, DivergenceRow
 from tests.reconcile import kraft_clusters
 from transforms.kraft.quorum import Checkpoint, LogCopy, committed_end, plan_read
 from transforms.kraft.replay.transactions import Marker, read_transactions
+from transforms.outcome import EVIDENCE_LIMIT, found
 from transforms.properties import MetaProperties, NodeProperties, NodeSettings, PropertyFiles, ensemble
 from transforms.reconcile.judge.absent import absent
 from transforms.reconcile.judge.checks import FUNCTIONS
-from transforms.reconcile.judge.checks.outcome import EVIDENCE_LIMIT, found
 from transforms.reconcile.judge.facts import (
     Facts,
     Identities,

@@ -8,7 +8,7 @@ from typing import Any
 
 from schemas.kraft.metadata_versions import BY_LEVEL, FEATURE_NAME, MINIMUM_LEVEL_4X, level_name
 from transforms.features.levels import kafka_name
-from transforms.reconcile.judge.checks.outcome import Outcome, found, not_applicable, unknown
+from transforms.outcome import Outcome, found, not_applicable, unknown
 
 Range = tuple[int, int]
 Levels = Mapping[str, int]

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from transforms.isr.history import LOSSY, Kind, Step, flapping
 from transforms.isr.partition import NO_LEADER, PartitionState
 from transforms.isr.validate import Registration, listed
-from transforms.reconcile.judge.checks.outcome import Outcome, found, not_applicable, unknown
+from transforms.outcome import Outcome, found, not_applicable, unknown
 
 Partitions = Mapping[str, PartitionState]
 _NO_PARTITIONS = "no partitions were collected"

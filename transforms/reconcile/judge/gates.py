@@ -8,8 +8,9 @@ from schemas.checks import CHECKS, ZOOKEEPER, Check, Phase
 from schemas.checks.check import IN_KRAFT
 from schemas.gates import GATES
 from schemas.report import CheckResult, Gate
+from transforms.outcome import Outcome
 from transforms.reconcile.judge.absent import NotingFacts, absent
-from transforms.reconcile.judge.checks import FUNCTIONS, Outcome
+from transforms.reconcile.judge.checks import FUNCTIONS
 from transforms.reconcile.judge.facts import Facts
 
 PASS, WARN, FAIL, UNKNOWN, NOT_APPLICABLE = "pass", "warn", "fail", "unknown", "not_applicable"

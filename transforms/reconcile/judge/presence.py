@@ -9,7 +9,7 @@ from typing import Any
 
 from schemas.checks import Phase
 from schemas.report import BrokerPresence
-from transforms.reconcile.judge.checks.outcome import listed_ids
+from transforms.outcome import listed_ids
 from transforms.reconcile.judge.facts import Facts, ReplicaUse
 
 ZOOKEEPER, KRAFT, TRANSITION, MISSING, STOPPED, CONFIG_ONLY = (

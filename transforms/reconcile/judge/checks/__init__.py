@@ -13,7 +13,7 @@ from transforms.reconcile.judge.checks import (
     start,
     transactions,
 )
-from transforms.reconcile.judge.checks.outcome import CheckFunction, Outcome
+from transforms.reconcile.judge.checks.outcome import CheckFunction
 
 FUNCTIONS: dict[str, CheckFunction] = {
     **capture.CHECKS,
@@ -29,4 +29,4 @@ FUNCTIONS: dict[str, CheckFunction] = {
     **kraft.CHECKS,
 }
 
-__all__ = ["FUNCTIONS", "CheckFunction", "Outcome"]
+__all__ = ["FUNCTIONS", "CheckFunction"]

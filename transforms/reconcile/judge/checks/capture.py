@@ -5,8 +5,9 @@ from __future__ import annotations
 from schemas.checks import KRAFT, START_PHASES, ZOOKEEPER, Phase
 from schemas.zookeeper.findings import FINDINGS, STOP_THE_LOAD
 from transforms.kraft.release import before
+from transforms.outcome import Outcome, found, unknown
 from transforms.reconcile.judge.absent import absent
-from transforms.reconcile.judge.checks.outcome import CheckFunction, Outcome, found, in_tables, sampled, unknown
+from transforms.reconcile.judge.checks.outcome import CheckFunction, in_tables, sampled
 from transforms.reconcile.judge.facts import Facts
 from transforms.reconcile.judge.liveness import State, clocks, liveness
 

@@ -7,13 +7,14 @@ from itertools import pairwise
 
 from schemas.kraft.enums import SECURITY_PROTOCOLS
 from schemas.kraft.metadata_versions import BY_NAME, LATEST_PRODUCTION, level_name
+from transforms.outcome import Outcome, found, listed_ids, not_applicable, unknown
 from transforms.properties import NodeProperties, NodeSettings
 from transforms.reconcile.judge.checks.brokers import (
     CONTROLLER_REGISTRATION_LEVEL,
     ready_brokers,
     zookeeper_brokers,
 )
-from transforms.reconcile.judge.checks.outcome import CheckFunction, Outcome, found, listed_ids, not_applicable, unknown
+from transforms.reconcile.judge.checks.outcome import CheckFunction
 from transforms.reconcile.judge.facts import Facts
 
 _FLAG = "zookeeper.metadata.migration.enable is not true"

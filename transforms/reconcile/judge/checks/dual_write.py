@@ -9,17 +9,9 @@ from schemas.classes import DEFECTS
 from schemas.kraft.metadata_versions import SNAPSHOT_KEEPS_FROM, level_name
 from schemas.report import DivergenceRow
 from transforms.kraft.release import before, outside_migration
+from transforms.outcome import EVIDENCE_LIMIT, Outcome, found, not_applicable, unknown
 from transforms.reconcile.judge.checks.brokers import both_modes, zookeeper_brokers
-from transforms.reconcile.judge.checks.outcome import (
-    EVIDENCE_LIMIT,
-    CheckFunction,
-    Outcome,
-    found,
-    in_tables,
-    not_applicable,
-    sampled,
-    unknown,
-)
+from transforms.reconcile.judge.checks.outcome import CheckFunction, in_tables, sampled
 from transforms.reconcile.judge.deltas import dropped_behind
 from transforms.reconcile.judge.facts import Facts, LeaderEpoch, Sample
 from transforms.reconcile.judge.liveness import State, liveness

@@ -5,7 +5,8 @@ from __future__ import annotations
 # As a module: `transforms.features.matrix` itself needs this package's outcomes.
 from transforms.features import matrix
 from transforms.features.update import CONTROLLERS_REGISTER_FROM
-from transforms.reconcile.judge.checks.outcome import CheckFunction, Outcome, not_applicable
+from transforms.outcome import Outcome, not_applicable
+from transforms.reconcile.judge.checks.outcome import CheckFunction
 from transforms.reconcile.judge.facts import Facts
 
 

@@ -7,6 +7,7 @@ from schemas.checks.codes import OFFLINE_BY_BROKER, UNDER_REPLICATED
 from schemas.classes import DEFECTS
 from transforms.kraft.quorum import ends_of_voters
 from transforms.kraft.release import before
+from transforms.outcome import Outcome, found, listed_ids, not_applicable, unknown
 from transforms.reconcile.judge.checks.brokers import (
     CONTROLLER_REGISTRATION_LEVEL,
     ready_brokers,
@@ -14,16 +15,7 @@ from transforms.reconcile.judge.checks.brokers import (
     zookeeper_brokers,
 )
 from transforms.reconcile.judge.checks.dual_write import NO_LAG_IN_3_4
-from transforms.reconcile.judge.checks.outcome import (
-    CheckFunction,
-    Outcome,
-    found,
-    in_tables,
-    listed_ids,
-    not_applicable,
-    sampled,
-    unknown,
-)
+from transforms.reconcile.judge.checks.outcome import CheckFunction, in_tables, sampled
 from transforms.reconcile.judge.facts import Facts, Sample, StateChange
 from transforms.reconcile.judge.liveness import State, liveness, measured_skew
 

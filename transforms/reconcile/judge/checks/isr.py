@@ -17,16 +17,8 @@ from schemas.checks.codes import (
     RECOVERING_LONG,
 )
 from transforms.kraft.release import before
-from transforms.reconcile.judge.checks.outcome import (
-    EVIDENCE_LIMIT,
-    CheckFunction,
-    Outcome,
-    in_tables,
-    not_applicable,
-    passed,
-    sampled,
-    unknown,
-)
+from transforms.outcome import EVIDENCE_LIMIT, Outcome, not_applicable, passed, unknown
+from transforms.reconcile.judge.checks.outcome import CheckFunction, in_tables, sampled
 from transforms.reconcile.judge.facts import Facts, Sample
 from transforms.reconcile.judge.kraft_queries import MIN_ISR
 

@@ -13,18 +13,9 @@ from schemas.kraft.metadata_versions import FEATURE_NAME, level_name
 from transforms.features import matrix, update
 from transforms.features.levels import MINIMUM_4X, latest_of, release_tuple
 from transforms.kraft.release import before
+from transforms.outcome import EVIDENCE_LIMIT, Outcome, found, listed_ids, not_applicable, passed, unknown
 from transforms.reconcile.judge.checks.features import nodes
-from transforms.reconcile.judge.checks.outcome import (
-    EVIDENCE_LIMIT,
-    CheckFunction,
-    Outcome,
-    found,
-    listed_ids,
-    not_applicable,
-    passed,
-    sampled,
-    unknown,
-)
+from transforms.reconcile.judge.checks.outcome import CheckFunction, sampled
 from transforms.reconcile.judge.facts import Facts, Voter
 from transforms.reconcile.judge.kraft_queries import MIGRATING, MIN_ISR
 

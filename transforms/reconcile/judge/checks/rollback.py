@@ -4,17 +4,9 @@ from __future__ import annotations
 
 from schemas.classes import DEFECTS, LAG
 from schemas.kraft.metadata_versions import level_name
+from transforms.outcome import Outcome, found, listed_ids, not_applicable, passed, unknown
 from transforms.reconcile.judge.checks.brokers import other_protocols, zookeeper_brokers
-from transforms.reconcile.judge.checks.outcome import (
-    CheckFunction,
-    Outcome,
-    found,
-    listed_ids,
-    not_applicable,
-    passed,
-    sampled,
-    unknown,
-)
+from transforms.reconcile.judge.checks.outcome import CheckFunction, sampled
 from transforms.reconcile.judge.facts import Facts, Sample
 from transforms.reconcile.judge.liveness import State, clocks, liveness
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from transforms.reconcile.judge.checks.outcome import CheckFunction, Outcome, found, in_tables, not_applicable
+from transforms.outcome import Outcome, found, not_applicable
+from transforms.reconcile.judge.checks.outcome import CheckFunction, in_tables
 from transforms.reconcile.judge.facts import Facts
 
 

@@ -7,6 +7,7 @@ from schemas.checks.codes import OFFLINE_BY_BROKER, TO_DECODE, UNDER_REPLICATED
 from schemas.kraft.metadata_versions import level_name
 from schemas.zookeeper.findings import STOP_THE_LOAD
 from transforms.kraft.release import before
+from transforms.outcome import Outcome, found, listed_ids, not_applicable, unknown
 from transforms.reconcile.compare.exposure import affecting
 from transforms.reconcile.judge.checks.brokers import (
     CONTROLLER_REGISTRATION_LEVEL,
@@ -15,16 +16,7 @@ from transforms.reconcile.judge.checks.brokers import (
     unready_controllers,
     zookeeper_brokers,
 )
-from transforms.reconcile.judge.checks.outcome import (
-    CheckFunction,
-    Outcome,
-    found,
-    in_tables,
-    listed_ids,
-    not_applicable,
-    sampled,
-    unknown,
-)
+from transforms.reconcile.judge.checks.outcome import CheckFunction, in_tables, sampled
 from transforms.reconcile.judge.facts import Facts, ReplicaUse, Sample
 
 MIGRATION_LEVEL, SCRAM_LEVEL, TRANSACTIONS_LEVEL, TOKENS_LEVEL = 8, 11, 13, 14

@@ -5,14 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from transforms.reconcile.judge.checks.outcome import (
-    CheckFunction,
-    Outcome,
-    found,
-    not_applicable,
-    sampled,
-    unknown,
-)
+from transforms.outcome import Outcome, found, not_applicable, unknown
+from transforms.reconcile.judge.checks.outcome import CheckFunction, sampled
 from transforms.reconcile.judge.facts import Facts, Sample
 from transforms.reconcile.judge.zookeeper_writes import Election, ZooKeeperWrites
 
