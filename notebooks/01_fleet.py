@@ -13,7 +13,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from jobs.runtime.notebook import Notebook
-from schemas.gold import GATES, RUNS
+from schemas.gold import RUNS
 
 notebook = Notebook(globals())
 warehouse = notebook.warehouse(notebook.parameter("warehouse", "main.kraft_audit"))
@@ -32,15 +32,9 @@ rows = [row.asDict() for row in runs.orderBy("cluster", "started_at", "run_id").
 
 # COMMAND ----------
 
-gates = (
-    warehouse.read(GATES)
-    .groupBy("cluster", "run_id")
-    .agg(F.sort_array(F.collect_list(F.concat_ws(":", "gate", "verdict"))).alias("gates"))
-)
 newest = (
     runs.where("place = 1")
-    .join(gates, ["cluster", "run_id"], "left")
-    .withColumn("phase", F.get_json_object("report", "$.migration.phase"))
+    .withColumn("gates", F.array_sort(F.transform(F.map_entries("gates"), lambda gate: F.concat_ws(":", gate.key, gate.value))))
     .withColumn("hours_ago", F.round((F.unix_timestamp(F.current_timestamp()) - F.unix_timestamp("started_at")) / 3600, 1))
     .orderBy(F.array_position(F.array(*map(F.lit, BADNESS)), F.col("verdict")), F.col("defects").desc(), "cluster")
     .select(

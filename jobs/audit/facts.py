@@ -218,11 +218,12 @@ def _reads_folders(run: Run) -> bool:
 def _one_by_one(side: KraftSide, compared: Mapping[str, Any] | None) -> OneByOne | None:
     """Which changes the tree that is compared got as they were made (S§5.2).
 
-    They begin with the leader that mirrored last: its full sync wrote what was there before. None before the load.
+    They begin with the leader that mirrored last: its full sync wrote what was there before. None before the load, and in
+    3.4, whose log has the load after its only state record.
     """
     znodes = compared or {}
     begun, offset, mzxid = side.dual_write(), znodes.get("kraft_metadata_offset"), znodes.get("migration_mzxid")
-    if begun is None or offset is None or mzxid is None:
+    if begun is None or offset is None or mzxid is None or not side.shows_waiting:
         return None
     starts = [start for _, start in side.plan.leading.epoch_starts if start <= offset]
     return OneByOne(max([begun[0], *starts]), offset, mzxid)

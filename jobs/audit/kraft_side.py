@@ -72,6 +72,13 @@ class KraftSide:
             return None
         return begun, next((offset for offset, code in states if code == _POST_MIGRATION and offset > begun), None)
 
+    @property
+    def shows_waiting(self) -> bool:
+        """True when the state before the load is recorded, or compacted away: Kafka 3.4 records none (S§4.3)."""
+        begun = self.dual_write()
+        waited = begun is not None and any(code == PRE_MIGRATION for at, code in self.states() if at < begun[0])
+        return waited or self.plan.base_checkpoint is not None
+
     def metadata_version(self, offset: int) -> int | None:
         """The finalised metadata.version below an offset; None when the log has none there."""
         bodies = [json.loads(m["data"]) for m in self.milestones if m["type"] == FEATURE_LEVEL and m["offset"] < offset]

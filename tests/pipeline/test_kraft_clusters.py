@@ -5,6 +5,7 @@ The captures are of Kafka 4.3.1; two more lives are those of a quorum that is up
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Callable
 from pathlib import Path
 
@@ -122,7 +123,8 @@ def test_ghosts_and_what_is_drained_are_told(told: Told) -> None:
 
 def test_an_upgrade_is_blocked_in_the_controllers_own_words_and_open_once_the_ghost_was_started(told: Told) -> None:
     blocked = told("upgrade-2-blocked-by-ghost").report
-    operations = (capture(RELEASE, "upgrade-2-blocked-by-ghost") / "operations.jsonl").read_text()
+    told_by_kafka = capture(RELEASE, "upgrade-2-blocked-by-ghost") / "operations.jsonl.gz"
+    operations = gzip.decompress(told_by_kafka.read_bytes()).decode()
     gate = blocked.gates["upgrade"]
     assert (gate.verdict, gate.blocking, blocked.exit_code) == ("no_go", ["UPG-01"], 10)
     assert gate.explanation in operations
