@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import reduce
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -18,8 +17,14 @@ VERSION_FIELDS = ("from_offset", "row", "removed", "from_append_time", "created_
 
 
 def union_all(frames: list[DataFrame]) -> DataFrame:
-    """Union of frames with the same columns."""
-    return reduce(DataFrame.unionByName, frames)
+    """Union of frames with the same columns.
+
+    In halves: Spark looks through a whole plan each time something is added to it, so that one by one is quadratic.
+    """
+    if len(frames) == 1:
+        return frames[0]
+    middle = len(frames) // 2
+    return union_all(frames[:middle]).unionByName(union_all(frames[middle:]))
 
 
 @dataclass(frozen=True)
