@@ -12,6 +12,7 @@ OK, WARNINGS, ERRORS, USAGE, CRASH = 0, 10, 20, 2, 1
 # `--debug` sets it: errors show their trace.
 DEBUG_VARIABLE = "KRAFT_AUDIT_DEBUG"
 _ROOT = Path(__file__).parents[1]
+_PACKAGES = ("jobs", "transforms", "schemas")
 
 # How Spark and Delta name a file that an earlier version of a table needs and that is not there any more.
 _FILES_GONE = ("FAILED_READ_FILE.FILE_NOT_EXIST", "DELTA_FILE_NOT_FOUND", "DELTA_VERSION_NOT_FOUND")
@@ -44,7 +45,13 @@ def unexpected(error: Exception) -> str:
     """
     if os.environ.get(DEBUG_VARIABLE):
         traceback.print_exception(error)
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if Path(f.filename).is_relative_to(_ROOT)]
+    # A virtual environment may lie below the checkout: only the program's own packages count.
+    own = [_ROOT / package for package in _PACKAGES]
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if any(Path(frame.filename).is_relative_to(folder) for folder in own)
+    ]
     if isinstance(error, OSError) and error.strerror:
         return f"{error.strerror}{f': {error.filename}' if error.filename else ''}; --debug shows the trace"
     where = f" at {Path(frames[-1].filename).relative_to(_ROOT)}:{frames[-1].lineno}" if frames else ""

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 
 from jobs.audit import kip_tables, kraft_health
 from jobs.audit.capture import captured_at, reading_ms
+from jobs.audit.isr_history import judged_changes
 from jobs.audit.kraft_side import FEATURE_LEVEL, LEADER_CHANGE, STATE, KraftSide, log_copies
 from jobs.audit.run import ClusterRun, Run
 from jobs.audit.walks import both_trees, bracketed, moved_znodes, newest_tree
@@ -186,6 +187,7 @@ def _small_questions(run: Run, state: State, silver: Mapping[str, DataFrame]) ->
         "configured": brokers.select(CLUSTER, "resource_name").distinct(),
     }
     questions |= kraft_health.questions(silver, run.rows(KRAFT_RECORDS), state.sides)
+    questions |= _restarts(run, state)
     if any(sources.values()):
         questions["protection"] = queries.protection(newest_tree(run))
         questions["identities"] = queries.identities(newest_tree(run))
@@ -209,6 +211,22 @@ def _small_questions(run: Run, state: State, silver: Mapping[str, DataFrame]) ->
         elsewhere = moved.where("path <> '/migration'").select(CLUSTER, F.lit("moved").alias("code"), text)
         questions["moved"] = queries.samples(elsewhere)
     return questions
+
+
+def _restarts(run: Run, state: State) -> dict[str, DataFrame]:
+    """How often each broker was started in the log's last hour, also where this run read only what is new of it."""
+    ends = {name: side.plan.leading.last_append_time for name, side in state.sides.items()}
+    if not ends:
+        return {}
+    kept = {name: side.extent().start for name, side in state.sides.items() if side.kept is not None}
+    records = run.rows(KRAFT_RECORDS)
+    if kept:
+        stored = run.warehouse.read(KRAFT_RECORDS).where(of_clusters(kept) & kraft_queries.registered_lately(ends))
+        earlier = stored.where(F.col("offset") < by_cluster(kept, "bigint"))
+        records = records.unionByName(
+            earlier.dropDuplicates([CLUSTER, "offset", "append_time"]).select(*records.columns)
+        )
+    return {"restarts": kraft_queries.restarts(records, ends)}
 
 
 def _reads_folders(run: Run) -> bool:
@@ -264,7 +282,10 @@ def _samples(
         "row_versions": state.row_versions,
     }
     if state.sides:
-        tables["isr_history"] = run.of_going(state.isr_changes)
+        ends = {
+            name: at for name, side in state.sides.items() if (at := side.plan.leading.last_append_time) is not None
+        }
+        tables["isr_history"] = judged_changes(run, run.of_going(state.isr_changes), state.sides, ends)
     if _reads_folders(run):
         tables["zk_transactions"] = run.rows(ZK_TRANSACTIONS)
     found = queries.violations(tables, both_trees(run), run.rows(KRAFT_RECORDS), known)

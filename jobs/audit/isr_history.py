@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from jobs.audit.kraft_side import LEADER_CHANGE, KraftSide
@@ -13,6 +13,7 @@ from schemas.gold import ISR_CHANGE, ISR_HISTORY
 from transforms.clusters import CLUSTER, by_cluster, of_clusters
 from transforms.isr.frames import isr_history
 from transforms.isr.history import HOUR
+from transforms.isr.violations import may_tell
 from transforms.kraft.replay.image import Log, topic_names
 from transforms.kraft.replay.partitions import KEY
 
@@ -66,12 +67,24 @@ def recent_changes(
 
     A run that went on from a kept state has read the newest part only.
     """
-    kept = {name: side.extent().start for name, side in sides.items() if side.kept is not None and name in ends}
+    begun = {name: ends[name] - hours * HOUR for name in sides if name in ends}
+    return _with_earlier(run, found, sides, F.col("append_time") >= by_cluster(begun, "bigint")) if begun else found
+
+
+def judged_changes(run: Run, found: DataFrame, sides: Mapping[str, KraftSide], ends: Mapping[str, int]) -> DataFrame:
+    """The `changes` of a run, with those of earlier runs that a rule looks at (`transforms.isr.violations`).
+
+    An election that can have lost data is open until it is healed, however long ago it was.
+    """
+    return _with_earlier(run, found, sides, may_tell(ends))
+
+
+def _with_earlier(run: Run, found: DataFrame, sides: Mapping[str, KraftSide], wanted: Column) -> DataFrame:
+    kept = {name: side.extent().start for name, side in sides.items() if side.kept is not None}
     if not kept or run.warehouse.version(ISR_HISTORY) is None:
         return found
-    begun = {name: max(ends[name] - hours * HOUR, _begun(sides[name])) for name in kept}
-    since = by_cluster(begun, "bigint")
-    stored = run.warehouse.read(ISR_HISTORY).where(of_clusters(kept) & (F.col("append_time") >= since))
+    begun = by_cluster({name: _begun(sides[name]) for name in kept}, "bigint")
+    stored = run.warehouse.read(ISR_HISTORY).where(of_clusters(kept) & (F.col("append_time") >= begun) & wanted)
     earlier = stored.where(F.col("offset") < by_cluster(kept, "bigint")).dropDuplicates(RECORD)
     return found.unionByName(earlier.select(*found.columns))
 

@@ -30,9 +30,7 @@ def questions(
     }
     if sides:
         newest = {name: newest_checkpoint(side.copies) for name, side in sides.items()}
-        ends = {name: side.plan.leading.last_append_time for name, side in sides.items()}
         asked["activity"] = kraft_queries.activity(records, newest)
-        asked["restarts"] = kraft_queries.restarts(records, ends)
     return asked
 
 

@@ -34,7 +34,7 @@ def flapping(value: str) -> list[Record]:
 
 @pytest.mark.slow
 def test_a_large_log_is_audited_on_the_default_profile(tmp_path: Path) -> None:
-    value = expected.configs(expected.load(LOST))["TOPIC", "orders", "retention.ms"]
+    value = expected.configs(expected.load(LOST)["state"])["TOPIC", "orders", "retention.ms"]
     logs = writable_copy(LOST / "kraft", tmp_path / "kraft")
     first, *_ = [append(logs, flapping(value), 1_790_000_000_000 + number) for number in range(BATCHES)]
     assert (logs / "3000" / SEGMENT).stat().st_size > FAST_FROM_BYTES

@@ -98,7 +98,7 @@ def test_rows_that_vacuum_removed_are_one_clear_line(
 def test_another_error_of_spark_is_not_taken_for_it(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:
     assert guarded(lambda: spark.sql("SELECT missing").count()) == CRASH
     line = next(line for line in capsys.readouterr().err.splitlines() if line.startswith("kraft-audit: "))
-    assert line.startswith("kraft-audit: AnalysisException at tests/setup/test_delta.py:")
+    assert line.startswith("kraft-audit: AnalysisException at jobs/exit.py:")
     assert "VACUUM" not in line
 
 

@@ -46,6 +46,17 @@ class Present:
     bumps_on_shrink: bool = False
 
 
+def may_tell(ends: Mapping[str, int]) -> Column:
+    """Changes that `history_violations` looks at, by the newest append time of each cluster's log (ms)."""
+    recent = F.col("append_time") > by_cluster(ends, "bigint") - HOUR if ends else F.lit(False)
+    quiet = (F.size("departed") > 0) & (F.col("leader_epoch") == F.col("leader_epoch_before"))
+    return F.coalesce(recent, F.lit(False)) | F.coalesce(_lossy(), F.lit(False)) | quiet
+
+
+def _lossy() -> Column:
+    return F.col("election").isin([kind.value for kind in LOSSY])
+
+
 def history_violations(history: DataFrame, partitions: DataFrame, present: Mapping[str, Present]) -> DataFrame:
     """What breaks a rule, or is to be told of the past: (cluster, code, text).
 
@@ -56,8 +67,7 @@ def history_violations(history: DataFrame, partitions: DataFrame, present: Mappi
     moved = ~F.array_contains("kinds", Kind.CREATED.value) & ((F.size("departed") > 0) | (F.size("joined") > 0))
     quiet = (F.size("departed") > 0) & (F.col("leader_epoch") == F.col("leader_epoch_before"))
     quiet = quiet & _each(present, "bumps_on_shrink", "boolean")
-    lossy = F.col("election").isin([kind.value for kind in LOSSY])
-    telling = history.withColumns({"moved": moved & recent, "lossy": lossy, "quiet": quiet}).where(
+    telling = history.withColumns({"moved": moved & recent, "lossy": _lossy(), "quiet": quiet}).where(
         "moved OR lossy OR quiet"
     )
     now = partitions.select(

@@ -86,12 +86,16 @@ def activity(records: DataFrame, checkpoints: Mapping[str, int | None]) -> DataF
 
 def restarts(records: DataFrame, ends: Mapping[str, int | None]) -> DataFrame:
     """Registrations in the hour before the cluster's time in `ends` (ms): cluster, broker_id, restarts."""
-    mine = (F.col("type") == REGISTER_BROKER) & F.col("checkpoint_offset").isNull() & F.col("problem").isNull()
-    recent = F.col("append_time") > (by_cluster(ends, "bigint") if ends else F.lit(None).cast("bigint")) - HOUR
-    named = records.where(mine & recent).select(
+    named = records.where(registered_lately(ends)).select(
         CLUSTER, F.get_json_object("data", "$.brokerId").cast("int").alias("broker_id")
     )
     return named.groupBy(CLUSTER, "broker_id").agg(F.count("*").alias("restarts"))
+
+
+def registered_lately(ends: Mapping[str, int | None]) -> Column:
+    """Records of the log, not of a checkpoint, by which a broker registered in the hour before its cluster's time (ms)."""
+    mine = (F.col("type") == REGISTER_BROKER) & F.col("checkpoint_offset").isNull() & F.col("problem").isNull()
+    return mine & (F.col("append_time") > by_cluster(ends, "bigint") - HOUR)
 
 
 def broker_configs(configs: DataFrame) -> DataFrame:
