@@ -90,8 +90,9 @@ def damaged(folder: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def runs(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Audit]]:
-    """Four runs over one warehouse. `series` is a migration stage after stage; `other` a quorum that is formatted anew
-    after the first run, `damaged` a log with a finding, `lost` one with lost writes, `unclean` one with elections that are not healed, all of them only in the first two."""
+    """Four runs over one warehouse. `series` is a migration stage after stage. Only in the first two: `other`, a quorum that
+    is formatted anew after the first run, `damaged`, a log with a finding, `lost`, one with lost writes, and `unclean`, one
+    with elections that are not healed."""
     warehouse = tmp_path_factory.mktemp("continued")
     others = [
         {
