@@ -24,6 +24,7 @@ from transforms.kraft.replay.events import Extent
 from transforms.kraft.replay.findings import log_findings
 from transforms.kraft.replay.image import Log, image, row_versions
 from transforms.kraft.replay.rows import fold
+from transforms.reconcile.compare.difference import union_all
 
 RECORDS = StructType([RUN_COLUMNS[0], *LOG_RECORD_COLUMNS])
 TOPIC_NAMES = ("orders", "payments", "audit")
@@ -39,10 +40,20 @@ def rows_of(frame: DataFrame) -> list[str]:
 def everything(log: Log, after: Mapping[str, int], whole: Log | None = None) -> dict[str, list[str]]:
     """What a run makes of its logs: state with provenance, every version from `after` on, findings."""
     folded = fold(log.events).localCheckpoint()
-    made = {name: rows_of(rows) for name, rows in image(log, folded).items()}
-    made["row_versions"] = rows_of(row_versions(log, folded, after, MIRRORED))
-    made["findings"] = rows_of(log_findings(whole or log, log, folded, {}))
-    return made
+    frames = {
+        **image(log, folded),
+        "row_versions": row_versions(log, folded, after, MIRRORED),
+        "findings": log_findings(whole or log, log, folded, {}),
+    }
+    # One query for all of it: each takes longer to plan than to run.
+    texts = [
+        rows.select(F.lit(name).alias("name"), F.to_json(F.struct(*sorted(rows.columns))).alias("row"))
+        for name, rows in frames.items()
+    ]
+    made: dict[str, list[str]] = {name: [] for name in frames}
+    for name, row in union_all(texts).collect():
+        made[name].append(row)
+    return {name: sorted(rows) for name, rows in made.items()}
 
 
 def of_cluster(made: Mapping[str, list[str]], cluster: str) -> dict[str, list[str]]:
