@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from jobs.audit import kip_tables, kraft_health
 from jobs.audit.capture import captured_at, reading_ms
-from jobs.audit.isr_history import judged_changes
+from jobs.audit.isr_history import judged_changes, log_begun
 from jobs.audit.kraft_side import FEATURE_LEVEL, LEADER_CHANGE, STATE, KraftSide, log_copies
 from jobs.audit.run import ClusterRun, Run
 from jobs.audit.walks import both_trees, bracketed, moved_znodes, newest_tree
@@ -187,7 +187,7 @@ def _small_questions(run: Run, state: State, silver: Mapping[str, DataFrame]) ->
         "configured": brokers.select(CLUSTER, "resource_name").distinct(),
     }
     questions |= kraft_health.questions(silver, run.rows(KRAFT_RECORDS), state.sides)
-    questions |= _restarts(run, state)
+    questions |= _restarts(run, state) | _in_no_snapshot(run, state)
     if any(sources.values()):
         questions["protection"] = queries.protection(newest_tree(run))
         questions["identities"] = queries.identities(newest_tree(run))
@@ -227,6 +227,19 @@ def _restarts(run: Run, state: State) -> dict[str, DataFrame]:
             earlier.dropDuplicates([CLUSTER, "offset", "append_time"]).select(*records.columns)
         )
     return {"restarts": kraft_queries.restarts(records, ends)}
+
+
+def _in_no_snapshot(run: Run, state: State) -> dict[str, DataFrame]:
+    """Since when records of earlier runs are in no snapshot, where this run read only what came after them."""
+    kept = {name: side.extent().start for name, side in state.sides.items() if side.kept is not None}
+    newest = {name: kraft_health.newest_checkpoint(state.sides[name].copies) or 0 for name in kept}
+    behind = {name: offset for name, offset in newest.items() if offset < kept[name]}
+    if not behind:
+        return {}
+    stored = run.warehouse.read(KRAFT_RECORDS).where(of_clusters(behind))
+    begun = by_cluster({name: log_begun(state.sides[name]) for name in behind}, "bigint")
+    mine = F.col("offset").between(by_cluster(behind, "bigint"), by_cluster(kept, "bigint") - 1)
+    return {"in_no_snapshot": kraft_queries.first_append_time(stored.where(mine & (F.col("append_time") >= begun)))}
 
 
 def _reads_folders(run: Run) -> bool:
@@ -462,7 +475,13 @@ class _FirstLook:
     def _activity(self) -> LogActivity | None:
         if self.side is None:
             return None
-        return kraft_health.activity_of(self.answers.of("activity"), self.answers.of("restarts"), self.side)
+        earlier = self.answers.first("in_no_snapshot")
+        return kraft_health.activity_of(
+            self.answers.of("activity"),
+            self.answers.of("restarts"),
+            self.side,
+            None if earlier is None else earlier["first"],
+        )
 
     def _zookeeper_features(self) -> dict[str, int] | None:
         if self.settings.zookeeper is None:

@@ -55,7 +55,7 @@ def recorded(run: Run, log: Log, sides: Mapping[str, KraftSide]) -> DataFrame:
 def _known(run: Run, sides: Mapping[str, KraftSide]) -> DataFrame:
     """What is recorded of each cluster's present log, from where this run read it."""
     earliest = by_cluster({name: side.extent().start for name, side in sides.items()}, "bigint")
-    begun = by_cluster({name: _begun(side) for name, side in sides.items()}, "bigint")
+    begun = by_cluster({name: log_begun(side) for name, side in sides.items()}, "bigint")
     rows = run.warehouse.read(ISR_HISTORY).where(of_clusters(sides))
     return rows.where((F.col("offset") >= earliest) & (F.col("append_time") >= begun))
 
@@ -83,13 +83,13 @@ def _with_earlier(run: Run, found: DataFrame, sides: Mapping[str, KraftSide], wa
     kept = {name: side.extent().start for name, side in sides.items() if side.kept is not None}
     if not kept or run.warehouse.version(ISR_HISTORY) is None:
         return found
-    begun = by_cluster({name: _begun(sides[name]) for name in kept}, "bigint")
+    begun = by_cluster({name: log_begun(sides[name]) for name in kept}, "bigint")
     stored = run.warehouse.read(ISR_HISTORY).where(of_clusters(kept) & (F.col("append_time") >= begun) & wanted)
     earlier = stored.where(F.col("offset") < by_cluster(kept, "bigint")).dropDuplicates(RECORD)
     return found.unionByName(earlier.select(*found.columns))
 
 
-def _begun(side: KraftSide) -> int:
+def log_begun(side: KraftSide) -> int:
     """When the log began (ms), where that is known: a quorum that was formatted anew has the history of another log, too."""
     first = next((m for m in side.milestones if m["type"] == LEADER_CHANGE and m["checkpoint_offset"] is None), None)
     return first["append_time"] if first is not None and first["offset"] == 0 else 0

@@ -57,20 +57,24 @@ def _voter(voter: Mapping[str, Any]) -> Voter:
     return Voter(voter["voterId"], voter["voterDirectoryId"], endpoints)
 
 
-def activity_of(rows: Rows, restarts: Rows, side: KraftSide) -> LogActivity:
-    """Activity by the rows of `activity` and `restarts`; a log that this run read no record of has none."""
+def activity_of(rows: Rows, restarts: Rows, side: KraftSide, earlier_ms: int | None = None) -> LogActivity:
+    """Activity by the rows of `activity` and `restarts`; a log that this run read no record of has none.
+
+    `earlier_ms` is the append time of the first record in no snapshot that an earlier run has read.
+    """
+    checkpoint = newest_checkpoint(side.copies)
     timed = [row for row in rows if row["first"] is not None]
     if not timed:
         end = side.plan.leading.last_append_time or 0
-        return LogActivity(end, end, 0, {}, newest_checkpoint(side.copies), end)
+        return LogActivity(end, end, 0, {}, checkpoint, end if earlier_ms is None else earlier_ms)
     below = [row["below"] for row in rows if row["below"] is not None]
     return LogActivity(
         first_time_ms=min(row["first"] for row in timed),
         last_time_ms=max(row["last"] for row in timed),
         bytes=sum(row["bytes"] for row in rows),
         by_type={row["type"]: row["records"] for row in rows},
-        checkpoint=newest_checkpoint(side.copies),
-        checkpoint_time_ms=max(below, default=None),
+        checkpoint=checkpoint,
+        checkpoint_time_ms=max(below, default=None) if earlier_ms is None else earlier_ms,
         bytes_behind=sum(row["behind"] or 0 for row in rows),
         restarts=restarts_of(restarts),
     )

@@ -67,7 +67,7 @@ def test_a_fault_of_the_program_is_one_line_without_what_it_read(
     assert codes.guarded(crash) == codes.CRASH
     err = capsys.readouterr().err
     assert err.count("\n") == 1
-    assert "ZeroDivisionError at tests/setup/test_command_line.py:" in err
+    assert "ZeroDivisionError at jobs/exit.py:" in err
     assert "--debug" in err
     assert "orders-secret" not in err
 

@@ -149,7 +149,8 @@ class LogActivity:
     """What is written into the log, as far as this run read it. Times in milliseconds since the epoch, sizes in bytes.
 
     `checkpoint` is the offset (exclusive) of the newest complete checkpoint of any copy, `checkpoint_time_ms` the append time
-    of the newest record below it, `bytes_behind` the size of the records from it on; None without one. `by_type` counts
+    of the newest record below it, or of the oldest one from it on that an earlier run has read, `bytes_behind` the size of
+    the records from it on; None without one. `by_type` counts
     the records, `restarts` the registrations of each broker in the log's last hour.
     """
 

@@ -84,6 +84,12 @@ def activity(records: DataFrame, checkpoints: Mapping[str, int | None]) -> DataF
     )
 
 
+def first_append_time(records: DataFrame) -> DataFrame:
+    """Append time (ms) of the log's oldest record among these: cluster, first. Records of checkpoints do not count."""
+    log = records.where(F.col("checkpoint_offset").isNull() & F.col("problem").isNull())
+    return log.groupBy(CLUSTER).agg(F.min("append_time").alias("first")).where(F.col("first").isNotNull())
+
+
 def restarts(records: DataFrame, ends: Mapping[str, int | None]) -> DataFrame:
     """Registrations in the hour before the cluster's time in `ends` (ms): cluster, broker_id, restarts."""
     named = records.where(registered_lately(ends)).select(

@@ -1,0 +1,28 @@
+"""How old the records in no snapshot are, when a run has read only the newest of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+from jobs.audit.kraft_health import activity_of
+from tests.reconcile.kraft_clusters import HOUR, NOW, kraft
+from transforms.reconcile.judge.gates import run_checks
+
+ROW = {"type": "NO_OP_RECORD", "records": 7, "bytes": 700, "first": NOW - HOUR // 60, "last": NOW, "below": None}
+NEWEST = [{**ROW, "behind": 700}]
+SIDE: Any = SimpleNamespace(copies=(), plan=SimpleNamespace(leading=SimpleNamespace(last_append_time=NOW)))
+
+
+def verdict(rows: list[dict[str, Any]], earlier_ms: int | None) -> str:
+    facts = replace(kraft(), activity=activity_of(rows, (), SIDE, earlier_ms))
+    return next(check.verdict for check in run_checks(facts) if check.id == "LOG-01")
+
+
+def test_records_of_earlier_runs_are_in_no_snapshot_either() -> None:
+    week = NOW - 7 * 24 * HOUR
+    assert verdict(NEWEST, None) == "pass"
+    assert verdict(NEWEST, week) == "warn"
+    assert verdict([], week) == "warn"
+    assert verdict([], None) == "pass"
