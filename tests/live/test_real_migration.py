@@ -81,6 +81,8 @@ def test_a_busy_healthy_cluster_has_no_defects_and_an_edit_of_zookeeper_is_found
     assert topic in json.dumps(row.key)
 
 
+# With Spark like the others: those without it come first.
+@pytest.mark.usefixtures("spark")
 def test_the_copied_log_tells_of_every_state_of_the_migration(
     cluster: Migration, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
