@@ -58,11 +58,11 @@ class Scene:
 
     def append_config(self, value: str) -> None:
         """What a controller does for a request: a record, which is mirrored later."""
-        change = record("CONFIG_RECORD", resourceType=TOPIC, resourceName="payments", name="flush.ms", value=value)
+        change = record("CONFIG_RECORD", resourceType=TOPIC, resourceName="orders", name="segment.bytes", value=value)
         self.mirrored = append(self.logs, [change], int(time.time() * 1000))
 
     def mirror_config(self, value: str) -> None:
-        self.set_config("payments", "flush.ms", value)
+        self.set_config("orders", "segment.bytes", value)
         self.edit("/migration", lambda document: document.update(kraft_metadata_offset=self.mirrored))
 
 
@@ -120,7 +120,7 @@ STEPS = (
     ),
     Step(
         "a change that is not mirrored yet",
-        lambda scene: scene.append_config("7"),
+        lambda scene: scene.append_config("7000000"),
         "errors",
         {"persisting": 1},
         lag=1,
@@ -128,7 +128,7 @@ STEPS = (
     ),
     Step(
         "it is mirrored",
-        lambda scene: scene.mirror_config("7"),
+        lambda scene: scene.mirror_config("7000000"),
         "errors",
         {"persisting": 1},
         mailed=("always", "when_red"),
