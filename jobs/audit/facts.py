@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from jobs.audit import kip_tables, kraft_health
 from jobs.audit.capture import captured_at, reading_ms
 from jobs.audit.isr_history import judged_changes, log_begun
-from jobs.audit.kraft_side import FEATURE_LEVEL, LEADER_CHANGE, STATE, KraftSide, log_copies
+from jobs.audit.kraft_side import FEATURE_LEVEL, LEADER_CHANGE, STATE, KraftSide, continued, log_copies
 from jobs.audit.run import ClusterRun, Run
 from jobs.audit.walks import both_trees, bracketed, moved_znodes, newest_tree
 from jobs.sources.property_files import read_property_files
@@ -218,11 +218,10 @@ def _restarts(run: Run, state: State) -> dict[str, DataFrame]:
     ends = {name: side.plan.leading.last_append_time for name, side in state.sides.items()}
     if not ends:
         return {}
-    kept = {name: side.extent().start for name, side in state.sides.items() if side.kept is not None}
+    kept = continued(state.sides)
     records = run.rows(KRAFT_RECORDS)
     if kept:
-        stored = run.warehouse.read(KRAFT_RECORDS).where(of_clusters(kept) & kraft_queries.registered_lately(ends))
-        earlier = stored.where(F.col("offset") < by_cluster(kept, "bigint"))
+        earlier = _earlier_records(run, state, kept).where(kraft_queries.registered_lately(ends))
         records = records.unionByName(
             earlier.dropDuplicates([CLUSTER, "offset", "append_time"]).select(*records.columns)
         )
@@ -231,15 +230,20 @@ def _restarts(run: Run, state: State) -> dict[str, DataFrame]:
 
 def _in_no_snapshot(run: Run, state: State) -> dict[str, DataFrame]:
     """Since when records of earlier runs are in no snapshot, where this run read only what came after them."""
-    kept = {name: side.extent().start for name, side in state.sides.items() if side.kept is not None}
+    kept = continued(state.sides)
     newest = {name: kraft_health.newest_checkpoint(state.sides[name].copies) or 0 for name in kept}
     behind = {name: offset for name, offset in newest.items() if offset < kept[name]}
     if not behind:
         return {}
-    stored = run.warehouse.read(KRAFT_RECORDS).where(of_clusters(behind))
-    begun = by_cluster({name: log_begun(state.sides[name]) for name in behind}, "bigint")
-    mine = F.col("offset").between(by_cluster(behind, "bigint"), by_cluster(kept, "bigint") - 1)
-    return {"in_no_snapshot": kraft_queries.first_append_time(stored.where(mine & (F.col("append_time") >= begun)))}
+    records = _earlier_records(run, state, kept).where(F.col("offset") >= by_cluster(behind, "bigint"))
+    return {"in_no_snapshot": kraft_queries.first_append_time(records)}
+
+
+def _earlier_records(run: Run, state: State, kept: Mapping[str, int]) -> DataFrame:
+    """What earlier runs have read of the present logs below the offsets in `kept`; a record may be there twice."""
+    begun = by_cluster({name: log_begun(state.sides[name]) for name in kept}, "bigint")
+    rows = run.warehouse.read(KRAFT_RECORDS).where(of_clusters(kept) & (F.col("append_time") >= begun))
+    return rows.where(F.col("offset") < by_cluster(kept, "bigint"))
 
 
 def _reads_folders(run: Run) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from jobs.audit.kraft_side import LEADER_CHANGE, KraftSide
+from jobs.audit.kraft_side import LEADER_CHANGE, KraftSide, continued
 from jobs.audit.run import Run
 from schemas.gold import ISR_CHANGE, ISR_HISTORY
 from transforms.clusters import CLUSTER, by_cluster, of_clusters
@@ -80,7 +80,7 @@ def judged_changes(run: Run, found: DataFrame, sides: Mapping[str, KraftSide], e
 
 
 def _with_earlier(run: Run, found: DataFrame, sides: Mapping[str, KraftSide], wanted: Column) -> DataFrame:
-    kept = {name: side.extent().start for name, side in sides.items() if side.kept is not None}
+    kept = continued(sides)
     if not kept or run.warehouse.version(ISR_HISTORY) is None:
         return found
     begun = by_cluster({name: log_begun(sides[name]) for name in kept}, "bigint")

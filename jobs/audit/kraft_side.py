@@ -86,6 +86,11 @@ class KraftSide:
         return levels[-1] if levels else None
 
 
+def continued(sides: Mapping[str, KraftSide]) -> dict[str, int]:
+    """First offset that was read (inclusive) of each cluster whose run went on from a kept state."""
+    return {name: side.extent().start for name, side in sides.items() if side.kept is not None}
+
+
 def log_copies(run: Run) -> dict[str, list[dict[str, Any]]]:
     """Rows of bronze kraft_log_copies by cluster; clusters without a KRaft side are not in it."""
     asked = [name for name, settings in run.settings_of().items() if settings.kraft is not None]

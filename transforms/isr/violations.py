@@ -49,8 +49,12 @@ class Present:
 def may_tell(ends: Mapping[str, int]) -> Column:
     """Changes that `history_violations` looks at, by the newest append time of each cluster's log (ms)."""
     recent = F.col("append_time") > by_cluster(ends, "bigint") - HOUR if ends else F.lit(False)
-    quiet = (F.size("departed") > 0) & (F.col("leader_epoch") == F.col("leader_epoch_before"))
-    return F.coalesce(recent, F.lit(False)) | F.coalesce(_lossy(), F.lit(False)) | quiet
+    return F.coalesce(recent, F.lit(False)) | F.coalesce(_lossy(), F.lit(False)) | _epoch_stayed()
+
+
+def _epoch_stayed() -> Column:
+    """Somebody left the ISR, and the leader epoch is what it was."""
+    return (F.size("departed") > 0) & (F.col("leader_epoch") == F.col("leader_epoch_before"))
 
 
 def _lossy() -> Column:
@@ -65,8 +69,7 @@ def history_violations(history: DataFrame, partitions: DataFrame, present: Mappi
     """
     recent = F.col("append_time") > _each(present, "log_end_ms", "bigint") - HOUR
     moved = ~F.array_contains("kinds", Kind.CREATED.value) & ((F.size("departed") > 0) | (F.size("joined") > 0))
-    quiet = (F.size("departed") > 0) & (F.col("leader_epoch") == F.col("leader_epoch_before"))
-    quiet = quiet & _each(present, "bumps_on_shrink", "boolean")
+    quiet = _epoch_stayed() & _each(present, "bumps_on_shrink", "boolean")
     telling = history.withColumns({"moved": moved & recent, "lossy": _lossy(), "quiet": quiet}).where(
         "moved OR lossy OR quiet"
     )
