@@ -120,6 +120,7 @@ class FakeController:
     frozen: bool = False
     cut_after: int | None = None
     slow: bool = False
+    drips: bool = False
 
     def serve(self) -> None:
         while True:
@@ -154,14 +155,22 @@ class FakeController:
                     authenticated = True
                 answer.with_header(correlation_id=int.from_bytes(data[4:8], "big"))
                 frame = bytes(answer.encode(header=True, framed=True))
-                if self.slow and key == 1 and len(frame) > 1000:
-                    for start in range(0, len(frame), len(frame) // 4):
-                        wrapped.sendall(frame[start : start + len(frame) // 4])
-                        time.sleep(0.1)
-                    continue
-                wrapped.sendall(frame if self.cut_after is None else frame[: self.cut_after])
-                if self.cut_after is not None:
-                    raise Hangup
+                self._send(wrapped, key, frame)
+
+    def _send(self, connection: socket.socket, key: int, frame: bytes) -> None:
+        if self.drips:
+            for byte in frame:
+                connection.sendall(bytes([byte]))
+                time.sleep(0.1)
+        elif self.slow and key == 1 and len(frame) > 1000:
+            for start in range(0, len(frame), len(frame) // 4):
+                connection.sendall(frame[start : start + len(frame) // 4])
+                time.sleep(0.1)
+        elif self.cut_after is not None:
+            connection.sendall(frame[: self.cut_after])
+            raise Hangup
+        else:
+            connection.sendall(frame)
 
     def _answer(self, key: int, version: int, request: Any) -> Any:
         if key == 18:

@@ -6,6 +6,7 @@ import io
 import logging
 import socket
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -269,3 +270,12 @@ def test_an_answer_that_comes_slowly_is_waited_for(tmp_path: Path) -> None:
         quorum.controllers[0].slow, quorum.answer_bytes = True, len(LOG)
         copy_quorum(quorum.settings(request_seconds=0.3), tmp_path)
     assert stored(tmp_path) == LOG
+
+
+def test_an_answer_that_comes_byte_by_byte_is_not_waited_for(tmp_path: Path) -> None:
+    """Each byte comes in time; all of them would take for ever."""
+    with fake_controllers(FakeQuorum.of_log(LOG), 1) as quorum:
+        quorum.controllers[0].drips = True
+        started = time.monotonic()
+        fails(quorum, tmp_path, "did not answer within 0.3 s", QuorumError, request_seconds=0.3, patience_seconds=1.0)
+    assert time.monotonic() - started < 5

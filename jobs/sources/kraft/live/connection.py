@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import ssl
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,8 @@ from jobs.sources.kraft.live.messages import GarbledAnswerError, Request
 
 # Controllers answer with 8 MiB at most; a frame that claims more than this is not one of theirs.
 MOST_ANSWER_BYTES = 64 * 1024 * 1024
+# An answer that comes slower than this for all of its length is one that may never end.
+LEAST_BYTES_A_SECOND = 16 * 1024
 _SASL_ROUNDS = 10
 
 
@@ -97,8 +100,8 @@ class Connection:
     def ask(self, request: Request) -> Any:
         """Send a request and wait for its answer (the library's message).
 
-        Raises ConnectionLostError when nothing comes in time; the connection is of no use after that. An answer that comes
-        slowly is waited for as long as it goes on.
+        Raises ConnectionLostError when nothing comes in time; the connection is of no use after that. A large answer may
+        take longer than a controller may be silent, but not for ever (`LEAST_BYTES_A_SECOND`).
         """
         self._correlation_id += 1
         try:
@@ -137,10 +140,15 @@ class Connection:
         return min(high, most)
 
     def _read(self, size: int) -> bytes:
-        """Exactly `size` bytes."""
+        """Exactly `size` bytes. Raises TimeoutError when none come for a while, or too few."""
         data = bytearray(size)
         view, filled = memoryview(data), 0
+        ends = time.monotonic() + self._seconds + size / LEAST_BYTES_A_SECOND
         while filled < size:
+            left = ends - time.monotonic()
+            if left <= 0:
+                raise TimeoutError
+            self._socket.settimeout(min(self._seconds, left))
             count = self._socket.recv_into(view[filled:])
             if count == 0:
                 raise ConnectionLostError(f"{self.endpoint} {self._why_lost()}")
