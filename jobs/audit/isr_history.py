@@ -76,7 +76,9 @@ def judged_changes(run: Run, found: DataFrame, sides: Mapping[str, KraftSide], e
 
     An election that can have lost data is open until it is healed, however long ago it was.
     """
-    return _with_earlier(run, found, sides, may_tell(ends))
+    judged = _with_earlier(run, found, sides, may_tell(ends))
+    # Of millions of changes a few are looked at, by several rules.
+    return judged if run.small else run.cache(judged.where(may_tell(ends)))
 
 
 def _with_earlier(run: Run, found: DataFrame, sides: Mapping[str, KraftSide], wanted: Column) -> DataFrame:

@@ -13,12 +13,26 @@ from pyspark.sql import functions as F
 from transforms.clusters import CLUSTER, by_cluster
 from transforms.isr.history import HOUR, LOSSY
 from transforms.isr.partition import NO_LEADER
+from transforms.kraft.replay.events import Cache, uncached
 
 PARTITION, BROKER, LEADERSHIP = "partition", "broker", "leadership"
 MIN_ISR = "min.insync.replicas"
 _PARTITION = [CLUSTER, "topic_id", "partition"]
 _COUNTS = ("shrinks", "expansions", "elections", "lossy_elections")
 _TIMES = ("leaderless_ms", "under_min_ms", "out_of_sync_ms")
+_SO = ("short", "under", "leaderless")
+_JUDGED = (
+    *_PARTITION,
+    "topic",
+    "hour",
+    "append_time",
+    "made",
+    "departed",
+    "joined",
+    "election",
+    "leader",
+    *[name + suffix for name in _SO for suffix in ("", "_before", "_since")],
+)
 # What makes one row worse than another, in this order.
 _WORST = ("lossy_elections", "leaderless_ms", "under_min_ms", "flaps", "moves", "out_of_sync_ms", "skew")
 LINE = (
@@ -36,7 +50,13 @@ LINE = (
 
 
 def isr_audit(
-    changes: DataFrame, partitions: DataFrame, configs: DataFrame, ends: Mapping[str, int], hours: int, most: int
+    changes: DataFrame,
+    partitions: DataFrame,
+    configs: DataFrame,
+    ends: Mapping[str, int],
+    hours: int,
+    most: int,
+    cache: Cache = uncached,
 ) -> DataFrame:
     """The worst partitions and brokers of each cluster in the last `hours` before its log's end.
 
@@ -46,12 +66,12 @@ def isr_audit(
     is so at the log's end and for how long; a broker's leadership has no hour.
 
     min.insync.replicas is the topic's or the cluster's dynamic default as it is now; where only property files set it,
-    nothing is under it. A time is counted in the hour in which it ended.
+    nothing is under it. A time is counted in the hour in which it ended. `cache` keeps what several parts read.
     """
     end = by_cluster(ends, "bigint")
     least = _least(configs)
-    recent = _judged(changes.where(F.col("append_time") >= end - hours * HOUR), least)
-    moves = _moves(recent)
+    recent = cache(_judged(changes.where(F.col("append_time") >= end - hours * HOUR), least))
+    moves = cache(_moves(recent))
     rows = [
         _by_partition(recent, moves),
         _open(partitions.where(of_ends(ends)), recent, least, end),
@@ -116,19 +136,20 @@ def _judged(changes: DataFrame, least: DataFrame) -> DataFrame:
         begun = F.when(F.col(name) & ~F.col(f"{name}_before"), F.col("append_time"))
         return F.coalesce(F.last(begun, ignorenulls=True).over(earlier), F.col(unseen))
 
-    return told.withColumns(
+    dated = told.withColumns(
         {
             "short_since": since("short", "before_time"),
             "under_since": since("under", "before_time"),
             "leaderless_since": since("leaderless", "leaderless_since"),
         }
     )
+    return dated.select(*_JUDGED)
 
 
 def _moves(recent: DataFrame) -> DataFrame:
-    """What happened to single brokers: cluster, partition, broker_id, hour, append_time, departed, joined, elected, lossy, flaps.
+    """What happened to a broker in a partition and hour: shrinks, expansions, elections, lossy_elections, flaps.
 
-    `flaps` are the times that the broker left or joined this ISR in the hour before and including this time.
+    `flaps` is how often at most the broker left or joined this ISR in the hour up to one of these times.
     """
     departed = F.transform(
         "departed", lambda broker: F.struct(broker.alias("broker_id"), F.lit("departed").alias("did"))
@@ -149,7 +170,14 @@ def _moves(recent: DataFrame) -> DataFrame:
     rows = recent.where("NOT made").select(*_PARTITION, "hour", "append_time", F.explode(everything).alias("move"))
     within = Window.partitionBy(*_PARTITION, "broker_id").orderBy("append_time").rangeBetween(-HOUR, Window.currentRow)
     flat = rows.select(*_PARTITION, "hour", "append_time", "move.*")
-    return flat.withColumn("flaps", F.count_if(F.col("did").isin("departed", "joined")).over(within))
+    counted = flat.withColumn("flaps", F.count_if(F.col("did").isin("departed", "joined")).over(within))
+    return counted.groupBy(*_PARTITION, "broker_id", "hour").agg(
+        F.count_if(F.col("did") == "departed").alias("shrinks"),
+        F.count_if(F.col("did") == "joined").alias("expansions"),
+        F.count_if(F.col("did").isin("elected", "lossy")).alias("elections"),
+        F.count_if(F.col("did") == "lossy").alias("lossy_elections"),
+        F.max("flaps").alias("flaps"),
+    )
 
 
 def _lossy() -> Column:
@@ -187,7 +215,7 @@ def _open(partitions: DataFrame, recent: DataFrame, least: DataFrame, end: Colum
     begun = recent.groupBy(*_PARTITION).agg(
         *[
             F.max(F.when(F.col(name) & ~F.col(f"{name}_before"), F.col("append_time"))).alias(f"{name}_since")
-            for name in ("leaderless", "under", "short")
+            for name in _SO
         ],
     )
     now = _with_least(partitions, least).withColumns(
@@ -213,13 +241,7 @@ def _open(partitions: DataFrame, recent: DataFrame, least: DataFrame, end: Colum
 def _by_broker(moves: DataFrame) -> DataFrame:
     return (
         moves.groupBy(CLUSTER, "broker_id", "hour")
-        .agg(
-            F.count_if(F.col("did") == "departed").alias("shrinks"),
-            F.count_if(F.col("did") == "joined").alias("expansions"),
-            F.count_if(F.col("did").isin("elected", "lossy")).alias("elections"),
-            F.count_if(F.col("did") == "lossy").alias("lossy_elections"),
-            F.max("flaps").alias("flaps"),
-        )
+        .agg(*[F.sum(name).alias(name) for name in _COUNTS], F.max("flaps").alias("flaps"))
         .withColumn("subject", F.lit(BROKER))
     )
 
