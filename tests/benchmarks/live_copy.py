@@ -1,13 +1,13 @@
 """Copying the log of a running quorum, beside a plain copy of the same files: `python -m tests.benchmarks.live_copy`.
 
 Starts three controllers and a broker of Kafka 3.9.1 on loopback, fills the log with ACLs, and prints the speed of a whole
-copy, of the next one, of a file copy, the peak memory, and what the quorum noticed of continuous copying.
+copy, of the next one, of a file copy, the peak memory, and what the quorum noticed of continuous copying. With `--log` it
+copies the segments of a folder, however large, from one controller that the tests' fake plays.
 """
 
 from __future__ import annotations
 
 import argparse
-import resource
 import shutil
 import statistics
 import subprocess
@@ -22,6 +22,7 @@ from jobs.commands.demo.kafka_servers import DEMO_JARS, KafkaServers, kafka_jars
 from jobs.sources.kraft.live.connection import parse_endpoint
 from jobs.sources.kraft.live.copy import copy_quorum
 from jobs.sources.kraft.live.quorum import Quorum, QuorumSettings
+from tests.live.fake import CLUSTER_ID, FakeQuorum, fake_controllers
 
 _AT_ONCE = 2000
 _SECONDS = 10
@@ -31,10 +32,14 @@ def main() -> None:
     """Measure and print a table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--acls", type=int, default=50_000)
+    parser.add_argument("--log", type=Path, help="folder of segments that a faked controller serves, instead of Kafka")
     parser.add_argument("--only-copy", nargs=3, metavar=("CONTROLLERS", "ID", "DIR"), help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.only_copy:
         _only_copy(*arguments.only_copy)
+        return
+    if arguments.log:
+        _measure_large(arguments.log)
         return
     authorizer = {
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
@@ -90,18 +95,47 @@ def _measure(servers: KafkaServers, scratch: Path) -> None:
         f"whole copy: {statistics.median(whole):.0f} MB/s; plain copy of the files: {statistics.median(files):.0f} MB/s"
     )
     print(f"next copy: {again[-1][0] / 1e3:.1f} kB in {again[-1][1] * 1000:.0f} ms")
-    command = [sys.executable, "-m", "tests.benchmarks.live_copy", "--only-copy"]
-    command += [",".join(servers.bootstrap), servers.cluster_id, str(scratch / "memory")]
-    peak = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    peak = _peak_of_copying(servers.bootstrap, servers.cluster_id, scratch / "memory")
     print(f"peak memory of a process that copies: {peak}")
     _disturbance(settings, scratch)
 
 
+def _measure_large(source: Path) -> None:
+    log = b"".join(path.read_bytes() for path in sorted(source.glob("*.log")))
+    with fake_controllers(FakeQuorum.of_log(log), 1) as quorum, tempfile.TemporaryDirectory() as scratch:
+        quorum.answer_bytes = 8 * 1024 * 1024
+        started = time.monotonic()
+        shutil.copytree(source, Path(scratch) / "files")
+        files = time.monotonic() - started
+        started = time.monotonic()
+        peak = _peak_of_copying([str(quorum.controllers[0].endpoint)], CLUSTER_ID, Path(scratch) / "copy")
+        seconds = time.monotonic() - started
+        copied = b"".join(path.read_bytes() for path in sorted((Path(scratch) / "copy").rglob("*.log")))
+    same = "the same bytes" if copied == log else "OTHER BYTES"
+    print(f"log: {quorum.end} records, {len(log) / 1e6:.1f} MB; {same}")
+    print(
+        f"whole copy: {len(log) / seconds / 1e6:.0f} MB/s; plain copy of the files: {len(log) / files / 1e6:.0f} MB/s"
+    )
+    print(f"peak memory of a process that copies: {peak}")
+
+
+def _peak_of_copying(controllers: list[str], cluster_id: str, folder: Path) -> str:
+    command = [sys.executable, "-m", "tests.benchmarks.live_copy", "--only-copy"]
+    command += [",".join(controllers), cluster_id, str(folder)]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
 def _only_copy(controllers: str, cluster_id: str, folder: str) -> None:
     settings = QuorumSettings(tuple(map(parse_endpoint, controllers.split(","))), cluster_id)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    before = _peak_mb()
     copy_quorum(settings, Path(folder))
-    print(f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB, {before:.0f} MB before it begins")
+    print(f"{_peak_mb()} MB, {before} MB before it begins")
+
+
+def _peak_mb() -> int:
+    """What the process held at most; `getrusage` would begin with what its parent held."""
+    status = Path("/proc/self/status").read_text()
+    return int(status.partition("VmHWM:")[2].split()[0]) // 1024
 
 
 def _disturbance(settings: QuorumSettings, scratch: Path) -> None:

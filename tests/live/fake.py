@@ -10,6 +10,7 @@ import socket
 import ssl
 import threading
 import time
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -91,6 +92,16 @@ class FakeQuorum:
     def committed(self, since: int = 0) -> bytes:
         """The bytes of the committed batches from the one with offset `since` on."""
         return b"".join(data for batch, data in self.batches if since < batch.next_offset <= self.high_watermark)
+
+    def from_offset(self, offset: int) -> bytes:
+        """The batches from the one with `offset` on, as many bytes as an answer has: the last one may be cut."""
+        pieces, size, most = [], 0, max(self.answer_bytes, 1)
+        for _, data in self.batches[bisect_right(self.batches, offset, key=lambda each: each[0].next_offset) :]:
+            pieces.append(data)
+            size += len(data)
+            if size >= most:
+                break
+        return b"".join(pieces)[:most]
 
     def epoch_end(self, epoch: int) -> tuple[int, int]:
         """The newest epoch not above `epoch`, and its end. A leader begins its epoch with a record, so it always has it."""
@@ -238,8 +249,7 @@ class FakeController:
         found, end = quorum.epoch_end(epoch)
         if offset > 0 and (found != epoch or end < offset) and not (offset == quorum.log_start and oldest):
             return part(diverging_epoch=_PART.EpochEndOffset(epoch=found, end_offset=end))
-        data = b"".join(data for batch, data in quorum.batches if batch.next_offset > offset)
-        return part(records=data[: max(quorum.answer_bytes, 1)])
+        return part(records=quorum.from_offset(offset))
 
     def _snapshot(self, version: int, request: Any) -> Any:
         quorum = self.quorum

@@ -28,7 +28,7 @@ from schemas.classes import DEFECTS
 from schemas.report import Report
 
 pytestmark = pytest.mark.live
-AUDITS = 3
+AUDITS = 20
 
 
 @pytest.fixture(scope="module")

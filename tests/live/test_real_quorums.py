@@ -1,4 +1,4 @@
-"""Copies of real quorums on loopback: Kafka 3.9.1 over SASL_PLAINTEXT and 4.3.1 over SASL_SSL, both with an authorizer.
+"""Copies of real quorums on loopback: Kafka 3.9.1 over SASL_PLAINTEXT and 4.3.1 over mutual SASL_SSL, both with an authorizer.
 
 Run by `make test-live`: the servers are started and ended here, their jars fetched once and held to a checksum.
 """
@@ -29,6 +29,8 @@ from transforms.kraft.quorum import LogCopy, committed_end, plan_read
 pytestmark = pytest.mark.live
 
 PASSWORD = "open-sesame-4711"
+KILLS = 10
+SECONDS_OF_COPYING = 20
 PINS = {"3.9.1": DEMO_JARS, "4.3.1": Path(__file__).with_name("kafka-4.3.1.sha256")}
 # `admin` is what the controllers are to each other; `eve` has no right.
 _PLAIN = (
@@ -99,11 +101,15 @@ def real(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
             "ssl.keystore.location": str(certificate.both),
             "ssl.truststore.type": "PEM",
             "ssl.truststore.location": str(certificate.file),
+            "listener.name.controller.ssl.client.auth": "required",
         }
     scram = ("--add-scram", f"SCRAM-SHA-256=[name=carol,password={PASSWORD}]")
     with kafka_servers(kafka_jars(PINS[request.param]), common=properties, format_arguments=scram) as servers:
         servers.start(servers.controllers)
-        security = Security(protocol, "PLAIN", "admin", PASSWORD, certificate.file if tls else None)
+        security = Security(protocol, "PLAIN", "admin", PASSWORD)
+        if tls:
+            files = {"ca_file": certificate.file, "certificate_file": certificate.file, "key_file": certificate.key}
+            security = replace(security, **files)
         endpoints = tuple(parse_endpoint(address) for address in servers.bootstrap)
         found = Real(servers, QuorumSettings(endpoints, servers.cluster_id, security, request_seconds=3))
         until(lambda: any(found.leader().log_folder.glob("*.checkpoint")) and found.describe().high_watermark > 300)
@@ -150,7 +156,7 @@ def test_the_next_copy_is_the_new_records_alone(real: Real, tmp_path: Path) -> N
 
 def test_the_leader_is_killed_in_mid_snapshot(real: Real, tmp_path: Path) -> None:
     random.seed(7)
-    for number in range(3):
+    for number in range(KILLS):
         real.whole_again()
         leader = real.leader()
         timer = threading.Timer(random.uniform(0.05, 0.6), real.servers.signal, (leader, signal.SIGKILL))  # noqa: S311
@@ -236,6 +242,15 @@ def test_an_unknown_authority_is_refused(real: Real, tmp_path: Path) -> None:
         real.copy(tmp_path, security=replace(real.settings.security, ca_file=None))
 
 
+def test_a_client_without_a_certificate_is_refused(real: Real, tmp_path: Path) -> None:
+    security = replace(real.settings.security, certificate_file=None, key_file=None)
+    if not security.tls:
+        real.copy(tmp_path, security=security)
+        return
+    with pytest.raises(RefusedError, match=r"ended TLS|no TLS connection"):
+        real.copy(tmp_path, security=security)
+
+
 def test_another_cluster_is_refused(real: Real, tmp_path: Path) -> None:
     with pytest.raises(RefusedError, match="is a controller of another cluster than"):
         real.copy(tmp_path, cluster_id="AAAAAAAAAAAAAAAAAAAAAA")
@@ -244,13 +259,13 @@ def test_another_cluster_is_refused(real: Real, tmp_path: Path) -> None:
 def test_the_quorum_does_not_notice(real: Real, tmp_path: Path) -> None:
     real.whole_again()
     before = real.describe()
-    end = time.monotonic() + 5
+    end = time.monotonic() + SECONDS_OF_COPYING
     copies = 0
     while time.monotonic() < end:
         real.copy(tmp_path / str(copies))
         copies += 1
     after = real.describe()
-    assert copies > 5
+    assert copies > 20
     assert (after.leader_id, after.leader_epoch) == (before.leader_id, before.leader_epoch)
     assert [voter.replica_id for voter in after.voters] == [voter.replica_id for voter in before.voters]
     assert after.observers == before.observers == ()
