@@ -2,7 +2,8 @@
 # make demo    two audits of a real migration, from a live ZooKeeper server to the report
 # make test    every check that starts no Kafka
 # make test-fast  the checks and tests that start no Spark
-# make test-live  real Kafka controllers, started on loopback, and a real migration: Kafka is fetched from Maven Central on first use
+# make test-live  real Kafka controllers, started on loopback, a real migration, and ten audits of a cluster that changes: a quarter of
+#                 an hour; Kafka is fetched from Maven Central on first use
 # make lock    new lock files from pyproject.toml
 # make docs    the pages of docs/ that are made from the declarations
 
