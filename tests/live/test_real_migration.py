@@ -63,6 +63,10 @@ def test_a_busy_healthy_cluster_has_no_defects_and_an_edit_of_zookeeper_is_found
             assert report.migration.state == "MIGRATION"
             assert any("copied live from controller" in note for note in report.notes)
             assert report.migration.committed_end_offset == report.migration.log_end_offset
+            # ZooKeeper is walked before the log is read: what is written meanwhile is behind, and no more than that.
+            assert report.lag.records < 500
+            assert report.lag.seconds is not None
+            assert report.lag.seconds < 10
     assert work.done > 10
     assert not work.failed
     client = KazooClient(cluster.zookeeper)
