@@ -1,7 +1,7 @@
 """Every change of every partition of all clusters as rows, by the rules that `transforms.isr.history` states in Python.
 
 One shuffle and one sort for all of it; the rest is done on Arrow batches (`transforms.isr.kernel`): as columns of a query
-the same rules took twenty times as long, because Java compiles no method of that size.
+the same rules took more than twice as long.
 """
 
 from __future__ import annotations
