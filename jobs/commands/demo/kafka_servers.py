@@ -102,12 +102,13 @@ def random_uuid() -> str:
 
 @dataclass
 class KafkaNode:
-    """A controller or broker: its properties, folder and, while it runs, its process."""
+    """A controller or broker: its properties, folder, further options of its JVM and, while it runs, its process."""
 
     node_id: int
     port: int
     folder: Path
     properties: dict[str, str]
+    jvm_options: tuple[str, ...] = ()
     process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -191,7 +192,7 @@ class KafkaServers:
     def _launch(self, node: KafkaNode) -> None:
         file = node.folder / "server.properties"
         file.write_text("".join(f"{key}={value}\n" for key, value in node.properties.items()))
-        command = ["/bin/sh", "-c", LEASHED, "sh", *self._java(), "kafka.Kafka", str(file)]
+        command = ["/bin/sh", "-c", LEASHED, "sh", *self._java(), *node.jvm_options, "kafka.Kafka", str(file)]
         with (node.folder / "server.log").open("ab") as log:
             node.process = subprocess.Popen(  # noqa: S603 - the command is ours, its parts are no shell text
                 command, stdin=subprocess.PIPE, stdout=log, stderr=subprocess.STDOUT, start_new_session=True

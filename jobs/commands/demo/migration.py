@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,7 +25,13 @@ from jobs.commands.demo.zookeeper_server import zookeeper_server
 _ZOOKEEPER = {"tickTime": "2000", "minSessionTimeout": "4000", "maxSessionTimeout": "40000"}
 _STEP_SECONDS = 120
 _MIGRATION_FLAGS = {"zookeeper.metadata.migration.enable": "true"}
-_TOPICS_KEPT = 5
+_KEPT = 5
+# Nobody logs in here: whoever connects may do everything, and ACLs are there to be mirrored.
+_IN_KRAFT = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:ANONYMOUS",
+}
+_IN_ZOOKEEPER = {**_IN_KRAFT, "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer"}
 
 
 @dataclass
@@ -38,7 +44,7 @@ class Migration:
 
     def start_broker_in_zookeeper_mode(self) -> None:
         """Before the migration: the broker alone, with its controller in ZooKeeper."""
-        self._restart_broker({**self._broker(), "broker.id": "0", "zookeeper.connect": self.zookeeper})
+        self._restart_broker({**self._broker(), **_IN_ZOOKEEPER, "broker.id": "0", "zookeeper.connect": self.zookeeper})
         self._until("the broker in /brokers/ids", lambda: self._client.exists("/brokers/ids/0") is not None)
 
     def start_controllers(self) -> None:
@@ -50,6 +56,7 @@ class Migration:
         self._restart_broker(
             {
                 **self._broker(),
+                **_IN_ZOOKEEPER,
                 "broker.id": "0",
                 "zookeeper.connect": self.zookeeper,
                 **_MIGRATION_FLAGS,
@@ -60,7 +67,9 @@ class Migration:
 
     def move_broker_to_kraft(self) -> None:
         """Restart the broker in KRaft mode; ZooKeeper is still mirrored to."""
-        self._restart_broker({**self._broker(), "node.id": "0", "process.roles": "broker", **self._quorum()})
+        self._restart_broker(
+            {**self._broker(), **_IN_KRAFT, "node.id": "0", "process.roles": "broker", **self._quorum()}
+        )
 
     def finalize(self) -> None:
         """Restart the controllers without ZooKeeper: there is no way back."""
@@ -93,7 +102,6 @@ class Migration:
             "listeners": f"PLAINTEXT://{self.broker}",
             "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
             "inter.broker.protocol.version": "3.9",
-            "authorizer.class.name": "",
             "offsets.topic.replication.factor": "1",
             "num.partitions": "2",
         }
@@ -113,8 +121,11 @@ class Migration:
 
 
 @contextmanager
-def migration(jars: Path) -> Iterator[Migration]:
-    """A cluster that can be migrated, nothing started yet but ZooKeeper. `jars`: of 3.9.1 (`kafka_jars`)."""
+def migration(jars: Path, controller: Mapping[str, str] | None = None) -> Iterator[Migration]:
+    """A cluster that can be migrated, nothing started yet but ZooKeeper.
+
+    `jars`: of 3.9.1 (`kafka_jars`). `controller`: further properties of the controllers.
+    """
     cluster_id = random_uuid()
     with zookeeper_server(None, config=_ZOOKEEPER) as zookeeper:
         client = KazooClient(zookeeper.address)
@@ -122,12 +133,14 @@ def migration(jars: Path) -> Iterator[Migration]:
         try:
             # A broker takes the id that is there, so the controllers can be formatted before it starts.
             client.create("/cluster/id", json.dumps({"version": "1", "id": cluster_id}).encode(), makepath=True)
-            controller = {
+            given = {
                 "zookeeper.connect": zookeeper.address,
                 "inter.broker.protocol.version": "3.9",
                 **_MIGRATION_FLAGS,
+                **_IN_KRAFT,
+                **(controller or {}),
             }
-            with kafka_servers(jars, cluster_id=cluster_id, controllers=3, brokers=1, controller=controller) as servers:
+            with kafka_servers(jars, cluster_id=cluster_id, controllers=3, brokers=1, controller=given) as servers:
                 yield Migration(zookeeper.address, servers, client)
         finally:
             client.stop()
@@ -136,7 +149,7 @@ def migration(jars: Path) -> Iterator[Migration]:
 
 @dataclass
 class Load:
-    """Changes that go on while an audit reads: topics and their configurations, made, changed and removed."""
+    """Changes that go on while an audit reads: topics, their configurations and ACLs, made, changed and removed."""
 
     broker: str
     done: int = 0
@@ -145,21 +158,34 @@ class Load:
 
     def run(self) -> None:
         """Change something again and again until `stop`."""
-        from kafka.admin import KafkaAdminClient, NewTopic  # noqa: PLC0415 - an extra
+        from kafka.admin import KafkaAdminClient  # noqa: PLC0415 - an extra
 
         client = KafkaAdminClient(bootstrap_servers=self.broker, client_id="load")
         try:
             while not self._stop.is_set():
-                name = f"load-{self.done}"
                 try:
-                    client.create_topics([NewTopic(name, 3, 1, topic_configs={"retention.ms": str(1000 + self.done)})])
-                    if self.done >= _TOPICS_KEPT:
-                        client.delete_topics([f"load-{self.done - _TOPICS_KEPT}"])
+                    self._make(client, self.done)
+                    if self.done >= _KEPT:
+                        self._remove(client, self.done - _KEPT)
                 except Exception as error:
-                    self.failed.append(f"{type(error).__name__}")
+                    self.failed.append(f"{type(error).__name__} {error}")
                 self.done += 1
         finally:
             client.close()
+
+    def _make(self, client: Any, number: int) -> None:
+        from kafka.admin import ConfigResource, ConfigResourceType, NewTopic  # noqa: PLC0415
+
+        name = f"load-{number}"
+        client.create_topics([NewTopic(name, 3, 1, topic_configs={"retention.ms": str(1000 + number)})])
+        client.create_acls([_acl(name)])
+        changed = {"retention.ms": str(2000 + number)}
+        client.alter_configs([ConfigResource(ConfigResourceType.TOPIC, name, changed)])
+
+    def _remove(self, client: Any, number: int) -> None:
+        name = f"load-{number}"
+        client.delete_acls([_acl(name)])
+        client.delete_topics([name])
 
     def stop(self) -> None:
         """End after the change that is under way."""
@@ -177,3 +203,10 @@ def load(broker: str) -> Iterator[Load]:
     finally:
         work.stop()
         thread.join(30)
+
+
+def _acl(topic: str) -> Any:
+    from kafka.admin import ACL, ACLOperation, ACLPermissionType, ResourcePattern, ResourceType  # noqa: PLC0415
+
+    pattern = ResourcePattern(ResourceType.TOPIC, topic)
+    return ACL(f"User:{topic}", "*", ACLOperation.READ, ACLPermissionType.ALLOW, pattern)
