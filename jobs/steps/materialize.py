@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import sys
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -177,11 +178,16 @@ def _make_tables(run: Run, state: DataFrame, replayed: Replayed | None) -> tuple
             lambda: _isr_changes(run, replayed),
         ]
     )
-    for entity in ENTITIES:
-        if entity not in (MIGRATION, PARTITIONS):
-            run.keep(entity.table, _entity(run, entity, zookeeper, images))
-    run.keep(ADMIN_OPERATIONS, _admin_operations(state))
+    rest = [entity for entity in ENTITIES if entity not in (MIGRATION, PARTITIONS)]
+    keeping: list[Callable[[], DataFrame]] = [partial(_keep_entity, run, entity, zookeeper, images) for entity in rest]
+    in_parallel([*keeping, lambda: run.keep(ADMIN_OPERATIONS, _admin_operations(state))])
     return held[0], held[3]
+
+
+def _keep_entity(
+    run: Run, entity: Entity, zookeeper: Mapping[str, DataFrame], kraft: Mapping[str, DataFrame]
+) -> DataFrame:
+    return run.keep(entity.table, _entity(run, entity, zookeeper, kraft))
 
 
 def _versions(run: Run, replayed: Replayed | None) -> DataFrame:
