@@ -35,7 +35,7 @@ SCHEMA = pa.schema(
         ("directories", pa.bool_()),
     ]
 )
-STORIES = {f"topic-{seed:03}": list(any_story(seed)) for seed in range(120)}
+STORIES = {f"topic-{seed:03}": list(any_story(seed)) for seed in range(30)}
 
 
 def row_of(topic_id: str, record: Record) -> dict[str, object]:
@@ -90,7 +90,7 @@ def test_one_batch_is_what_the_rules_say() -> None:
     assert found == {topic: list(steps(story)) for topic, story in STORIES.items()}
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(5))
 def test_where_the_batches_are_cut_changes_nothing(seed: int) -> None:
     rows = rows_of(STORIES)
     assert told(cut(rows, random.Random(seed))) == told(iter([rows]))  # noqa: S311 - the seed makes a failure repeatable
@@ -99,7 +99,7 @@ def test_where_the_batches_are_cut_changes_nothing(seed: int) -> None:
 def test_a_leaderless_time_is_carried_over_batches() -> None:
     rows = rows_of(STORIES)
     since = [(row["topic_id"], row["offset"], row["leaderless_since"]) for row in told(iter([rows]))]
-    assert sum(time is not None for _, _, time in since) > 100
+    assert sum(time is not None for _, _, time in since) > 25
     one_by_one = (rows.slice(number, 1) for number in range(rows.num_rows))
     assert [(row["topic_id"], row["offset"], row["leaderless_since"]) for row in told(one_by_one)] == since
 
