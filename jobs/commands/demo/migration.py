@@ -179,8 +179,10 @@ class Load:
         name = f"load-{number}"
         client.create_topics([NewTopic(name, 3, 1, topic_configs={"retention.ms": str(1000 + number)})])
         client.create_acls([_acl(name)])
-        changed = {"retention.ms": str(2000 + number)}
-        client.alter_configs([ConfigResource(ConfigResourceType.TOPIC, name, changed)])
+        if number > 0:
+            # The broker may not have heard yet of the topic that was made just now.
+            changed = {"retention.ms": str(2000 + number)}
+            client.alter_configs([ConfigResource(ConfigResourceType.TOPIC, f"load-{number - 1}", changed)])
 
     def _remove(self, client: Any, number: int) -> None:
         name = f"load-{number}"
