@@ -70,6 +70,8 @@ class Migration:
         self._restart_broker(
             {**self._broker(), **_IN_KRAFT, "node.id": "0", "process.roles": "broker", **self._quorum()}
         )
+        # Until its old session has ended it is in both modes, as far as anybody can tell.
+        self._until("a broker in KRaft mode alone", lambda: self._client.exists("/brokers/ids/0") is None)
 
     def finalize(self) -> None:
         """Restart the controllers without ZooKeeper: there is no way back."""
