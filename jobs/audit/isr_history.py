@@ -29,10 +29,10 @@ def changes(log: Log, sides: Mapping[str, KraftSide]) -> DataFrame:
     committed = log.below({name: side.committed.end_exclusive for name, side in sides.items()})
     begins = {name: side.extent().start for name, side in sides.items()}
     records = committed.partition_records
-    kept = [name for name, side in sides.items() if side.kept is not None]
+    kept = continued(sides)
     if kept:
         # Of a large kept state, only the partitions that were changed since are sorted.
-        since = F.coalesce(by_cluster({name: begins[name] for name in kept}, "bigint"), F.lit(-1))
+        since = F.coalesce(by_cluster(kept, "bigint"), F.lit(-1))
         touched = records.where(F.col("offset") >= since).select(*KEY).distinct()
         records = records.join(touched, KEY, "left_semi")
     return isr_history(records, topic_names(committed.events), begins).select(*ISR_CHANGE.fieldNames())

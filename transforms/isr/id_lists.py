@@ -80,11 +80,14 @@ class IdLists:
 
     def to_arrow(self, null: Flags | None = None) -> pa.ListArray:
         """As an Arrow column of lists of int; null where it is flagged."""
-        filled = self.filled
-        offsets = np.zeros(len(self.matrix) + 1, np.int32)
-        np.cumsum(filled.sum(axis=1), out=offsets[1:])
-        mask = None if null is None else pa.array(null)
-        return pa.ListArray.from_arrays(pa.array(offsets), pa.array(self.matrix[filled]), mask=mask)
+        return list_array(self.filled, pa.array(self.matrix[self.filled]), null)
+
+
+def list_array(there: Flags, values: pa.Array, null: Flags | None = None) -> pa.ListArray:
+    """Lists of the `values` of a matrix, row by row, of which there are some in each row; null where it is flagged."""
+    offsets = np.zeros(len(there) + 1, np.int32)
+    np.cumsum(there.sum(axis=1), out=offsets[1:])
+    return pa.ListArray.from_arrays(pa.array(offsets), values, mask=None if null is None else pa.array(null))
 
 
 def together(lists: Sequence[IdLists]) -> IdLists:

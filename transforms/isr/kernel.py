@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from transforms.isr.history import Kind
-from transforms.isr.id_lists import END, Flags, IdLists, Numbers, is_list, together
+from transforms.isr.id_lists import END, Flags, IdLists, Numbers, is_list, list_array, together
 from transforms.isr.partition import NO_LEADER, RECOVERED, RECOVERING
 from transforms.kraft.replay.partitions import KEY
 
@@ -282,10 +282,10 @@ class _Change:
             (lossy & last_known, Kind.LAST_KNOWN_LEADER_ELECTION),
             (lossy, Kind.UNCLEAN_ELECTION),
             (in_elr & ~in_isr, Kind.ELR_ELECTION),
-            (lossy | True, Kind.CLEAN_ELECTION),
         ]
-        another = (leader != self.before.leader) | self.recovers
-        return np.where(self._merges & self.names_leader & (leader != NO_LEADER) & another, _first(kinds), _NONE)
+        elected = self._merges & self.names_leader & (leader != NO_LEADER)
+        elected &= (leader != self.before.leader) | self.recovers
+        return np.where(elected, _first(kinds, otherwise=Kind.CLEAN_ELECTION), _NONE)
 
     @property
     def _joined_in_time(self) -> Flags:
@@ -331,9 +331,8 @@ class _Change:
         kinds = [
             (leader == self.before.leader, Kind.EPOCH_BUMP),
             (leader == NO_LEADER, Kind.LEADER_LOST),
-            (leader != NO_LEADER, Kind.LEADER_MOVE),
         ]
-        return np.where(self.names_leader, _first(kinds), _NONE)
+        return np.where(self.names_leader, _first(kinds, otherwise=Kind.LEADER_MOVE), _NONE)
 
     @property
     def _reassignment(self) -> Numbers:
@@ -346,9 +345,8 @@ class _Change:
             (~self.before.reassigning, Kind.REASSIGNMENT_COMPLETED),
             (self.after.reassigning, Kind.REASSIGNMENT_CHANGED),
             (done, Kind.REASSIGNMENT_COMPLETED),
-            (~done, Kind.REASSIGNMENT_CANCELLED),
         ]
-        return np.where(same, _NONE, _first(kinds))
+        return np.where(same, _NONE, _first(kinds, otherwise=Kind.REASSIGNMENT_CANCELLED))
 
     @property
     def brokers(self) -> IdLists:
@@ -361,10 +359,11 @@ class _Change:
         return together([*lists, both])
 
 
-def _first(kinds: Sequence[tuple[Flags, Kind]]) -> Numbers:
+def _first(kinds: Sequence[tuple[Flags, Kind]], otherwise: Kind | None = None) -> Numbers:
     """The first kind of each row whose condition holds."""
     conditions, found = zip(*kinds, strict=True)
-    return np.select(list(conditions), [np.int64(_NUMBER_OF[kind]) for kind in found], _NONE)
+    default = _NONE if otherwise is None else _NUMBER_OF[otherwise]
+    return np.select(list(conditions), [np.int64(_NUMBER_OF[kind]) for kind in found], default)
 
 
 def _when(condition: Flags, kind: Kind) -> Numbers:
@@ -373,9 +372,7 @@ def _when(condition: Flags, kind: Kind) -> Numbers:
 
 def _names(kinds: npt.NDArray[np.int64]) -> pa.ListArray:
     there = kinds != _NONE
-    offsets = np.zeros(len(kinds) + 1, np.int32)
-    np.cumsum(there.sum(axis=1), out=offsets[1:])
-    return pa.ListArray.from_arrays(pa.array(offsets), _KIND_NAMES.take(pa.array(kinds[there])))
+    return list_array(there, _KIND_NAMES.take(pa.array(kinds[there])))
 
 
 def _begins(rows: pa.RecordBatch) -> Flags:

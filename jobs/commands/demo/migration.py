@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -123,11 +123,8 @@ class Migration:
 
 
 @contextmanager
-def migration(jars: Path, controller: Mapping[str, str] | None = None) -> Iterator[Migration]:
-    """A cluster that can be migrated, nothing started yet but ZooKeeper.
-
-    `jars`: of 3.9.1 (`kafka_jars`). `controller`: further properties of the controllers.
-    """
+def migration(jars: Path) -> Iterator[Migration]:
+    """A cluster that can be migrated, nothing started yet but ZooKeeper. `jars`: of 3.9.1 (`kafka_jars`)."""
     cluster_id = random_uuid()
     with zookeeper_server(None, config=_ZOOKEEPER) as zookeeper:
         client = KazooClient(zookeeper.address)
@@ -135,14 +132,13 @@ def migration(jars: Path, controller: Mapping[str, str] | None = None) -> Iterat
         try:
             # A broker takes the id that is there, so the controllers can be formatted before it starts.
             client.create("/cluster/id", json.dumps({"version": "1", "id": cluster_id}).encode(), makepath=True)
-            given = {
+            controller = {
                 "zookeeper.connect": zookeeper.address,
                 "inter.broker.protocol.version": "3.9",
                 **_MIGRATION_FLAGS,
                 **_IN_KRAFT,
-                **(controller or {}),
             }
-            with kafka_servers(jars, cluster_id=cluster_id, controllers=3, brokers=1, controller=given) as servers:
+            with kafka_servers(jars, cluster_id=cluster_id, controllers=3, brokers=1, controller=controller) as servers:
                 yield Migration(zookeeper.address, servers, client)
         finally:
             client.stop()
