@@ -193,7 +193,8 @@ class ReportSettings(Strict):
 class SparkSettings(Strict):
     """The Spark session when the run has to start one itself."""
 
-    profile: Literal["small", "local", "cluster"] = "local"
+    # auto: small or local, by the size of the files that are read.
+    profile: Literal["auto", "small", "local", "cluster"] = "auto"
     cores: Annotated[int, Field(ge=1)] | None = None
     driver_memory: Annotated[str, Field(pattern=r"^[0-9]+[mg]$")] | None = None
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
-from jobs.exit import UsageError
+from jobs.runtime.spark import Profile, session_is_given
+from jobs.settings import Settings
 from jobs.sources.remote import RemoteError, is_remote, local_path, remote_size
 
 # Below the output folder of `kraft-audit check`.
@@ -14,18 +16,57 @@ TABLES_FOLDER = "tables"
 _SMALL_BYTES = 64 * 1024 * 1024
 
 
+def profile_of_run(several: Sequence[Settings]) -> Profile:
+    """The profile of one run over these clusters, which share it: as configured, else by the files that are read.
+
+    How much a live source holds is not known before it is read, so that a run with one is taken for a large one. A session
+    that is there already is nobody's to choose.
+    """
+    configured = several[0].spark.profile
+    if configured != "auto":
+        return configured
+    if session_is_given():
+        return "cluster"
+    if any(_reads_live(settings) for settings in several):
+        return "local"
+    return profile_for([path for settings in several for path in _files(settings)])
+
+
+def profile_of_tables(settings: Settings) -> Profile:
+    """The profile of a command that reads the tables of finished runs."""
+    if settings.spark.profile != "auto":
+        return settings.spark.profile
+    return "local" if settings.catalog or is_remote(settings.warehouse) else profile_for([settings.warehouse])
+
+
 def profile_for(paths: Sequence[str]) -> Literal["small", "local"]:
     """A few thousand rows need little: Spark's settings follow the size of what is read."""
     return "small" if sum(_size(path) for path in paths) < _SMALL_BYTES else "local"
 
 
+def _reads_live(settings: Settings) -> bool:
+    zookeeper, kraft = settings.zookeeper, settings.kraft
+    return bool((zookeeper and zookeeper.connect) or (kraft and kraft.controllers))
+
+
+def _files(settings: Settings) -> Iterator[str]:
+    if settings.zookeeper is not None:
+        given = (settings.zookeeper.dump, settings.zookeeper.folder, settings.zookeeper.log_folder)
+        yield from (str(path) for path in given if path is not None)
+    if settings.kraft is not None:
+        yield from settings.kraft.folders
+
+
 def _size(location: str) -> int:
+    """Bytes below a path; 0 for one that can't be read: the reader of it says why, and whose it is."""
     if is_remote(location):
-        try:
+        with suppress(RemoteError):
             return remote_size(location)
-        except RemoteError as error:
-            raise UsageError(str(error)) from None
+        return 0
     path = Path(local_path(location))
-    if path.is_file():
-        return path.stat().st_size
-    return sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
+    try:
+        if path.is_file():
+            return path.stat().st_size
+        return sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
+    except OSError:
+        return 0

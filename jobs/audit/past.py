@@ -11,10 +11,10 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from jobs.audit.inputs import TABLES_FOLDER, profile_for
+from jobs.audit.inputs import TABLES_FOLDER, profile_of_tables
 from jobs.exit import UsageError
 from jobs.runtime.spark import spark_session
-from jobs.settings import Settings, SparkSettings, load_settings
+from jobs.settings import Settings, load_settings
 from jobs.sinks.delta import Warehouse
 from schemas.bronze import ZK_ZNODES
 from schemas.gold import RUNS
@@ -56,10 +56,9 @@ def open_warehouse(arguments: argparse.Namespace) -> Iterator[Finished]:
     Raises UsageError when there is no warehouse, or the cluster has to be named.
     """
     settings = _settings(arguments)
-    spark_settings = settings.spark
-    with spark_session(
-        spark_settings.profile, cores=spark_settings.cores, driver_memory=spark_settings.driver_memory
-    ) as spark:
+    chosen = settings.spark
+    profile = profile_of_tables(settings)
+    with spark_session(profile, cores=chosen.cores, driver_memory=chosen.driver_memory) as spark:
         warehouse = Warehouse(spark, settings.warehouse, settings.catalog)
         cluster = settings.cluster if arguments.conf is not None else _cluster(warehouse, arguments.cluster)
         yield Finished(warehouse, cluster)
@@ -73,7 +72,8 @@ def open_tables(conf: Path | None, warehouse: str | None) -> Iterator[tuple[Ware
     """
     settings = load_settings(conf) if conf is not None else _of_folder(warehouse or "")
     chosen = settings.spark
-    with spark_session(chosen.profile, cores=chosen.cores, driver_memory=chosen.driver_memory) as spark:
+    profile = profile_of_tables(settings)
+    with spark_session(profile, cores=chosen.cores, driver_memory=chosen.driver_memory) as spark:
         yield Warehouse(spark, settings.warehouse, settings.catalog), settings
 
 
@@ -87,9 +87,8 @@ def _settings(arguments: argparse.Namespace) -> Settings:
 
 def _of_folder(given: str) -> Settings:
     root = _tables(given)
-    profile = "local" if "://" in root else profile_for([root])
     # Without a source, which only a run needs: what it read is in the tables.
-    return Settings.model_construct(cluster="", warehouse=root, spark=SparkSettings(profile=profile))
+    return Settings.model_construct(cluster="", warehouse=root)
 
 
 def _tables(given: str) -> str:

@@ -21,6 +21,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from jobs.audit.inputs import profile_of_run
 from jobs.exit import CRASH, USAGE, AuditError, UsageError
 from jobs.expectations import engine
 from jobs.expectations.suites import read_suites
@@ -87,11 +88,12 @@ class Run:
     """One run over `clusters`, by name. `durations` are seconds by step.
 
     `in_steps` is true when each step is a process of its own: then a repeated step must not write its rows again.
-    `parent` is the run over more clusters of which this one is a part, after a query over all of them failed.
-    `logs` are the log folders as `jobs.steps.ingest_kraft` scanned them, `scanned` their rows of kraft_log_copies, by
-    cluster; `stored_walks` the snapshot_ids of trees that went to bronze part by part; `steps_done` the steps that other
-    processes have done for this run. `mails_told` is the newest mail about each cluster that has mail configured;
-    `counted(source, number, noun)` hears of what was read so far.
+    `parent` is the run over more clusters of which this one is a part, after a query over all of them failed. `logs`
+    are the log folders as `jobs.steps.ingest_kraft` scanned them, `scanned` their rows of kraft_log_copies, by cluster;
+    `stored_walks` the snapshot_ids of trees that went to bronze part by part; `steps_done` the steps that other
+    processes have done for this run. `small` is true when all rows of the run fit into memory. `mails_told` is the
+    newest mail about each cluster that has mail configured; `counted(source, number, noun)` hears of what was read so
+    far.
     """
 
     clusters: dict[str, ClusterRun]
@@ -101,6 +103,7 @@ class Run:
     warehouse: Warehouse
     fingerprinter: Fingerprinter
     durations: dict[str, float] = field(default_factory=dict)
+    small: bool = False
     in_steps: bool = False
     parent: str | None = None
     scanned: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
@@ -121,11 +124,6 @@ class Run:
     def settings_of(self) -> dict[str, Settings]:
         """Settings of the clusters that have not failed, by name."""
         return {name: self.clusters[name].settings for name in self.going}
-
-    @property
-    def small(self) -> bool:
-        """True when all rows of the run fit into memory (`spark.profile: small`)."""
-        return any(cluster.settings.spark.profile == "small" for cluster in self.clusters.values())
 
     def fail(self, cluster: str, error: Exception) -> None:
         """Leave a cluster out of the rest of the run. The reason is the error's text if it was written for a person."""
@@ -237,7 +235,7 @@ class Run:
         whole = {name: self.clusters[name] for name in clusters}
         mine = {name: ClusterRun(each.settings, each.suppressions, each.suites) for name, each in whole.items()}
         part = Run(mine, run_id, self.started_at, self.spark, self.warehouse, self.fingerprinter, parent=self.run_id)
-        part.counted = self.counted
+        part.small, part.counted = self.small, self.counted
         return part
 
 
@@ -271,10 +269,12 @@ def open_run(settings: Settings | Sequence[Settings], run_id: str | None = None)
     if len(failures) == len(clusters):
         raise UsageError(failures[0].reason)
     fingerprinter = Fingerprinter(_fingerprint_key(first))
-    with spark_session(first.spark.profile, cores=first.spark.cores, driver_memory=first.spark.driver_memory) as spark:
+    profile = profile_of_run(several)
+    with spark_session(profile, cores=first.spark.cores, driver_memory=first.spark.driver_memory) as spark:
         warehouse = Warehouse(spark, first.warehouse, first.catalog)
         check_conditions([suite for each in clusters.values() for suite in each.suites], warehouse.empty)
         run = Run(clusters, run_id or new_run_id(started_at), started_at, spark, warehouse, fingerprinter)
+        run.small = profile == "small"
         try:
             yield run
         finally:

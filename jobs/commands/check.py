@@ -7,7 +7,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from jobs.audit.inputs import TABLES_FOLDER, profile_for
+from jobs.audit.inputs import TABLES_FOLDER
 from jobs.exit import UsageError, guarded
 from jobs.pipeline import add_output_arguments, add_verdict_arguments, audit, telling_of
 from jobs.settings import Settings, validated
@@ -81,7 +81,6 @@ def settings_for(arguments: argparse.Namespace, out: Path) -> Settings:
             "clear_text_passwords_accepted": arguments.clear_text_passwords_accepted,
         },
         "expectations": arguments.expectations,
-        "spark": {"profile": profile_for(_inputs(arguments))},
         "report": {"folder": str(out)},
     }
     if arguments.zookeeper is not None:
@@ -112,10 +111,6 @@ def zookeeper_source(path: Path) -> dict[str, str]:
         return {"folder": str(path)}
     what = "is neither a folder nor a .jsonl or .jsonl.gz dump" if path.exists() else "does not exist"
     raise UsageError(f"--zookeeper: {path} {what}")
-
-
-def _inputs(arguments: argparse.Namespace) -> list[str]:
-    return [*arguments.kraft, *([str(arguments.zookeeper)] if arguments.zookeeper else [])]
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from jobs.audit.inputs import profile_of_run
 from jobs.audit.run import shared
 from jobs.exit import OK, USAGE, WARNINGS, AuditError, UsageError
 from jobs.runtime.java import java_home, java_version
@@ -264,7 +265,7 @@ def _folder(what: str, folder: Path, wanted: int) -> Finding:
 
 
 def _memory(settings: Settings) -> Finding:
-    wanted = profile_settings(settings.spark.profile, settings.spark.cores, settings.spark.driver_memory).get(
+    wanted = profile_settings(profile_of_run([settings]), settings.spark.cores, settings.spark.driver_memory).get(
         "spark.driver.memory"
     )
     if wanted is None or not _MEMINFO.exists():

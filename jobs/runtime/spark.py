@@ -80,6 +80,11 @@ MAKE_ARCHIVE = "-XX:ArchiveClassesAtExit"
 QUIET_JVM = "-Xshare:auto -Xlog:disable -Xlog:all=error:stderr"
 
 
+def session_is_given() -> bool:
+    """True when whoever started Python decides on the session: a notebook, Databricks, spark-submit, Spark Connect."""
+    return SparkSession.getActiveSession() is not None or is_remote() or "PYSPARK_GATEWAY_PORT" in os.environ
+
+
 @contextmanager
 def spark_session(
     profile: Profile,

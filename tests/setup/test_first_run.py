@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from jobs.audit import inputs
 from jobs.audit import run as runs
-from jobs.audit.inputs import profile_for
+from jobs.audit.inputs import profile_for, profile_of_run
 from jobs.exit import UsageError
 from jobs.settings import ZooKeeperTls, check_files, validated
 from jobs.sources.zookeeper.client import LiveSettings, TlsSettings, make_client
@@ -63,6 +64,43 @@ def test_a_remote_log_is_measured_and_not_taken_for_a_small_one(tmp_path: Path) 
     assert profile_for([f"file://{tmp_path}"]) == "local"
     assert profile_for([str(tmp_path)]) == "local"
     assert profile_for([f"file://{tmp_path}/nothing"]) == "small"
+
+
+FILES: dict[str, object] = {"zookeeper": {"folder": "/no/tree"}, "kraft": {"folders": ["/no/log"]}}
+LIVE_ZOOKEEPER: dict[str, object] = {"zookeeper": {"connect": "zk:2181"}}
+LIVE_KRAFT: dict[str, object] = {"kraft": {"controllers": ["c:9093"], "cluster_id": "x"}}
+
+
+@pytest.mark.parametrize(
+    ("sources", "given", "profile"),
+    [
+        ([FILES], False, "small"),
+        # Who wants a profile has it, and a session that somebody else has made is taken as it is.
+        ([{**FILES, "spark": {"profile": "local"}}], False, "local"),
+        ([FILES], True, "cluster"),
+        ([{**FILES, "spark": {"profile": "small"}}], True, "small"),
+        # One of them is enough.
+        ([FILES, LIVE_ZOOKEEPER], False, "local"),
+        ([FILES, LIVE_KRAFT], False, "local"),
+        ([FILES, {"kraft": {"folders": ["LARGE"]}}], False, "local"),
+    ],
+)
+def test_the_profile_follows_what_all_clusters_of_a_run_read(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    sources: list[dict[str, object]],
+    given: bool,
+    profile: str,
+) -> None:
+    monkeypatch.setattr(inputs, "session_is_given", lambda: given)
+    with (tmp_path / "00000000000000000000.log").open("wb") as file:
+        file.truncate(65 * 1024 * 1024)
+    large = {"kraft": {"folders": [str(tmp_path)]}}
+    several = [
+        validated({"cluster": f"c{number}", "warehouse": "w", **(large if "LARGE" in str(each) else each)}, "test")
+        for number, each in enumerate(sources)
+    ]
+    assert profile_of_run(several) == profile
 
 
 def test_tls_verifies_the_host_name_unless_told_not_to() -> None:
