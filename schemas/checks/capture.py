@@ -28,7 +28,7 @@ CHECKS: tuple[Check, ...] = (
         "The log starts at offset 0 or at a complete checkpoint",
         GATES,
         EVERY_PHASE,
-        "Copy the .checkpoint files together with the segments.",
+        "Copy the whole log folder of a controller that runs: the segments together with the .checkpoint files.",
         "KafkaMetadataLog.recoverSnapshots; S§2.1",
         needs=frozenset(),
     ),

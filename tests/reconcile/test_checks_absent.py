@@ -10,6 +10,7 @@ from dataclasses import MISSING, Field, fields, replace
 
 import pytest
 
+from schemas.checks import ZOOKEEPER, Phase
 from schemas.report import Divergences
 from tests.reconcile.test_checks import CASES, HEALTHY
 from transforms.reconcile.judge import summary
@@ -74,3 +75,28 @@ def test_every_field_is_taken_away_from_some_cluster() -> None:
     # What other parts of the report read, and what only makes a measure finer.
     other = {"moved", "foreign_writes", "mirrored_offset", "load_time_ms", "at_barrier"}
     assert untaken <= other | {"captured_at_ms", "reading_ms", "skew", "deltas", "compared_at", "newest_zxid"}
+
+
+@pytest.mark.parametrize(("claimed", "verdict"), [(True, "fail"), (False, "unknown")])
+def test_a_log_without_a_batch_is_not_that_of_a_controller_that_has_claimed_zookeeper(
+    claimed: bool, verdict: str
+) -> None:
+    """An empty copy beside a cluster that is written to on both sides said nothing, and the verdict was clean."""
+    healthy = HEALTHY["dual_write"]
+    empty = replace(healthy.copies[0], log_start=None, log_end=None, checkpoints=())
+    facts = replace(
+        healthy,
+        phase=Phase.ZOOKEEPER,
+        collected=frozenset({ZOOKEEPER}),
+        zookeeper={**(healthy.zookeeper or {}), "controller_persistent": claimed},
+        copies=[empty],
+        plan=None,
+        committed=None,
+        plan_problem="no controller's copy of the metadata log can be used: /logs/3000: no record batch",
+    )
+    checks = {check.id: check for check in run_checks(facts)}
+    assert checks["CAP-03"].verdict == verdict
+    judged_by = list(checks.values())
+    assert "start" not in {name for name, gate in judge_gates(judged_by, facts).items() if gate.verdict == "go"}
+    if claimed:
+        assert summary.verdict(Divergences(), judged_by, judge_gates(judged_by, facts), facts.phase) == "errors"

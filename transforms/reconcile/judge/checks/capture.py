@@ -41,15 +41,17 @@ def _whole_log(facts: Facts) -> Outcome:
 
 
 def _log_start(facts: Facts) -> Outcome:
-    """CAP-03. A log folder without a batch is that of a controller that never ran."""
+    """CAP-03. A log folder without a batch is that of a controller that never ran, unless one has claimed ZooKeeper."""
     if KRAFT in facts.collected:
         return found([] if facts.plan_problem is None else [facts.plan_problem])
     never_ran = all(copy.log_end is None and not copy.checkpoints for copy in facts.copies)
     if not facts.copies and facts.plan_problem is None:
         return unknown("kraft was not collected")
-    if facts.copies and never_ran:
-        return unknown(facts.plan_problem or "no copy has a batch")
-    return found([facts.plan_problem or "no copy of the log can be used"])
+    problem = facts.plan_problem or "no copy of the log can be used"
+    claimed = (facts.zookeeper or {}).get("controller_persistent")
+    if facts.copies and never_ran and not claimed:
+        return unknown(problem)
+    return found([f"{problem}, and a KRaft controller holds /controller" if claimed else problem])
 
 
 def _log_reaches_migration(facts: Facts) -> Outcome:
