@@ -44,6 +44,7 @@ _KEY_FILE = ".fingerprint-key"
 _KEY_BYTES = 32
 # Tables are written beside the judging: two at a time, so that the judging has the machine too.
 _WRITERS = 2
+_TASKS, _TASKS_OF_SMALL = 16, 2
 
 
 @dataclass(frozen=True)
@@ -124,6 +125,11 @@ class Run:
     def settings_of(self) -> dict[str, Settings]:
         """Settings of the clusters that have not failed, by name."""
         return {name: self.clusters[name].settings for name in self.going}
+
+    @property
+    def tasks(self) -> int:
+        """In how many tasks sources are read, at least where there are as many."""
+        return _TASKS_OF_SMALL if self.small else _TASKS
 
     def fail(self, cluster: str, error: Exception) -> None:
         """Leave a cluster out of the rest of the run. The reason is the error's text if it was written for a person."""

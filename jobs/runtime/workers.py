@@ -13,8 +13,6 @@ from pyspark.sql.types import StructType
 from jobs.exit import AuditError, UsageError
 
 T = TypeVar("T")
-# A task takes some hundredths of a second to begin: sources together in one cost less than one each.
-_TASKS = 16
 # Rows with this in `problem` are no data: the source of the cluster could not be read.
 FAILED = "kraft-audit could not read the source: "
 
@@ -24,9 +22,13 @@ def in_workers(
     sources: Sequence[T],
     read: Callable[[T], Iterator[pa.RecordBatch]],
     struct: StructType,
-    tasks: int = _TASKS,
+    tasks: int,
 ) -> DataFrame:
-    """Rows of the sources, each read by a worker, so that they never pass through the driver."""
+    """Rows of the sources, each read by a worker, so that they never pass through the driver.
+
+    In `tasks` tasks at most: one takes some hundredths of a second to begin, here and in every query over these rows, so
+    that sources together in one cost less than one each.
+    """
     groups = [list(sources[start::tasks]) for start in range(min(tasks, len(sources)))]
 
     def read_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -87,18 +87,14 @@ def run_step(run: Run) -> None:
         for name, found in logs.items()
         for work in _grouped(list(_work(found, starts[name])))
     ]
-    run.keep(
-        KRAFT_RECORDS, in_workers(run.spark, groups, _read_group, _RECORDS, max(_TASKS, len(groups) // 8)), hold=True
-    )
+    tasks = run.tasks if run.small else max(run.tasks, len(groups) // 8)
+    run.keep(KRAFT_RECORDS, in_workers(run.spark, groups, _read_group, _RECORDS, tasks), hold=True)
 
 
 def notes_of(copy: ScannedCopy) -> list[str]:
     """What the reader of a copy left out or went without, each with the place; a file's name alone is in many copies."""
     folder = copy.location.rpartition("/")[0]
     return [note if folder in note else f"{copy.location}: {note}" for note in copy.notes]
-
-
-_TASKS = 16
 
 
 def _run_of(kept: KeptState | None) -> str | None:

@@ -87,7 +87,7 @@ def run_step(run: Run) -> None:
     logs = scan_logs(run, [name for name, source in sources.items() if source.folder])
     files = _files(run, sources, logs)
     walked = _walk_all(run, {name: source for name, source in sources.items() if source.connect}, 0)
-    trees = in_workers(run.spark, files, _read_tree, _WALKED)
+    trees = in_workers(run.spark, files, _read_tree, _WALKED, run.tasks)
     run.keep(ZK_ZNODES, trees.unionByName(walked) if walked is not None else trees, hold=True)
     _add_stored_parts(run, 0)
     folders = [each for each in files if each.folder is not None]
@@ -164,7 +164,7 @@ def _read_history(files: TreeFiles) -> Iterator[pa.RecordBatch]:
 
 
 def _keep_history(run: Run, folders: Sequence[TreeFiles]) -> None:
-    history = in_workers(run.spark, folders, _read_history, _TOLD)
+    history = in_workers(run.spark, folders, _read_history, _TOLD, run.tasks)
     writes = run.cache_now(history)
     for table, kind in ((ZK_TRANSACTIONS, OPERATION), (BARRIERS, BARRIER), (ZOOKEEPER_WRITES, WRITE)):
         run.keep(table, writes.where(F.col(kind).isNotNull()).select(CLUSTER, f"{kind}.*"))
