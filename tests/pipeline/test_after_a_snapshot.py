@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
 from schemas.report import Report
 from tests.captures import capture
-from tests.pipeline.audits import audit, settings_content
+from tests.pipeline.audits import Audit, Content, in_fleet, settings_content
 
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(scope="module")
-def report(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Report:
+@in_fleet("bare-copy")
+def prepare(folder: Path) -> Content:
     """Controller 3000 came back with a snapshot at offset 488: its log folder alone, without meta.properties."""
-    folder = tmp_path_factory.mktemp("bare")
     healthy, bare = capture("3.9.1", "9"), folder / "logs" / "__cluster_metadata-0"
     shutil.copytree(healthy / "kraft" / "3000" / "__cluster_metadata-0", bare)
-    return audit(settings_content(healthy, folder / "tables", kraft={"folders": [str(bare.parent)]})).report
+    return settings_content(healthy, folder, kraft={"folders": [str(bare.parent)]})
+
+
+@pytest.fixture
+def report(audited: Callable[[str], Audit]) -> Report:
+    return audited("bare-copy").report
 
 
 def test_the_log_begins_at_the_snapshot(report: Report) -> None:

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
 from jobs.audit.run import Failure
 from jobs.exit import USAGE
@@ -16,7 +15,7 @@ from schemas.bronze import QUARANTINE
 from schemas.entities.topics import TOPICS
 from schemas.gold import RUNS
 from tests.captures import capture
-from tests.pipeline.audits import Audit, Content, audit, audit_all, in_fleet, settings_content
+from tests.pipeline.audits import Audit, Content, audit_all, in_fleet, settings_content
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("spark")]
 
@@ -28,18 +27,26 @@ def writable_copy(folder: Path, target: Path) -> Path:
     return target
 
 
-def test_a_tree_without_kafka_never_replaces_a_good_one(spark: SparkSession, tmp_path: Path) -> None:
-    content = settings_content(capture("3.9.1", "3"), tmp_path / "tables")
-    good = audit(content)
+@in_fleet("emptied")
+def with_a_tree(tmp_path: Path) -> Content:
+    return settings_content(capture("3.9.1", "3"), tmp_path)
+
+
+def test_a_tree_without_kafka_never_replaces_a_good_one(audited: Callable[[str], Audit], tmp_path: Path) -> None:
+    good = audited("emptied")
     empty = tmp_path / "empty.jsonl.gz"
     empty.write_bytes(gzip.compress(b""))
+    content = settings_content(capture("3.9.1", "3"), Path(good.warehouse.root), cluster="emptied")
     (failure,) = audit_all([{**content, "zookeeper": {"dump": str(empty)}}]).values()
     assert isinstance(failure, Failure)
     assert "holds no Kafka metadata" in failure.reason
     assert failure.exit_code == USAGE
     assert good.frame(TOPICS.table).where("source = 'zookeeper'").count() == 8
-    said = [(row["verdict"], row["failure"]) for row in good.warehouse.read(RUNS).orderBy("started_at").collect()]
-    assert said == [(good.report.verdict, None), ("failed", failure.reason)]
+    runs = good.warehouse.read(RUNS).where("cluster = 'emptied'").orderBy("started_at").collect()
+    assert [(row["verdict"], row["failure"]) for row in runs] == [
+        (good.report.verdict, None),
+        ("failed", failure.reason),
+    ]
 
 
 @in_fleet("damaged-log")

@@ -6,7 +6,7 @@ import gzip
 import json
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from email import message_from_bytes
 from email.policy import SMTP
 from pathlib import Path
@@ -15,102 +15,104 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
-from jobs.audit.run import Failure, Run, open_run
+from jobs.audit.run import Failure, open_run
 from jobs.cli import main
 from jobs.exit import CRASH, ERRORS, USAGE, UsageError
-from jobs.pipeline import Outcome, run_all
-from jobs.settings import validated
+from jobs.pipeline import run_all
+from jobs.settings import load_settings, validated
 from jobs.sinks.delta import Warehouse
 from jobs.steps import materialize
+from jobs.steps.report import stored_report
 from schemas.gold import MAILS, RUNS
-from schemas.report import Report
 from tests.captures import capture
-from tests.pipeline.audits import Audit, audit_all, settings_content
+from tests.pipeline.audits import Audit, Content, in_fleet, settings_content
 from tests.report.test_smtp import Mailbox, running
-from transforms.report.json import to_json
 from transforms.zookeeper.read import state as znode_state
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("spark")]
-OF_THE_RUN = {"run_id", "started_at", "finished_at", "cluster", "history"}
+GOOD = capture("3.9.1", "5")
 
 
-def said(report: Report) -> dict[str, Any]:
-    told: dict[str, Any] = json.loads(to_json(report))
-    return {name: value for name, value in told.items() if name not in OF_THE_RUN}
+def faulty(name: str) -> Callable[[Callable[[Path], Content]], Callable[[Path], Content]]:
+    """Have a cluster of good files but for one source in the run over all clusters of the tests."""
+
+    def register(prepare: Callable[[Path], Content]) -> Callable[[Path], Content]:
+        in_fleet(name)(lambda folder: settings_content(GOOD, folder, **prepare(folder)))
+        return prepare
+
+    return register
 
 
-@pytest.mark.parametrize("stage", ["8", "blocked-by-missing-broker", "quota-removal"])
-def test_a_cluster_is_told_the_same_alone_and_among_others(
-    fleet: Mapping[str, Audit | Failure], tmp_path: Path, stage: str
-) -> None:
-    among = fleet[f"3.9.1-{stage}"]
-    (alone,) = audit_all([settings_content(capture("3.9.1", stage), tmp_path)]).values()
-    assert isinstance(among, Audit)
-    assert isinstance(alone, Audit)
-    assert said(among.report) == said(alone.report)
+@faulty("missing")
+def _missing(folder: Path) -> Content:
+    return {"zookeeper": {"dump": str(folder / "nowhere.jsonl")}}
 
 
-@pytest.fixture(scope="module")
-def faulty(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Audit | Failure]]:
-    """Healthy clusters among others whose sources are missing, empty, no dump, no log, or hostile."""
-    folder = tmp_path_factory.mktemp("faulty")
-    good = capture("3.9.1", "5")
-    empty, cut, text = folder / "empty.jsonl", folder / "cut.jsonl.gz", folder / "text.jsonl"
-    empty.write_text("")
-    cut.write_bytes((good / "zookeeper.jsonl.gz").read_bytes()[:2000])
-    text.write_text("<html>no dump</html>\n" * 10)
-    bare = folder / "bare"
-    (bare / "version-2").mkdir(parents=True)
-    (bare / "version-2" / "snapshot.1").write_bytes(b"not a snapshot")
-    no_log = folder / "no-log"
-    (no_log / "3000" / "__cluster_metadata-0").mkdir(parents=True)
+@faulty("empty")
+def _empty(folder: Path) -> Content:
+    (folder / "empty.jsonl").write_text("")
+    return {"zookeeper": {"dump": str(folder / "empty.jsonl")}}
+
+
+@faulty("text")
+def _text(folder: Path) -> Content:
+    (folder / "text.jsonl").write_text("<html>no dump</html>\n" * 10)
+    return {"zookeeper": {"dump": str(folder / "text.jsonl")}}
+
+
+@faulty("unreadable")
+def _unreadable(folder: Path) -> Content:
+    (folder / "version-2").mkdir()
+    (folder / "version-2" / "snapshot.1").write_bytes(b"not a snapshot")
+    return {"zookeeper": {"folder": str(folder)}}
+
+
+@faulty("no-log")
+def _no_log(folder: Path) -> Content:
+    (folder / "3000" / "__cluster_metadata-0").mkdir(parents=True)
+    return {"kraft": {"folders": [str(folder)]}}
+
+
+@faulty("hostile")
+def _hostile(folder: Path) -> Content:
     hostile = folder / "hostile.jsonl.gz"
-    with gzip.open(good / "zookeeper.jsonl.gz", "rt") as lines, gzip.open(hostile, "wt") as out:
+    with gzip.open(GOOD / "zookeeper.jsonl.gz", "rt") as lines, gzip.open(hostile, "wt") as out:
         out.writelines(line.replace("orders", "<script>") for line in lines)
-
-    def content(name: str, **source: object) -> dict[str, object]:
-        return settings_content(good, folder, cluster=name, **source)
-
-    contents = [
-        content("good-1"),
-        content("missing", zookeeper={"dump": str(folder / "nowhere.jsonl")}),
-        content("empty", zookeeper={"dump": str(empty)}),
-        content("text", zookeeper={"dump": str(text)}),
-        content("unreadable", zookeeper={"folder": str(bare)}),
-        content("no-log", kraft={"folders": [str(no_log)]}),
-        content("hostile", zookeeper={"dump": str(hostile)}),
-        content("good-2"),
-    ]
-    return folder, audit_all(list(contents))
+    return {"zookeeper": {"dump": str(hostile)}}
 
 
-def test_one_clusters_fault_is_its_own(faulty: tuple[Path, dict[str, Audit | Failure]]) -> None:
-    _, found = faulty
-    for name in ("good-1", "good-2"):
-        each = found[name]
-        assert isinstance(each, Audit)
-        assert (each.report.verdict, each.report.divergences.total) == ("clean", 0)
-    failed = {name: each.reason for name, each in found.items() if isinstance(each, Failure)}
-    assert {name: each.exit_code for name, each in found.items() if isinstance(each, Failure)} == dict.fromkeys(
-        failed, USAGE
-    )
-    assert "there is no file" in failed["missing"]
-    assert "holds no Kafka metadata" in failed["empty"]
-    assert "holds no Kafka metadata" in failed["text"]
-    assert "no usable snapshot" in failed["unreadable"]
-    hostile = found["hostile"]
+FAULTY = {
+    "missing": "there is no file",
+    "empty": "holds no Kafka metadata",
+    "text": "holds no Kafka metadata",
+    "unreadable": "no usable snapshot",
+}
+
+
+def test_one_clusters_fault_is_its_own(fleet: Mapping[str, Audit | Failure]) -> None:
+    failed = {name: each for name, each in fleet.items() if isinstance(each, Failure)}
+    assert failed.keys() == FAULTY.keys()
+    for name, text in FAULTY.items():
+        assert (failed[name].exit_code, text in failed[name].reason) == (USAGE, True), failed[name].reason
+    good, hostile = fleet["3.9.1-5"], fleet["hostile"]
+    assert isinstance(good, Audit)
+    assert (good.report.verdict, good.report.divergences.total) == ("clean", 0)
     assert isinstance(hostile, Audit)
     assert hostile.report.verdict == "errors"
+    bare = fleet["no-log"]
+    assert isinstance(bare, Audit)
+    assert bare.report.verdict == "errors"
 
 
-def test_a_failed_cluster_is_in_gold_with_the_reason(faulty: tuple[Path, dict[str, Audit | Failure]]) -> None:
-    _, found = faulty
-    good = found["good-1"]
+def test_a_failed_cluster_is_in_gold_with_the_reason(fleet: Mapping[str, Audit | Failure]) -> None:
+    good = fleet["3.9.1-5"]
     assert isinstance(good, Audit)
-    rows = {row["cluster"]: row for row in good.warehouse.read(RUNS).collect()}
-    assert rows.keys() == found.keys()
-    for name, each in found.items():
+    [first] = [row["started_at"] for row in good.rows(RUNS)]
+    rows = {row["cluster"]: row for row in good.warehouse.read(RUNS).where(F.col("started_at") == first).collect()}
+    assert rows.keys() == fleet.keys()
+    for name, each in fleet.items():
         if isinstance(each, Failure):
             assert (rows[name]["verdict"], rows[name]["failure"]) == ("failed", each.reason)
             assert rows[name]["report"] is None
@@ -128,11 +130,11 @@ def hostile_batches(batches: Any) -> Any:
 
 def test_when_a_joint_query_dies_the_cluster_to_blame_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(materialize, "state_batches", hostile_batches)
-    names = ["a", "b", "to-blame"]
+    names = ["fine", "to-blame"]
     contents = [settings_content(capture("3.9.1", "3"), tmp_path, cluster=name) for name in names]
     with open_run([validated(content, "test") for content in contents]) as run:
         outcomes = run_all(run)
-    assert {name for name, each in outcomes.items() if each.report is not None} == {"a", "b"}
+    assert {name for name, each in outcomes.items() if each.report is not None} == {"fine"}
     failure = outcomes["to-blame"].failure
     assert failure is not None
     assert failure.exit_code == CRASH
@@ -205,11 +207,6 @@ def test_clusters_of_one_run_share_what_a_run_has_once(tmp_path: Path, other: di
         pass
 
 
-def outcome_of(run: Run) -> Outcome:
-    (outcome,) = run_all(run).values()
-    return outcome
-
-
 def test_two_runs_of_one_cluster_at_the_same_time_read_what_they_wrote(spark: SparkSession, tmp_path: Path) -> None:
     """Each step of one run lies between two steps of the other; both find the two lost writes."""
     folder = shutil.copytree(capture("3.9.1", "quota-removal"), tmp_path / "capture")
@@ -220,13 +217,12 @@ def test_two_runs_of_one_cluster_at_the_same_time_read_what_they_wrote(spark: Sp
         for run_id in ids:
             assert main([step, "--conf", str(conf), "--run-id", run_id]) == 0
     assert [main(["reconcile", "--conf", str(conf), "--run-id", run_id]) for run_id in ids] == [ERRORS, ERRORS]
-    settings = validated(settings_content(folder, tmp_path / "tables"), "test")
-    with open_run(settings) as run:
-        third = outcome_of(run)
-    assert third.report is not None
-    assert third.report.divergences.by_class == {"lost_write": 2}
-    assert [point.defects for point in third.report.history] == [2, 2, 2]
-    assert third.report.divergences.by_status == {"persisting": 2}
+    with open_run(load_settings(conf)) as run:
+        reports = [stored_report(run, "test", run_id) for run_id in ids]
+    assert [report.divergences.by_class for report in reports] == [{"lost_write": 2}] * 2
+    # Both began before either had come to its end.
+    assert [report.divergences.by_status for report in reports] == [{"new": 2}, {"persisting": 2}]
+    assert [point.defects for point in reports[1].history] == [2, 2]
 
 
 def test_a_step_whose_rows_are_not_there_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
-from jobs.cli import main
 from schemas.report import CheckResult, Report
-from tests.captures import capture
-from tests.pipeline.audits import Audit, audit, settings_content
+from tests.pipeline.audits import Audit
 
 pytestmark = pytest.mark.slow
 Auditor = Callable[[str, str], Audit]
@@ -122,25 +117,3 @@ def test_lost_and_mangled_rows_of_3_5(audit_of: Auditor) -> None:
     tokens = [row for row in rows if row.entity == "delegation_tokens"]
     assert tokens
     assert all(row.kind == "zk_only" for row in tokens)
-
-
-def test_a_second_run_remembers_the_first(
-    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    content = settings_content(capture("3.9.1", "quota-removal"), tmp_path)
-    first, second = audit(content).report, audit(content).report
-    assert first.divergences.by_status == {"new": 2}
-    assert second.divergences.by_status == {"persisting": 2}
-    healed = audit({**content, **settings_content(capture("3.9.1", "5"), tmp_path)}).report
-    assert healed.divergences.total == 0
-    assert len(healed.resolved) == 2
-    assert [point.defects for point in healed.history] == [2, 2, 0]
-    assert [point.by_class for point in healed.history] == [{"lost_write": 2}, {"lost_write": 2}, {}]
-    # Each run reads the rows it wrote, whatever came after.
-    capsys.readouterr()
-    looked = ["diff", "--as-of", "327", "--format", "jsonl", "--warehouse", str(tmp_path)]
-    assert main([*looked, "--run", first.run_id]) == 0
-    assert [json.loads(line)["class"] for line in capsys.readouterr().out.splitlines()] == ["lost_write"]
-    assert main(["history", "--trend", "--warehouse", str(tmp_path)]) == 0
-    told = [line.split()[2:] for line in capsys.readouterr().out.splitlines()]
-    assert told == [["lag_records", "divergences", "defects", "lost_write"], [*"0000"], [*"0222"], [*"0222"]]
