@@ -26,6 +26,7 @@ def suite(*expectations: dict[str, Any], **meta: Any) -> dict[str, Any]:
     return {"name": "mine", "meta": {"table": "silver.topics", **meta}, "expectations": list(expectations)}
 
 
+@pytest.mark.slow
 def test_the_shipped_suites_are_valid_and_house_rules_are_switched_off() -> None:
     files = sorted(SHIPPED.glob("*.json"))
     on = read_suites([str(SHIPPED / "*.json")])

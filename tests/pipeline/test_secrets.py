@@ -13,10 +13,11 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from jobs.audit.run import Failure
 from jobs.sinks.report_files import write_report
 from schemas import bronze, gold, silver
 from tests.captures import capture
-from tests.pipeline.audits import ENCODER_SECRET, Audit, audit, settings_content
+from tests.pipeline.audits import ENCODER_SECRET, Audit, audit_all, settings_content
 from transforms.report.mail import render_mail
 from transforms.report.text import render_text
 
@@ -57,40 +58,50 @@ def secrets_of(folder: Path) -> set[str]:
     return found
 
 
-@pytest.fixture(scope="module", params=["dump", "data folder"])
-def audited(
-    request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[Audit, Path]]:
+@pytest.fixture(scope="module")
+def audits(
+    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[dict[str, Audit | Failure], Path]]:
+    """The same cluster from a dump and from its data folder, in one run that knows the brokers' secret."""
     warehouse = tmp_path_factory.mktemp("secrets")
-    patch = pytest.MonkeyPatch()
-    patch.setenv("TEST_ENCODER_SECRET", ENCODER_SECRET)
-    content = settings_content(
-        capture("3.9.1", "5"),
-        warehouse,
-        data_folder=request.param == "data folder",
-        secrets={"password_encoder_secret_envs": ["TEST_ENCODER_SECRET"]},
-    )
-    yield audit(content), warehouse
-    patch.undo()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TEST_ENCODER_SECRET", ENCODER_SECRET)
+        secrets = {"password_encoder_secret_envs": ["TEST_ENCODER_SECRET"]}
+        contents = [
+            settings_content(capture("3.9.1", "5"), warehouse, data_folder=folder, cluster=name, secrets=secrets)
+            for name, folder in (("dump", False), ("data-folder", True))
+        ]
+        yield audit_all(contents), warehouse
 
 
-def test_no_table_holds_one(audited: tuple[Audit, Path]) -> None:
-    result, _ = audited
+@pytest.fixture(params=["dump", "data-folder"])
+def audited(request: pytest.FixtureRequest, audits: tuple[dict[str, Audit | Failure], Path]) -> Audit:
+    found = audits[0][request.param]
+    assert isinstance(found, Audit)
+    return found
+
+
+def test_no_table_holds_one(audits: tuple[dict[str, Audit | Failure], Path]) -> None:
+    found = audits[0]["dump"]
+    assert isinstance(found, Audit)
     hidden = secrets_of(capture("3.9.1", "5"))
-    read = 0
+    read = {"dump": 0, "data-folder": 0}
     for table in ALL_TABLES:
-        for row in result.warehouse.read(table).select(F.to_json(F.struct("*")).alias("text")).toLocalIterator():
-            read += 1
+        rows = found.warehouse.read(table).select("cluster", F.to_json(F.struct("*")).alias("text"))
+        for row in rows.toLocalIterator():
+            read[row["cluster"]] += 1
             assert not [secret for secret in hidden if secret in row["text"]], table.full_name
-    assert read > 1000
+    assert min(read.values()) > 1000
 
 
-def test_no_file_holds_one(audited: tuple[Audit, Path], capfd: pytest.CaptureFixture[str]) -> None:
-    result, warehouse = audited
+def test_no_file_holds_one(
+    audits: tuple[dict[str, Audit | Failure], Path], audited: Audit, capfd: pytest.CaptureFixture[str]
+) -> None:
+    warehouse = audits[1]
     hidden = [secret.encode() for secret in secrets_of(capture("3.9.1", "5"))]
-    write_report(result.report, warehouse / "out")
-    (warehouse / "out" / "mail.eml").write_bytes(bytes(render_mail(result.report)))
-    (warehouse / "out" / "text.txt").write_text(render_text(result.report))
+    write_report(audited.report, warehouse / "out")
+    (warehouse / "out" / "mail.eml").write_bytes(bytes(render_mail(audited.report)))
+    (warehouse / "out" / "text.txt").write_text(render_text(audited.report))
     files = [path for path in warehouse.rglob("*") if path.is_file()]
     assert len(files) > 50
     for path in files:
@@ -100,7 +111,6 @@ def test_no_file_holds_one(audited: tuple[Audit, Path], capfd: pytest.CaptureFix
     assert not [secret for secret in hidden if secret.decode() in said.out + said.err]
 
 
-def test_with_the_encoders_secret_passwords_compare(audited: tuple[Audit, Path]) -> None:
-    result, _ = audited
-    assert result.report.divergences.total == 0
-    assert not any("could not be compared" in note for note in result.report.notes)
+def test_with_the_encoders_secret_passwords_compare(audited: Audit) -> None:
+    assert audited.report.divergences.total == 0
+    assert not any("could not be compared" in note for note in audited.report.notes)

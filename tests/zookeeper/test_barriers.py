@@ -171,6 +171,7 @@ def zookeeper(rows: list[dict[str, Any]]) -> dict[str, Any]:
         ("3.6.2", "11-brokers-kraft", 3001, 109),
     ],
 )
+@pytest.mark.slow
 def test_every_barrier_is_exact(version: str, stage: str, controller: int, at_least: int) -> None:
     history = History()
     for _ in history.read(read_log(capture(version, stage) / "zookeeper")):

@@ -242,6 +242,7 @@ def many(folder: Path, count: int) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_a_server_that_is_killed_and_comes_back_in_the_middle_of_a_walk(tmp_path: Path) -> None:
     count = 4000
     with zookeeper_server(many(tmp_path, count)) as first:
@@ -274,6 +275,7 @@ def test_a_server_that_stays_away_is_told_in_one_line(tmp_path: Path) -> None:
             list(znodes)
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_znodes_below_one_parent(tmp_path: Path) -> None:
     count = 100_000
     told: list[int] = []

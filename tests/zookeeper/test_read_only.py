@@ -57,6 +57,7 @@ def minority(folder: Path) -> Iterator[str]:
         server.wait()
 
 
+@pytest.mark.slow
 def test_a_minority_server_is_read_when_that_is_accepted(tmp_path: Path) -> None:
     with minority(tmp_path) as address:
         settings = LiveSettings(address, read_only=True, connect_timeout_seconds=20)
