@@ -14,22 +14,32 @@ from jobs.sources.remote import RemoteError, is_remote, local_path, remote_size
 # Below the output folder of `kraft-audit check`.
 TABLES_FOLDER = "tables"
 _SMALL_BYTES = 64 * 1024 * 1024
+_SMALL_ZNODES = 200_000
 
 
 def profile_of_run(several: Sequence[Settings]) -> Profile:
     """The profile of one run over these clusters, which share it: as configured, else by the files that are read.
 
-    How much a live source holds is not known before it is read, so that a run with one is taken for a large one. A session
-    that is there already is nobody's to choose.
+    How much a live source holds is not known before it is read: a run with one gets the machine that a large one needs. A
+    session that is there already is nobody's to choose.
     """
     configured = several[0].spark.profile
     if configured != "auto":
         return configured
     if session_is_given():
         return "cluster"
-    if any(_reads_live(settings) for settings in several):
-        return "local"
-    return profile_for([path for settings in several for path in _files(settings)])
+    return "local" if any(_reads_live(settings) for settings in several) else _by_files(several)
+
+
+def expects_few_rows(several: Sequence[Settings], profile: Profile) -> bool:
+    """True when all rows of the run fit into memory, by what is known before anything live is read (`has_many_rows`)."""
+    chosen_here = several[0].spark.profile == "auto" and profile == "local"
+    return profile == "small" or (chosen_here and _by_files(several) == "small")
+
+
+def has_many_rows(znodes: int, logs: Sequence[str]) -> bool:
+    """True when what was read of live sources is more than few: so many znodes, and copies of logs at these places."""
+    return znodes >= _SMALL_ZNODES or profile_for(logs) != "small"
 
 
 def profile_of_tables(settings: Settings) -> Profile:
@@ -42,6 +52,10 @@ def profile_of_tables(settings: Settings) -> Profile:
 def profile_for(paths: Sequence[str]) -> Literal["small", "local"]:
     """A few thousand rows need little: Spark's settings follow the size of what is read."""
     return "small" if sum(_size(path) for path in paths) < _SMALL_BYTES else "local"
+
+
+def _by_files(several: Sequence[Settings]) -> Literal["small", "local"]:
+    return profile_for([path for settings in several for path in _files(settings)])
 
 
 def _reads_live(settings: Settings) -> bool:

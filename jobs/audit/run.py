@@ -21,12 +21,12 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from jobs.audit.inputs import profile_of_run
+from jobs.audit.inputs import expects_few_rows, has_many_rows, profile_of_run
 from jobs.exit import CRASH, USAGE, AuditError, UsageError
 from jobs.expectations import engine
 from jobs.expectations.suites import read_suites
 from jobs.expectations.validate import check_conditions
-from jobs.runtime.spark import spark_session
+from jobs.runtime.spark import settings_for_few_rows, spark_session
 from jobs.settings import Settings, check_files, secret_from_environment
 from jobs.sinks.delta import Warehouse
 from jobs.sources.remote import is_remote, local_path
@@ -92,9 +92,9 @@ class Run:
     `parent` is the run over more clusters of which this one is a part, after a query over all of them failed. `logs`
     are the log folders as `jobs.steps.ingest_kraft` scanned them, `scanned` their rows of kraft_log_copies, by cluster;
     `stored_walks` the snapshot_ids of trees that went to bronze part by part; `steps_done` the steps that other
-    processes have done for this run. `small` is true when all rows of the run fit into memory. `mails_told` is the
-    newest mail about each cluster that has mail configured; `counted(source, number, noun)` hears of what was read so
-    far.
+    processes have done for this run. `small` is true when all rows of the run fit into memory, `znodes_walked` how many
+    live walks have read. `mails_told` is the newest mail about each cluster that has mail configured;
+    `counted(source, number, noun)` hears of what was read so far.
     """
 
     clusters: dict[str, ClusterRun]
@@ -105,6 +105,7 @@ class Run:
     fingerprinter: Fingerprinter
     durations: dict[str, float] = field(default_factory=dict)
     small: bool = False
+    znodes_walked: int = 0
     in_steps: bool = False
     parent: str | None = None
     scanned: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
@@ -113,6 +114,7 @@ class Run:
     steps_done: set[str] = field(default_factory=set)
     mails_told: dict[str, Told] = field(default_factory=dict)
     counted: Callable[[str, int, str], None] = _uncounted
+    _as_for_many_rows: Callable[[], None] | None = None
     _made: dict[str, DataFrame] = field(default_factory=dict)
     _writes: list[Future[None]] = field(default_factory=list)
     _pool: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(_WRITERS))
@@ -125,6 +127,24 @@ class Run:
     def settings_of(self) -> dict[str, Settings]:
         """Settings of the clusters that have not failed, by name."""
         return {name: self.clusters[name].settings for name in self.going}
+
+    def expect_few_rows(self) -> None:
+        """Go on as a run over few rows, until what is read of live sources shows many (`measure`)."""
+        self.small, self._as_for_many_rows = True, settings_for_few_rows(self.spark)
+
+    def measure(self) -> None:
+        """Go on as a run over many rows if that is what was read so far. Asked before anything is held in memory."""
+        copies = [copy.location for found in self.logs.values() for copy in found.copies]
+        if has_many_rows(self.znodes_walked, copies):
+            self.expect_many_rows()
+
+    def expect_many_rows(self) -> None:
+        """Take back `expect_few_rows`, if that was said."""
+        if self._as_for_many_rows is not None:
+            # From here on tables are read back: what is on its way to them has to be there.
+            self.finish_writes()
+            self._as_for_many_rows()
+            self.small, self._as_for_many_rows = False, None
 
     @property
     def tasks(self) -> int:
@@ -280,7 +300,10 @@ def open_run(settings: Settings | Sequence[Settings], run_id: str | None = None)
         warehouse = Warehouse(spark, first.warehouse, first.catalog)
         check_conditions([suite for each in clusters.values() for suite in each.suites], warehouse.empty)
         run = Run(clusters, run_id or new_run_id(started_at), started_at, spark, warehouse, fingerprinter)
-        run.small = profile == "small"
+        if profile == "small":
+            run.small = True
+        elif expects_few_rows(several, profile):
+            run.expect_few_rows()
         try:
             yield run
         finally:

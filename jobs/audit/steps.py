@@ -49,6 +49,8 @@ def step_main(name: str, step: Callable[[Run], object], argv: list[str] | None) 
 def begin(run: Run, step: str) -> None:
     """Take up what earlier steps of the run left. Raises UsageError when the step is not the next one."""
     run.in_steps = True
+    # What the steps before it have read, a process of its own has not seen.
+    run.expect_many_rows()
     rows = run.warehouse.read(RUN_STEPS).where(of_clusters(run.clusters) & (F.col("run_id") == run.run_id)).collect()
     for name, cluster in run.clusters.items():
         mine = sorted((row for row in rows if row[CLUSTER] == name), key=lambda row: row["finished_at"])

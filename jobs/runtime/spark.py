@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
@@ -110,6 +110,22 @@ def spark_session(
         yield session
     finally:
         session.stop()
+
+
+def settings_for_few_rows(spark: SparkSession) -> Callable[[], None]:
+    """Give a session, whatever its profile, the settings that few rows want; what is returned takes them back."""
+    wanted = {key: value for key, value in SMALL_SETTINGS.items() if spark.conf.isModifiable(key)}
+    before = {key: spark.conf.get(key, None) for key in wanted}
+    _change(spark, wanted)
+    return lambda: _change(spark, before)
+
+
+def _change(spark: SparkSession, settings: Mapping[str, str | None]) -> None:
+    for key, value in settings.items():
+        if value is None:
+            spark.conf.unset(key)
+        else:
+            spark.conf.set(key, value)
 
 
 def profile_settings(profile: Profile, cores: int | None = None, driver_memory: str | None = None) -> dict[str, str]:

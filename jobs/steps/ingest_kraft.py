@@ -117,6 +117,7 @@ def scan_logs(run: Run, only: Collection[str] | None = None) -> dict[str, Copies
             run.fail(name, error)
         else:
             run.clusters[name].notes += notes
+    run.measure()
     return {name: found for name, found in run.logs.items() if name in run.settings_of()}
 
 

@@ -172,11 +172,12 @@ def _keep_history(run: Run, folders: Sequence[TreeFiles]) -> None:
 
 @dataclass
 class _LiveWalk:
-    """A live tree on its way: rows still in memory, and how many parts have gone to bronze."""
+    """A live tree on its way: rows still in memory, how many parts have gone to bronze, and all znodes at its end."""
 
     batches: list[pa.RecordBatch] = field(default_factory=list)
     rows: int = 0
     parts: int = 0
+    znodes: int = 0
 
 
 def _walk_all(run: Run, sources: Mapping[str, ZooKeeperSettings], number: int) -> DataFrame | None:
@@ -188,9 +189,12 @@ def _walk_all(run: Run, sources: Mapping[str, ZooKeeperSettings], number: int) -
     tables = []
     for name, walk in walks.items():
         try:
-            tables += walk.result().batches
+            found = walk.result()
+            run.znodes_walked += found.znodes
+            tables += found.batches
         except Exception as error:
             run.fail(name, error)
+    run.measure()
     return run.spark.createDataFrame(pa.Table.from_batches(tables, to_arrow_schema(_WALKED)), _WALKED)
 
 
@@ -209,6 +213,7 @@ def _walk(run: Run, name: str, source: ZooKeeperSettings, number: int) -> _LiveW
                 _store_part(run, walk, cluster.walks[number])
     except ZooKeeperWalkError as error:
         raise UsageError(f"ZooKeeper {source.connect}: {error}") from error
+    walk.znodes = summary.znodes
     if walk.parts and walk.batches:
         _store_part(run, walk, cluster.walks[number])
     cluster.notes.append(

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.runtime.spark import profile_settings, spark_session
+from jobs.runtime.spark import profile_settings, settings_for_few_rows, spark_session
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = """
@@ -38,6 +38,21 @@ def test_profiles_differ_where_it_matters() -> None:
         ("spark.sql.shuffle.partitions", "6"),
     }
     assert profile_settings("small")["spark.sql.shuffle.partitions"] == "1"
+
+
+def test_settings_for_few_rows_are_taken_back(spark: SparkSession) -> None:
+    keys = ("spark.sql.shuffle.partitions", "spark.sql.codegen.wholeStage", "spark.databricks.delta.stats.collect")
+    before = {key: spark.conf.get(key, None) for key in keys}
+    try:
+        spark.conf.set(keys[0], "7")
+        spark.conf.unset(keys[1])
+        as_before = settings_for_few_rows(spark)
+        assert [spark.conf.get(key) for key in keys] == ["1", "false", "false"]
+        as_before()
+        assert [spark.conf.get(key, None) for key in keys[:2]] == ["7", None]
+    finally:
+        for key, value in before.items():
+            spark.conf.set(key, str(value))
 
 
 @pytest.mark.slow
