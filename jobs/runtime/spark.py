@@ -71,6 +71,7 @@ SMALL_SETTINGS: dict[str, str] = {
     "spark.databricks.delta.history.metricsEnabled": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
+_AT_START_ONLY = ("spark.default.parallelism",)
 # Without the second compiler Java reserves 48 MB for compiled code; one audit fills them and goes on uncompiled.
 SMALL_JVM_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC"
 # A batch wants throughput: a tenth less time than with the default collector, and no longer pauses that anybody sees.
@@ -114,7 +115,8 @@ def spark_session(
 
 def settings_for_few_rows(spark: SparkSession) -> Callable[[], None]:
     """Give a session, whatever its profile, the settings that few rows want; what is returned takes them back."""
-    wanted = {key: value for key, value in SMALL_SETTINGS.items() if spark.conf.isModifiable(key)}
+    # Spark calls those of Delta unknown until Delta's classes are loaded, and takes them all the same.
+    wanted = {key: value for key, value in SMALL_SETTINGS.items() if key not in _AT_START_ONLY}
     before = {key: spark.conf.get(key, None) for key in wanted}
     _change(spark, wanted)
     return lambda: _change(spark, before)

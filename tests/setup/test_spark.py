@@ -6,11 +6,12 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.runtime.spark import profile_settings, settings_for_few_rows, spark_session
+from jobs.runtime.spark import SMALL_SETTINGS, profile_settings, settings_for_few_rows, spark_session
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = """
@@ -53,6 +54,23 @@ def test_settings_for_few_rows_are_taken_back(spark: SparkSession) -> None:
     finally:
         for key, value in before.items():
             spark.conf.set(key, str(value))
+
+
+class _NewConf(dict[str, str]):
+    """Settings of a session in which Delta was not used yet: Spark does not know that its settings can be changed."""
+
+    def isModifiable(self, key: str) -> bool:  # noqa: N802 - Spark's name
+        return key in self
+
+    set, unset = dict.__setitem__, dict.__delitem__
+
+
+def test_a_new_session_gets_all_settings_for_few_rows() -> None:
+    session = SimpleNamespace(conf=_NewConf({"spark.sql.shuffle.partitions": "4"}))
+    as_before = settings_for_few_rows(session)
+    assert session.conf == {key: value for key, value in SMALL_SETTINGS.items() if key != "spark.default.parallelism"}
+    as_before()
+    assert session.conf == {"spark.sql.shuffle.partitions": "4"}
 
 
 @pytest.mark.slow
