@@ -26,7 +26,10 @@ def test_a_live_log_is_left_alone_until_it_is_its_turn(monkeypatch: pytest.Monke
         "live": settings(LIVE, warehouse="/live", zookeeper={"connect": "zk:2181"}),
     }
     run: Any = SimpleNamespace(
-        logs={}, settings_of=lambda: asked, clusters={name: SimpleNamespace(notes=[]) for name in asked}
+        logs={},
+        settings_of=lambda: asked,
+        clusters={name: SimpleNamespace(notes=[]) for name in asked},
+        measure=lambda: None,
     )
     assert list(ingest_kraft.scan_logs(run, ["files"])) == ["files"]
     assert read == ["/files"]
