@@ -33,8 +33,11 @@ def profile_of_run(several: Sequence[Settings]) -> Profile:
 
 def expects_few_rows(several: Sequence[Settings], profile: Profile) -> bool:
     """True when all rows of the run fit into memory, by what is known before anything live is read (`has_many_rows`)."""
+    if profile == "small":
+        return True
     chosen_here = several[0].spark.profile == "auto" and profile == "local"
-    return profile == "small" or (chosen_here and _by_files(several) == "small")
+    # Without a live source it is the files that are many: they are not looked through again.
+    return chosen_here and any(_reads_live(settings) for settings in several) and _by_files(several) == "small"
 
 
 def has_many_rows(znodes: int, logs: Sequence[str]) -> bool:

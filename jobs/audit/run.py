@@ -134,6 +134,8 @@ class Run:
 
     def measure(self) -> None:
         """Go on as a run over many rows if that is what was read so far. Asked before anything is held in memory."""
+        if self._as_for_many_rows is None:
+            return
         copies = [copy.location for found in self.logs.values() for copy in found.copies]
         if has_many_rows(self.znodes_walked, copies):
             self.expect_many_rows()

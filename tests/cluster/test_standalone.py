@@ -20,6 +20,7 @@ import pytest
 import yaml
 
 from jobs.runtime.java import java_home, java_without_vectors
+from jobs.runtime.spark import SMALL_SETTINGS
 from tests.captures import capture
 
 pytestmark = pytest.mark.live
@@ -79,19 +80,14 @@ def test_the_pipeline_runs_on_two_workers_and_finds_the_lost_writes(cluster: Clu
     }
     configuration.write_text(yaml.safe_dump(content))
     settings = {
+        # On so few rows all that takes time is compiling; what is judged here is that the work is spread.
+        **SMALL_SETTINGS,
         "spark.driver.host": LOOPBACK,
         "spark.driver.bindAddress": LOOPBACK,
         "spark.ui.enabled": "false",
         "spark.executor.memory": "700m",
         "spark.sql.shuffle.partitions": "2",
         "spark.databricks.delta.snapshotPartitions": "1",
-        # On so few rows all that takes time is compiling; what is judged here is that the work is spread.
-        "spark.sql.adaptive.enabled": "false",
-        "spark.sql.codegen.wholeStage": "false",
-        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-        "spark.databricks.delta.allFilesInCrc.enabled": "false",
-        "spark.databricks.delta.stats.collect": "false",
-        "spark.databricks.delta.history.metricsEnabled": "false",
         # A short run is over before the second compiler pays off.
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",

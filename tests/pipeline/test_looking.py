@@ -109,6 +109,7 @@ def test_wrong_filters_get_one_line(shell: Shell, argv: list[str], message: str)
 
 def test_diff_at_an_offset_is_inclusive(shell: Shell) -> None:
     """The first quota is removed at 327, the second at 328; ZooKeeper kept both."""
+    assert [row["class"] for row in shell.rows("--as-of", "329")] == ["lost_write", "lost_write"]
     at_327 = shell.rows("--as-of", "327")
     assert [(row["key"]["entity"], row["class"]) for row in at_327] == [({"client-id": "app-9"}, "lost_write")]
     assert shell.rows("--as-of", "326") == []
