@@ -8,8 +8,8 @@ from schemas import replayed
 from schemas.bronze import RUN_COLUMNS
 from schemas.entities import ENTITIES
 from schemas.table import Layer, Table, column
-from schemas.zookeeper.history import BARRIER_COLUMNS, WRITE_COLUMNS
 from schemas.zookeeper.trees import TREE_COLUMN
+from schemas.zookeeper.writes import BARRIER_COLUMNS, WRITE_COLUMNS
 
 BARRIERS = Table(
     Layer.SILVER,

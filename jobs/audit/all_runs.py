@@ -75,7 +75,7 @@ def logs_of(runs: Sequence[RunExtent]) -> list[OneLog]:
 
 
 @dataclass(frozen=True)
-class ToldLog:
+class AppliedLog:
     """One log's records that take effect, and the exclusive end of the checkpoint it begins with, None without one."""
 
     log: OneLog
@@ -83,9 +83,9 @@ class ToldLog:
     base_end: int | None
 
 
-def told_logs(finished: Finished) -> list[ToldLog]:
+def applied_logs(finished: Finished) -> list[AppliedLog]:
     """The cluster's logs, the oldest first: only what a finished run has found committed."""
-    return [_told(finished, log) for log in logs_of(_extents(finished))]
+    return [_applied(finished, log) for log in logs_of(_extents(finished))]
 
 
 def _extents(finished: Finished) -> list[RunExtent]:
@@ -103,7 +103,7 @@ def _extents(finished: Finished) -> list[RunExtent]:
     ]
 
 
-def _told(finished: Finished, log: OneLog) -> ToldLog:
+def _applied(finished: Finished, log: OneLog) -> AppliedLog:
     first_run = next(iter(log.parts))
     base = oldest_base(finished.warehouse, finished.cluster, first_run)
     rows = finished.warehouse.read(KRAFT_RECORDS).where(F.col(CLUSTER) == finished.cluster)
@@ -119,7 +119,7 @@ def _told(finished: Finished, log: OneLog) -> ToldLog:
         .collect()
     ]
     extent = Extent(log.end, base or 0, base, read_transactions(markers).discarded)
-    return ToldLog(log, applied(records, {finished.cluster: extent}), base)
+    return AppliedLog(log, applied(records, {finished.cluster: extent}), base)
 
 
 def _by_run(parts: Mapping[str, tuple[int, int]], which: int) -> Column:

@@ -158,7 +158,7 @@ def _context(gathered: ClusterFacts) -> Context:
         load=load,
         load_claim=load_claim(zookeeper, facts.plan, load),
         history_from=history_from(facts.plan),
-        transactions_told=claim in gathered.claims,
+        transactions_known=claim in gathered.claims,
         clocks=clocks(facts),
         lag_limit_ms=round(facts.lag_limit * 1000),
     )

@@ -581,8 +581,8 @@ class _FirstLook:
 
     def _newest_change(self) -> tuple[int | None, int | None]:
         """Time and zxid of the newest change of the tree: a session's begin and end are in the transaction logs only."""
-        told = [self.answers.first("protection") or {}, self.answers.first("transactions") or {}]
-        times, zxids = ([row[name] for row in told if row.get(name) is not None] for name in ("time", "zxid"))
+        answers = [self.answers.first("protection") or {}, self.answers.first("transactions") or {}]
+        times, zxids = ([row[name] for row in answers if row.get(name) is not None] for name in ("time", "zxid"))
         return max(times, default=None), max(zxids, default=None)
 
     def _skew(self) -> ClockSkew | None:

@@ -201,7 +201,7 @@ def _context(past: PastRun, side: KraftSide, znodes: Mapping[str, Any], position
         load=load,
         load_claim=load_claim(znodes, side.plan, load),
         history_from=history_from(side.plan),
-        transactions_told=any(row["kind"] == "claim" and row["zxid"] == claim for row in written),
+        transactions_known=any(row["kind"] == "claim" and row["zxid"] == claim for row in written),
     )
 
 

@@ -36,7 +36,7 @@ from schemas.table import Table
 from transforms.clusters import of_clusters
 from transforms.expectations.suite import Suite
 from transforms.reconcile.compare.suppressions import SuppressionRule
-from transforms.report.mail_policy import Told
+from transforms.report.mail_policy import LastMail
 from transforms.secrets import Fingerprinter
 
 LOG = logging.getLogger("kraft-audit")
@@ -93,7 +93,7 @@ class Run:
     are the log folders as `jobs.steps.ingest_kraft` scanned them, `scanned` their rows of kraft_log_copies, by cluster;
     `stored_walks` the snapshot_ids of trees that went to bronze part by part; `steps_done` the steps that other
     processes have done for this run. `small` is true when all rows of the run fit into memory, `znodes_walked` how many
-    live walks have read. `mails_told` is the newest mail about each cluster that has mail configured;
+    live walks have read. `newest_mails` is the newest mail about each cluster that has mail configured;
     `counted(source, number, noun)` hears of what was read so far.
     """
 
@@ -112,7 +112,7 @@ class Run:
     logs: dict[str, Any] = field(default_factory=dict)
     stored_walks: set[str] = field(default_factory=set)
     steps_done: set[str] = field(default_factory=set)
-    mails_told: dict[str, Told] = field(default_factory=dict)
+    newest_mails: dict[str, LastMail] = field(default_factory=dict)
     counted: Callable[[str, int, str], None] = _uncounted
     _as_for_many_rows: Callable[[], None] | None = None
     _made: dict[str, DataFrame] = field(default_factory=dict)

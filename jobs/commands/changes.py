@@ -13,7 +13,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from jobs.audit.all_runs import OneLog, ToldLog, told_logs
+from jobs.audit.all_runs import AppliedLog, OneLog, applied_logs
 from jobs.audit.past import Finished
 from jobs.exit import UsageError
 from schemas.entities.configs import CONFIGS
@@ -21,8 +21,8 @@ from schemas.entities.partitions import PARTITIONS
 from schemas.entities.topics import TOPICS
 from transforms.explain.keys import KeyFormError, RowKey, parse_key
 from transforms.explain.records import VersionAfter, partition_states, partition_versions, row_events, versions
-from transforms.explain.story import change_text, row_text
 from transforms.explain.text import utc_time
+from transforms.explain.timeline import change_text, row_text
 from transforms.kraft.replay.entities import UPSERT
 from transforms.kraft.replay.events import events, with_cascades
 from transforms.report.printable import visible
@@ -53,31 +53,31 @@ def changes_of_row(run: Finished, entity: str, key: str | None) -> Iterator[tupl
         row = parse_key(entity, key)
     except KeyFormError as error:
         raise UsageError(visible(str(error))) from None
-    for told in told_logs(run):
-        yield told.log, list(_row_changes(row, _versions(told, row)))
+    for applied in applied_logs(run):
+        yield applied.log, list(_row_changes(row, _versions(applied, row)))
 
 
 def changes_of_topic(run: Finished, topic: str) -> Iterator[tuple[OneLog, list[RowChange]]]:
     """The changes of a topic, its configurations and its partitions, one list a log, in the log's order."""
     name = parse_key(TOPICS.name, {"topic": topic})
-    for told in told_logs(run):
-        lives = [event.asDict() for event in row_events(told.records, name).collect()]
+    for applied in applied_logs(run):
+        lives = [event.asDict() for event in row_events(applied.records, name).collect()]
         found = [*_row_changes(name, versions(lives))]
-        for row, events_of_row in _configs(told.records, topic):
+        for row, events_of_row in _configs(applied.records, topic):
             found += _row_changes(row, versions(events_of_row))
-        for row, states in _partitions(told, topic, lives):
-            found += _row_changes(row, partition_versions(states, lives, told.base_end))
-        yield told.log, sorted(found, key=lambda change: (change.offset, change.row.shown))
+        for row, states in _partitions(applied, topic, lives):
+            found += _row_changes(row, partition_versions(states, lives, applied.base_end))
+        yield applied.log, sorted(found, key=lambda change: (change.offset, change.row.shown))
 
 
-def _versions(told: ToldLog, row: RowKey) -> list[VersionAfter]:
+def _versions(applied: AppliedLog, row: RowKey) -> list[VersionAfter]:
     if row.entity is not PARTITIONS:
-        return versions(event.asDict() for event in row_events(told.records, row).collect())
+        return versions(event.asDict() for event in row_events(applied.records, row).collect())
     lives = [
-        e.asDict() for e in row_events(told.records, parse_key(TOPICS.name, {"topic": row.key["topic"]})).collect()
+        e.asDict() for e in row_events(applied.records, parse_key(TOPICS.name, {"topic": row.key["topic"]})).collect()
     ]
-    states = [state.asDict(recursive=True) for state in partition_states(told.records, row, lives).collect()]
-    return partition_versions(states, lives, told.base_end)
+    states = [state.asDict(recursive=True) for state in partition_states(applied.records, row, lives).collect()]
+    return partition_versions(states, lives, applied.base_end)
 
 
 def _configs(records: DataFrame, topic: str) -> Iterator[tuple[RowKey, list[dict[str, Any]]]]:
@@ -98,10 +98,10 @@ def _configs(records: DataFrame, topic: str) -> Iterator[tuple[RowKey, list[dict
 
 
 def _partitions(
-    told: ToldLog, topic: str, lives: Sequence[Mapping[str, Any]]
+    applied: AppliedLog, topic: str, lives: Sequence[Mapping[str, Any]]
 ) -> Iterator[tuple[RowKey, list[dict[str, Any]]]]:
     by_partition: dict[int, list[dict[str, Any]]] = {}
-    for state in partition_states(told.records, None, lives).collect():
+    for state in partition_states(applied.records, None, lives).collect():
         by_partition.setdefault(state["partition_id"], []).append(state.asDict(recursive=True))
     for number, states in sorted(by_partition.items()):
         yield RowKey(PARTITIONS, {"topic": topic, "partition": number}), states

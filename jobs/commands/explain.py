@@ -30,8 +30,8 @@ from transforms.explain.records import (
     state_at,
     versions,
 )
-from transforms.explain.story import BarrierPassed, row_text, story
 from transforms.explain.text import Explanation, Side, render, utc_time
+from transforms.explain.timeline import BarrierPassed, row_text, timeline
 from transforms.explain.writes import CREATES, ZnodeWrite, session_writers, writes
 from transforms.explain.znodes import znode_paths
 from transforms.reconcile.compare.canonical import key_json
@@ -85,7 +85,7 @@ def explanation(past: PastRun, row: RowKey, as_of: int | None = None) -> Explana
         run_id=past.run_id,
         sides=[_zookeeper_side(past, row, now), _kraft_side(past, row, kraft, found)],
         differences=_differences(past, row),
-        steps=story(row, found, written, _barriers(past, [version.offset for version in found])),
+        steps=timeline(row, found, written, _barriers(past, [version.offset for version in found])),
         notes=_notes(past, row, kraft, found, written),
         as_of=None if as_of is None or kraft is None else _side_at(row, kraft, found, as_of),
     )

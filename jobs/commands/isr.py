@@ -143,14 +143,14 @@ def _steps(
     found: dict[tuple[int, str], list[Record]] = {}
     for row in rows:
         if row["type"] == CLEAR_ELR.name:
-            for (_, topic_id), story in found.items():
+            for (_, topic_id), changes in found.items():
                 if row["offset"] < gone.get(topic_id, row["offset"] + 1):
-                    story.append(Record(row["offset"], row["append_time"], CLEARED, clears_elr=True))
+                    changes.append(Record(row["offset"], row["append_time"], CLEARED, clears_elr=True))
             continue
         change = change_of(row.asDict(recursive=True), whole=row["type"] == PARTITION)
         key = (row["partition_id"], row["topic_id"])
         found.setdefault(key, []).append(Record(row["offset"], row["append_time"], change))
-    return {key: list(steps(story)) for key, story in found.items()}
+    return {key: list(steps(changes)) for key, changes in found.items()}
 
 
 def _topic_id(event: Mapping[str, Any]) -> str:

@@ -74,7 +74,7 @@ def without_failures(rows: DataFrame) -> DataFrame:
     return rows.where(F.col("problem").isNull() | ~F.col("problem").startswith(FAILED))
 
 
-def told_failure(problem: str) -> Exception:
+def failure_of(problem: str) -> Exception:
     """The error that a row of `failed_rows` stands for."""
     kind, _, text = problem.removeprefix(FAILED).partition("|")
     return UsageError(text) if kind == "usage" else AuditError(f"the source could not be read: {text}")

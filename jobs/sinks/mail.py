@@ -101,9 +101,9 @@ def addressed(
     message["From"] = settings.sender
     message["To"] = ", ".join(recipients)
     message["Date"] = format_datetime(datetime.now(UTC))
-    told = "\0".join(f"{cluster}\0{run_id}" for cluster, run_id in sorted(about.items()))
+    which = "\0".join(f"{cluster}\0{run_id}" for cluster, run_id in sorted(about.items()))
     whom = "\0".join(recipients)
-    name = hashlib.sha256(f"{told}\0{whom}".encode("utf-8", "surrogatepass")).hexdigest()[:24]
+    name = hashlib.sha256(f"{which}\0{whom}".encode("utf-8", "surrogatepass")).hexdigest()[:24]
     message["Message-ID"] = f"<kraft-audit-{name}@{domain}>"
     return message
 

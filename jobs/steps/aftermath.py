@@ -71,7 +71,7 @@ def _mails(
     if all(each.report.mail is None for each in settings.values()):
         return
     places = {name: _place(settings[name], path) for name, path in written.items()}
-    found = mails.candidates(settings, reports, runs, run.started_at, run.mails_told, places)
+    found = mails.candidates(settings, reports, runs, run.started_at, run.newest_mails, places)
     page = next((_page_place(each, made.pages) for each in settings.values()), "")
     delivery = mails.deliver(mails.letters(found), page, dry_run)
     made.lines += delivery.lines

@@ -129,12 +129,12 @@ def _scan(settings: Settings) -> tuple[Copies, list[str]]:
     if not kraft.controllers:
         return find_copies(kraft.folders), []
     # kafka-python is an extra: whoever reads folders need not have it.
-    from jobs.sources.kraft.live.fetch import fetch_copy, told  # noqa: PLC0415
+    from jobs.sources.kraft.live.fetch import described, fetch_copy  # noqa: PLC0415
 
     copied = fetch_copy(kraft, copy_folder(settings))
     found = find_copies([*kraft.folders, str(copied.folder)])
-    LOG.info("%s: %s", settings.cluster, told(copied)[0])
-    return found, told(copied)
+    LOG.info("%s: %s", settings.cluster, described(copied)[0])
+    return found, described(copied)
 
 
 def copy_folder(settings: Settings) -> Path:

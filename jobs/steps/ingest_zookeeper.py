@@ -26,9 +26,9 @@ from jobs.runtime.workers import failure, in_workers, with_columns
 from jobs.settings import Settings, ZooKeeperSettings, ZooKeeperTls, secret_from_environment
 from jobs.sources.zookeeper.dump import read_dump
 from jobs.sources.zookeeper.folder import DataFolder, ZooKeeperFolderError
-from jobs.sources.zookeeper.history import BARRIER, HISTORY, OPERATION, WRITE, last_barrier, read_history
 from jobs.sources.zookeeper.live import read_live
 from jobs.sources.zookeeper.walk import LiveSettings, SaslSettings, TlsSettings, WalkSummary, ZooKeeperWalkError
+from jobs.sources.zookeeper.writes import BARRIER, OPERATION, TRANSACTION_LOG, WRITE, last_barrier, read_writes
 from jobs.steps.ingest_kraft import Copies, scan_logs
 from schemas.bronze import ZK_TRANSACTIONS, ZK_ZNODES, ZNODE_COLUMNS
 from schemas.silver import BARRIERS, ZOOKEEPER_WRITES
@@ -40,7 +40,7 @@ from transforms.zookeeper.read.redact import Redactor
 _WALKED = StructType(
     [StructField(CLUSTER, StringType()), StructField("snapshot_id", StringType()), TREE_COLUMN, *ZNODE_COLUMNS]
 )
-_TOLD = StructType([StructField(CLUSTER, StringType()), *HISTORY.fields])
+_TRANSACTION_LOGS = StructType([StructField(CLUSTER, StringType()), *TRANSACTION_LOG.fields])
 # A live tree is written in parts of this many znodes: about 100 MB of driver memory.
 _PART_ROWS = 200_000
 _WALKS_AT_ONCE = 8
@@ -67,8 +67,8 @@ class TreeFiles:
         return folder.trees(self.redactor, barrier)
 
     def history(self) -> Iterator[pa.RecordBatch]:
-        """Yield what the folder's transaction logs tell, as batches of `HISTORY`."""
-        return read_history(self._folder(), self.redactor)
+        """Yield what the folder's transaction logs tell, as batches of `TRANSACTION_LOG`."""
+        return read_writes(self._folder(), self.redactor)
 
     def _folder(self) -> DataFolder:
         if self.folder is None:
@@ -154,7 +154,7 @@ def _read_tree(files: TreeFiles) -> Iterator[pa.RecordBatch]:
         yield failure(to_arrow_schema(_WALKED), names, error)
 
 
-def _read_history(files: TreeFiles) -> Iterator[pa.RecordBatch]:
+def _read_writes(files: TreeFiles) -> Iterator[pa.RecordBatch]:
     try:
         for batch in files.history():
             yield with_columns(batch, {CLUSTER: files.cluster})
@@ -164,7 +164,7 @@ def _read_history(files: TreeFiles) -> Iterator[pa.RecordBatch]:
 
 
 def _keep_history(run: Run, folders: Sequence[TreeFiles]) -> None:
-    history = in_workers(run.spark, folders, _read_history, _TOLD, run.tasks)
+    history = in_workers(run.spark, folders, _read_writes, _TRANSACTION_LOGS, run.tasks)
     writes = run.cache_now(history)
     for table, kind in ((ZK_TRANSACTIONS, OPERATION), (BARRIERS, BARRIER), (ZOOKEEPER_WRITES, WRITE)):
         run.keep(table, writes.where(F.col(kind).isNotNull()).select(CLUSTER, f"{kind}.*"))

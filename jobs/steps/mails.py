@@ -26,7 +26,7 @@ from transforms.clusters import CLUSTER, of_clusters
 from transforms.report.fleet_mail import MailEntry, render_fleet_mail
 from transforms.report.fleet_model import FleetRun
 from transforms.report.mail import render_mail
-from transforms.report.mail_policy import Decision, Policy, Told, decide
+from transforms.report.mail_policy import Decision, LastMail, Policy, decide
 from transforms.report.printable import visible
 
 _SERVER = ("host", "port", "security", "username_env", "password_env", "sender", "attempts")
@@ -54,7 +54,7 @@ class Letter:
     """One mail: of which clusters it tells, of which of its recipients' others there is nothing to tell, and to whom."""
 
     settings: MailSettings
-    told: tuple[Candidate, ...]
+    candidates: tuple[Candidate, ...]
     others: tuple[Candidate, ...]
     recipients: tuple[str, ...]
 
@@ -74,21 +74,21 @@ def note_owed(run: Run) -> None:
     if not asked or run.warehouse.version(MAILS) is None:
         return
     try:
-        run.mails_told = newest_mails(run.warehouse, asked)
+        run.newest_mails = newest_mails(run.warehouse, asked)
     except AuditError as error:
         LOG.warning("what became of earlier mails is not known: %s", error)
-    for name, told in run.mails_told.items():
-        if told.problem:
-            run.clusters[name].notes.append(f"The mail of run {told.run_id} was not sent: {told.problem}")
+    for name, last_mail in run.newest_mails.items():
+        if last_mail.problem:
+            run.clusters[name].notes.append(f"The mail of run {last_mail.run_id} was not sent: {last_mail.problem}")
 
 
-def newest_mails(warehouse: Warehouse, clusters: Sequence[str]) -> dict[str, Told]:
+def newest_mails(warehouse: Warehouse, clusters: Sequence[str]) -> dict[str, LastMail]:
     """The newest mail about each of the clusters, sent or not, in one query."""
     at = F.unix_micros("tried_at").alias("at")
     last = F.max_by(F.struct("run_id", at, "problem"), "tried_at").alias("last")
     rows = warehouse.read(MAILS).where(of_clusters(clusters)).groupBy(CLUSTER).agg(last).collect()
     return {
-        row[CLUSTER]: Told(row["last"]["run_id"], from_micros(row["last"]["at"]), row["last"]["problem"] or "")
+        row[CLUSTER]: LastMail(row["last"]["run_id"], from_micros(row["last"]["at"]), row["last"]["problem"] or "")
         for row in rows
     }
 
@@ -98,7 +98,7 @@ def candidates(
     reports: Mapping[str, Report],
     runs: Sequence[FleetRun],
     started_at: datetime,
-    told: Mapping[str, Told],
+    newest: Mapping[str, LastMail],
     places: Mapping[str, str],
 ) -> list[Candidate]:
     """The clusters of the run begun at `started_at` (UTC) that have mail configured, each with its policy's decision.
@@ -113,7 +113,7 @@ def candidates(
         if mail is None or not present:
             continue
         before = [run for run in mine if run.started_at < started_at]
-        decision = decide(Policy(mail.send, mail.remind_after_hours), present[-1], before, told.get(name))
+        decision = decide(Policy(mail.send, mail.remind_after_hours), present[-1], before, newest.get(name))
         found.append(Candidate(mail, present[-1], reports.get(name), decision, places.get(name, "")))
     return found
 
@@ -141,13 +141,13 @@ def letters(found: Sequence[Candidate]) -> list[Letter]:
 
 def message_of(letter: Letter, page: str) -> EmailMessage:
     """Render a letter and address it; `page` says where the fleet's page is. Raises MailError for what is no address."""
-    first = letter.told[0]
-    if len(letter.told) == 1 and not letter.others and first.report is not None:
+    first = letter.candidates[0]
+    if len(letter.candidates) == 1 and not letter.others and first.report is not None:
         message = render_mail(first.report, first.location, first.decision.changes)
     else:
         others = [each.run for each in letter.others]
-        message = render_fleet_mail([each.entry for each in letter.told], others, datetime.now(UTC), page)
-    about = {each.run.cluster: each.run.run_id for each in letter.told}
+        message = render_fleet_mail([each.entry for each in letter.candidates], others, datetime.now(UTC), page)
+    about = {each.run.cluster: each.run.run_id for each in letter.candidates}
     return addressed(message, letter.recipients, letter.settings, about)
 
 
@@ -168,7 +168,7 @@ def deliver(made: Sequence[Letter], page: str, dry_run: Path | None = None, send
         except (MailError, UsageError) as error:
             problem = str(error)
             delivery.problems.append(problem if isinstance(error, MailError) else f"mail not sent: {problem}")
-        delivery.rows += [_row(letter, each, problem) for each in letter.told]
+        delivery.rows += [_row(letter, each, problem) for each in letter.candidates]
     return delivery
 
 
@@ -196,7 +196,7 @@ def _row(letter: Letter, candidate: Candidate, problem: str) -> dict[str, object
 
 
 def _written(message: EmailMessage, folder: Path, letter: Letter, number: int) -> Path:
-    path = folder / f"{letter.told[0].run.run_id}-{number}.eml"
+    path = folder / f"{letter.candidates[0].run.run_id}-{number}.eml"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         path.write_bytes(message.as_bytes(policy=SMTP))

@@ -20,7 +20,7 @@ from jobs.audit.run import Run
 from jobs.audit.steps import step_main
 from jobs.audit.walks import both_trees
 from jobs.exit import UsageError
-from jobs.runtime.workers import failed_rows, told_failure, without_failures
+from jobs.runtime.workers import failed_rows, failure_of, without_failures
 from jobs.sinks.delta import in_parallel
 from jobs.steps.replay_log import Replayed, keep, replay_logs
 from schemas.bronze import KRAFT_RECORDS, QUARANTINE
@@ -135,7 +135,7 @@ def _fail_unread(run: Run, opening: _Opening) -> None:
     for name, settings in run.settings_of().items():
         source = settings.zookeeper
         if name in opening.failures:
-            run.fail(name, told_failure(opening.failures[name]))
+            run.fail(name, failure_of(opening.failures[name]))
         elif source is not None and name not in opening.kafka:
             where = source.connect or source.folder or source.dump
             run.fail(

@@ -194,7 +194,7 @@ def without_secrets(report: Report, fail_on: str) -> Report:
     if not found:
         return report
     cleaned = from_json(json.dumps(document))
-    checks = [_told(check, found) if check.id == "SEC-05" else check for check in cleaned.checks]
+    checks = [_with_places(check, found) if check.id == "SEC-05" else check for check in cleaned.checks]
     return replace(
         cleaned,
         checks=checks,
@@ -203,7 +203,7 @@ def without_secrets(report: Report, fail_on: str) -> Report:
     )
 
 
-def _told(check: CheckResult, found: Sequence[str]) -> CheckResult:
+def _with_places(check: CheckResult, found: Sequence[str]) -> CheckResult:
     """SEC-05 with what was found in the report beside what was found in the tables."""
     before = check.violations if check.verdict == FAIL else 0
     evidence = [*(check.evidence if before else ()), *[f"report: {place}" for place in found]]

@@ -543,7 +543,7 @@ def test_what_cannot_be_decided_is_said_in_the_row() -> None:
     near = partition(STATE | {"leader": 3}, STATE, zk_mtime=LOADED_AT)
     assert BY_HAND in one(near).explanation
     assert BY_HAND in one(missing_config()).explanation
-    told = replace(CONTEXT, transactions_told=True)
+    told = replace(CONTEXT, transactions_known=True)
     assert BY_HAND not in one(near, told).explanation
     assert BY_HAND not in one(missing_config(), told).explanation
     long_before = {**near, "zk_mtime": LOADED_AT - CLOCK_MARGIN_MS - 1}
@@ -622,7 +622,7 @@ def test_kafka_never_deletes_the_znode_of_a_quota(above: Children, class_: str) 
     row = differing("client_quotas", key, kraft_row={"value": 11.0}, kraft_offset=60, kraft_created_offset=60)
     looked = Homes(above={"/config/clients": above}, looked_up=True)
     assert one(row, replace(TOLD, homes=looked, claim_zxid=400)).class_ == class_
-    assert one(row, replace(TOLD, homes=looked, claim_zxid=400, transactions_told=True)).class_ == classes.LOST_WRITE
+    assert one(row, replace(TOLD, homes=looked, claim_zxid=400, transactions_known=True)).class_ == classes.LOST_WRITE
 
 
 def test_a_history_that_begins_too_late_concludes_nothing() -> None:
@@ -638,7 +638,7 @@ def test_a_history_that_begins_too_late_concludes_nothing() -> None:
 def test_a_value_that_the_transaction_logs_show_as_krafts_is_nobody_elses() -> None:
     edited = partition(STATE | {"leader": 3}, STATE, earlier=[version(40, STATE)])
     assert one(edited, TOLD).class_ == classes.FOREIGN_WRITE
-    told = replace(TOLD, transactions_told=True, claim_zxid=400)
+    told = replace(TOLD, transactions_known=True, claim_zxid=400)
     assert one(edited, told).class_ == classes.LOST_WRITE
     assert one(edited, replace(told, foreign_zxids=frozenset({500}))).class_ == classes.FOREIGN_WRITE
 

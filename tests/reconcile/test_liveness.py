@@ -17,7 +17,7 @@ from transforms.reconcile.judge.facts import Facts, LagMeasure, Sample
 from transforms.reconcile.judge.gates import judge_gates, run_checks
 from transforms.reconcile.judge.liveness import Liveness, State, liveness, measured_skew
 from transforms.reconcile.judge.skew import ClockSkew
-from transforms.report.story import is_stopped, tell
+from transforms.report.banner import is_stopped, tell
 
 SECOND = 1_000
 seconds = st.floats(0, 10_000)

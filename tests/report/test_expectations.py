@@ -11,11 +11,11 @@ import pytest
 from schemas.report import ExpectationResult, Report
 from tests.report.samples import HOSTILE, HUGE, defective, healthy
 from transforms.expectations.outcome import added_to, verdict_of
+from transforms.report.banner import tell
 from transforms.report.expectations import expectation_lines, expectation_views
 from transforms.report.html import render_html
 from transforms.report.json import from_json, to_json
 from transforms.report.mail import SIZE_LIMIT, render_mail
-from transforms.report.story import tell
 from transforms.report.text import render_text
 
 

@@ -21,7 +21,7 @@ from tests.report.test_mail import body, received
 from transforms.report.fleet_mail import MailEntry, render_fleet_mail
 from transforms.report.fleet_model import FleetRun
 from transforms.report.mail import SIZE_LIMIT
-from transforms.report.mail_policy import Decision, Told
+from transforms.report.mail_policy import Decision, LastMail
 
 CHANGED = Decision("change", ("Verdict: clean → errors.",))
 
@@ -98,7 +98,7 @@ def candidate(name: str, settings: MailSettings, *, told: bool = True, report: R
 def test_clusters_that_share_recipients_are_told_in_one_mail() -> None:
     team = mail("team@example.com")
     made = mails.letters([candidate("a", team), candidate("b", team), candidate("c", team, told=False)])
-    assert [([c.run.cluster for c in x.told], [c.run.cluster for c in x.others], x.recipients) for x in made] == [
+    assert [([c.run.cluster for c in x.candidates], [c.run.cluster for c in x.others], x.recipients) for x in made] == [
         (["a", "b"], ["c"], ("team@example.com",))
     ]
 
@@ -111,7 +111,7 @@ def test_each_recipient_is_told_of_their_own_clusters() -> None:
             candidate("c", mail("cai@example.com"), told=False),
         ]
     )
-    assert {x.recipients: [c.run.cluster for c in x.told] for x in made} == {
+    assert {x.recipients: [c.run.cluster for c in x.candidates] for x in made} == {
         ("team@example.com",): ["a", "b"],
         ("ann@example.com",): ["a"],
     }
@@ -120,7 +120,7 @@ def test_each_recipient_is_told_of_their_own_clusters() -> None:
 def test_error_recipients_are_told_of_errors_only() -> None:
     settings = mail("team@example.com", error_recipients=["oncall@example.com"])
     made = mails.letters([candidate("fine", settings), candidate("losing", settings, report=defective())])
-    assert {x.recipients: [c.run.cluster for c in x.told] for x in made} == {
+    assert {x.recipients: [c.run.cluster for c in x.candidates] for x in made} == {
         ("team@example.com",): ["fine", "losing"],
         ("oncall@example.com",): ["losing"],
     }
@@ -128,7 +128,7 @@ def test_error_recipients_are_told_of_errors_only() -> None:
 
 def test_clusters_of_other_servers_are_other_mails() -> None:
     made = mails.letters([candidate("a", mail("t@example.com")), candidate("b", mail("t@example.com", host="other"))])
-    assert [[c.run.cluster for c in x.told] for x in made] == [["a"], ["b"]]
+    assert [[c.run.cluster for c in x.candidates] for x in made] == [["a"], ["b"]]
 
 
 def test_one_cluster_alone_has_the_full_mail_with_what_changed() -> None:
@@ -155,7 +155,7 @@ def test_the_policy_looks_at_this_run_and_the_ones_before() -> None:
     present = [replace(run, started_at=started) for run in present]
     others: list[FleetRun] = [run_of(defective(), "of-another-run", 2)]
     reports = {"same": healthy(), "turned": defective(), "quiet": defective()}
-    told = {"same": Told("same-13", NOW - timedelta(hours=12))}
+    told = {"same": LastMail("same-13", NOW - timedelta(hours=12))}
     found = mails.candidates(configured, reports, [*past, *present, *others], started, told, {})
     assert {each.run.cluster: each.decision.reason for each in found} == {
         "gone": "change",

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from schemas.report import CheckResult, Divergences, Gate, KraftHealth, Lag, QuorumMember, Report
 from tests.report.samples import healthy
+from transforms.report.banner import shown_gates, tell
 from transforms.report.html import gate_views, render_html
 from transforms.report.json import from_json, to_json
 from transforms.report.mail import render_mail
-from transforms.report.story import shown_gates, tell
 from transforms.report.text import render_text
 
 NOT_ASKED = Gate("not_applicable", [], "this cluster does not migrate")
@@ -90,22 +90,22 @@ def blocked() -> Report:
 
 
 def test_a_healthy_cluster_is_told_so_and_that_it_may_be_upgraded() -> None:
-    story = tell(clean())
-    assert (story.tone, story.title) == ("good", "The KRaft cluster is healthy")
-    assert story.sentences[-1] == "It may be upgraded."
-    assert story.actions == []
+    banner = tell(clean())
+    assert (banner.tone, banner.title) == ("good", "The KRaft cluster is healthy")
+    assert banner.sentences[-1] == "It may be upgraded."
+    assert banner.actions == []
 
 
 def test_partitions_without_a_leader_are_the_headline() -> None:
-    story = tell(offline())
-    assert (story.tone, story.title) == ("bad", "43 partitions without a leader")
-    assert "1 of 3 brokers at work" in story.sentences[0]
-    assert story.actions[0].what == "Start the brokers."
+    banner = tell(offline())
+    assert (banner.tone, banner.title) == ("bad", "43 partitions without a leader")
+    assert "1 of 3 brokers at work" in banner.sentences[0]
+    assert banner.actions[0].what == "Start the brokers."
 
 
 def test_a_refused_upgrade_is_told_in_kafkas_words_and_is_no_error() -> None:
-    story = tell(blocked())
-    assert (story.tone, story.title) == ("warn", "An upgrade is blocked")
+    banner = tell(blocked())
+    assert (banner.tone, banner.title) == ("warn", "An upgrade is blocked")
     assert REFUSED in " ".join(render_text(blocked()).split())
     assert "registered and no voter: 3003" in render_text(blocked())
 

@@ -10,7 +10,7 @@ import pytest
 from tests.report.fleets import NOW, failed, run_of
 from tests.report.samples import defective, healthy, lagging, not_ready
 from transforms.report.fleet_model import FleetRun
-from transforms.report.mail_policy import Policy, Told, changes, decide
+from transforms.report.mail_policy import LastMail, Policy, changes, decide
 
 ALWAYS, RED, CHANGE = Policy("always", 24), Policy("when_red", 24), Policy("on_change", 24)
 FINE, LATE, LOSING = run_of(healthy(), "c"), run_of(lagging(), "c"), run_of(defective(), "c")
@@ -34,13 +34,13 @@ def test_always_is_always(run: FleetRun) -> None:
 
 @pytest.mark.parametrize(("run", "red"), [(FINE, False), (LATE, True), (LOSING, True), (WAITING, True), (GONE, True)])
 def test_red_is_warnings_errors_a_blocked_start_and_a_failed_audit(run: FleetRun, red: bool) -> None:
-    assert decide(RED, run, [earlier(run)], Told("before", NOW)).wanted == red
+    assert decide(RED, run, [earlier(run)], LastMail("before", NOW)).wanted == red
 
 
 @pytest.mark.parametrize("run", [FINE, LATE, LOSING, WAITING, GONE])
 def test_nothing_changed_is_not_told_until_it_is_time_to_remind(run: FleetRun) -> None:
     before = [earlier(run)]
-    soon, later = Told("before", NOW - timedelta(hours=23)), Told("before", NOW - timedelta(hours=26))
+    soon, later = LastMail("before", NOW - timedelta(hours=23)), LastMail("before", NOW - timedelta(hours=26))
     assert not decide(CHANGE, settled(run), before, soon).wanted
     again = decide(CHANGE, settled(run), before, later)
     assert again.reason == ("" if run is FINE else "reminder")
@@ -63,7 +63,7 @@ def test_nothing_changed_is_not_told_until_it_is_time_to_remind(run: FleetRun) -
     ],
 )
 def test_what_turned_is_a_change_and_is_said(then: FleetRun, now: FleetRun, said: str) -> None:
-    decision = decide(CHANGE, now, [earlier(then)], Told("before", NOW))
+    decision = decide(CHANGE, now, [earlier(then)], LastMail("before", NOW))
     assert decision.reason == "change"
     assert said in decision.changes
 
@@ -79,14 +79,14 @@ def test_a_first_run_is_told() -> None:
 
 def test_after_a_failed_audit_the_last_judged_run_counts() -> None:
     past = [earlier(FINE, 24), earlier(GONE, 12)]
-    assert decide(CHANGE, LOSING, past, Told("x", NOW)).changes[:2] == (
+    assert decide(CHANGE, LOSING, past, LastMail("x", NOW)).changes[:2] == (
         "The audit works again.",
         "Verdict: clean → errors.",
     )
 
 
 def test_a_mail_that_was_not_sent_is_owed() -> None:
-    owed = Told("before", NOW, "nothing listens there")
+    owed = LastMail("before", NOW, "nothing listens there")
     assert decide(RED, FINE, [earlier(LATE)], owed).reason == "change"
     decision = decide(CHANGE, FINE, [earlier(FINE)], owed)
     assert decision.reason == "change"

@@ -13,11 +13,11 @@ from tests.report.fleets import run_of
 from tests.report.samples import HOSTILE, defective, healthy
 from tests.report.test_html import Page
 from tests.report.test_mail import body, received
+from transforms.report.banner import tell
 from transforms.report.html import render_html
 from transforms.report.json import from_json, to_json
 from transforms.report.mail import render_mail
 from transforms.report.mail_policy import is_red
-from transforms.report.story import tell
 from transforms.report.text import render_text
 from transforms.report.trend import trend_table
 

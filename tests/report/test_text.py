@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from schemas.report import CheckResult, DivergenceRow, Divergences, Gate, Lag, Report
 from tests.report.samples import SAMPLES, TITLES, defective, healthy, lagging, not_ready
+from transforms.report.banner import tell
 from transforms.report.printable import key_text, value_text, visible
-from transforms.report.story import tell
 from transforms.report.text import render_text
 
 

@@ -19,7 +19,7 @@ from schemas.kraft.metadata_versions import BY_LEVEL
 from schemas.kraft.records import RECORD_TYPES
 from schemas.references import RULES, spelled_out
 from schemas.zookeeper.findings import FINDINGS
-from schemas.zookeeper.history import KINDS
+from schemas.zookeeper.writes import KINDS
 from tests.report.samples import SAMPLES, healthy
 from transforms.report.html import render_html
 from transforms.report.json import to_json

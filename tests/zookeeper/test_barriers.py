@@ -21,7 +21,7 @@ from tests.captures import capture
 from tests.zookeeper.test_state import OPERATIONS, PATTERN_TYPES, PERMISSIONS, RESOURCE_TYPES, acls, configs, partitions
 from tests.zookeeper.trees import FINGERPRINT, REDACTOR, of, state_rows
 from transforms.secrets import is_sensitive_config
-from transforms.zookeeper.storage.history import History
+from transforms.zookeeper.storage.writes import WriteCensus
 
 MECHANISMS = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
 Records = Iterator[tuple[int, str, dict[str, Any]]]
@@ -173,7 +173,7 @@ def zookeeper(rows: list[dict[str, Any]]) -> dict[str, Any]:
 )
 @pytest.mark.slow
 def test_every_barrier_is_exact(version: str, stage: str, controller: int, at_least: int) -> None:
-    history = History()
+    history = WriteCensus()
     for _ in history.read(read_log(capture(version, stage) / "zookeeper")):
         pass
     log = list(records(version, stage, controller))
@@ -194,7 +194,7 @@ def test_every_barrier_is_exact(version: str, stage: str, controller: int, at_le
 def test_the_yardstick_sees_a_difference() -> None:
     """A row changed on one side only is a difference: the comparison above can fail."""
     folder = capture("3.9.1", "7-dual-write-failover") / "zookeeper"
-    history = History()
+    history = WriteCensus()
     for _ in history.read(read_log(folder)):
         pass
     early, late = history.barriers[0], history.barriers[-1]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from jobs.sources.zookeeper.folder import DataFolder, read_folder
-from jobs.sources.zookeeper.history import judge
+from jobs.sources.zookeeper.writes import judge
 from schemas.zookeeper.trees import BARRIER, NEWEST
 from tests.captures import capture
 from tests.zookeeper import journal
@@ -43,7 +43,7 @@ def tree(folder: Path, zxid: int | None = None) -> Tree:
 @pytest.mark.parametrize("stage", ["5-dual-write-changed", "7-dual-write-failover", "12-finalized"])
 def test_both_are_the_trees_that_are_read_alone(stage: str) -> None:
     folder = capture("3.9.1", stage) / "zookeeper"
-    barriers = judge(DataFolder(folder)).history.barriers
+    barriers = judge(DataFolder(folder)).census.barriers
     for barrier in {barriers[0], barriers[len(barriers) // 2], barriers[-1]}:
         then, now, _ = two_trees(folder, barrier.zxid)
         assert then == tree(folder, barrier.zxid)
@@ -52,7 +52,7 @@ def test_both_are_the_trees_that_are_read_alone(stage: str) -> None:
 
 def test_znodes_that_did_not_change_are_read_once() -> None:
     folder = capture("3.9.1", "5-dual-write-changed") / "zookeeper"
-    newest = judge(DataFolder(folder)).history.barriers[-1]
+    newest = judge(DataFolder(folder)).census.barriers[-1]
     then, _, marks = two_trees(folder, newest.zxid)
     assert len(then) <= len(marks) <= len(then) + 5
 

@@ -60,5 +60,5 @@ def formats_of_partitions(partitions: DataFrame) -> DataFrame:
 
 def seen(row: Mapping[str, Any] | None, formats: Sequence[str]) -> dict[str, Seen]:
     """A collected row of these as the ledger takes it. Without a row nothing was there to have a format."""
-    told = row or {}
-    return {name: Seen(told.get(name) or 0, told.get(name + _EXAMPLE) or "") for name in formats}
+    found = row or {}
+    return {name: Seen(found.get(name) or 0, found.get(name + _EXAMPLE) or "") for name in formats}

@@ -264,14 +264,14 @@ def _protocol(state: State, target: Release) -> Iterator[Line]:
         yield Line(
             Outcome.BLOCKED, f"{IBP} was {shown(least[0])} or later, which {shown(target)} does not know", least[1]
         )
-    elif not _all_brokers_told(state):
+    elif not _all_brokers_known(state):
         stated = "" if least is None else f"; it is {shown(least[0])} or later ({least[1]})"
         yield Line(Outcome.UNKNOWN, f"{IBP} is not known of every broker{stated}", "give the brokers' property files")
     else:
         yield Line(Outcome.SAFE, f"{IBP} is {shown(target)} or below on every broker", ", ".join(sorted(known)))
 
 
-def _all_brokers_told(state: State) -> bool:
+def _all_brokers_known(state: State) -> bool:
     files = (state.configurations or {}).items()
     stated = {*state.protocols, *(broker for broker, conf in files if _in_file(conf, state.release) is not None)}
     known = {*(state.znode_versions or {}), *(state.configurations or {}), *state.protocols}

@@ -77,9 +77,9 @@ def _percent(expectation: Expectation, found: Mapping[str, Any]) -> float | None
     return None if percent is None else float(percent)
 
 
-def _problem(told: Mapping[str, Any]) -> str | None:
+def _problem(result: Mapping[str, Any]) -> str | None:
     """The first exception's text in one line; the library tells one, or one for each of its metrics."""
-    for each in (told, *(value for value in told.values() if isinstance(value, Mapping))):
+    for each in (result, *(value for value in result.values() if isinstance(value, Mapping))):
         if each.get("raised_exception"):
             lines = str(each.get("exception_message") or "it could not be evaluated").strip().splitlines()
             return visible(lines[0], _PROBLEM_LIMIT)

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 from schemas.report import DivergenceRow
 from transforms.explain.keys import RowKey
-from transforms.explain.story import Step
+from transforms.explain.timeline import Step
 from transforms.report.printable import value_text, visible
 from transforms.report.table import aligned
 

@@ -118,7 +118,7 @@ def _under(suffix: str) -> Column:
 
 def _judged(changes: DataFrame, least: DataFrame) -> DataFrame:
     """Changes with what was so before and after each: `under`, `short`, and since when it was so (`..._since`)."""
-    told = _with_least(changes, least).withColumns(
+    marked = _with_least(changes, least).withColumns(
         {
             "hour": F.col("append_time") - F.col("append_time") % HOUR,
             "made": F.col("leader_before").isNull(),
@@ -136,7 +136,7 @@ def _judged(changes: DataFrame, least: DataFrame) -> DataFrame:
         begun = F.when(F.col(name) & ~F.col(f"{name}_before"), F.col("append_time"))
         return F.coalesce(F.last(begun, ignorenulls=True).over(earlier), F.col(unseen))
 
-    dated = told.withColumns(
+    dated = marked.withColumns(
         {
             "short_since": since("short", "before_time"),
             "under_since": since("under", "before_time"),
@@ -266,9 +266,9 @@ def _worst(every: DataFrame, most: int) -> DataFrame:
             "skew": F.abs(F.coalesce("leads", F.lit(0)) - F.coalesce("preferred", F.lit(0))),
         }
     )
-    told = [F.coalesce(F.col(name), F.lit(0)) > 0 for name in (*_WORST, "elections")]
-    something = told[0]
-    for each in told[1:]:
+    counted = [F.coalesce(F.col(name), F.lit(0)) > 0 for name in (*_WORST, "elections")]
+    something = counted[0]
+    for each in counted[1:]:
         something = something | each
     of_subject = Window.partitionBy(CLUSTER, "subject")
     order = [F.coalesce(F.col(name), F.lit(0)).desc() for name in _WORST]

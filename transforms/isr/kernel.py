@@ -196,18 +196,22 @@ def _carried(states: _States) -> _Carried | None:
 
 def _changes(states: _States) -> pa.RecordBatch:
     """What each record that is a change made of its partition."""
-    told = np.flatnonzero(states.known & ~_said(states.records.rows["created_offset"]))
-    rows, made, whole = states.records.rows.take(pa.array(told)), states.made[told], states.records.whole[told]
+    recorded = np.flatnonzero(states.known & ~_said(states.records.rows["created_offset"]))
+    rows, made, whole = (
+        states.records.rows.take(pa.array(recorded)),
+        states.made[recorded],
+        states.records.whole[recorded],
+    )
     change = _Change(
-        after=states.after.take(told),
-        before=states.before.take(told).without(made),
+        after=states.after.take(recorded),
+        before=states.before.take(recorded).without(made),
         made=made,
         whole=whole,
-        names_leader=states.records.names_leader[told],
+        names_leader=states.records.names_leader[recorded],
         recovers=~whole & (pc.fill_null(rows["leader_recovery_state"], RECOVERED).to_numpy() == RECOVERING),
         clears=_clears(rows),
     )
-    nowhere = np.zeros(len(told), np.bool_)
+    nowhere = np.zeros(len(recorded), np.bool_)
     columns = {
         **{name: rows[name] for name in WHERE if name != "partition_id"},
         "partition": rows["partition_id"],
@@ -219,7 +223,9 @@ def _changes(states: _States) -> pa.RecordBatch:
         **_columns(change.after, "", nowhere),
         **_columns(change.before, "_before", made),
         "before_time": pa.array(change.before.append_time, mask=made),
-        "leaderless_since": pa.array(states.leaderless_since[told], mask=made | (change.before.leader != NO_LEADER)),
+        "leaderless_since": pa.array(
+            states.leaderless_since[recorded], mask=made | (change.before.leader != NO_LEADER)
+        ),
     }
     return pa.RecordBatch.from_arrays([columns[name] for name in HISTORY], names=list(HISTORY))
 

@@ -84,8 +84,8 @@ def history_violations(history: DataFrame, partitions: DataFrame, present: Mappi
         telling.drop("topic").join(now, list(_KEY)).withColumn("shown", F.format_string("%s/%d", "name", "partition"))
     )
     # Every use of `rows` plans the join again: what a row tells by itself is one use, what is counted over rows another.
-    told = F.array_compact(F.array(_election(present), _fenced(present), _quiet_shrink()))
-    found = rows.select(CLUSTER, F.explode(told).alias("told")).select(CLUSTER, "told.*")
+    reports = F.array_compact(F.array(_election(present), _fenced(present), _quiet_shrink()))
+    found = rows.select(CLUSTER, F.explode(reports).alias("report")).select(CLUSTER, "report.*")
     members = _members(rows.where("moved"))
     return found.unionByName(_flapping(members, present)).unionByName(_churn(members, present))
 
@@ -99,7 +99,7 @@ def _found(rows: DataFrame, code: Column | str, text: Column) -> DataFrame:
     return rows.select(CLUSTER, (F.lit(code) if isinstance(code, str) else code).alias("code"), text.alias("text"))
 
 
-def _told(condition: Column, code: Column | str, text: Column) -> Column:
+def _reports(condition: Column, code: Column | str, text: Column) -> Column:
     """What a row tells (code, text) where a condition holds, else null."""
     return F.when(
         condition, F.struct((F.lit(code) if isinstance(code, str) else code).alias("code"), text.alias("text"))
@@ -134,7 +134,7 @@ def _election(present: Mapping[str, Present]) -> Column:
     is_open = F.when(alone, behind & (F.col("now.leader_epoch") == F.col("leader_epoch"))).otherwise(
         _unhealed() | (F.col("now.leader") < 0)
     )
-    return _told(F.col("lossy"), F.when(is_open, LOSSY_ELECTION).otherwise(HEALED_ELECTION), _election_text())
+    return _reports(F.col("lossy"), F.when(is_open, LOSSY_ELECTION).otherwise(HEALED_ELECTION), _election_text())
 
 
 def _fenced(present: Mapping[str, Present]) -> Column:
@@ -142,7 +142,7 @@ def _fenced(present: Mapping[str, Present]) -> Column:
     leads = (F.col("now.leader") == F.col("leader")) & _unhealed()
     idle = ~F.array_contains(_each(present, "at_work", "array<int>"), F.col("leader"))
     last_known = F.col("election") == Kind.LAST_KNOWN_LEADER_ELECTION.value
-    return _told(F.col("lossy") & last_known & leads & idle, LAST_KNOWN_FENCED, _election_text())
+    return _reports(F.col("lossy") & last_known & leads & idle, LAST_KNOWN_FENCED, _election_text())
 
 
 def _quiet_shrink() -> Column:
@@ -153,7 +153,7 @@ def _quiet_shrink() -> Column:
         "offset",
         "leader_epoch",
     )
-    return _told(F.col("quiet"), QUIET_SHRINK, text)
+    return _reports(F.col("quiet"), QUIET_SHRINK, text)
 
 
 def _members(moved: DataFrame) -> DataFrame:

@@ -92,10 +92,10 @@ def outside_migration(name: str, node: Mapping[str, Any]) -> str | None:
     return None
 
 
-Told = list[tuple[int, str]]
+StatedLevels = list[tuple[int, str]]
 
 
-def _levels_stated(controllers: Nodes, brokers: Nodes, metadata_version: int | None) -> Told:
+def _levels_stated(controllers: Nodes, brokers: Nodes, metadata_version: int | None) -> StatedLevels:
     """What says how new the release is at least, with who says so."""
     levels = _majority("controller", controllers)
     if not levels:
@@ -107,7 +107,7 @@ def _levels_stated(controllers: Nodes, brokers: Nodes, metadata_version: int | N
     return levels
 
 
-def _majority(kind: str, nodes: Nodes) -> Told:
+def _majority(kind: str, nodes: Nodes) -> StatedLevels:
     """The level that more than half of the nodes support, by one of them; none when no node says."""
     levels = sorted((max(_levels(node)), node[f"{kind}_id"]) for node in nodes if _levels(node))
     if not levels:
@@ -116,7 +116,7 @@ def _majority(kind: str, nodes: Nodes) -> Told:
     return [(level, f"{kind} {node}")]
 
 
-def _lowest_of_zookeeper_brokers(brokers: Nodes) -> Told:
+def _lowest_of_zookeeper_brokers(brokers: Nodes) -> StatedLevels:
     """The protocol versions of brokers in ZooKeeper mode: none of these brokers is older than its own."""
     levels = [
         (level, f"broker {row['broker_id']}")

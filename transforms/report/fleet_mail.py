@@ -14,6 +14,7 @@ from email.message import EmailMessage
 from email.policy import SMTP
 
 from schemas.report import Report
+from transforms.report.banner import duration, tell
 from transforms.report.fleet_model import Fleet, FleetCluster, FleetRun, fleet
 from transforms.report.fleet_page import (
     GROUP_TITLES,
@@ -32,12 +33,11 @@ from transforms.report.html import environment
 from transforms.report.mail import SIZE_LIMIT
 from transforms.report.mail_policy import Decision
 from transforms.report.printable import counted, listed, visible
-from transforms.report.story import duration, tell
 
 _SUBJECT_LIMIT = 110
 # A run has just ended, so no cluster of it is old.
 _NEVER_STALE = float("inf")
-# (stories, sentences and steps of each): the first that fits is sent; the last one always fits.
+# (clusters, sentences and steps of each): the first that fits is sent; the last one always fits.
 _FITS = ((60, 4), (30, 2), (10, 1), (0, 0))
 _MOST_LINES = 120
 _WIDTH = 100
@@ -54,7 +54,7 @@ class MailEntry:
 
 
 @dataclass(frozen=True)
-class MailStory:
+class MailCluster:
     """A cluster's own story: what it is in a line, what changed, what it means, what to do."""
 
     name: str
@@ -77,32 +77,32 @@ class MailGroup:
     title: str
     tone: str
     total: int
-    stories: list[MailStory]
+    clusters: list[MailCluster]
     names: str
 
 
 def render_fleet_mail(
-    told: Sequence[MailEntry], others: Sequence[FleetRun], as_of: datetime, location: str = ""
+    entries: Sequence[MailEntry], others: Sequence[FleetRun], as_of: datetime, location: str = ""
 ) -> EmailMessage:
     """Make the message, without sender and recipients.
 
-    `told` are the clusters to tell of, at least one; `others` those of the run that the recipients care for and of which
+    `entries` are the clusters to tell of, at least one; `others` those of the run that the recipients care for and of which
     there is nothing to tell. `location` says where the fleet's page is. Its bytes are at most SIZE_LIMIT: what is too long
-    for that tells fewer stories and names the rest.
+    for that tells fewer clusters and names the rest.
     """
-    standing = fleet([*(entry.run for entry in told), *others], as_of, _NEVER_STALE)
+    standing = fleet([*(entry.run for entry in entries), *others], as_of, _NEVER_STALE)
     for sizes in _FITS[:-1]:
-        message = _message(told, others, standing, location, sizes)
+        message = _message(entries, others, standing, location, sizes)
         if len(message.as_bytes()) <= SIZE_LIMIT:
             return message
-    return _message(told, others, standing, location, _FITS[-1])
+    return _message(entries, others, standing, location, _FITS[-1])
 
 
 def _message(
-    told: Sequence[MailEntry], others: Sequence[FleetRun], standing: Fleet, location: str, sizes: tuple[int, int]
+    entries: Sequence[MailEntry], others: Sequence[FleetRun], standing: Fleet, location: str, sizes: tuple[int, int]
 ) -> EmailMessage:
     said = banner(standing)
-    groups = _groups(told, standing, sizes)
+    groups = _groups(entries, standing, sizes)
     message = EmailMessage(policy=SMTP)
     message["Subject"] = subject(said, standing)
     message["Auto-Submitted"] = "auto-generated"
@@ -134,13 +134,13 @@ def subject(said: Banner, standing: Fleet) -> str:
     )
 
 
-def _groups(told: Sequence[MailEntry], standing: Fleet, sizes: tuple[int, int]) -> list[MailGroup]:
+def _groups(entries: Sequence[MailEntry], standing: Fleet, sizes: tuple[int, int]) -> list[MailGroup]:
     most, lines = sizes
-    entries = {entry.run.cluster: entry for entry in told}
+    by_name = {entry.run.cluster: entry for entry in entries}
     groups: list[MailGroup] = []
     by_group: dict[str, list[FleetCluster]] = {}
     for cluster in standing.clusters:
-        if cluster.name in entries:
+        if cluster.name in by_name:
             by_group.setdefault(cluster.group, []).append(cluster)
     for name, clusters in by_group.items():
         shown, rest = clusters[:most], clusters[most:]
@@ -150,18 +150,18 @@ def _groups(told: Sequence[MailEntry], standing: Fleet, sizes: tuple[int, int]) 
                 GROUP_TITLES[name],
                 GROUP_TONES[name],
                 len(clusters),
-                [_story(entries[cluster.name], lines) for cluster in shown],
+                [_cluster(by_name[cluster.name], lines) for cluster in shown],
                 listed([cluster.name for cluster in rest], 40),
             )
         )
     return groups
 
 
-def _story(entry: MailEntry, lines: int) -> MailStory:
+def _cluster(entry: MailEntry, lines: int) -> MailCluster:
     run = entry.run
-    story = None if entry.report is None else tell(entry.report)
-    steps = [] if story is None else story.actions or (story.next_steps if run.verdict == "clean" else [])
-    return MailStory(
+    own = None if entry.report is None else tell(entry.report)
+    steps = [] if own is None else own.actions or (own.next_steps if run.verdict == "clean" else [])
+    return MailCluster(
         name=visible(run.cluster, 120),
         label=label_of(run),
         tone=tone_of(run),
@@ -170,7 +170,7 @@ def _story(entry: MailEntry, lines: int) -> MailStory:
         gates=gate_chips(run),
         headline=visible(run.failure or run.headline, 400),
         changes=[visible(change, 300) for change in entry.decision.changes[: 2 * lines]],
-        sentences=[] if story is None else [visible(sentence, 300) for sentence in story.sentences[:lines]],
+        sentences=[] if own is None else [visible(sentence, 300) for sentence in own.sentences[:lines]],
         steps=[f"{visible(step.what, 300)} ({visible(step.why, 60)})" for step in steps[: max(1, lines // 2)]],
         location=visible(entry.location, 300),
     )
@@ -200,8 +200,8 @@ def _plain(said: Banner, groups: Sequence[MailGroup], quiet: str, location: str)
     lines = [f"{said.word.upper()}: {said.title}", *([f"  {said.sentence}"] if said.sentence else []), ""]
     for group in groups:
         lines.append(f"{group.title} ({group.total:,})")
-        for story in group.stories:
-            lines += _plain_story(story)
+        for cluster in group.clusters:
+            lines += _plain_cluster(cluster)
         lines += [f"  and {group.names}"] if group.names else []
         lines.append("")
     if len(lines) > _MOST_LINES * 4:
@@ -211,16 +211,16 @@ def _plain(said: Banner, groups: Sequence[MailGroup], quiet: str, location: str)
     return "\n".join(lines) + "\n"
 
 
-def _plain_story(story: MailStory) -> list[str]:
-    where = ", ".join(part for part in (story.phase, story.figures) if part)
-    gates = "  ".join(f"{gate.name}: {gate.answer}" for gate in story.gates)
+def _plain_cluster(cluster: MailCluster) -> list[str]:
+    where = ", ".join(part for part in (cluster.phase, cluster.figures) if part)
+    gates = "  ".join(f"{gate.name}: {gate.answer}" for gate in cluster.gates)
     texts = [
-        f"{story.label.upper()} {story.name}: {story.headline}",
+        f"{cluster.label.upper()} {cluster.name}: {cluster.headline}",
         *(f"  {part}" for part in (where, gates) if part),
-        *(f"  * {change}" for change in story.changes),
-        *(f"  {sentence}" for sentence in story.sentences),
-        *(f"  -> {step}" for step in story.steps),
-        *([f"  {story.location}"] if story.location else []),
+        *(f"  * {change}" for change in cluster.changes),
+        *(f"  {sentence}" for sentence in cluster.sentences),
+        *(f"  -> {step}" for step in cluster.steps),
+        *([f"  {cluster.location}"] if cluster.location else []),
     ]
     return [line for text in texts for line in _wrapped(text)]
 

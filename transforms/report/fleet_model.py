@@ -12,7 +12,7 @@ from schemas.classes import DEFECTS
 from schemas.gates import GATES
 from schemas.report import Report
 from transforms.reconcile.judge import summary
-from transforms.report.story import phase_of, tell
+from transforms.report.banner import phase_of, tell
 
 FAILED = "failed"
 NOT_READY = "Not ready"
@@ -116,12 +116,12 @@ def _badness(cluster: FleetCluster) -> tuple[int, int, int, str]:
 
 def fleet_columns(report: Report) -> dict[str, Any]:
     """What gold `runs` holds of a report for the fleet: columns by name."""
-    story = tell(report)
-    steps = story.actions or story.next_steps
+    banner = tell(report)
+    steps = banner.actions or banner.next_steps
     return {
         "phase": phase_of(report),
-        "label": story.label,
-        "headline": story.title,
+        "label": banner.label,
+        "headline": banner.title,
         "to_do": steps[0].what if steps else None,
         "gates": {name: gate.verdict for name, gate in report.gates.items()},
         "statuses": defect_statuses(report),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from transforms.report.banner import duration
 from transforms.report.fleet_marks import text_sparkline
 from transforms.report.fleet_model import Fleet, FleetCluster, FleetRun, gates_in_order
 from transforms.report.fleet_page import (
@@ -16,7 +17,6 @@ from transforms.report.fleet_page import (
     since_words,
 )
 from transforms.report.printable import visible
-from transforms.report.story import duration
 from transforms.report.table import aligned
 
 _HEAD = ("cluster", "verdict", "phase", "kafka", "gates", "defects", "behind", "last runs", "last run", "what is so")

@@ -16,12 +16,7 @@ from markupsafe import Markup
 
 from schemas.report import CheckResult, Gate, Report
 from transforms.report import printable, view
-from transforms.report.chart import MOST_RUNS, divergence_chart, lag_chart, moment, series_chart
-from transforms.report.expectations import expectation_views
-from transforms.report.go_on import Tables, explanations, of_checks, of_class
-from transforms.report.kips import kips_view
-from transforms.report.kraft import kraft_facts
-from transforms.report.story import (
+from transforms.report.banner import (
     calm_word,
     defect_count,
     duration,
@@ -32,6 +27,11 @@ from transforms.report.story import (
     state_text,
     tell,
 )
+from transforms.report.chart import MOST_RUNS, divergence_chart, lag_chart, moment, series_chart
+from transforms.report.expectations import expectation_views
+from transforms.report.go_on import Tables, explanations, of_checks, of_class
+from transforms.report.kips import kips_view
+from transforms.report.kraft import kraft_facts
 from transforms.report.trend import trend_table
 from transforms.report.words import GATE_QUESTIONS, GATE_TITLES, MODE_MEANINGS, VERDICT_WORDS
 
@@ -76,7 +76,7 @@ def render_html(report: Report, tables: Tables = _SOMEWHERE) -> str:
         .get_template("report.html.j2")
         .render(
             report=report,
-            story=tell(report),
+            banner=tell(report),
             defect_count=defect_count(report),
             gates=gate_views(report),
             groups=groups,

@@ -9,8 +9,8 @@ from itertools import groupby
 from schemas.kraft.metadata_versions import FEATURE_NAME, level_name
 from schemas.report import DowngradeReadiness, DowngradeReason, DowngradeTarget, FeatureLine, IsrLine, Report
 from transforms.explain.text import utc_time
+from transforms.report.banner import duration
 from transforms.report.printable import counted
-from transforms.report.story import duration
 from transforms.report.view import Bounded, bounded
 
 MOST_LINES = 15

@@ -12,13 +12,13 @@ from email.policy import SMTP
 
 from schemas.report import Report
 from transforms.report import view
+from transforms.report.banner import ReportBanner, defect_count, duration, in_kraft, reach, state_text, tell
 from transforms.report.chart import MOST_RUNS
 from transforms.report.expectations import expectation_views
 from transforms.report.html import environment, gate_views
 from transforms.report.kraft import kraft_facts
 from transforms.report.picture import trend_png
 from transforms.report.printable import counted, visible
-from transforms.report.story import Story, defect_count, duration, in_kraft, reach, state_text, tell
 from transforms.report.text import render_text
 
 SIZE_LIMIT = 100_000
@@ -36,31 +36,31 @@ def render_mail(report: Report, location: str = "", changes: Sequence[str] = ())
     `changes` are sentences on what is different since the run before.
     Its bytes are at most SIZE_LIMIT: a report that is too long for that lists fewer rows and says how many there are.
     """
-    story = tell(report)
+    banner = tell(report)
     for rows, checks, chart in _FITS[:-1]:
-        message = _message(report, story, location, changes, (rows, checks, chart))
+        message = _message(report, banner, location, changes, (rows, checks, chart))
         if len(message.as_bytes()) <= SIZE_LIMIT:
             return message
-    return _message(report, story, location, changes, _FITS[-1])
+    return _message(report, banner, location, changes, _FITS[-1])
 
 
-def subject(report: Report, story: Story) -> str:
+def subject(report: Report, banner: ReportBanner) -> str:
     """The subject line: verdict, cluster, and the banner's title; one line whatever the cluster is called."""
-    title = visible(story.title, SUBJECT_LIMIT)
-    return f"[kraft-audit] {story.label.upper()} {visible(report.cluster, SUBJECT_LIMIT)}: {title}"
+    title = visible(banner.title, SUBJECT_LIMIT)
+    return f"[kraft-audit] {banner.label.upper()} {visible(report.cluster, SUBJECT_LIMIT)}: {title}"
 
 
 def _message(
-    report: Report, story: Story, location: str, changes: Sequence[str], sizes: tuple[int, int, bool]
+    report: Report, banner: ReportBanner, location: str, changes: Sequence[str], sizes: tuple[int, int, bool]
 ) -> EmailMessage:
     rows, checks, chart = sizes
     chart = chart and bool(report.history) and not in_kraft(report)
     message = EmailMessage(policy=SMTP)
-    message["Subject"] = subject(report, story)
+    message["Subject"] = subject(report, banner)
     message["Auto-Submitted"] = "auto-generated"
     message["X-Kraft-Audit-Verdict"] = visible(report.verdict, 20)
     message.set_content(_plain(report, location, changes))
-    message.add_alternative(_html(report, story, location, changes, (rows, checks, chart)), subtype="html")
+    message.add_alternative(_html(report, banner, location, changes, (rows, checks, chart)), subtype="html")
     if chart:
         html = message.get_payload()[1]  # type: ignore[index]
         html.add_related(  # type: ignore[union-attr]
@@ -80,7 +80,9 @@ def _plain(report: Report, location: str, changes: Sequence[str]) -> str:
     return f"{text}Full report: {visible(location, 300)}\n" if location else text
 
 
-def _html(report: Report, story: Story, location: str, changes: Sequence[str], sizes: tuple[int, int, bool]) -> str:
+def _html(
+    report: Report, banner: ReportBanner, location: str, changes: Sequence[str], sizes: tuple[int, int, bool]
+) -> str:
     rows, checks, chart = sizes
     groups = view.row_groups(report, rows)
     loud, _quiet = view.checks_in_order(report)
@@ -89,9 +91,9 @@ def _html(report: Report, story: Story, location: str, changes: Sequence[str], s
         .get_template("mail.html.j2")
         .render(
             report=report,
-            story=story,
-            subject=subject(report, story),
-            steps=story.actions or story.next_steps,
+            banner=banner,
+            subject=subject(report, banner),
+            steps=banner.actions or banner.next_steps,
             gates=gate_views(report),
             facts=_facts(report),
             changes=changes[:_MOST_CHANGES],

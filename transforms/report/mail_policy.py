@@ -16,7 +16,7 @@ REASON_ALWAYS, REASON_CHANGE, REASON_REMINDER, REASON_RED = "always", "change", 
 
 
 @dataclass(frozen=True)
-class Told:
+class LastMail:
     """The newest mail about a cluster that was tried: of which run, when (UTC), and why it was not sent, if so."""
 
     run_id: str
@@ -45,29 +45,29 @@ class Policy:
     remind_after_hours: float
 
 
-def decide(policy: Policy, now: FleetRun, before: Sequence[FleetRun], told: Told | None) -> Decision:
+def decide(policy: Policy, now: FleetRun, before: Sequence[FleetRun], last_mail: LastMail | None) -> Decision:
     """Decide about the run `now` of a cluster; `before` are its earlier runs, oldest first.
 
     A mail that could not be sent is owed: what it was about counts as a change, whatever has happened since.
     """
-    found = tuple(changes(now, before, told))
+    found = tuple(changes(now, before, last_mail))
     if policy.send == ALWAYS:
         return Decision(REASON_ALWAYS, found)
     if policy.send == WHEN_RED:
-        owed = told is not None and told.problem
+        owed = last_mail is not None and last_mail.problem
         return Decision(REASON_RED, found) if is_red(now) else Decision(REASON_CHANGE, found) if owed else Decision()
     if found:
         return Decision(REASON_CHANGE, found)
-    due = told is None or now.finished_at - told.at >= timedelta(hours=policy.remind_after_hours)
+    due = last_mail is None or now.finished_at - last_mail.at >= timedelta(hours=policy.remind_after_hours)
     if is_red(now) and due:
-        return Decision(REASON_REMINDER, (_reminder(told),))
+        return Decision(REASON_REMINDER, (_reminder(last_mail),))
     return Decision()
 
 
-def _reminder(told: Told | None) -> str:
-    if told is None:
+def _reminder(last_mail: LastMail | None) -> str:
+    if last_mail is None:
         return "Nothing has changed since the run before; no mail has told of it yet."
-    return f"Nothing has changed since the mail of {told.at:%Y-%m-%d %H:%M} UTC: what it told still stands."
+    return f"Nothing has changed since the mail of {last_mail.at:%Y-%m-%d %H:%M} UTC: what it told still stands."
 
 
 def is_red(run: FleetRun) -> bool:
@@ -75,13 +75,17 @@ def is_red(run: FleetRun) -> bool:
     return run.verdict != summary.CLEAN or run.label == NOT_READY
 
 
-def changes(now: FleetRun, before: Sequence[FleetRun], told: Told | None = None) -> list[str]:
+def changes(now: FleetRun, before: Sequence[FleetRun], last_mail: LastMail | None = None) -> list[str]:
     """What is different from the run before, in sentences, gravest first; nothing when nothing is.
 
     Lag that comes and goes is no change: only verdicts, gates, checks and defects are. Of a failed run only the failure
     is known; after it, the last run that came to its end is what counts. A first run is a change.
     """
-    owed = [f"The mail of run {told.run_id} was not sent: {told.problem}."] if told is not None and told.problem else []
+    owed = (
+        [f"The mail of run {last_mail.run_id} was not sent: {last_mail.problem}."]
+        if last_mail is not None and last_mail.problem
+        else []
+    )
     if not before:
         return [*owed, "This is the first run."]
     last = before[-1]

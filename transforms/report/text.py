@@ -7,12 +7,9 @@ from collections.abc import Iterable
 
 from schemas.report import CheckResult, Gate, Report
 from transforms.report import view
-from transforms.report.expectations import expectation_lines
-from transforms.report.kraft import kraft_facts
-from transforms.report.printable import NAME_LIMIT, anchor, counted, listed, visible
-from transforms.report.story import (
+from transforms.report.banner import (
     Action,
-    Story,
+    ReportBanner,
     calm_word,
     defect_count,
     duration,
@@ -22,6 +19,9 @@ from transforms.report.story import (
     state_text,
     tell,
 )
+from transforms.report.expectations import expectation_lines
+from transforms.report.kraft import kraft_facts
+from transforms.report.printable import NAME_LIMIT, anchor, counted, listed, visible
 from transforms.report.words import VERDICT_WORDS
 
 WIDTH = 100
@@ -32,13 +32,13 @@ MOST_EVIDENCE = 3
 
 def render_text(report: Report) -> str:
     """Render the short verdict: where the migration stands, its gates, what fails, what differs, what to do."""
-    story = tell(report)
+    banner = tell(report)
     blocks = [
-        _head(report, story),
+        _head(report, banner),
         _facts(report),
         _gates(report),
-        _steps("What to do", story.actions),
-        _steps("Next, towards finalising", story.next_steps),
+        _steps("What to do", banner.actions),
+        _steps("Next, towards finalising", banner.next_steps),
         _checks(report),
         _differences(report),
         _suppressed(report),
@@ -55,11 +55,11 @@ def first_anchor(report: Report) -> str:
     return f"check-{anchor(faults[0].id)}" if faults else ""
 
 
-def _head(report: Report, story: Story) -> list[str]:
+def _head(report: Report, banner: ReportBanner) -> list[str]:
     name = visible(report.cluster, NAME_LIMIT)
     return [
-        *_wrapped(f"{story.label.upper()}: {story.title}"),
-        *_wrapped(" ".join(story.sentences), "  "),
+        *_wrapped(f"{banner.label.upper()}: {banner.title}"),
+        *_wrapped(" ".join(banner.sentences), "  "),
         *_wrapped(f"Cluster {name}, Kafka {report.kafka_version}, {_how(report)}", "  "),
     ]
 

@@ -12,8 +12,8 @@ from typing import Any, Generic, TypeVar
 from schemas.classes import CLASSES, DEFECTS, ORDER
 from schemas.references import spelled_out
 from schemas.report import BrokerPresence, CheckResult, Defect, DivergenceRow, Divergences, LogCopyLine, Report
+from transforms.report.banner import check_rank, rank, remedy_of
 from transforms.report.printable import ABSENT, PRESENT, key_text, value_text, visible
-from transforms.report.story import check_rank, rank, remedy_of
 from transforms.report.words import SEVERITY_ORDER
 
 MOST_ROWS = 200

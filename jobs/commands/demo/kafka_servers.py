@@ -203,8 +203,8 @@ class KafkaServers:
             with contextlib.suppress(OSError), socket.create_connection((LOOPBACK, node.port), timeout=1):
                 return
             time.sleep(0.1)
-        told = [line for line in node.said().splitlines() if "ERROR" in line or "Exception" in line]
-        raise KafkaServerError(f"node {node.node_id} did not come up: {(told or ['it logged nothing'])[0][:400]}")
+        errors = [line for line in node.said().splitlines() if "ERROR" in line or "Exception" in line]
+        raise KafkaServerError(f"node {node.node_id} did not come up: {(errors or ['it logged nothing'])[0][:400]}")
 
 
 @contextmanager

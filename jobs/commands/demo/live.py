@@ -54,7 +54,7 @@ def execute(out: Path) -> int:
         _migrated(cluster)
         with load(cluster.broker):
             results.append((UNDER_LOAD, *_audited(UNDER_LOAD, cluster, out)))
-        _told("finalising: the controllers are restarted without ZooKeeper")
+        _announce("finalising: the controllers are restarted without ZooKeeper")
         cluster.finalize()
         _wait_for_records(cluster)
         results.append((FINALIZED, *_audited(FINALIZED, cluster, out)))
@@ -92,13 +92,13 @@ def live_settings(cluster: Migration, out: Path) -> Settings:
 
 
 def _migrated(cluster: Migration) -> None:
-    _told("starting a broker in ZooKeeper mode")
+    _announce("starting a broker in ZooKeeper mode")
     cluster.start_broker_in_zookeeper_mode()
-    _told("starting three controllers, waiting for the brokers")
+    _announce("starting three controllers, waiting for the brokers")
     cluster.start_controllers()
-    _told("restarting the broker with the migration enabled: the load, then dual writing")
+    _announce("restarting the broker with the migration enabled: the load, then dual writing")
     cluster.migrate()
-    _told("restarting the broker in KRaft mode")
+    _announce("restarting the broker in KRaft mode")
     cluster.move_broker_to_kraft()
 
 
@@ -124,5 +124,5 @@ def _audited(scene: Scene, cluster: Migration, out: Path) -> tuple[Report, Repor
     return outcome.report, outcome.paths
 
 
-def _told(what: str) -> None:
+def _announce(what: str) -> None:
     print(f"   {what}", flush=True)

@@ -181,9 +181,9 @@ def _quiet_shrinks(records: DataFrame, dual_write: Mapping[str, tuple[int, int |
     end = by_cluster({cluster: ended for cluster, (_, ended) in dual_write.items()}, "bigint")
     during = (F.col("offset") > begin) & (end.isNull() | (F.col("offset") < end))
     quiet = ~F.col("whole") & F.col("leader").isNull() & during
-    story = Window.partitionBy(*KEY).orderBy("offset")
+    in_order = Window.partitionBy(*KEY).orderBy("offset")
     changes = records.where("isr IS NOT NULL").select(*KEY, "offset", "isr", quiet.alias("quiet"))
-    followed = changes.withColumn("before", F.lag("isr").over(story))
+    followed = changes.withColumn("before", F.lag("isr").over(in_order))
     left = F.array_except("before", "isr")
     stayed = F.format_string("%s left the ISR, the leader epoch stayed", F.array_join(left.cast("array<string>"), ", "))
     subject = F.format_string("%s partition %d", "topic_id", "partition_id")

@@ -110,9 +110,9 @@ def partition_history(records: DataFrame) -> DataFrame:
     A state is valid from its `offset` to `next_offset` (exclusive; null for the newest). Give it only the partitions
     that are asked for: it sorts their records.
     """
-    story = Window.partitionBy(*KEY).orderBy("offset")
+    in_order = Window.partitionBy(*KEY).orderBy("offset")
     lives = records.withColumns(
-        {"life": F.sum(F.col("whole").cast("int")).over(story), "next_offset": F.lead("offset").over(story)}
+        {"life": F.sum(F.col("whole").cast("int")).over(in_order), "next_offset": F.lead("offset").over(in_order)}
     )
     life = Window.partitionBy(*KEY, "life").orderBy("offset")
     change = ~F.col("whole")

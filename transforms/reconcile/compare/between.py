@@ -24,8 +24,8 @@ def located(divergences: DataFrame, barriers: DataFrame | None) -> DataFrame:
     after, until = F.col("lost_after_zxid"), F.col("lost_until_zxid")
     begun = F.when(after.isNull(), F.lit("before")).otherwise(F.format_string("after transaction %d and by", after))
     words = F.concat("explanation", F.format_string("; the record at offset %d was lost ", "lost_offset"), begun)
-    told = F.when(until.isNotNull(), F.concat(words, F.format_string(" transaction %d", until)))
-    return found.withColumn("explanation", F.coalesce(told, "explanation"))
+    text = F.when(until.isNotNull(), F.concat(words, F.format_string(" transaction %d", until)))
+    return found.withColumn("explanation", F.coalesce(text, "explanation"))
 
 
 def _around(asked: DataFrame, barriers: DataFrame) -> DataFrame:

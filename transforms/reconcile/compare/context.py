@@ -72,7 +72,7 @@ class Context:
 
     `removed_topics` are topics that somebody removed with all that was below them.
     `load` are the first and last offset of the load, `load_claim` the claim it followed when no other came since.
-    `history_from` is the offset from which on the log tells all (None: not known). `transactions_told` is true when
+    `history_from` is the offset from which on the log tells all (None: not known). `transactions_known` is true when
     ZooKeeper's transaction logs were read from the claim on: then a write that is not in `foreign_zxids` is KRaft's.
     A row that lags longer than `lag_limit_ms` is a warning.
     """
@@ -94,7 +94,7 @@ class Context:
     load: tuple[int, int] | None = None
     load_claim: int | None = None
     history_from: int | None = None
-    transactions_told: bool = False
+    transactions_known: bool = False
     lag_limit_ms: int = _LAG_LIMIT_MS
 
     @property

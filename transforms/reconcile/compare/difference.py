@@ -70,13 +70,13 @@ def differing_rows(both: DataFrame, versions: DataFrame, ends: Mapping[str, Ends
             )
         ],
     )
-    stories = versions.groupBy(*_ROW).agg(
+    timelines = versions.groupBy(*_ROW).agg(
         F.array_sort(F.collect_list(F.struct(*VERSION_FIELDS))).alias("versions"),
         F.max("from_offset").alias("newest_version"),
     )
     # Only a tail can hold rows that are on neither side; without one the narrower join is enough.
     has_tail = any(end.has_tail for end in ends.values())
-    joined = rows.join(stories, _ROW, "full" if has_tail else "left")
+    joined = rows.join(timelines, _ROW, "full" if has_tail else "left")
     differs = ~F.col("zk_row").eqNullSafe(F.col("kraft_row"))
     tail_from = by_cluster({cluster: end.committed for cluster, end in ends.items()}, "bigint")
     in_tail = F.coalesce(F.col("newest_version") >= tail_from, F.lit(False))

@@ -56,7 +56,7 @@ def of_what_is_gone(row: DifferingRow, column: str | None, context: Context) -> 
         return None
     dropped_by_kafka = row.entity.name == "acls" and context.limits.drops_acls and place in context.homes.written
     # The transaction logs have every write since the load, and this was nobody else's.
-    by_kraft = context.transactions_told and context.load_claim is not None
+    by_kraft = context.transactions_known and context.load_claim is not None
     if dropped_by_kafka or by_kraft:
         return None
     since = "has not changed it since" if _untouched(row) else "changed it since and never removed it"
@@ -75,7 +75,7 @@ def removed_as_kafka_never_does(row: DifferingRow, context: Context) -> str | No
     """How the list of children above tells that a znode was deleted which Kafka never deletes; None when it does not."""
     places = homes(row.entity.name, row.key)
     claims = [zxid for zxid in (context.load_claim, context.claim_zxid) if zxid is not None]
-    if row.entity.name not in _NEVER_DELETED or not places or not claims or context.transactions_told:
+    if row.entity.name not in _NEVER_DELETED or not places or not claims or context.transactions_known:
         return None
     above = context.homes.above.get(parent(places[-1]))
     if above is None or not above.lost_a_child or above.pzxid is None or above.pzxid < min(claims):
@@ -93,13 +93,13 @@ def topic_removed(topic: str, made: int, context: Context) -> bool:
     """
     if context.load is None or not context.load[0] <= made <= context.load[1] or not context.homes.looked_up:
         return False
-    by_kraft = context.transactions_told and context.load_claim is not None
+    by_kraft = context.transactions_known and context.load_claim is not None
     return not by_kraft and _never_there(topic_path(topic), context) is None
 
 
 def lost(sentence: str, row: DifferingRow, column: str | None, context: Context) -> str:
     """The words for a lost write: `sentence`, and that it may be somebody's work where nothing rules that out."""
-    if context.transactions_told or context.limits.unmirrored(row, column):
+    if context.transactions_known or context.limits.unmirrored(row, column):
         return sentence
     if row.zk is not None and (column is None or row.zk[column] is not None):
         there = row.written(column)
@@ -172,7 +172,7 @@ def _never_removed(row: DifferingRow) -> bool:
 
 def _by_kraft(there: Written, context: Context) -> bool:
     """ZooKeeper's transaction logs hold the write, and it is not among those that were somebody else's."""
-    known = context.transactions_told and there.mzxid is not None and context.claim_zxid is not None
+    known = context.transactions_known and there.mzxid is not None and context.claim_zxid is not None
     return known and there.mzxid >= context.claim_zxid and there.mzxid not in context.foreign_zxids  # type: ignore[operator]
 
 

@@ -6,8 +6,6 @@ from __future__ import annotations
 class QuorumError(Exception):
     """The quorum can't be read. Base of the others."""
 
-    told = True
-
 
 class ConnectionLostError(QuorumError):
     """A connection could not be made, was closed, or answered too late: another attempt may succeed."""

@@ -38,7 +38,7 @@ def quorum_settings(kraft: KraftSettings) -> QuorumSettings:
     )
 
 
-def told(copied: CopyResult) -> list[str]:
+def described(copied: CopyResult) -> list[str]:
     """What a report should say of a copy, the first line for a log as well."""
     proof = copied.proof
     since = "from its start" if copied.resumed_at is None else f"what is new since offset {copied.resumed_at}"

@@ -104,12 +104,12 @@ class Quorum:
         """
         deadline = time.monotonic() + self._settings.patience_seconds
         while True:
-            told = self._look_for_leader() if self._leader is None else _Round()
+            answers = self._look_for_leader() if self._leader is None else _Round()
             if self._leader is not None:
                 return self._leader
-            if told.refusal is not None and not told.followers:
-                raise told.refusal
-            self._reasons |= told.reasons
+            if answers.refusal is not None and not answers.followers:
+                raise answers.refusal
+            self._reasons |= answers.reasons
             if time.monotonic() > deadline:
                 raise QuorumError(self._why_no_leader())
             time.sleep(_PAUSE_SECONDS)
@@ -230,19 +230,19 @@ class Quorum:
                 self._lose(leader.endpoint, str(error))
 
     def _look_for_leader(self) -> _Round:
-        told = _Round()
+        answers = _Round()
         tried: set[Endpoint] = set()
         while True:
-            waiting = [endpoint for endpoint in self._candidates(told.hints) if endpoint not in tried]
+            waiting = [endpoint for endpoint in self._candidates(answers.hints) if endpoint not in tried]
             if not waiting:
-                return told
+                return answers
             tried.add(waiting[0])
-            self._ask_who_leads(waiting[0], told)
+            self._ask_who_leads(waiting[0], answers)
             if self._leader is not None:
                 self._lost = None
-                return told
+                return answers
 
-    def _ask_who_leads(self, endpoint: Endpoint, told: _Round) -> None:
+    def _ask_who_leads(self, endpoint: Endpoint, answers: _Round) -> None:
         """Ask with epoch 0, which is always too old: every controller names epoch and leader. Then ask whether it leads.
 
         Since 4.0 followers, too, answer the first question with FENCED_LEADER_EPOCH. The second is for an offset beyond
@@ -257,23 +257,23 @@ class Quorum:
                 answer = self._fetch(connection, hint.epoch, _BEYOND_ANY_END, hint.epoch)
                 self._refuse(answer.error, endpoint)
         except RefusedError as error:
-            told.refusal = told.refusal or error
-            told.reasons[endpoint] = str(error)
+            answers.refusal = answers.refusal or error
+            answers.reasons[endpoint] = str(error)
             return
         except ConnectionLostError as error:
             self._drop(endpoint)
-            told.reasons[endpoint] = str(error)
+            answers.reasons[endpoint] = str(error)
             return
         if answer.error == messages.NONE:
             self._leader = Leader(hint.leader_id, hint.epoch, endpoint)
             return
-        told.followers += 1
-        told.hints.append(hint)
+        answers.followers += 1
+        answers.hints.append(hint)
         if answer.error == messages.NOT_LEADER:
             follows = f"follows {hint.leader_id}" if hint.leader_id >= 0 else "knows no leader"
-            told.reasons[endpoint] = f"{endpoint} {follows}"
+            answers.reasons[endpoint] = f"{endpoint} {follows}"
         else:
-            told.reasons[endpoint] = f"{endpoint} answered {messages.error_name(answer.error)}"
+            answers.reasons[endpoint] = f"{endpoint} answered {messages.error_name(answer.error)}"
 
     def _candidates(self, hints: Sequence[LeaderHint]) -> list[Endpoint]:
         """Whom to ask next: whoever was named as the leader, the configured ones, the one that was lost at last."""

@@ -10,33 +10,33 @@ import pyarrow as pa
 import pytest
 
 from jobs.sources.zookeeper.folder import DataFolder, read_folder, read_log
-from jobs.sources.zookeeper.history import (
+from jobs.sources.zookeeper.writes import (
     BARRIER,
     OPERATION,
     WRITE,
     judge,
-    read_history,
+    read_writes,
 )
 from tests.captures import capture
 from tests.zookeeper import journal
 from tests.zookeeper.journal import Log
 from tests.zookeeper.test_state import secrets_of
 from tests.zookeeper.trees import EVERY_STAGE, HEALTHY, REDACTOR
-from transforms.zookeeper.storage.history import History, transaction_batch
 from transforms.zookeeper.storage.transactions import OpCode, read_transactions
+from transforms.zookeeper.storage.writes import WriteCensus, transaction_batch
 
 
-def history(version: str, stage: str) -> History:
+def history(version: str, stage: str) -> WriteCensus:
     problems: list[str] = []
-    result = History()
+    result = WriteCensus()
     for _ in result.read(read_log(capture(version, stage) / "zookeeper", problems=problems)):
         pass
     assert problems == []
     return result
 
 
-def of_log(log: Log) -> History:
-    result = History()
+def of_log(log: Log) -> WriteCensus:
+    result = WriteCensus()
     for _ in result.read(read_transactions(log.padded())):
         pass
     return result
@@ -226,7 +226,7 @@ def test_after_a_rollback_brokers_write_rightly() -> None:
 
 def test_the_tables_that_workers_make() -> None:
     folder = capture("3.9.1", "rolled-back") / "zookeeper"
-    rows = tree_rows(read_history(DataFolder(folder), REDACTOR))
+    rows = tree_rows(read_writes(DataFolder(folder), REDACTOR))
     assert all(sum(value is not None for value in row.values()) == 1 for row in rows)
     made = {kind: [row[kind] for row in rows if row[kind] is not None] for kind in (OPERATION, BARRIER, WRITE)}
     assert len(made[OPERATION]) == sum(len(transaction.operations) for transaction in read_log(folder))
@@ -243,11 +243,11 @@ def test_a_folder_that_is_asked_again_answers_as_if_it_were_read_anew(version: s
     """Its logs are parsed once: no tree, no census and no barrier may change what the next question reads."""
     path = capture(version, stage) / "zookeeper"
     folder = DataFolder(path)
-    zxids = [barrier.zxid for barrier in judge(folder).history.barriers]
+    zxids = [barrier.zxid for barrier in judge(folder).census.barriers]
     for zxid in (zxids[0], None, zxids[-1], zxids[0]):
         assert tree_rows(folder.tree(REDACTOR, zxid)) == tree_rows(read_folder(path, REDACTOR, zxid=zxid))
     assert list(folder.transactions()) == list(read_log(path))
-    assert [barrier.zxid for barrier in judge(folder).history.barriers] == zxids
+    assert [barrier.zxid for barrier in judge(folder).census.barriers] == zxids
 
 
 def tree_rows(batches: Iterable[pa.RecordBatch]) -> list[dict[str, Any]]:
@@ -273,7 +273,7 @@ def test_a_controller_that_is_no_longer_in_office_is_fenced_and_the_one_in_offic
     log.add(OpCode.MULTI, FENCED, session=30).add(OpCode.MULTI, FENCED, session=31)
     log.add(OpCode.MULTI, OVERTAKEN, session=30).add(OpCode.MULTI, OVERTAKEN, session=31)
     log.add(OpCode.MULTI, FENCED, session=99)
-    seen = list(History().read(read_transactions(log.padded())))
+    seen = list(WriteCensus().read(read_transactions(log.padded())))
     assert [(write.kind, write.error) for write in seen[-5:]] == [
         *[("fenced", -103), ("envelope_failed", -103)] * 2,
         ("refused", -103),
@@ -291,7 +291,9 @@ def test_claims_and_elections_say_what_they_set() -> None:
     log = dual_write().add(OpCode.MULTI, SECOND_CLAIM, session=31)
     log.add(OpCode.SET_DATA, journal.set_data("/controller_epoch", b"garbage", 6), session=99)
     log.add(OpCode.CREATE, journal.create("/controller_epoch", b"1"), session=99)
-    seen = [write for write in History().read(read_transactions(log.padded())) if write.path.startswith("/controller")]
+    seen = [
+        write for write in WriteCensus().read(read_transactions(log.padded())) if write.path.startswith("/controller")
+    ]
     said = [(w.kind, w.controller_epoch, w.kraft_controller_id, w.kraft_controller_epoch) for w in seen]
     assert said == [
         ("claim", 4, 3000, 1),

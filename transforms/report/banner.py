@@ -39,7 +39,7 @@ class Action:
 
 
 @dataclass(frozen=True)
-class Story:
+class ReportBanner:
     """The banner: `tone` is good, warn or bad; `title` a phrase, `sentences` what it means, `actions` gravest first.
 
     `next_steps` lead towards finalising and are no repairs.
@@ -53,9 +53,9 @@ class Story:
     next_steps: list[Action]
 
 
-def tell(report: Report) -> Story:
+def tell(report: Report) -> ReportBanner:
     """Put a report into plain words."""
-    return Story(
+    return ReportBanner(
         tone="warn" if is_not_ready(report) else TONES.get(report.verdict, "bad"),
         label="Not ready" if is_not_ready(report) else VERDICT_LABELS.get(report.verdict, visible(report.verdict, 20)),
         title=_title(report),

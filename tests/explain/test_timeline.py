@@ -9,8 +9,8 @@ from typing import Any
 
 from transforms.explain.keys import RowKey, parse_key
 from transforms.explain.records import VersionAfter, partition_versions, state_at, versions
-from transforms.explain.story import BarrierPassed, change_text, row_text, story
 from transforms.explain.text import Explanation, Side, render, utc_time
+from transforms.explain.timeline import BarrierPassed, change_text, row_text, timeline
 from transforms.explain.writes import session_writers, writes
 
 QUOTA = parse_key("client_quotas", '{"entity": {"client-id": "app-9"}, "quota": "producer_byte_rate"}')
@@ -146,7 +146,7 @@ def test_one_order_although_a_clock_went_back() -> None:
         VersionAfter(11, 2, 4_000, "CONFIG_RECORD", None),
     ]
     found = writes(CONFIG, envelope(3, "create", PATH, config("1")), [PATH], {}, {}, 1)
-    steps = story(CONFIG, made, [replace(found[0], time=5_500)], [BarrierPassed(4, 6_000, 11, 3001)])
+    steps = timeline(CONFIG, made, [replace(found[0], time=5_500)], [BarrierPassed(4, 6_000, 11, 3001)])
     assert [step.place for step in steps] == ["offset 10", "offset 11", "zxid 0x3", "zxid 0x4"]
     assert steps[1].time == 4_000, "the time is shown as it was written"
     assert "session 0x7" in steps[2].who
@@ -155,7 +155,7 @@ def test_one_order_although_a_clock_went_back() -> None:
 
 def test_a_znode_made_anew_is_not_told_as_a_change_of_the_old_one() -> None:
     twice = [operation(10, "create", PATH, config("1")), operation(12, "create", PATH, None)]
-    steps = story(CONFIG, [], writes(CONFIG, twice, [PATH], {}, {}, 20), [])
+    steps = timeline(CONFIG, [], writes(CONFIG, twice, [PATH], {}, {}, 20), [])
     assert [step.what for step in steps] == [f"create {PATH} version 1: made, 1", f"create {PATH} version 1"]
 
 
@@ -166,7 +166,7 @@ def told(row: RowKey, sides: list[Side], **more: Any) -> str:
 
 def test_the_text_is_aligned_and_cuts_nothing() -> None:
     long = "x" * 1_500
-    steps = story(CONFIG, [VersionAfter(10, 1, 0, "CONFIG_RECORD", {"value": long})], [], [])
+    steps = timeline(CONFIG, [VersionAfter(10, 1, 0, "CONFIG_RECORD", {"value": long})], [], [])
     text = told(CONFIG, [Side("ZooKeeper", "1", "/a"), Side("KRaft", "absent", "offset 3")], steps=steps)
     lines = text.splitlines()
     assert lines[0] == "configs  TOPIC orders · retention.ms"
@@ -180,7 +180,7 @@ def test_hostile_names_never_reach_the_terminal() -> None:
     row = parse_key("configs", {"resource_type": "TOPIC", "resource_name": "a\x1b[2J\u202e\n", "config": "c\x00"})
     path = "/config/topics/a\x1b[2J\u202e\n"
     found = writes(row, [operation(1, "create", path, "\x1b{")], [path], {}, {7: "broker \x1b[31m"}, None)
-    steps = story(row, [VersionAfter(1, 1, 10**18, "CONFIG_RECORD", {"value": "\x1b]0;x\x07"})], found, [])
+    steps = timeline(row, [VersionAfter(1, 1, 10**18, "CONFIG_RECORD", {"value": "\x1b]0;x\x07"})], found, [])
     text = told(row, [], steps=steps)
     assert not [c for c in text if unicodedata.category(c) in {"Cc", "Cf", "Cs"} and c != "\n"]
     assert "\\x1b[2J" in text

@@ -81,7 +81,7 @@ def _after(row: RowKey, changed: str, content: Mapping[str, Any] | None) -> str:
     return "" if is_said else row_text(row, content)
 
 
-def story(
+def timeline(
     row: RowKey, versions: Sequence[VersionAfter], writes: Sequence[ZnodeWrite], barriers: Sequence[BarrierPassed]
 ) -> list[Step]:
     """All steps in order of time. Each log keeps its own order even where its clock went back."""

@@ -10,8 +10,8 @@ import pytest
 from schemas.report import CheckResult, Report
 from tests.report.fleets import run_of
 from tests.report.samples import defective, healthy, lagging, not_ready
+from transforms.report.banner import tell
 from transforms.report.mail_policy import is_red
-from transforms.report.story import tell
 
 LEFTOVER = CheckResult(
     "START-07",
@@ -36,11 +36,11 @@ def emptied() -> Report:
 
 
 def test_metadata_that_is_gone_is_said_to_be_gone_and_where_it_is() -> None:
-    story = tell(emptied())
-    assert story.title == "The metadata is gone from ZooKeeper"
-    assert "nothing is copied yet" not in " ".join(story.sentences)
-    assert "snapshots and transaction logs" in story.actions[0].what
-    assert "controllers of before" in story.actions[0].what
+    banner = tell(emptied())
+    assert banner.title == "The metadata is gone from ZooKeeper"
+    assert "nothing is copied yet" not in " ".join(banner.sentences)
+    assert "snapshots and transaction logs" in banner.actions[0].what
+    assert "controllers of before" in banner.actions[0].what
     full = replace(emptied(), counts=not_ready().counts)
     assert "gone" not in tell(full).title
 
@@ -49,9 +49,9 @@ def test_of_a_log_that_can_not_be_used_nothing_is_said_to_stand() -> None:
     base = not_ready()
     unusable = CheckResult("CAP-03", "fail", 1, ["starts at 90"], ["start"], "error", "The log starts at 0", "Copy it.")
     migration = replace(base.migration, state="NONE", phase="zookeeper", copy_used=None)
-    story = tell(replace(base, migration=migration, checks=[unusable]))
-    assert story.title == "The metadata log that was given can't be used"
-    assert "nothing has been copied yet" not in " ".join(story.sentences)
+    banner = tell(replace(base, migration=migration, checks=[unusable]))
+    assert banner.title == "The metadata log that was given can't be used"
+    assert "nothing has been copied yet" not in " ".join(banner.sentences)
 
 
 def test_a_moment_of_silence_is_not_called_stopped() -> None:

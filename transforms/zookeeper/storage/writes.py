@@ -16,8 +16,8 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from schemas.bronze import RUN_COLUMNS, ZK_TRANSACTIONS
-from schemas.zookeeper.history import BARRIER_COLUMNS, NOTIFICATION_ROOTS, WRITE_COLUMNS
 from schemas.zookeeper.paths import CONTAINERS
+from schemas.zookeeper.writes import BARRIER_COLUMNS, NOTIFICATION_ROOTS, WRITE_COLUMNS
 from transforms.zookeeper.read.reading import MalformedError, integer, long, parse_text
 from transforms.zookeeper.read.redact import Redactor
 from transforms.zookeeper.storage.transactions import NAMES, OpCode, Operation, ZkTransaction
@@ -84,7 +84,7 @@ class ClassifiedTransaction:
 
 
 @dataclass
-class History:
+class WriteCensus:
     """What the logs show; feed it every transaction in order.
 
     `census` counts kinds of writes since the first claim, `foreign` keeps those nobody should have made.

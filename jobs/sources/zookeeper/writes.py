@@ -15,53 +15,53 @@ from pyspark.sql.types import StructField, StructType
 
 from jobs.sources.zookeeper.folder import DataFolder
 from schemas.bronze import RUN_COLUMNS, ZK_TRANSACTIONS
-from schemas.zookeeper.history import BARRIER_COLUMNS, WRITE_COLUMNS
+from schemas.zookeeper.writes import BARRIER_COLUMNS, WRITE_COLUMNS
 from transforms.kraft.quorum import LogCopy
 from transforms.zookeeper.read.redact import Redactor
-from transforms.zookeeper.storage.history import Barrier, ClassifiedTransaction, History, transaction_batch
+from transforms.zookeeper.storage.writes import Barrier, ClassifiedTransaction, WriteCensus, transaction_batch
 
 BATCH_ROWS = 10_000
 # While KRaft owns ZooKeeper these are the writes somebody should look at.
 SUSPICIOUS: frozenset[str] = frozenset({"foreign", "envelope_failed", "fenced", "rollback", "claim"})
 OPERATION, BARRIER, WRITE = "operation", "barrier", "write"
 # One of the three is there in each row.
-HISTORY = StructType(
+TRANSACTION_LOG = StructType(
     [
         StructField(OPERATION, StructType(list(ZK_TRANSACTIONS.columns[len(RUN_COLUMNS) :]))),
         StructField(BARRIER, StructType(list(BARRIER_COLUMNS))),
         StructField(WRITE, StructType(list(WRITE_COLUMNS))),
     ]
 )
-_HISTORY: pa.Schema = to_arrow_schema(HISTORY)
+_TRANSACTION_LOG: pa.Schema = to_arrow_schema(TRANSACTION_LOG)
 
 
 @dataclass(frozen=True)
 class Judged:
     """What a data folder's logs say of the migration."""
 
-    history: History
+    census: WriteCensus
     writes: list[ClassifiedTransaction]
 
 
-def read_history(folder: DataFolder, redactor: Redactor) -> Iterator[pa.RecordBatch]:
-    """Yield the logs as rows of HISTORY: every operation, then the barriers and the writes that matter, oldest first."""
+def read_writes(folder: DataFolder, redactor: Redactor) -> Iterator[pa.RecordBatch]:
+    """Yield the logs as rows of TRANSACTION_LOG: every operation, then the barriers and the writes that matter, oldest first."""
     transactions = folder.transactions()
     while part := list(islice(transactions, BATCH_ROWS)):
         yield _rows(OPERATION, transaction_batch(part, redactor))
     judged = judge(folder, elections=True)
-    yield _rows(BARRIER, judged.history.barrier_batch())
-    yield _rows(WRITE, judged.history.write_batch(judged.writes))
+    yield _rows(BARRIER, judged.census.barrier_batch())
+    yield _rows(WRITE, judged.census.write_batch(judged.writes))
 
 
 def judge(folder: DataFolder, kinds: frozenset[str] = SUSPICIOUS, *, elections: bool = False) -> Judged:
     """Find the barriers, and the writes of some kinds; with `elections` all that set `/controller_epoch`, too."""
-    history = History()
+    census = WriteCensus()
     writes = [
         write
-        for write in history.read(folder.transactions())
+        for write in census.read(folder.transactions())
         if write.kind in kinds or (elections and write.controller_epoch is not None)
     ]
-    return Judged(history, writes)
+    return Judged(census, writes)
 
 
 def last_barrier(folder: DataFolder, leading: LogCopy) -> int | None:
@@ -73,7 +73,7 @@ def last_barrier(folder: DataFolder, leading: LogCopy) -> int | None:
     judged = judge(folder, frozenset({"claim", "rollback"}))
     if not judged.writes or judged.writes[-1].kind != "claim":
         return None
-    reached = [barrier for barrier in judged.history.barriers if barrier.kraft_metadata_offset < leading.end]
+    reached = [barrier for barrier in judged.census.barriers if barrier.kraft_metadata_offset < leading.end]
     newest = max(reached, key=lambda barrier: barrier.zxid, default=None)
     return None if newest is None or not _same_epoch(newest, leading) else newest.zxid
 
@@ -83,6 +83,6 @@ def _same_epoch(barrier: Barrier, leading: LogCopy) -> bool:
 
 
 def _rows(kind: str, batch: pa.RecordBatch) -> pa.RecordBatch:
-    structs = pa.StructArray.from_arrays(batch.columns, fields=list(_HISTORY.field(kind).type))
-    arrays = [structs if field.name == kind else pa.nulls(batch.num_rows, field.type) for field in _HISTORY]
-    return pa.RecordBatch.from_arrays(arrays, schema=_HISTORY)
+    structs = pa.StructArray.from_arrays(batch.columns, fields=list(_TRANSACTION_LOG.field(kind).type))
+    arrays = [structs if field.name == kind else pa.nulls(batch.num_rows, field.type) for field in _TRANSACTION_LOG]
+    return pa.RecordBatch.from_arrays(arrays, schema=_TRANSACTION_LOG)
