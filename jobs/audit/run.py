@@ -184,18 +184,19 @@ class Run:
             cached.count()
         return cached
 
-    def keep(self, table: Table, rows: DataFrame, *, hold: bool = False) -> DataFrame:
+    def keep(self, table: Table, rows: DataFrame, *, hold: bool = False, series: str = "") -> DataFrame:
         """Make `rows` (the table's columns but run_id) this run's rows of a table, and return them for further use.
 
         Small ones are written beside the rest of the run, and used as they are: `hold` when more than one query reads
-        them. Others are written first and read back, which costs no memory.
+        them. Others are written first and read back, which costs no memory. A table that a run adds rows to more than once
+        needs a `series` for each time (`append`).
         """
         mine = rows.withColumn("run_id", F.lit(self.run_id))
         if self.small:
             made = self.cache(mine) if hold else mine
-            self._writes.append(self._pool.submit(self.append, table, made))
+            self._writes.append(self._pool.submit(self.append, table, made, series=series))
         else:
-            self.append(table, mine)
+            self.append(table, mine, series=series)
             made = self.stored(table)
         self._made[table.full_name] = made
         return made

@@ -33,6 +33,14 @@ def bracketed(run: Run) -> list[str]:
     return [name for name in run.going if len(run.clusters[name].walks) > 1]
 
 
+def second_walks(run: Run) -> DataFrame:
+    """Znodes of each bracket's second walk."""
+    twice = bracketed(run)
+    return run.rows(ZK_ZNODES).where(
+        of_clusters(twice) & F.col("snapshot_id").isin([run.clusters[name].walks[1] for name in twice])
+    )
+
+
 def moved_znodes(run: Run) -> DataFrame | None:
     """Znodes that changed between two walks around the log (cluster, path, moved, …); None when nobody walked twice."""
     twice = bracketed(run)

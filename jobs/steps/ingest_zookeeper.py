@@ -6,9 +6,10 @@ driver, which has the network and the identity.
 
 from __future__ import annotations
 
+import hashlib
 import secrets
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -88,7 +89,8 @@ def run_step(run: Run) -> None:
     files = _files(run, sources, logs)
     walked = _walk_all(run, {name: source for name, source in sources.items() if source.connect}, 0)
     trees = in_workers(run.spark, files, _read_tree, _WALKED, run.tasks)
-    run.keep(ZK_ZNODES, trees.unionByName(walked) if walked is not None else trees, hold=True)
+    rows = trees.unionByName(walked) if walked is not None else trees
+    run.keep(ZK_ZNODES, rows, hold=True, series=_series(run, sources))
     _add_stored_parts(run, 0)
     folders = [each for each in files if each.folder is not None]
     if folders:
@@ -109,7 +111,7 @@ def run_second_walk(run: Run) -> None:
     walked = _walk_all(run, sources, 1)
     first = run.rows(ZK_ZNODES)
     if walked is not None:
-        second = run.keep(ZK_ZNODES, walked, hold=True)
+        second = run.keep(ZK_ZNODES, walked, hold=True, series=_series(run, sources))
         if run.small:
             run.set_made(ZK_ZNODES, first.unionByName(second))
     _add_stored_parts(run, 1)
@@ -118,6 +120,12 @@ def run_second_walk(run: Run) -> None:
 def _new_walk(run: Run) -> str:
     """A snapshot_id of its own for every walk, so that a repeated one never mixes with what was left by the first."""
     return f"{run.run_id}/{secrets.token_hex(3)}"
+
+
+def _series(run: Run, sources: Iterable[str]) -> str:
+    """Names the walks that were just made: a step that is repeated walks again, and a bracket walks twice."""
+    walks = "\n".join(run.clusters[name].walks[-1] for name in sorted(sources))
+    return hashlib.sha256(walks.encode()).hexdigest()[:16]
 
 
 def _files(run: Run, sources: Mapping[str, ZooKeeperSettings], logs: Mapping[str, Copies]) -> list[TreeFiles]:
@@ -195,6 +203,9 @@ def _walk_all(run: Run, sources: Mapping[str, ZooKeeperSettings], number: int) -
         except Exception as error:
             run.fail(name, error)
     run.measure()
+    if not tables:
+        # A chroot that is not there is walked without a znode.
+        return run.spark.createDataFrame([], _WALKED)
     return run.spark.createDataFrame(pa.Table.from_batches(tables, to_arrow_schema(_WALKED)), _WALKED)
 
 

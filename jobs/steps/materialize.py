@@ -18,7 +18,7 @@ from jobs.audit.isr_history import recorded
 from jobs.audit.kraft_side import STATE, KraftSide, kraft_sides, log_copies, milestone_rows
 from jobs.audit.run import Run
 from jobs.audit.steps import step_main
-from jobs.audit.walks import both_trees
+from jobs.audit.walks import both_trees, bracketed, second_walks
 from jobs.exit import UsageError
 from jobs.runtime.workers import failed_rows, failure_of, without_failures
 from jobs.sinks.delta import in_parallel
@@ -73,6 +73,11 @@ def run_step(run: Run) -> State:
     records = run.rows(KRAFT_RECORDS)
     opening = _opening(run, znodes, state, records)
     _fail_unread(run, opening)
+    if opening.problems:
+        _quarantine(run, znodes, records)
+    if not run.going:
+        # A table without rows takes as long to write as one of a small cluster, and there are twenty.
+        return State({}, {}, {}, _no_rows(run, ROW_VERSION), _no_rows(run, ISR_CHANGE))
     migrations, compared = (
         {name: migration_row(opening.migration.get(name, ()), tree) for name in run.going} for tree in (NEWEST, BARRIER)
     )
@@ -80,8 +85,6 @@ def run_step(run: Run) -> State:
     replayed = _replay(run, records, sides, compared, clearing=opening.clears)
     versions, history = _make_tables(run, run.of_going(state), replayed)
     run.keep(MIGRATION.table, _migration(run, migrations, compared, sides))
-    if opening.problems:
-        _quarantine(run, znodes, records)
     if replayed is not None:
         keep(run, replayed)
     return State(sides, migrations, compared, versions, history, None if replayed is None else replayed.log)
@@ -100,10 +103,11 @@ class _Opening:
 
 
 def _opening(run: Run, znodes: DataFrame, state: DataFrame, records: DataFrame) -> _Opening:
+    kafka = F.col("path").isin(list(_ROOTS))
     frames = {
         "failed_tree": failed_rows(znodes),
         "failed_log": failed_rows(records),
-        "kafka": znodes.where(F.col("path").isin(list(_ROOTS))).select(CLUSTER, "path"),
+        "kafka": znodes.where(kafka).select(CLUSTER, "path"),
         "migration": state.where("entity = 'migration'").select(CLUSTER, TREE, "row"),
         "milestone": milestone_rows(records),
         "clears": records.where(F.col("type") == CLEAR_ELR.name).groupBy(CLUSTER).agg(F.count("*").alias("records")),
@@ -111,15 +115,20 @@ def _opening(run: Run, znodes: DataFrame, state: DataFrame, records: DataFrame) 
         .distinct()
         .select(CLUSTER, F.lit(True).alias("there")),
     }
+    twice = bracketed(run)
+    if twice:
+        frames["kafka_again"] = second_walks(run).where(kafka).select(CLUSTER, "path")
     found: dict[str, dict[str, list[dict[str, Any]]]] = {name: defaultdict(list) for name in frames}
     for row in as_facts(frames).collect():
         found[row["fact"]][row[CLUSTER]].append(json.loads(row["row"]))
     failures = {
         name: rows[0]["problem"] for kind in ("failed_log", "failed_tree") for name, rows in found[kind].items()
     }
+    # A second walk without Kafka's znodes was one of another tree: nothing stood still, and nothing would be judged.
+    astray = set(twice) - set(found.get("kafka_again", ()))
     return _Opening(
         failures,
-        frozenset(found["kafka"]),
+        frozenset(set(found["kafka"]) - astray),
         found["migration"],
         found["milestone"],
         frozenset(found["problem"]),
@@ -192,13 +201,17 @@ def _keep_entity(
 
 def _versions(run: Run, replayed: Replayed | None) -> DataFrame:
     if replayed is None:
-        return run.spark.createDataFrame([], ROW_VERSION)
+        return _no_rows(run, ROW_VERSION)
     return run.cache_now(row_versions(replayed.compact, replayed.folded, replayed.versions_from_inclusive, MIRRORED))
+
+
+def _no_rows(run: Run, struct: StructType) -> DataFrame:
+    return run.spark.createDataFrame([], struct)
 
 
 def _isr_changes(run: Run, replayed: Replayed | None) -> DataFrame:
     if replayed is None:
-        return run.spark.createDataFrame([], ISR_CHANGE)
+        return _no_rows(run, ISR_CHANGE)
     return recorded(run, replayed.log, replayed.sides)
 
 

@@ -11,7 +11,11 @@ import pytest
 
 from jobs.audit.run import Failure
 from jobs.exit import USAGE
+from jobs.settings import ZooKeeperSettings
+from jobs.sources.zookeeper.client import LiveSettings
+from jobs.steps import ingest_zookeeper
 from schemas.bronze import QUARANTINE
+from schemas.entities.partitions import PARTITIONS
 from schemas.entities.topics import TOPICS
 from schemas.gold import RUNS
 from tests.captures import capture
@@ -37,16 +41,31 @@ def test_a_tree_without_kafka_never_replaces_a_good_one(audited: Callable[[str],
     empty = tmp_path / "empty.jsonl.gz"
     empty.write_bytes(gzip.compress(b""))
     content = settings_content(capture("3.9.1", "3"), Path(good.warehouse.root), cluster="emptied")
+    stored = good.warehouse.version(PARTITIONS.table)
     (failure,) = audit_all([{**content, "zookeeper": {"dump": str(empty)}}]).values()
     assert isinstance(failure, Failure)
     assert "holds no Kafka metadata" in failure.reason
     assert failure.exit_code == USAGE
     assert good.frame(TOPICS.table).where("source = 'zookeeper'").count() == 8
+    assert good.warehouse.version(PARTITIONS.table) == stored, (
+        "nothing is left to audit, and no table is written without rows"
+    )
     runs = good.warehouse.read(RUNS).where("cluster = 'emptied'").orderBy("started_at").collect()
     assert [(row["verdict"], row["failure"]) for row in runs] == [
         (good.report.verdict, None),
         ("failed", failure.reason),
     ]
+
+
+def test_a_zookeeper_that_does_not_answer_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def impatient(source: ZooKeeperSettings) -> LiveSettings:
+        return LiveSettings(str(source.connect), connect_timeout_seconds=0.5)
+
+    monkeypatch.setattr(ingest_zookeeper, "live_settings", impatient)
+    content = settings_content(capture("3.9.1", "5"), tmp_path)
+    (failure,) = audit_all([{**content, "zookeeper": {"connect": "127.0.0.1:1"}}]).values()
+    assert isinstance(failure, Failure)
+    assert (failure.exit_code, "127.0.0.1:1 did not answer" in failure.reason) == (USAGE, True)
 
 
 @in_fleet("damaged-log")

@@ -73,7 +73,7 @@ def test_every_field_is_taken_away_from_some_cluster() -> None:
     taken = {field for _, field in mutations()}
     untaken = {field.name for field in EVIDENCE} - taken
     # What other parts of the report read, and what only makes a measure finer.
-    other = {"moved", "foreign_writes", "mirrored_offset", "load_time_ms", "at_barrier"}
+    other = {"moved", "written_while_read", "foreign_writes", "mirrored_offset", "load_time_ms", "at_barrier"}
     assert untaken <= other | {"captured_at_ms", "reading_ms", "skew", "deltas", "compared_at", "newest_zxid"}
 
 

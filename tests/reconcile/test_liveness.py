@@ -45,6 +45,7 @@ def clusters(draw: st.DrawFn) -> Facts:
         alive_limit=draw(st.sampled_from([1.0, 5.0, 30.0])),
         lag_limit=draw(st.sampled_from([10.0, 60.0, 600.0])),
         captured_at_ms=draw(st.none() | st.integers(NOW - 10_000 * SECOND, NOW + 10_000 * SECOND)),
+        written_while_read=draw(st.booleans()),
         reading_ms=draw(st.integers(0, 100 * SECOND)),
         newest_znode_time_ms=draw(st.integers(NOW - 10_000 * SECOND, NOW + 10_000 * SECOND)),
         skew=draw(st.none() | st.builds(ClockSkew, st.floats(-5e6, 5e6), st.floats(0, 1e4), st.just(9))),
@@ -153,6 +154,20 @@ def test_the_delay_of_a_mirror_that_lags_is_no_skew() -> None:
     assert measured_skew(facts) is None
     assert decided(facts).state is State.BEHIND
     assert not any("clock" in note for note in summary.notes(facts))
+
+
+@pytest.mark.parametrize("ahead", [-3_600, 70, 3_600])
+def test_a_clock_of_the_audit_that_is_wrong_stops_nothing_that_wrote_while_it_was_read(ahead: int) -> None:
+    """Between the two walks of a bracket `/migration` was written: no clock is needed to see that."""
+    facts = replace(dual_write(), captured_at_ms=NOW + ahead * SECOND, written_while_read=True)
+    assert decided(facts).state is State.LIVE
+    report = reported(facts)
+    assert (check(report, "DUR-04").verdict, check(report, "CAP-05").verdict) == ("pass", "pass")
+
+
+def test_what_was_written_while_it_was_read_can_be_behind_all_the_same() -> None:
+    facts = replace(dual_write(), lag=LagMeasure(900, 1_800.0, 0.3, 9), written_while_read=True)
+    assert decided(facts).state is State.BEHIND
 
 
 @pytest.mark.parametrize(

@@ -194,7 +194,8 @@ class Facts:
 
     `captured_at_ms` is when ZooKeeper was read, milliseconds since the epoch, by a live walk's own clock or the configuration's
     word; None for files, where the newest thing on either side tells. `reading_ms` is how long after that the log's end was
-    looked up. `newest_znode_time_ms` is the newest time on ZooKeeper's side, a znode's or a transaction's, by its own clock.
+    looked up. `written_while_read` is true when `/migration` was written between the two walks of a bracket: no clock has to
+    say whether it still is. `newest_znode_time_ms` is the newest time on ZooKeeper's side, a znode's or a transaction's, by its own clock.
     `skew` is what the rows tell of the two clocks; `alive_limit`, `lag_limit` and `capture_skew_limit` are the configured thresholds.
     `deltas` gives, for offsets of lost writes, the two barriers around them: (last one before, first one at or after).
     `reads_data_folder` is true where the configuration names a ZooKeeper data folder, whose transaction logs `zookeeper_writes`
@@ -246,6 +247,7 @@ class Facts:
     alive_limit: float = 5.0
     lag_limit: float = 60.0
     captured_at_ms: int | None = None
+    written_while_read: bool = False
     reading_ms: int = 0
     skew: ClockSkew | None = None
     properties: PropertyFiles = field(default_factory=PropertyFiles)

@@ -60,6 +60,14 @@ def liveness(facts: Facts) -> Liveness | None:
     return Liveness(State.LIVE, silence, behind)
 
 
+def captured(facts: Facts) -> int | None:
+    """When ZooKeeper was read, in milliseconds, where the audit's clock has to say so; None where the data tells.
+
+    What is written while it is read was written up to then, whatever clock is wrong.
+    """
+    return None if facts.written_while_read else facts.captured_at_ms
+
+
 def log_age(facts: Facts) -> float:
     """How long before the capture the log ends, in seconds: both sides were read after everything they hold was written.
 
@@ -68,7 +76,7 @@ def log_age(facts: Facts) -> float:
     end = facts.newest_append_time_ms
     if end is None:
         return 0.0
-    moments = [end, facts.captured_at_ms or end]
+    moments = [end, captured(facts) or end]
     if facts.newest_znode_time_ms is not None:
         moments.append(facts.newest_znode_time_ms - facts.reading_ms - round(_skew_ms(facts)))
     return (max(moments) - end) / 1000
@@ -84,8 +92,8 @@ def _silence(facts: Facts) -> float | None:
         return None
     written = end - lag.silence * 1000
     # What was read after /migration says nothing of how old it was when it was read.
-    captured = max(end - facts.reading_ms, facts.captured_at_ms or 0)
-    silence = captured - _written(facts, lag, end)
+    until = max(end - facts.reading_ms, captured(facts) or 0)
+    silence = until - _written(facts, lag, end)
     if facts.newest_znode_time_ms is not None:
         silence = max(silence, facts.newest_znode_time_ms - facts.reading_ms - written)
     return max(0.0, silence / 1000)

@@ -9,7 +9,7 @@ from transforms.outcome import Outcome, found, unknown
 from transforms.reconcile.judge.absent import absent
 from transforms.reconcile.judge.checks.outcome import CheckFunction, in_tables, sampled
 from transforms.reconcile.judge.facts import Facts
-from transforms.reconcile.judge.liveness import State, clocks, liveness
+from transforms.reconcile.judge.liveness import State, captured, clocks, liveness
 
 
 def _one_cluster(facts: Facts) -> Outcome:
@@ -77,7 +77,8 @@ def _together(facts: Facts) -> Outcome:
     if written is None or appended is None:
         return unknown("no znode or no record has a time")
     apart = (written - appended - clocks(facts).ahead_ms) / 1000
-    read = 0.0 if facts.captured_at_ms is None else (facts.captured_at_ms - appended) / 1000
+    moment = captured(facts)
+    read = 0.0 if moment is None else (moment - appended) / 1000
     limit, problems = facts.capture_skew_limit, []
     if apart > limit:
         problems.append(f"ZooKeeper was written {apart:.0f} s after the newest record of the log that was given")
