@@ -13,7 +13,7 @@ from schemas.gold import ISR_CHANGE, ISR_HISTORY
 from transforms.clusters import CLUSTER, by_cluster, of_clusters
 from transforms.isr.frames import isr_history
 from transforms.isr.history import HOUR
-from transforms.isr.violations import may_tell
+from transforms.isr.violations import JUDGED, may_tell
 from transforms.kraft.replay.image import Log, topic_names
 from transforms.kraft.replay.partitions import KEY
 
@@ -77,8 +77,8 @@ def judged_changes(run: Run, found: DataFrame, sides: Mapping[str, KraftSide], e
     An election that can have lost data is open until it is healed, however long ago it was.
     """
     judged = _with_earlier(run, found, sides, may_tell(ends))
-    # Of millions of changes a few are looked at, by several rules.
-    return judged if run.small else run.cache(judged.where(may_tell(ends)))
+    # Of millions of changes a few are looked at, by several rules, and of these a third of the columns.
+    return judged if run.small else run.cache(judged.where(may_tell(ends)).select(*JUDGED))
 
 
 def _with_earlier(run: Run, found: DataFrame, sides: Mapping[str, KraftSide], wanted: Column) -> DataFrame:

@@ -134,6 +134,7 @@ def health_of(
             out_of_sync=tuple(sorted(out_of_sync_of(answers.get("out_of_sync", ()))[KRAFT])),
             restarts=restarts_of(answers.get("restarts", ())),
             bumps_on_shrink=bumps,
+            dual_write=None if side is None else side.dual_write(),
         ),
     )
 

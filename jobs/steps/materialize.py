@@ -227,8 +227,7 @@ def _log_findings(replayed: Replayed | None) -> list[DataFrame]:
     """Records that break a rule of replay, and rows in which the replay is not Kafka's own checkpoint."""
     if replayed is None:
         return []
-    dual_write = {name: period for name, side in replayed.sides.items() if (period := side.dual_write()) is not None}
-    return [log_findings(replayed.log, replayed.compact, replayed.folded, dual_write), *replayed.checkpoint_mismatches]
+    return [log_findings(replayed.log, replayed.compact, replayed.folded), *replayed.checkpoint_mismatches]
 
 
 def both_sides(spark: SparkSession, entity: Entity, sides: Sequence[tuple[str, DataFrame | None]]) -> DataFrame:

@@ -52,9 +52,10 @@ def test_a_broker_that_left_again_and_is_out_warns_and_the_others_are_told(found
 
 def test_a_shrink_that_leaves_the_leader_epoch_is_told_where_it_must_rise(found: Mapping[str, Sample]) -> None:
     assert "t/7: [2] left the ISR at offset 27, the leader epoch stayed 0" in found[QUIET_SHRINK].examples
+    assert found["DUR-13"].examples == ("t partition 7: 2 left the ISR, the leader epoch stayed (offset 27)",)
 
 
 def test_what_is_older_than_an_hour_does_not_count_as_churn(spark: SparkSession) -> None:
-    later = replace(PRESENT, log_end_ms=END_MS + 2 * 3_600_000, bumps_on_shrink=False)
+    later = replace(PRESENT, log_end_ms=END_MS + 2 * 3_600_000, bumps_on_shrink=False, dual_write=None)
     past = history_samples(spark, HISTORIES, later)
     assert set(past) == {LOSSY_ELECTION, HEALED_ELECTION, LAST_KNOWN_FENCED}

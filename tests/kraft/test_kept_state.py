@@ -43,7 +43,7 @@ def everything(log: Log, after: Mapping[str, int], whole: Log | None = None) -> 
     frames = {
         **image(log, folded),
         "row_versions": row_versions(log, folded, after, MIRRORED),
-        "findings": log_findings(whole or log, log, folded, {}),
+        "findings": log_findings(whole or log, log, folded),
     }
     # One query for all of it: each takes longer to plan than to run.
     texts = [

@@ -185,17 +185,12 @@ def log_rows(
     spark: SparkSession,
     log: Sequence[Row],
     snapshot: Sequence[Row],
-    dual_write: Mapping[str, tuple[int, int | None]] | None = None,
 ) -> DataFrame:
-    """Rows of silver findings that the logs and checkpoints of one cluster or several lead to.
-
-    `dual_write` is where each cluster writes to both sides.
-    """
-    dual_write = {ALONE: DUAL_WRITE} if dual_write is None else dual_write
+    """Rows of silver findings that the logs and checkpoints of one cluster or several lead to."""
     bronze = frame(spark, KRAFT_RECORDS.struct, [*log, *snapshot])
     clusters = {row.get(CLUSTER, ALONE) for row in log}
     replayed = Log.of(bronze.where("checkpoint_offset IS NULL"), {cluster: Extent(1000) for cluster in clusters})
-    found = log_findings(replayed, replayed, replay.fold(replayed.events), dual_write)
+    found = log_findings(replayed, replayed, replay.fold(replayed.events))
     levels: dict[str, dict[int, int | None]] = defaultdict(dict)
     for row in snapshot:
         levels[row.get(CLUSTER, ALONE)][row["checkpoint_offset"]] = 13

@@ -16,8 +16,8 @@ from transforms.kraft.replay.partitions import partition_records
 from transforms.reconcile.judge.facts import Sample
 
 END_MS = 1_000_000
-# Broker 2 is behind; broker 1 was started twice in the last hour. Shrinks raise the leader epoch here.
-PRESENT = Present(END_MS, at_work=(0, 1), out_of_sync=(2,), restarts={1: 2}, bumps_on_shrink=True)
+# Broker 2 is behind; broker 1 was started twice in the last hour. Shrinks raise the leader epoch here. Dual write is short.
+PRESENT = Present(END_MS, at_work=(0, 1), out_of_sync=(2,), restarts={1: 2}, bumps_on_shrink=True, dual_write=(26, 28))
 UNKNOWN_LEADER = {"eligible_leader_replicas": [], "last_known_elr": [0]}
 
 

@@ -1,4 +1,4 @@
-"""What the history of the partitions shows that is wrong (ISR-07, ISR-08, ISR-11, ISR-12, ELR-02; S§8.3): bounded rules.
+"""What the history of the partitions shows that is wrong (ISR-07, ISR-08, ISR-11, ISR-12, ELR-02, S§8.3; DUR-13): bounded rules.
 
 What is healed is told and warns no more: each rule holds a partition's past against its present state.
 """
@@ -36,7 +36,8 @@ _WORDS = {
 @dataclass(frozen=True)
 class Present:
     """What is known of a cluster now: its log's newest append time (ms), brokers at work, those that some ISR lacks, the
-    registrations of each in the log's last hour, and whether a shrinking ISR must raise the leader epoch.
+    registrations of each in the log's last hour, whether a shrinking ISR must raise the leader epoch, and the offsets of
+    the records of MIGRATION and of POST_MIGRATION (None: not yet), where there is one of MIGRATION.
     """
 
     log_end_ms: int | None = None
@@ -44,6 +45,25 @@ class Present:
     out_of_sync: tuple[int, ...] = ()
     restarts: Mapping[int, int] = field(default_factory=dict)
     bumps_on_shrink: bool = False
+    dual_write: tuple[int, int | None] | None = None
+
+
+# What the rules below read of a history.
+JUDGED = (
+    *_KEY,
+    "topic",
+    "offset",
+    "append_time",
+    "kinds",
+    "election",
+    "departed",
+    "joined",
+    "leader",
+    "leader_epoch",
+    "leader_epoch_before",
+    "isr_before",
+    "eligible_leader_replicas_before",
+)
 
 
 def may_tell(ends: Mapping[str, int]) -> Column:
@@ -64,8 +84,8 @@ def _lossy() -> Column:
 def history_violations(history: DataFrame, partitions: DataFrame, present: Mapping[str, Present]) -> DataFrame:
     """What breaks a rule, or is to be told of the past: (cluster, code, text).
 
-    `history` is `transforms.isr.frames.isr_history`, `partitions` KRaft's silver rows: only partitions that are still there
-    count.
+    `history` is `transforms.isr.frames.isr_history` (of its columns only JUDGED is looked at), `partitions` KRaft's silver rows:
+    but for DUR-13, only partitions that are still there count.
     """
     recent = F.col("append_time") > _each(present, "log_end_ms", "bigint") - HOUR
     moved = ~F.array_contains("kinds", Kind.CREATED.value) & ((F.size("departed") > 0) | (F.size("joined") > 0))
@@ -87,7 +107,10 @@ def history_violations(history: DataFrame, partitions: DataFrame, present: Mappi
     reports = F.array_compact(F.array(_election(present), _fenced(present), _quiet_shrink()))
     found = rows.select(CLUSTER, F.explode(reports).alias("report")).select(CLUSTER, "report.*")
     members = _members(rows.where("moved"))
-    return found.unionByName(_flapping(members, present)).unionByName(_churn(members, present))
+    found = found.unionByName(_flapping(members, present)).unionByName(_churn(members, present))
+    if any(each.dual_write for each in present.values()):
+        found = found.unionByName(_quiet_in_dual_write(history, present))
+    return found
 
 
 def _each(present: Mapping[str, Present], name: str, sql_type: str) -> Column:
@@ -154,6 +177,24 @@ def _quiet_shrink() -> Column:
         "leader_epoch",
     )
     return _reports(F.col("quiet"), QUIET_SHRINK, text)
+
+
+def _quiet_in_dual_write(history: DataFrame, present: Mapping[str, Present]) -> DataFrame:
+    """Changes in dual write by which a replica left the ISR and the leader epoch stayed (S§3.3; DUR-13).
+
+    A migration's controller names the leader in every such change, which raises the epoch; only an ISR that grows leaves it.
+    """
+    begin, end = (_each(present, "dual_write", "array<bigint>")[place] for place in (0, 1))
+    during = (F.col("offset") > begin) & (end.isNull() | (F.col("offset") < end))
+    changed = ~F.array_contains("kinds", Kind.REPLACED.value)
+    text = F.format_string(
+        "%s partition %d: %s left the ISR, the leader epoch stayed (offset %d)",
+        "topic_id",
+        "partition",
+        F.array_join(F.col("departed").cast("array<string>"), ", "),
+        "offset",
+    )
+    return _found(history.where(_epoch_stayed() & changed & during), "DUR-13", text)
 
 
 def _members(moved: DataFrame) -> DataFrame:

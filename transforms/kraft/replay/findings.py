@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
@@ -11,7 +9,7 @@ from pyspark.sql.types import StructType
 from schemas.checks.codes import BROKER_REPLACED
 from schemas.entities.brokers import BROKERS
 from schemas.entities.topics import TOPICS
-from transforms.clusters import CLUSTER, by_cluster
+from transforms.clusters import CLUSTER
 from transforms.kraft.replay.entities.event import DELETE, PATCH, UPSERT
 from transforms.kraft.replay.image import Log
 from transforms.kraft.replay.partitions import KEY
@@ -20,15 +18,11 @@ _REGISTERED = ("incarnation_id", "fenced", "in_controlled_shutdown")
 _INCARNATIONS = ("incarnation_id", "incarnation_id_before")
 
 
-def log_findings(
-    log: Log, compacted: Log, folded: DataFrame, dual_write: Mapping[str, tuple[int, int | None]]
-) -> DataFrame:
+def log_findings(log: Log, compacted: Log, folded: DataFrame) -> DataFrame:
     """Findings of a replayed log: cluster, source, code, subject, detail, place.
 
     `compacted` is a log that replays to the same state (`transforms.kraft.replay.compaction.compacted_then`), or `log`
-    itself: most rules can be judged on it. `folded` is `replay.fold` of its events. `dual_write` are, by cluster, the
-    offsets of the records of MIGRATION and of POST_MIGRATION (None: not yet), without which the rules of dual writing are
-    not asked.
+    itself: most rules can be judged on it. `folded` is `replay.fold` of its events.
     """
     frames = [
         _unknown_partitions(compacted.partition_records),
@@ -39,7 +33,6 @@ def log_findings(
         _topics_made_again(log.events),
         _producer_ids_back(log.events),
         _shared_broker_ids(compacted.events),
-        *([_quiet_shrinks(log.partition_records, dual_write)] if dual_write else []),
     ]
     found = frames[0]
     for frame in frames[1:]:
@@ -92,7 +85,7 @@ def _stray_broker_changes(stream: DataFrame) -> DataFrame:
 
 def _unknown_removals(stream: DataFrame) -> DataFrame:
     """Removals of an ACL or a topic by an id that was never made (`AclControlManager.replay` throws)."""
-    rows = stream.where("entity IN ('acls', 'topics')").groupBy(CLUSTER, "entity", "replay_key")
+    rows = stream.where("entity IN ('acls', 'topics')").groupBy("replay_key", "entity", CLUSTER)
     seen = rows.agg(F.bool_or(F.col("row").isNotNull()).alias("made"), F.min("offset").alias("offset"))
     detail = F.format_string("a removal of an id in %s that was never made", "entity")
     return _finding(seen.where("NOT made"), "REMOVAL-UNKNOWN", F.col("replay_key"), detail)
@@ -103,7 +96,7 @@ def _topics_made_twice(folded: DataFrame) -> DataFrame:
     topics = folded.where("entity = 'topics'").withColumn(
         "parsed", F.from_json("row", StructType(list(TOPICS.columns)))
     )
-    by_name = Window.partitionBy(CLUSTER, "parsed.topic").orderBy("created_offset")
+    by_name = Window.partitionBy("parsed.topic", CLUSTER).orderBy("created_offset")
     following = topics.withColumn("next_created", F.lead("created_offset").over(by_name))
     ended = F.when(F.col("removed"), F.col("offset"))
     twice = following.where(F.col("next_created").isNotNull() & (ended.isNull() | (ended > F.col("next_created"))))
@@ -119,7 +112,7 @@ def _topics_made_twice(folded: DataFrame) -> DataFrame:
 def _topics_made_again(stream: DataFrame) -> DataFrame:
     """Topics whose TopicRecord comes again with the same id: a load that ran more than once (S§4.3, S§14; DUR-08)."""
     made = stream.where((F.col("entity") == "topics") & (F.col("op") == UPSERT))
-    again = made.groupBy(CLUSTER, "replay_key").agg(
+    again = made.groupBy("replay_key", CLUSTER).agg(
         F.count("*").alias("times"),
         F.max("offset").alias("offset"),
         F.max_by("row", "offset").alias("row"),
@@ -148,7 +141,7 @@ def _shared_broker_ids(stream: DataFrame) -> DataFrame:
     struct = StructType(list(BROKERS.columns))
     rows = stream.where("entity = 'brokers'").withColumn("parsed", F.from_json("row", struct))
     flat = rows.select(CLUSTER, "replay_key", "op", "offset", *[F.col(f"parsed.{name}") for name in _REGISTERED])
-    life = Window.partitionBy(CLUSTER, "replay_key").orderBy("offset")
+    life = Window.partitionBy("replay_key", CLUSTER).orderBy("offset")
     before = life.rowsBetween(Window.unboundedPreceding, -1)
     ever = life.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
     registrations = flat.withColumns(
@@ -169,22 +162,3 @@ def _shared_broker_ids(stream: DataFrame) -> DataFrame:
     return _finding(standing.where(back), "DUR-12", subject, returned).unionByName(
         _finding(standing.where(~back).where(alive), BROKER_REPLACED, subject, replaced)
     )
-
-
-def _quiet_shrinks(records: DataFrame, dual_write: Mapping[str, tuple[int, int | None]]) -> DataFrame:
-    """Changes in dual write by which a replica left the ISR and the leader epoch stayed (S§3.3; DUR-13).
-
-    A migration's controller names the leader in every such change, which raises the epoch; only an ISR that grows leaves
-    it. Most partitions have such changes, so that looking for suspects first costs more than putting all in order.
-    """
-    begin = by_cluster({cluster: begun for cluster, (begun, _) in dual_write.items()}, "bigint")
-    end = by_cluster({cluster: ended for cluster, (_, ended) in dual_write.items()}, "bigint")
-    during = (F.col("offset") > begin) & (end.isNull() | (F.col("offset") < end))
-    quiet = ~F.col("whole") & F.col("leader").isNull() & during
-    in_order = Window.partitionBy(*KEY).orderBy("offset")
-    changes = records.where("isr IS NOT NULL").select(*KEY, "offset", "isr", quiet.alias("quiet"))
-    followed = changes.withColumn("before", F.lag("isr").over(in_order))
-    left = F.array_except("before", "isr")
-    stayed = F.format_string("%s left the ISR, the leader epoch stayed", F.array_join(left.cast("array<string>"), ", "))
-    subject = F.format_string("%s partition %d", "topic_id", "partition_id")
-    return _finding(followed.where(F.col("quiet") & (F.size(left) > 0)), "DUR-13", subject, stayed)
