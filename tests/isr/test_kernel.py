@@ -22,9 +22,9 @@ _COLUMNS = {
 _IDS = pa.list_(pa.int32())
 SCHEMA = pa.schema(
     [
-        (CLUSTER, pa.string()),
         ("topic_id", pa.string()),
         ("partition_id", pa.int32()),
+        (CLUSTER, pa.string()),
         ("offset", pa.int64()),
         ("epoch", pa.int32()),
         ("append_time", pa.int64()),

@@ -23,19 +23,22 @@ def formats_of_tree(znodes: DataFrame) -> DataFrame:
 
     `znodes` are rows of bronze zk_znodes of one walk a cluster.
     """
+    shown = {name: reduce(or_, [_shown_by(trace) for trace in traces]) for name, traces in TRACES.items()}
     columns = []
-    for name, traces in TRACES.items():
-        has = reduce(or_, [_shown_by(trace) for trace in traces])
+    for name, has in shown.items():
         columns += [F.count_if(has).alias(name), F.min(F.when(has, F.col("path"))).alias(name + _EXAMPLE)]
-    return znodes.groupBy(CLUSTER).agg(*columns)
+    # A smallest text needs rows in order: only those that have a format.
+    return znodes.where(reduce(or_, shown.values())).groupBy(CLUSTER).agg(*columns)
 
 
 def _shown_by(trace: Trace) -> Column:
     # Most znodes are ruled out by how their path begins, which costs far less than the pattern.
     prefix = trace.pattern.removeprefix("^").partition("[")[0].removesuffix("$")
-    matched = F.col("path").startswith(prefix) & F.col("path").rlike(trace.pattern)
+    begins, matches = F.col("path").startswith(prefix), F.col("path").rlike(trace.pattern)
     if trace.key is None:
-        return matched
+        return begins & matches
+    # So are most of the rest by not having the key at all: a tree is mostly states of partitions.
+    matched = begins & F.coalesce(F.contains("data", F.lit(f'"{trace.key}"')), F.lit(False)) & matches
     value = F.get_json_object("data", f"$.{trace.key}")
     there = value.isNotNull() & ~value.isin("{}", "[]")
     if trace.least is not None:

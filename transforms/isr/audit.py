@@ -6,6 +6,8 @@ Everything is one row a partition or broker and hour, of all clusters at once, a
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import reduce
+from operator import or_
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
@@ -17,7 +19,7 @@ from transforms.kraft.replay.events import Cache, uncached
 
 PARTITION, BROKER, LEADERSHIP = "partition", "broker", "leadership"
 MIN_ISR = "min.insync.replicas"
-_PARTITION = [CLUSTER, "topic_id", "partition"]
+_PARTITION = ["topic_id", "partition", CLUSTER]
 _COUNTS = ("shrinks", "expansions", "elections", "lossy_elections")
 _TIMES = ("leaderless_ms", "under_min_ms", "out_of_sync_ms")
 _SO = ("short", "under", "leaderless")
@@ -130,13 +132,17 @@ def _judged(changes: DataFrame, least: DataFrame) -> DataFrame:
             "leaderless_before": F.coalesce(F.col("leader_before") == NO_LEADER, F.lit(False)),
         }
     )
+    # What changed nothing that is counted need not be put in order: the load alone makes every partition.
+    counts = (F.size("departed") > 0) | (F.size("joined") > 0) | F.col("election").isNotNull()
+    turned = [F.col(name) != F.col(f"{name}_before") for name in _SO]
+    telling = marked.where(reduce(or_, turned, counts))
     earlier = Window.partitionBy(*_PARTITION).orderBy("offset").rowsBetween(Window.unboundedPreceding, -1)
 
     def since(name: str, unseen: str) -> Column:
         begun = F.when(F.col(name) & ~F.col(f"{name}_before"), F.col("append_time"))
         return F.coalesce(F.last(begun, ignorenulls=True).over(earlier), F.col(unseen))
 
-    dated = marked.withColumns(
+    dated = telling.withColumns(
         {
             "short_since": since("short", "before_time"),
             "under_since": since("under", "before_time"),

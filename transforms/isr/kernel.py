@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from transforms.clusters import CLUSTER
 from transforms.isr.history import Kind
 from transforms.isr.id_lists import END, Flags, IdLists, Numbers, is_list, list_array, together
 from transforms.isr.partition import NO_LEADER, RECOVERED, RECOVERING
@@ -30,7 +31,8 @@ _ELR = ("eligible_leader_replicas", "last_known_elr")
 _UNSAID = {"leader": NO_LEADER, "leader_recovery_state": RECOVERED}
 # Columns that come out.
 HISTORY = (
-    *KEY[:2],
+    CLUSTER,
+    "topic_id",
     "partition",
     "offset",
     "epoch",

@@ -13,8 +13,8 @@ from pyspark.sql import functions as F
 from schemas.kraft.records import CLEAR_ELR
 from transforms.clusters import CLUSTER
 from transforms.kraft.replay.entities import DELETE
+from transforms.kraft.replay.partitions import KEY
 
-KEY = [CLUSTER, "topic_id", "partition_id"]
 _ELR = ("eligible_leader_replicas", "last_known_elr")
 _RECORD = ("offset", "epoch", "append_time")
 

@@ -160,7 +160,7 @@ def versions_of(log: Log, asked: DataFrame, until: Mapping[str, int]) -> DataFra
     """
     end = by_cluster(until, "bigint")
     upto = Log(log.events.where(F.col("offset") <= end), log.partition_records.where(F.col("offset") <= end))
-    row, replayed = [CLUSTER, "entity", "key"], [CLUSTER, "entity", "replay_key"]
+    row, replayed = ["key", "entity", CLUSTER], ["replay_key", "entity", CLUSTER]
     keys = F.broadcast(asked.where(F.col("entity") != PARTITIONS.name))
     # A removal has the key that Kafka replays by and no other.
     mine = upto.events.join(keys, row, "left_semi").select(*replayed).distinct()

@@ -16,7 +16,9 @@ from transforms.clusters import CLUSTER
 from transforms.kraft.replay.events import PARTITION, PARTITION_TYPES
 
 PARTITION_KEY = ["topic_id", "partition_id"]
-KEY = [CLUSTER, *PARTITION_KEY]
+# Sorts begin with what differs most: Spark compares the first bytes of the first column before it compares anything else,
+# and a run over one cluster, sorted by cluster first, takes half as long again.
+KEY = [*PARTITION_KEY, CLUSTER]
 NO_LEADER_CHANGE = -2
 NO_RECOVERY_CHANGE = -1
 MIGRATING_DIRECTORY = "AAAAAAAAAAAAAAAAAAAAAA"
@@ -68,7 +70,7 @@ def fold_partitions(records: DataFrame, by: Sequence[str] = ()) -> DataFrame:
 
 def fold_all_partitions(records: DataFrame, by: Sequence[str] = ()) -> DataFrame:
     """`fold_partitions` with those that were changed and never made: their created_offset is null."""
-    keys = [*by, *KEY]
+    keys = [*KEY, *by]
     since = _since_last_whole_record(records, keys)
     change = ~F.col("whole")
     elected = change & F.col("leader").isNotNull()
@@ -144,7 +146,7 @@ def named(partitions: DataFrame, topics: DataFrame) -> DataFrame:
 
     A partition whose topic is not in `topics` was removed with it (`RemoveTopicRecord` cascades).
     """
-    return partitions.join(topics.select(CLUSTER, "topic", "topic_id"), [CLUSTER, "topic_id"]).select(
+    return partitions.join(topics.select(CLUSTER, "topic", "topic_id"), ["topic_id", CLUSTER]).select(
         CLUSTER,
         "topic",
         F.col("partition_id").alias("partition"),

@@ -35,7 +35,7 @@ def fold_all(stream: DataFrame, by: Sequence[str] = (CLUSTER,)) -> DataFrame:
     """`fold` with the keys that were deleted and never made: their key and row are null."""
     whole = stream.where(F.col("op") != PATCH)
     has_row = F.col("row").isNotNull()
-    folded = whole.groupBy(*by, "entity", "replay_key").agg(
+    folded = whole.groupBy("replay_key", "entity", *by).agg(
         F.max_by("op", "offset").alias("op"),
         _filtered("max_by(struct(key, row), offset)", "row IS NOT NULL").alias("content"),
         _last(),
@@ -135,7 +135,7 @@ def versions(stream: DataFrame, after: Mapping[str, int]) -> DataFrame:
     one's offset. Only whole-row events count (brokers, which are patched, are not compared between the sides).
     """
     since = by_cluster(after, "bigint")
-    row = [CLUSTER, "entity", "replay_key"]
+    row = ["replay_key", "entity", CLUSTER]
     touching = stream.where((F.col("offset") >= since) & (F.col("op") != PATCH))
     keys = touching.select(*row).distinct()
     before = fold(stream.where(F.col("offset") < since).join(F.broadcast(keys), row, "left_semi"))

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, GroupedData
 from pyspark.sql import functions as F
 
 from transforms.clusters import CLUSTER, by_cluster
 from transforms.reconcile.compare.canonical import ASSIGNMENT_PROVENANCE
 
-# Columns of `differing_rows`.
-_ROW = [CLUSTER, "entity", "key"]
+# Keys of an entity begin with the same bytes, and those are what Spark sorts by first; their hashes differ.
+_HASH = "key_hash"
+_ROW = [_HASH, "key", "entity", CLUSTER]
 VERSION_FIELDS = ("from_offset", "row", "removed", "from_append_time", "created_offset")
 
 
@@ -50,7 +51,7 @@ def differing_rows(both: DataFrame, versions: DataFrame, ends: Mapping[str, Ends
     Columns: cluster, entity, key, zk_row, zk_rows (how many had this key), kraft_row, kraft_rows, comparable, provenance of both
     sides, and `versions` ordered by offset (array of VERSION_FIELDS; null when there is none).
     """
-    rows = both.groupBy(*_ROW).agg(
+    rows = _by_row(both).agg(
         F.expr("first(row) FILTER (WHERE zk)").alias("zk_row"),
         F.count_if("zk").alias("zk_rows"),
         F.expr("first(row) FILTER (WHERE NOT zk)").alias("kraft_row"),
@@ -70,7 +71,7 @@ def differing_rows(both: DataFrame, versions: DataFrame, ends: Mapping[str, Ends
             )
         ],
     )
-    timelines = versions.groupBy(*_ROW).agg(
+    timelines = _by_row(versions).agg(
         F.array_sort(F.collect_list(F.struct(*VERSION_FIELDS))).alias("versions"),
         F.max("from_offset").alias("newest_version"),
     )
@@ -85,7 +86,11 @@ def differing_rows(both: DataFrame, versions: DataFrame, ends: Mapping[str, Ends
         tailed = by_cluster({cluster: end.has_tail for cluster, end in ends.items()}, "boolean")
         in_tail = in_tail & (tailed | F.col("zk_row").isNotNull() | F.col("kraft_row").isNotNull())
     twice = (F.col("zk_rows") > 1) | (F.col("kraft_rows") > 1)
-    return joined.where(differs | in_tail | F.coalesce(twice, F.lit(False))).drop("newest_version")
+    return joined.where(differs | in_tail | F.coalesce(twice, F.lit(False))).drop("newest_version", _HASH)
+
+
+def _by_row(rows: DataFrame) -> GroupedData:
+    return rows.withColumn(_HASH, F.xxhash64("key")).groupBy(*_ROW)
 
 
 def without_moved(differing: DataFrame, moved: DataFrame | None) -> DataFrame:
