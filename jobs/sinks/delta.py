@@ -202,6 +202,8 @@ class Warehouse:
 
     def _create(self, table: Table, rows: DataFrame, options: Mapping[str, str]) -> None:
         writer = self._writer(table, rows, options).using("delta").tableProperty("comment", table.comment)
+        if table.skipping_columns:
+            writer = writer.tableProperty("delta.dataSkippingStatsColumns", ",".join(table.skipping_columns))
         if PARTITION_COLUMN in table.column_names:
             writer = writer.partitionedBy(F.col(PARTITION_COLUMN))
         with _typed_errors(table):

@@ -41,6 +41,7 @@ def test_first_write_makes_the_table_with_its_comments_in_one_commit(spark: Spar
     detail = spark.sql(f"DESCRIBE DETAIL {warehouse.identifier(NUMBERS)}").first()
     assert detail is not None
     assert (detail["description"], detail["partitionColumns"]) == (NUMBERS.comment, ["cluster"])
+    assert detail["properties"]["delta.dataSkippingStatsColumns"] == "run_id"
     written = spark.read.table(warehouse.identifier(NUMBERS)).schema
     assert [(field.name, field.metadata.get("comment")) for field in written] == [
         (field.name, field.metadata["comment"]) for field in NUMBERS.columns
