@@ -142,7 +142,7 @@ def connected(address: str) -> Iterator[KazooClient]:
 def bracketed_by_single_steps(content: dict[str, object], folder: Path, mirror: Callable[[], object]) -> Report:
     """Two walks around the log, each step a call of its own; without the second walk nothing may be judged.
 
-    `mirror` writes to ZooKeeper between the walks. By the audit's clock all of it is years old.
+    `mirror` writes to ZooKeeper between the walks. By the audit's clock all that was captured is old.
     """
     conf, run_id = folder / "bracket.yml", new_run_id(datetime.now(UTC))
     source = content["zookeeper"]

@@ -359,6 +359,13 @@ def test_what_is_not_committed_counts_as_lag_and_is_told(behind: Report) -> None
     assert any(f"the last {len(TAIL)} records of the log are not proved committed" in note for note in behind.notes)
 
 
+def test_a_replica_that_left_the_isr_without_a_new_leader_epoch_is_told(behind: Report) -> None:
+    """Its record, the last one that is committed, names no leader, as no controller of a migration writes it."""
+    check = next(check for check in behind.checks if check.id == "DUR-13")
+    changed = f"{topic_id('orders')} partition 7: 2 left the ISR, the leader epoch stayed"
+    assert (check.verdict, check.evidence) == ("warn", [f"{changed} (offset {behind.migration.committed_end_offset})"])
+
+
 @in_fleet("planted-finalised")
 def planted_finalised(folder: Path) -> Content:
     finalised = capture("3.9.1", "12")
