@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from jobs.audit.run import Run
 from schemas.bronze import ZK_ZNODES
-from transforms.clusters import of_clusters
 from transforms.zookeeper.read.bracket import bracket
 from transforms.zookeeper.read.trees import at_barrier, newest
 
@@ -24,8 +25,7 @@ def newest_tree(run: Run) -> DataFrame:
 
 def both_trees(run: Run) -> DataFrame:
     """Znodes of both trees, with the column `tree`; a second walk is none of them, it only tells what moved."""
-    walks = [run.clusters[name].walks[0] for name in run.going if run.clusters[name].walks]
-    return run.rows(ZK_ZNODES).where(F.col("snapshot_id").isin(walks))
+    return _walked(run, [name for name in run.going if run.clusters[name].walks], 0)
 
 
 def bracketed(run: Run) -> list[str]:
@@ -35,10 +35,7 @@ def bracketed(run: Run) -> list[str]:
 
 def second_walks(run: Run) -> DataFrame:
     """Znodes of each bracket's second walk."""
-    twice = bracketed(run)
-    return run.rows(ZK_ZNODES).where(
-        of_clusters(twice) & F.col("snapshot_id").isin([run.clusters[name].walks[1] for name in twice])
-    )
+    return _walked(run, bracketed(run), 1)
 
 
 def moved_znodes(run: Run) -> DataFrame | None:
@@ -46,8 +43,9 @@ def moved_znodes(run: Run) -> DataFrame | None:
     twice = bracketed(run)
     if not twice:
         return None
-    rows = run.rows(ZK_ZNODES).where(of_clusters(twice))
-    first, second = (
-        rows.where(F.col("snapshot_id").isin([run.clusters[name].walks[number] for name in twice])) for number in (0, 1)
-    )
-    return bracket(first, second)[1]
+    return bracket(_walked(run, twice, 0), second_walks(run))[1]
+
+
+def _walked(run: Run, clusters: Sequence[str], number: int) -> DataFrame:
+    """Znodes of one walk of each cluster: a walk's snapshot_id is its own."""
+    return run.rows(ZK_ZNODES).where(F.col("snapshot_id").isin([run.clusters[name].walks[number] for name in clusters]))

@@ -74,6 +74,7 @@ FLEET: dict[str, tuple[list[Row], list[Row]]] = {
     "broken": (BROKEN_LOG, checkpoint(BROKEN_LOG, without=30)),
     "healthy": (HEALTHY_LOG, checkpoint(HEALTHY_LOG)),
     "no-checkpoint": (BROKEN_LOG, []),
+    "as-its-checkpoint": (BROKEN_LOG, checkpoint(BROKEN_LOG)),
 }
 # The same logs, and where each cluster writes to both sides.
 IN_DUAL_WRITE: dict[str, tuple[list[Row], tuple[int, int | None] | None]] = {
@@ -100,6 +101,7 @@ def test_a_log_among_others_shows_what_it_shows_alone(spark: SparkSession) -> No
     together = findings_of(spark, *FLEET)
     assert together == {cluster: findings_of(spark, cluster)[cluster] for cluster in FLEET}
     assert together["healthy"] == []
+    assert [row for row in together["as-its-checkpoint"] if row[0] == "CAP-08"] == []
 
 
 def test_a_shrink_in_dual_write_that_leaves_the_leader_epoch_is_found(spark: SparkSession) -> None:

@@ -273,13 +273,10 @@ def _worst(every: DataFrame, most: int) -> DataFrame:
         }
     )
     counted = [F.coalesce(F.col(name), F.lit(0)) > 0 for name in (*_WORST, "elections")]
-    something = counted[0]
-    for each in counted[1:]:
-        something = something | each
     of_subject = Window.partitionBy(CLUSTER, "subject")
     order = [F.coalesce(F.col(name), F.lit(0)).desc() for name in _WORST]
     ordered = of_subject.orderBy(*order, "topic", "partition", "broker_id", "hour")
-    placed = scored.where(something).withColumns(
+    placed = scored.where(reduce(or_, counted)).withColumns(
         {"place": F.row_number().over(ordered), "total": F.count("*").over(of_subject)}
     )
     return placed.where(F.col("place") <= most).select(CLUSTER, *[_typed(name) for name in LINE], "place", "total")
