@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +14,10 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from jobs.sources.kraft.log import KraftLogDataSource
-from schemas.bronze import LOG_RECORD_COLUMNS
+from schemas.bronze import LOG_RECORD_COLUMNS, RUN_COLUMNS
 from schemas.kraft.records import CLEAR_ELR, PARTITION_TYPES, RECORD_TYPES
 from tests.captures import capture, stages
+from tests.held import held, held_log
 from tests.kraft.dumps import DumpedRecord, log_folder, parse_dump
 from tests.pipeline import expected
 from transforms.clusters import CLUSTER
@@ -33,6 +36,8 @@ RELEASE = "4.3.1-kraft"
 # Of the checkpoints of these clusters that are compared: all metadata is kept in them.
 LEVEL = 30
 Row = dict[str, Any]
+# Of each partition (topic id, number) ELR, last known ELR, partition epoch, leader epoch and the offset of its last change.
+Held = dict[tuple[str, int], tuple[list[int], list[int], int, int, int]]
 
 
 def row(offset: int, kind: str, body: Row | None = None, **columns: Any) -> Row:
@@ -64,28 +69,32 @@ def clear(offset: int, name: str = "") -> Row:
     return row(offset, "CLEAR_ELR_RECORD", {"topicName": name})
 
 
-def bronze(spark: SparkSession, rows: list[Row]) -> DataFrame:
+def bronze(spark: SparkSession, logs: Mapping[str, list[Row]]) -> DataFrame:
+    """The records of each cluster's log."""
     names = RECORDS.fieldNames()
-    made_of = spark.createDataFrame([tuple(each.get(name) for name in names) for each in rows], RECORDS)
-    return made_of.withColumn(CLUSTER, F.lit(ONE))
+    rows = [(cluster, *(each.get(name) for name in names)) for cluster, log in logs.items() for each in log]
+    return spark.createDataFrame(rows, StructType([RUN_COLUMNS[0], *RECORDS]))
 
 
 def whole_log(records: DataFrame, end: int, **more: Any) -> Log:
-    return held(Log.of(records, {ONE: Extent(end, **more)}))
+    return held_log(records, {ONE: Extent(end, **more)})
 
 
-def told(log: Log) -> dict[tuple[str, int], tuple[list[int], list[int], int, int, int]]:
-    """Of each partition ELR, last known ELR, partition epoch, leader epoch and the offset of its last change."""
-    return {
-        (each["topic_id"], each["partition"]): (
+def told_by_cluster(log: Log) -> dict[str, Held]:
+    found: dict[str, Held] = defaultdict(dict)
+    for each in image(log)["partitions"].collect():
+        found[each[CLUSTER]][each["topic_id"], each["partition"]] = (
             each["eligible_leader_replicas"] or [],
             each["last_known_elr"] or [],
             each["partition_epoch"],
             each["leader_epoch"],
             each["kraft_offset"],
         )
-        for each in image(log)["partitions"].collect()
-    }
+    return found
+
+
+def told(log: Log) -> Held:
+    return told_by_cluster(log)[ONE]
 
 
 # Types that replay to nothing, and why.
@@ -105,7 +114,7 @@ def test_every_declared_record_type_is_replayed_or_named_as_one_without_effect()
 ONE = "one"
 HELD = {"eligible_leader_replicas": [2], "last_known_elr": [1]}
 
-LOGS: dict[str, tuple[list[Row], dict[tuple[str, int], tuple[list[int], list[int], int, int, int]]]] = {
+LOGS: dict[str, tuple[list[Row], Held]] = {
     "both lists of the topic named are emptied, and the partition epoch rises": (
         [topic(0, "a", "A"), topic(1, "b", "B"), made(2, "A", **HELD), made(3, "B", **HELD), clear(4, "a")],
         {("A", 0): ([], [], 11, 5, 4), ("B", 0): ([2], [1], 10, 5, 3)},
@@ -162,44 +171,47 @@ LOGS: dict[str, tuple[list[Row], dict[tuple[str, int], tuple[list[int], list[int
 }
 
 
-def held(log: Log) -> Log:
-    return Log(log.events.localCheckpoint(), log.partition_records.localCheckpoint())
+@pytest.fixture(scope="module")
+def replayed(spark: SparkSession) -> dict[str, Held]:
+    """What each log comes to: the logs stand together as clusters."""
+    logs = {what: rows for what, (rows, _) in LOGS.items()}
+    return told_by_cluster(held_log(bronze(spark, logs), {what: Extent(len(rows)) for what, rows in logs.items()}))
 
 
 @pytest.mark.parametrize("what", LOGS)
-def test_a_log_with_clear_elr_replays_as_the_controller_does(spark: SparkSession, what: str) -> None:
-    rows, wanted = LOGS[what]
-    assert told(whole_log(bronze(spark, rows), len(rows))) == wanted
+def test_a_log_with_clear_elr_replays_as_the_controller_does(replayed: dict[str, Held], what: str) -> None:
+    _, wanted = LOGS[what]
+    assert replayed[what] == wanted
 
 
 def test_one_replays_the_same_after_any_state(spark: SparkSession) -> None:
     """As between two runs: the topic and what its partitions hold are known from what an earlier run has kept."""
     rows, wanted = LOGS["what is held again afterwards stays, or is cleared again"]
-    records = bronze(spark, rows)
+    records = bronze(spark, {ONE: rows})
     whole = whole_log(records, len(rows))
     for cut in (3, 6):
         state = held(compacted_below(whole, {ONE: cut}))
-        rest = held(Log.of(records, {ONE: Extent(len(rows), start=cut)}, state))
+        rest = held_log(records, {ONE: Extent(len(rows), start=cut)}, state)
         assert told(rest) == wanted
         assert told(compacted_then(state, whole, {ONE: cut})) == wanted
 
 
 def test_a_record_clears_nothing_of_another_cluster(spark: SparkSession) -> None:
-    records = bronze(spark, [topic(0, "a", "A"), made(1, "A", **HELD), clear(2), change(3, "A", isr=[1])])
+    records = bronze(spark, {ONE: [topic(0, "a", "A"), made(1, "A", **HELD), clear(2), change(3, "A", isr=[1])]})
     other = records.where("type <> 'CLEAR_ELR_RECORD'").withColumn(CLUSTER, F.lit("two"))
-    log = held(Log.of(records.unionByName(other), {ONE: Extent(4), "two": Extent(4)}))
+    log = held_log(records.unionByName(other), {ONE: Extent(4), "two": Extent(4)})
     cleared = {each[CLUSTER]: each["eligible_leader_replicas"] for each in image(log)["partitions"].collect()}
     assert cleared == {ONE: [], "two": [2]}
 
 
 def test_one_in_an_aborted_transaction_clears_nothing(spark: SparkSession) -> None:
-    records = bronze(spark, [topic(0, "a", "A"), made(1, "A", **HELD), clear(3), change(6, "A", isr=[1, 2])])
+    records = bronze(spark, {ONE: [topic(0, "a", "A"), made(1, "A", **HELD), clear(3), change(6, "A", isr=[1, 2])]})
     assert told(whole_log(records, 7, discarded=((2, 4),))) == {("A", 0): ([2], [1], 11, 5, 6)}
 
 
 def test_the_story_of_a_partition_names_the_record_that_cleared_it(spark: SparkSession) -> None:
     rows, _ = LOGS["what is held again afterwards stays, or is cleared again"]
-    records = bronze(spark, rows).localCheckpoint()
+    records = bronze(spark, {ONE: rows}).localCheckpoint()
     lives = [each.asDict() for each in row_events(records, parse_key("topics", "a")).collect()]
     states = partition_states(records, parse_key("partitions", "a/0"), lives).collect()
     found = partition_versions([each.asDict(recursive=True) for each in states], lives, None)

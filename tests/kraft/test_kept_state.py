@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -17,6 +18,7 @@ from pyspark.sql.types import StructType
 from jobs.sources.kraft.log import KraftLogDataSource
 from schemas.bronze import LOG_RECORD_COLUMNS, RUN_COLUMNS
 from schemas.entities import MIRRORED
+from tests.held import held, held_log, hold
 from tests.kraft.dumps import log_folder
 from transforms.clusters import CLUSTER, by_cluster
 from transforms.kraft.replay.compaction import compacted_below, compacted_then
@@ -59,10 +61,6 @@ def everything(log: Log, after: Mapping[str, int], whole: Log | None = None) -> 
 def of_cluster(made: Mapping[str, list[str]], cluster: str) -> dict[str, list[str]]:
     """The part of `everything` that is a cluster's."""
     return {name: [row for row in rows if json.loads(row)[CLUSTER] == cluster] for name, rows in made.items()}
-
-
-def held(log: Log) -> Log:
-    return Log(log.events.localCheckpoint(), log.partition_records.localCheckpoint())
 
 
 def extents(ends: Mapping[str, int]) -> dict[str, Extent]:
@@ -178,25 +176,56 @@ ENDS = {cluster: length for cluster, (_, length) in LOGS.items()}
 
 @pytest.fixture(scope="module")
 def whole(records: DataFrame) -> Log:
-    return held(Log.of(records, extents(ENDS)))
+    return held_log(records, extents(ENDS))
 
 
-# Seeds from three on leave a cluster out.
-@pytest.mark.parametrize("seed", [0, 1, 3, 4])
-def test_the_rest_after_any_prefix_is_the_whole(records: DataFrame, whole: Log, seed: int) -> None:
-    chance = random.Random(seed)  # noqa: S311 - the seed makes a failure repeatable
-    cuts = {cluster: chance.randint(1, end) for cluster, end in ENDS.items()}
-    if seed >= len(ENDS):
-        # A cluster of which nothing was kept is read whole beside those that go on.
-        del cuts[chance.choice(sorted(cuts))]
-    after = {cluster: chance.randint(cuts.get(cluster, 0), end) for cluster, end in ENDS.items()}
+# Seeds from three on leave a cluster out: of one nothing was kept, and it is read whole beside those that go on.
+SEEDS = (0, 1, 3, 4)
+
+
+@dataclass(frozen=True)
+class Cut:
+    """The logs once for each seed, each cut at random: what is made of the whole, and of the rest after the prefix."""
+
+    places: dict[str, str]
+    whole: dict[str, list[str]]
+    between_runs: dict[str, list[str]]
+    within_a_run: dict[str, list[str]]
+
+
+@pytest.fixture(scope="module")
+def cut(records: DataFrame) -> Cut:
+    ends, cuts, after = {}, {}, {}
+    for seed in SEEDS:
+        chance = random.Random(seed)  # noqa: S311 - the seed makes a failure repeatable
+        ends |= {f"{cluster}-{seed}": end for cluster, end in ENDS.items()}
+        mine = {name: chance.randint(1, ends[name]) for name in ends if name.endswith(f"-{seed}")}
+        left_out = chance.choice(sorted(mine)) if seed >= len(ENDS) else None
+        after |= {name: chance.randint(0 if name == left_out else at, ends[name]) for name, at in mine.items()}
+        cuts |= {name: at for name, at in mine.items() if name != left_out}
+    named = F.explode(F.array(*[F.concat(CLUSTER, F.lit(f"-{seed}")) for seed in SEEDS]))
+    copies = hold(records.withColumn(CLUSTER, named))
+    whole = held_log(copies, extents(ends))
     # As between two runs: the state is all that is left of the prefix.
     state = held(compacted_below(whole, cuts))
-    rest = held(Log.of(since(records, cuts), extents(ENDS), base=state))
-    expected = everything(whole, after)
-    assert everything(rest, after) == expected, f"cuts {cuts}, versions from {after}"
-    # As within one run: the prefix is compacted, the findings still read all of it.
-    assert everything(compacted_then(state, whole, cuts), after, whole) == expected, f"cuts {cuts}"
+    rest = held_log(since(copies, cuts), extents(ends), state)
+    return Cut(
+        {name: f"cut at {cuts.get(name)}, versions from {after[name]}" for name in ends},
+        everything(whole, after),
+        everything(rest, after),
+        # As within one run: the prefix is compacted, the findings still read all of it.
+        everything(held(compacted_then(state, whole, cuts)), after, whole),
+    )
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("cluster", ENDS)
+def test_the_rest_after_any_prefix_is_the_whole(cut: Cut, cluster: str, seed: int) -> None:
+    name = f"{cluster}-{seed}"
+    expected = of_cluster(cut.whole, name)
+    assert expected["partitions"]
+    assert of_cluster(cut.between_runs, name) == expected, cut.places[name]
+    assert of_cluster(cut.within_a_run, name) == expected, cut.places[name]
 
 
 HALVES = {cluster: end // 2 for cluster, end in ENDS.items()}
@@ -213,7 +242,7 @@ def test_logs_at_once_are_each_what_it_is_alone(
     records: DataFrame, whole: Log, halved: dict[str, list[str]], cluster: str
 ) -> None:
     after = HALVES
-    alone = held(Log.of(records.where(F.col(CLUSTER) == cluster), extents({cluster: ENDS[cluster]})))
+    alone = held_log(records.where(F.col(CLUSTER) == cluster), extents({cluster: ENDS[cluster]}))
     expected = everything(alone, {cluster: after[cluster]})
     assert of_cluster(halved, cluster) == expected
     assert expected["row_versions"]
@@ -237,23 +266,32 @@ def test_order_of_rows_and_partitions_changes_nothing(
 ) -> None:
     rows = records.collect()
     random.Random(1).shuffle(rows)  # noqa: S311 - any order will do
-    shuffled = spark.createDataFrame(rows, RECORDS).repartition(7)
-    assert everything(held(Log.of(shuffled, extents(ENDS))), HALVES) == halved
+    shuffled = hold(spark.createDataFrame(rows, RECORDS).repartition(7))
+    assert everything(held_log(shuffled, extents(ENDS)), HALVES) == halved
+
+
+PARTS = (0.2, 0.7)
 
 
 @pytest.fixture(scope="module")
-def captured(spark: SparkSession) -> DataFrame:
+def migration(spark: SparkSession) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+    """What is made of a real migration's log whole, and after each part of it, which stand together as clusters."""
     spark.dataSource.register(KraftLogDataSource)
     reader = spark.read.format("kraft_log").option("controller", "3001").option("fingerprint_key", "00" * 32)
     rows = reader.load(str(log_folder("3.9.1", "12-finalized", 3001).parents[1]))
-    return rows.withColumn(CLUSTER, F.lit("c")).localCheckpoint()
-
-
-@pytest.mark.parametrize("part", [0.2, 0.7])
-def test_a_real_migration_cut_in_two(captured: DataFrame, part: float) -> None:
+    names = [str(part) for part in PARTS]
+    captured = hold(rows.withColumn(CLUSTER, F.explode(F.array(*map(F.lit, names)))))
     [(end,)] = captured.agg(F.max("offset") + 1).collect()
-    cut, all_of_it = {"c": int(end * part)}, {"c": Extent(end)}
-    whole = held(Log.of(captured, all_of_it))
-    state = held(compacted_below(whole, cut))
-    rest = held(Log.of(since(captured, cut), all_of_it, base=state))
-    assert everything(rest, cut) == everything(whole, cut)
+    cuts, all_of_it = {name: int(end * float(name)) for name in names}, extents(dict.fromkeys(names, end))
+    whole = held_log(captured, all_of_it)
+    state = held(compacted_below(whole, cuts))
+    return everything(whole, cuts), everything(held_log(since(captured, cuts), all_of_it, state), cuts)
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_a_real_migration_cut_in_two(migration: tuple[dict[str, list[str]], dict[str, list[str]]], part: float) -> None:
+    whole, rest = migration
+    expected = of_cluster(whole, str(part))
+    assert expected["partitions"]
+    assert expected["row_versions"]
+    assert of_cluster(rest, str(part)) == expected

@@ -17,6 +17,7 @@ from schemas.bronze import KRAFT_RECORDS, ZK_ZNODES
 from schemas.entities import ENTITIES
 from schemas.replayed import ROW_VERSION
 from schemas.silver import ADMIN_OPERATIONS, FINDINGS
+from tests.held import held, held_log, hold
 from tests.zookeeper.malformed import MALFORMED
 from tests.zookeeper.trees import of, state_of, state_rows, znode
 from transforms.clusters import CLUSTER
@@ -187,16 +188,17 @@ def log_rows(
     snapshot: Sequence[Row],
 ) -> DataFrame:
     """Rows of silver findings that the logs and checkpoints of one cluster or several lead to."""
-    bronze = frame(spark, KRAFT_RECORDS.struct, [*log, *snapshot])
+    bronze = hold(frame(spark, KRAFT_RECORDS.struct, [*log, *snapshot]))
     clusters = {row.get(CLUSTER, ALONE) for row in log}
-    replayed = Log.of(bronze.where("checkpoint_offset IS NULL"), {cluster: Extent(1000) for cluster in clusters})
-    found = log_findings(replayed, replayed, replay.fold(replayed.events))
+    extents = {cluster: Extent(1000) for cluster in clusters}
+    replayed = held_log(bronze.where("checkpoint_offset IS NULL"), extents)
+    found = log_findings(replayed, replayed, hold(replay.fold(replayed.events)))
     levels: dict[str, dict[int, int | None]] = defaultdict(dict)
     for row in snapshot:
         levels[row.get(CLUSTER, ALONE)][row["checkpoint_offset"]] = 13
     offsets = {cluster: sorted(mine) for cluster, mine in levels.items()}
-    own = Log.of_checkpoints(checkpoint_records(bronze, offsets))
-    return found.unionByName(checkpoint_differences(replayed, own, levels))
+    own = held(Log.of_checkpoints(checkpoint_records(bronze, offsets)))
+    return hold(found.unionByName(checkpoint_differences(replayed, own, levels)))
 
 
 def znode_findings() -> list[Row]:

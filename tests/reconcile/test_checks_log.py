@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 from jobs.steps.replay_log import near_together
 from schemas.bronze import KRAFT_RECORDS
 from schemas.entities.partitions import PARTITIONS
+from tests.held import hold
 from tests.reconcile.planted import (
     BROKEN_LOG,
     CHECKPOINT,
@@ -29,17 +30,32 @@ from transforms.isr.frames import isr_history
 from transforms.isr.violations import Present, history_violations
 from transforms.kraft.replay.partitions import partition_records
 
+# Logs that stand together.
+FLEET: dict[str, tuple[list[Row], list[Row]]] = {
+    "broken": (BROKEN_LOG, checkpoint(BROKEN_LOG, without=30)),
+    "healthy": (HEALTHY_LOG, checkpoint(HEALTHY_LOG)),
+    "no-checkpoint": (BROKEN_LOG, []),
+    "as-its-checkpoint": (BROKEN_LOG, checkpoint(BROKEN_LOG)),
+}
+Findings = list[tuple[str, str, str, str]]
+
 
 @pytest.fixture(scope="module")
-def found(spark: SparkSession) -> dict[str, list[tuple[str, str, str]]]:
+def alone(spark: SparkSession) -> dict[str, Findings]:
+    """What each log shows by itself: code, subject, detail, place."""
+    return {cluster: findings_of(spark, cluster)[cluster] for cluster in FLEET}
+
+
+@pytest.fixture(scope="module")
+def found(alone: dict[str, Findings]) -> dict[str, list[tuple[str, str, str]]]:
     by_code: dict[str, list[tuple[str, str, str]]] = defaultdict(list)
-    for row in log_rows(spark, BROKEN_LOG, checkpoint(BROKEN_LOG, without=30)).collect():
-        by_code[row["code"]].append((row["subject"], row["detail"], row["place"]))
-    return {code: sorted(rows) for code, rows in by_code.items()}
+    for code, *rest in alone["broken"]:
+        by_code[code].append((rest[0], rest[1], rest[2]))
+    return by_code
 
 
-def test_a_healthy_log_shows_nothing(spark: SparkSession) -> None:
-    assert log_rows(spark, HEALTHY_LOG, checkpoint(HEALTHY_LOG)).collect() == []
+def test_a_healthy_log_shows_nothing(alone: dict[str, Findings]) -> None:
+    assert alone["healthy"] == []
 
 
 @pytest.mark.parametrize(
@@ -69,13 +85,6 @@ def test_no_other_code_is_found(found: dict[str, list[tuple[str, str, str]]]) ->
     assert len(found) == 9
 
 
-# Logs that stand together.
-FLEET: dict[str, tuple[list[Row], list[Row]]] = {
-    "broken": (BROKEN_LOG, checkpoint(BROKEN_LOG, without=30)),
-    "healthy": (HEALTHY_LOG, checkpoint(HEALTHY_LOG)),
-    "no-checkpoint": (BROKEN_LOG, []),
-    "as-its-checkpoint": (BROKEN_LOG, checkpoint(BROKEN_LOG)),
-}
 # The same logs, and where each cluster writes to both sides.
 IN_DUAL_WRITE: dict[str, tuple[list[Row], tuple[int, int | None] | None]] = {
     "broken": (BROKEN_LOG, DUAL_WRITE),
@@ -85,28 +94,26 @@ IN_DUAL_WRITE: dict[str, tuple[list[Row], tuple[int, int | None] | None]] = {
 }
 
 
-def findings_of(spark: SparkSession, *clusters: str) -> dict[str, list[tuple[str, ...]]]:
+def findings_of(spark: SparkSession, *clusters: str) -> dict[str, Findings]:
     logs, snapshots = [], []
     for cluster in clusters:
         log, snapshot = FLEET[cluster]
         logs += of_cluster(cluster, log)
         snapshots += of_cluster(cluster, snapshot)
-    found: dict[str, list[tuple[str, ...]]] = {cluster: [] for cluster in clusters}
+    found: dict[str, Findings] = {cluster: [] for cluster in clusters}
     for row in log_rows(spark, logs, snapshots).collect():
         found[row[CLUSTER]].append((row["code"], row["subject"], row["detail"], row["place"]))
     return {cluster: sorted(rows) for cluster, rows in found.items()}
 
 
-def test_a_log_among_others_shows_what_it_shows_alone(spark: SparkSession) -> None:
-    together = findings_of(spark, *FLEET)
-    assert together == {cluster: findings_of(spark, cluster)[cluster] for cluster in FLEET}
-    assert together["healthy"] == []
-    assert [row for row in together["as-its-checkpoint"] if row[0] == "CAP-08"] == []
+def test_a_log_among_others_shows_what_it_shows_alone(spark: SparkSession, alone: dict[str, Findings]) -> None:
+    assert findings_of(spark, *FLEET) == alone
+    assert [row for row in alone["as-its-checkpoint"] if row[0] == "CAP-08"] == []
 
 
 def test_a_shrink_in_dual_write_that_leaves_the_leader_epoch_is_found(spark: SparkSession) -> None:
     rows = [row for cluster, (log, _) in IN_DUAL_WRITE.items() for row in of_cluster(cluster, log)]
-    history = isr_history(partition_records(frame(spark, KRAFT_RECORDS.struct, rows)))
+    history = hold(isr_history(partition_records(frame(spark, KRAFT_RECORDS.struct, rows))))
     present = {cluster: Present(END_MS, dual_write=during) for cluster, (_, during) in IN_DUAL_WRITE.items()}
     # Its topic is not there any more: what broke the rule counts all the same.
     found = samples(history_violations(history, frame(spark, PARTITIONS.table.struct, []), present))

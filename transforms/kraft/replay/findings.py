@@ -13,6 +13,7 @@ from transforms.clusters import CLUSTER
 from transforms.kraft.replay.entities.event import DELETE, PATCH, UPSERT
 from transforms.kraft.replay.image import Log
 from transforms.kraft.replay.partitions import KEY
+from transforms.reconcile.compare.difference import union_all
 
 _REGISTERED = ("incarnation_id", "fenced", "in_controlled_shutdown")
 _INCARNATIONS = ("incarnation_id", "incarnation_id_before")
@@ -34,10 +35,7 @@ def log_findings(log: Log, compacted: Log, folded: DataFrame) -> DataFrame:
         _producer_ids_back(log.events),
         _shared_broker_ids(compacted.events),
     ]
-    found = frames[0]
-    for frame in frames[1:]:
-        found = found.unionByName(frame)
-    return found
+    return union_all(frames)
 
 
 def _finding(
