@@ -43,10 +43,11 @@ def add_run_argument(parser: argparse.ArgumentParser) -> None:
 
 @dataclass(frozen=True)
 class Finished:
-    """Where finished runs are looked for: a warehouse, and the cluster asked for."""
+    """Where finished runs are looked for: a warehouse, the cluster asked for, and whether its tables are `small`."""
 
     warehouse: Warehouse
     cluster: str
+    small: bool = False
 
 
 @contextmanager
@@ -61,7 +62,7 @@ def open_warehouse(arguments: argparse.Namespace) -> Iterator[Finished]:
     with spark_session(profile, cores=chosen.cores, driver_memory=chosen.driver_memory) as spark:
         warehouse = Warehouse(spark, settings.warehouse, settings.catalog)
         cluster = settings.cluster if arguments.conf is not None else _cluster(warehouse, arguments.cluster)
-        yield Finished(warehouse, cluster)
+        yield Finished(warehouse, cluster, profile == "small")
 
 
 @contextmanager
@@ -126,6 +127,7 @@ class PastRun:
     report: Report
     versions: Mapping[str, int]
     walks: Sequence[str]
+    small: bool = False
 
     @property
     def spark(self) -> SparkSession:
@@ -137,6 +139,10 @@ class PastRun:
         version = self.versions.get(table.full_name) if table.layer is Layer.SILVER else None
         rows = self.warehouse.read(table, version)
         return rows.where((F.col("cluster") == self.cluster) & (F.col("run_id") == self.run_id))
+
+    def cache(self, rows: DataFrame) -> DataFrame:
+        """Rows that several queries read, as a run holds them (`jobs.audit.run.Run.cache`)."""
+        return rows.localCheckpoint() if self.small else rows.persist()
 
     def walk(self, number: int = 0) -> DataFrame:
         """Znodes of the tree that was compared, or of a bracket's second walk."""
@@ -157,6 +163,5 @@ def past_run(finished: Finished, run_id: str | None = None) -> PastRun:
         name = visible(wanted, 80)
         raise UsageError(f"cluster {cluster} has no finished run {name}; see `kraft-audit history`")
     versions = dict(found["table_versions"] or {})
-    return PastRun(
-        finished.warehouse, cluster, wanted, from_json(found["report"]), versions, tuple(found["walks"] or (wanted,))
-    )
+    walks = tuple(found["walks"] or (wanted,))
+    return PastRun(finished.warehouse, cluster, wanted, from_json(found["report"]), versions, walks, finished.small)

@@ -21,7 +21,7 @@ from schemas.checks import Phase
 from schemas.entities import MIRRORED
 from schemas.entities.migration import MIGRATION
 from schemas.silver import ADMIN_OPERATIONS, ZOOKEEPER_WRITES
-from transforms.kraft.replay.events import Extent, applied
+from transforms.kraft.replay.events import Cache, Extent, applied
 from transforms.kraft.replay.image import Log, image, row_versions, versions_of
 from transforms.kraft.replay.rows import fold
 from transforms.reconcile.compare.between import located
@@ -43,7 +43,7 @@ _COMPARED = (Phase.DUAL_WRITE.value, Phase.FINALIZED.value)
 class PastKraft:
     """A finished run's log: `records` are all it was replayed from, `extent` what of them the run applied.
 
-    `first` and `last` are the offsets (inclusive) whose state it can tell.
+    `first` and `last` are the offsets (inclusive) whose state it can tell. `cache` keeps what several queries read.
     """
 
     cluster: str
@@ -52,10 +52,11 @@ class PastKraft:
     extent: Extent
     first: int
     last: int
+    cache: Cache
 
     def log(self, end: int) -> Log:
         """The log below `end` (exclusive), without what was not in force there; cached when it is first read."""
-        return Log.of(self.records, {self.cluster: self.up_to(end)}, cache=DataFrame.persist)
+        return Log.of(self.records, {self.cluster: self.up_to(end)}, cache=self.cache)
 
     def up_to(self, end: int) -> Extent:
         """What of the records applies below `end` (exclusive)."""
@@ -96,7 +97,9 @@ def past_kraft(past: PastRun, znodes: Mapping[str, Any] | None) -> PastKraft | N
         if side.plan.base_checkpoint
         else side.plan.slices[0].from_offset_inclusive
     )
-    return PastKraft(name, side, records, extent, start, side.plan.leading.end - 1)
+    # Small ones are read once for all questions; of large ones a question reads what it needs.
+    records = past.cache(records) if past.small else records
+    return PastKraft(name, side, records, extent, start, side.plan.leading.end - 1, past.cache)
 
 
 def divergences_as_of(past: PastRun, offset: int) -> DataFrame:
@@ -122,19 +125,23 @@ def divergences_as_of(past: PastRun, offset: int) -> DataFrame:
     reached = position.mirrored_offset
     if reached is None:
         reached = znodes["kraft_metadata_offset"]
-    at = kraft.log(offset + 1)
     end = max(offset + 1, kraft.side.committed.end_exclusive) if offset < reached else offset + 1
-    whole = kraft.log(end)
+    at = kraft.log(offset + 1)
+    whole = at if end == offset + 1 else kraft.log(end)
     context = replace(
         _context(past, kraft.side, znodes, position), migration_offset=min(offset, reached), committed_end=end
     )
     after = {past.cluster: min(offset, reached) + 1}
-    versions = row_versions(whole, fold(whole.events), after, MIRRORED)
-    differing = without_moved(differing_rows(_sides(past, at), versions, {past.cluster: Ends(end)}), _moved(past))
+    folded = past.cache(fold(at.events))
+    folded_whole = folded if whole is at else past.cache(fold(whole.events))
+    versions = past.cache(row_versions(whole, folded_whole, after, MIRRORED))
+    differing = without_moved(
+        differing_rows(_sides(past, image(at, folded)), versions, {past.cluster: Ends(end)}), _moved(past)
+    )
     contexts = {past.cluster: context}
-    found = classified(
-        past.walk(), differing.persist(), contexts, DataFrame.persist, partial(versions_of, whole)
-    ).where("class <> 'not_comparable'")
+    found = classified(past.walk(), past.cache(differing), contexts, past.cache, partial(versions_of, whole)).where(
+        "class <> 'not_comparable'"
+    )
     # The transactions between which something was lost are those of the run's own comparison.
     found = located(found, None)
     return found if offset >= reached else seen_from(found, offset, reached)
@@ -148,9 +155,8 @@ def _mirror_position(past: PastRun, kraft: PastKraft, znodes: Mapping[str, Any])
     return mirror_position(None if times is None else times.asDict(), kraft.side, znodes, _version(past))
 
 
-def _sides(past: PastRun, at: Log) -> DataFrame:
-    """Both sides as `canonical` rows: ZooKeeper's from the run's silver, KRaft's from the log."""
-    images = image(at)
+def _sides(past: PastRun, images: Mapping[str, DataFrame]) -> DataFrame:
+    """Both sides as `canonical` rows: ZooKeeper's from the run's silver, KRaft's from the log's image."""
     zookeeper = {entity.name: past.read(entity.table).where("source = 'zookeeper'") for entity in MIRRORED}
     unstamped = {name: rows.drop("run_id", "source") for name, rows in zookeeper.items()}
     return union_all(

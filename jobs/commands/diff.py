@@ -47,7 +47,7 @@ def execute(arguments: argparse.Namespace) -> int:
     with open_warehouse(arguments) as run:
         past = past_run(run, arguments.run_id)
         rows = _rows(past, arguments)
-        rows = rows.persist() if arguments.as_of is not None else rows
+        rows = past.cache(rows) if arguments.as_of is not None else rows
         total = rows.count()
         kept = ranked(rows).orderBy("rank").limit(arguments.limit) if arguments.limit else ranked(rows).orderBy("rank")
         found = [row.asDict() for row in kept.select(*COLUMNS).collect()]
