@@ -13,8 +13,10 @@ from jobs.sinks.delta import Warehouse
 
 # What a process that makes dozens of audits wants, each in tables of its own, and a single one does not.
 LONG_LIVED = {
-    # Java's second compiler pays for itself: a fifth less time.
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=4",
+    # Java's second compiler pays for itself: a fifth less time. What is called four times as often as it asks by itself is
+    # worth it; that spares a third of what it takes.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=4 -XX:Tier4InvocationThreshold=20000"
+    " -XX:Tier4MinInvocationThreshold=2400 -XX:Tier4CompileThreshold=60000 -XX:Tier4BackEdgeThreshold=160000",
     # Delta keeps a megabyte of plans for every table it ever saw; after thousands of them Java does nothing but collect.
     "spark.databricks.delta.delta.log.cacheSize": "64",
     "spark.sql.ui.retainedExecutions": "10",

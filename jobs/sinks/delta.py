@@ -102,7 +102,9 @@ class Warehouse:
         Raises `SchemaMismatchError`, `ConcurrentWriteError`.
         """
         options = {} if txn_app_id is None else {"txnAppId": txn_app_id, "txnVersion": str(txn_version)}
-        self._write(table, rows, options, lambda writer: writer.append())
+        # In a local folder a look tells whether the table is there; elsewhere the write does, which costs no query.
+        missing = self._in_local_folder and self.version(table) is None
+        self._write(table, rows, options, lambda writer: writer.append(), missing=missing)
 
     def replace_where(self, table: Table, rows: DataFrame, predicate: Mapping[str, str | Sequence[str]]) -> None:
         """Replace, in one commit, the rows whose columns equal the values of `predicate`, or one of several.
@@ -114,11 +116,7 @@ class Warehouse:
         """
         condition = _equals(table, predicate)
         # Spark resolves the condition before it finds the table missing, so the table must be there first.
-        if self.version(table) is None:
-            writer = self._writer(table, _shaped(table, rows), {"mergeSchema": "true"})
-            self._create_or(table, _shaped(table, rows), {}, lambda: writer.overwrite(condition))
-        else:
-            self._write(table, rows, {}, lambda writer: writer.overwrite(condition))
+        self._write(table, rows, {}, lambda writer: writer.overwrite(condition), missing=self.version(table) is None)
 
     def delete(self, table: Table, condition: Column) -> None:
         """Remove rows in one commit. Raises `ConcurrentWriteError`."""
@@ -153,7 +151,7 @@ class Warehouse:
 
     def version(self, table: Table) -> int | None:
         """Number of the newest commit, as time travel counts; None when the table does not exist."""
-        if not self.catalog and not _is_uri(self.root):
+        if self._in_local_folder:
             return _newest_commit(Path(self.location(table)) / "_delta_log")
         try:
             newest = self.spark.sql(f"DESCRIBE HISTORY {self.identifier(table)} LIMIT 1").select("version").first()
@@ -163,17 +161,31 @@ class Warehouse:
             raise
         return None if newest is None else int(newest["version"])
 
+    @property
+    def _in_local_folder(self) -> bool:
+        return not self.catalog and not _is_uri(self.root)
+
     def _write(
-        self, table: Table, rows: DataFrame, options: Mapping[str, str], write: Callable[[DataFrameWriterV2], None]
+        self,
+        table: Table,
+        rows: DataFrame,
+        options: Mapping[str, str],
+        write: Callable[[DataFrameWriterV2], None],
+        *,
+        missing: bool,
     ) -> None:
-        writer = self._writer(table, _shaped(table, rows), {"mergeSchema": "true", **options})
-        with _typed_errors(table):
-            try:
-                write(writer)
-            except AnalysisException as error:
-                if not _is(error, MISSING):
-                    raise
-                self._create_or(table, _shaped(table, rows), options, lambda: write(writer))
+        """Write rows; create the table from them when it is `missing`, or turns out to be."""
+        shaped = _shaped(table, rows)
+        writer = self._writer(table, shaped, {"mergeSchema": "true", **options})
+        if not missing:
+            with _typed_errors(table):
+                try:
+                    write(writer)
+                    return
+                except AnalysisException as error:
+                    if not _is(error, MISSING):
+                        raise
+        self._create_or(table, shaped, options, lambda: write(writer))
 
     def _writer(self, table: Table, rows: DataFrame, options: Mapping[str, str]) -> DataFrameWriterV2:
         return rows.writeTo(self.identifier(table)).options(**options)
