@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from jobs.audit.inputs import TABLES_FOLDER, profile_of_tables
 from jobs.exit import UsageError
-from jobs.runtime.spark import spark_session
+from jobs.runtime.spark import reused, spark_session
 from jobs.settings import Settings, load_settings
 from jobs.sinks.delta import Warehouse
 from schemas.bronze import ZK_ZNODES
@@ -141,8 +141,8 @@ class PastRun:
         return rows.where((F.col("cluster") == self.cluster) & (F.col("run_id") == self.run_id))
 
     def cache(self, rows: DataFrame) -> DataFrame:
-        """Rows that several queries read, as a run holds them (`jobs.audit.run.Run.cache`)."""
-        return rows.localCheckpoint() if self.small else rows.persist()
+        """Rows that several queries read, made once (`jobs.runtime.spark.reused`)."""
+        return reused(rows, small=self.small)
 
     def walk(self, number: int = 0) -> DataFrame:
         """Znodes of the tree that was compared, or of a bracket's second walk."""

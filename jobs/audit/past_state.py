@@ -55,7 +55,7 @@ class PastKraft:
     cache: Cache
 
     def log(self, end: int) -> Log:
-        """The log below `end` (exclusive), without what was not in force there; cached when it is first read."""
+        """The log below `end` (exclusive), without what was not in force there; its rows are held by `cache`."""
         return Log.of(self.records, {self.cluster: self.up_to(end)}, cache=self.cache)
 
     def up_to(self, end: int) -> Extent:
@@ -135,13 +135,11 @@ def divergences_as_of(past: PastRun, offset: int) -> DataFrame:
     folded = past.cache(fold(at.events))
     folded_whole = folded if whole is at else past.cache(fold(whole.events))
     versions = past.cache(row_versions(whole, folded_whole, after, MIRRORED))
-    differing = without_moved(
-        differing_rows(_sides(past, image(at, folded)), versions, {past.cluster: Ends(end)}), _moved(past)
-    )
+    sides = _sides(past, image(at, folded))
+    differing = without_moved(differing_rows(sides, versions, {past.cluster: Ends(end)}), _moved(past))
     contexts = {past.cluster: context}
-    found = classified(past.walk(), past.cache(differing), contexts, past.cache, partial(versions_of, whole)).where(
-        "class <> 'not_comparable'"
-    )
+    found = classified(past.walk(), past.cache(differing), contexts, past.cache, partial(versions_of, whole))
+    found = found.where("class <> 'not_comparable'")
     # The transactions between which something was lost are those of the run's own comparison.
     found = located(found, None)
     return found if offset >= reached else seen_from(found, offset, reached)

@@ -26,7 +26,7 @@ from jobs.exit import CRASH, USAGE, AuditError, UsageError
 from jobs.expectations import engine
 from jobs.expectations.suites import read_suites
 from jobs.expectations.validate import check_conditions
-from jobs.runtime.spark import settings_for_few_rows, spark_session
+from jobs.runtime.spark import reused, settings_for_few_rows, spark_session
 from jobs.settings import Settings, check_files, secret_from_environment
 from jobs.sinks.delta import Warehouse
 from jobs.sources.remote import is_remote, local_path
@@ -170,12 +170,8 @@ class Run:
         return rows if len(self.going) == len(self.clusters) else rows.where(of_clusters(self.going))
 
     def cache(self, rows: DataFrame) -> DataFrame:
-        """Rows that several queries read: made once, and a leaf in their plans.
-
-        On small clusters a query takes longer to plan than to run, so the rows are kept in memory without their
-        lineage; elsewhere they are cached and can be made again when an executor is lost.
-        """
-        return rows.localCheckpoint() if self.small else rows.persist()
+        """Rows that several queries read, made once (`jobs.runtime.spark.reused`)."""
+        return reused(rows, small=self.small)
 
     def cache_now(self, rows: DataFrame) -> DataFrame:
         """`cache`, and make the rows at once: queries that start together would each make them for itself."""

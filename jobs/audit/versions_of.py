@@ -32,5 +32,5 @@ def _logs(run: Run, state: State, clusters: Mapping[str, int]) -> Log:
         run.finish_writes()
     for name in continued:
         records, extent = whole_records(run.warehouse, name, run.run_id, state.sides[name])
-        logs.append(Log.of(records, {name: extent}, cache=DataFrame.persist))
+        logs.append(Log.of(records, {name: extent}, cache=run.cache))
     return reduce(Log.union, logs)

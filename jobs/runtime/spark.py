@@ -15,7 +15,7 @@ from typing import Literal
 
 import pyspark
 from pyspark import SparkConf, SparkContext
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.utils import is_remote
 
 from jobs.runtime.java import java_home, java_version, java_without_vectors
@@ -111,6 +111,15 @@ def spark_session(
         yield session
     finally:
         session.stop()
+
+
+def reused(rows: DataFrame, *, small: bool) -> DataFrame:
+    """Rows that several queries read: made once, and a leaf in their plans.
+
+    A query over `small` inputs takes longer to plan than to run, so its rows are kept in memory without their lineage;
+    others are cached when they are first read, and can be made again when an executor is lost.
+    """
+    return rows.localCheckpoint() if small else rows.persist()
 
 
 def settings_for_few_rows(spark: SparkSession) -> Callable[[], None]:
