@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from pyspark.sql import DataFrame
 
+from jobs.runtime.spark import reused
 from transforms.kraft.replay.events import Extent
 from transforms.kraft.replay.image import Log
 
-
-def hold(rows: DataFrame) -> DataFrame:
-    """The rows, made once."""
-    return rows.localCheckpoint()
+# As a run over small clusters does.
+hold = partial(reused, small=True)
 
 
 def held(log: Log) -> Log:

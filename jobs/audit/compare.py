@@ -28,7 +28,7 @@ from transforms.clusters import CLUSTER, by_cluster, of_clusters
 from transforms.reconcile.compare.between import located
 from transforms.reconcile.compare.canonical import canonical
 from transforms.reconcile.compare.context import CLOCK_MARGIN_MS, Context
-from transforms.reconcile.compare.difference import Ends, differing_rows, union_all, without_moved
+from transforms.reconcile.compare.difference import Ends, differing_rows, without_moved
 from transforms.reconcile.compare.divergences import followed, listed
 from transforms.reconcile.compare.duplicates import duplicated
 from transforms.reconcile.compare.release_limits import limits
@@ -41,6 +41,7 @@ from transforms.reconcile.judge.liveness import clocks
 from transforms.reconcile.judge.load import history_from, load_claim, load_range
 from transforms.reconcile.judge.queries import as_facts
 from transforms.report.printable import key_text, value_text
+from transforms.unions import union_all
 
 _SAMPLE = 20
 

@@ -33,7 +33,6 @@ from transforms.kraft.release import Release, before, infer_release, is_migratin
 from transforms.properties import PropertyFiles
 from transforms.reconcile.compare.canonical import canonical
 from transforms.reconcile.compare.classify import CLOCK_MARGIN_MS
-from transforms.reconcile.compare.difference import union_all
 from transforms.reconcile.judge import kraft_queries, queries, zookeeper_writes
 from transforms.reconcile.judge.deltas import Delta, deltas_of
 from transforms.reconcile.judge.facts import (
@@ -56,6 +55,7 @@ from transforms.reconcile.judge.lag_series import Waited, lag_series, points
 from transforms.reconcile.judge.left_behind import left_behind
 from transforms.reconcile.judge.load import recorded_load
 from transforms.reconcile.judge.skew import ClockSkew, OneByOne, clock_skew, mirroring_times
+from transforms.unions import union_all
 from transforms.zookeeper.read.trees import at_barrier, newest
 
 _EXAMPLES = 5

@@ -27,12 +27,13 @@ from transforms.kraft.replay.rows import fold
 from transforms.reconcile.compare.between import located
 from transforms.reconcile.compare.canonical import canonical
 from transforms.reconcile.compare.context import Context
-from transforms.reconcile.compare.difference import Ends, differing_rows, union_all, without_moved
+from transforms.reconcile.compare.difference import Ends, differing_rows, without_moved
 from transforms.reconcile.compare.divergences import seen_from
 from transforms.reconcile.compare.release_limits import limits
 from transforms.reconcile.judge import queries
 from transforms.reconcile.judge.facts import state_name
 from transforms.reconcile.judge.load import history_from, load_claim, load_range
+from transforms.unions import union_all
 from transforms.zookeeper.read.bracket import bracket
 from transforms.zookeeper.read.trees import at_barrier
 

@@ -36,8 +36,8 @@ from schemas.zookeeper.trees import BARRIER, NEWEST, TREE
 from transforms.clusters import CLUSTER
 from transforms.kraft.replay.findings import log_findings
 from transforms.kraft.replay.image import Log, image, row_versions
-from transforms.reconcile.compare.difference import union_all
 from transforms.reconcile.judge.queries import as_facts
+from transforms.unions import union_all
 from transforms.zookeeper.read.state import CLUSTER_STATE, state_batches
 from transforms.zookeeper.read.tables import migration_row, tables
 from transforms.zookeeper.read.trees import newest

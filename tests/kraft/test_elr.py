@@ -17,7 +17,7 @@ from jobs.sources.kraft.log import KraftLogDataSource
 from schemas.bronze import LOG_RECORD_COLUMNS, RUN_COLUMNS
 from schemas.kraft.records import CLEAR_ELR, PARTITION_TYPES, RECORD_TYPES
 from tests.captures import capture, stages
-from tests.held import held, held_log
+from tests.held import held, held_log, hold
 from tests.kraft.dumps import DumpedRecord, log_folder, parse_dump
 from tests.pipeline import expected
 from transforms.clusters import CLUSTER
@@ -211,7 +211,7 @@ def test_one_in_an_aborted_transaction_clears_nothing(spark: SparkSession) -> No
 
 def test_the_story_of_a_partition_names_the_record_that_cleared_it(spark: SparkSession) -> None:
     rows, _ = LOGS["what is held again afterwards stays, or is cleared again"]
-    records = bronze(spark, {ONE: rows}).localCheckpoint()
+    records = hold(bronze(spark, {ONE: rows}))
     lives = [each.asDict() for each in row_events(records, parse_key("topics", "a")).collect()]
     states = partition_states(records, parse_key("partitions", "a/0"), lives).collect()
     found = partition_versions([each.asDict(recursive=True) for each in states], lives, None)
@@ -290,7 +290,7 @@ def test_partitions_of_a_kraft_cluster_are_what_kafkas_own_dump_and_checkpoints_
     records = read(spark, folder, controller)
     for name in files:
         records = records.unionByName(read(spark, folder, controller, checkpoint=name))
-    records = records.withColumn(CLUSTER, F.lit(ONE)).localCheckpoint()
+    records = hold(records.withColumn(CLUSTER, F.lit(ONE)))
     truths = {stage: expected.load(capture(RELEASE, stage)) for stage in lived}
     log = whole_log(records, max(truth["end_offset"] for truth in truths.values()), base=base)
     ends = F.array(*[F.lit(truth["end_offset"]) for truth in truths.values()])

@@ -26,7 +26,7 @@ from transforms.kraft.replay.events import Extent
 from transforms.kraft.replay.findings import log_findings
 from transforms.kraft.replay.image import Log, image, row_versions
 from transforms.kraft.replay.rows import fold
-from transforms.reconcile.compare.difference import union_all
+from transforms.unions import union_all
 
 RECORDS = StructType([RUN_COLUMNS[0], *LOG_RECORD_COLUMNS])
 TOPIC_NAMES = ("orders", "payments", "audit")
@@ -41,7 +41,7 @@ def rows_of(frame: DataFrame) -> list[str]:
 
 def everything(log: Log, after: Mapping[str, int], whole: Log | None = None) -> dict[str, list[str]]:
     """What a run makes of its logs: state with provenance, every version from `after` on, findings."""
-    folded = fold(log.events).localCheckpoint()
+    folded = hold(fold(log.events))
     frames = {
         **image(log, folded),
         "row_versions": row_versions(log, folded, after, MIRRORED),
@@ -168,7 +168,7 @@ def random_logs() -> dict[str, RandomLog]:
 @pytest.fixture(scope="module")
 def records(spark: SparkSession, random_logs: dict[str, RandomLog]) -> DataFrame:
     rows = [row for cluster, log in random_logs.items() for row in log.tuples(cluster)]
-    return spark.createDataFrame(rows, RECORDS).localCheckpoint()
+    return hold(spark.createDataFrame(rows, RECORDS))
 
 
 ENDS = {cluster: length for cluster, (_, length) in LOGS.items()}
@@ -226,6 +226,11 @@ def test_the_rest_after_any_prefix_is_the_whole(cut: Cut, cluster: str, seed: in
     assert expected["partitions"]
     assert of_cluster(cut.between_runs, name) == expected, cut.places[name]
     assert of_cluster(cut.within_a_run, name) == expected, cut.places[name]
+
+
+def test_no_row_is_of_another_cluster(cut: Cut) -> None:
+    assert cut.between_runs == cut.whole
+    assert cut.within_a_run == cut.whole
 
 
 HALVES = {cluster: end // 2 for cluster, end in ENDS.items()}
@@ -295,3 +300,4 @@ def test_a_real_migration_cut_in_two(migration: tuple[dict[str, list[str]], dict
     assert expected["partitions"]
     assert expected["row_versions"]
     assert of_cluster(rest, str(part)) == expected
+    assert rest == whole

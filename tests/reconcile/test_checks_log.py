@@ -49,8 +49,8 @@ def alone(spark: SparkSession) -> dict[str, Findings]:
 @pytest.fixture(scope="module")
 def found(alone: dict[str, Findings]) -> dict[str, list[tuple[str, str, str]]]:
     by_code: dict[str, list[tuple[str, str, str]]] = defaultdict(list)
-    for code, *rest in alone["broken"]:
-        by_code[code].append((rest[0], rest[1], rest[2]))
+    for code, subject, detail, place in alone["broken"]:
+        by_code[code].append((subject, detail, place))
     return by_code
 
 

@@ -13,7 +13,7 @@ from transforms.clusters import CLUSTER
 from transforms.kraft.replay.entities.event import DELETE, PATCH, UPSERT
 from transforms.kraft.replay.image import Log
 from transforms.kraft.replay.partitions import KEY
-from transforms.reconcile.compare.difference import union_all
+from transforms.unions import union_all
 
 _REGISTERED = ("incarnation_id", "fenced", "in_controlled_shutdown")
 _INCARNATIONS = ("incarnation_id", "incarnation_id_before")

@@ -16,7 +16,7 @@ from transforms.clusters import CLUSTER, by_cluster
 from transforms.kraft.replay import rows as replay
 from transforms.kraft.replay.image import Log
 from transforms.kraft.replay.partitions import PARTITION_KEY, fold_partitions
-from transforms.reconcile.compare.difference import union_all
+from transforms.unions import union_all
 
 _STATE = ("replicas", "adding_replicas", "removing_replicas", "isr", "leader", "leader_epoch", "partition_epoch")
 _LATER = ("leader_recovery_state", "eligible_leader_replicas", "last_known_elr")

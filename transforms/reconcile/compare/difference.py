@@ -17,17 +17,6 @@ _ROW = [_HASH, "key", "entity", CLUSTER]
 VERSION_FIELDS = ("from_offset", "row", "removed", "from_append_time", "created_offset")
 
 
-def union_all(frames: list[DataFrame]) -> DataFrame:
-    """Union of frames with the same columns.
-
-    In halves: Spark looks through a whole plan each time something is added to it, so that one by one is quadratic.
-    """
-    if len(frames) == 1:
-        return frames[0]
-    middle = len(frames) // 2
-    return union_all(frames[:middle]).unionByName(union_all(frames[middle:]))
-
-
 @dataclass(frozen=True)
 class Ends:
     """Where a cluster's log ends: `committed` (exclusive), and the copy's own end; None when there is no tail to look at."""

@@ -23,8 +23,9 @@ from schemas.entities.topics import TOPICS
 from transforms.clusters import CLUSTER
 from transforms.reconcile.compare.canonical import canonical
 from transforms.reconcile.compare.classify import report_key
-from transforms.reconcile.compare.difference import Ends, differing_rows, union_all
+from transforms.reconcile.compare.difference import Ends, differing_rows
 from transforms.reconcile.compare.differing import same
+from transforms.unions import union_all
 
 # The configuration of a cluster is asked for: who leads and who is in sync is its weather, and has tables of its own.
 MOVING = frozenset({"leader", "isr", "leader_epoch", "partition_epoch", "leader_recovery_state"})

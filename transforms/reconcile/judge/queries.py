@@ -17,13 +17,13 @@ from schemas.sensitive import PASSWORD_CONFIGS
 from transforms.clusters import CLUSTER, by_cluster, of_clusters
 from transforms.kraft.replay.events import within
 from transforms.leaks import WITHHELD, leaking
-from transforms.reconcile.compare.difference import union_all
 from transforms.reconcile.judge import kraft_queries
 from transforms.reconcile.judge.kraft_queries import Health
 from transforms.reconcile.judge.load import Load
 from transforms.reconcile.judge.partition_health import by_broker, without_pending
 from transforms.reconcile.judge.rules import RowRule, broken
 from transforms.secrets import PREFIX
+from transforms.unions import union_all
 from transforms.zookeeper.read.trees import newest
 
 SAMPLE = 20

@@ -14,7 +14,7 @@ from schemas.entities.partitions import PARTITIONS
 from schemas.entities.producer_ids import PRODUCER_IDS
 from transforms.clusters import CLUSTER, by_cluster, of_clusters
 from transforms.reconcile.compare.context import Clocks
-from transforms.reconcile.compare.difference import union_all
+from transforms.unions import union_all
 
 # Fewer changes than this say nothing of a clock: one write that was repeated late would count as skew.
 _ENOUGH = 5
