@@ -29,6 +29,7 @@ from delta.exceptions import (
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, DataFrameWriterV2, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, StructField
 
 from jobs.exit import AuditError
 from schemas.table import Table
@@ -139,7 +140,7 @@ class Warehouse:
                 else reader.format("delta").load(self.location(table))
             )
             # Columns added by a newer release are null in tables that an older one made.
-            return rows.to(table.struct)
+            return _with_columns(rows, table)
         except AnalysisException as error:
             if _is(error, MISSING) and version is None:
                 return self.empty(table)
@@ -251,7 +252,25 @@ def _shaped(table: Table, rows: DataFrame) -> DataFrame:
     ]
     if problems:
         raise SchemaMismatchError(f"rows for {table.full_name} don't fit: {'; '.join(problems)}")
-    return rows.to(table.struct)
+    return _with_columns(rows, table)
+
+
+def _with_columns(rows: DataFrame, table: Table) -> DataFrame:
+    """Rows with the table's columns in its order and with its comments; a column that they lack is null.
+
+    Raises AnalysisException for a column whose type can't be made the table's without loss.
+    """
+    given = {field.name: field.dataType.simpleString() for field in rows.schema.fields}
+    differs = any(given.get(field.name) not in (None, field.dataType.simpleString()) for field in table.columns)
+    if differs or not any(isinstance(field.dataType, ArrayType) for field in table.columns):
+        return rows.to(table.struct)
+    # `DataFrame.to` makes each list anew, element by element and uncompiled, where its type is the table's already.
+    return rows.select([_column(field, there=field.name in given) for field in table.columns])
+
+
+def _column(field: StructField, *, there: bool) -> Column:
+    values = F.col(_quoted(field.name)) if there else F.lit(None).cast(field.dataType)
+    return values.alias(field.name, metadata=field.metadata)
 
 
 def _equals(table: Table, predicate: Mapping[str, str | Sequence[str]]) -> Column:
