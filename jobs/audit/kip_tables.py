@@ -29,7 +29,6 @@ from transforms.features.matrix import KRAFT_VERSION as KRAFT_VERSION_FEATURE
 from transforms.features.matrix import Node, matrix, node_of
 from transforms.features.update import Cluster
 from transforms.isr.audit import LINE, isr_audit
-from transforms.kraft.replay.events import uncached
 from transforms.reconcile.judge.facts import Facts
 
 ISR_HOURS = 24
@@ -63,8 +62,7 @@ def questions(
         partitions, configs = (silver[name].where(F.col("source") == KRAFT) for name in ("partitions", "configs"))
         ends = {name: end for name, side in sides.items() if (end := side.plan.leading.last_append_time) is not None}
         changes = recent_changes(run, isr_changes, sides, ends, ISR_HOURS)
-        cache = uncached if run.small else run.cache
-        asked["isr_audit"] = isr_audit(changes, partitions, configs, ends, ISR_HOURS, _WORST, cache)
+        asked["isr_audit"] = isr_audit(changes, partitions, configs, ends, ISR_HOURS, _WORST)
         asked["kraft_formats"] = formats.formats_of_partitions(partitions)
     return asked
 

@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections import Counter
-from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
 
-from schemas.bronze import LOG_RECORD_COLUMNS, RUN_COLUMNS
 from tests.captures import capture
-from tests.isr.logs import CHANGE, COLUMNS, PARTITION, Stories, log_records, partition_records
+from tests.isr.logs import Stories, log_records, partition_records
+from tests.isr.random_logs import Row, any_story, bronze, bronze_row, record_row
 from tests.kraft.dumps import DumpedRecord, parse_dump
 from transforms.clusters import CLUSTER
 from transforms.isr.frames import isr_history, step_of
 from transforms.isr.history import Kind, Record, Step, steps
-from transforms.isr.partition import CLEARED, Change
+from transforms.isr.partition import Change
 from transforms.kraft.replay.compaction import compacted_below
 from transforms.kraft.replay.events import Extent
 from transforms.kraft.replay.image import Log
 
-RECORDS = StructType([RUN_COLUMNS[0], *LOG_RECORD_COLUMNS])
 # Real shrinks, expansions and leader moves; elections of all kinds, reassignments, cleared ELRs, removed topics.
 CAPTURES = {
     f"{version}.{stage}": (version, stage)
@@ -34,25 +29,7 @@ CAPTURES = {
         *[("4.3.1-kraft", stage) for stage in ("2", "7", "12", "upgrade-3-done")],
     ]
 }
-Row = dict[str, Any]
 Told = dict[tuple[str, str, int, int], Row]
-
-
-def bronze_row(record: DumpedRecord, cluster: str) -> Row:
-    data = record.data or {}
-    row: Row = {CLUSTER: cluster, "offset": record.offset, "epoch": record.epoch, "append_time": record.time}
-    row |= {"control": record.control, "type": record.type, "version": record.version}
-    if record.type not in (PARTITION, CHANGE):
-        return {**row, "data": json.dumps(data)}
-    typed = {column: data[name] for name, column in COLUMNS.items() if name in data}
-    unsaid = {"leader_recovery_state": 0} if record.type == PARTITION else {"leader_recovery_state": -1, "leader": -2}
-    places = {"topic_id": data["topicId"], "partition_id": data["partitionId"], "directories": data.get("directories")}
-    return {**row, **unsaid, **typed, **places}
-
-
-def bronze(spark: SparkSession, rows: Iterable[Row]) -> DataFrame:
-    names = RECORDS.fieldNames()
-    return spark.createDataFrame([tuple(row.get(name) for name in names) for row in rows], RECORDS)
 
 
 def told_by(history: DataFrame) -> Told:
@@ -127,57 +104,6 @@ def test_a_leaderless_time_begins_where_the_leader_was_lost(of_captures: Told) -
         else:
             lost.pop(partition, None)
     assert healed > 50
-
-
-# What a controller would hardly write in a row, and a frame must tell as the rules do.
-BROKERS = (1, 2, 3, 4)
-LENGTH = 30
-
-
-def ids(chance: random.Random) -> tuple[int, ...]:
-    return tuple(chance.sample(BROKERS, chance.randrange(4)))
-
-
-def maybe(chance: random.Random, value: Any) -> Any:
-    return value if chance.random() < 0.35 else None
-
-
-def any_change(chance: random.Random, *, whole: bool) -> Change:
-    lists = {name: ids(chance) for name in ("replicas", "isr", "adding", "removing", "elr", "last_known_elr")}
-    leader, recovery = chance.choice([-1, *BROKERS]), chance.choice([0, 1])
-    if whole:
-        epochs = {"leader_epoch": chance.randrange(9), "partition_epoch": chance.randrange(9)}
-        return Change(whole=True, leader=leader, leader_recovery_state=recovery, **lists, **epochs)
-    some = {name: maybe(chance, value) for name, value in lists.items()}
-    return Change(leader=maybe(chance, leader), leader_recovery_state=maybe(chance, recovery), **some)
-
-
-def any_story(seed: int) -> Iterator[Record]:
-    """Records of one partition from its PartitionRecord on, some of them PartitionRecords too."""
-    chance = random.Random(seed)  # noqa: S311 - the seed makes a failure repeatable
-    offset = chance.randrange(3)
-    yield Record(offset, offset * 1000, any_change(chance, whole=True))
-    for _ in range(LENGTH):
-        offset += 1 + chance.randrange(3)
-        if chance.random() < 0.1:
-            yield Record(offset, offset * 1000, CLEARED)
-        else:
-            yield Record(offset, offset * 1000, any_change(chance, whole=chance.random() < 0.1))
-
-
-def record_row(cluster: str, topic_id: str, record: Record) -> Row:
-    change = record.change
-    row: Row = {CLUSTER: cluster, "offset": record.offset, "epoch": 1, "append_time": record.time, "control": False}
-    row |= {"type": PARTITION if change.whole else CHANGE, "topic_id": topic_id, "partition_id": 0}
-    lists = ("replicas", "isr", "adding", "removing", "elr", "last_known_elr")
-    values = {name: None if (value := getattr(change, name)) is None else list(value) for name in lists}
-    columns = {"adding": "adding_replicas", "removing": "removing_replicas", "elr": "eligible_leader_replicas"}
-    row |= {columns.get(name, name): value for name, value in values.items()}
-    row["leader"] = -2 if change.leader is None else change.leader
-    row["leader_recovery_state"] = -1 if change.leader_recovery_state is None else change.leader_recovery_state
-    if change.whole:
-        row |= {"leader_epoch": change.leader_epoch, "partition_epoch": change.partition_epoch}
-    return row
 
 
 CUT = 30

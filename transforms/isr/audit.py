@@ -1,12 +1,13 @@
 """What the history of partitions adds up to: churn, flapping, time without a leader or enough replicas, skew; the worst first.
 
-Everything is one row a partition or broker and hour, of all clusters at once, and bounded for each of them.
+Everything is one row a partition or broker and hour, of all clusters at once, and bounded for each of them. One sort puts the
+changes in order; they are summed up on Arrow batches (`transforms.isr.hourly`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import reduce
+from functools import partial, reduce
 from operator import or_
 
 from pyspark.sql import Column, DataFrame, Window
@@ -14,38 +15,21 @@ from pyspark.sql import functions as F
 
 from transforms.clusters import CLUSTER, by_cluster
 from transforms.isr.history import HOUR, LOSSY
+from transforms.isr.hourly import COUNTS, KEY, PARTITION, READ, SO, SUMS, TIMES, WORST, hourly_sums
 from transforms.isr.partition import NO_LEADER
-from transforms.kraft.replay.events import Cache, uncached
 
-PARTITION, BROKER, LEADERSHIP = "partition", "broker", "leadership"
+LEADERSHIP = "leadership"
 MIN_ISR = "min.insync.replicas"
-_PARTITION = ["topic_id", "partition", CLUSTER]
-_COUNTS = ("shrinks", "expansions", "elections", "lossy_elections")
-_TIMES = ("leaderless_ms", "under_min_ms", "out_of_sync_ms")
-_SO = ("short", "under", "leaderless")
-_JUDGED = (
-    *_PARTITION,
-    "topic",
-    "hour",
-    "append_time",
-    "made",
-    "departed",
-    "joined",
-    "election",
-    "leader",
-    *[name + suffix for name in _SO for suffix in ("", "_before", "_since")],
-)
-# What makes one row worse than another, in this order.
-_WORST = ("lossy_elections", "leaderless_ms", "under_min_ms", "flaps", "moves", "out_of_sync_ms", "skew")
+_SUMS = ", ".join(f"{name} {kind}" for name, kind in SUMS.items())
 LINE = (
     "subject",
     "topic",
     "partition",
     "broker_id",
     "hour",
-    *_COUNTS,
+    *COUNTS,
     "flaps",
-    *_TIMES,
+    *TIMES,
     "leads",
     "preferred",
 )
@@ -58,7 +42,6 @@ def isr_audit(
     ends: Mapping[str, int],
     hours: int,
     most: int,
-    cache: Cache = uncached,
 ) -> DataFrame:
     """The worst partitions and brokers of each cluster in the last `hours` before its log's end.
 
@@ -68,22 +51,22 @@ def isr_audit(
     is so at the log's end and for how long; a broker's leadership has no hour.
 
     min.insync.replicas is the topic's or the cluster's dynamic default as it is now; where only property files set it,
-    nothing is under it. A time is counted in the hour in which it ended. `cache` keeps what several parts read.
+    nothing is under it. A time is counted in the hour in which it ended.
     """
     end = by_cluster(ends, "bigint")
     least = _least(configs)
-    recent = cache(_judged(changes.where(F.col("append_time") >= end - hours * HOUR), least))
-    moves = cache(_moves(recent))
+    recent = _telling(changes.where(F.col("append_time") >= end - hours * HOUR), least)
+    in_order = recent.repartition(*KEY).sortWithinPartitions(*KEY, "offset")
+    sums = in_order.mapInArrow(partial(hourly_sums, most=most), _SUMS)
     rows = [
-        _by_partition(recent, moves),
-        _open(partitions.where(of_ends(ends)), recent, least, end),
-        _by_broker(moves),
+        sums,
+        _bad(partitions.where(of_ends(ends)), least),
         _leadership(partitions.where(of_ends(ends))),
     ]
     every = rows[0]
     for more in rows[1:]:
         every = every.unionByName(more, allowMissingColumns=True)
-    return _worst(every, most)
+    return _worst(_added_up(every, end), most)
 
 
 def of_ends(ends: Mapping[str, int]) -> Column:
@@ -114,16 +97,18 @@ def _short(suffix: str) -> Column:
 
 
 def _under(suffix: str) -> Column:
-    few = F.size(f"isr{suffix}") < F.least("least", F.size(f"replicas{suffix}"))
-    return F.coalesce(few, F.lit(False))
+    # The smallest of several leaves out what is null: without a minimum it would be the number of replicas.
+    least = F.when(F.col("least").isNotNull(), F.least("least", F.size(f"replicas{suffix}")))
+    return F.coalesce(F.size(f"isr{suffix}") < least, F.lit(False))
 
 
-def _judged(changes: DataFrame, least: DataFrame) -> DataFrame:
-    """Changes with what was so before and after each: `under`, `short`, and since when it was so (`..._since`)."""
+def _telling(changes: DataFrame, least: DataFrame) -> DataFrame:
+    """Changes that count, as `transforms.isr.hourly` reads them: with what was so before and after each."""
     marked = _with_least(changes, least).withColumns(
         {
-            "hour": F.col("append_time") - F.col("append_time") % HOUR,
             "made": F.col("leader_before").isNull(),
+            "elected": F.col("election").isNotNull(),
+            "lossy": _lossy(),
             "short": _short(""),
             "short_before": _short("_before"),
             "under": _under(""),
@@ -133,122 +118,28 @@ def _judged(changes: DataFrame, least: DataFrame) -> DataFrame:
         }
     )
     # What changed nothing that is counted need not be put in order: the load alone makes every partition.
-    counts = (F.size("departed") > 0) | (F.size("joined") > 0) | F.col("election").isNotNull()
-    turned = [F.col(name) != F.col(f"{name}_before") for name in _SO]
-    telling = marked.where(reduce(or_, turned, counts))
-    earlier = Window.partitionBy(*_PARTITION).orderBy("offset").rowsBetween(Window.unboundedPreceding, -1)
-
-    def since(name: str, unseen: str) -> Column:
-        begun = F.when(F.col(name) & ~F.col(f"{name}_before"), F.col("append_time"))
-        return F.coalesce(F.last(begun, ignorenulls=True).over(earlier), F.col(unseen))
-
-    dated = telling.withColumns(
-        {
-            "short_since": since("short", "before_time"),
-            "under_since": since("under", "before_time"),
-            "leaderless_since": since("leaderless", "leaderless_since"),
-        }
-    )
-    return dated.select(*_JUDGED)
-
-
-def _moves(recent: DataFrame) -> DataFrame:
-    """What happened to a broker in a partition and hour: shrinks, expansions, elections, lossy_elections, flaps.
-
-    `flaps` is how often at most the broker left or joined this ISR in the hour up to one of these times.
-    """
-    departed = F.transform(
-        "departed", lambda broker: F.struct(broker.alias("broker_id"), F.lit("departed").alias("did"))
-    )
-    joined = F.transform("joined", lambda broker: F.struct(broker.alias("broker_id"), F.lit("joined").alias("did")))
-    elected = F.when(
-        F.col("election").isNotNull(),
-        F.array(
-            F.struct(
-                F.col("leader").alias("broker_id"),
-                F.when(_lossy(), "lossy").otherwise("elected").alias("did"),
-            )
-        ),
-    )
-    everything = F.concat(
-        departed, joined, F.coalesce(elected, F.array().cast("array<struct<broker_id:int,did:string>>"))
-    )
-    rows = recent.where("NOT made").select(*_PARTITION, "hour", "append_time", F.explode(everything).alias("move"))
-    within = Window.partitionBy(*_PARTITION, "broker_id").orderBy("append_time").rangeBetween(-HOUR, Window.currentRow)
-    flat = rows.select(*_PARTITION, "hour", "append_time", "move.*")
-    counted = flat.withColumn("flaps", F.count_if(F.col("did").isin("departed", "joined")).over(within))
-    return counted.groupBy(*_PARTITION, "broker_id", "hour").agg(
-        F.count_if(F.col("did") == "departed").alias("shrinks"),
-        F.count_if(F.col("did") == "joined").alias("expansions"),
-        F.count_if(F.col("did").isin("elected", "lossy")).alias("elections"),
-        F.count_if(F.col("did") == "lossy").alias("lossy_elections"),
-        F.max("flaps").alias("flaps"),
-    )
+    counts = (F.size("departed") > 0) | (F.size("joined") > 0) | F.col("elected")
+    turned = [F.col(name) != F.col(f"{name}_before") for name in SO]
+    return marked.where(reduce(or_, turned, counts)).select(*READ)
 
 
 def _lossy() -> Column:
     return F.coalesce(F.col("election").isin([kind.value for kind in LOSSY]), F.lit(False))
 
 
-def _by_partition(recent: DataFrame, moves: DataFrame) -> DataFrame:
-    key = [*_PARTITION, "hour"]
-    ended = {
-        "leaderless_ms": (F.col("leaderless_before") & ~F.col("leaderless"), "leaderless_since"),
-        "under_min_ms": (F.col("under_before") & ~F.col("under"), "under_since"),
-        "out_of_sync_ms": (F.col("short_before") & ~F.col("short"), "short_since"),
-    }
-    counted = (
-        recent.where("NOT made")
-        .groupBy(*key)
-        .agg(
-            F.max("topic").alias("topic"),
-            F.count_if(F.size("departed") > 0).alias("shrinks"),
-            F.count_if(F.size("joined") > 0).alias("expansions"),
-            F.count("election").alias("elections"),
-            F.count_if(_lossy()).alias("lossy_elections"),
-            *[
-                F.sum(F.when(over, F.greatest(F.lit(0), F.col("append_time") - F.col(since)))).alias(name)
-                for name, (over, since) in ended.items()
-            ],
-        )
-    )
-    flaps = moves.groupBy(*key).agg(F.max("flaps").alias("flaps"))
-    return counted.join(flaps, key, "left").withColumn("subject", F.lit(PARTITION)).drop("topic_id")
-
-
-def _open(partitions: DataFrame, recent: DataFrame, least: DataFrame, end: Column) -> DataFrame:
-    """What is so at the end of the log, of partitions that have no leader, too small an ISR, or replicas out of it."""
-    begun = recent.groupBy(*_PARTITION).agg(
-        *[
-            F.max(F.when(F.col(name) & ~F.col(f"{name}_before"), F.col("append_time"))).alias(f"{name}_since")
-            for name in _SO
-        ],
-    )
+def _bad(partitions: DataFrame, least: DataFrame) -> DataFrame:
+    """Partitions that have no leader, too small an ISR, or replicas out of it at the end of the log."""
     now = _with_least(partitions, least).withColumns(
         {"short": _short(""), "under": _under(""), "leaderless": F.col("leader") == NO_LEADER}
     )
-    bad = now.where("leaderless OR under OR short").join(begun, _PARTITION, "left")
-
-    def so_far(name: str) -> Column:
-        since = F.coalesce(f"{name}_since", "kraft_append_time")
-        return F.when(F.col(name), F.greatest(F.lit(0), end - since))
-
-    return bad.select(
+    return now.where(reduce(or_, [F.col(name) for name in SO])).select(
         CLUSTER,
         F.lit(PARTITION).alias("subject"),
+        "topic_id",
         "topic",
         "partition",
-        so_far("leaderless").alias("leaderless_ms"),
-        so_far("under").alias("under_min_ms"),
-        so_far("short").alias("out_of_sync_ms"),
-    )
-
-
-def _by_broker(moves: DataFrame) -> DataFrame:
-    return (
-        moves.groupBy(CLUSTER, "broker_id", "hour")
-        .agg(*[F.sum(name).alias(name) for name in _COUNTS], F.max("flaps").alias("flaps"))
-        .withColumn("subject", F.lit(BROKER))
+        *SO,
+        "kraft_append_time",
     )
 
 
@@ -265,6 +156,21 @@ def _leadership(partitions: DataFrame) -> DataFrame:
     return counted.where("leads <> preferred").withColumn("subject", F.lit(LEADERSHIP))
 
 
+def _added_up(every: DataFrame, end: Column) -> DataFrame:
+    """One row a subject and hour; what is so of a partition at the end of the log, with how long it has been so."""
+    largest = ("topic", "flaps", "leads", "preferred", *SO, *[f"{name}_since" for name in SO], "kraft_append_time")
+    summed = every.groupBy(CLUSTER, "subject", "topic_id", "partition", "broker_id", "hour").agg(
+        *[F.max(name).alias(name) for name in largest],
+        *[F.sum(name).alias(name) for name in (*COUNTS, *TIMES, "left_out")],
+    )
+
+    def so_far(name: str, so: str) -> Column:
+        since = F.coalesce(f"{so}_since", "kraft_append_time")
+        return F.when(F.col(so), F.greatest(F.lit(0), end - since)).otherwise(F.col(name))
+
+    return summed.withColumns({name: so_far(name, so) for name, so in TIMES.items()})
+
+
 def _worst(every: DataFrame, most: int) -> DataFrame:
     scored = every.withColumns(
         {
@@ -272,14 +178,18 @@ def _worst(every: DataFrame, most: int) -> DataFrame:
             "skew": F.abs(F.coalesce("leads", F.lit(0)) - F.coalesce("preferred", F.lit(0))),
         }
     )
-    counted = [F.coalesce(F.col(name), F.lit(0)) > 0 for name in (*_WORST, "elections")]
     of_subject = Window.partitionBy(CLUSTER, "subject")
-    order = [F.coalesce(F.col(name), F.lit(0)).desc() for name in _WORST]
-    ordered = of_subject.orderBy(*order, "topic", "partition", "broker_id", "hour")
-    placed = scored.where(reduce(or_, counted)).withColumns(
-        {"place": F.row_number().over(ordered), "total": F.count("*").over(of_subject)}
+    worst = [F.coalesce(F.col(name), F.lit(0)) for name in (*WORST, "skew")]
+    telling = reduce(or_, [each > 0 for each in (*worst, F.coalesce(F.col("elections"), F.lit(0)))])
+    # Lines that were left out before are counted, and have no place.
+    ordered = of_subject.orderBy(
+        telling.desc(), *[each.desc() for each in worst], "topic", "partition", "broker_id", "hour"
     )
-    return placed.where(F.col("place") <= most).select(CLUSTER, *[_typed(name) for name in LINE], "place", "total")
+    total = F.count_if(telling).over(of_subject) + F.coalesce(F.sum("left_out").over(of_subject), F.lit(0))
+    placed = scored.withColumns({"telling": telling, "place": F.row_number().over(ordered), "total": total})
+    return placed.where(F.col("telling") & (F.col("place") <= most)).select(
+        CLUSTER, *[_typed(name) for name in LINE], "place", "total"
+    )
 
 
 def _typed(name: str) -> Column:

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from transforms.clusters import CLUSTER
+from transforms.isr.columns import begins, flags
 from transforms.isr.history import Kind
 from transforms.isr.id_lists import END, Flags, IdLists, Numbers, is_list, list_array, together
 from transforms.isr.partition import NO_LEADER, RECOVERED, RECOVERING
@@ -88,8 +89,8 @@ class _Records:
     @staticmethod
     def of(batch: pa.RecordBatch, carried: _Carried | None) -> _Records:
         rows = batch if carried is None else _put_together(carried.row, batch)
-        whole = _flags(rows["whole"])
-        return _Records(rows, _latest(_begins(rows)), whole, ~whole & _said(rows["leader"]))
+        whole = flags(rows["whole"])
+        return _Records(rows, _latest(begins(rows, KEY)), whole, ~whole & _said(rows["leader"]))
 
     def numbers(self, name: str) -> Numbers:
         """A column of numbers; null is what a PartitionRecord means by it."""
@@ -239,7 +240,7 @@ def _columns(state: _State, suffix: str, null: Flags) -> dict[str, pa.Array]:
 
 def _clears(rows: pa.RecordBatch) -> Flags:
     """What `transforms.kraft.replay.elr` makes of a CLEAR_ELR: nothing but two empty lists."""
-    clears = ~_flags(rows["whole"]) & ~_flags(rows["directories"])
+    clears = ~flags(rows["whole"]) & ~flags(rows["directories"])
     for name in (*[name for name in LISTS if name not in _ELR], *_UNSAID):
         clears &= ~_said(rows[name])
     for name in _ELR:
@@ -383,28 +384,13 @@ def _names(kinds: npt.NDArray[np.int64]) -> pa.ListArray:
     return list_array(there, _KIND_NAMES.take(pa.array(kinds[there])))
 
 
-def _begins(rows: pa.RecordBatch) -> Flags:
-    """Where another partition begins."""
-    begins = np.ones(rows.num_rows, np.bool_)
-    begins[1:] = False
-    for name in KEY:
-        column = rows[name]
-        begins[1:] |= _flags(pc.not_equal(column.slice(1), column.slice(0, len(column) - 1)))
-    return begins
-
-
 def _latest(flagged: Flags) -> Numbers:
     """The last flagged row up to each row; the first row where there is none."""
     return np.maximum.accumulate(np.where(flagged, np.arange(len(flagged)), 0))
 
 
-def _flags(column: pa.Array) -> Flags:
-    found: Flags = column.to_numpy(zero_copy_only=False).astype(np.bool_)
-    return found
-
-
 def _said(column: pa.Array) -> Flags:
-    return is_list(column) if pa.types.is_list(column.type) else _flags(column.is_valid())
+    return is_list(column) if pa.types.is_list(column.type) else flags(column.is_valid())
 
 
 def _put_together(first: pa.RecordBatch, batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -1,0 +1,245 @@
+"""What the history of partitions adds up to, in all its lines, against the same rules spelled for one partition at a time."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from schemas.entities.configs import CONFIGS
+from schemas.entities.partitions import PARTITIONS
+from tests.isr.random_logs import Row, any_story, bronze, record_row
+from tests.reconcile.planted import frame
+from transforms.isr.audit import LINE, isr_audit
+from transforms.isr.frames import isr_history
+from transforms.isr.history import HOUR, LOSSY, Record
+from transforms.isr.hourly import SO, hourly_sums
+from transforms.kraft.replay.events import Extent
+from transforms.kraft.replay.image import Log
+
+# The topics' own, and the cluster's default where there is one.
+LEAST = {("one", "topic-3"): 3, ("one", ""): 2, ("two", "topic-4"): 2}
+TOPICS = {"one": 40, "two": 25}
+GONE = ("topic-7", "topic-8")
+WINDOW = 8 * HOUR
+EVERY = 100_000
+Line = dict[str, Any]
+
+
+def timed(story: Iterable[Record], chance: random.Random) -> list[Record]:
+    """Some minutes between the records, sometimes hours; now and then the clock goes back, as with another leader."""
+    now, found = chance.randrange(HOUR), []
+    for record in story:
+        now += chance.choice([0, 1, 60_000, 300_000, 600_000, 1_200_000, HOUR, -900_000])
+        found.append(replace(record, time=2400 * HOUR + now))
+    return found
+
+
+@pytest.fixture(scope="module")
+def history(spark: SparkSession) -> DataFrame:
+    chance = random.Random(5)  # noqa: S311 - the seed makes a failure repeatable
+    rows = [
+        record_row(cluster, f"id-{number}", record)
+        for cluster, topics in TOPICS.items()
+        for number in range(topics)
+        for record in timed(any_story(number if cluster == "one" else 1000 + number), chance)
+    ]
+    log = Log.of(bronze(spark, rows), dict.fromkeys(TOPICS, Extent(10_000)), clearing=False)
+    names = [
+        (cluster, f"id-{number}", f"topic-{number}") for cluster, topics in TOPICS.items() for number in range(topics)
+    ]
+    topics = spark.createDataFrame(names, "cluster string, topic_id string, topic string")
+    return isr_history(log.partition_records, topics).localCheckpoint()
+
+
+@pytest.fixture(scope="module")
+def changes(history: DataFrame) -> dict[tuple[str, str], list[Row]]:
+    """Every change by cluster and topic id, in the order of the log."""
+    found: dict[tuple[str, str], list[Row]] = defaultdict(list)
+    for row in sorted((row.asDict(recursive=True) for row in history.collect()), key=lambda row: int(row["offset"])):
+        found[row["cluster"], row["topic_id"]].append(row)
+    return found
+
+
+@pytest.fixture(scope="module")
+def ends(changes: Mapping[tuple[str, str], list[Row]]) -> dict[str, int]:
+    return {
+        name: max(row["append_time"] for key, rows in changes.items() if key[0] == name for row in rows)
+        for name in TOPICS
+    }
+
+
+def present(changes: Mapping[tuple[str, str], list[Row]]) -> list[Row]:
+    """The partitions that are there at the end, as silver has them."""
+    last = [{**rows[-1], "kraft_append_time": rows[-1]["append_time"]} for rows in changes.values()]
+    return [{**row, "source": "kraft"} for row in last if row["topic"] not in GONE]
+
+
+@pytest.fixture(scope="module")
+def tables(spark: SparkSession, changes: Any) -> tuple[DataFrame, DataFrame]:
+    """Silver partitions and configs."""
+    configs = [
+        {"cluster": cluster, "resource_type": "TOPIC" if topic else "BROKER", "resource_name": topic}
+        | {"config": "min.insync.replicas", "value": str(least)}
+        for (cluster, topic), least in LEAST.items()
+    ]
+    return frame(spark, PARTITIONS.table.struct, present(changes)), frame(spark, CONFIGS.table.struct, configs)
+
+
+@pytest.fixture(scope="module")
+def audit(history: DataFrame, tables: tuple[DataFrame, DataFrame], ends: Any) -> dict[int, list[Line]]:
+    """The lines of the last hours, all of them and at most five of each subject."""
+    return {
+        most: [row.asDict() for row in isr_audit(history, *tables, ends, WINDOW // HOUR, most).collect()]
+        for most in (EVERY, 5)
+    }
+
+
+def so(row: Row, suffix: str, least: int | None) -> dict[str, bool]:
+    if row[f"leader{suffix}"] is None:
+        return dict.fromkeys(SO, False)
+    replicas, isr = row[f"replicas{suffix}"], row[f"isr{suffix}"]
+    return {
+        "short": bool({*replicas} - {*row[f"adding_replicas{suffix}"]} - {*isr}),
+        "under": least is not None and len(isr) < min(least, len(replicas)),
+        "leaderless": row[f"leader{suffix}"] == -1,
+    }
+
+
+NAMES = {"leaderless_ms": "leaderless", "under_min_ms": "under", "out_of_sync_ms": "short"}
+Lines = dict[tuple[str, str, Any, Any], dict[str, int]]
+
+
+def sum_up(rows: list[Row], since_ms: int, least: int | None, lines: Lines) -> dict[str, int]:
+    """Add one partition's changes to the lines; gives since when it is what it is after the last of them."""
+    begun: dict[str, int] = {}
+    moves: list[tuple[int, int]] = []
+    recent = [row for row in rows if row["append_time"] >= since_ms]
+    for row in recent:
+        if row["leader_before"] is not None:
+            moves += [(broker, row["append_time"]) for broker in (*row["departed"], *row["joined"])]
+    for row in recent:
+        now, before, time = so(row, "", least), so(row, "_before", least), row["append_time"]
+        if row["leader_before"] is not None:
+            cluster, hour = row["cluster"], time - time % HOUR
+            of_partition = lines[cluster, "partition", (row["topic"], row["partition"]), hour]
+            elected = {row["leader"]} if row["election"] else set()
+            for broker in {*row["departed"], *row["joined"], *elected}:
+                flaps = sum(each == broker and time - HOUR <= at <= time for each, at in moves)
+                line = lines[cluster, "broker", broker, hour]
+                for each in (of_partition, line):
+                    each["flaps"] = max(each["flaps"], flaps)
+                line["shrinks"] += broker in row["departed"]
+                line["expansions"] += broker in row["joined"]
+                line["elections"] += broker in elected
+                line["lossy_elections"] += broker in elected and row["election"] in LOSSY
+            of_partition["shrinks"] += bool(row["departed"])
+            of_partition["expansions"] += bool(row["joined"])
+            of_partition["elections"] += bool(elected)
+            of_partition["lossy_elections"] += row["election"] in LOSSY
+            for name, kind in NAMES.items():
+                if before[kind] and not now[kind]:
+                    unseen = row["leaderless_since" if kind == "leaderless" else "before_time"]
+                    of_partition[name] += max(0, time - begun.get(kind, unseen))
+        begun |= {kind: time for kind in SO if now[kind] and not before[kind]}
+    last = so(recent[-1], "", least) if recent else dict.fromkeys(SO, False)
+    return {kind: at for kind, at in begun.items() if last[kind]}
+
+
+@pytest.fixture(scope="module")
+def wanted(changes: Mapping[tuple[str, str], list[Row]], ends: Mapping[str, int]) -> Lines:
+    lines: Lines = defaultdict(lambda: defaultdict(int))
+    there = {(row["cluster"], row["topic_id"]) for row in present(changes)}
+    for key, rows in changes.items():
+        cluster, last = key[0], rows[-1]
+        least = LEAST.get((cluster, last["topic"]), LEAST.get((cluster, "")))
+        since = sum_up(rows, ends[cluster] - WINDOW, least, lines)
+        if key in there:
+            for name, kind in NAMES.items():
+                if so(last, "", least)[kind]:
+                    at_end = lines[cluster, "partition", (last["topic"], last["partition"]), None]
+                    at_end[name] = max(0, ends[cluster] - since.get(kind, last["append_time"]))
+            for place, name in ((last["leader"], "leads"), (last["replicas"][:1], "preferred")):
+                for broker in place if isinstance(place, list) else [place]:
+                    if broker >= 0:
+                        lines[cluster, "leadership", broker, None][name] += 1
+    return {key: dict(line) for key, line in lines.items() if tells(key[1], line)}
+
+
+def tells(subject: str, line: Mapping[str, int]) -> bool:
+    return line["leads"] != line["preferred"] if subject == "leadership" else any(line.values())
+
+
+def key_of(line: Line) -> tuple[str, str, Any, Any]:
+    who = (line["topic"], line["partition"]) if line["subject"] == "partition" else line["broker_id"]
+    return line["cluster"], line["subject"], who, line["hour"]
+
+
+NUMBERS = [name for name in LINE if name not in ("subject", "topic", "partition", "broker_id", "hour")]
+
+
+def numbers(line: Mapping[str, Any]) -> dict[str, int]:
+    return {name: line[name] for name in NUMBERS if line.get(name)}
+
+
+def test_every_line_is_what_the_rules_say(audit: dict[int, list[Line]], wanted: Lines) -> None:
+    found = {key_of(line): numbers(line) for line in audit[EVERY]}
+    assert len(found) == len(audit[EVERY])
+    assert found == {key: numbers(line) for key, line in wanted.items()}
+    assert len(found) > 300
+    # Something of every kind, at the end of the log too.
+    for name in NUMBERS:
+        assert any(name in line for line in found.values()), name
+    at_end = [line for key, line in found.items() if key[1] == "partition" and key[3] is None]
+    assert all(any(name in line for line in at_end) for name in NAMES)
+
+
+WORST = ("lossy_elections", "leaderless_ms", "under_min_ms", "flaps", "moves", "out_of_sync_ms", "skew")
+
+
+def badness(line: Line) -> tuple[int, ...]:
+    each = {name: line[name] or 0 for name in NUMBERS}
+    each |= {"moves": each["shrinks"] + each["expansions"], "skew": abs(each["leads"] - each["preferred"])}
+    return tuple(-each[name] for name in WORST)
+
+
+def test_the_worst_are_kept_and_the_others_counted(audit: dict[int, list[Line]]) -> None:
+    for cluster in TOPICS:
+        for subject in ("partition", "broker", "leadership"):
+            every, few = (
+                sorted(
+                    (line for line in audit[most] if (line["cluster"], line["subject"]) == (cluster, subject)),
+                    key=lambda line: int(line["place"]),
+                )
+                for most in (EVERY, 5)
+            )
+            assert few == every[:5]
+            assert [line["place"] for line in every] == list(range(1, len(every) + 1))
+            assert {line["total"] for line in few} == {len(every)}
+            assert [badness(line) for line in every] == sorted(badness(line) for line in every)
+
+
+def test_a_partition_in_several_batches_is_summed_up_whole(
+    spark: SparkSession,
+    history: DataFrame,
+    tables: tuple[DataFrame, DataFrame],
+    ends: Any,
+    audit: dict[int, list[Line]],
+) -> None:
+    name = "spark.sql.execution.arrow.maxRecordsPerBatch"
+    before = spark.conf.get(name)
+    spark.conf.set(name, "7")
+    try:
+        rows = isr_audit(history, *tables, ends, WINDOW // HOUR, 5).collect()
+    finally:
+        spark.conf.set(name, before)
+    assert sorted(map(str, (row.asDict() for row in rows))) == sorted(map(str, audit[5]))
+
+
+def test_no_changes_are_no_lines() -> None:
+    assert list(hourly_sums([], 5)) == []
