@@ -39,7 +39,8 @@ def partition_records(records: DataFrame) -> DataFrame:
     """The two partition record types with 'unchanged' spelled null in every column, and what each does to the epochs."""
     records = records.where(F.col("type").isin(list(PARTITION_TYPES)))
     whole = F.col("type") == PARTITION
-    no_directories = F.transform("replicas", lambda _: F.lit(MIGRATING_DIRECTORY))
+    # Compiled with all the rest, as a lambda is not.
+    no_directories = F.array_repeat(F.lit(MIGRATING_DIRECTORY), F.size("replicas"))
     return records.select(
         *KEY,
         whole.alias("whole"),
