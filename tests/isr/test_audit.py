@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from schemas.entities.configs import CONFIGS
 from schemas.entities.partitions import PARTITIONS
+from tests.held import hold
 from tests.isr.random_logs import Row, any_story, bronze, record_row
 from tests.reconcile.planted import frame
 from transforms.isr.audit import LINE, isr_audit
@@ -54,7 +55,7 @@ def history(spark: SparkSession) -> DataFrame:
         (cluster, f"id-{number}", f"topic-{number}") for cluster, topics in TOPICS.items() for number in range(topics)
     ]
     topics = spark.createDataFrame(names, "cluster string, topic_id string, topic string")
-    return isr_history(log.partition_records, topics).localCheckpoint()
+    return hold(isr_history(log.partition_records, topics))
 
 
 @pytest.fixture(scope="module")

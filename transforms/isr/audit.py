@@ -20,7 +20,6 @@ from transforms.isr.partition import NO_LEADER
 
 LEADERSHIP = "leadership"
 MIN_ISR = "min.insync.replicas"
-_SUMS = ", ".join(f"{name} {kind}" for name, kind in SUMS.items())
 LINE = (
     "subject",
     "topic",
@@ -57,7 +56,7 @@ def isr_audit(
     least = _least(configs)
     recent = _telling(changes.where(F.col("append_time") >= end - hours * HOUR), least)
     in_order = recent.repartition(*KEY).sortWithinPartitions(*KEY, "offset")
-    sums = in_order.mapInArrow(partial(hourly_sums, most=most), _SUMS)
+    sums = in_order.mapInArrow(partial(hourly_sums, most=most), SUMS)
     rows = [
         sums,
         _bad(partitions.where(of_ends(ends)), least),

@@ -1,4 +1,4 @@
-"""Columns of sorted Arrow batches as NumPy arrays: flags, and where the rows of another partition begin."""
+"""Columns of sorted Arrow batches as NumPy arrays: flags, where another partition begins, what came last."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from transforms.isr.id_lists import Flags
+from transforms.isr.id_lists import Flags, Numbers
 
 
 def flags(column: pa.Array) -> Flags:
@@ -25,3 +25,8 @@ def begins(rows: pa.RecordBatch, key: Sequence[str]) -> Flags:
         column = rows[name]
         first[1:] |= flags(pc.not_equal(column.slice(1), column.slice(0, max(len(column) - 1, 0))))
     return first
+
+
+def latest(flagged: Flags) -> Numbers:
+    """The last flagged row up to each row; -1 before the first of all."""
+    return np.maximum.accumulate(np.where(flagged, np.arange(len(flagged)), -1))

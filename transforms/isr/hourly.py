@@ -14,9 +14,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
 from transforms.clusters import CLUSTER
-from transforms.isr.columns import begins, flags
+from transforms.isr.columns import begins, flags, latest
 from transforms.isr.history import HOUR
 from transforms.isr.id_lists import Flags, Numbers
 
@@ -44,22 +46,17 @@ READ = (
     "before_time",
     "leaderless_since",
 )
-# What comes out, with its Spark type: lines of partitions and of brokers by hour; without an hour, since when (ms) a
+# What comes out: lines of partitions and of brokers by hour; without an hour, since when (ms) a
 # partition is what it is at its last change, and how many lines of a cluster's partitions were left out.
-SUMS = {
-    CLUSTER: "string",
-    "subject": "string",
-    "topic_id": "string",
-    "topic": "string",
-    "partition": "int",
-    "broker_id": "int",
-    "hour": "bigint",
-    **dict.fromkeys((*COUNTS, "flaps", *TIMES), "bigint"),
-    **{f"{name}_since": "bigint" for name in SO},
-    "left_out": "bigint",
-}
-_ARROW = {"string": pa.string(), "int": pa.int32(), "bigint": pa.int64()}
-_SCHEMA = pa.schema([(name, _ARROW[kind]) for name, kind in SUMS.items()])
+_NUMBERS = (*COUNTS, "flaps", *TIMES, *[f"{name}_since" for name in SO], "left_out")
+SUMS = StructType(
+    [
+        *[StructField(name, StringType()) for name in (CLUSTER, "subject", "topic_id", "topic")],
+        *[StructField(name, IntegerType()) for name in ("partition", "broker_id")],
+        *[StructField(name, LongType()) for name in ("hour", *_NUMBERS)],
+    ]
+)
+_SCHEMA: pa.Schema = to_arrow_schema(SUMS)
 # What makes one line of a partition worse than another, in this order.
 WORST = ("lossy_elections", "leaderless_ms", "under_min_ms", "flaps", "moves", "out_of_sync_ms")
 _PLACE = ("topic", "partition", "hour")
@@ -84,11 +81,9 @@ def hourly_sums(batches: Iterable[pa.RecordBatch], most: int) -> Iterator[pa.Rec
 
 def _lines(table: pa.Table) -> Iterator[pa.RecordBatch]:
     for batch in table.to_batches():
-        absent = {name: pa.nulls(batch.num_rows, _SCHEMA.field(name).type) for name in SUMS}
-        columns = absent | {name: batch[name] for name in batch.schema.names if name in SUMS}
-        yield pa.RecordBatch.from_arrays(
-            [columns[name].cast(_SCHEMA.field(name).type) for name in SUMS], schema=_SCHEMA
-        )
+        absent = {field.name: pa.nulls(batch.num_rows, field.type) for field in _SCHEMA}
+        columns = absent | {name: batch[name] for name in batch.schema.names}
+        yield pa.RecordBatch.from_arrays([columns[field.name].cast(field.type) for field in _SCHEMA], schema=_SCHEMA)
 
 
 def _no_lines() -> pa.Table:
@@ -124,7 +119,7 @@ class _Changes:
     @staticmethod
     def of(rows: pa.RecordBatch) -> _Changes:
         other = begins(rows, KEY)
-        first = np.maximum.accumulate(np.where(other, np.arange(len(other)), 0))
+        first = latest(other)
         time = rows["append_time"].to_numpy().astype(np.int64)
         # The remainder has the sign of the time, as Spark's has.
         return _Changes(rows, np.cumsum(other) - 1, first, time, time - np.fmod(time, HOUR), flags(rows["made"]))
@@ -151,7 +146,7 @@ class _Changes:
         return lines.append_column("subject", pa.repeat(PARTITION, len(lines)))
 
     def by_broker(self) -> pa.Table:
-        """A line for each broker and hour: the ISRs that it left and joined, the partitions that it was elected for."""
+        """A line for each move of a broker: an ISR that it left or joined, or a partition that it was elected for."""
         moves = self._moves
         columns = {
             "broker_id": moves.broker,
@@ -164,14 +159,14 @@ class _Changes:
         }
         table = pa.table({name: each.astype(np.int64) for name, each in columns.items()})
         table = table.append_column(CLUSTER, self.rows[CLUSTER].take(pa.array(moves.row)))
-        return _added(_no_lines(), table.append_column("subject", pa.repeat(BROKER, len(table))))
+        return table.append_column("subject", pa.repeat(BROKER, len(table)))
 
     def going_on(self) -> pa.Table:
         """A line for each partition that is short, under or leaderless after its last change: since when."""
         last = np.flatnonzero(np.append(self.first[1:] == np.arange(1, len(self.first)), True))
         since = {}
         for name in SO:
-            begun = _latest(self._begun(name))[last]
+            begun = latest(self._begun(name))[last]
             there = flags(self.rows[name])[last] & (begun >= self.first[last])
             since[f"{name}_since"] = pa.array(self.time[np.maximum(begun, 0)], mask=~there)
         keys = self.rows.select(list(KEY)).take(pa.array(last))
@@ -183,7 +178,7 @@ class _Changes:
 
     def _ended(self, name: str) -> Numbers:
         """How long (ms) something was so that each change ended; before the first change at hand, by what the history says."""
-        earlier = _latest(self._begun(name))
+        earlier = latest(self._begun(name))
         earlier = np.append(-1, earlier[:-1])
         unseen = self.rows["leaderless_since" if name == "leaderless" else "before_time"]
         unseen_since = pc.coalesce(unseen, self.rows["append_time"]).to_numpy().astype(np.int64)
@@ -270,11 +265,10 @@ class _Worst:
         found = lines.append_column("moves", moves).filter(pa.array(telling))
         for each in found[CLUSTER].value_counts().to_pylist():
             self._seen[each["values"]] = self._seen.get(each["values"], 0) + each["counts"]
-        known = self.lines.append_column("moves", pc.add(self.lines["shrinks"], self.lines["expansions"]))
-        every = pa.concat_tables([known, found], promote_options="permissive")
+        every = pa.concat_tables([self.lines, found], promote_options="permissive")
         worst_first = [(CLUSTER, "ascending"), *[(name, "descending") for name in WORST]]
         ordered = every.sort_by([*worst_first, *[(name, "ascending") for name in _PLACE]])
-        self.lines = ordered.filter(pa.array(_place(ordered) < self._most)).drop_columns("moves")
+        self.lines = ordered.filter(pa.array(_place(ordered) < self._most))
 
     def left_out(self) -> pa.Table:
         """How many lines of each cluster are not among those that were kept."""
@@ -288,13 +282,12 @@ class _Worst:
 
 def _place(lines: pa.Table) -> Numbers:
     """The place of each line among those of its cluster, which stand together."""
-    places = np.arange(len(lines))
     column = pa.record_batch({CLUSTER: lines[CLUSTER].combine_chunks()})
-    return places - np.maximum.accumulate(np.where(begins(column, [CLUSTER]), places, 0))
+    return np.arange(len(lines)) - latest(begins(column, [CLUSTER]))
 
 
 def _added(lines: pa.Table, more: pa.Table) -> pa.Table:
-    """Lines of brokers with further ones."""
+    """The lines of brokers by hour, with further ones."""
     every = pa.concat_tables([lines, more], promote_options="permissive")
     return _grouped(
         every, [CLUSTER, "subject", "broker_id", "hour"], [("flaps", "max"), *[(each, "sum") for each in COUNTS]]
@@ -304,11 +297,6 @@ def _added(lines: pa.Table, more: pa.Table) -> pa.Table:
 def _grouped(table: pa.Table, keys: list[str], sums: list[tuple[str, str]]) -> pa.Table:
     grouped = table.group_by(keys).aggregate(sums)
     return grouped.rename_columns([*keys, *[name for name, _ in sums]])
-
-
-def _latest(flagged: Flags) -> Numbers:
-    """The last flagged row up to each row, of whatever partition; -1 before the first of all."""
-    return np.maximum.accumulate(np.where(flagged, np.arange(len(flagged)), -1))
 
 
 def _sizes(lists: pa.ListArray) -> npt.NDArray[np.int64]:

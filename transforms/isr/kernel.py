@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from transforms.clusters import CLUSTER
-from transforms.isr.columns import begins, flags
+from transforms.isr.columns import begins, flags, latest
 from transforms.isr.history import Kind
 from transforms.isr.id_lists import END, Flags, IdLists, Numbers, is_list, list_array, together
 from transforms.isr.partition import NO_LEADER, RECOVERED, RECOVERING
@@ -177,7 +177,7 @@ def _merged(records: _Records) -> _State:
 
 def _last_whole(records: _Records) -> Numbers:
     """The place of the last PartitionRecord up to each row, of whatever partition; -1 before the first of all."""
-    return np.maximum.accumulate(np.where(records.whole, np.arange(len(records.whole)), -1))
+    return latest(records.whole)
 
 
 def _carried(states: _States) -> _Carried | None:
@@ -386,7 +386,7 @@ def _names(kinds: npt.NDArray[np.int64]) -> pa.ListArray:
 
 def _latest(flagged: Flags) -> Numbers:
     """The last flagged row up to each row; the first row where there is none."""
-    return np.maximum.accumulate(np.where(flagged, np.arange(len(flagged)), 0))
+    return np.maximum(latest(flagged), 0)
 
 
 def _said(column: pa.Array) -> Flags:
