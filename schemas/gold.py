@@ -261,6 +261,7 @@ RUN_STEPS = Table(
         column("walks", _STRINGS, "snapshot_id in bronze zk_znodes of the tree to judge, and of a bracket's second."),
         column("walked_at_ms", LongType(), "Begin of the walk of a live ZooKeeper, milliseconds since the epoch."),
         column("log_seen_at_ms", LongType(), "When the end of the log was looked up, milliseconds since the epoch."),
+        column("few_rows", BooleanType(), "True when all that the run has read so far fits into memory."),
     ),
 )
 

@@ -211,8 +211,15 @@ class Run:
         made = self._made.get(table.full_name)
         if made is None:
             # What a whole run has not made is not there; steps of their own find what the ones before them stored.
-            made = self.stored(table) if self.in_steps else self.warehouse.empty(table)
+            made = self._stored_by_earlier_steps(table) if self.in_steps else self.warehouse.empty(table)
         return self.of_going(made)
+
+    def _stored_by_earlier_steps(self, table: Table) -> DataFrame:
+        """Few rows are read from their table once: a dozen questions about it would each look up its files anew."""
+        rows = self.stored(table)
+        if self.small:
+            rows = self._made[table.full_name] = self.cache(rows)
+        return rows
 
     def stored(self, table: Table) -> DataFrame:
         """This run's rows of a table as they are stored, those of all its clusters."""
