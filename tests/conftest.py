@@ -35,29 +35,47 @@ def warehouse(spark: SparkSession, tmp_path: Path) -> Warehouse:
 
 
 AUDITS = "audits"
+QUICK = -1
+# The groups that take longest, longest first (minutes to 40 seconds): whoever begins one of them last works on alone.
+LONGEST = (
+    AUDITS,
+    "tests/pipeline/test_looking.py",
+    "tests/pipeline/test_planted_live.py",
+    "tests/kraft/test_kept_state.py",
+    "tests/reconcile/test_checks_log.py",
+    "tests/kraft/test_elr.py",
+    "tests/expectations/test_engine.py",
+    "tests/setup/test_wheel.py",
+    "tests/pipeline/test_secrets.py",
+    "tests/report/test_browser.py",
+    "tests/notebooks/test_notebooks.py",
+    "tests/setup/test_spark.py",
+    "tests/setup/test_delta.py",
+)
 
 
 # Before xdist writes the groups into the tests' names: without that each process would run the shared audits.
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Quick tests first: those without Spark, then those with it, then what is marked slow.
+    """Quick tests first, those without Spark; then the groups that take longest, and the others with Spark or marked slow.
 
-    The tests of a module stay in one process, which has their fixtures. The modules that share audits are one group, the
-    first of those with Spark because it takes longest.
+    The tests of a module stay in one process, which has their fixtures. The modules that share audits are one group.
     """
     sharing = {item.location[0] for item in items if "fleet" in _fixtures(item)}
+    group, place = {}, {}
     for item in items:
         module = item.location[0]
-        item.add_marker(pytest.mark.xdist_group(AUDITS if module in sharing else module))
+        group[item] = AUDITS if module in sharing else module
+        item.add_marker(pytest.mark.xdist_group(group[item]))
         if "spark" in _fixtures(item):
             item.add_marker("spark")
-    items.sort(
-        key=lambda item: (
-            item.get_closest_marker("slow") is not None,
-            "spark" in _fixtures(item),
-            item.location[0] not in sharing,
-        )
-    )
+        quick = item.get_closest_marker("slow") is None and "spark" not in _fixtures(item)
+        place[group[item]] = max(place.get(group[item], QUICK), QUICK if quick else _place(group[item]))
+    items.sort(key=lambda item: place[group[item]])
+
+
+def _place(group: str) -> int:
+    return LONGEST.index(group) if group in LONGEST else len(LONGEST)
 
 
 def _fixtures(item: pytest.Item) -> tuple[str, ...]:
