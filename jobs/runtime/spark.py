@@ -70,7 +70,7 @@ SMALL_SETTINGS: dict[str, str] = {
     "spark.databricks.delta.stats.collect": "false",
     "spark.databricks.delta.history.metricsEnabled": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    # What follows from a filter saves reading on large tables; to look for it is a tenth of an audit of small ones.
+    # What follows from a filter saves reading on large tables; to look for it is a tenth to a fifth of an audit of small ones.
     "spark.sql.constraintPropagation.enabled": "false",
 }
 _AT_START_ONLY = ("spark.default.parallelism",)

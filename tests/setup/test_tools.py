@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import AUDITS, LONGEST
+
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
 
@@ -74,3 +76,8 @@ def test_modules_that_share_audits_stay_in_one_process(request: pytest.FixtureRe
     """xdist knows groups by the tests' names only; without one each process runs the audits that all share."""
     if hasattr(request.config, "workerinput"):
         assert request.node.nodeid.endswith("@tests/setup/test_tools.py")
+
+
+def test_the_groups_that_begin_first_are_modules_with_those_names() -> None:
+    """A name that is nobody's would let a long group begin last, unseen."""
+    assert [name for name in LONGEST if name != AUDITS and not (ROOT / name).is_file()] == []
