@@ -218,7 +218,8 @@ class Run:
         """Few rows are read from their table once: a dozen questions about it would each look up its files anew."""
         rows = self.stored(table)
         if self.small:
-            rows = self._made[table.full_name] = self.cache(rows)
+            rows = self.cache(rows)
+            self.set_made(table, rows)
         return rows
 
     def stored(self, table: Table) -> DataFrame:

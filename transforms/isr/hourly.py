@@ -46,8 +46,8 @@ READ = (
     "before_time",
     "leaderless_since",
 )
-# What comes out: lines of partitions and of brokers by hour; without an hour, since when (ms) a
-# partition is what it is at its last change, and how many lines of a cluster's partitions were left out.
+# What comes out: lines of partitions and of brokers by hour; without an hour, since when (ms) a partition is what it is at
+# its last change, and how many lines of a cluster's partitions were left out.
 _NUMBERS = (*COUNTS, "flaps", *TIMES, *[f"{name}_since" for name in SO], "left_out")
 SUMS = StructType(
     [
