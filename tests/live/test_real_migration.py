@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 import time
+import warnings
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -17,7 +19,7 @@ from pyspark.sql import SparkSession
 
 from jobs.audit.run import open_run
 from jobs.cli import main
-from jobs.commands.demo.kafka_servers import DEMO_JARS, kafka_jars
+from jobs.commands.demo.kafka_servers import DEMO_JARS, KafkaServerError, kafka_jars
 from jobs.commands.demo.live import CLUSTER, live_settings
 from jobs.commands.demo.migration import Migration, load, migration
 from jobs.pipeline import run_all
@@ -34,13 +36,25 @@ AUDITS = 20
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Migration]:
-    with migration(kafka_jars(DEMO_JARS)) as found:
-        let_be_read(found.servers.controllers)
-        found.start_broker_in_zookeeper_mode()
-        found.start_controllers()
-        found.migrate()
-        found.move_broker_to_kraft()
+    with ExitStack() as running:
+        try:
+            found = migrated(running)
+        except KafkaServerError as error:
+            # Kafka alone has acted so far, nothing that is tested: once in dozens of times its migration does not begin.
+            warnings.warn(f"a second cluster was needed: {error}", stacklevel=1)
+            running.close()
+            found = migrated(running)
         yield found
+
+
+def migrated(running: ExitStack) -> Migration:
+    found = running.enter_context(migration(kafka_jars(DEMO_JARS)))
+    let_be_read(found.servers.controllers)
+    found.start_broker_in_zookeeper_mode()
+    found.start_controllers()
+    found.migrate()
+    found.move_broker_to_kraft()
+    return found
 
 
 def audited(cluster: Migration, out: Path) -> Report:

@@ -10,6 +10,7 @@ import base64
 import contextlib
 import hashlib
 import os
+import re
 import shutil
 import signal
 import socket
@@ -34,11 +35,13 @@ REPOSITORY = "https://repo1.maven.org/maven2"
 _DOWNLOADS_AT_ONCE = 6
 _DOWNLOAD_SECONDS = 120
 _LOG4J = """log4j.rootLogger=WARN, stderr
+log4j.logger.org.apache.kafka.metadata.migration=INFO
 log4j.appender.stderr=org.apache.log4j.ConsoleAppender
 log4j.appender.stderr.Target=System.err
 log4j.appender.stderr.layout=org.apache.log4j.PatternLayout
 log4j.appender.stderr.layout.ConversionPattern=%d %p %c{1}: %m%n
 """
+_TELLING = re.compile(r"\b(WARN|ERROR|FATAL|KRaftMigrationDriver)\b")
 _JVM = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
 
 
@@ -125,6 +128,17 @@ class KafkaNode:
         """What it has logged."""
         file = self.folder / "server.log"
         return file.read_text(errors="replace") if file.exists() else ""
+
+    @property
+    def has_died(self) -> bool:
+        """Whether it was started and ended by itself."""
+        return self.process is not None and self.process.poll() is not None
+
+    def last_words(self) -> str:
+        """One line: which node, whether it runs, and the newest thing it logged: a warning, an error, its migration's step."""
+        found = [line for line in self.said().splitlines() if _TELLING.search(line)]
+        state = "ended" if self.has_died else "runs" if self.process else "not started"
+        return f"node {self.node_id} ({state}): {found[-1][:300] if found else 'logged nothing'}"
 
 
 @dataclass

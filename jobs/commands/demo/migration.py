@@ -23,7 +23,9 @@ from jobs.commands.demo.zookeeper_server import zookeeper_server
 
 # Sessions are real ones here: brokers come and go.
 _ZOOKEEPER = {"tickTime": "2000", "minSessionTimeout": "4000", "maxSessionTimeout": "40000"}
-_STEP_SECONDS = 120
+# A migrating controller looks again after twice the time, up to a minute (KRaftMigrationDriver.PollTimeSupplier), and two
+# looks may come just before what they look for.
+_STEP_SECONDS = 180
 _MIGRATION_FLAGS = {"zookeeper.metadata.migration.enable": "true"}
 _KEPT = 5
 # Nobody logs in here: whoever connects may do everything, and ACLs are there to be mirrored.
@@ -113,13 +115,18 @@ class Migration:
         return {"controller.quorum.voters": voters, "controller.listener.names": "CONTROLLER"}
 
     def _until(self, what: str, there: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + _STEP_SECONDS
-        while time.monotonic() < deadline:
+        """Wait for a step. Raises KafkaServerError, with /migration and what each node logged, when it does not come."""
+        nodes = (*self.servers.controllers, *self.servers.brokers)
+        began = time.monotonic()
+        while time.monotonic() < began + _STEP_SECONDS and not any(node.has_died for node in nodes):
             with suppress(KazooException):
                 if there():
                     return
             time.sleep(0.2)
-        raise KafkaServerError(f"the migration did not come to {what} within {_STEP_SECONDS} s")
+        waited, logged = time.monotonic() - began, "; ".join(node.last_words() for node in nodes)
+        raise KafkaServerError(
+            f"the migration did not come to {what} in {waited:.0f} s: /migration is {self.migration()}; {logged}"
+        )
 
 
 @contextmanager
