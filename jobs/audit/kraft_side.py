@@ -22,7 +22,7 @@ from transforms.kraft.replay.transactions import MARKERS, Marker, TransactionLog
 
 STATE, LEADER_CHANGE = "ZK_MIGRATION_STATE_RECORD", "LEADER_CHANGE"
 # 3.4 means PRE_MIGRATION by the first byte, and raises leader epochs as in dual write all along.
-_MIGRATION, PRE_MIGRATION, _POST_MIGRATION = 1, 2, 3
+IN_MIGRATION, PRE_MIGRATION, _POST_MIGRATION = 1, 2, 3
 FEATURE_LEVEL = "FEATURE_LEVEL_RECORD"
 KRAFT_VERSION, KRAFT_VOTERS = "KRAFT_VERSION", "KRAFT_VOTERS"
 MILESTONES = (*MARKERS, STATE, LEADER_CHANGE, FEATURE_LEVEL, KRAFT_VERSION, KRAFT_VOTERS)
@@ -67,7 +67,7 @@ class KraftSide:
     def dual_write(self) -> tuple[int, int | None] | None:
         """Offsets between which the log is in dual write, by the bytes of every release whose controllers heed them."""
         states = self.states()
-        begun = next((offset for offset, code in states if code == _MIGRATION), None)
+        begun = next((offset for offset, code in states if code == IN_MIGRATION), None)
         if begun is None:
             return None
         return begun, next((offset for offset, code in states if code == _POST_MIGRATION and offset > begun), None)

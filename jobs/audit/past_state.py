@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from jobs.audit.facts import MirrorPosition, mirror_position, mirrored
 from jobs.audit.homes import classified
-from jobs.audit.kraft_side import KraftSide, kraft_sides, milestone_rows, whole_records
+from jobs.audit.kraft_side import IN_MIGRATION, KraftSide, kraft_sides, milestone_rows, whole_records
 from jobs.audit.past import PastRun
 from jobs.exit import UsageError
 from jobs.steps.materialize import both_sides
@@ -177,13 +177,14 @@ def _version(past: PastRun) -> str | None:
 
 def _context(past: PastRun, side: KraftSide, znodes: Mapping[str, Any], position: MirrorPosition) -> Context:
     """What the run knew when it compared, but for the offsets; the same sources as `jobs.steps.reconcile`."""
-    loaded = past.read(MIGRATION.table).where("source = 'kraft' AND state_code = 1")
-    first = loaded.orderBy("kraft_offset").select("kraft_append_time").first()
+    states = past.read(MIGRATION.table).where("source = 'kraft'")
+    recorded = states.select("kraft_offset", "state_code", "kraft_append_time").collect()
+    recorded.sort(key=lambda row: (row["kraft_offset"], row["state_code"]))
+    loaded = [appended for _, code, appended in recorded if code == IN_MIGRATION]
     written = past.read(ZOOKEEPER_WRITES).where("kind IN ('foreign', 'claim')").select("kind", "zxid", "path").collect()
     foreign = [row for row in written if row["kind"] == "foreign"]
     claim = znodes.get("controller_czxid") if znodes.get("controller_persistent") else None
-    states = past.read(MIGRATION.table).where("source = 'kraft'").select("kraft_offset", "state_code").collect()
-    load = load_range([(n, state_name(code, _version(past))) for n, code in sorted(states)], side.transactions)
+    load = load_range([(offset, state_name(code, _version(past))) for offset, code, _ in recorded], side.transactions)
     pending = (
         past.read(ADMIN_OPERATIONS)
         .where((F.col("kind") == "delete_topic") & at_barrier())
@@ -196,7 +197,7 @@ def _context(past: PastRun, side: KraftSide, znodes: Mapping[str, Any], position
         migration_offset=0,
         migration_mzxid=znodes.get("migration_mzxid"),
         committed_end=0,
-        load_time_ms=position.loaded_at if position.mirrored_offset is not None or first is None else first[0],
+        load_time_ms=position.loaded_at if position.mirrored_offset is not None or not loaded else loaded[0],
         newest_append_time_ms=side.plan.leading.last_append_time,
         pending_deletes=frozenset(row[0] for row in pending),
         foreign_zxids=frozenset(row["zxid"] for row in foreign),
