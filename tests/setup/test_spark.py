@@ -9,7 +9,9 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from py4j.java_gateway import JavaClass, JVMView
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 from jobs.runtime.spark import SMALL_SETTINGS, profile_settings, settings_for_few_rows, spark_session
 
@@ -54,6 +56,24 @@ def test_settings_for_few_rows_are_taken_back(spark: SparkSession) -> None:
     finally:
         for key, value in before.items():
             spark.conf.set(key, str(value))
+
+
+def test_expressions_look_nothing_up_in_java(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def looked_up(of: object, name: str) -> None:
+        asked.append(name)
+        raise AttributeError(name)
+
+    _ = F.lit("the first operator of all asks whether it is debugged") == "yes"
+    monkeypatch.setattr(JVMView, "__getattr__", looked_up)
+    monkeypatch.setattr(JavaClass, "__getattr__", looked_up)
+    some = F.col("id").isin(1, 2) & F.contains(F.lit("abc"), F.lit("b"))
+    text = F.when(F.col("id") > 1, F.lit("many")).otherwise(F.coalesce(F.lit("one"), F.lit(None)))
+    both = F.struct("id", text.alias("text", metadata={"comment": "x"})).alias("both")
+    monkeypatch.undo()
+    assert asked == []
+    assert [tuple(row.both) for row in spark.range(3).where(some).select(both).collect()] == [(1, "one"), (2, "many")]
 
 
 class _NewConf(dict[str, str]):
