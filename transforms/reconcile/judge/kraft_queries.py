@@ -404,7 +404,7 @@ def unclean_leaderless(partitions: DataFrame, configs: DataFrame, health: Mappin
     """CFG-02: partitions without a leader though unclean elections are allowed for them: (cluster, code, text)."""
     allowed = configs.where(
         (F.col("source") == KRAFT) & (F.col("resource_type") == "TOPIC") & (F.col("config") == UNCLEAN)
-    ).select(CLUSTER, F.col("resource_name").alias("topic"), (F.lower("value") == "true").alias("own"))
+    ).select(CLUSTER, F.col("resource_name").alias("topic"), F.col("value").rlike(r"(?i)\Atrue\z").alias("own"))
     everywhere = _each(health, "unclean", "boolean") if health else F.lit(False)
     rows = partitions.where((F.col("source") == KRAFT) & (F.col("leader") == -1))
     joined = rows.join(F.broadcast(allowed), [CLUSTER, "topic"], "left")
