@@ -27,7 +27,7 @@ test-fast: setup
 	@tools/test.sh -m "not spark and not slow and not live"
 
 test-live: setup
-	@.venv/bin/python -m pytest -m live </dev/null
+	@unset PYTHONDONTWRITEBYTECODE; .venv/bin/python -m pytest -m live </dev/null
 
 lock: setup
 	@tools/lock.sh

@@ -18,6 +18,9 @@ PYTHON = ENVIRONMENT / "bin" / "python"
 STAMP = ENVIRONMENT / "set-up.sha256"
 LOCK = "requirements/dev.lock"
 UV_LOCK = "requirements/uv.lock"
+# Those that lead Python elsewhere; and the one, common in images, with which every start compiles all that it imports. uv
+# installs nothing compiled: the step that prepares a quick start keeps what it had to compile.
+NOT_PASSED_ON = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "PYTHONDONTWRITEBYTECODE")
 INPUTS = (
     LOCK,
     UV_LOCK,
@@ -103,9 +106,7 @@ def _usable_environment() -> bool:
 def _step(title: str, *command: str, quiet: bool = False) -> None:
     """Run a command; what a quiet one prints is shown only when it fails."""
     print(f"{title} …", flush=True)
-    environment = {
-        name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")
-    }
+    environment = {name: value for name, value in os.environ.items() if name not in NOT_PASSED_ON}
     done = subprocess.run(  # noqa: S603 - fixed commands
         command,
         cwd=ROOT,
