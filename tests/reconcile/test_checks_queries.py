@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from schemas.bronze import KRAFT_RECORDS, ZK_ZNODES
 from tests.reconcile.planted import ALONE, TABLES, frame, of_cluster
 from transforms.clusters import CLUSTER, of_clusters
-from transforms.reconcile.judge import queries
+from transforms.reconcile.judge import kraft_queries, queries
 from transforms.reconcile.judge.deltas import deltas_of
 from transforms.reconcile.judge.left_behind import left_behind
 from transforms.reconcile.judge.load import Load
@@ -441,3 +441,14 @@ def test_the_barriers_around_lost_writes(spark: SparkSession) -> None:
 
 def of_one(between: DataFrame) -> list[tuple[int, int, int]]:
     return [(row["passed"], row["lowest"], row["highest"]) for row in between.collect()]
+
+
+def test_unclean_elections_are_allowed_however_true_is_spelled(spark: SparkSession) -> None:
+    spelled = {"a": "true", "b": "TRUE", "c": "false", "d": "untrue", "e": "true?", "f": None}
+    partitions = [{**PARTITION, "topic": name, "source": "kraft", "leader": -1} for name in spelled]
+    topic = {"source": "kraft", "resource_type": "TOPIC", "config": "unclean.leader.election.enable"}
+    configs = [{**topic, "resource_name": name, "value": value} for name, value in spelled.items()]
+    found = kraft_queries.unclean_leaderless(
+        frame(spark, TABLES["partitions"], partitions), frame(spark, TABLES["configs"], configs), {}
+    )
+    assert {row.text.split("/")[0] for row in found.collect()} == {"a", "b"}
