@@ -5,13 +5,14 @@
 # make test-live  real Kafka controllers and a real Spark cluster, started on loopback, a real migration, ten audits of a cluster that
 #                 changes, the profile of large inputs: half an hour; Kafka is fetched from Maven Central on first use
 # make lock    new lock files from pyproject.toml
+# make classes the list of Java classes that a quick start is prepared with: when Spark or Delta has changed
 # make docs    the pages of docs/ that are made from the declarations
 
 # The first Python of these that is new enough; `make PYTHON=/path/to/python3.12 …` chooses another.
 PYTHON ?= $(shell for name in python3.11 python3.12 python3.13 python3; do \
 	$$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && command -v $$name && break; done)
 
-.PHONY: setup demo test test-fast test-live lock docs
+.PHONY: setup demo test test-fast test-live lock classes docs
 
 setup:
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed: install it, or make PYTHON=/path/to/python3 $(MAKECMDGOALS)" >&2; exit 1; }
@@ -31,6 +32,9 @@ test-live: setup
 
 lock: setup
 	@tools/lock.sh
+
+classes: setup
+	@.venv/bin/python tools/class_list.py
 
 docs: setup
 	@.venv/bin/python tools/docs.py

@@ -26,7 +26,7 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 from jobs.runtime.java import java_home, packaged_home  # noqa: E402
-from jobs.runtime.spark import DELTA_EXCLUDES, DELTA_PACKAGE, spark_session  # noqa: E402
+from jobs.runtime.spark import DELTA_EXCLUDES, DELTA_PACKAGE, spark_java  # noqa: E402
 
 PINS = Path(__file__).with_suffix(".sha256")
 # Java wants one; what it locks is a copy of public certificates.
@@ -60,7 +60,7 @@ def _resolve(cache: str) -> None:
     packages = {"spark.jars.packages": DELTA_PACKAGE, "spark.jars.excludes": DELTA_EXCLUDES, "spark.jars.ivy": cache}
     options = " ".join([*_proxy_options(), *trust_store, os.environ.get("SPARK_SUBMIT_OPTS", "")])
     os.environ["SPARK_SUBMIT_OPTS"] = options.strip()
-    with spark_session("small", "delta-jars", settings=packages):
+    with spark_java(packages):
         return
 
 

@@ -30,6 +30,8 @@ INPUTS = (
     "tools/delta_jars.py",
     "tools/delta_jars.sha256",
     "tools/warm_up.py",
+    "tools/class_list.py",
+    "tools/classes.txt.xz",
 )
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pyspark
-from pyspark import SparkConf, SparkContext
+from pyspark import SparkConf, SparkContext, java_gateway
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.utils import is_remote
 
@@ -90,6 +90,9 @@ _LOOKED_UP: Mapping[str, tuple[str, ...]] = {
     "PythonSQLUtils": (),
     "org.apache.spark.sql.types.Metadata": ("fromJson",),
 }
+_JVM_OPTIONS = "spark.driver.extraJavaOptions"
+# Long enough to write an archive of classes at the end.
+_JAVA_END_SECONDS = 180
 MAKE_ARCHIVE = "-XX:ArchiveClassesAtExit"
 QUIET_JVM = "-Xshare:auto -Xlog:disable -Xlog:all=error:stderr"
 
@@ -124,6 +127,28 @@ def spark_session(
         yield session
     finally:
         session.stop()
+
+
+@contextmanager
+def spark_java(settings: Mapping[str, str]) -> Iterator[Any]:
+    """Yield the gateway (py4j) of a Java as the profile `small` starts it, without Spark in it yet; waits for its end.
+
+    Class path and options are those of sessions; `settings` may ask for packages and more options of Java.
+    Raises `JavaNotFoundError`, and `PySparkRuntimeError` when it does not start: standard error says why.
+    """
+    launch: Callable[[SparkConf], Any] = java_gateway.launch_gateway
+    conf = SparkConf(loadDefaults=False)
+    for key, value in _own_settings("small", None, None, settings).items():
+        conf.set(key, value)
+    with java_without_vectors(java_home()) as home, _environment(_launch_environment("small", home)):
+        gateway = launch(conf)
+    try:
+        yield gateway
+    finally:
+        gateway.shutdown()
+        # It ends with its standard input.
+        gateway.proc.stdin.close()
+        gateway.proc.wait(_JAVA_END_SECONDS)
 
 
 def reused(rows: DataFrame, *, small: bool) -> DataFrame:
@@ -176,13 +201,19 @@ def _start(
     if "PYSPARK_GATEWAY_PORT" in os.environ:
         submitted = _under_submit(profile_settings("cluster") | extra)
         return _with_names(_configured(SparkSession.builder, submitted).getOrCreate())
-    settings = profile_settings(profile, cores, driver_memory) | _delta_settings() | extra
-    if profile != "cluster":
-        settings |= {
-            "spark.driver.extraJavaOptions": _jvm_options(profile, settings.get("spark.driver.extraJavaOptions", ""))
-        }
+    settings = _own_settings(profile, cores, driver_memory, extra)
     with java_without_vectors(java_home()) as home, _environment(_launch_environment(profile, home)):
         return _with_names(_configured(SparkSession.builder.appName(app_name), settings).getOrCreate())
+
+
+def _own_settings(
+    profile: Profile, cores: int | None, driver_memory: str | None, extra: Mapping[str, str]
+) -> dict[str, str]:
+    """Settings of a session whose Java is started here."""
+    settings = profile_settings(profile, cores, driver_memory) | _delta_settings() | dict(extra)
+    if profile != "cluster":
+        settings[_JVM_OPTIONS] = _jvm_options(profile, settings.get(_JVM_OPTIONS, ""))
+    return settings
 
 
 def _with_names(session: SparkSession) -> SparkSession:
@@ -242,11 +273,12 @@ def _jvm_options(profile: Profile, extra: str) -> str:
         f"-Dlog4j2.configurationFile={LOG_CONFIGURATION.as_uri()}",
         ARROW_UNCHECKED,
         _PROFILE_JVM_OPTIONS.get(profile, ""),
-        extra,
     ]
     if MAKE_ARCHIVE not in extra and class_archive().is_file():
         # An archive of another build or class path is left aside by Java itself; it need not say so.
         options.append(f"-XX:SharedArchiveFile={class_archive()} {QUIET_JVM}")
+    # Of two options that contradict each other Java takes the last one.
+    options.append(extra)
     return " ".join(option for option in options if option)
 
 

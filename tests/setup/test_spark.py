@@ -13,7 +13,8 @@ from py4j.java_gateway import JavaClass, JVMView
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from jobs.runtime.spark import SMALL_SETTINGS, profile_settings, settings_for_few_rows, spark_session
+from jobs.runtime.java import java_home
+from jobs.runtime.spark import SMALL_SETTINGS, profile_settings, settings_for_few_rows, spark_java, spark_session
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = """
@@ -101,6 +102,26 @@ def test_a_run_prints_its_own_lines_only(tmp_path: Path) -> None:
     ]
     assert done.stderr == ""
     assert [path.name for path in tmp_path.iterdir()] == ["table"]
+
+
+@pytest.mark.slow
+def test_the_classes_that_audits_load_come_from_the_archive_that_set_up_made(tmp_path: Path) -> None:
+    loads = tmp_path / "loads"
+    asked = [
+        "org.apache.spark.SparkContext",
+        "org.apache.spark.sql.delta.DeltaLog",
+        "org.apache.spark.sql.SparkSession",
+    ]
+    if not (java_home() / "lib" / "server" / "classes.jsa").is_file():
+        pytest.skip("this Java has no archive of its own classes, so that it can make none beside it")
+    with spark_java({"spark.driver.extraJavaOptions": f"-Xlog:class+load:file={loads}"}) as gateway:
+        loader = gateway.jvm.java.lang.ClassLoader.getSystemClassLoader()
+        for name in asked:
+            gateway.jvm.java.lang.Class.forName(name, False, loader)
+    sources = dict(
+        line.split("] ")[-1].split(" source: ") for line in loads.read_text().splitlines() if " source: " in line
+    )
+    assert {name: sources[name] for name in asked} == dict.fromkeys(asked, "shared objects file (top)")
 
 
 @pytest.mark.slow

@@ -6,8 +6,10 @@ import os
 import re
 import sys
 import tomllib
+import zipfile
 from pathlib import Path
 
+import pyspark
 import pytest
 
 from tests.conftest import AUDITS, LONGEST
@@ -15,6 +17,7 @@ from tests.conftest import AUDITS, LONGEST
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
 
+from class_list import listed_classes  # noqa: E402
 from run_uv import pip_settings, uv_environment  # noqa: E402
 
 
@@ -81,3 +84,15 @@ def test_modules_that_share_audits_stay_in_one_process(request: pytest.FixtureRe
 def test_the_groups_that_begin_first_are_modules_with_those_names() -> None:
     """A name that is nobody's would let a long group begin last, unseen."""
     assert [name for name in LONGEST if name != AUDITS and not (ROOT / name).is_file()] == []
+
+
+def test_the_classes_of_a_quick_start_are_those_of_these_jars() -> None:
+    """After a new Spark or Delta: `make classes`."""
+    of_jars: set[str] = set()
+    for jar in (Path(pyspark.__file__).parent / "jars").glob("*.jar"):
+        with zipfile.ZipFile(jar) as archive:
+            of_jars.update(name.removesuffix(".class").replace("/", ".") for name in archive.namelist())
+    of_java = ("java.", "javax.", "jdk.", "sun.", "com.sun.", "org.w3c.dom.", "org.xml.sax.", "org.ietf.jgss.")
+    listed = listed_classes()
+    assert [name for name in listed if name not in of_jars and not name.startswith(of_java)] == []
+    assert {"org.apache.spark.SparkContext", "org.apache.spark.sql.delta.DeltaLog"} <= set(listed)
