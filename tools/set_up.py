@@ -19,7 +19,7 @@ STAMP = ENVIRONMENT / "set-up.sha256"
 LOCK = "requirements/dev.lock"
 UV_LOCK = "requirements/uv.lock"
 # Those that lead Python elsewhere; and the one, common in images, with which every start compiles all that it imports. uv
-# installs nothing compiled: the step that prepares a quick start keeps what it had to compile.
+# installs nothing compiled: the step that prepares a quick start compiles what audits import.
 NOT_PASSED_ON = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "PYTHONDONTWRITEBYTECODE")
 INPUTS = (
     LOCK,
