@@ -45,8 +45,8 @@ def versions_from(committed: int, migration_offset: int | None) -> int:
     return min(migration_offset + 1, committed)
 
 
-def keep_rows(run: Run, state: Log, clusters: Collection[str]) -> Log:
-    """Write the clusters' state to silver, in place of their earlier ones, and read it back.
+def keep_rows(run: Run, state: Log, clusters: Collection[str]) -> None:
+    """Write the clusters' state to silver, in place of their earlier ones.
 
     It counts as kept only when `keep_states` has written where it belongs.
     """
@@ -60,10 +60,12 @@ def keep_rows(run: Run, state: Log, clusters: Collection[str]) -> Log:
     in_parallel(
         [lambda: write(REPLAYED_PARTITIONS, state.partition_records), lambda: write(REPLAYED_ROWS, state.events)],
     )
-    rows, partitions = (
-        run.warehouse.read(table).where(mine & (F.col("run_id") == run.run_id)).drop("run_id")
-        for table in _STATE_TABLES
-    )
+
+
+def kept_rows(run: Run, clusters: Collection[str]) -> Log:
+    """What this run has written with `keep_rows`."""
+    mine = of_clusters(clusters) & (F.col("run_id") == run.run_id)
+    rows, partitions = (run.warehouse.read(table).where(mine).drop("run_id") for table in _STATE_TABLES)
     return Log(rows, partitions)
 
 
@@ -163,4 +165,7 @@ def read_states(run: Run, kept: Mapping[str, KeptState]) -> Log | None:
     whole: Log | None = None
     for log in logs:
         whole = log if whole is None else whole.union(log)
-    return whole
+    if whole is None or not run.small:
+        return whole
+    # Few rows are read from their table once: a dozen queries would each look up its files anew.
+    return Log(whole.events, run.cache(whole.partition_records))

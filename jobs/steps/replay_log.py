@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from jobs.audit.kept_state import NOTHING, Keeping, keep_rows, keep_states, read_states, versions_from
+from jobs.audit.kept_state import NOTHING, Keeping, keep_rows, keep_states, kept_rows, read_states, versions_from
 from jobs.audit.kraft_side import PRE_MIGRATION, KraftSide
 from jobs.audit.run import Run
 from schemas.bronze import KRAFT_RECORDS
@@ -121,13 +121,15 @@ def _replay_by_checkpoints(
 
 
 def _cached_state(run: Run, rest: Log, offsets: Mapping[str, int], keep: Sequence[str]) -> Log:
-    """The state at the offsets as rows that are there: written to be kept for the clusters whose state is kept, else cached."""
+    """The state at the offsets as rows that are there; written, too, for the clusters whose state is kept."""
     state = compacted_below(rest, offsets)
     state = Log(run.cache(state.events), run.cache(state.partition_records))
-    if not keep:
+    if keep:
+        keep_rows(run, state, keep)
+    if not keep or run.small:
         return state
-    kept = keep_rows(run, state, keep)
-    others = [name for name in offsets if name not in keep]
+    # Millions of rows are read back from where they were written, rather than kept in memory.
+    kept, others = kept_rows(run, keep), [name for name in offsets if name not in keep]
     return kept.union(state.of_clusters(others)) if others else kept
 
 

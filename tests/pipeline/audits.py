@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from jobs.audit.run import Failure, open_run
@@ -93,6 +93,14 @@ def audit_all(contents: list[Mapping[str, object]], *, hold: bool = False) -> di
     # Java keeps a run's plans as long as Python has a name for them, if only in a cycle nobody reaches.
     gc.collect()
     return found
+
+
+def executions(spark: SparkSession) -> int:
+    """The number of the newest SQL execution: Spark's own events count them in one sequence."""
+    spark.range(1).collect()
+    spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
+    store = spark._jsparkSession.sharedState().statusStore()
+    return int(store.executionsList().last().executionId())
 
 
 class _Held(dict[str, DataFrame]):

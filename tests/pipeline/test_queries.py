@@ -14,21 +14,13 @@ from pyspark.sql import SparkSession
 from jobs.steps.fleet import fleet_runs
 from schemas.report import Report
 from tests.captures import capture
-from tests.pipeline.audits import Audit, audit_all, settings_content
+from tests.pipeline.audits import Audit, audit_all, executions, settings_content
 from transforms.report.json import to_json
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("spark")]
 
 # Measured for one small cluster in a new warehouse: 81 of them are the creation of 27 tables, three each.
 MOST = 99
-
-
-def executions(spark: SparkSession) -> int:
-    """The number of the newest SQL execution: Spark's own events count them in one sequence."""
-    spark.range(1).collect()
-    spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
-    store = spark._jsparkSession.sharedState().statusStore()
-    return int(store.executionsList().last().executionId())
 
 
 @dataclass(frozen=True)
