@@ -39,7 +39,7 @@ QUICK = -1
 # The groups that take longest, longest first (minutes to 40 seconds): whoever begins one of them last works on alone.
 LONGEST = (
     AUDITS,
-    "tests/pipeline/test_looking.py",
+    "tests/pipeline/test_runs.py",
     "tests/pipeline/test_planted_live.py",
     "tests/kraft/test_kept_state.py",
     "tests/reconcile/test_checks_log.py",

@@ -8,20 +8,20 @@ The truth is in the capture's dump: set at offset 267, removed at 327 (README te
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
-from jobs.audit.run import new_run_id
+from jobs.audit.run import Failure, new_run_id
 from jobs.cli import main
 from schemas.entities.partitions import PARTITIONS
 from schemas.gold import DIVERGENCES
 from tests.captures import capture
 from tests.pipeline import expected
-from tests.pipeline.audits import Audit, audit, settings_content
+from tests.pipeline.audits import Audit, Content, in_fleet, settings_content
 
 pytestmark = pytest.mark.slow
 QUOTA = '{"entity": {"client-id": "app-9"}, "quota": "producer_byte_rate"}'
@@ -33,36 +33,38 @@ SUPPRESSIONS = f"""
 """
 
 
-@pytest.fixture(scope="module")
-def audited(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Audit:
-    folder = tmp_path_factory.mktemp("looking")
+@in_fleet("looking")
+def prepare(folder: Path) -> Content:
+    """The capture's data folder, and what somebody knows of its differences."""
     (folder / "known.yml").write_text(SUPPRESSIONS)
-    content = settings_content(
-        capture("3.9.1", "quota-removal"),
-        folder / "tables",
-        data_folder=True,
-        suppressions=str(folder / "known.yml"),
-    )
-    finished = audit(content)
-    later = {**content, **settings_content(capture("3.9.1", "5"), folder / "tables")}
-    conf = folder / "later.yml"
-    conf.write_text(json.dumps(later))
+    lost = capture("3.9.1", "quota-removal")
+    return settings_content(lost, folder, data_folder=True, suppressions=str(folder / "known.yml"))
+
+
+@pytest.fixture(scope="module")
+def audited(fleet: Mapping[str, Audit | Failure], tmp_path_factory: pytest.TempPathFactory) -> Audit:
+    finished = fleet["looking"]
+    assert isinstance(finished, Audit)
+    conf = tmp_path_factory.mktemp("looking") / "later.yml"
+    warehouse = Path(finished.warehouse.root)
+    conf.write_text(json.dumps(settings_content(capture("3.9.1", "5"), warehouse, cluster="looking")))
     run_id = new_run_id(datetime.now(UTC))
     for step in ("ingest-zookeeper", "ingest-kraft", "materialize"):
         assert main([step, "--conf", str(conf), "--run-id", run_id]) == 0
-    return finished
+    # What is in the tables now, not what was held of them before the later run.
+    return Audit(finished.report, finished.warehouse)
 
 
 class Shell:
     """Runs commands on the audit's warehouse and keeps what they print."""
 
     def __init__(self, audited: Audit, capsys: pytest.CaptureFixture[str]) -> None:
-        self.place = ["--warehouse", audited.warehouse.root]
+        self.place = ["--warehouse", audited.warehouse.root, "--cluster", audited.cluster]
         self.capsys = capsys
 
-    def run(self, *argv: str, code: int = 0) -> str:
+    def run(self, command: str, *argv: str, code: int = 0) -> str:
         self.capsys.readouterr()
-        assert main([*argv, *self.place]) == code
+        assert main([command, *self.place, *argv]) == code
         said = self.capsys.readouterr()
         return said.out if code == 0 else said.err
 
@@ -98,7 +100,7 @@ def test_diff_lists_what_the_report_lists(audited: Audit, shell: Shell) -> None:
         (["--limit", "-1"], "--limit: -1 is below 0"),
         (["--run", "nope"], "has no finished run nope"),
         (["--as-of", "330"], "offset 330 is not in the run's log; give one from 0 to 329 (inclusive)"),
-        (["--cluster", "tset"], "no finished run of `tset`; did you mean `test`?"),
+        (["--cluster", "loking"], "no finished run of `loking`; did you mean `looking`?"),
     ],
 )
 def test_wrong_filters_get_one_line(shell: Shell, argv: list[str], message: str) -> None:

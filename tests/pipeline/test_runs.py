@@ -1,0 +1,144 @@
+"""Whole runs through the functions that users call: what they print, write and send, and runs beside each other."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from email import message_from_bytes
+from email.policy import SMTP
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from jobs.audit.run import open_run
+from jobs.cli import main
+from jobs.exit import CRASH, ERRORS, USAGE, UsageError
+from jobs.pipeline import run_all
+from jobs.settings import load_settings, validated
+from jobs.sinks.delta import Warehouse
+from jobs.steps import materialize
+from jobs.steps.report import stored_report
+from schemas.gold import MAILS
+from tests.captures import capture
+from tests.pipeline.audits import settings_content
+from tests.report.test_smtp import Mailbox, running
+from transforms.zookeeper.read import state as znode_state
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("spark")]
+
+
+def hostile_batches(batches: Any) -> Any:
+    """What a fault in the audit's own code looks like: it dies on the content of one cluster."""
+    for batch in batches:
+        if "to-blame" in pa.compute.unique(batch["cluster"]).to_pylist():
+            raise ZeroDivisionError("orders-secret")
+        yield from znode_state.state_batches([batch])
+
+
+def test_when_a_joint_query_dies_the_cluster_to_blame_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(materialize, "state_batches", hostile_batches)
+    names = ["fine", "to-blame"]
+    contents = [settings_content(capture("3.9.1", "3"), tmp_path, cluster=name) for name in names]
+    with open_run([validated(content, "test") for content in contents]) as run:
+        outcomes = run_all(run)
+    assert {name for name, each in outcomes.items() if each.report is not None} == {"fine"}
+    failure = outcomes["to-blame"].failure
+    assert failure is not None
+    assert failure.exit_code == CRASH
+    assert "orders-secret" not in failure.reason, "what is in an exception may be a secret"
+
+
+def test_a_fleet_is_told_worst_first_on_the_terminal_as_a_page_and_by_mail(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mailbox = Mailbox()
+    tables = tmp_path / "tables"
+    with running(mailbox) as port:
+        mail = {"host": "127.0.0.1", "port": port, "security": "none", "sender": "audit@example.com"}
+        mail |= {"recipients": ["team@example.com"], "send": "on_change"}
+        report = {"folder": str(tmp_path / "reports"), "mail": mail}
+        confs = []
+        for name, stage in (("fine", "5"), ("losing", "quota-removal"), ("gone", "5")):
+            source: dict[str, object] = {"zookeeper": {"dump": "/no/dump"}} if name == "gone" else {}
+            content = settings_content(capture("3.9.1", stage), tables, cluster=name, report=report, **source)
+            path = tmp_path / f"{name}.yml"
+            path.write_text(json.dumps(content))
+            confs.append(str(path))
+        assert main(["run", "--conf", *confs]) == USAGE
+        out, err = capsys.readouterr()
+        lines = out.splitlines()
+        assert [line.split()[0] for line in lines] == ["cluster", "gone", "losing", "fine", "Fleet", "Mail"]
+        assert re.search(r"losing +dual_write +errors .*rollback:NO-GO +2 +0 ", lines[2])
+        assert "kraft-audit: cluster gone: " in err
+        page = (tmp_path / "reports" / "fleet.html").read_text()
+        assert '<a href="losing/report.html">' in page
+        assert (tmp_path / "reports" / "losing" / "report.html").is_file()
+        # Nothing is different in the next run, so nobody is told again.
+        assert main(["run", "--conf", *confs[:2], "--json"]) == ERRORS
+        told = json.loads(capsys.readouterr().out)
+    assert {each["cluster"]: (each["verdict"], each["defects"]) for each in told["clusters"]} == {
+        "fine": ("clean", 0),
+        "losing": ("errors", 2),
+    }
+    [(_, recipients, content)] = mailbox.received
+    assert recipients == ["team@example.com"]
+    assert str(message_from_bytes(content, policy=SMTP)["Subject"]) == (
+        "[kraft-audit] FAILED 2 of 3 clusters need repair: gone"
+    )
+    warehouse = Warehouse(spark, str(tables))
+    assert {(row["cluster"], row["reason"], row["problem"]) for row in warehouse.read(MAILS).collect()} == {
+        (name, "change", None) for name in ("fine", "losing", "gone")
+    }
+    assert main(["fleet", "--warehouse", str(tables), "--json"]) == 0
+    standing = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [(each["cluster"], each["group"]) for each in standing] == [
+        ("gone", "failed"),
+        ("losing", "errors"),
+        ("fine", "clean"),
+    ]
+    assert standing[1]["defects_by_status"] == {"persisting": 2}
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        ({"cluster": "a"}, "cluster a is configured twice"),
+        ({"warehouse": "elsewhere"}, "clusters a and b differ in `warehouse`"),
+        ({"spark": {"profile": "local"}}, "clusters a and b differ in `spark`"),
+    ],
+)
+def test_clusters_of_one_run_share_what_a_run_has_once(tmp_path: Path, other: dict[str, object], message: str) -> None:
+    first = settings_content(capture("3.9.1", "5"), tmp_path, cluster="a")
+    second = {**first, "cluster": "b", **other}
+    with pytest.raises(UsageError, match=message), open_run([validated(c, "test") for c in (first, second)]):
+        pass
+
+
+def test_two_runs_of_one_cluster_at_the_same_time_read_what_they_wrote(spark: SparkSession, tmp_path: Path) -> None:
+    """Each step of one run lies between two steps of the other; both find the two lost writes."""
+    folder = shutil.copytree(capture("3.9.1", "quota-removal"), tmp_path / "capture")
+    conf = tmp_path / "conf.yml"
+    conf.write_text(json.dumps(settings_content(folder, tmp_path / "tables")))
+    ids = ("20200101T000000Z-bbbbbb", "20200101T000000Z-aaaaaa")
+    for step in ("ingest-zookeeper", "ingest-kraft", "materialize"):
+        for run_id in ids:
+            assert main([step, "--conf", str(conf), "--run-id", run_id]) == 0
+    assert [main(["reconcile", "--conf", str(conf), "--run-id", run_id]) for run_id in ids] == [ERRORS, ERRORS]
+    with open_run(load_settings(conf)) as run:
+        reports = [stored_report(run, "test", run_id) for run_id in ids]
+    assert [report.divergences.by_class for report in reports] == [{"lost_write": 2}] * 2
+    # Both began before either had come to its end.
+    assert [report.divergences.by_status for report in reports] == [{"new": 2}, {"persisting": 2}]
+    assert [point.defects for point in reports[1].history] == [2, 2]
+
+
+def test_a_step_whose_rows_are_not_there_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    conf = tmp_path / "conf.yml"
+    conf.write_text(json.dumps(settings_content(capture("3.9.1", "5"), tmp_path / "tables")))
+    for step, missing in (("reconcile", "materialize"), ("materialize", "ingest-zookeeper")):
+        assert main([step, "--conf", str(conf), "--run-id", "nobody"]) == USAGE
+        assert f"has not been through `{missing}` yet" in capsys.readouterr().err
