@@ -14,7 +14,14 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from jobs.runtime.java import java_home
-from jobs.runtime.spark import SMALL_SETTINGS, profile_settings, settings_for_few_rows, spark_java, spark_session
+from jobs.runtime.spark import (
+    SMALL_SETTINGS,
+    profile_settings,
+    settings_for_few_rows,
+    spark_java,
+    spark_session,
+    starts_at_once,
+)
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = """
@@ -84,6 +91,23 @@ class _NewConf(dict[str, str]):
         return key in self
 
     set, unset = dict.__setitem__, dict.__delitem__
+
+
+@pytest.mark.parametrize(
+    ("system", "java", "at_once"),
+    [("linux", 17, True), ("linux", 24, True), ("linux", 25, False), ("linux", None, False), ("darwin", 17, False)],
+)
+def test_java_is_not_asked_for_what_it_refuses(
+    monkeypatch: pytest.MonkeyPatch, system: str, java: int | None, at_once: bool
+) -> None:
+    monkeypatch.setattr(sys, "platform", system)
+    monkeypatch.setattr("jobs.runtime.spark.java_version", lambda _: java)
+    assert starts_at_once() is at_once
+
+
+def test_java_starts_programs_without_a_helper(spark: SparkSession) -> None:
+    told = spark._jvm.System.getProperty("jdk.lang.Process.launchMechanism")
+    assert told == ("VFORK" if starts_at_once() else None)
 
 
 def test_a_new_session_gets_all_settings_for_few_rows() -> None:
