@@ -93,7 +93,7 @@ _LOOKED_UP: Mapping[str, tuple[str, ...]] = {
 _JVM_OPTIONS = "spark.driver.extraJavaOptions"
 # Without its native library Hadoop has `chmod` run for every file and folder of a table, 300 times in a small audit. On Linux
 # Java has a program of its own start each of them, a tenth of what a fleet's tables take, and can do without it until 25.
-START_AT_ONCE = "-Djdk.lang.Process.launchMechanism=VFORK"
+_START_AT_ONCE = "-Djdk.lang.Process.launchMechanism=VFORK"
 _STARTS_AT_ONCE_BELOW = 25
 # Long enough to write an archive of classes at the end.
 _JAVA_END_SECONDS = 180
@@ -285,7 +285,7 @@ def _jvm_options(profile: Profile, extra: str) -> str:
         _PROFILE_JVM_OPTIONS.get(profile, ""),
     ]
     if starts_at_once():
-        options.append(START_AT_ONCE)
+        options.append(_START_AT_ONCE)
     if MAKE_ARCHIVE not in extra and class_archive().is_file():
         # An archive of another build or class path is left aside by Java itself; it need not say so.
         options.append(f"-XX:SharedArchiveFile={class_archive()} {QUIET_JVM}")

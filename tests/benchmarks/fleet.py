@@ -23,6 +23,7 @@ from jobs.runtime.spark import spark_session
 from jobs.settings import Settings, validated
 from schemas.classes import DEFECTS
 from tests.benchmarks.pipeline import _planted, _seen
+from tests.pipeline.audits import executions
 
 
 def settings_of(name: str, folder: Path, warehouse: Path) -> Settings:
@@ -53,16 +54,10 @@ def faulty(folder: Path) -> dict[str, Path]:
 
 def audited(spark: SparkSession, folders: dict[str, Path], warehouse: Path) -> tuple[float, int, dict[str, Outcome]]:
     """Seconds, SQL executions and outcomes of one run."""
-    before, started = _executions(spark), time.monotonic()
+    before, started = executions(spark), time.monotonic()
     with open_run([settings_of(name, folder, warehouse) for name, folder in folders.items()]) as run:
         outcomes = run_all(run)
-    return time.monotonic() - started, _executions(spark) - before - 1, outcomes
-
-
-def _executions(spark: SparkSession) -> int:
-    spark.range(1).collect()
-    spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
-    return int(spark._jsparkSession.sharedState().statusStore().executionsList().last().executionId())  # type: ignore[attr-defined]
+    return time.monotonic() - started, executions(spark) - before - 1, outcomes
 
 
 def compared(folder: Path, outcome: Outcome) -> tuple[int, int, int]:

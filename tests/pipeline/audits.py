@@ -70,10 +70,18 @@ def settings_content(folder: Path, warehouse: Path, *, data_folder: bool = False
 
 def audit(content: Mapping[str, object]) -> Audit:
     """Audit one cluster; raises what a user would be told when that fails."""
-    (outcome,) = audit_all([content]).values()
-    if isinstance(outcome, Failure):
-        raise AssertionError(outcome.reason)
-    return outcome
+    (found,) = audits([content]).values()
+    return found
+
+
+def audits(contents: list[Mapping[str, object]]) -> dict[str, Audit]:
+    """`audit_all` of clusters none of which may fail; raises what a user would be told when one does."""
+    found: dict[str, Audit] = {}
+    for name, outcome in audit_all(contents).items():
+        if isinstance(outcome, Failure):
+            raise AssertionError(f"{name}: {outcome.reason}")
+        found[name] = outcome
+    return found
 
 
 def audit_all(contents: list[Mapping[str, object]], *, hold: bool = False) -> dict[str, Audit | Failure]:

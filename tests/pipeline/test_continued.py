@@ -23,7 +23,7 @@ from schemas.gold import ISR_HISTORY
 from schemas.replayed import REPLAYED_STATES
 from schemas.silver import FINDINGS
 from tests.captures import capture
-from tests.pipeline.audits import Audit, Content, audit_all, executions, in_fleet, settings_content
+from tests.pipeline.audits import Audit, Content, audits, executions, in_fleet, settings_content
 from transforms.report.json import to_json
 
 OF_THE_RUN = {"run_id", "started_at", "finished_at", "cluster", "history", "notes", "resolved"}
@@ -49,13 +49,13 @@ def said(found: Audit) -> dict[str, Any]:
     return report
 
 
-def silver(audits: Sequence[Audit]) -> list[set[str]]:
+def silver(several: Sequence[Audit]) -> list[set[str]]:
     """The rows of each audit's silver tables; all are in one warehouse."""
-    wanted = [(each.cluster, each.run_id) for each in audits]
+    wanted = [(each.cluster, each.run_id) for each in several]
     rows: dict[tuple[str, str], set[str]] = {key: set() for key in wanted}
     mine = F.struct("cluster", "run_id").isin([F.struct(*map(F.lit, key)) for key in wanted])
     for table in (*(entity.table for entity in ENTITIES), FINDINGS):
-        for row in audits[0].warehouse.read(table).where(mine).collect():
+        for row in several[0].warehouse.read(table).where(mine).collect():
             values = row.asDict(recursive=True)
             key = values.pop("cluster"), values.pop("run_id")
             rows[key].add(f"{table.name} {_text(values)}")
@@ -124,9 +124,8 @@ def counted(spark: SparkSession, fleet: Mapping[str, Audit | Failure]) -> list[t
     warehouse = Path(made[0][0]["series"].warehouse.root)
     for folders in LATER:
         before = executions(spark)
-        found = audit_all([keeping(folder, warehouse, name) for name, folder in folders.items()])
-        taken = executions(spark) - before - 1
-        made.append(({name: each for name, each in found.items() if isinstance(each, Audit)}, taken))
+        found = audits([keeping(folder, warehouse, name) for name, folder in folders.items()])
+        made.append((found, executions(spark) - before - 1))
         assert made[-1][0].keys() == folders.keys()
         spark.catalog.clearCache()
     return made
@@ -134,7 +133,7 @@ def counted(spark: SparkSession, fleet: Mapping[str, Audit | Failure]) -> list[t
 
 @pytest.fixture(scope="module")
 def runs(counted: list[tuple[dict[str, Audit], int]]) -> list[dict[str, Audit]]:
-    return [audits for audits, _ in counted]
+    return [found for found, _ in counted]
 
 
 def test_what_few_rows_were_kept_is_read_once(counted: list[tuple[dict[str, Audit], int]]) -> None:

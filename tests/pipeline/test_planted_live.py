@@ -24,7 +24,7 @@ from jobs.exit import OK, USAGE
 from jobs.settings import load_settings
 from jobs.steps.report import stored_report
 from schemas.report import Report
-from tests.pipeline.audits import Audit, audit_all, settings_content
+from tests.pipeline.audits import audits, settings_content
 from tests.pipeline.planted import Fault, assert_nothing_else, assert_shown
 from tests.pipeline.rows import (
     HEALTHY,
@@ -183,9 +183,8 @@ def interfered(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) ->
             # A stand-alone write that moves the offset makes the barrier at which a data folder is read.
             edited(client, "/migration", lambda d: d.update(kraft_metadata_offset=305))
         stored = {**settings_content(HEALTHY, folder / "walked"), "zookeeper": {"folder": str(server.data_folder)}}
-        found = audit_all([{**walk, "cluster": "walked"}, {**stored, "cluster": "stored"}])
-        walked, report = (each.report for name in ("walked", "stored") if isinstance(each := found[name], Audit))
-    return Interfered(before, walked, report)
+        found = audits([{**walk, "cluster": "walked"}, {**stored, "cluster": "stored"}])
+    return Interfered(before, found["walked"].report, found["stored"].report)
 
 
 def test_a_server_that_only_its_controller_writes_to_has_no_difference_and_is_alive(interfered: Interfered) -> None:

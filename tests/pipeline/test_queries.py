@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from jobs.steps.fleet import fleet_runs
 from schemas.report import Report
 from tests.captures import capture
-from tests.pipeline.audits import Audit, audit_all, executions, settings_content
+from tests.pipeline.audits import Audit, audits, executions, settings_content
 from transforms.report.json import to_json
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("spark")]
@@ -34,11 +34,10 @@ class Counted:
 def counted(spark: SparkSession, warehouse: Path, stages: list[str]) -> Counted:
     contents = [settings_content(capture("3.9.1", stage), warehouse, cluster=stage) for stage in stages]
     before = executions(spark)
-    found = audit_all(list(contents))
+    found = audits(list(contents))
     after = executions(spark)
-    audits = {name: each for name, each in found.items() if isinstance(each, Audit)}
-    assert audits.keys() == set(stages)
-    return Counted(audits, after - before - 1)
+    assert found.keys() == set(stages)
+    return Counted(found, after - before - 1)
 
 
 @pytest.fixture(scope="module")
