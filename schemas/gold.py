@@ -177,6 +177,7 @@ EXPECTATIONS = Table(
         column("sql", StringType(), "The statement that gives all of them."),
         column("problem", StringType(), "Why it could not be judged; null when it could."),
     ),
+    replaced=True,
 )
 
 RUNS = Table(

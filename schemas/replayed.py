@@ -39,6 +39,7 @@ REPLAYED_ROWS = Table(
     "replayed_rows",
     "State of the log at the offset in replayed_states, without its partitions; removed rows are kept with what they were.",
     (*RUN_COLUMNS, *EVENT_COLUMNS),
+    replaced=True,
 )
 
 _IDS = ArrayType(IntegerType())
@@ -73,6 +74,7 @@ REPLAYED_PARTITIONS = Table(
     "replayed_partitions",
     "State of every partition at the offset in replayed_states, those of removed topics included.",
     (*RUN_COLUMNS, *PARTITION_COLUMNS),
+    replaced=True,
 )
 
 REPLAYED_STATES = Table(

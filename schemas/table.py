@@ -23,17 +23,23 @@ def column(name: str, data_type: DataType, comment: str) -> StructField:
 
 
 # What rows are chosen by and what files have ranges of: runs follow each other, and logs are read in order.
-_CHOSEN_BY = ("run_id", "started_at", "offset", "append_time", "zxid", "time")
+_CHOSEN_BY = ("cluster", "run_id", "started_at", "offset", "append_time", "zxid", "time")
 
 
 @dataclass(frozen=True)
 class Table:
-    """One Delta table. `struct` is its exact schema, in order."""
+    """One Delta table. `struct` is its exact schema, in order.
+
+    `replaced`: rows of a cluster take the place of earlier ones, so that each cluster has files of its own (a partition) and
+    two of them can be replaced at the same time. Rows of all other tables are added, and a run adds one file for all its
+    clusters: a file for each would be thousands in a run over a fleet.
+    """
 
     layer: Layer
     name: str
     comment: str
     columns: tuple[StructField, ...]
+    replaced: bool = False
 
     @property
     def struct(self) -> StructType:
@@ -51,7 +57,12 @@ class Table:
 
         Delta's own choice, the first 32 columns, is a quarter of the time in which a large table is written.
         """
-        return [name for name in _CHOSEN_BY if name in self.column_names]
+        return [name for name in _CHOSEN_BY if name in self.column_names and name not in self.partition_columns]
+
+    @property
+    def partition_columns(self) -> list[str]:
+        """Columns whose values have files of their own."""
+        return ["cluster"] if self.replaced else []
 
     @property
     def full_name(self) -> str:

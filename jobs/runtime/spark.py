@@ -55,7 +55,7 @@ ONE_MACHINE_SETTINGS: dict[str, str] = {
 LOCAL_SETTINGS: dict[str, str] = {
     # With the default of 128 MB ten million records are three tasks, and two cores wait for the third.
     "spark.sql.files.maxPartitionBytes": "24m",
-    # The tables are partitioned by cluster, and a run writes one cluster: without this Delta sorts every row by it.
+    # Where tables are partitioned by cluster, a run writes few of them: without this Delta sorts every row by it.
     "spark.sql.maxConcurrentOutputFileWriters": "2",
 }
 SMALL_SETTINGS: dict[str, str] = {
@@ -65,9 +65,8 @@ SMALL_SETTINGS: dict[str, str] = {
     "spark.default.parallelism": "2",
     # Compiling a query takes longer than interpreting it on the few thousand rows of a small cluster.
     "spark.sql.codegen.wholeStage": "false",
-    # A commit of a few rows costs half without adaptive stages, column statistics and history metrics.
+    # A commit of a few rows costs half without adaptive stages and history metrics.
     "spark.sql.adaptive.enabled": "false",
-    "spark.databricks.delta.stats.collect": "false",
     "spark.databricks.delta.history.metricsEnabled": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     # What follows from a filter saves reading on large tables; to look for it is a tenth to a fifth of an audit of small ones.

@@ -1,8 +1,8 @@
 """The warehouse: Delta tables below a folder or in a catalog schema; a repeated or interrupted run does no harm.
 
 Each write is one Delta commit, the first one creates the table with its comments. Only DataFrame and SQL calls are
-used, so it works through Spark Connect too. A table with a `cluster` column is partitioned by it: clusters of one
-warehouse never disturb each other.
+used, so it works through Spark Connect too. Clusters of one warehouse never disturb each other: rows are added, which Delta
+lets any number of runs do at once, and tables in which a cluster's rows are replaced are partitioned by cluster.
 """
 
 from __future__ import annotations
@@ -34,7 +34,6 @@ from pyspark.sql.types import ArrayType, StructField
 from jobs.exit import AuditError
 from schemas.table import Table
 
-PARTITION_COLUMN = "cluster"
 CONFLICTS = (
     ConcurrentAppendException,
     ConcurrentDeleteDeleteException,
@@ -60,6 +59,7 @@ EXISTS = (
 )
 DEFAULT_WRITERS = 4
 CREATE_ATTEMPTS = 20
+DELETE_ATTEMPTS = 5
 CREATE_PAUSE_SECONDS = 0.25
 T = TypeVar("T")
 
@@ -110,7 +110,8 @@ class Warehouse:
     def replace_where(self, table: Table, rows: DataFrame, predicate: Mapping[str, str | Sequence[str]]) -> None:
         """Replace, in one commit, the rows whose columns equal the values of `predicate`, or one of several.
 
-        Every new row must match it.
+        Every new row must match it. Runs that replace rows of different clusters at the same time don't disturb each other
+        where the table is declared so (`Table.replaced`).
 
         Raises `SchemaMismatchError`, `ConcurrentWriteError`, and `ValueError` for an empty predicate or a column the
         table lacks.
@@ -120,10 +121,17 @@ class Warehouse:
         self._write(table, rows, {}, lambda writer: writer.overwrite(condition), missing=self.version(table) is None)
 
     def delete(self, table: Table, condition: Column) -> None:
-        """Remove rows in one commit. Raises `ConcurrentWriteError`."""
+        """Remove rows in one commit. Raises `ConcurrentWriteError` when others write to the table all the time."""
         rows = self.empty(table)
-        with _typed_errors(table):
-            rows.writeTo(self.identifier(table)).overwrite(condition)
+        for attempt in range(1, DELETE_ATTEMPTS + 1):
+            try:
+                with _typed_errors(table):
+                    rows.writeTo(self.identifier(table)).overwrite(condition)
+                return
+            except ConcurrentWriteError:
+                # Delta can't tell whether rows that came in meanwhile are among those to go; they may be another cluster's.
+                if attempt == DELETE_ATTEMPTS:
+                    raise
 
     def create(self, table: Table) -> None:
         """Create the table, empty, if it is missing."""
@@ -217,8 +225,8 @@ class Warehouse:
         writer = self._writer(table, rows, options).using("delta").tableProperty("comment", table.comment)
         if table.skipping_columns:
             writer = writer.tableProperty("delta.dataSkippingStatsColumns", ",".join(table.skipping_columns))
-        if PARTITION_COLUMN in table.column_names:
-            writer = writer.partitionedBy(F.col(PARTITION_COLUMN))
+        if table.partition_columns:
+            writer = writer.partitionedBy(*[F.col(name) for name in table.partition_columns])
         with _typed_errors(table):
             writer.create()
 

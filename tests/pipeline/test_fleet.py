@@ -11,7 +11,9 @@ from pyspark.sql import functions as F
 
 from jobs.audit.run import Failure
 from jobs.exit import USAGE
-from schemas.gold import RUNS
+from schemas.bronze import ZK_ZNODES
+from schemas.entities.topics import TOPICS
+from schemas.gold import CHECKS, RUNS
 from tests.captures import capture
 from tests.pipeline.audits import Audit, Content, in_fleet, settings_content
 
@@ -102,3 +104,13 @@ def test_a_failed_cluster_is_in_gold_with_the_reason(fleet: Mapping[str, Audit |
             assert rows[name]["report"] is None
         else:
             assert rows[name]["failure"] is None
+
+
+def test_a_table_has_a_few_files_of_a_run_however_many_its_clusters(fleet: Mapping[str, Audit | Failure]) -> None:
+    """A file for each cluster is thousands a day, and a fifth of the run that writes them."""
+    warehouse = next(each.warehouse for each in fleet.values() if isinstance(each, Audit))
+    assert warehouse.read(CHECKS, 0).select("cluster").distinct().count() > 20
+    written = {
+        table.full_name: len(warehouse.read(table, 0).inputFiles()) for table in (CHECKS, TOPICS.table, ZK_ZNODES)
+    }
+    assert all(1 <= files <= 6 for files in written.values()), written

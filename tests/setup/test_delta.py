@@ -23,27 +23,34 @@ NUMBERS = Table(
         column("run_id", StringType(), "Run that wrote it."),
         column("number", LongType(), "The number's value."),
     ),
+    replaced=True,
 )
+ADDED = replace(NUMBERS, name="added", replaced=False)
+both_kinds = pytest.mark.parametrize("table", [NUMBERS, ADDED], ids=["replaced", "added"])
 
 
 def _rows(spark: SparkSession, *numbers: int, cluster: str = "c", run_id: str = "r") -> DataFrame:
     return spark.createDataFrame([(cluster, run_id, number) for number in numbers], NUMBERS.struct).coalesce(1)
 
 
-def _numbers(warehouse: Warehouse, version: int | None = None) -> list[int]:
-    return sorted(row["number"] for row in warehouse.read(NUMBERS, version).collect())
+def _numbers(warehouse: Warehouse, version: int | None = None, table: Table = NUMBERS) -> list[int]:
+    return sorted(row["number"] for row in warehouse.read(table, version).collect())
 
 
-def test_first_write_makes_the_table_with_its_comments_in_one_commit(spark: SparkSession, warehouse: Warehouse) -> None:
-    assert warehouse.version(NUMBERS) is None
-    assert _numbers(warehouse) == []
-    warehouse.append(NUMBERS, _rows(spark, 1).select("number", "run_id", "cluster"), "run-1")
-    assert warehouse.version(NUMBERS) == 0
-    detail = spark.sql(f"DESCRIBE DETAIL {warehouse.identifier(NUMBERS)}").first()
+@both_kinds
+def test_first_write_makes_the_table_with_its_comments_in_one_commit(
+    spark: SparkSession, warehouse: Warehouse, table: Table
+) -> None:
+    assert warehouse.version(table) is None
+    assert _numbers(warehouse, table=table) == []
+    warehouse.append(table, _rows(spark, 1).select("number", "run_id", "cluster"), "run-1")
+    assert warehouse.version(table) == 0
+    detail = spark.sql(f"DESCRIBE DETAIL {warehouse.identifier(table)}").first()
     assert detail is not None
-    assert (detail["description"], detail["partitionColumns"]) == (NUMBERS.comment, ["cluster"])
-    assert detail["properties"]["delta.dataSkippingStatsColumns"] == "run_id"
-    written = spark.read.table(warehouse.identifier(NUMBERS)).schema
+    assert (detail["description"], detail["partitionColumns"]) == (table.comment, ["cluster"] if table.replaced else [])
+    skipping = "run_id" if table.replaced else "cluster,run_id"
+    assert detail["properties"]["delta.dataSkippingStatsColumns"] == skipping
+    written = spark.read.table(warehouse.identifier(table)).schema
     assert [(field.name, field.metadata.get("comment")) for field in written] == [
         (field.name, field.metadata["comment"]) for field in NUMBERS.columns
     ]
@@ -66,18 +73,35 @@ def test_an_append_without_an_id_is_made_as_often_as_it_is_asked_for(spark: Spar
     assert _numbers(warehouse) == [1, 1]
 
 
+@both_kinds
 def test_rows_of_some_clusters_are_replaced_and_removed_and_no_others(
+    spark: SparkSession, warehouse: Warehouse, table: Table
+) -> None:
+    warehouse.append(table, _rows(spark, 1, cluster="a"))
+    warehouse.append(table, _rows(spark, 2, cluster="b").unionByName(_rows(spark, 3, cluster="c")))
+    new = _rows(spark, 4, cluster="a").unionByName(_rows(spark, 5, cluster="b"))
+    warehouse.replace_where(table, new, {"cluster": ["a", "b"]})
+    assert _numbers(warehouse, table=table) == [3, 4, 5]
+    before = warehouse.version(table)
+    warehouse.delete(table, (F.col("cluster") == "b") | (F.col("number") == 3))
+    assert _numbers(warehouse, table=table) == [4]
+    assert _numbers(warehouse, before, table) == [3, 4, 5]
+
+
+def test_a_run_over_many_clusters_adds_one_file_and_reads_those_of_a_cluster(
     spark: SparkSession, warehouse: Warehouse
 ) -> None:
-    warehouse.append(NUMBERS, _rows(spark, 1, cluster="a"))
-    warehouse.append(NUMBERS, _rows(spark, 2, cluster="b").unionByName(_rows(spark, 3, cluster="c")))
-    new = _rows(spark, 4, cluster="a").unionByName(_rows(spark, 5, cluster="b"))
-    warehouse.replace_where(NUMBERS, new, {"cluster": ["a", "b"]})
-    assert _numbers(warehouse) == [3, 4, 5]
-    before = warehouse.version(NUMBERS)
-    warehouse.delete(NUMBERS, (F.col("cluster") == "b") | (F.col("number") == 3))
-    assert _numbers(warehouse) == [4]
-    assert _numbers(warehouse, before) == [3, 4, 5]
+    clusters = [f"c{n:02}" for n in range(40)]
+    together = spark.createDataFrame([(name, "r", 1) for name in clusters], ADDED.struct).coalesce(1)
+    warehouse.append(ADDED, together)
+    warehouse.append(ADDED, _rows(spark, 2, cluster="alone"))
+    files = {name: _files(warehouse.read(ADDED).where(F.col("cluster") == name)) for name in (*clusters, "alone")}
+    assert len(set.union(*files.values())) == 2
+    assert all(len(read) == 1 for read in files.values()), "ranges of the clusters leave the other file out"
+
+
+def _files(rows: DataFrame) -> set[str]:
+    return set(rows.inputFiles())
 
 
 def test_rows_that_vacuum_removed_are_one_clear_line(
@@ -202,6 +226,29 @@ def test_runs_of_different_clusters_and_racing_first_writes_do_not_disturb_each_
         ]
     )
     assert _numbers(warehouse) == [10, 11, 12, 13]
+
+
+def test_rows_of_old_runs_are_removed_while_other_clusters_add_theirs(
+    spark: SparkSession, warehouse: Warehouse
+) -> None:
+    both = _rows(spark, 1, cluster="a").unionByName(_rows(spark, 2, cluster="b")).coalesce(1)
+    warehouse.append(ADDED, both)
+    old = (F.col("cluster") == "a") & (F.col("number") == 1)
+    adding = [lambda n=n: warehouse.append(ADDED, _rows(spark, n, cluster="b"), f"run-{n}") for n in range(3, 6)]
+    in_parallel([lambda: warehouse.delete(ADDED, old), *adding])
+    assert _numbers(warehouse, table=ADDED) == [2, 3, 4, 5]
+
+
+def test_a_table_may_be_clustered_and_compacted_from_outside(spark: SparkSession, warehouse: Warehouse) -> None:
+    """What docs/sizing.md tells the keepers of a warehouse to do."""
+    for number, cluster in enumerate(("a", "b", "a")):
+        warehouse.append(ADDED, _rows(spark, number, cluster=cluster))
+    spark.sql(f"ALTER TABLE {warehouse.identifier(ADDED)} CLUSTER BY (cluster)")
+    spark.sql(f"OPTIMIZE {warehouse.identifier(ADDED)}")
+    assert len(_files(warehouse.read(ADDED))) == 1
+    warehouse.append(ADDED, _rows(spark, 3, cluster="b"))
+    warehouse.delete(ADDED, F.col("cluster") == "a")
+    assert _numbers(warehouse, table=ADDED) == [1, 3]
 
 
 def test_parallel_writes_all_run_and_the_first_error_is_raised() -> None:

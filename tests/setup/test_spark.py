@@ -52,7 +52,11 @@ def test_profiles_differ_where_it_matters() -> None:
 
 
 def test_settings_for_few_rows_are_taken_back(spark: SparkSession) -> None:
-    keys = ("spark.sql.shuffle.partitions", "spark.sql.codegen.wholeStage", "spark.databricks.delta.stats.collect")
+    keys = (
+        "spark.sql.shuffle.partitions",
+        "spark.sql.codegen.wholeStage",
+        "spark.databricks.delta.history.metricsEnabled",
+    )
     before = {key: spark.conf.get(key, None) for key in keys}
     try:
         spark.conf.set(keys[0], "7")
