@@ -15,7 +15,10 @@ from pyspark.sql import functions as F
 
 from jobs.runtime.java import java_home
 from jobs.runtime.spark import (
+    QUIET_JVM,
+    SMALL_JVM_OPTIONS,
     SMALL_SETTINGS,
+    class_archive,
     profile_settings,
     settings_for_few_rows,
     spark_java,
@@ -157,6 +160,9 @@ def test_spark_submit_wins_over_the_profile(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(PROGRAM.format(profile="small", folder=tmp_path))
     submit = [str(Path(sys.executable).with_name("spark-submit")), "--master", "local[1]", "--name", "submitted"]
     settings = ["--conf", "spark.sql.session.timeZone=Asia/Tokyo", "--conf", "spark.ui.enabled=false"]
+    # Nothing that is asked here, and a third of the time.
+    settings += ["--conf", "spark.databricks.delta.snapshotPartitions=1"]
+    settings += ["--driver-java-options", f"-XX:SharedArchiveFile={class_archive()} {SMALL_JVM_OPTIONS} {QUIET_JVM}"]
     done = _run([*submit, *settings, "program.py"], cwd=tmp_path)
     assert "['local[1]', 'Asia/Tokyo', '3', 'io.delta.sql.DeltaSparkSessionExtension', 'submitted'] 3 " in done.stdout
 
