@@ -239,6 +239,15 @@ def test_rows_of_old_runs_are_removed_while_other_clusters_add_theirs(
     assert _numbers(warehouse, table=ADDED) == [2, 3, 4, 5]
 
 
+def test_a_table_that_an_earlier_release_partitioned_is_gone_on_with(spark: SparkSession, warehouse: Warehouse) -> None:
+    older = replace(ADDED, replaced=True)
+    warehouse.append(older, _rows(spark, 1, cluster="a").unionByName(_rows(spark, 2, cluster="b")))
+    warehouse.append(ADDED, _rows(spark, 3, cluster="a").unionByName(_rows(spark, 4, cluster="c")).coalesce(1))
+    warehouse.delete(ADDED, (F.col("cluster") == "a") & (F.col("number") == 1))
+    assert _numbers(warehouse, table=ADDED) == [2, 3, 4]
+    assert len(_files(warehouse.read(ADDED))) == 3
+
+
 def test_a_table_may_be_clustered_and_compacted_from_outside(spark: SparkSession, warehouse: Warehouse) -> None:
     """What docs/sizing.md tells the keepers of a warehouse to do."""
     for number, cluster in enumerate(("a", "b", "a")):
