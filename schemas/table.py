@@ -31,7 +31,7 @@ class Table:
     """One Delta table. `struct` is its exact schema, in order.
 
     `replaced`: rows of a cluster take the place of earlier ones, so that each cluster has files of its own (a partition) and
-    two of them can be replaced at the same time. Rows of all other tables are added, and a run adds one file for all its
+    two of them can be replaced at the same time. Rows of all other tables are added, and a run adds a few files for all its
     clusters: a file for each would be thousands in a run over a fleet.
     """
 

@@ -92,7 +92,7 @@ def compare(run: Run, state: State, gathered: Mapping[str, ClusterFacts], previo
     current = classified(compared_tree(run).where(mine), still, contexts, run.cache_now, versions_of_rows(run, state))
     current = located(current, _barriers(run, contexts))
     rows = followed(current.where("class <> 'not_comparable'"), _history(run, previous), run.run_id)
-    stored = run.keep(DIVERGENCES, rows, hold=True)
+    stored = keep_differences(run, rows)
     limits = {name: run.clusters[name].settings.report.rows for name in chosen}
     found: dict[str, dict[str, list[Any]]] = {"row": {}, "twice": {}}
     answers = {"row": listed(stored, limits), "twice": duplicated(still)}
@@ -107,6 +107,15 @@ def compare(run: Run, state: State, gathered: Mapping[str, ClusterFacts], previo
             for name in chosen
         },
     )
+
+
+def keep_differences(run: Run, rows: DataFrame) -> DataFrame:
+    """Make `rows` (without run_id), some of which tell of those of earlier runs, the run's rows of gold divergences.
+
+    They are made before they are written: a write that reads its own table is refused when another run, of whatever
+    cluster, writes there meanwhile.
+    """
+    return run.keep(DIVERGENCES, rows if run.small else run.cache_now(rows), hold=True)
 
 
 def _barriers(run: Run, contexts: Mapping[str, Context]) -> DataFrame | None:
