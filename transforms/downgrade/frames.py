@@ -23,12 +23,14 @@ def formats_of_tree(znodes: DataFrame) -> DataFrame:
 
     `znodes` are rows of bronze zk_znodes of one walk a cluster.
     """
-    shown = {name: reduce(or_, [_shown_by(trace) for trace in traces]) for name, traces in TRACES.items()}
+    had = [F.when(reduce(or_, [_shown_by(trace) for trace in traces]), F.lit(name)) for name, traces in TRACES.items()]
+    # A filter and two aggregates would each parse a znode's JSON anew: what comes out of the first look is its formats.
+    found = znodes.select(CLUSTER, "path", F.explode(F.array_compact(F.array(*had))).alias("format"))
     columns = []
-    for name, has in shown.items():
+    for name in TRACES:
+        has = F.col("format") == name
         columns += [F.count_if(has).alias(name), F.min(F.when(has, F.col("path"))).alias(name + _EXAMPLE)]
-    # A smallest text needs rows in order: only those that have a format.
-    return znodes.where(reduce(or_, shown.values())).groupBy(CLUSTER).agg(*columns)
+    return found.groupBy(CLUSTER).agg(*columns)
 
 
 def _shown_by(trace: Trace) -> Column:
