@@ -38,7 +38,10 @@ COMMON_SETTINGS: dict[str, str] = {
     "spark.sql.variable.substitute": "false",
     "spark.sql.adaptive.enabled": "true",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+    # Spark measures a batch of rows for Python again with every row that it adds, unless batches are limited by their rows
+    # alone: a quarter of the way of a million rows there. With so many a row may have 128 KiB, on average of a batch.
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "16384",
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
     "spark.sql.parquet.compression.codec": "zstd",
     "spark.ui.showConsoleProgress": "false",
     # Noting the line of Python behind every expression takes half of the time in which a query is put together.
