@@ -116,6 +116,7 @@ class Run:
     counted: Callable[[str, int, str], None] = _uncounted
     _as_for_many_rows: Callable[[], None] | None = None
     _made: dict[str, DataFrame] = field(default_factory=dict)
+    _cached: list[DataFrame] = field(default_factory=list)
     _writes: list[Future[None]] = field(default_factory=list)
     _pool: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(_WRITERS))
 
@@ -170,8 +171,11 @@ class Run:
         return rows if len(self.going) == len(self.clusters) else rows.where(of_clusters(self.going))
 
     def cache(self, rows: DataFrame) -> DataFrame:
-        """Rows that several queries read, made once (`jobs.runtime.spark.reused`)."""
-        return reused(rows, small=self.small)
+        """Rows that several queries read, made once (`jobs.runtime.spark.reused`), and let go when the run ends."""
+        cached = reused(rows, small=self.small)
+        if not self.small:
+            self._cached.append(cached)
+        return cached
 
     def cache_now(self, rows: DataFrame) -> DataFrame:
         """`cache`, and make the rows at once: queries that start together would each make them for itself."""
@@ -180,12 +184,15 @@ class Run:
             cached.count()
         return cached
 
-    def keep(self, table: Table, rows: DataFrame, *, hold: bool = False, series: str = "") -> DataFrame:
+    def keep(
+        self, table: Table, rows: DataFrame, *, hold: bool = False, few: bool = False, series: str = ""
+    ) -> DataFrame:
         """Make `rows` (the table's columns but run_id) this run's rows of a table, and return them for further use.
 
         Small ones are written beside the rest of the run, and used as they are: `hold` when more than one query reads
-        them. Others are written first and read back, which costs no memory. A table that a run adds rows to more than once
-        needs a `series` for each time (`append`).
+        them. Others are written first and read back, which costs no memory; `few` when they are so few, also in a large
+        run, that they are read back once: Delta looks up the files of a table anew wherever a query names it. A table
+        that a run adds rows to more than once needs a `series` for each time (`append`).
         """
         mine = rows.withColumn("run_id", F.lit(self.run_id))
         if self.small:
@@ -193,7 +200,7 @@ class Run:
             self._writes.append(self._pool.submit(self.append, table, made, series=series))
         else:
             self.append(table, mine, series=series)
-            made = self.stored(table)
+            made = self.cache(self.stored(table)) if few else self.stored(table)
         self._made[table.full_name] = made
         return made
 
@@ -260,15 +267,20 @@ class Run:
         return {name: version for name, version in versions.items() if version is not None}
 
     def close(self) -> None:
-        """Let go of the writers; writes that were not begun are given up."""
+        """Let go of the writers and of cached rows; writes that were not begun are given up."""
         self._pool.shutdown(wait=True, cancel_futures=True)
+        # A session may go on for long after the run, and Spark keeps what is cached as long as it lives.
+        for rows in self._cached:
+            # Where Spark itself has come to an end, that is what has to be told.
+            with suppress(Exception):
+                rows.unpersist()
 
     def part(self, clusters: Sequence[str], run_id: str) -> Run:
         """A run of its own over some of the clusters, in the same session, begun at the same time."""
         whole = {name: self.clusters[name] for name in clusters}
         mine = {name: ClusterRun(each.settings, each.suppressions, each.suites) for name, each in whole.items()}
         part = Run(mine, run_id, self.started_at, self.spark, self.warehouse, self.fingerprinter, parent=self.run_id)
-        part.small, part.counted = self.small, self.counted
+        part.small, part.counted, part._cached = self.small, self.counted, self._cached
         return part
 
 

@@ -81,7 +81,7 @@ def run_step(run: Run) -> None:
         for name, mine in rows.items()
         for row in mine
     ]
-    run.keep(KRAFT_LOG_COPIES, run.spark.createDataFrame(flat, _COPIES))
+    run.keep(KRAFT_LOG_COPIES, run.spark.createDataFrame(flat, _COPIES), few=True)
     groups = [
         _Group(name, run.fingerprinter, tuple(work))
         for name, found in logs.items()

@@ -84,7 +84,7 @@ def run_step(run: Run) -> State:
     sides = kraft_sides(run.warehouse, log_copies(run), opening.milestones, compared)
     replayed = _replay(run, records, sides, compared, clearing=opening.clears)
     versions, history = _make_tables(run, run.of_going(state), replayed)
-    run.keep(MIGRATION.table, _migration(run, migrations, compared, sides))
+    run.keep(MIGRATION.table, _migration(run, migrations, compared, sides), few=True)
     if replayed is not None:
         keep(run, replayed)
     return State(sides, migrations, compared, versions, history, None if replayed is None else replayed.log)
@@ -181,7 +181,7 @@ def _make_tables(run: Run, state: DataFrame, replayed: Replayed | None) -> tuple
         [
             lambda: _versions(run, replayed),
             lambda: run.keep(
-                FINDINGS, union_all([_findings(state.where(newest())), *_log_findings(replayed)]), hold=True
+                FINDINGS, union_all([_findings(state.where(newest())), *_log_findings(replayed)]), hold=True, few=True
             ),
             lambda: run.keep(PARTITIONS.table, _entity(run, PARTITIONS, zookeeper, images), hold=True),
             lambda: _isr_changes(run, replayed),
@@ -189,14 +189,14 @@ def _make_tables(run: Run, state: DataFrame, replayed: Replayed | None) -> tuple
     )
     rest = [entity for entity in ENTITIES if entity not in (MIGRATION, PARTITIONS)]
     keeping: list[Callable[[], DataFrame]] = [partial(_keep_entity, run, entity, zookeeper, images) for entity in rest]
-    in_parallel([*keeping, lambda: run.keep(ADMIN_OPERATIONS, _admin_operations(state))])
+    in_parallel([*keeping, lambda: run.keep(ADMIN_OPERATIONS, _admin_operations(state), few=True)])
     return held[0], held[3]
 
 
 def _keep_entity(
     run: Run, entity: Entity, zookeeper: Mapping[str, DataFrame], kraft: Mapping[str, DataFrame]
 ) -> DataFrame:
-    return run.keep(entity.table, _entity(run, entity, zookeeper, kraft))
+    return run.keep(entity.table, _entity(run, entity, zookeeper, kraft), few=True)
 
 
 def _versions(run: Run, replayed: Replayed | None) -> DataFrame:
