@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from functools import reduce
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from jobs.audit.homes import VersionsOf
 from jobs.audit.kraft_side import whole_records
 from jobs.audit.run import Run
 from jobs.steps.materialize import State
+from schemas.kraft.records import CLEAR_ELR
 from transforms.kraft.replay.image import Log, versions_of
 
 
@@ -32,5 +34,7 @@ def _logs(run: Run, state: State, clusters: Mapping[str, int]) -> Log:
         run.finish_writes()
     for name in continued:
         records, extent = whole_records(run.warehouse, name, run.run_id, state.sides[name])
-        logs.append(Log.of(records, {name: extent}, cache=run.cache))
+        # What clears ELRs is rare, and looked for first: with it, every change of a partition would be held in memory.
+        clearing = not records.where(F.col("type") == CLEAR_ELR.name).isEmpty()
+        logs.append(Log.of(records, {name: extent}, cache=run.cache, clearing=clearing))
     return reduce(Log.union, logs)
