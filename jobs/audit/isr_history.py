@@ -65,10 +65,12 @@ def recent_changes(
 ) -> DataFrame:
     """The `changes` of a run, with those that earlier runs recorded in the last `hours` before each log's end (ms).
 
-    A run that went on from a kept state has read the newest part only.
+    A run that went on from a kept state has read the newest part only. What two runs at the same time recorded is there
+    twice.
     """
     begun = {name: ends[name] - hours * HOUR for name in sides if name in ends}
-    return _with_earlier(run, found, sides, F.col("append_time") >= by_cluster(begun, "bigint")) if begun else found
+    earlier = _earlier(run, sides, F.col("append_time") >= by_cluster(begun, "bigint")) if begun else None
+    return found if earlier is None else found.unionByName(earlier.select(*found.columns))
 
 
 def judged_changes(run: Run, found: DataFrame, sides: Mapping[str, KraftSide], ends: Mapping[str, int]) -> DataFrame:
@@ -76,19 +78,24 @@ def judged_changes(run: Run, found: DataFrame, sides: Mapping[str, KraftSide], e
 
     An election that can have lost data is open until it is healed, however long ago it was.
     """
-    judged = _with_earlier(run, found, sides, may_tell(ends))
-    # Of millions of changes a few are looked at, by several rules, and of these a third of the columns.
-    return judged if run.small else run.cache(judged.where(may_tell(ends)).select(*JUDGED))
+    earlier = _earlier(run, sides, may_tell(ends))
+    if run.small and earlier is None:
+        return found
+    every = found if earlier is None else found.unionByName(earlier.select(*found.columns))
+    # Of millions of changes a few are looked at, by several rules, and of these a third of the columns; what two runs at the
+    # same time recorded counts once.
+    judged = every.where(may_tell(ends)).select(*JUDGED).dropDuplicates(RECORD)
+    return judged if run.small else run.cache(judged)
 
 
-def _with_earlier(run: Run, found: DataFrame, sides: Mapping[str, KraftSide], wanted: Column) -> DataFrame:
+def _earlier(run: Run, sides: Mapping[str, KraftSide], wanted: Column) -> DataFrame | None:
+    """What earlier runs have recorded of the clusters that this run goes on with; None when there is none."""
     kept = continued(sides)
     if not kept or run.warehouse.version(ISR_HISTORY) is None:
-        return found
+        return None
     begun = by_cluster({name: log_begun(sides[name]) for name in kept}, "bigint")
     stored = run.warehouse.read(ISR_HISTORY).where(of_clusters(kept) & (F.col("append_time") >= begun) & wanted)
-    earlier = stored.where(F.col("offset") < by_cluster(kept, "bigint")).dropDuplicates(RECORD)
-    return found.unionByName(earlier.select(*found.columns))
+    return stored.where(F.col("offset") < by_cluster(kept, "bigint"))
 
 
 def log_begun(side: KraftSide) -> int:

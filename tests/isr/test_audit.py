@@ -110,6 +110,29 @@ def audit(
     return found
 
 
+def test_changes_that_two_runs_recorded_at_once_count_once(
+    spark: SparkSession,
+    history: DataFrame,
+    tables: tuple[DataFrame, DataFrame],
+    ends: Any,
+    audit: dict[int, list[Line]],
+) -> None:
+    whole = spark.conf.get(BATCHES)
+    twice = history.unionByName(history)
+    try:
+        # Batches end between a change and its double.
+        spark.conf.set(BATCHES, "7")
+        found = [row.asDict() for row in isr_audit(twice, *tables, ends, WINDOW // HOUR, EVERY).collect()]
+    finally:
+        spark.conf.set(BATCHES, whole)
+    assert in_any_order(found) == in_any_order(audit[EVERY])
+    assert any(line["flaps"] for line in found)
+
+
+def in_any_order(lines: list[Line]) -> list[str]:
+    return sorted(repr(sorted(line.items())) for line in lines)
+
+
 def so(row: Row, suffix: str, least: int | None) -> dict[str, bool]:
     if row[f"leader{suffix}"] is None:
         return dict.fromkeys(SO, False)

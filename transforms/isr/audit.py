@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from transforms.clusters import CLUSTER, by_cluster
 from transforms.isr.history import HOUR, LOSSY
-from transforms.isr.hourly import COUNTS, KEY, PARTITION, READ, SO, SUMS, TIMES, WORST, hourly_sums
+from transforms.isr.hourly import COUNTS, KEY, PARTITION, READ, RECORD, SO, SUMS, TIMES, WORST, hourly_sums
 from transforms.isr.partition import NO_LEADER
 
 LEADERSHIP = "leadership"
@@ -44,10 +44,11 @@ def isr_audit(
 ) -> DataFrame:
     """The worst partitions and brokers of each cluster in the last `hours` before its log's end.
 
-    `changes` are `schemas.gold.ISR_CHANGE` rows, `partitions` and `configs` silver rows of KRaft; `ends` the append time of
-    each log's newest record (ms). At most `most` rows of each subject. Columns: cluster, LINE, `place` (1 is the worst
-    of its subject) and `total` (how many rows there are of it). Of `hour` (its start, ms) null, a partition's row is what
-    is so at the log's end and for how long; a broker's leadership has no hour.
+    `changes` are `schemas.gold.ISR_CHANGE` rows, each of which counts once even if it is there twice; `partitions` and
+    `configs` silver rows of KRaft; `ends` the append time of each log's newest record (ms). At most `most` rows of each
+    subject. Columns: cluster, LINE, `place` (1 is the worst of its subject) and `total` (how many rows there are of
+    it). Of `hour` (its start, ms) null, a partition's row is what is so at the log's end and for how long; a broker's
+    leadership has no hour.
 
     min.insync.replicas is the topic's or the cluster's dynamic default as it is now; where only property files set it,
     nothing is under it. A time is counted in the hour in which it ended.
@@ -55,7 +56,7 @@ def isr_audit(
     end = by_cluster(ends, "bigint")
     least = _least(configs)
     recent = _telling(changes.where(F.col("append_time") >= end - hours * HOUR), least)
-    in_order = recent.repartition(*KEY).sortWithinPartitions(*KEY, "offset")
+    in_order = recent.repartition(*KEY).sortWithinPartitions(*RECORD)
     sums = in_order.mapInArrow(partial(hourly_sums, most=most), SUMS)
     rows = [
         sums,

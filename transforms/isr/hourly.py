@@ -24,6 +24,8 @@ from transforms.isr.id_lists import Flags, Numbers
 
 PARTITION, BROKER = "partition", "broker"
 KEY = ("topic_id", "partition", CLUSTER)
+# A record in one log: after a rollback another log may have the same offset.
+RECORD = (*KEY, "offset", "append_time")
 # What a partition can be, for a time: short of a replica in its ISR, under min.insync.replicas, leaderless.
 SO = ("short", "under", "leaderless")
 COUNTS = ("shrinks", "expansions", "elections", "lossy_elections")
@@ -65,12 +67,13 @@ _PLACE = ("topic", "partition", "hour")
 def hourly_sums(batches: Iterable[pa.RecordBatch], most: int) -> Iterator[pa.RecordBatch]:
     """Lines of SUMS: at most `most` of each cluster's partitions, the worst, and all those of brokers.
 
-    `batches` have the columns READ, in the order of KEY and offset; a partition's changes may lie in several of them. A
-    broker's line counts what these batches hold, so that lines of one broker and hour from several workers add up.
+    `batches` have the columns READ, in the order of RECORD; a partition's changes may lie in several of them, and a
+    change may be there twice: two runs at the same time record it both. A broker's line counts what these batches hold,
+    so that lines of one broker and hour from several workers add up.
     """
     worst, brokers = _Worst(most), _no_lines()
     for rows in _whole_partitions(batches):
-        changes = _Changes.of(rows)
+        changes = _Changes.of(rows.filter(pa.array(begins(rows, RECORD))))
         worst.add(changes.by_partition())
         brokers = _added(brokers, changes.by_broker())
         yield from _lines(changes.going_on())
