@@ -10,15 +10,13 @@ from pyspark.sql import functions as F
 from jobs.audit.kraft_side import LEADER_CHANGE, KraftSide, continued
 from jobs.audit.run import Run
 from schemas.gold import ISR_CHANGE, ISR_HISTORY
-from transforms.clusters import CLUSTER, by_cluster, of_clusters
+from transforms.clusters import by_cluster, of_clusters
 from transforms.isr.frames import isr_history
 from transforms.isr.history import HOUR
+from transforms.isr.hourly import RECORD
 from transforms.isr.violations import JUDGED, may_tell
 from transforms.kraft.replay.image import Log, topic_names
 from transforms.kraft.replay.partitions import KEY
-
-# A record in one log: topic ids outlive a rollback and a second migration, whose log counts its offsets from 0 again.
-RECORD = [CLUSTER, "topic_id", "partition", "offset", "append_time"]
 
 
 def changes(log: Log, sides: Mapping[str, KraftSide]) -> DataFrame:
@@ -46,7 +44,7 @@ def recorded(run: Run, log: Log, sides: Mapping[str, KraftSide]) -> DataFrame:
     new = found
     if run.warehouse.version(ISR_HISTORY) is not None:
         # Made before it is written: a write that reads its own table is refused when another run writes there too.
-        new = run.cache_now(found.join(_known(run, sides).select(*RECORD), RECORD, "left_anti"))
+        new = run.cache_now(found.join(_known(run, sides).select(*RECORD), [*RECORD], "left_anti"))
     run.keep(ISR_HISTORY, new)
     # Millions of changes are read back from where they were written, rather than kept in memory or sorted again.
     return found if run.small else _known(run, sides).select(*found.columns)
@@ -84,7 +82,7 @@ def judged_changes(run: Run, found: DataFrame, sides: Mapping[str, KraftSide], e
     every = found if earlier is None else found.unionByName(earlier.select(*found.columns))
     # Of millions of changes a few are looked at, by several rules, and of these a third of the columns; what two runs at the
     # same time recorded counts once.
-    judged = every.where(may_tell(ends)).select(*JUDGED).dropDuplicates(RECORD)
+    judged = every.where(may_tell(ends)).select(*JUDGED).dropDuplicates([*RECORD])
     return judged if run.small else run.cache(judged)
 
 

@@ -10,7 +10,6 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from jobs.audit.isr_history import RECORD
 from jobs.audit.past import Finished, PastRun, add_run_argument, add_warehouse_arguments, open_warehouse, past_run
 from jobs.audit.standing import Standing, standing
 from jobs.exit import OK, UsageError
@@ -26,6 +25,7 @@ from transforms.explain.text import utc_time
 from transforms.isr.checks import bumps_on_shrink
 from transforms.isr.frames import step_of
 from transforms.isr.history import Record, Step, steps
+from transforms.isr.hourly import RECORD
 from transforms.isr.partition import CLEARED, RECOVERED, RECOVERING, change_of, state_of
 from transforms.isr.validate import (
     Answer,
@@ -103,7 +103,7 @@ def _recorded(run: Finished, what: str) -> list[str] | None:
         mine if partition is None else mine & (F.col("partition") == partition)
     )
     # Two runs at the same time may both have found a change new. A later run has a later part of a log, or another log.
-    in_order = rows.dropDuplicates(RECORD).orderBy("run_id", "offset").collect()
+    in_order = rows.dropDuplicates([*RECORD]).orderBy("run_id", "offset").collect()
     found: dict[tuple[int, str], list[Step]] = {}
     for row in in_order:
         found.setdefault((row["partition"], row["topic_id"]), []).append(step_of(row.asDict()))

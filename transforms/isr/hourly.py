@@ -24,7 +24,7 @@ from transforms.isr.id_lists import Flags, Numbers
 
 PARTITION, BROKER = "partition", "broker"
 KEY = ("topic_id", "partition", CLUSTER)
-# A record in one log: after a rollback another log may have the same offset.
+# A record in one log: topic ids outlive a rollback and a second migration, whose log counts its offsets from 0 again.
 RECORD = (*KEY, "offset", "append_time")
 # What a partition can be, for a time: short of a replica in its ISR, under min.insync.replicas, leaderless.
 SO = ("short", "under", "leaderless")
