@@ -64,7 +64,7 @@ wanted = parse_key(entity, key).gold if key else ""
 seen = (
     warehouse.read(DIVERGENCES)
     .where((F.col("cluster") == F.lit(past.cluster)) & (F.col("entity") == F.lit(entity)) & (F.col("key") == F.lit(wanted)))
-    .join(warehouse.read(RUNS).select("cluster", "run_id", "started_at"), ["cluster", "run_id"])
+    .join(warehouse.read(RUNS).where("report IS NOT NULL").select("cluster", "run_id", "started_at"), ["cluster", "run_id"])
     .orderBy("started_at", "run_id", "column")
     .select("started_at", "run_id", "class", "column", "status", "zk_value", "kraft_value", "fingerprint")
 )

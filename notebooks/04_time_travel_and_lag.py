@@ -86,7 +86,7 @@ mine = F.col("cluster") == F.lit(past.cluster)
 lag = (
     warehouse.read(LAG).where(mine).drop("cluster")
     .join(
-        warehouse.read(RUNS).where(mine).select("run_id", "started_at", "state", "verdict", "defects", "divergences"), "run_id"
+        warehouse.read(RUNS).where(mine & F.col("report").isNotNull()).select("run_id", "started_at", "state", "verdict", "defects", "divergences"), "run_id"
     )
     .orderBy("started_at", "run_id")
     .select(

@@ -18,7 +18,7 @@ from schemas.bronze import RUN_COLUMNS
 from schemas.table import Layer, Table, column
 
 # Rises whenever rows of an earlier release must not be continued: another meaning, another event, another column.
-FORMAT = 3
+FORMAT = 4
 
 EVENT_COLUMNS = (
     column("entity", StringType(), "Entity of the row."),
@@ -80,7 +80,8 @@ REPLAYED_PARTITIONS = Table(
 REPLAYED_STATES = Table(
     Layer.SILVER,
     "replayed_states",
-    "Which state of the log a run has kept, and how a later run knows that it reads the same log: one row per run.",
+    "Which state of the log a run has kept, and how a later run knows that it reads the same log: one row per run. "
+    "It counts when its run has a row in gold runs.",
     (
         *RUN_COLUMNS,
         column("kept_at", TimestampType(), "When the run began that kept it, UTC: the newest one of a cluster counts."),
@@ -103,6 +104,12 @@ REPLAYED_STATES = Table(
             "Records of transactions, states, elections, levels and voters below the offset, as JSON.",
         ),
         column("versions", MapType(StringType(), LongType()), "Delta versions of the tables that hold the state."),
+        column("row_counts", MapType(StringType(), LongType()), "Number of the state's rows in each of these tables."),
+        column(
+            "digests",
+            MapType(StringType(), StringType()),
+            "Sum of the hashes of these rows, by table: a state is continued only when its rows are found as they were written.",
+        ),
         column("base_run", StringType(), "Run whose kept state this one itself went on from; null when it read all."),
     ),
 )

@@ -90,9 +90,9 @@ def applied_logs(finished: Finished) -> list[AppliedLog]:
 
 def _extents(finished: Finished) -> list[RunExtent]:
     mine = F.col(CLUSTER) == finished.cluster
-    finished_runs = finished.warehouse.read(RUNS).where(mine & (F.col("verdict") != _FAILED))
+    with_report = finished.warehouse.read(RUNS).where(mine & (F.col("verdict") != _FAILED))
     last = F.get_json_object("report", "$.migration.committed_end_offset").cast("bigint")
-    ends = finished_runs.select("run_id", "started_at", last.alias("last")).where("last IS NOT NULL")
+    ends = with_report.select("run_id", "started_at", last.alias("last")).where("last IS NOT NULL")
     good = mine & F.col("checkpoint_offset").isNull() & F.col("problem").isNull()
     own = finished.warehouse.read(KRAFT_RECORDS).where(good)
     firsts = own.groupBy("run_id").agg(F.min(F.struct("offset", "append_time")).alias("first"))

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from jobs.audit.finished import of_finished
 from jobs.audit.kraft_side import LEADER_CHANGE, KraftSide, continued
 from jobs.audit.run import Run
 from schemas.gold import ISR_CHANGE, ISR_HISTORY
@@ -37,7 +38,10 @@ def changes(log: Log, sides: Mapping[str, KraftSide]) -> DataFrame:
 
 
 def recorded(run: Run, log: Log, sides: Mapping[str, KraftSide]) -> DataFrame:
-    """The `changes` of a run; those that are new go to gold isr_history, beside the rest of the run."""
+    """The `changes` of a run; those that no finished run has recorded go to gold isr_history, beside the rest of the run.
+
+    What a run has left that never finished is recorded again: its rows count for nobody.
+    """
     found = changes(log, sides)
     if run.small:
         found = run.cache(found)
@@ -51,10 +55,10 @@ def recorded(run: Run, log: Log, sides: Mapping[str, KraftSide]) -> DataFrame:
 
 
 def _known(run: Run, sides: Mapping[str, KraftSide]) -> DataFrame:
-    """What is recorded of each cluster's present log, from where this run read it."""
+    """What finished runs and this one have recorded of each cluster's present log, from where this run read it."""
     earliest = by_cluster({name: side.extent().start for name, side in sides.items()}, "bigint")
     begun = by_cluster({name: log_begun(side) for name, side in sides.items()}, "bigint")
-    rows = run.warehouse.read(ISR_HISTORY).where(of_clusters(sides))
+    rows = _that_count(run, of_clusters(sides), own=True)
     return rows.where((F.col("offset") >= earliest) & (F.col("append_time") >= begun))
 
 
@@ -92,8 +96,21 @@ def _earlier(run: Run, sides: Mapping[str, KraftSide], wanted: Column) -> DataFr
     if not kept or run.warehouse.version(ISR_HISTORY) is None:
         return None
     begun = by_cluster({name: log_begun(sides[name]) for name in kept}, "bigint")
-    stored = run.warehouse.read(ISR_HISTORY).where(of_clusters(kept) & (F.col("append_time") >= begun) & wanted)
+    stored = _that_count(run, of_clusters(kept) & (F.col("append_time") >= begun) & wanted)
     return stored.where(F.col("offset") < by_cluster(kept, "bigint"))
+
+
+def _that_count(run: Run, wanted: Column, *, own: bool = False) -> DataFrame:
+    """Recorded changes of finished runs, and with `own` those of this run."""
+    rows = run.warehouse.read(ISR_HISTORY).where(wanted)
+    finished, mine = run.finished_runs(), F.col("run_id") == run.run_id
+    if finished is None:
+        return rows.where(mine) if own else rows.where(F.lit(False))
+    counting = finished.where(~mine)
+    if own:
+        this = run.spark.createDataFrame([(name, run.run_id) for name in run.clusters], counting.schema)
+        counting = counting.unionByName(this)
+    return of_finished(rows, counting)
 
 
 def log_begun(side: KraftSide) -> int:

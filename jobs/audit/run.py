@@ -21,6 +21,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from jobs.audit.finished import finished_runs
 from jobs.audit.inputs import expects_few_rows, has_many_rows, profile_of_run
 from jobs.exit import CRASH, USAGE, AuditError, UsageError
 from jobs.expectations import engine
@@ -32,6 +33,7 @@ from jobs.sinks.delta import Warehouse
 from jobs.sources.remote import is_remote, local_path
 from jobs.sources.suppressions import read_suppressions
 from schemas import silver
+from schemas.gold import RUNS
 from schemas.table import Table
 from transforms.clusters import of_clusters
 from transforms.expectations.suite import Suite
@@ -94,7 +96,8 @@ class Run:
     `stored_walks` the snapshot_ids of trees that went to bronze part by part; `steps_done` the steps that other
     processes have done for this run. `small` is true when all rows of the run fit into memory, `znodes_walked` how many
     live walks have read. `newest_mails` is the newest mail about each cluster that has mail configured;
-    `counted(source, number, noun)` hears of what was read so far.
+    `counted(source, number, noun)` hears of what was read so far. `found_states` are the kept states that this run has found
+    readable (`jobs.audit.kept_state`).
     """
 
     clusters: dict[str, ClusterRun]
@@ -113,7 +116,9 @@ class Run:
     stored_walks: set[str] = field(default_factory=set)
     steps_done: set[str] = field(default_factory=set)
     newest_mails: dict[str, LastMail] = field(default_factory=dict)
+    found_states: Any = None
     counted: Callable[[str, int, str], None] = _uncounted
+    _finished: DataFrame | None = None
     _as_for_many_rows: Callable[[], None] | None = None
     _made: dict[str, DataFrame] = field(default_factory=dict)
     _cached: list[DataFrame] = field(default_factory=list)
@@ -165,6 +170,15 @@ class Run:
         code = USAGE if isinstance(error, UsageError) else CRASH
         self.clusters[cluster].failure = Failure(reason, code)
         LOG.debug("cluster %s failed", cluster, exc_info=error)
+
+    def finished_runs(self) -> DataFrame | None:
+        """The runs of these clusters that had finished when this run first asked (cluster, run_id); None without any table.
+
+        Rows that another run has left count when it is one of them, and never before (`jobs.audit.finished`).
+        """
+        if self._finished is None and self.warehouse.version(RUNS) is not None:
+            self._finished = self.cache(finished_runs(self.warehouse, self.clusters))
+        return self._finished
 
     def of_going(self, rows: DataFrame) -> DataFrame:
         """Leave out the rows of clusters that have failed."""

@@ -10,6 +10,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from jobs.audit.finished import finished_runs, of_finished
 from jobs.audit.past import Finished, PastRun, add_run_argument, add_warehouse_arguments, open_warehouse, past_run
 from jobs.audit.standing import Standing, standing
 from jobs.exit import OK, UsageError
@@ -99,9 +100,9 @@ def _recorded(run: Finished, what: str) -> list[str] | None:
     """What all runs have recorded, that of pruned logs too; None when none has recorded a change of it."""
     topic, partition = _asked(what)
     mine = (F.col(CLUSTER) == run.cluster) & (F.col("topic") == topic)
-    rows = run.warehouse.read(ISR_HISTORY).where(
-        mine if partition is None else mine & (F.col("partition") == partition)
-    )
+    wanted = mine if partition is None else mine & (F.col("partition") == partition)
+    # What a run has left that was killed counts for nobody.
+    rows = of_finished(run.warehouse.read(ISR_HISTORY).where(wanted), finished_runs(run.warehouse, [run.cluster]))
     # Two runs at the same time may both have found a change new. A later run has a later part of a log, or another log.
     in_order = rows.dropDuplicates([*RECORD]).orderBy("run_id", "offset").collect()
     found: dict[tuple[int, str], list[Step]] = {}

@@ -169,7 +169,10 @@ def find_copies(folders: Sequence[str]) -> Copies:
 def _continued(run: Run, logs: Mapping[str, Copies]) -> dict[str, KeptState]:
     """The kept states that logs go on from: it is the same log, and no row's versions below it are asked for."""
     asked = [name for name in logs if not getattr(run.clusters[name].settings.kraft, "full", False)]
-    kept = {name: state for name, state in newest_states(run, asked).items() if logs[name].plan is not None}
+    run.found_states = newest_states(run, [name for name in asked if logs[name].plan is not None])
+    kept: dict[str, KeptState] = run.found_states.states
+    for name, problem in run.found_states.problems.items():
+        run.clusters[name].notes.append(problem)
     migrations = _migration_znodes(run) if kept else {}
     return {name: state for name, state in kept.items() if _goes_on(run, logs[name], state, migrations.get(name, {}))}
 

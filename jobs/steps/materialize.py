@@ -6,7 +6,7 @@ import json
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from jobs.audit.isr_history import recorded
+from jobs.audit.kept_state import Keeping, keep_states
 from jobs.audit.kraft_side import STATE, KraftSide, kraft_sides, log_copies, milestone_rows
 from jobs.audit.run import Run
 from jobs.audit.steps import step_main
@@ -22,7 +23,7 @@ from jobs.audit.walks import both_trees, bracketed, second_walks
 from jobs.exit import UsageError
 from jobs.runtime.workers import failed_rows, failure_of, without_failures
 from jobs.sinks.delta import in_parallel
-from jobs.steps.replay_log import Replayed, keep, replay_logs
+from jobs.steps.replay_log import Replayed, replay_logs, to_keep
 from schemas.bronze import KRAFT_RECORDS, QUARANTINE
 from schemas.entities import ENTITIES, MIRRORED, Entity
 from schemas.entities.migration import MIGRATION
@@ -55,7 +56,8 @@ class State:
     `migrations` are the rows of `/migration`, `/controller` and `/controller_epoch` as they were when ZooKeeper was read,
     `compared` the same of the tree that is compared with the log (`schemas.zookeeper.trees`); `row_versions` are
     ROW_VERSION rows. `isr_changes` are `schemas.gold.ISR_CHANGE` rows: every change of a partition in the part of the log
-    that was read. `log` is what was replayed of the clusters' logs, None without any.
+    that was read. `log` is what was replayed of the clusters' logs, None without any. `keeping` is what is to be said of the states
+    that were written for the next run, after all else (`jobs.audit.kept_state`).
     """
 
     sides: Mapping[str, KraftSide]
@@ -64,6 +66,7 @@ class State:
     row_versions: DataFrame
     isr_changes: DataFrame
     log: Log | None = None
+    keeping: Mapping[str, Keeping] = field(default_factory=dict)
 
 
 def run_step(run: Run) -> State:
@@ -85,9 +88,9 @@ def run_step(run: Run) -> State:
     replayed = _replay(run, records, sides, compared, clearing=opening.clears)
     versions, history = _make_tables(run, run.of_going(state), replayed)
     run.keep(MIGRATION.table, _migration(run, migrations, compared, sides), few=True)
-    if replayed is not None:
-        keep(run, replayed)
-    return State(sides, migrations, compared, versions, history, None if replayed is None else replayed.log)
+    if replayed is None:
+        return State(sides, migrations, compared, versions, history)
+    return State(sides, migrations, compared, versions, history, replayed.log, to_keep(run, replayed))
 
 
 @dataclass(frozen=True)
@@ -312,9 +315,16 @@ def _quarantine(run: Run, znodes: DataFrame, records: DataFrame) -> None:
     run.keep(QUARANTINE, unreadable.unionByName(damaged))
 
 
+def _alone(run: Run) -> None:
+    """The step alone: what it leaves for the run after this one comes last, and counts when this run has finished."""
+    state = run_step(run)
+    run.finish_writes()
+    keep_states(run, state.keeping)
+
+
 def main(argv: list[str] | None = None) -> int:
     """Entry point of the step alone."""
-    return step_main("materialize", run_step, argv)
+    return step_main("materialize", _alone, argv)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from jobs.audit import kip_tables
 from jobs.audit.compare import Compared, Comparison, compare, shown
 from jobs.audit.facts import ClusterFacts, Gathering, deltas
 from jobs.audit.isr_history import changes
+from jobs.audit.kept_state import keep_states
 from jobs.audit.kraft_side import KraftSide, kraft_sides, log_copies, milestone_rows
 from jobs.audit.run import ClusterRun, Run
 from jobs.audit.steps import step_main
@@ -81,6 +82,7 @@ def run_step(run: Run, state: State) -> dict[str, Report]:
     for name, report in with_expectations(run, reports).items():
         code = exit_code(report.verdict, run.clusters[name].settings.fail_on)
         reports[name] = replace(report, exit_code=code)
+    keep_states(run, state.keeping)
     write_runs(run, reports, previous)
     return {name: report for name, report in reports.items() if name in run.going}
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from jobs.audit.kept_state import NOTHING, Keeping, keep_rows, keep_states, kept_rows, read_states, versions_from
+from jobs.audit.kept_state import NOTHING, Keeping, Written, keep_rows, kept_rows, read_states, versions_from
 from jobs.audit.kraft_side import PRE_MIGRATION, KraftSide
 from jobs.audit.run import Run
 from schemas.bronze import KRAFT_RECORDS
@@ -29,7 +29,8 @@ class Replayed:
     """The logs ready for the tables: their events and folded state are cached, so that no table reads them again.
 
     `compact` replays to the same state as `log`, and to the same versions of every row from `versions_from_inclusive` on. `keep_at`
-    are the offsets at which a cluster's log was compacted and the state written, to be kept for the next run.
+    are the offsets at which a cluster's log was compacted and the state written, to be kept for the next run; `written` is what
+    was written of it.
     """
 
     sides: Mapping[str, KraftSide]
@@ -40,6 +41,7 @@ class Replayed:
     committed: Log
     folded: DataFrame
     checkpoint_mismatches: tuple[DataFrame, ...]
+    written: Mapping[str, Written]
 
 
 def replay_logs(
@@ -65,10 +67,11 @@ def replay_logs(
     log = Log.of(records, extents, base, run.cache, clearing=clearing)
     kept = sides.items() if verify else ()
     keep_at = {name: offset for name, side in kept if (offset := _keep_at(run, name, side, after[name])) is not None}
-    compact, mismatches = _replay_by_checkpoints(run, records, sides, log, keep_at) if verify else (log, ())
+    written: dict[str, Written] = {}
+    compact, mismatches = _replay_by_checkpoints(run, records, sides, log, keep_at, written) if verify else (log, ())
     committed = compact.below({name: side.committed.end_exclusive for name, side in sides.items()})
     folded = run.cache_now(fold(committed.events))
-    return Replayed(sides, log, compact, after, keep_at, committed, folded, mismatches)
+    return Replayed(sides, log, compact, after, keep_at, committed, folded, mismatches, written)
 
 
 @dataclass(frozen=True)
@@ -81,11 +84,17 @@ class _Stop:
 
 
 def _replay_by_checkpoints(
-    run: Run, records: DataFrame, sides: Mapping[str, KraftSide], log: Log, keep_at: Mapping[str, int]
+    run: Run,
+    records: DataFrame,
+    sides: Mapping[str, KraftSide],
+    log: Log,
+    keep_at: Mapping[str, int],
+    written: dict[str, Written],
 ) -> tuple[Log, tuple[DataFrame, ...]]:
     """Replay from stop to stop, all clusters at once, each step from the state of the one before; compare at each.
 
-    Gives the logs compacted at `keep_at`, and where the replay is not Kafka's checkpoint (CAP-08). Checkpoints that few
+    Gives the logs compacted at `keep_at`, and where the replay is not Kafka's checkpoint (CAP-08); what was written of the states
+    to keep goes into `written`. Checkpoints that few
     records lie between are one stop, and a state is made only where many records lie before it: a query takes longer to
     plan than to go over some thousand records twice.
     """
@@ -100,7 +109,7 @@ def _replay_by_checkpoints(
         now = {name: mine[number] for name, mine in stops.items() if number < len(mine)}
         if any(stop.is_kept or stop.offset - starts[name] > NEAR_RECORDS for name, stop in now.items()):
             offsets = {name: stop.offset for name, stop in now.items()}
-            state = _cached_state(run, rest, offsets, [name for name, stop in now.items() if stop.is_kept])
+            state = _cached_state(run, rest, offsets, [name for name, stop in now.items() if stop.is_kept], written)
             kept_states += [state.of_clusters([name for name, stop in now.items() if stop.is_kept])]
             rest = compacted_then(state, rest, offsets)
             starts |= offsets
@@ -120,16 +129,18 @@ def _replay_by_checkpoints(
     return compact, tuple(mismatches)
 
 
-def _cached_state(run: Run, rest: Log, offsets: Mapping[str, int], keep: Sequence[str]) -> Log:
+def _cached_state(
+    run: Run, rest: Log, offsets: Mapping[str, int], keep: Sequence[str], written: dict[str, Written]
+) -> Log:
     """The state at the offsets as rows that are there; written, too, for the clusters whose state is kept."""
     state = compacted_below(rest, offsets)
     state = Log(run.cache(state.events), run.cache(state.partition_records))
-    if keep:
-        keep_rows(run, state, keep)
+    mine = keep_rows(run, state, keep) if keep else {}
+    written |= mine
     if not keep or run.small:
         return state
     # Millions of rows are read back from where they were written, rather than kept in memory.
-    kept, others = kept_rows(run, keep), [name for name in offsets if name not in keep]
+    kept, others = kept_rows(run, mine), [name for name in offsets if name not in keep]
     return kept.union(state.of_clusters(others)) if others else kept
 
 
@@ -186,11 +197,11 @@ def _keep_at(run: Run, name: str, side: KraftSide, after: int) -> int | None:
     return end if end - known >= every and end > side.plan.start else None
 
 
-def keep(run: Run, replayed: Replayed) -> None:
-    """Let the next run go on from the states that were kept, unless a log has findings: each run must see those itself."""
+def to_keep(run: Run, replayed: Replayed) -> dict[str, Keeping]:
+    """The states that the next run may go on from, for `keep_states`: none of a log with findings, which each run must see itself."""
     keep_at = replayed.keep_at
     if not keep_at:
-        return
+        return {}
     records = run.rows(KRAFT_RECORDS).where(of_clusters(keep_at))
     before = records.where((F.col("offset") == by_cluster(keep_at, "bigint") - 1) & F.col("checkpoint_offset").isNull())
     last = {row[CLUSTER]: row for row in before.select(CLUSTER, "epoch", "append_time").collect()}
@@ -212,9 +223,14 @@ def keep(run: Run, replayed: Replayed) -> None:
         else:
             base_run = None if side.kept is None else side.kept.run_id
             keeping[name] = Keeping(
-                offset, last[name]["epoch"], last[name]["append_time"], tuple(side.milestones), base_run
+                offset,
+                last[name]["epoch"],
+                last[name]["append_time"],
+                tuple(side.milestones),
+                base_run,
+                replayed.written[name],
             )
-    keep_states(run, keeping)
+    return keeping
 
 
 def checkpoints_to_verify(side: KraftSide) -> list[int]:
