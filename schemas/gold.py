@@ -252,17 +252,26 @@ MAILS = Table(
 RUN_STEPS = Table(
     Layer.GOLD,
     "run_steps",
-    "What each step of a run leaves to the next one, when every step is a process of its own: one row for each step.",
+    "What each step of a run leaves to the next one, when every step is a process of its own: for each attempt at a step one row "
+    "when it begins and one when it has come to its end; of a step that was repeated the last attempt counts.",
     (
         *RUN_COLUMNS,
         column("step", StringType(), "ingest_zookeeper, ingest_kraft, materialize or reconcile."),
         column("started_at", TimestampType(), "Start of the run, UTC: of its first step."),
-        column("finished_at", TimestampType(), "End of the step, UTC."),
+        column("finished_at", TimestampType(), "End of the step, UTC; null in the row that says that it has begun."),
         column("notes", _STRINGS, "What the report should say of the run, from all steps so far."),
         column("walks", _STRINGS, "snapshot_id in bronze zk_znodes of the tree to judge, and of a bracket's second."),
         column("walked_at_ms", LongType(), "Begin of the walk of a live ZooKeeper, milliseconds since the epoch."),
         column("log_seen_at_ms", LongType(), "When the end of the log was looked up, milliseconds since the epoch."),
         column("few_rows", BooleanType(), "True when all that the run has read so far fits into memory."),
+        column(
+            "attempt", StringType(), "Which attempt at the step it is; null before a release that tells them apart."
+        ),
+        column(
+            "rows_read",
+            MapType(StringType(), LongType()),
+            "Number of the run's rows in each bronze table, as all steps so far have read them.",
+        ),
     ),
 )
 

@@ -63,6 +63,7 @@ class ClusterRun:
 
     `suppressions` are the configured entries, in force or not; `suites` the expectations; `notes` what the report should
     say of the run; `walks` the snapshot_ids of ZooKeeper's tree in bronze: the one that is judged, and a bracket's second.
+    `rows_read` are the numbers of rows in bronze tables that the steps before this one have read, by table.
     `walked_at_ms` is when the walk of a live tree began and `log_seen_at_ms` when the log's end was looked up, milliseconds
     since the epoch.
     """
@@ -72,6 +73,7 @@ class ClusterRun:
     suites: tuple[Suite, ...] = ()
     notes: list[str] = field(default_factory=list)
     walks: list[str] = field(default_factory=list)
+    rows_read: dict[str, int] = field(default_factory=dict)
     walked_at_ms: int | None = None
     log_seen_at_ms: int | None = None
     failure: Failure | None = None
@@ -90,7 +92,8 @@ def _uncounted(_source: str, _number: int, _noun: str) -> None:
 class Run:
     """One run over `clusters`, by name. `durations` are seconds by step.
 
-    `in_steps` is true when each step is a process of its own: then a repeated step must not write its rows again.
+    `in_steps` is true when each step is a process of its own: then a repeated step must not write its rows again. `attempt` tells
+    the times apart that a step was begun (`jobs.audit.steps`).
     `parent` is the run over more clusters of which this one is a part, after a query over all of them failed. `logs`
     are the log folders as `jobs.steps.ingest_kraft` scanned them, `scanned` their rows of kraft_log_copies, by cluster;
     `stored_walks` the snapshot_ids of trees that went to bronze part by part; `steps_done` the steps that other
@@ -110,6 +113,7 @@ class Run:
     small: bool = False
     znodes_walked: int = 0
     in_steps: bool = False
+    attempt: str = ""
     parent: str | None = None
     scanned: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     logs: dict[str, Any] = field(default_factory=dict)
@@ -249,7 +253,7 @@ class Run:
         return rows.where(of_clusters(self.clusters) & (F.col("run_id") == self.run_id))
 
     def append(self, table: Table, rows: DataFrame, part: int = 1, series: str = "") -> None:
-        """Add rows (all columns of the table) once, however often the step is repeated.
+        """Add rows (all columns of the table), in a step of its own once for each attempt.
 
         Rows that come in parts are numbered; several series of parts for one table have names of their own.
         """
@@ -257,7 +261,7 @@ class Run:
             self.warehouse.append(table, rows)
             return
         names = hashlib.sha256("\n".join(sorted(self.clusters)).encode()).hexdigest()[:16]
-        application = "/".join(text for text in (names, self.run_id, table.name, series) if text)
+        application = "/".join(text for text in (names, self.run_id, self.attempt, table.name, series) if text)
         self.warehouse.append(table, rows, application, part)
 
     def finish_writes(self) -> None:

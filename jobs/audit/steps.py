@@ -1,19 +1,32 @@
-"""Steps as processes of their own: what one leaves to the next is in gold `run_steps`."""
+"""Steps as processes of their own: what one leaves to the next is in gold `run_steps`.
+
+A step that is repeated reads anew, so that what an earlier attempt at it has written is taken away first: two readings never mix.
+Should the earlier attempt still be at work, the numbers of rows that `run_steps` holds tell.
+"""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+import secrets
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from jobs.audit.run import Run, open_run
+from jobs.audit.run import ClusterRun, Run, open_run
 from jobs.exit import OK, UsageError, guarded, worst
 from jobs.settings import load_settings
-from schemas.gold import RUN_STEPS
+from schemas import gold
+from schemas.bronze import KRAFT_LOG_COPIES, KRAFT_RECORDS, QUARANTINE, ZK_TRANSACTIONS, ZK_ZNODES
+from schemas.gold import ISR_HISTORY, MAILS, RUN_STEPS, RUNS
+from schemas.replayed import REPLAYED_STATES
+from schemas.silver import BARRIERS, STATE_TABLES, ZOOKEEPER_WRITES
+from schemas.table import Table
 from transforms.clusters import CLUSTER, of_clusters
+from transforms.unions import union_all
 
 # Which steps a step builds on, where the configuration has the side it reads.
 _NEEDS: dict[str, tuple[str, ...]] = {
@@ -22,7 +35,20 @@ _NEEDS: dict[str, tuple[str, ...]] = {
     "materialize": ("ingest_zookeeper", "ingest_kraft"),
     "reconcile": ("materialize",),
 }
-_ENDS = {"ingest_zookeeper": "materialize", "ingest_kraft": "materialize"}
+_ENDS = {"ingest_zookeeper": "materialize", "ingest_kraft": "materialize", "materialize": "reconcile"}
+_READS = ("ingest_zookeeper", "ingest_kraft")
+# What a step writes anew when it is repeated. The rows of a walk have a name of their own, and gold runs comes first: while
+# the others are written again, the run has not finished.
+_OF_ZOOKEEPER = (ZK_TRANSACTIONS, BARRIERS, ZOOKEEPER_WRITES)
+_OF_STATE = (*(table for table in STATE_TABLES if table not in _OF_ZOOKEEPER), QUARANTINE, ISR_HISTORY, REPLAYED_STATES)
+_OF_VERDICT = (RUNS, *(table for table in gold.TABLES if table not in (RUNS, RUN_STEPS, MAILS, ISR_HISTORY)))
+_WRITES: dict[str, tuple[Table, ...]] = {
+    "ingest_zookeeper": _OF_ZOOKEEPER,
+    "ingest_kraft": (KRAFT_LOG_COPIES, KRAFT_RECORDS),
+    "materialize": _OF_STATE,
+    "reconcile": _OF_VERDICT,
+}
+_COUNTED = {table.full_name: table for table in (ZK_ZNODES, ZK_TRANSACTIONS, KRAFT_LOG_COPIES, KRAFT_RECORDS)}
 
 
 def step_main(name: str, step: Callable[[Run], object], argv: list[str] | None) -> int:
@@ -47,27 +73,51 @@ def step_main(name: str, step: Callable[[Run], object], argv: list[str] | None) 
 
 
 def begin(run: Run, step: str) -> None:
-    """Take up what earlier steps of the run left. Raises UsageError when the step is not the next one."""
-    run.in_steps = True
+    """Take up what earlier steps of the run left, and take away what an earlier attempt at this one left.
+
+    Raises UsageError when the step is not the next one.
+    """
+    run.in_steps, run.attempt = True, secrets.token_hex(4)
     rows = run.warehouse.read(RUN_STEPS).where(of_clusters(run.clusters) & (F.col("run_id") == run.run_id)).collect()
+    done_rows = [row for row in rows if row["finished_at"] is not None]
     # What the steps before it have read, a process of its own has not seen.
-    if not all(row["few_rows"] for row in rows):
+    if not all(row["few_rows"] for row in done_rows):
         run.expect_many_rows()
     for name, cluster in run.clusters.items():
-        mine = sorted((row for row in rows if row[CLUSTER] == name), key=lambda row: row["finished_at"])
+        mine = sorted((row for row in done_rows if row[CLUSTER] == name), key=lambda row: row["finished_at"])
         done = {row["step"] for row in mine}
         _check(run.run_id, name, step, done, _given(cluster.settings.zookeeper, cluster.settings.kraft))
         if mine:
-            run.started_at = mine[0]["started_at"].astimezone(UTC)
-            cluster.notes = list(mine[-1]["notes"] or ())
-            cluster.walks = list(mine[-1]["walks"] or ())
-            cluster.walked_at_ms, cluster.log_seen_at_ms = mine[-1]["walked_at_ms"], mine[-1]["log_seen_at_ms"]
+            _take_up(run, cluster, mine)
         run.steps_done |= done
         if step == "materialize" and cluster.settings.bracketed and len(cluster.walks) < 2:
             raise UsageError(
                 f"run {run.run_id} of cluster {name} is a bracket and ZooKeeper was walked once: "
                 "run `ingest-zookeeper` again, after `ingest-kraft`"
             )
+    if any(row["step"] == step for row in rows):
+        _clear(run, step)
+    _append(run, step, list(run.clusters), None)
+
+
+def _take_up(run: Run, cluster: ClusterRun, mine: Sequence[Any]) -> None:
+    """What the steps that are done, in their order, have left."""
+    run.started_at = mine[0]["started_at"].astimezone(UTC)
+    cluster.notes = list(mine[-1]["notes"] or ())
+    cluster.walks = list(mine[-1]["walks"] or ())
+    cluster.rows_read = dict(mine[-1]["rows_read"] or {})
+    cluster.walked_at_ms, cluster.log_seen_at_ms = mine[-1]["walked_at_ms"], mine[-1]["log_seen_at_ms"]
+
+
+def _clear(run: Run, step: str) -> None:
+    """Remove what an earlier attempt at the step has written: it read other files, or the same ones at another time."""
+    if step == "ingest_zookeeper" and "ingest_kraft" in run.steps_done:
+        # It is the second walk of a bracket, whose rows have a name of their own; those of the first go on to count.
+        return
+    mine = of_clusters(run.clusters) & (F.col("run_id") == run.run_id)
+    for table in _WRITES[step]:
+        if run.warehouse.version(table) is not None:
+            run.warehouse.delete(table, mine)
 
 
 def _given(zookeeper: object, kraft: object) -> frozenset[str]:
@@ -83,28 +133,65 @@ def _check(run_id: str, cluster: str, step: str, done: set[str], given: frozense
         raise UsageError(f"run {run_id} of cluster {cluster} has not been through `{name}` yet; run that step first")
     if _ENDS.get(step) in done:
         raise UsageError(
-            f"run {run_id} of cluster {cluster} has been through `{_ENDS[step]}`: what it read can't be read anew; "
+            f"run {run_id} of cluster {cluster} has been through `{_ENDS[step]}`: what comes before it can't be done anew; "
             "begin another run"
         )
 
 
 def finish(run: Run, step: str) -> None:
     """Leave what the next step needs."""
-    now = datetime.now(UTC)
+    if step in _READS and run.going:
+        counted: dict[str, dict[str, int]] = {name: dict.fromkeys(_COUNTED, 0) for name in run.going}
+        for row in rows_read(run).collect():
+            counted[row[CLUSTER]][row["table"]] = row["rows"]
+        for name in run.going:
+            run.clusters[name].rows_read = counted[name]
+    _append(run, step, run.going, datetime.now(UTC))
+
+
+def rows_read(run: Run) -> DataFrame:
+    """How many rows of each bronze table the run has (cluster, table, rows), as they were read, else as they are stored.
+
+    Of znodes, those of the walks that count.
+    """
+    walks = [walk for cluster in run.clusters.values() for walk in cluster.walks]
+    counted = []
+    for name, table in _COUNTED.items():
+        rows = run.rows(table)
+        rows = rows.where(F.col("snapshot_id").isin(walks)) if table is ZK_ZNODES else rows
+        counted.append(
+            rows.groupBy(CLUSTER).agg(F.count("*").alias("rows")).select(CLUSTER, F.lit(name).alias("table"), "rows")
+        )
+    return union_all(counted)
+
+
+def differing_rows(read: Mapping[str, int], there: Mapping[str, int]) -> str | None:
+    """Where the tables do not hold as many rows as steps have read, in a few words; None where they do.
+
+    `read` is empty where a release before this one has read them.
+    """
+    for name, count in sorted(read.items()):
+        if there.get(name, 0) != count:
+            return f"{there.get(name, 0)} rows are in {name} instead of {count}"
+    return None
+
+
+def _append(run: Run, step: str, clusters: Sequence[str], finished_at: datetime | None) -> None:
     rows = [
         {
             CLUSTER: name,
             "run_id": run.run_id,
             "step": step,
             "started_at": run.started_at,
-            "finished_at": now,
+            "finished_at": finished_at,
             "few_rows": run.small,
+            "attempt": run.attempt,
             **{
                 field: getattr(run.clusters[name], field)
-                for field in ("notes", "walks", "walked_at_ms", "log_seen_at_ms")
+                for field in ("notes", "walks", "walked_at_ms", "log_seen_at_ms", "rows_read")
             },
         }
-        for name in run.going
+        for name in clusters
     ]
     if rows:
         run.warehouse.append(

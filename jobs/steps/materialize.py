@@ -18,9 +18,9 @@ from jobs.audit.isr_history import recorded
 from jobs.audit.kept_state import Keeping, keep_states
 from jobs.audit.kraft_side import STATE, KraftSide, kraft_sides, log_copies, milestone_rows
 from jobs.audit.run import Run
-from jobs.audit.steps import step_main
+from jobs.audit.steps import differing_rows, rows_read, step_main
 from jobs.audit.walks import both_trees, bracketed, second_walks
-from jobs.exit import UsageError
+from jobs.exit import AuditError, UsageError
 from jobs.runtime.workers import failed_rows, failure_of, without_failures
 from jobs.sinks.delta import in_parallel
 from jobs.steps.replay_log import Replayed, replay_logs, to_keep
@@ -35,6 +35,7 @@ from schemas.silver import ADMIN_OPERATIONS, FINDINGS
 from schemas.table import Table
 from schemas.zookeeper.trees import BARRIER, NEWEST, TREE
 from transforms.clusters import CLUSTER
+from transforms.kraft.coverage import PlannedLog, counted, planned_log, shortfall
 from transforms.kraft.replay.findings import log_findings
 from transforms.kraft.replay.image import Log, image, row_versions
 from transforms.reconcile.judge.queries import as_facts
@@ -74,8 +75,11 @@ def run_step(run: Run) -> State:
     znodes = both_trees(run)
     state = run.cache_now(without_failures(znodes).mapInArrow(state_batches, CLUSTER_STATE))
     records = run.rows(KRAFT_RECORDS)
-    opening = _opening(run, znodes, state, records)
+    copies = log_copies(run)
+    planned = {name: plan for name, rows in copies.items() if (plan := planned_log(rows)) is not None}
+    opening = _opening(run, znodes, state, records, planned)
     _fail_unread(run, opening)
+    _fail_uncovered(run, opening, planned)
     if opening.problems:
         _quarantine(run, znodes, records)
     if not run.going:
@@ -84,7 +88,9 @@ def run_step(run: Run) -> State:
     migrations, compared = (
         {name: migration_row(opening.migration.get(name, ()), tree) for name in run.going} for tree in (NEWEST, BARRIER)
     )
-    sides = kraft_sides(run.warehouse, log_copies(run), opening.milestones, compared)
+    sides = kraft_sides(
+        run.warehouse, {name: copies[name] for name in copies if name in run.going}, opening.milestones, compared
+    )
     replayed = _replay(run, records, sides, compared, clearing=opening.clears)
     versions, history = _make_tables(run, run.of_going(state), replayed)
     run.keep(MIGRATION.table, _migration(run, migrations, compared, sides), few=True)
@@ -103,9 +109,13 @@ class _Opening:
     milestones: Mapping[str, Sequence[Mapping[str, Any]]]
     problems: frozenset[str]
     clears: bool
+    slices: Mapping[str, Sequence[Mapping[str, Any]]]
+    rows: Mapping[str, Mapping[str, int]]
 
 
-def _opening(run: Run, znodes: DataFrame, state: DataFrame, records: DataFrame) -> _Opening:
+def _opening(
+    run: Run, znodes: DataFrame, state: DataFrame, records: DataFrame, planned: Mapping[str, PlannedLog]
+) -> _Opening:
     kafka = F.col("path").isin(list(_ROOTS))
     frames = {
         "failed_tree": failed_rows(znodes),
@@ -118,6 +128,10 @@ def _opening(run: Run, znodes: DataFrame, state: DataFrame, records: DataFrame) 
         .distinct()
         .select(CLUSTER, F.lit(True).alias("there")),
     }
+    if planned:
+        frames["slice"] = counted(records, planned)
+    if run.in_steps:
+        frames["rows"] = rows_read(run)
     twice = bracketed(run)
     if twice:
         frames["kafka_again"] = second_walks(run).where(kafka).select(CLUSTER, "path")
@@ -136,6 +150,8 @@ def _opening(run: Run, znodes: DataFrame, state: DataFrame, records: DataFrame) 
         found["milestone"],
         frozenset(found["problem"]),
         bool(found["clears"]),
+        found.get("slice", {}),
+        {name: {row["table"]: row["rows"] for row in rows} for name, rows in found.get("rows", {}).items()},
     )
 
 
@@ -157,6 +173,16 @@ def _fail_unread(run: Run, opening: _Opening) -> None:
                     "check the path, or the chroot of the connect string"
                 ),
             )
+
+
+def _fail_uncovered(run: Run, opening: _Opening, planned: Mapping[str, PlannedLog]) -> None:
+    """Clusters whose rows are not those that were to be read are not judged: what is missing would be taken for lost or for fine."""
+    for name in run.going:
+        short = shortfall(planned[name], opening.slices.get(name, ())) if name in planned else None
+        if short is None and run.in_steps:
+            short = differing_rows(run.clusters[name].rows_read, opening.rows.get(name, {}))
+        if short is not None:
+            run.fail(name, AuditError(f"the tables do not hold what the run has read: {short}; begin another run"))
 
 
 def _replay(

@@ -1,0 +1,116 @@
+"""Whether the records that were read are those of the plan: counted slice by slice before anything is judged.
+
+A metadata log has one record for every offset (KRaft neither compacts nor skips), so a slice of the plan says how many there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from transforms.clusters import CLUSTER, by_cluster
+from transforms.kraft.quorum import LogCopy, NoUsableLogError, Slice, plan_read
+
+# The place of the base checkpoint among the slices, and of rows that are in none.
+CHECKPOINT, NOWHERE = -2, -1
+
+
+@dataclass(frozen=True)
+class PlannedLog:
+    """What of a cluster's log was to be read: the base checkpoint's offset, None without one, and slices in order.
+
+    Copies at `fetched` were fetched from a leader, who gives no offset 0 once there is a snapshot.
+    """
+
+    base: int | None
+    slices: tuple[Slice, ...]
+    fetched: frozenset[str] = frozenset()
+
+
+def planned_log(copies: Sequence[Mapping[str, Any]]) -> PlannedLog | None:
+    """The plan by a cluster's rows of kraft_log_copies: from `chosen_from` on; None when its copies make no log."""
+    facts = [LogCopy.from_row(row) for row in copies]
+    try:
+        plan = plan_read(facts)
+    except NoUsableLogError:
+        return None
+    start = min((row["chosen_from"] for row in copies if row["chosen_from"] is not None), default=0)
+    slices = tuple(
+        Slice(each.location, max(each.from_offset_inclusive, start), each.to_offset_exclusive)
+        for each in plan.slices
+        if each.to_offset_exclusive > start
+    )
+    continued = any(row["base_run"] is not None for row in copies)
+    base = None if continued or plan.base_checkpoint is None else plan.base_checkpoint[1].offset
+    # Copies that fork have two checkpoints of one offset, and both are read.
+    epochs = {each.epoch for copy in facts for each in copy.checkpoints if each.complete and each.offset == base}
+    fetched = frozenset(copy.location for copy in facts if copy.fetched_at is not None)
+    return PlannedLog(base if len(epochs) == 1 else None, slices, fetched)
+
+
+def counted(records: DataFrame, planned: Mapping[str, PlannedLog]) -> DataFrame:
+    """What was read: cluster, slice (place in the plan, CHECKPOINT or NOWHERE), rows, damaged, first, last, sum.
+
+    `first`, `last` and `sum` (as text) are of the offsets of `rows`, the good ones.
+    """
+    begins = {name: [each.from_offset_inclusive for each in plan.slices] for name, plan in planned.items()}
+    bases = {name: plan.base for name, plan in planned.items() if plan.base is not None}
+    offset, checkpoint, good = F.col("offset"), F.col("checkpoint_offset"), F.col("problem").isNull()
+    place = F.size(F.filter(by_cluster(begins, "array<bigint>"), lambda begin: begin <= offset)) - 1
+    of_base = checkpoint == by_cluster(bases, "bigint") if bases else F.lit(False)
+    wanted = records.where(F.col(CLUSTER).isin(sorted(planned)) & (checkpoint.isNull() | of_base))
+    slices = wanted.withColumn("slice", F.when(checkpoint.isNotNull(), F.lit(CHECKPOINT)).otherwise(place))
+    mine = F.when(good, offset)
+    return slices.groupBy(CLUSTER, "slice").agg(
+        F.count_if(good).alias("rows"),
+        F.count_if(~good).alias("damaged"),
+        F.min(mine).alias("first"),
+        F.max(mine).alias("last"),
+        F.sum(mine.cast("decimal(38,0)")).cast("string").alias("sum"),
+    )
+
+
+def shortfall(planned: PlannedLog, rows: Iterable[Mapping[str, Any]]) -> str | None:
+    """What of a cluster's `counted` rows is not what was to be read, in one line; None when all is.
+
+    Of a slice with damage fewer good rows are expected, each of which must lie in it: the damage is told by itself.
+    """
+    found = {row["slice"]: row for row in rows}
+    if any(row["damaged"] for row in found.values()):
+        found.pop(NOWHERE, None)
+    for place, piece in enumerate(planned.slices):
+        begin, end = piece.from_offset_inclusive, piece.to_offset_exclusive
+        row = found.pop(place, None)
+        if row is not None and (begin, row["first"]) == (0, 1) and piece.location in planned.fetched:
+            begin = 1
+        problem = _missing(row, begin, end)
+        if problem is not None:
+            return f"{problem} of offsets {begin} to {end - 1} of {piece.location}"
+    if planned.base is not None:
+        row = found.pop(CHECKPOINT, None)
+        problem = _missing(row, 0, 1 if row is None or row["last"] is None else row["last"] + 1)
+        if problem is not None:
+            return f"{problem} of the checkpoint at offset {planned.base}"
+    astray = sum(row["rows"] for row in found.values())
+    return f"{astray} records are there that were not to be read" if astray else None
+
+
+def _missing(row: Mapping[str, Any] | None, begin: int, end: int) -> str | None:
+    """What is wrong with the rows of offsets [begin, end)."""
+    number = end - begin
+    if row is None:
+        return f"no record is there, {number} were to be read," if number else None
+    if row["rows"] and (row["first"] < begin or row["last"] >= end):
+        return f"records of offsets {row['first']} to {row['last']} are there, beyond the {number}"
+    if row["damaged"]:
+        return None if row["rows"] <= number else f"{row['rows']} records are there instead of {number} at most"
+    if row["rows"] != number:
+        return f"{row['rows']} records are there instead of {number}"
+    whole = (begin + end - 1) * number // 2
+    return (
+        None if int(row["sum"] or 0) == whole else f"{row['rows']} records are there, some twice and others not at all,"
+    )
