@@ -71,10 +71,19 @@ BROKEN: dict[str, tuple[Callable[[], Rows], str]] = {
         "150 records are there, some twice and others not at all, of offsets 100 to 249 of new",
     ),
     "no slice": (lambda: lacking(0), "no record is there, 60 were to be read, of offsets 40 to 99 of old"),
-    "beyond": (lambda: twice(1, 250), "records of offsets 100 to 250 are there, beyond the 150 of offsets 100 to 249 of new"),
+    "beyond": (
+        lambda: twice(1, 250),
+        "records of offsets 100 to 250 are there, beyond the 150 of offsets 100 to 249 of new",
+    ),
     "astray": (lambda: whole() | {NOWHERE: [3]}, "1 records are there that were not to be read"),
-    "no checkpoint": (lambda: lacking(CHECKPOINT), "no record is there, 1 were to be read, of the checkpoint at offset 40"),
-    "in the checkpoint": (lambda: without(CHECKPOINT, 3), "6 records are there instead of 7 of the checkpoint at offset 40"),
+    "no checkpoint": (
+        lambda: lacking(CHECKPOINT),
+        "no record is there, 1 were to be read, of the checkpoint at offset 40",
+    ),
+    "in the checkpoint": (
+        lambda: without(CHECKPOINT, 3),
+        "6 records are there instead of 7 of the checkpoint at offset 40",
+    ),
 }
 
 
@@ -84,10 +93,13 @@ def test_what_is_missing_or_too_much_is_said(case: str) -> None:
     assert shortfall(PLAN, counted(rows())) == said
 
 
-def test_of_a_damaged_slice_fewer_are_expected_and_never_more() -> None:
+def test_of_a_damaged_log_fewer_are_expected_and_never_more_nor_others() -> None:
     assert shortfall(PLAN, counted(without(1, 120), damaged=1)) is None
+    assert shortfall(PLAN, counted(without(0, 50), damaged=1)) is None, "where damage says that it lies may be damaged"
+    assert shortfall(PLAN, counted(lacking(0), damaged=1)) is None
     assert shortfall(PLAN, counted(twice(1, 120), damaged=1)) is not None
-    assert shortfall(PLAN, counted(without(0, 50), damaged=1)) is not None, "the other slice is whole"
+    assert shortfall(PLAN, counted(instead(1, 120, 250), damaged=1)) is not None
+    assert shortfall(PLAN, counted(whole() | {NOWHERE: [3]}, damaged=1)) is not None
 
 
 def test_a_fetched_copy_may_lack_offset_0_and_nothing_else() -> None:
@@ -102,7 +114,12 @@ def test_a_fetched_copy_may_lack_offset_0_and_nothing_else() -> None:
 
 def copy(**more: object) -> dict[str, Any]:
     row: dict[str, Any] = {field.name: None for field in LOG_COPY_COLUMNS}
-    ends = {"log_start_offset": 0, "log_end_offset": 250, "last_epoch": 1, "epoch_starts": [{"epoch": 1, "start_offset": 0}]}
+    ends = {
+        "log_start_offset": 0,
+        "log_end_offset": 250,
+        "last_epoch": 1,
+        "epoch_starts": [{"epoch": 1, "start_offset": 0}],
+    }
     return {**row, "location": "only", "chosen_from": 0, "checkpoints": [], **ends, **more}
 
 

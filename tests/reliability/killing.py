@@ -44,9 +44,12 @@ class Dead(BaseException):
 
 
 class Killer:
-    """Counts commits, one for each call that writes, and kills at number `at` (from 1) just `before`, `during` or `after` it."""
+    """Counts commits, one for each call that writes, and kills just `before`, `during` or `after` one of them.
 
-    def __init__(self, at: int | None = None, when: str = BEFORE, kill: Callable[[], None] | None = None) -> None:
+    `at` is its number from 1, or what is done to which table: `append gold.runs`.
+    """
+
+    def __init__(self, at: int | str | None = None, when: str = BEFORE, kill: Callable[[], None] | None = None) -> None:
         self.at, self.when = at, when
         self.kill = kill or self._die
         self.commits: list[str] = []
@@ -69,8 +72,9 @@ class Killer:
             return write()
         with self._lock:
             self.alive()
-            self.commits.append(f"{name} {table.full_name}")
-            mine = len(self.commits) == self.at
+            commit = f"{name} {table.full_name}"
+            self.commits.append(commit)
+            mine = self.at in (commit, len(self.commits))
             if mine and self.when in (BEFORE, DURING):
                 self.kill()
                 self.alive()
@@ -152,10 +156,11 @@ def audit_in_steps(
     run_id: str,
     warehouse: Callable[[], Warehouse],
     first: int = 0,
+    last: int = len(STEPS) - 1,
     begun: Callable[[int], None] = _unheard,
 ) -> Reports:
-    """The steps of a run from number `first` on, as a scheduler calls them; the reports that gold runs has then."""
-    for number, step in enumerate(STEPS[first:], first):
+    """The steps of a run from number `first` to `last`, as a scheduler calls them; the reports that gold runs has then."""
+    for number, step in enumerate(STEPS[first : last + 1], first):
         begun(number)
         code = main([step, "--conf", *map(str, confs), "--run-id", run_id])
         if code in (CRASH, USAGE):

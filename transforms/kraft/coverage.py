@@ -77,36 +77,36 @@ def counted(records: DataFrame, planned: Mapping[str, PlannedLog]) -> DataFrame:
 def shortfall(planned: PlannedLog, rows: Iterable[Mapping[str, Any]]) -> str | None:
     """What of a cluster's `counted` rows is not what was to be read, in one line; None when all is.
 
-    Of a slice with damage fewer good rows are expected, each of which must lie in it: the damage is told by itself.
+    Of a log with damage fewer good rows are expected, and never one elsewhere: the damage is told by itself, and where it says that
+    it lies may be damaged, too.
     """
     found = {row["slice"]: row for row in rows}
-    if any(row["damaged"] for row in found.values()):
-        found.pop(NOWHERE, None)
+    damaged = any(row["damaged"] for row in found.values())
     for place, piece in enumerate(planned.slices):
         begin, end = piece.from_offset_inclusive, piece.to_offset_exclusive
         row = found.pop(place, None)
         if row is not None and (begin, row["first"]) == (0, 1) and piece.location in planned.fetched:
             begin = 1
-        problem = _missing(row, begin, end)
+        problem = _missing(row, begin, end, damaged=damaged)
         if problem is not None:
             return f"{problem} of offsets {begin} to {end - 1} of {piece.location}"
     if planned.base is not None:
         row = found.pop(CHECKPOINT, None)
-        problem = _missing(row, 0, 1 if row is None or row["last"] is None else row["last"] + 1)
+        problem = _missing(row, 0, 1 if row is None or row["last"] is None else row["last"] + 1, damaged=damaged)
         if problem is not None:
             return f"{problem} of the checkpoint at offset {planned.base}"
     astray = sum(row["rows"] for row in found.values())
     return f"{astray} records are there that were not to be read" if astray else None
 
 
-def _missing(row: Mapping[str, Any] | None, begin: int, end: int) -> str | None:
+def _missing(row: Mapping[str, Any] | None, begin: int, end: int, *, damaged: bool) -> str | None:
     """What is wrong with the rows of offsets [begin, end)."""
     number = end - begin
     if row is None:
-        return f"no record is there, {number} were to be read," if number else None
+        return f"no record is there, {number} were to be read," if number and not damaged else None
     if row["rows"] and (row["first"] < begin or row["last"] >= end):
         return f"records of offsets {row['first']} to {row['last']} are there, beyond the {number}"
-    if row["damaged"]:
+    if damaged:
         return None if row["rows"] <= number else f"{row['rows']} records are there instead of {number} at most"
     if row["rows"] != number:
         return f"{row['rows']} records are there instead of {number}"
