@@ -84,7 +84,12 @@ REPLAYED_STATES = Table(
     "It counts when its run has a row in gold runs.",
     (
         *RUN_COLUMNS,
-        column("kept_at", TimestampType(), "When the run began that kept it, UTC: the newest one of a cluster counts."),
+        column("kept_at", TimestampType(), "When the run began that kept it, UTC."),
+        column(
+            "number",
+            LongType(),
+            "One more than that of the cluster's state before it: the highest of finished runs counts, whatever clocks say.",
+        ),
         column("format", IntegerType(), "Version of the kept form; another one is not continued."),
         column(
             "offset",

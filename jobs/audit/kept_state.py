@@ -159,11 +159,13 @@ def keep_states(run: Run, keeping: Mapping[str, Keeping]) -> None:
     going = {name: each for name, each in keeping.items() if name in run.going}
     if not going:
         return
+    numbers = _numbers(run, going)
     rows = [
         {
             "cluster": cluster,
             "run_id": run.run_id,
             "kept_at": run.started_at,
+            "number": numbers.get(cluster, 0) + 1,
             "format": FORMAT,
             "offset": each.offset,
             "last_epoch": each.last_epoch,
@@ -178,6 +180,16 @@ def keep_states(run: Run, keeping: Mapping[str, Keeping]) -> None:
     struct = StructType(list(REPLAYED_STATES.columns))
     values = [tuple(row.get(name) for name in struct.fieldNames()) for row in rows]
     run.append(REPLAYED_STATES, run.spark.createDataFrame(values, struct))
+
+
+def _numbers(run: Run, clusters: Collection[str]) -> dict[str, int]:
+    """The highest number of each cluster's states so far, those of runs that never finished included."""
+    if run.warehouse.version(REPLAYED_STATES) is None:
+        return {}
+    rows = run.warehouse.read(REPLAYED_STATES).where(of_clusters(clusters))
+    return {
+        row[CLUSTER]: row["last"] or 0 for row in rows.groupBy(CLUSTER).agg(F.max("number").alias("last")).collect()
+    }
 
 
 def _columns(written: Written | None) -> dict[str, Any]:
@@ -208,8 +220,10 @@ def newest_states(run: Run, clusters: Collection[str]) -> Found:
     if finished is None or run.warehouse.version(REPLAYED_STATES) is None or not clusters:
         return Found()
     rows = of_finished(run.warehouse.read(REPLAYED_STATES).where(of_clusters(clusters)), finished)
-    in_time = Window.partitionBy(CLUSTER).orderBy(F.col("kept_at").desc_nulls_last(), F.col("run_id").desc())
-    newest = rows.withColumn("place", F.row_number().over(in_time)).where("place = 1").collect()
+    # By number and not by time: a clock that was ahead once must not hide all that came later. Older releases gave none.
+    latest = [F.col(name).desc_nulls_last() for name in ("number", "kept_at", "run_id")]
+    in_turn = Window.partitionBy(CLUSTER).orderBy(*latest)
+    newest = rows.withColumn("place", F.row_number().over(in_turn)).where("place = 1").collect()
     kept = {row[CLUSTER]: row for row in newest if row["offset"] >= 0}
     probe = run.fingerprinter.text(_KEY_PROBE)
     refused = {name: _refusal(row, _OTHER_FORM) for name, row in kept.items() if row["format"] != FORMAT}

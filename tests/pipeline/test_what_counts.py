@@ -296,3 +296,13 @@ def test_a_reader_that_gives_too_few_records_fails_its_cluster(place: Place, mon
     ):
         place.next_run()
     assert place.warehouse.read(CHECKS).select("run_id").distinct().count() == 1
+
+
+def test_a_clock_that_was_ahead_once_hides_no_later_state(place: Place) -> None:
+    ahead = F.lit("2036-01-01 00:00:00").cast("timestamp")
+    changed(place, REPLAYED_STATES, lambda rows: rows.withColumn("kept_at", ahead))
+    [first] = place.warehouse.read(REPLAYED_STATES).collect()
+    place.next_run()
+    assert place.based_on() == first["run_id"]
+    place.next_run()
+    assert place.based_on() not in (None, first["run_id"])
