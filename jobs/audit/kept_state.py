@@ -16,7 +16,6 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from jobs.audit.finished import of_finished
 from jobs.audit.run import LOG, Run
 from jobs.exit import AuditError
 from jobs.sinks.delta import Warehouse, in_parallel
@@ -184,8 +183,9 @@ def keep_states(run: Run, keeping: Mapping[str, Keeping]) -> None:
 
 def _numbers(run: Run, clusters: Collection[str]) -> dict[str, int]:
     """The highest number of each cluster's states so far, those of runs that never finished included."""
-    if run.warehouse.version(REPLAYED_STATES) is None:
-        return {}
+    known = run.found_states.numbers if isinstance(run.found_states, Found) else {}
+    if run.warehouse.version(REPLAYED_STATES) is None or known.keys() >= set(clusters):
+        return dict(known)
     rows = run.warehouse.read(REPLAYED_STATES).where(of_clusters(clusters))
     return {
         row[CLUSTER]: row["last"] or 0 for row in rows.groupBy(CLUSTER).agg(F.max("number").alias("last")).collect()
@@ -206,12 +206,13 @@ def _columns(written: Written | None) -> dict[str, Any]:
 class Found:
     """Kept states that can be continued, their rows, and of other clusters why theirs can't.
 
-    `states` have the versions at which `log` was read.
+    `states` have the versions at which `log` was read. `numbers` are the highest of each cluster's states so far, 0 without any.
     """
 
     states: dict[str, KeptState] = field(default_factory=dict)
     log: Log | None = None
     problems: dict[str, str] = field(default_factory=dict)
+    numbers: dict[str, int] = field(default_factory=dict)
 
 
 def newest_states(run: Run, clusters: Collection[str]) -> Found:
@@ -219,11 +220,15 @@ def newest_states(run: Run, clusters: Collection[str]) -> Found:
     finished = run.finished_runs()
     if finished is None or run.warehouse.version(REPLAYED_STATES) is None or not clusters:
         return Found()
-    rows = of_finished(run.warehouse.read(REPLAYED_STATES).where(of_clusters(clusters)), finished)
+    rows = run.warehouse.read(REPLAYED_STATES).where(of_clusters(clusters))
+    counting = finished.withColumn("counts", F.lit(True))
     # By number and not by time: a clock that was ahead once must not hide all that came later. Older releases gave none.
-    latest = [F.col(name).desc_nulls_last() for name in ("number", "kept_at", "run_id")]
-    in_turn = Window.partitionBy(CLUSTER).orderBy(*latest)
-    newest = rows.withColumn("place", F.row_number().over(in_turn)).where("place = 1").collect()
+    latest = [F.col(name).desc_nulls_last() for name in ("counts", "number", "kept_at", "run_id")]
+    mine = Window.partitionBy(CLUSTER)
+    in_turn = {"place": F.row_number().over(mine.orderBy(*latest)), "last": F.max("number").over(mine)}
+    joined = rows.join(F.broadcast(counting), [CLUSTER, "run_id"], "left")
+    first = joined.withColumns(in_turn).where("place = 1").collect()
+    newest = [row for row in first if row["counts"]]
     kept = {row[CLUSTER]: row for row in newest if row["offset"] >= 0}
     probe = run.fingerprinter.text(_KEY_PROBE)
     refused = {name: _refusal(row, _OTHER_FORM) for name, row in kept.items() if row["format"] != FORMAT}
@@ -233,7 +238,8 @@ def newest_states(run: Run, clusters: Collection[str]) -> Found:
         if name not in refused and row["fingerprint"] != probe
     }
     found = readable(run, {name: _kept(row) for name, row in kept.items() if name not in refused})
-    return replace(found, problems=refused | found.problems)
+    numbers = dict.fromkeys(clusters, 0) | {row[CLUSTER]: row["last"] or 0 for row in first}
+    return replace(found, problems=refused | found.problems, numbers=numbers)
 
 
 def _refusal(row: Any, why: str) -> str:

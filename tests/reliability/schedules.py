@@ -48,7 +48,7 @@ from tests.reliability.killing import (
 
 VERSION, STAGES = "3.9.1", ("4", "5", "6", "7", "8", "9")
 # Checks that hold a run against the ones before it, or tell of the part of the log that a run has read.
-OF_TWO_RUNS = {"ISR-15", "LOG-01", "LOG-04"}
+OF_TWO_RUNS = {"ISR-15", "LOG-01", "LOG-04", *(f"RUN-0{number}" for number in range(1, 6))}
 CLUSTER = "migration"
 _TABLES = (*bronze.TABLES, *silver.TABLES, *gold.TABLES)
 # What may happen, and how often of all times.
