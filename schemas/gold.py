@@ -342,8 +342,8 @@ ISR_HISTORY = Table(
     Layer.GOLD,
     "isr_history",
     "Every change of every partition's ISR, leader and epochs that any run has read and found committed, each once (twice "
-    "when two runs read it at the same time): it outlives Kafka's own pruning of the log. `run_id` is the first run that "
-    "read the record.",
+    "when two runs read it at the same time): it outlives Kafka's own pruning of the log. `run_id` is the first finished run "
+    "that read the record; rows of a run without a row in gold runs, which died, do not count.",
     (*RUN_COLUMNS, *ISR_CHANGE_COLUMNS),
 )
 ISR_CHANGE = StructType([RUN_COLUMNS[0], *ISR_CHANGE_COLUMNS])
