@@ -319,7 +319,7 @@ def open_run(settings: Settings | Sequence[Settings], run_id: str | None = None)
     profile = profile_of_run(several)
     with spark_session(profile, cores=first.spark.cores, driver_memory=first.spark.driver_memory) as spark:
         warehouse = Warehouse(spark, first.warehouse, first.catalog, first.warehouse_single_driver)
-        warehouse.refuse_unsafe_storage()
+        warehouse.prepare()
         check_conditions([suite for each in clusters.values() for suite in each.suites], warehouse.empty)
         run = Run(clusters, run_id or new_run_id(started_at), started_at, spark, warehouse, fingerprinter)
         if profile == "small":

@@ -35,10 +35,11 @@ from pyspark.sql import Column, DataFrame, DataFrameWriterV2, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, StructField
 
+from jobs.disk import said
 from jobs.exit import AuditError
 from jobs.runtime.spark import java_of
 from jobs.sinks.lock import only_writer
-from jobs.sinks.storage import folder_of, is_uri, refuse_unsafe, storage_problem
+from jobs.sinks.storage import folder_of, is_uri, make_private, refuse_unsafe, storage_problem
 from schemas.table import Table
 
 LOG = logging.getLogger("kraft-audit")
@@ -155,6 +156,19 @@ class Warehouse:
         with self._writing(table):
             if self.version(table) is None:
                 self._create(table, self.empty(table), {})
+
+    def prepare(self) -> None:
+        """Look, before there is work to lose, whether this storage may be written; make a folder for its owner only.
+
+        Raises UsageError (`refuse_unsafe_storage`), WarehouseError.
+        """
+        self.refuse_unsafe_storage()
+        folder = self.folder
+        if folder is not None:
+            try:
+                make_private(folder)
+            except OSError as error:
+                raise WarehouseError(f"the warehouse {self.root} can't be written: {said(error)}") from None
 
     def refuse_unsafe_storage(self) -> None:
         """Raise UsageError when two runs at a time could overwrite each other's commits on this storage."""

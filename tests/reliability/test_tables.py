@@ -162,6 +162,17 @@ def test_on_s3_two_drivers_are_refused_unless_somebody_has_seen_to_it(
         spark.conf.unset(key)
 
 
+def test_a_warehouse_is_prepared_for_its_owner_only(spark: SparkSession, tmp_path: Path) -> None:
+    Warehouse(spark, str(tmp_path / "a" / "w")).prepare()
+    assert (tmp_path / "a" / "w").stat().st_mode & 0o777 == 0o700
+    Warehouse(spark, "main.audit", catalog=True).prepare()
+    (tmp_path / "file").write_text("")
+    with pytest.raises(WarehouseError, match=r"^the warehouse .*/file/w can't be written: "):
+        Warehouse(spark, str(tmp_path / "file" / "w")).prepare()
+    with pytest.raises(UsageError):
+        Warehouse(spark, "s3a://bucket/audit").prepare()
+
+
 def test_a_folder_that_cannot_be_made_is_the_warehouses_fault(spark: SparkSession, warehouse: Warehouse) -> None:
     gold = Path(warehouse.root) / "gold"
     gold.mkdir(parents=True)
