@@ -205,6 +205,8 @@ class Settings(Strict):
     cluster: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,100}$")]
     warehouse: str
     catalog: bool = False
+    # On a storage that lets two runs overwrite each other's commits (s3a): never more than one at a time writes there.
+    warehouse_single_driver: bool = False
     zookeeper: ZooKeeperSettings | None = None
     kraft: KraftSettings | None = None
     # When ZooKeeper and the log were read, if not now: `data`, or a time with its zone.

@@ -60,7 +60,7 @@ def open_warehouse(arguments: argparse.Namespace) -> Iterator[Finished]:
     chosen = settings.spark
     profile = profile_of_tables(settings)
     with spark_session(profile, cores=chosen.cores, driver_memory=chosen.driver_memory) as spark:
-        warehouse = Warehouse(spark, settings.warehouse, settings.catalog)
+        warehouse = Warehouse(spark, settings.warehouse, settings.catalog, settings.warehouse_single_driver)
         cluster = settings.cluster if arguments.conf is not None else _cluster(warehouse, arguments.cluster)
         yield Finished(warehouse, cluster, profile == "small")
 
@@ -75,7 +75,7 @@ def open_tables(conf: Path | None, warehouse: str | None) -> Iterator[tuple[Ware
     chosen = settings.spark
     profile = profile_of_tables(settings)
     with spark_session(profile, cores=chosen.cores, driver_memory=chosen.driver_memory) as spark:
-        yield Warehouse(spark, settings.warehouse, settings.catalog), settings
+        yield Warehouse(spark, settings.warehouse, settings.catalog, settings.warehouse_single_driver), settings
 
 
 def _settings(arguments: argparse.Namespace) -> Settings:

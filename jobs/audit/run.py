@@ -23,6 +23,7 @@ from pyspark.sql import functions as F
 
 from jobs.audit.finished import finished_runs
 from jobs.audit.inputs import expects_few_rows, has_many_rows, profile_of_run
+from jobs.disk import said
 from jobs.exit import CRASH, USAGE, AuditError, UsageError
 from jobs.expectations import engine
 from jobs.expectations.suites import read_suites
@@ -30,6 +31,7 @@ from jobs.expectations.validate import check_conditions
 from jobs.runtime.spark import reused, settings_for_few_rows, spark_session
 from jobs.settings import Settings, check_files, secret_from_environment
 from jobs.sinks.delta import Warehouse
+from jobs.sinks.storage import make_private
 from jobs.sources.remote import is_remote, local_path
 from jobs.sources.suppressions import read_suppressions
 from schemas import silver
@@ -334,7 +336,8 @@ def open_run(settings: Settings | Sequence[Settings], run_id: str | None = None)
     fingerprinter = Fingerprinter(_fingerprint_key(first))
     profile = profile_of_run(several)
     with spark_session(profile, cores=first.spark.cores, driver_memory=first.spark.driver_memory) as spark:
-        warehouse = Warehouse(spark, first.warehouse, first.catalog)
+        warehouse = Warehouse(spark, first.warehouse, first.catalog, first.warehouse_single_driver)
+        warehouse.prepare()
         check_conditions([suite for each in clusters.values() for suite in each.suites], warehouse.empty)
         run = Run(clusters, run_id or new_run_id(started_at), started_at, spark, warehouse, fingerprinter)
         if profile == "small":
@@ -357,7 +360,7 @@ def _cluster_run(settings: Settings) -> ClusterRun:
         return ClusterRun(settings, failure=Failure(str(error), USAGE))
 
 
-_SHARED = ("warehouse", "catalog", "spark", "secrets")
+_SHARED = ("warehouse", "catalog", "warehouse_single_driver", "spark", "secrets")
 
 
 def shared(several: Sequence[Settings]) -> Settings:
@@ -395,7 +398,7 @@ def _generated_key(path: Path) -> bytes:
         return _stored_key(path)
     part = path.with_name(f"{path.name}.{os.getpid()}.{secrets.token_hex(4)}.part")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_private(path.parent)
         descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "wb") as file:
             file.write(secrets.token_bytes(_KEY_BYTES))
@@ -405,7 +408,7 @@ def _generated_key(path: Path) -> bytes:
         with suppress(FileExistsError):
             _publish(part, path)
     except OSError as error:
-        raise UsageError(f"the warehouse {path.parent} can't be written: {error.strerror}") from error
+        raise UsageError(f"the warehouse {path.parent} can't be written: {said(error)}") from error
     finally:
         part.unlink(missing_ok=True)
     return _stored_key(path)

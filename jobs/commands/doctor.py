@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import fcntl
 import importlib.metadata
 import os
 import platform
 import re
 import shutil
 import socket
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import IO
 
 from jobs.audit.inputs import profile_of_run
 from jobs.audit.run import shared
@@ -19,12 +22,14 @@ from jobs.exit import OK, USAGE, WARNINGS, AuditError, UsageError
 from jobs.runtime.java import java_home, java_version
 from jobs.runtime.spark import delta_jars, profile_settings
 from jobs.settings import MailSettings, Settings, check_files, load_settings, secret_from_environment
+from jobs.sinks.storage import folder_of, is_uri, known_safe, unsafe_scheme
 from jobs.sources.kraft.folder import KraftSourceError, find_log_folders
 from jobs.sources.remote import is_remote, local_path
 from jobs.sources.suppressions import read_suppressions
 from jobs.sources.zookeeper.client import ZooKeeperWalkError, make_client, start
 from jobs.steps.ingest_zookeeper import live_settings
 from jobs.version import tool_version
+from schemas.table import Layer
 from transforms.report.printable import counted, visible
 
 OKAY, WARN, FAIL = "ok", "warn", "FAIL"
@@ -33,6 +38,9 @@ _CONNECT_SECONDS = 10.0
 _LEAST_FREE_BYTES = 1 << 30
 _MEMINFO = Path("/proc/meminfo")
 _OPEN_FILES = 1024
+_MOUNTS = Path("/proc/self/mountinfo")
+_MAY_KEEP_LOCKS = ("fuse", "9p", "cifs", "smb", "virtiofs", "drvfs")
+_LAYERS = tuple(layer.value for layer in Layer)
 
 
 @dataclass(frozen=True)
@@ -232,8 +240,11 @@ def _mail_server(name: str, mail: MailSettings) -> Finding:
 def _storage(several: Sequence[Settings]) -> Iterator[Finding]:
     first = several[0]
     size = sum(_log_bytes(settings) for settings in several)
+    tables = folder_of(first.warehouse, first.catalog)
+    if tables is not None:
+        yield from promises(tables)
     if first.catalog or is_remote(first.warehouse):
-        yield Finding(OKAY, "warehouse", f"{first.warehouse} is not a local folder: only a run can tell")
+        yield _elsewhere(first)
         if first.secrets.fingerprint_key_env is None:
             yield Finding(FAIL, "fingerprint key", "`secrets.fingerprint_key_env` is needed for such a warehouse")
     else:
@@ -241,6 +252,108 @@ def _storage(several: Sequence[Settings]) -> Iterator[Finding]:
     for folder in sorted({settings.report.folder for settings in several}):
         yield _folder("reports", folder, 100 << 20)
     yield _folder("temporary files", Path(os.environ.get("TMPDIR", "/tmp")), max(_LEAST_FREE_BYTES, size))  # noqa: S108
+
+
+def _elsewhere(settings: Settings) -> Finding:
+    """What a warehouse that is no local folder promises runs that write at the same time."""
+    root = settings.warehouse
+    unsafe = unsafe_scheme(root, settings.catalog)
+    if unsafe is not None and settings.warehouse_single_driver:
+        return Finding(OKAY, "warehouse", f"{root}: one run at a time, as `warehouse_single_driver` says")
+    if unsafe is not None:
+        return Finding(
+            WARN,
+            "warehouse",
+            f"{root}: two runs at a time can overwrite each other's commits; a run refuses unless Spark has "
+            f"spark.delta.logStore.{unsafe}.impl, or the configuration says `warehouse_single_driver: true`",
+        )
+    if not settings.catalog and is_uri(root) and not root.startswith("file:") and not known_safe(root):
+        return Finding(WARN, "warehouse", f"{root}: whether it refuses one of two writers is not known here")
+    return Finding(OKAY, "warehouse", f"{root} is not a local folder: only a run can tell")
+
+
+def promises(tables: Path) -> Iterator[Finding]:
+    """Does the file system keep what two runs at a time rely on: locks, and renames that replace at once?"""
+    there = _nearest(tables)
+    yield _tried("warehouse's locks", lambda: _locked(there, file_system(there)))
+    unfinished = [
+        f"{folder.parent.name}.{folder.name}"
+        for folder in sorted(tables.glob("*/*"))
+        if folder.is_dir() and folder.parent.name in _LAYERS and not list((folder / "_delta_log").glob("*.json"))
+    ]
+    if unfinished:
+        named = ", ".join(unfinished[:5]) + (" …" if len(unfinished) > 5 else "")
+        yield Finding(OKAY, "unfinished tables", f"{named}: a first write did not end; the next run makes them anew")
+
+
+def _locked(folder: Path, system: FileSystem) -> str:
+    """Try a lock, a second one that must be refused, and a rename, with files that go again."""
+    with tempfile.TemporaryDirectory(prefix=".kraft-audit-doctor-", dir=folder) as made:
+        first, second = Path(made) / "first", Path(made) / "second"
+        with first.open("w") as one, first.open("w") as other:
+            _flock(one, folder)
+            if _refused(other):
+                second.write_text("x")
+                second.replace(first)
+            else:
+                raise UsageError(f"{folder}: a lock is given twice there ({system.kind}); two runs would lose commits")
+        if first.read_text() != "x":
+            raise UsageError(f"{folder}: a rename does not replace a file there ({system.kind})")
+    if system.between_machines is False:
+        raise _DoubtError(
+            f"{folder}: {system.kind} is mounted with locks of this machine only; runs of one warehouse must not write "
+            "from several machines at a time"
+        )
+    if system.between_machines is None:
+        raise _DoubtError(f"{folder}: locks hold here; whether they do between machines ({system.kind}) is not known")
+    return f"locks and renames work ({system.kind})"
+
+
+def _flock(file: IO[str], folder: Path) -> None:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        raise UsageError(f"{folder}: no locks there ({error.strerror}); use a file system with locks") from None
+
+
+def _refused(file: IO[str]) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    return False
+
+
+@dataclass(frozen=True)
+class FileSystem:
+    """Its kind, and whether a lock holds between the machines that share it: None when that is not known."""
+
+    kind: str
+    between_machines: bool | None
+
+
+def file_system(folder: Path, mounts: Path = _MOUNTS) -> FileSystem:
+    """The file system that a folder is on, as Linux lists its mounts."""
+    if not mounts.exists():
+        return FileSystem("a kind that is not told here", True)
+    found = ("", "unknown", "")
+    for line in mounts.read_text(errors="replace").splitlines():
+        # man 5 proc_pid_mountinfo: the fifth field is the mount point, spaces as \\040; after " - " type, source, options.
+        before, _, after = line.partition(" - ")
+        point = before.split()[4].replace("\\040", " ")
+        kind, _, options = after.partition(" ")
+        if folder.absolute().is_relative_to(point) and len(point) >= len(found[0]):
+            found = (point, kind, options)
+    _, kind, options = found
+    if kind in ("nfs", "nfs4"):
+        held = re.split(r"[\s,]", options)
+        return FileSystem(kind, not {"nolock", "local_lock=all", "local_lock=flock"} & set(held))
+    # A file system in a program may pass locks on or keep them to itself.
+    return FileSystem(kind, None if kind.startswith(_MAY_KEEP_LOCKS) else True)
+
+
+def _nearest(folder: Path) -> Path:
+    return next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
 
 
 def _log_bytes(settings: Settings) -> int:
@@ -253,7 +366,7 @@ def _log_bytes(settings: Settings) -> int:
 
 
 def _folder(what: str, folder: Path, wanted: int) -> Finding:
-    there = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
+    there = _nearest(folder)
     if not there.is_dir():
         return Finding(FAIL, what, f"{there} is a file; name a folder")
     if not os.access(there, os.W_OK | os.X_OK):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -164,6 +164,18 @@ def reused(rows: DataFrame, *, small: bool) -> DataFrame:
     others are cached when they are first read, and can be made again when an executor is lost.
     """
     return rows.localCheckpoint() if small else rows.persist()
+
+
+def java_of(spark: SparkSession) -> int | None:
+    """Number of the process that commits for this session, if it is one of this machine; None when that can't be told."""
+    # Spark Connect has no Java here, and a shared cluster does not let anybody look.
+    with suppress(Exception):
+        gateway: Any = spark.sparkContext._gateway
+        started = getattr(gateway, "proc", None)
+        if started is not None:
+            return int(started.pid)
+        return int(gateway.jvm.java.lang.ProcessHandle.current().pid())
+    return None
 
 
 def settings_for_few_rows(spark: SparkSession) -> Callable[[], None]:

@@ -3,15 +3,19 @@
 Each write is one Delta commit, the first one creates the table with its comments. Only DataFrame and SQL calls are
 used, so it works through Spark Connect too. Clusters of one warehouse never disturb each other: rows are added, which Delta
 lets any number of runs do at once, and tables in which a cluster's rows are replaced are partitioned by cluster.
+
+In a local folder one writes to a table at a time (`jobs.sinks.lock`); elsewhere the storage or the catalog sees to it
+(`jobs.sinks.storage`). A table exists from its first commit on. What a first write left that was killed, or ran out of
+disk, is an unfinished table: nothing of it counts, and the next write makes the table over it.
 """
 
 from __future__ import annotations
 
-import re
+import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -31,8 +35,14 @@ from pyspark.sql import Column, DataFrame, DataFrameWriterV2, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, StructField
 
+from jobs.disk import said
 from jobs.exit import AuditError
+from jobs.runtime.spark import java_of
+from jobs.sinks.lock import only_writer
+from jobs.sinks.storage import folder_of, is_uri, make_private, refuse_unsafe, storage_problem
 from schemas.table import Table
+
+LOG = logging.getLogger("kraft-audit")
 
 CONFLICTS = (
     ConcurrentAppendException,
@@ -51,12 +61,9 @@ MISSING = (
     "DELTA_MISSING_DELTA_TABLE",
     "DELTA_PATH_DOES_NOT_EXIST",
 )
-# The last one: files of another run's first write are there, its commit is not yet.
-EXISTS = (
-    "TABLE_OR_VIEW_ALREADY_EXISTS",
-    "DELTA_TABLE_ALREADY_EXISTS",
-    "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION",
-)
+EXISTS = ("TABLE_OR_VIEW_ALREADY_EXISTS", "DELTA_TABLE_ALREADY_EXISTS")
+# Files of a first write are there, its commit is not: it is under way, or did not come to its end.
+UNFINISHED = ("DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION", "LOCATION_ALREADY_EXISTS")
 DEFAULT_WRITERS = 4
 CREATE_ATTEMPTS = 20
 DELETE_ATTEMPTS = 5
@@ -72,17 +79,25 @@ class ConcurrentWriteError(WarehouseError):
     """Another run changed the same rows of the table at the same time; its write stands, this one left no trace."""
 
 
+class UnfinishedTableError(WarehouseError):
+    """Where the table is to be made lie files of a first write, and no commit."""
+
+
 class SchemaMismatchError(WarehouseError):
     """The rows to write don't have exactly the table's columns and types."""
 
 
 @dataclass(frozen=True)
 class Warehouse:
-    """All tables of one installation: below the folder `root` (or a URI Spark can write), or in `catalog.schema`."""
+    """All tables of one installation: below the folder `root` (or a URI Spark can write), or in `catalog.schema`.
+
+    `single_driver`: somebody vouches that never two runs write at a time, on a storage that needs that.
+    """
 
     spark: SparkSession
     root: str
     catalog: bool = False
+    single_driver: bool = False
 
     def identifier(self, table: Table) -> str:
         """Name of the table in SQL: ``delta.`root/layer/name` `` or `` `catalog`.`schema`.`layer_name` ``."""
@@ -103,9 +118,10 @@ class Warehouse:
         Raises `SchemaMismatchError`, `ConcurrentWriteError`.
         """
         options = {} if txn_app_id is None else {"txnAppId": txn_app_id, "txnVersion": str(txn_version)}
-        # In a local folder a look tells whether the table is there; elsewhere the write does, which costs no query.
-        missing = self._in_local_folder and self.version(table) is None
-        self._write(table, rows, options, lambda writer: writer.append(), missing=missing)
+        with self._writing(table):
+            # In a local folder a look tells whether the table is there; elsewhere the write does, which costs no query.
+            missing = self._in_local_folder and self.version(table) is None
+            self._write(table, rows, options, lambda writer: writer.append(), missing=missing)
 
     def replace_where(self, table: Table, rows: DataFrame, predicate: Mapping[str, str | Sequence[str]]) -> None:
         """Replace, in one commit, the rows whose columns equal the values of `predicate`, or one of several.
@@ -117,15 +133,17 @@ class Warehouse:
         table lacks.
         """
         condition = _equals(table, predicate)
-        # Spark resolves the condition before it finds the table missing, so the table must be there first.
-        self._write(table, rows, {}, lambda writer: writer.overwrite(condition), missing=self.version(table) is None)
+        with self._writing(table):
+            # Spark resolves the condition before it finds the table missing, so the table must be there first.
+            missing = self.version(table) is None
+            self._write(table, rows, {}, lambda writer: writer.overwrite(condition), missing=missing)
 
     def delete(self, table: Table, condition: Column) -> None:
         """Remove rows in one commit. Raises `ConcurrentWriteError` when others write to the table all the time."""
         rows = self.empty(table)
         for attempt in range(1, DELETE_ATTEMPTS + 1):
             try:
-                with _typed_errors(table):
+                with self._writing(table), _typed_errors(table):
                     rows.writeTo(self.identifier(table)).overwrite(condition)
                 return
             except ConcurrentWriteError:
@@ -135,8 +153,26 @@ class Warehouse:
 
     def create(self, table: Table) -> None:
         """Create the table, empty, if it is missing."""
-        if self.version(table) is None:
-            self._create(table, self.empty(table), {})
+        with self._writing(table):
+            if self.version(table) is None:
+                self._create(table, self.empty(table), {})
+
+    def prepare(self) -> None:
+        """Look, before there is work to lose, whether this storage may be written; make a folder for its owner only.
+
+        Raises UsageError (`refuse_unsafe_storage`), WarehouseError.
+        """
+        self.refuse_unsafe_storage()
+        folder = self.folder
+        if folder is not None:
+            try:
+                make_private(folder)
+            except OSError as error:
+                raise WarehouseError(f"the warehouse {self.root} can't be written: {said(error)}") from None
+
+    def refuse_unsafe_storage(self) -> None:
+        """Raise UsageError when two runs at a time could overwrite each other's commits on this storage."""
+        refuse_unsafe(self.root, self.catalog, self.single_driver, lambda key: self.spark.conf.get(key, None))
 
     def read(self, table: Table, version: int | None = None) -> DataFrame:
         """Rows of a table, now or as of an earlier version; no rows when the table does not exist yet."""
@@ -160,8 +196,9 @@ class Warehouse:
 
     def version(self, table: Table) -> int | None:
         """Number of the newest commit, as time travel counts; None when the table does not exist."""
-        if self._in_local_folder:
-            return _newest_commit(Path(self.location(table)) / "_delta_log")
+        folder = self.folder
+        if folder is not None:
+            return _newest_commit(folder / table.layer.value / table.name / "_delta_log")
         try:
             newest = self.spark.sql(f"DESCRIBE HISTORY {self.identifier(table)} LIMIT 1").select("version").first()
         except AnalysisException as error:
@@ -171,8 +208,32 @@ class Warehouse:
         return None if newest is None else int(newest["version"])
 
     @property
+    def folder(self) -> Path | None:
+        """The folder of the tables, where this machine sees to it that one writes at a time; None elsewhere."""
+        return folder_of(self.root, self.catalog)
+
+    @property
     def _in_local_folder(self) -> bool:
-        return not self.catalog and not _is_uri(self.root)
+        return self.folder is not None
+
+    @contextmanager
+    def _writing(self, table: Table) -> Iterator[None]:
+        """Be alone with the table, and say in a person's words what the disk has against a write."""
+        self.refuse_unsafe_storage()
+        folder = self.folder
+        alone: AbstractContextManager[None] = (
+            nullcontext() if folder is None else only_writer(folder, table.full_name, java_of(self.spark))
+        )
+        with alone:
+            try:
+                yield
+            except AuditError:
+                raise
+            except Exception as error:
+                problem = storage_problem(error, self.root, folder)
+                if problem is None:
+                    raise
+                raise WarehouseError(problem) from error
 
     def _write(
         self,
@@ -208,6 +269,10 @@ class Warehouse:
             try:
                 self._create(table, rows, options)
                 return
+            except UnfinishedTableError:
+                # Elsewhere than in a local folder it may be another run's, under way.
+                if self._in_local_folder or attempt == CREATE_ATTEMPTS:
+                    self._create_over(table)
             except ConcurrentWriteError:
                 if attempt == CREATE_ATTEMPTS:
                     raise
@@ -217,23 +282,51 @@ class Warehouse:
                 return
             except AnalysisException as error:
                 # A condition on the columns of a table that can't be seen yet is an unresolved column.
-                if not _is(error, (*MISSING, "UNRESOLVED_COLUMN")):
+                if not _is(error, (*MISSING, "UNRESOLVED_COLUMN")) or attempt == CREATE_ATTEMPTS:
                     raise
             time.sleep(CREATE_PAUSE_SECONDS)
 
+    def _create_over(self, table: Table) -> None:
+        """Make the table, empty, where an unfinished one lies. Its files belong to no commit: VACUUM removes them.
+
+        Harmless where another run is in the midst of its first write: one of the two makes the table, both go on.
+        """
+        if self.catalog:
+            raise WarehouseError(
+                f"unfinished table {table.full_name}: the folder of {self.location(table)} holds files of a first write "
+                "that did not come to its end; remove that folder and run again"
+            )
+        LOG.warning("unfinished table %s: an earlier first write did not end; it is made anew", table.full_name)
+        # SQL and the writer's second version refuse a folder that is not empty.
+        writer = self.empty(table).write.format("delta").mode("append")
+        for name, value in _properties(table).items():
+            writer = writer.option(name, value)
+        if table.partition_columns:
+            writer = writer.partitionBy(*table.partition_columns)
+        with _typed_errors(table):
+            writer.save(self.location(table))
+            comment = table.comment.replace("\\", "\\\\").replace("'", "\\'")
+            self.spark.sql(f"COMMENT ON TABLE {self.identifier(table)} IS '{comment}'")
+
     def _create(self, table: Table, rows: DataFrame, options: Mapping[str, str]) -> None:
         writer = self._writer(table, rows, options).using("delta").tableProperty("comment", table.comment)
-        if table.skipping_columns:
-            writer = writer.tableProperty("delta.dataSkippingStatsColumns", ",".join(table.skipping_columns))
+        for name, value in _properties(table).items():
+            writer = writer.tableProperty(name, value)
         if table.partition_columns:
             writer = writer.partitionedBy(*[F.col(name) for name in table.partition_columns])
         with _typed_errors(table):
             writer.create()
 
 
+def _properties(table: Table) -> dict[str, str]:
+    """What Delta is told of a table when it is made."""
+    columns = ",".join(table.skipping_columns)
+    return {"delta.dataSkippingStatsColumns": columns} if columns else {}
+
+
 def absolute_root(root: str, catalog: bool = False) -> str:
     """A warehouse's folder from the file system's root on; a URI and a catalog's name as they are."""
-    return root if catalog or _is_uri(root) else str(Path(root).absolute())
+    return root if catalog or is_uri(root) else str(Path(root).absolute())
 
 
 def in_parallel(calls: Sequence[Callable[[], T]], at_once: int = DEFAULT_WRITERS) -> list[T]:
@@ -304,6 +397,8 @@ def _typed_errors(table: Table) -> Iterator[None]:
     except CONFLICTS as error:
         raise ConcurrentWriteError(_conflict(table, error)) from error
     except AnalysisException as error:
+        if _is(error, UNFINISHED):
+            raise UnfinishedTableError(f"unfinished table {table.full_name}: {_first_line(error)}") from error
         if _is(error, EXISTS):
             raise ConcurrentWriteError(_conflict(table, error)) from error
         raise
@@ -325,10 +420,6 @@ def _first_line(error: Exception) -> str:
 def _newest_commit(log: Path) -> int | None:
     commits = [int(path.stem) for path in log.glob("*.json") if path.stem.isdigit()] if log.is_dir() else []
     return max(commits, default=None)
-
-
-def _is_uri(root: str) -> bool:
-    return re.match(r"[a-z][a-z0-9+.-]+:", root) is not None
 
 
 def _quoted(name: str) -> str:

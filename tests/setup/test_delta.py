@@ -205,8 +205,22 @@ def test_a_column_that_an_older_release_wrote_narrower_is_read_as_it_is_declared
     assert warehouse.read(wider).collect() == [("c", "r", 1, None)]
 
 
-def test_of_two_runs_that_replace_the_same_rows_one_is_told(spark: SparkSession, warehouse: Warehouse) -> None:
+def test_runs_that_replace_the_same_rows_at_a_time_do_so_one_after_the_other(
+    spark: SparkSession, warehouse: Warehouse
+) -> None:
     warehouse.replace_where(NUMBERS, _rows(spark, 0), {"cluster": "c"})
+    in_parallel([lambda n=n: warehouse.replace_where(NUMBERS, _rows(spark, n), {"cluster": "c"}) for n in range(1, 5)])
+    assert len(_numbers(warehouse)) == 1
+    assert warehouse.version(NUMBERS) == 4
+    assert sorted(_numbers(warehouse, version=n)[0] for n in range(5)) == [0, 1, 2, 3, 4]
+
+
+def test_where_nothing_locks_one_of_two_runs_that_replace_the_same_rows_is_told(
+    spark: SparkSession, warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On an object store or in a catalog: Delta finds out when it commits."""
+    warehouse.replace_where(NUMBERS, _rows(spark, 0), {"cluster": "c"})
+    monkeypatch.setattr(Warehouse, "folder", None)
     writes = [lambda n=n: warehouse.replace_where(NUMBERS, _rows(spark, n), {"cluster": "c"}) for n in range(1, 5)]
     with pytest.raises(ConcurrentWriteError, match=r"^table gold\.numbers was changed by another run .*; run again"):
         in_parallel(writes)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import json
 import socket
 from pathlib import Path
@@ -117,3 +119,87 @@ def test_secrets_are_not_shown(
     code, lines = told(capsys, "--conf", conf(tmp_path, secrets={"fingerprint_key_env": "THE_KEY"}))
     assert code == OK
     assert "hunter2" not in "\n".join(lines)
+
+
+def mounted(tmp_path: Path, kind: str, options: str) -> doctor.FileSystem:
+    mounts = tmp_path / "mountinfo"
+    mounts.write_text(
+        "22 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw\n"
+        f"23 22 0:44 / /srv/the\\040audit rw,relatime shared:2 - {kind} server:/export rw,{options}\n"
+        "24 22 0:45 / /srv/other rw - tmpfs tmpfs rw\n"
+    )
+    assert doctor.file_system(Path("/var/lib"), mounts) == doctor.FileSystem("ext4", True)
+    return doctor.file_system(Path("/srv/the audit/tables"), mounts)
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "held"),
+    [
+        ("nfs4", "vers=4.2,local_lock=none", True),
+        ("nfs", "vers=3,nolock,local_lock=all", False),
+        ("nfs", "vers=3,local_lock=flock", False),
+        ("nfs", "vers=3,local_lock=posix", True),
+        ("fuse.s3fs", "allow_other", None),
+        ("xfs", "attr2", True),
+    ],
+)
+def test_whether_locks_hold_between_machines_is_read_from_the_mount(
+    tmp_path: Path, kind: str, options: str, held: bool | None
+) -> None:
+    assert mounted(tmp_path, kind, options) == doctor.FileSystem(kind, held)
+
+
+def test_locks_that_hold_on_one_machine_only_are_a_warning(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert any(
+        line.startswith("ok    warehouse's locks        locks and renames work (")
+        for line in told(capsys, "--conf", conf(tmp_path))[1]
+    )
+    monkeypatch.setattr(doctor, "file_system", lambda _: doctor.FileSystem("nfs", False))
+    code, lines = told(capsys, "--conf", conf(tmp_path))
+    assert code == WARNINGS
+    assert any("nfs is mounted with locks of this machine only" in line for line in lines)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["conf.yml"], "what was tried is gone"
+
+
+def test_a_place_without_locks_fails(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", none)
+    code, lines = told(capsys, "--conf", conf(tmp_path))
+    assert code == USAGE
+    assert any("no locks there (No locks available)" in line for line in lines)
+    monkeypatch.setattr(fcntl, "flock", lambda *_: None)
+    code, lines = told(capsys, "--conf", conf(tmp_path))
+    assert code == USAGE
+    assert any("a lock is given twice there" in line for line in lines)
+
+
+def test_s3_is_a_warning_until_somebody_vouches_for_one_run_at_a_time(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KEY", "k" * 32)
+    there = {"secrets": {"fingerprint_key_env": "KEY"}, "warehouse": "s3a://bucket/w"}
+    code, lines = told(capsys, "--conf", conf(tmp_path, **there))
+    assert code == WARNINGS
+    assert any(line.startswith("warn  warehouse") and "spark.delta.logStore.s3a.impl" in line for line in lines)
+    assert told(capsys, "--conf", conf(tmp_path, **there, warehouse_single_driver=True))[0] == OK
+    code, lines = told(capsys, "--conf", conf(tmp_path, **(there | {"warehouse": "oci://bucket/w"})))
+    assert any(line.startswith("warn  warehouse") and "is not known here" in line for line in lines)
+    assert told(capsys, "--conf", conf(tmp_path, **(there | {"warehouse": "abfss://c@a/w"})))[0] == OK
+
+
+def test_unfinished_tables_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, commit in (("runs", None), ("checks", "00000000000000000000.json")):
+        log = tmp_path / "tables" / "gold" / name / "_delta_log"
+        log.mkdir(parents=True)
+        if commit:
+            (log / commit).write_text("{}")
+    code, lines = told(capsys, "--conf", conf(tmp_path))
+    assert code == OK
+    [said] = [line for line in lines if "unfinished tables" in line]
+    assert "gold.runs: a first write did not end; the next run makes them anew" in said

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
+from jobs.disk import said
 from jobs.sources.kraft.folder import mapped
 from jobs.sources.kraft.live import messages
 from jobs.sources.kraft.live.errors import DamagedError, MovedError, QuorumError
@@ -508,7 +509,7 @@ def _locked(folder: Path) -> Iterator[None]:
         folder.mkdir(parents=True, exist_ok=True)
         file = (folder / _LOCK).open("w")
     except OSError as error:
-        raise QuorumError(f"{folder}: can't be written: {error.strerror}") from None
+        raise _not_copied(folder, error) from None
     with file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -520,13 +521,22 @@ def _locked(folder: Path) -> Iterator[None]:
 @contextmanager
 def _draft(folder: Path) -> Iterator[Path]:
     """A folder for a copy on its way; it goes if the copy does not take its place."""
-    draft = Path(tempfile.mkdtemp(prefix=_DRAFT, dir=folder))
+    draft = folder
     try:
+        draft = Path(tempfile.mkdtemp(prefix=_DRAFT, dir=folder))
         yield draft
     except OSError as error:
-        raise QuorumError(f"{draft}: can't be written: {error.strerror}") from None
+        raise _not_copied(folder, error) from None
     finally:
-        shutil.rmtree(draft, ignore_errors=True)
+        if draft != folder:
+            shutil.rmtree(draft, ignore_errors=True)
+
+
+def _not_copied(folder: Path, error: OSError) -> QuorumError:
+    """What the disk says, and of which file, if it says so."""
+    return QuorumError(
+        f"the copy in {folder} can't be made: {f'{error.filename}: ' if error.filename else ''}{said(error)}"
+    )
 
 
 def _sweep(folder: Path) -> None:
@@ -537,11 +547,14 @@ def _sweep(folder: Path) -> None:
     log = folder / LOG_FOLDER
     if log.exists() and not (log / PROOF_FILE).exists():
         raise QuorumError(f"{log}: holds a log that was not fetched, and is left alone; name another folder")
-    for left in sorted(folder.iterdir()):
-        if left.name.startswith(_OLD) and not log.exists():
-            left.rename(log)
-        elif left.name.startswith((_DRAFT, _OLD)):
-            shutil.rmtree(left, ignore_errors=True)
+    try:
+        for left in sorted(folder.iterdir()):
+            if left.name.startswith(_OLD) and not log.exists():
+                left.rename(log)
+            elif left.name.startswith((_DRAFT, _OLD)):
+                shutil.rmtree(left, ignore_errors=True)
+    except OSError as error:
+        raise _not_copied(folder, error) from None
 
 
 def _take_place(folder: Path, draft: Path) -> None:
@@ -550,7 +563,12 @@ def _take_place(folder: Path, draft: Path) -> None:
     old = folder / f"{_OLD}{draft.name.removeprefix(_DRAFT)}"
     if log.exists():
         log.rename(old)
-    draft.rename(log)
+    try:
+        draft.rename(log)
+    except OSError:
+        with contextlib.suppress(OSError):
+            old.rename(log)
+        raise
     shutil.rmtree(old, ignore_errors=True)
 
 

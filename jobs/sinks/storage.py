@@ -1,0 +1,129 @@
+"""What a warehouse's storage must be able to do, and what it says when it can't.
+
+A Delta table is as safe as its storage: a commit must appear whole, and of two writers who want the same number one must
+be refused. Which storage keeps that, and how it is seen to:
+
+| storage | a second writer is refused by |
+| --- | --- |
+| a local folder | the lock of `jobs.sinks.lock`: Delta itself looks first and renames then, which is safe in one process only |
+| `abfs(s)://`, `wasb(s)://`, `gs://`, `hdfs://` | the storage: a file is made only where there is none |
+| `s3a://`, `s3://`, `s3n://` | nobody, unless a log store for several drivers is configured: see `refuse_unsafe` |
+| a catalog, Databricks | their own commit service |
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from urllib.parse import unquote, urlparse
+
+from jobs.disk import REMEDIES
+from jobs.exit import UsageError
+
+PRIVATE = 0o700
+_URI = re.compile(r"[a-z][a-z0-9+.-]+:")
+_LOSSY_SCHEMES = ("s3", "s3a", "s3n")
+_SAFE_SCHEMES = ("abfs", "abfss", "wasb", "wasbs", "gs", "hdfs", "viewfs", "dbfs")
+_SINGLE_DRIVER_STORE = "S3SingleDriverLogStore"
+_DATABRICKS = "DATABRICKS_RUNTIME_VERSION"
+# What Spark and Delta say where they keep the reason to themselves.
+_NO_FOLDER = ("DELTA_CANNOT_CREATE_LOG_PATH", "Mkdirs failed to create")
+_MOST_CAUSES = 20
+
+
+def is_uri(root: str) -> bool:
+    """True when the root names its file system, as `s3a://bucket/x` does."""
+    return _URI.match(root) is not None
+
+
+def folder_of(root: str, catalog: bool = False) -> Path | None:
+    """The folder of a warehouse on this machine's file systems; None where a commit is not this machine's matter."""
+    if catalog or os.environ.get(_DATABRICKS):
+        return None
+    if root.startswith("file:"):
+        return Path(unquote(urlparse(root).path))
+    return None if is_uri(root) else Path(root).absolute()
+
+
+def unsafe_scheme(root: str, catalog: bool = False) -> str | None:
+    """The scheme of a storage on which two drivers can overwrite each other's commits; None of any other."""
+    scheme = root.partition(":")[0].lower()
+    lossy = not catalog and is_uri(root) and scheme in _LOSSY_SCHEMES and not os.environ.get(_DATABRICKS)
+    return scheme if lossy else None
+
+
+def known_safe(root: str) -> bool:
+    """True of an address whose storage makes a file only where there is none."""
+    return root.partition(":")[0].lower() in _SAFE_SCHEMES
+
+
+def refuse_unsafe(root: str, catalog: bool, single_driver: bool, configured: Callable[[str], str | None]) -> None:
+    """Refuse to write where two drivers could overwrite each other's commits.
+
+    `configured` looks up a setting of the Spark session. Raises UsageError unless a log store for several drivers is
+    configured, or somebody vouches for a `single_driver`.
+    """
+    scheme = unsafe_scheme(root, catalog)
+    if scheme is None or single_driver:
+        return
+    key = f"spark.delta.logStore.{scheme}.impl"
+    store = configured(key) or configured("spark.delta.logStore.class")
+    if store is None or store.endswith(_SINGLE_DRIVER_STORE):
+        raise UsageError(
+            f"warehouse {root}: on {scheme}:// two runs at a time can overwrite each other's commits; set {key} in Spark "
+            "(io.delta.storage.S3DynamoDBLogStore), or say `warehouse_single_driver: true` if only one run at a time "
+            "ever writes here"
+        )
+
+
+def make_private(folder: Path) -> None:
+    """Make the folder, and those above it, if it is missing; then its owner alone can look into it. Raises OSError."""
+    if folder.is_dir():
+        return
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(PRIVATE, exist_ok=True)
+
+
+def storage_problem(error: BaseException, root: str, folder: Path | None) -> str | None:
+    """What a full, failing or forbidden disk has to do with an error of a write, in one line; None when nothing has.
+
+    Spark hides the disk's own words in causes of causes, or in the text of a stack trace.
+    """
+    texts = list(_texts(error))
+    reason = next((known for known in REMEDIES if any(known in text for text in texts)), None)
+    if reason is None:
+        if not any(known in text for known in _NO_FOLDER for text in texts):
+            return None
+        return (
+            f"the warehouse {root} can't be written: a folder can't be made there; let this user write, and run again"
+        )
+    full = _full_temporary(folder) if reason == os.strerror(errno.ENOSPC) else None
+    where = f"the warehouse {root}" if full is None else f"the folder for temporary files {full}"
+    return f"{where} can't be written: {reason}; {REMEDIES[reason]} and run again"
+
+
+def _texts(error: BaseException) -> Iterator[str]:
+    """What an error, its causes and the Java behind them say."""
+    seen: BaseException | None = error
+    for _ in range(_MOST_CAUSES):
+        if seen is None:
+            return
+        yield str(seen)
+        yield str(getattr(seen, "_stackTrace", None) or "")
+        seen = getattr(seen, "_cause", None) or seen.__cause__
+
+
+def _full_temporary(folder: Path | None) -> Path | None:
+    """The folder for temporary files when that is the full one: Spark puts aside there what memory does not hold."""
+    temporary = Path(tempfile.gettempdir())
+    if folder is None or not folder.exists() or not temporary.is_dir():
+        return None
+    if temporary.stat().st_dev == folder.stat().st_dev:
+        return None
+    free = {path: shutil.disk_usage(path).free for path in (folder, temporary)}
+    return temporary if free[temporary] < free[folder] else None
