@@ -56,13 +56,14 @@ class SnapshotError(ValueError):
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A snapshot whose checksums hold, ready to be read into batches."""
+    """A snapshot whose checksums hold, ready to be read into batches. `digest` is (zxid, digest version, digest)."""
 
     data: scan.Bytes
     sessions: dict[int, int]
     acls: dict[int, list[AclEntry]]
     positions: npt.NDArray[np.int64]
     children: npt.NDArray[np.int32]
+    digest: tuple[int, int, int] | None = None
 
 
 def open_snapshot(buffer: bytes | memoryview) -> Snapshot:
@@ -81,8 +82,8 @@ def open_snapshot(buffer: bytes | memoryview) -> Snapshot:
         raise SnapshotError(f"its tree is damaged at byte {end}: {scan.FAULTS[fault]}")
     if not len(positions):
         raise SnapshotError("its tree has no root")
-    _check_seals(buffer, end)
-    return Snapshot(data, sessions, acls, positions, children)
+    digest = _check_seals(buffer, end)
+    return Snapshot(data, sessions, acls, positions, children, digest)
 
 
 def warm_up() -> None:
@@ -95,6 +96,7 @@ def warm_up() -> None:
     scan.extract(data, positions, path_ends, data_ends)
     scan.owned(data, positions)
     scan.ending(data, positions, data)
+    scan.crcs(data, positions, data)
 
 
 def _read_head(reader: JuteReader) -> tuple[dict[int, int], dict[int, list[AclEntry]]]:
@@ -115,13 +117,17 @@ def _read_head(reader: JuteReader) -> tuple[dict[int, int], dict[int, list[AclEn
     return sessions, acls
 
 
-def _check_seals(buffer: bytes | memoryview, end: int) -> None:
+def _check_seals(buffer: bytes | memoryview, end: int) -> tuple[int, int, int] | None:
+    """Check every checksum from the tree's end on; returns the digest, if there is one."""
     view = memoryview(buffer)
     tail = _TAILS.get(len(view) - end - SEAL_BYTES)
     if tail is None:
         raise SnapshotError(f"{len(view) - end} bytes follow its tree, which is no seal")
-    checksum, done = 1, 0
+    checksum, done, digest = 1, 0, None
     for skipped in (0, *tail):
+        if skipped == _DIGEST_BYTES:
+            reader = JuteReader(view, end)
+            digest = reader.i64(), reader.i32(), reader.i64()
         end += skipped
         checksum = zlib.adler32(view[done:end], checksum)
         done = end
@@ -129,6 +135,7 @@ def _check_seals(buffer: bytes | memoryview, end: int) -> None:
         if reader.i64() != checksum or bytes(view[end + 8 : end + SEAL_BYTES]) != _LAST_SEAL_END:
             raise SnapshotError(f"its checksum at byte {end} does not hold")
         end += SEAL_BYTES
+    return digest
 
 
 def read_batches(snapshot: Snapshot, redactor: Redactor, rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
