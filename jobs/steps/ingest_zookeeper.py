@@ -271,6 +271,10 @@ def live_settings(source: ZooKeeperSettings) -> LiveSettings:
         window=source.window,
         requests_per_second=source.requests_per_second,
         session_timeout_seconds=source.session_timeout_seconds,
+        patience_seconds=source.patience_seconds,
+        max_depth=source.max_depth,
+        max_znodes=source.max_znodes,
+        max_minutes=source.max_minutes,
     )
 
 

@@ -107,7 +107,7 @@ CHECKS: tuple[Check, ...] = (
             EVERY_PHASE,
             "Give the whole data folder of one server: version-2 with every snapshot and log in it, and dataLogDir as "
             "log_folder if there is one. Copy the logs after the snapshots, best while the server is stopped.",
-            "DigestCalculator, DataTree.compareDigest, FileTxnSnapLog.restore; S§5.6",
+            "DigestCalculator, DataTree.compareDigest, FileTxnSnapLog.restore; S§1.8",
             needs=ZOOKEEPER_ONLY,
         )
     ),

@@ -20,6 +20,7 @@ from transforms.zookeeper.read.arrow import znode_batch
 from transforms.zookeeper.read.redact import Redactor
 from transforms.zookeeper.read.znode import AclEntry, Znode
 from transforms.zookeeper.storage.digest import Judgement, TreeDigest, content_crc, znode_digest
+from transforms.zookeeper.storage.limits import MAX_ZNODE_BYTES, groups, too_large, znode_bytes
 from transforms.zookeeper.storage.transactions import CONTAINER_OWNER, OpCode, Operation, ZkTransaction
 
 _CREATES = {OpCode.CREATE, OpCode.CREATE2, OpCode.CREATE_CONTAINER, OpCode.CREATE_TTL}
@@ -264,8 +265,10 @@ class Replay:
 
     def _znode(self, path: str, node: _Node) -> Znode:
         if node.base is None:
-            text, redacted, problem = self.redactor.data(path, node.data)
             is_null, length = node.data is None, len(node.data or b"")
+            text, redacted, problem = (
+                self.redactor.data(path, node.data) if length <= MAX_ZNODE_BYTES else (None, False, too_large(length))
+            )
         else:
             text, redacted, problem = node.base.data, bool(node.base.redacted), node.base.problem
             is_null, length = bool(node.base.data_is_null), node.base.data_length or 0
@@ -291,8 +294,8 @@ class Replay:
 
 
 def _batches(znodes: list[Znode], rows: int) -> Iterator[pa.RecordBatch]:
-    for start in range(0, len(znodes), rows):
-        yield znode_batch(znodes[start : start + rows])
+    for group in groups(znodes, rows, znode_bytes):
+        yield znode_batch(group)
 
 
 def _as_int(value: int) -> int:
