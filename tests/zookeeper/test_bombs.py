@@ -12,12 +12,15 @@ from pathlib import Path
 
 import pytest
 
+from jobs.runtime.spark import COMMON_SETTINGS
 from jobs.sources.zookeeper import decompress
 from jobs.sources.zookeeper.dump import MAX_LINE_BYTES, read_dump
 from jobs.sources.zookeeper.folder import DataFolder, ZooKeeperFolderError, read_folder
 from tests.zookeeper import journal
 from tests.zookeeper.journal import Log, Node
-from tests.zookeeper.trees import REDACTOR, codes, state_rows
+from tests.zookeeper.trees import REDACTOR, codes, state_rows, znode
+from transforms.zookeeper.read.arrow import znode_batch
+from transforms.zookeeper.storage import limits
 from transforms.zookeeper.storage.limits import BATCH_BYTES, MAX_ZNODE_BYTES
 from transforms.zookeeper.storage.snapshot import SnapshotError, open_snapshot, read_batches
 from transforms.zookeeper.storage.transactions import OpCode
@@ -149,3 +152,20 @@ def test_batches_of_a_snapshot_are_closed_by_bytes() -> None:
     assert sum(batch.num_rows for batch in batches) == 101
     assert len(batches) >= 3
     assert max(batch.nbytes for batch in batches) <= BATCH_BYTES + 2 * MIB
+
+
+def test_a_tree_that_spark_could_not_hand_on_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However its rows are shuffled: no 16,384 of what passes have 2 GiB."""
+    assert limits.LARGE_ZNODES_BYTES + BATCH_OF_SPARK * limits.SMALL_ZNODE_BYTES < 2**31
+    monkeypatch.setattr(limits, "LARGE_ZNODES_BYTES", 10 * MIB)
+    small = znode_batch([znode(f"/n{number}", b"x" * limits.SMALL_ZNODE_BYTES) for number in range(400)])
+    large = znode_batch([znode(f"/l{number}", b"x" * MIB) for number in range(4)])
+    seen = limits.LargeZnodes()
+    for batch in (small, large, small, large):
+        assert seen.add(batch) is batch
+    with pytest.raises(limits.TooLargeError, match="znodes above 64 KiB have more than 10 MiB together") as refused:
+        seen.add(large)
+    assert "\n" not in str(refused.value)
+
+
+BATCH_OF_SPARK = int(COMMON_SETTINGS["spark.sql.execution.arrow.maxRecordsPerBatch"])
