@@ -62,6 +62,11 @@ class ZooKeeperSettings(Strict):
     requests_per_second: Annotated[float, Field(gt=0)] | None = None
     window: Annotated[int, Field(ge=1, le=10_000)] = 500
     session_timeout_seconds: Annotated[float, Field(gt=0)] = 30.0
+    # How long a walk waits for its next znode, and what a walk may be at most.
+    patience_seconds: Annotated[float, Field(gt=0, le=3600)] = 120.0
+    max_depth: Annotated[int, Field(ge=6, le=1000)] = 32
+    max_znodes: Annotated[int, Field(ge=1)] = 20_000_000
+    max_minutes: Annotated[float, Field(gt=0)] = 240.0
 
     @model_validator(mode="after")
     def _one_source(self) -> ZooKeeperSettings:
@@ -120,6 +125,8 @@ class KraftSettings(Strict):
     bytes_per_second: Annotated[float, Field(gt=0)] | None = None
     request_seconds: Annotated[float, Field(gt=0, le=600)] = 10.0
     patience_seconds: Annotated[float, Field(gt=0, le=3600)] = 60.0
+    # One answer, however large it is.
+    answer_seconds: Annotated[float, Field(gt=0, le=3600)] = 300.0
     # A run keeps the replayed state once this many records are new, and the next one starts from there.
     keep_state_every: Annotated[int, Field(ge=1)] = 500_000
     # Read and replay the log from its start, whatever an earlier run has kept.

@@ -39,7 +39,8 @@ COMMON_SETTINGS: dict[str, str] = {
     "spark.sql.adaptive.enabled": "true",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     # Spark measures a batch of rows for Python again with every row that it adds, unless batches are limited by their rows
-    # alone: a quarter of the way of a million rows there. With so many a row may have 128 KiB, on average of a batch.
+    # alone: a quarter of the way of a million rows there. With so many a row may have 128 KiB, on average of a batch; a tree
+    # whose znodes could have more is refused where it is read (`transforms.zookeeper.storage.limits`).
     "spark.sql.execution.arrow.maxRecordsPerBatch": "16384",
     "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
     "spark.sql.parquet.compression.codec": "zstd",

@@ -37,6 +37,7 @@ from schemas.zookeeper.trees import TREE, TREE_COLUMN
 from transforms.clusters import CLUSTER, of_clusters
 from transforms.kraft.quorum import LogCopy
 from transforms.zookeeper.read.redact import Redactor
+from transforms.zookeeper.storage.limits import LargeZnodes, TooLargeError
 
 _WALKED = StructType(
     [StructField(CLUSTER, StringType()), StructField("snapshot_id", StringType()), TREE_COLUMN, *ZNODE_COLUMNS]
@@ -155,9 +156,10 @@ def _files(run: Run, sources: Mapping[str, ZooKeeperSettings], logs: Mapping[str
 
 def _read_tree(files: TreeFiles) -> Iterator[pa.RecordBatch]:
     names = {CLUSTER: files.cluster, "snapshot_id": files.snapshot_id}
+    large = LargeZnodes()
     try:
         for tree, batch in files.trees():
-            yield with_columns(batch, {**names, TREE: tree})
+            yield with_columns(large.add(batch), {**names, TREE: tree})
     except Exception as error:
         yield failure(to_arrow_schema(_WALKED), names, error)
 
@@ -210,7 +212,7 @@ def _walk_all(run: Run, sources: Mapping[str, ZooKeeperSettings], number: int) -
 
 
 def _walk(run: Run, name: str, source: ZooKeeperSettings, number: int) -> _LiveWalk:
-    cluster, walk, summary = run.clusters[name], _LiveWalk(), WalkSummary()
+    cluster, walk, summary, large = run.clusters[name], _LiveWalk(), WalkSummary(), LargeZnodes()
     names = {CLUSTER: name, "snapshot_id": cluster.walks[number], TREE: None}
     redactor = Redactor(run.fingerprinter, _encoder_secrets(cluster.settings))
     if number == 0:
@@ -218,11 +220,11 @@ def _walk(run: Run, name: str, source: ZooKeeperSettings, number: int) -> _LiveW
         cluster.walked_at_ms = now_ms()
     try:
         for batch in read_live(live_settings(source), redactor, summary, lambda n: run.counted(name, n, "znodes")):
-            walk.batches.append(with_columns(batch, names))
+            walk.batches.append(with_columns(large.add(batch), names))
             walk.rows += batch.num_rows
             if walk.rows >= _PART_ROWS:
                 _store_part(run, walk, cluster.walks[number])
-    except ZooKeeperWalkError as error:
+    except (ZooKeeperWalkError, TooLargeError) as error:
         raise UsageError(f"ZooKeeper {source.connect}: {error}") from error
     walk.znodes = summary.znodes
     if walk.parts and walk.batches:
@@ -271,6 +273,10 @@ def live_settings(source: ZooKeeperSettings) -> LiveSettings:
         window=source.window,
         requests_per_second=source.requests_per_second,
         session_timeout_seconds=source.session_timeout_seconds,
+        patience_seconds=source.patience_seconds,
+        max_depth=source.max_depth,
+        max_znodes=source.max_znodes,
+        max_minutes=source.max_minutes,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schemas.checks.check import EVERY_PHASE, KRAFT_ONLY, MIGRATED, ZOOKEEPER_ONLY, Check, Phase, check
+from schemas.checks.check import EVERY_PHASE, KRAFT_ONLY, MIGRATED, ZOOKEEPER_ONLY, Check, Phase, check, optional
 from schemas.gates import GATES, MIGRATION_GATES
 
 CHECKS: tuple[Check, ...] = (
@@ -98,5 +98,17 @@ CHECKS: tuple[Check, ...] = (
         "Facts that an independent count contradicts; S§7.1",
         needs=frozenset(),
         severity="warning",
+    ),
+    optional(
+        check(
+            "CAP-20",
+            "The tree of ZooKeeper's data folder is whole: no transaction is missing in it, and ZooKeeper's own digest holds",
+            MIGRATION_GATES,
+            EVERY_PHASE,
+            "Give the whole data folder of one server: version-2 with every snapshot and log in it, and dataLogDir as "
+            "log_folder if there is one. Copy the logs after the snapshots, best while the server is stopped.",
+            "DigestCalculator, DataTree.compareDigest, FileTxnSnapLog.restore; S§1.8",
+            needs=ZOOKEEPER_ONLY,
+        )
     ),
 )

@@ -19,9 +19,19 @@ STOP_THE_LOAD: tuple[str, ...] = (
 
 # How a reader of transaction logs begins what it says of one.
 TORN_ENTRY = "a torn entry"
+# The row in which a reader of data folders says what ZooKeeper's own digest proves of the tree, and how it begins to say
+# that it proves nothing.
+TREE_DIGEST = "tree digest"
+TREE_UNPROVED = "not proved: "
 
 FINDINGS: dict[str, tuple[str, str]] = {
     "CAP-07": ("error", "The znode could not be read: everything below it is unknown to the audit."),
+    "CAP-20": (
+        "error",
+        "Transactions of ZooKeeper's data folder are missing or can't be read: the tree is not the server's.",
+    ),
+    "TREE-PROVED": ("info", "The tree of the data folder has ZooKeeper's own digest: nothing is missing in it."),
+    "TREE-UNPROVED": ("info", "No digest of ZooKeeper's proves the tree of the data folder; nothing contradicts it."),
     "SOURCE-FALLBACK": ("warning", "ZooKeeper's newest snapshot is damaged; an older one and the logs were used."),
     "TORN-ENTRY": ("info", "The last entry of a transaction log is torn, as in the copy of a running server."),
     "START-03": ("error", "A topic has no topic id: the migration's load fails on it."),

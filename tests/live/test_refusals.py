@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import io
 import logging
+import shutil
 import socket
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,7 +22,7 @@ from jobs.sources.kraft.live.errors import QuorumError, RefusedError
 from jobs.sources.kraft.live.quorum import Quorum
 from tests.certificates import self_signed
 from tests.live.fake import CLUSTER_ID, FakeQuorum, Hangup, fake_controllers
-from tests.live.test_copy import LOG, stored
+from tests.live.test_copy import CHECKPOINTS, LOG, stored, trimmed
 
 PASSWORD = "open-sesame-4711"
 
@@ -279,3 +281,64 @@ def test_an_answer_that_comes_byte_by_byte_is_not_waited_for(tmp_path: Path) -> 
         started = time.monotonic()
         fails(quorum, tmp_path, "did not answer within 0.3 s", QuorumError, request_seconds=0.3, patience_seconds=1.0)
     assert time.monotonic() - started < 5
+
+
+@pytest.mark.parametrize(
+    ("size", "line"),
+    [
+        (
+            2**62,
+            r"the snapshot at offset \d+ of controller 3000 .* has 4611686018427387904 bytes, and no more than \d+ can be used",
+        ),
+        (-5, r"the snapshot at offset \d+ of controller 3000 .* is said to have -5 bytes"),
+    ],
+)
+def test_a_snapshot_that_can_not_be_of_its_size_is_refused_at_once(tmp_path: Path, size: int, line: str) -> None:
+    def claim(key: int, request: Any, answer: Any) -> Any:
+        if key == 59:
+            answer.topics[0].partitions[0].size = size
+        return answer
+
+    with fake_controllers(trimmed(max(CHECKPOINTS)), 1) as quorum:
+        quorum.controllers[0].behaviour = claim
+        with pytest.raises(QuorumError, match=line) as refused:
+            copy_quorum(quorum.settings(), tmp_path, history=False)
+        assert "\n" not in str(refused.value)
+        assert len([key for key, _ in quorum.controllers[0].requests if key == 59]) == 1
+    assert [path for path in tmp_path.rglob("*") if path.is_file() and path.name != ".lock"] == []
+
+
+def test_a_snapshot_that_comes_in_single_bytes_is_not_waited_for(tmp_path: Path) -> None:
+    with fake_controllers(trimmed(max(CHECKPOINTS)), 1) as quorum:
+        quorum.answer_bytes = 1
+        started = time.monotonic()
+        with pytest.raises(QuorumError, match=r"sends a snapshot too slowly: \d+ bytes so far"):
+            copy_quorum(quorum.settings(patience_seconds=0.5), tmp_path, history=False)
+    assert time.monotonic() - started < 30
+
+
+def test_a_log_that_would_fill_the_disk_is_not_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(total=10**12, free=10**9))
+    with fake_controllers(FakeQuorum.of_log(LOG), 1) as quorum:
+        fails(
+            quorum,
+            tmp_path,
+            "the next segment of the log has 67108864 bytes, and no more than 0 can be used",
+            QuorumError,
+        )
+
+
+def test_an_answer_takes_no_longer_than_it_may(tmp_path: Path) -> None:
+    """It comes fast enough for its length, and its length is what would take an hour."""
+    with fake_controllers(FakeQuorum.of_log(LOG), 1) as quorum:
+        quorum.controllers[0].slow, quorum.answer_bytes = True, len(LOG)
+        started = time.monotonic()
+        fails(
+            quorum,
+            tmp_path,
+            "did not answer within 0.2 s: its answer comes too slowly",
+            QuorumError,
+            answer_seconds=0.2,
+            patience_seconds=1.0,
+        )
+    assert time.monotonic() - started < 10

@@ -17,6 +17,7 @@ from schemas.bronze import KRAFT_RECORDS, ZK_ZNODES
 from schemas.entities import ENTITIES
 from schemas.replayed import ROW_VERSION
 from schemas.silver import ADMIN_OPERATIONS, FINDINGS
+from schemas.zookeeper.findings import TREE_DIGEST, TREE_UNPROVED
 from tests.held import held, held_log, hold
 from tests.zookeeper.malformed import MALFORMED
 from tests.zookeeper.trees import of, state_of, state_rows, znode
@@ -202,11 +203,13 @@ def log_rows(
 
 
 def znode_findings() -> list[Row]:
-    """Rows of silver findings of every malformed znode, and of two that could not be read."""
+    """Rows of silver findings of every malformed znode, of what could not be read, and of what a tree's digest says."""
     facts = [fact for path, data, _ in MALFORMED for fact in of(state_of(path, data), "findings")]
-    for path in ("/config/users/denied", "snapshot.9"):
+    for path in ("/config/users/denied", "snapshot.9", "log.9"):
         unread = znode(path, b"x")._replace(data=None, data_is_null=False, problem="not readable")
         facts += of(state_rows([znode_batch([unread])]), "findings")
+    for said in (b"it has it", TREE_UNPROVED.encode()):
+        facts += of(state_of(TREE_DIGEST, said), "findings")
     return [{"source": "zookeeper", "place": fact["subject"], **fact} for fact in facts]
 
 

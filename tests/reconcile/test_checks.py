@@ -303,6 +303,8 @@ def _capture() -> Iterator[tuple[str, Case]]:
     yield "CAP-08", tables(dual_write(), "CAP-08")
     yield "CAP-09", tables(dual_write(), "ACL-DATA", "warn")
     yield "CAP-10", case(dual_write(), "warn", levels=())
+    folder = replace(dual_write(), reads_data_folder=True, zookeeper_writes=ZooKeeperWrites())
+    yield "CAP-20", case(replace(folder, findings={"TREE-PROVED": ONE}), findings={"TREE-PROVED": ONE, "CAP-20": ONE})
 
 
 def _start() -> Iterator[tuple[str, Case]]:

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 OPEN = [(31, "world", "anyone")]
+# No release's: what is written here is not the tree's digest, and must not be taken for it.
+DIGEST_VERSION = 3
 
 
 def i32(value: int) -> bytes:
@@ -43,8 +45,8 @@ class Node:
     version: int = 0
     cversion: int = 0
 
-    def bytes(self) -> bytes:
-        stat = i64(self.czxid) + i64(self.mzxid) + i64(1000) + i64(2000)
+    def bytes(self, made: int = 1000, written: int = 2000) -> bytes:
+        stat = i64(self.czxid) + i64(self.mzxid) + i64(made) + i64(written)
         stat += i32(self.version) + i32(self.cversion) + i32(0) + i64(self.owner) + i64(self.pzxid)
         return string("" if self.path == "/" else self.path) + buffer(self.data) + i64(self.acl) + stat
 
@@ -55,13 +57,18 @@ def seal(content: bytes) -> bytes:
 
 def snapshot(nodes: list[Node], *, digest: bool = False, last_zxid: bool = False) -> bytes:
     """A snapshot file; `nodes` in depth-first order, the root first."""
+    content = snapshot_of([node.bytes() for node in nodes])
+    if digest:
+        content = seal(content + i64(5) + i32(DIGEST_VERSION) + i64(123456789))
+    return seal(content + i64(5)) if last_zxid else content
+
+
+def snapshot_of(nodes: list[bytes]) -> bytes:
+    """A snapshot's head and tree, sealed."""
     content = struct.pack(">iiq", 0x5A4B534E, 2, -1)
     content += i32(1) + i64(77) + i32(18000)
     content += i32(1) + i64(1) + acl(OPEN)
-    content = seal(content + b"".join(node.bytes() for node in nodes) + string("/"))
-    if digest:
-        content = seal(content + i64(5) + i32(2) + i64(123456789))
-    return seal(content + i64(5)) if last_zxid else content
+    return seal(content + b"".join(nodes) + string("/"))
 
 
 def snappy(data: bytes, block: int = 32 * 1024) -> bytes:
@@ -108,11 +115,16 @@ class Log:
     digest: bool = False
     content: bytes = field(default_factory=lambda: struct.pack(">iiq", 0x5A4B4C47, 2, 0))
 
-    def add(self, kind: int, record: bytes = b"", *, session: int = 77) -> Log:
+    def next_time(self) -> int:
+        return 10_001 + self.zxid
+
+    def add(self, kind: int, record: bytes = b"", *, session: int = 77, digest: int | None = None) -> Log:
+        body = i64(session) + i32(0) + i64(self.zxid + 1) + i64(self.next_time()) + i32(kind) + record
         self.zxid += 1
-        body = i64(session) + i32(0) + i64(self.zxid) + i64(10_000 + self.zxid) + i32(kind) + record
-        if self.digest:
-            body += i32(2) + i64(-(2**62) + self.zxid)
+        if digest is not None:
+            body += i32(2) + i64(digest)
+        elif self.digest:
+            body += i32(DIGEST_VERSION) + i64(-(2**62) + self.zxid)
         self.content += i64(zlib.adler32(body)) + buffer(body) + b"B"
         return self
 

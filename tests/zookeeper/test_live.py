@@ -249,7 +249,7 @@ def test_a_server_that_is_killed_and_comes_back_in_the_middle_of_a_walk(tmp_path
         target = [first.address]
         with relay(target) as address:
             summary = WalkSummary()
-            settings = LiveSettings(address, roots=("/config",), window=50, reconnect_seconds=60)
+            settings = LiveSettings(address, roots=("/config",), window=50, patience_seconds=60)
             paths = []
             znodes = walk(settings, REDACTOR, summary)
             for znode in znodes:
@@ -266,7 +266,7 @@ def test_a_server_that_is_killed_and_comes_back_in_the_middle_of_a_walk(tmp_path
 
 def test_a_server_that_stays_away_is_told_in_one_line(tmp_path: Path) -> None:
     with zookeeper_server(many(tmp_path, 2000)) as server:
-        settings = LiveSettings(server.address, roots=("/config",), window=20, reconnect_seconds=1)
+        settings = LiveSettings(server.address, roots=("/config",), window=20, patience_seconds=1)
         znodes = walk(settings, REDACTOR)
         for _ in range(100):
             next(znodes)

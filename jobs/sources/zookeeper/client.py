@@ -45,7 +45,8 @@ class LiveSettings:
 
     `connect` is ZooKeeper's connect string, `host:port,host:port/chroot`. `digest` is `user:password` of a digest
     identity. `window` bounds the requests under way, `requests_per_second` their rate (None: no limit).
-    `reconnect_seconds` is how long a lost connection may stay lost. `read_only` accepts a server without a quorum.
+    `patience_seconds` is how long no znode may be completed, lost connections included. `max_depth`, `max_znodes` and
+    `max_minutes` bound the walk as a whole. `read_only` accepts a server without a quorum.
     """
 
     connect: str
@@ -57,7 +58,10 @@ class LiveSettings:
     requests_per_second: float | None = None
     session_timeout_seconds: float = 15.0
     connect_timeout_seconds: float = 30.0
-    reconnect_seconds: float = 120.0
+    patience_seconds: float = 120.0
+    max_depth: int = 32
+    max_znodes: int = 20_000_000
+    max_minutes: float = 240.0
     roots: tuple[str, ...] = NEEDED_ROOTS
 
 

@@ -15,6 +15,7 @@ import base64
 import binascii
 import gzip
 import json
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any, cast
@@ -25,10 +26,11 @@ from transforms.zookeeper.read.arrow import znode_batch
 from transforms.zookeeper.read.redact import Redactor
 from transforms.zookeeper.read.znode import AclEntry, Znode, unreadable
 from transforms.zookeeper.storage.chroot import below
+from transforms.zookeeper.storage.limits import MAX_ZNODE_BYTES, groups, too_large, znode_bytes
 
 BATCH_ROWS = 10_000
-# ZooKeeper refuses znodes above jute.maxbuffer (1 MiB by default); a longer line is no znode and must not fill memory.
-MAX_LINE_BYTES = 64 * 1024 * 1024
+# The largest znode in base64 or, as a text, with most of its characters escaped; a longer line must not fill memory.
+MAX_LINE_BYTES = 2 * MAX_ZNODE_BYTES
 _STAT = (
     "czxid",
     "mzxid",
@@ -49,17 +51,12 @@ def read_dump(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the dump's znodes as batches of `ZNODE_COLUMNS`, secrets fingerprinted; memory holds one batch.
 
-    A line that is no znode is a row with `problem` whose path is `line N` of the file. Raises OSError when the file
+    A line that is no znode is a row with `problem` whose path is `line N` of the file, and so is one that is longer than
+    any znode's; of a znode above `MAX_ZNODE_BYTES` all but the data is read. Raises OSError when the file
     can't be opened; a gzip stream that ends early is a row with `problem` too. With a `chroot` only what is below it
     is read, under its path there.
     """
-    rows: list[Znode] = []
-    for row in _rows(Path(location), redactor):
-        rows.append(row)
-        if len(rows) == batch_rows:
-            yield below(znode_batch(rows), chroot)
-            rows = []
-    if rows:
+    for rows in groups(_rows(Path(location), redactor), batch_rows, znode_bytes):
         yield below(znode_batch(rows), chroot)
 
 
@@ -67,11 +64,25 @@ def _rows(path: Path, redactor: Redactor) -> Iterator[Znode]:
     number = 0
     with _open(path) as lines:
         try:
-            for number, line in enumerate(iter(lambda: lines.readline(MAX_LINE_BYTES), b""), start=1):
-                if line.strip():
-                    yield _row(line, f"{path.name}: line {number}", redactor)
-        except (EOFError, gzip.BadGzipFile, OSError) as error:
+            for number, line in enumerate(_lines(lines), start=1):
+                place = f"{path.name}: line {number}"
+                if line is None:
+                    yield unreadable(place, f"not a znode: longer than {MAX_LINE_BYTES} bytes")
+                elif line.strip():
+                    yield _row(line, place, redactor)
+        except (EOFError, zlib.error, gzip.BadGzipFile, OSError) as error:
             yield unreadable(f"{path.name}: after line {number}", f"the dump can't be read to its end ({error})")
+
+
+def _lines(file: IO[bytes]) -> Iterator[bytes | None]:
+    """Yield the lines, None for one that is too long; of that no more is held than the rest of them takes."""
+    while line := file.readline(MAX_LINE_BYTES):
+        if len(line) < MAX_LINE_BYTES or line.endswith(b"\n"):
+            yield line
+            continue
+        while len(line) == MAX_LINE_BYTES and not line.endswith(b"\n"):
+            line = file.readline(MAX_LINE_BYTES)
+        yield None
 
 
 def _open(path: Path) -> IO[bytes]:
@@ -130,6 +141,8 @@ def _data(document: dict[str, Any], path: str, redactor: Redactor) -> tuple[str 
         data = None if encoded is None else base64.b64decode(encoded, validate=True)
     except binascii.Error:
         raise _LineError("'data_base64' is not base64") from None
+    if data is not None and len(data) > MAX_ZNODE_BYTES:
+        return None, False, len(data), False, too_large(len(data))
     text, redacted, problem = redactor.data(path, data)
     return text, data is None, len(data or b""), redacted, problem
 
@@ -140,6 +153,8 @@ def _text_data(
     data, length, problem = document["data"], _integer(document, "data_length"), document.get("problem")
     if not (data is None or isinstance(data, str)) or not (problem is None or isinstance(problem, str)):
         raise _LineError("'data' or 'problem' is not a text")
+    if data is not None and len(data) > MAX_ZNODE_BYTES:
+        return None, False, length, False, too_large(max(length, len(data)))
     if data is None or document.get("redacted") is True:
         return data, data is None, length, data is not None, problem
     text, redacted, own_problem = redactor.data(path, data.encode("utf-8", "replace"))

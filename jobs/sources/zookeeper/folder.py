@@ -1,15 +1,16 @@
 """ZooKeeper's data folder, read as it lies on disk: the newest whole snapshot, and the transaction logs after it.
 
 The folder may be `dataDir` or its `version-2`; transaction logs may lie in a `dataLogDir` of their own. Files are
-only read. Snapshots may be plain, gzip (`.gz`) or snappy (`.snappy`).
+only read. Snapshots may be plain, gzip (`.gz`) or snappy (`.snappy`); those are decompressed into a file without a name.
+
+What is read is held against ZooKeeper's own digest of its tree (`transforms.zookeeper.storage.digest`).
 """
 
 from __future__ import annotations
 
-import gzip
 import mmap
 import re
-import zlib
+import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -17,11 +18,14 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from jobs.sources.zookeeper.decompress import gunzip, unsnap
+from schemas.zookeeper.findings import TREE_DIGEST, TREE_UNPROVED
 from schemas.zookeeper.trees import BARRIER, NEWEST
 from transforms.zookeeper.read.arrow import znode_batch
 from transforms.zookeeper.read.redact import Redactor
-from transforms.zookeeper.read.znode import unreadable
+from transforms.zookeeper.read.znode import Znode, unreadable
 from transforms.zookeeper.storage.chroot import MARK, below, chroots, transaction_below
+from transforms.zookeeper.storage.digest import Judgement, TreeDigest, Verdict
 from transforms.zookeeper.storage.replay import Replay
 from transforms.zookeeper.storage.snapshot import (
     Snapshot,
@@ -41,10 +45,8 @@ from transforms.zookeeper.storage.transactions import (
 _VERSION_FOLDER = "version-2"
 _SNAPSHOT_NAME = re.compile(r"snapshot\.([0-9a-f]{1,16})(\.gz|\.snappy)?")
 _LOG_NAME = re.compile(r"log\.([0-9a-f]{1,16})")
-_SNAPPY_MAGIC = b"\x82SNAPPY\x00"
-_SNAPPY_HEAD_BYTES = 16
-# SnappyOutputStream cuts its input into blocks of 32 KiB; far larger ones are damage.
-_SNAPPY_BLOCK_LIMIT = 64 * 1024 * 1024
+# How a row about the logs as a whole is named; others are named after their file.
+_LOGS = "transaction logs"
 
 
 class ZooKeeperFolderError(Exception):
@@ -58,7 +60,8 @@ class FolderSummary:
     """What was read, complete once the batches are used up.
 
     `last_zxid` is the tree's; `problems` says which files could not be used, or not to their end; `notes` tells what
-    is normal for a copy of a running server, such as a torn last entry.
+    is normal for a copy of a running server, such as a torn last entry. `proofs` says how far the tree was held against
+    ZooKeeper's own digest.
     """
 
     snapshot: str = ""
@@ -69,6 +72,16 @@ class FolderSummary:
     chroot: str = ""
     problems: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    proofs: list[Judgement] = field(default_factory=list)
+
+    def judged(self, judgement: Judgement | None) -> None:
+        """Take in what the digests say of the tree."""
+        if judgement is None:
+            return
+        if judgement.verdict is Verdict.BROKEN:
+            self.problems.append(f"{_LOGS}: {judgement.text}")
+        else:
+            self.proofs.append(judgement)
 
 
 @dataclass(frozen=True, order=True)
@@ -108,51 +121,70 @@ class DataFolder:
         cluster to choose from.
         """
         summary = summary if summary is not None else FolderSummary()
-        snapshot = _choose(self._snapshots, zxid, summary)
+        yield from self._tree(redactor, zxid, summary)
+        # What is wrong with the files goes where the rows go: nobody else sees a worker's summary.
+        yield from _about_files(summary.problems)
+
+    def _tree(self, redactor: Redactor, zxid: int | None, summary: FolderSummary) -> Iterator[pa.RecordBatch]:
+        snapshot = self._choose(zxid, summary)
         transactions = list(self._after(summary.snapshot_zxid, zxid, summary))
-        summary.transactions = len(transactions)
-        summary.last_zxid = transactions[-1].zxid if transactions else summary.snapshot_zxid
-        summary.last_time = transactions[-1].time if transactions else None
+        self._note_end(transactions, summary)
         if zxid is not None and summary.last_zxid < zxid and not summary.problems:
-            summary.problems.append(f"transaction logs: they end at zxid {summary.last_zxid:#x}, before {zxid:#x}")
+            summary.problems.append(f"{_LOGS}: they end at zxid {summary.last_zxid:#x}, before {zxid:#x}")
         summary.chroot = self.chroot
-        for batch in Replay(transactions, redactor).run(read_batches(snapshot, redactor), owned_paths(snapshot)):
+        digest = TreeDigest.of(snapshot, summary.snapshot_zxid, transactions)
+        replay = Replay(transactions, redactor, digest)
+        for batch in replay.run(read_batches(snapshot, redactor), owned_paths(snapshot)):
             yield below(batch, summary.chroot)
-        if summary.problems:
-            # What is wrong with the files goes where the rows go: nobody else sees a worker's summary.
-            yield _about_files(summary.problems)
+        summary.judged(digest.judge(summary.last_zxid))
 
     def trees(self, redactor: Redactor, barrier: int | None) -> Iterator[tuple[str | None, pa.RecordBatch]]:
         """Yield two trees, that right after transaction `barrier` and the newest one, as (`tree`, batch of `ZNODE_COLUMNS`).
 
         `tree` is one of `schemas.zookeeper.trees`, None for znodes that are the same in both, and for all when there is no
-        barrier. What is normal for a copy of a running server is a row too, as a fault of a file is. Raises as `tree` does.
+        barrier. What is normal for a copy of a running server is a row too, as a fault of a file is, and so is what
+        ZooKeeper's digest says of the tree: `TREE_DIGEST` as the path, and the words as data. Raises as `tree` does.
         """
         summary = FolderSummary()
         if barrier is None:
-            yield from ((None, batch) for batch in self.tree(redactor, summary=summary))
+            yield from ((None, batch) for batch in self._tree(redactor, None, summary))
         else:
             yield from self._both_trees(redactor, barrier, summary)
-        if summary.notes:
-            yield None, _about_files(summary.notes)
+        yield from ((None, batch) for batch in _about_files(summary.problems, summary.notes, summary.proofs))
 
     def _both_trees(
         self, redactor: Redactor, barrier: int, summary: FolderSummary
     ) -> Iterator[tuple[str | None, pa.RecordBatch]]:
-        snapshot = _choose(self._snapshots, barrier, summary)
+        snapshot = self._choose(barrier, summary)
         fallbacks = len(summary.problems)
         transactions = list(self._after(summary.snapshot_zxid, None, summary))
         broken = len(summary.problems) > fallbacks
         if broken and summary.snapshot != self._newest_snapshot():
             # The logs do not lead on to the newest snapshot, which tells what they don't.
-            yield from ((BARRIER, batch) for batch in self.tree(redactor, barrier))
-            yield from ((NEWEST, batch) for batch in self.tree(redactor))
+            del summary.problems[:], summary.notes[:]
+            yield from ((BARRIER, batch) for batch in self._tree(redactor, barrier, summary))
+            yield from ((NEWEST, batch) for batch in self._tree(redactor, None, summary))
             return
-        replay = Replay(transactions, redactor)
+        self._note_end(transactions, summary)
+        digest = TreeDigest.of(snapshot, summary.snapshot_zxid, transactions)
+        replay = Replay(transactions, redactor, digest)
         for tree, batch in replay.run_past(barrier, read_batches(snapshot, redactor), owned_paths(snapshot)):
             yield tree, below(batch, self.chroot)
-        if summary.problems:
-            yield None, _about_files(summary.problems)
+        summary.judged(replay.at_zxid)
+        summary.judged(digest.judge(summary.last_zxid))
+
+    def _choose(self, zxid: int | None, summary: FolderSummary) -> Snapshot:
+        snapshot = _choose(self._snapshots, zxid, summary)
+        if not self._logs:
+            # A server writes one with its first transaction and keeps those that lead on from its snapshots.
+            text = f"{_LOGS}: none are there, so the tree is that of {summary.snapshot} and nothing later"
+            summary.problems += [] if text in summary.problems else [text]
+        return snapshot
+
+    def _note_end(self, transactions: list[ZkTransaction], summary: FolderSummary) -> None:
+        summary.transactions = len(transactions)
+        summary.last_zxid = transactions[-1].zxid if transactions else summary.snapshot_zxid
+        summary.last_time = transactions[-1].time if transactions else None
 
     def _newest_snapshot(self) -> str:
         aside = FolderSummary()
@@ -170,9 +202,19 @@ class DataFolder:
         return _after(self._logs, start, end, summary, self._parse)
 
 
-def _about_files(texts: Iterable[str]) -> pa.RecordBatch:
-    """Rows whose path is a file's name and whose `problem` is what is said of it."""
-    return znode_batch([unreadable(*text.split(": ", 1)) for text in texts])
+def _about_files(
+    problems: Iterable[str], notes: Iterable[str] = (), proofs: Iterable[Judgement] = ()
+) -> Iterator[pa.RecordBatch]:
+    """Rows whose path is a file's name and whose `problem` is what is said of it, and what the digest says of the tree."""
+    rows = [unreadable(*text.split(": ", 1)) for text in dict.fromkeys((*problems, *notes))]
+    rows += [_proof(judgement) for judgement in dict.fromkeys(proofs)]
+    if rows:
+        yield znode_batch(rows)
+
+
+def _proof(judgement: Judgement) -> Znode:
+    text = judgement.text if judgement.verdict is Verdict.PROVED else f"{TREE_UNPROVED}{judgement.text}"
+    return unreadable(TREE_DIGEST, "")._replace(data=text, data_is_null=False, data_length=len(text), problem=None)
 
 
 def read_folder(
@@ -292,11 +334,14 @@ def _candidates(snapshots: list[_File], zxid: int | None) -> list[_File]:
 
 
 def _read(path: Path) -> bytes | memoryview:
-    if path.suffix == ".gz":
-        return _gunzip(path)
-    if path.suffix == ".snappy":
-        return _unsnap(path.read_bytes())
-    return _mapped(path)
+    decompress = {".gz": gunzip, ".snappy": unsnap}.get(path.suffix)
+    if decompress is None:
+        return _mapped(path)
+    # It has no name, so nothing is left of it after a kill.
+    with path.open("rb") as source, tempfile.TemporaryFile() as whole:
+        decompress(source, path.stat().st_size, whole)
+        whole.flush()
+        return memoryview(mmap.mmap(whole.fileno(), 0, access=mmap.ACCESS_READ))
 
 
 def _mapped(path: Path) -> bytes | memoryview:
@@ -304,42 +349,6 @@ def _mapped(path: Path) -> bytes | memoryview:
         if not path.stat().st_size:
             return b""
         return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-
-
-def _gunzip(path: Path) -> bytes:
-    try:
-        with gzip.open(path, "rb") as file:
-            return file.read()
-    except (EOFError, zlib.error) as error:
-        raise SnapshotError(f"it can't be decompressed ({error})") from None
-
-
-def _unsnap(data: bytes) -> bytes:
-    """Decompress snappy-java's stream: a head of 16 bytes, then blocks with their compressed length before them."""
-    if data[: len(_SNAPPY_MAGIC)] != _SNAPPY_MAGIC:
-        raise SnapshotError("it does not start as a snappy stream")
-    parts, at = [], _SNAPPY_HEAD_BYTES
-    while at < len(data):
-        length = int.from_bytes(data[at : at + 4], "big")
-        block = data[at + 4 : at + 4 + length]
-        size = _snappy_size(block)
-        if len(block) != length or not length or size > _SNAPPY_BLOCK_LIMIT:
-            raise SnapshotError(f"its snappy block at byte {at} is damaged")
-        try:
-            parts.append(pa.decompress(block, decompressed_size=size, codec="snappy", asbytes=True))
-        except (pa.ArrowException, OSError):
-            raise SnapshotError(f"its snappy block at byte {at} is damaged") from None
-        at += 4 + length
-    return b"".join(parts)
-
-
-def _snappy_size(block: bytes) -> int:
-    size = 0
-    for index, byte in enumerate(block[:5]):
-        size |= (byte & 0x7F) << (7 * index)
-        if byte < 0x80:
-            return size
-    return _SNAPPY_BLOCK_LIMIT + 1
 
 
 def _after(

@@ -25,18 +25,19 @@ OWN_XIDS = 1 << 30
 _READ_BYTES = 256 * 1024
 _SEND_TIMEOUT_MS = 10_000
 _HEAD = struct.Struct(">ii")
-# ZooKeeper itself refuses far smaller ones; a list of a million children fits.
-_MAX_FRAME_BYTES = 1 << 30
+# A list of a million children fits; no znode is as large.
+MAX_FRAME_BYTES = 64 * 1024 * 1024
 
 
 class Link:
     """One connection. kazoo sees a non-blocking socket; a walk sees `ask` and `answers`.
 
     `answers` gives lists of reply frames (without their length) in the order of the requests, then None when the
-    connection is gone.
+    connection is gone. `fault` says what came that is no reply: another connection would bring it again.
     """
 
     def __init__(self, connection: socket.socket, wake: WakeSocket) -> None:
+        self.fault: str | None = None
         self.answers: SimpleQueue[list[bytes] | None] = SimpleQueue()
         self._connection = connection
         self._wake = wake
@@ -106,8 +107,9 @@ class Link:
         data, at = self._unsplit, 0
         while len(data) - at >= _HEAD.size:
             length, xid = _HEAD.unpack_from(data, at)
-            if not _HEAD.size - 4 <= length <= _MAX_FRAME_BYTES:
-                raise OSError(f"ZooKeeper sent a reply of {length} bytes")
+            if not _HEAD.size - 4 <= length <= MAX_FRAME_BYTES:
+                self.fault = f"a reply of {length} bytes"
+                raise OSError(f"ZooKeeper sent {self.fault}")
             end = at + 4 + length
             if end > len(data):
                 break

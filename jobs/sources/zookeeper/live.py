@@ -9,7 +9,7 @@ import pyarrow as pa
 from jobs.sources.zookeeper.walk import LiveSettings, WalkSummary, walk
 from transforms.zookeeper.read.arrow import znode_batch
 from transforms.zookeeper.read.redact import Redactor
-from transforms.zookeeper.read.znode import Znode
+from transforms.zookeeper.storage.limits import groups, znode_bytes
 
 BATCH_ROWS = 10_000
 
@@ -25,11 +25,5 @@ def read_live(
 
     `summary` is filled as the walk goes, complete when the batches are used up. Raises ZooKeeperWalkError.
     """
-    rows: list[Znode] = []
-    for row in walk(settings, redactor, summary, progress):
-        rows.append(row)
-        if len(rows) == batch_rows:
-            yield znode_batch(rows)
-            rows = []
-    if rows:
+    for rows in groups(walk(settings, redactor, summary, progress), batch_rows, znode_bytes):
         yield znode_batch(rows)

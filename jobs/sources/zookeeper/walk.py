@@ -1,8 +1,9 @@
 """A live ZooKeeper tree, walked with kazoo: gentle on the ensemble, and it only ever reads.
 
 Data, stat and ACL of every needed znode are asked for without waiting for the answers before, never more than
-`window` at once. Only the needed subtrees are read (`schemas.zookeeper.paths`). This module imports neither Spark nor
-Arrow: `snapshot-zookeeper` runs it on hosts that have kazoo alone.
+`window` at once. Only the needed subtrees are read (`schemas.zookeeper.paths`). A walk ends, whatever the servers do:
+without progress for `patience_seconds` or over some reconnects, and at bounds of depth, number and time, each with one
+line. This module imports neither Spark nor Arrow: `snapshot-zookeeper` runs it on hosts that have kazoo alone.
 """
 
 from __future__ import annotations
@@ -54,6 +55,8 @@ from transforms.zookeeper.storage.wire import (
 # The answer got lost with the connection: ask again once there is one.
 _RETRIABLE = (ConnectionLoss, ConnectionClosedError, OperationTimeoutError, SessionExpiredError, SessionMovedError)
 _RECONNECT_POLL_SECONDS = 0.05
+# So many connections in a row without one more znode: the next one would bring none either.
+RECONNECTS_WITHOUT_PROGRESS = 10
 _LAST_XID = 2**31 - 1
 _ZNODE_READS: tuple[int, ...] = (GET_DATA, GET_ACL)
 
@@ -80,7 +83,8 @@ def walk(
     """Yield every needed znode, secrets fingerprinted; `progress` hears the number of znodes so far.
 
     A znode that may not be read is a row with `problem`; one that vanishes between listing and reading is counted and
-    left out. Raises ZooKeeperWalkError when the ensemble can't be reached, refuses the identity, or stays lost.
+    left out. Raises ZooKeeperWalkError when the ensemble can't be reached, refuses the identity, stays lost, gets no
+    further, or has more than the bounds of the settings.
     """
     client = make_client(settings)
     try:
@@ -113,6 +117,7 @@ class _Walk:
         self._under_way: deque[_Asked] = deque()
         self._xid = OWN_XIDS
         self._pace = _Pace(settings.requests_per_second)
+        self._progress = _Progress(settings, summary)
         self._acls: dict[bytes, list[AclEntry]] = {}
         # The getData reply of the znode whose getACL reply comes next.
         self._data: bytes = b""
@@ -122,6 +127,7 @@ class _Walk:
         # Called by kazoo's own thread; the walk began connected, so every later connection is a new one.
         if state == KazooState.CONNECTED:
             self._summary.reconnects += 1
+            self._progress.reconnects += 1
 
     def znodes(self) -> Iterator[Znode]:
         """Yield the znodes; fills the summary."""
@@ -132,19 +138,25 @@ class _Walk:
             self._ask(link)
             answers = self._wait(link)
             if answers is None:
+                if link.fault is not None:
+                    raise self._no_reply(link.fault)
                 self._ask_again()
+                self._progress.check(len(self._paths))
                 link = self._connect()
                 continue
             for frame in answers:
                 znode = self._read(frame)
                 if znode is not None:
                     self._summary.znodes += 1
+                    given = time.monotonic()
                     yield znode
+                    self._progress.paused(time.monotonic() - given)
+            self._progress.check(len(self._paths))
         self._connect()
 
     def _connect(self) -> Link:
         """Return the connection, once the session is there and every identity was sent; notes the newest zxid."""
-        deadline = time.monotonic() + self._settings.reconnect_seconds
+        deadline = self._progress.deadline()
         while True:
             try:
                 # kazoo sends this only when its handshake is over.
@@ -156,16 +168,19 @@ class _Walk:
             except KazooTimeoutError:
                 raise self._lost() from None
             except _RETRIABLE:
+                self._progress.check(len(self._paths))
                 self._await_connection(deadline)
             except AuthFailedError:
                 raise self._refused() from None
 
     def _await_connection(self, deadline: float) -> None:
-        while not self._client.connected:
-            if self._client.client_state == KeeperState.AUTH_FAILED:
-                raise self._refused()
+        while True:
             if time.monotonic() > deadline:
                 raise self._lost()
+            if self._client.connected:
+                return
+            if self._client.client_state == KeeperState.AUTH_FAILED:
+                raise self._refused()
             time.sleep(_RECONNECT_POLL_SECONDS)
 
     def _ask(self, link: Link) -> None:
@@ -188,9 +203,12 @@ class _Walk:
 
     def _wait(self, link: Link) -> list[bytes] | None:
         try:
-            return link.answers.get(timeout=self._settings.reconnect_seconds)
+            return link.answers.get(timeout=max(self._progress.deadline() - time.monotonic(), 0.001))
         except Empty:
-            raise self._lost() from None
+            raise ZooKeeperWalkError(
+                f"ZooKeeper at {self._settings.connect} told no further znode within "
+                f"{self._settings.patience_seconds:g} s, after {self._summary.znodes}"
+            ) from None
 
     def _ask_again(self) -> None:
         """Put what was under way back: its answers went with the connection."""
@@ -206,7 +224,7 @@ class _Walk:
         try:
             return self._answer(frame)
         except JuteError as error:
-            raise ZooKeeperWalkError(f"ZooKeeper at {self._settings.connect} sent what is no reply: {error}") from None
+            raise self._no_reply(str(error)) from None
 
     def _answer(self, frame: bytes) -> Znode | None:
         """Return the znode that is complete with this reply, if one is."""
@@ -216,12 +234,21 @@ class _Walk:
         if kind == GET_DATA:
             self._data = frame
             return None
+        self._progress.made()
         if kind == GET_ACL:
             return self._complete(path, frame)
         if head.error == OK:
-            self._paths.extend(f"{path.rstrip('/')}/{name}" for name in children(frame))
+            self._add_children(path, children(frame))
             return None
         return self._failed(path, head.error, "list of children")
+
+    def _add_children(self, path: str, names: list[str]) -> None:
+        if names and path.count("/") >= self._settings.max_depth:
+            raise ZooKeeperWalkError(
+                f"ZooKeeper at {self._settings.connect}: the tree is deeper than {self._settings.max_depth} znodes "
+                "(zookeeper.max_depth); Kafka's is not: is it another one?"
+            )
+        self._paths.extend(f"{path.rstrip('/')}/{name}" for name in names)
 
     def _complete(self, path: str, frame: bytes) -> Znode | None:
         for error in (reply(self._data).error, reply(frame).error):
@@ -271,11 +298,60 @@ class _Walk:
     def _refused(self) -> ZooKeeperWalkError:
         return ZooKeeperWalkError(f"ZooKeeper at {self._settings.connect} refused the identity")
 
+    def _no_reply(self, what: str) -> ZooKeeperWalkError:
+        return ZooKeeperWalkError(f"ZooKeeper at {self._settings.connect} sent what is no reply: {what}")
+
     def _lost(self) -> ZooKeeperWalkError:
         return ZooKeeperWalkError(
             f"ZooKeeper at {self._settings.connect} was lost after {self._summary.znodes} znodes and did not "
-            f"come back within {self._settings.reconnect_seconds:g} s"
+            f"come back within {self._settings.patience_seconds:g} s"
         )
+
+
+class _Progress:
+    """Tells a walk that goes on from one that does not, and a large tree from an endless one.
+
+    Progress is a znode or a list of children that was read: it need not be asked for again.
+    """
+
+    def __init__(self, settings: LiveSettings, summary: WalkSummary) -> None:
+        self._settings = settings
+        self._summary = summary
+        self._ends = time.monotonic() + settings.max_minutes * 60
+        self._since = time.monotonic()
+        self.reconnects = 0
+
+    def made(self) -> None:
+        """Something was read."""
+        self._since = time.monotonic()
+        self.reconnects = 0
+
+    def deadline(self) -> float:
+        """When the next thing must have been read, by the monotonic clock."""
+        return self._since + self._settings.patience_seconds
+
+    def paused(self, seconds: float) -> None:
+        """Whoever takes the znodes took their time over one."""
+        self._since += seconds
+
+    def check(self, waiting: int) -> None:
+        """Raise ZooKeeperWalkError when this leads nowhere; `waiting` znodes are known and not read yet."""
+        settings, read = self._settings, self._summary.znodes
+        where = f"ZooKeeper at {settings.connect}"
+        if self.reconnects >= RECONNECTS_WITHOUT_PROGRESS:
+            raise ZooKeeperWalkError(
+                f"{where} closed the connection {self.reconnects} times in a row without a further znode, after {read}: "
+                "look into its log, and whether a znode is larger than its jute.maxbuffer"
+            )
+        if read + waiting > settings.max_znodes:
+            raise ZooKeeperWalkError(
+                f"{where} has more than {settings.max_znodes} znodes (zookeeper.max_znodes); is it Kafka's alone?"
+            )
+        if time.monotonic() > self._ends:
+            raise ZooKeeperWalkError(
+                f"{where} was walked for {settings.max_minutes:g} minutes and {read} znodes without an end "
+                "(zookeeper.max_minutes)"
+            )
 
 
 class _Pace:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
 
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -18,6 +17,8 @@ from schemas.bronze import RUN_COLUMNS, ZK_TRANSACTIONS
 from schemas.zookeeper.writes import BARRIER_COLUMNS, WRITE_COLUMNS
 from transforms.kraft.quorum import LogCopy
 from transforms.zookeeper.read.redact import Redactor
+from transforms.zookeeper.storage.limits import groups
+from transforms.zookeeper.storage.transactions import ZkTransaction
 from transforms.zookeeper.storage.writes import Barrier, ClassifiedTransaction, WriteCensus, transaction_batch
 
 BATCH_ROWS = 10_000
@@ -45,12 +46,15 @@ class Judged:
 
 def read_writes(folder: DataFolder, redactor: Redactor) -> Iterator[pa.RecordBatch]:
     """Yield the logs as rows of TRANSACTION_LOG: every operation, then the barriers and the writes that matter, oldest first."""
-    transactions = folder.transactions()
-    while part := list(islice(transactions, BATCH_ROWS)):
+    for part in groups(folder.transactions(), BATCH_ROWS, _bytes):
         yield _rows(OPERATION, transaction_batch(part, redactor))
     judged = judge(folder, elections=True)
     yield _rows(BARRIER, judged.census.barrier_batch())
     yield _rows(WRITE, judged.census.write_batch(judged.writes))
+
+
+def _bytes(transaction: ZkTransaction) -> int:
+    return sum(len(operation.path) + len(operation.data or b"") + 100 for operation in transaction.operations)
 
 
 def judge(folder: DataFolder, kinds: frozenset[str] = SUSPICIOUS, *, elections: bool = False) -> Judged:

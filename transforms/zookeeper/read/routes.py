@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
-from schemas.zookeeper.findings import TORN_ENTRY
+from schemas.zookeeper.findings import TORN_ENTRY, TREE_DIGEST, TREE_UNPROVED
 from schemas.zookeeper.paths import CONTAINERS, NEVER_READ
 from transforms.zookeeper.read.entities import (
     acls,
@@ -64,6 +65,8 @@ _BRANCHES: frozenset[_Pattern] = frozenset(
         ("config", "users", None, "clients"),
     }
 )
+# A transaction log's name, or all of them (`jobs.sources.zookeeper.folder`).
+_OF_A_LOG = re.compile(r"log\.[0-9a-f]{1,16}|transaction logs")
 
 
 def read(znode: ZnodeView) -> Iterator[StateRow]:
@@ -73,6 +76,10 @@ def read(znode: ZnodeView) -> Iterator[StateRow]:
     if znode.problem and znode.data is None and not znode.data_is_null:
         # A file beside which an older one served as well: the tree is whole.
         yield finding(_of_a_file(znode.path, znode.problem), znode.path, znode.problem)
+        return
+    if znode.path == TREE_DIGEST:
+        code = "TREE-UNPROVED" if (znode.data or "").startswith(TREE_UNPROVED) else "TREE-PROVED"
+        yield finding(code, znode.path, znode.data or "")
         return
     if znode.path in CONTAINERS:
         return
@@ -89,7 +96,9 @@ def read(znode: ZnodeView) -> Iterator[StateRow]:
 def _of_a_file(path: str, problem: str) -> str:
     if path.startswith("snapshot."):
         return "SOURCE-FALLBACK"
-    return "TORN-ENTRY" if path.startswith("log.") and problem.startswith(TORN_ENTRY) else "CAP-07"
+    if not _OF_A_LOG.fullmatch(path):
+        return "CAP-07"
+    return "TORN-ENTRY" if problem.startswith(TORN_ENTRY) else "CAP-20"
 
 
 def _reader(parts: list[str]) -> Reader | None:

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -17,6 +19,8 @@ from schemas.zookeeper.trees import BARRIER, NEWEST
 from transforms.zookeeper.read.arrow import znode_batch
 from transforms.zookeeper.read.redact import Redactor
 from transforms.zookeeper.read.znode import AclEntry, Znode
+from transforms.zookeeper.storage.digest import Judgement, TreeDigest, content_crc, znode_digest
+from transforms.zookeeper.storage.limits import MAX_ZNODE_BYTES, groups, too_large, znode_bytes
 from transforms.zookeeper.storage.transactions import CONTAINER_OWNER, OpCode, Operation, ZkTransaction
 
 _CREATES = {OpCode.CREATE, OpCode.CREATE2, OpCode.CREATE_CONTAINER, OpCode.CREATE_TTL}
@@ -26,7 +30,10 @@ _SETS = {OpCode.SET_DATA, OpCode.RECONFIG}
 
 @dataclass(slots=True)
 class _Node:
-    """A znode that may change. `creations` is the stored cversion: the number of children ever made."""
+    """A znode that may change. `creations` is the stored cversion: the number of children ever made.
+
+    `content` is the CRC of path and data, `digest` what the znode has in the tree's digest; both 0 where none is kept.
+    """
 
     data: bytes | None
     base: Znode | None
@@ -41,14 +48,21 @@ class _Node:
     owner: int
     children: int
     acl: list[AclEntry] | None
+    content: int = 0
+    digest: int = 0
 
 
 @dataclass
 class Replay:
-    """Transactions to be replayed on a snapshot's batches. `redactor` hides the secrets of data that they bring."""
+    """Transactions to be replayed on a snapshot's batches. `redactor` hides the secrets of data that they bring.
+
+    `digest` is the snapshot's, followed to the end; `at_zxid` is what it says of the tree that `run_past` stops at.
+    """
 
     transactions: list[ZkTransaction]
     redactor: Redactor
+    digest: TreeDigest | None = None
+    at_zxid: Judgement | None = None
     _nodes: dict[str, _Node] = field(default_factory=dict, repr=False)
     _ephemerals: dict[int, set[str]] = field(default_factory=dict, repr=False)
     _changed: set[str] = field(default_factory=set, repr=False)
@@ -80,6 +94,8 @@ class Replay:
         later = [transaction for transaction in self.transactions if transaction.zxid > zxid]
         for transaction in self.transactions[: len(self.transactions) - len(later)]:
             self._apply(transaction)
+        if self.digest is not None:
+            self.at_zxid = self.digest.judge(zxid)
         then = {path: self._znode(path, node) for path, node in self._nodes.items()}
         self._changed.clear()
         for transaction in later:
@@ -97,9 +113,13 @@ class Replay:
     def _untouched(self, batches: Iterable[pa.RecordBatch], ephemerals: Iterable[str]) -> Iterator[pa.RecordBatch]:
         """Take in the znodes that the transactions may change, and yield the others."""
         touched = pa.array(sorted(_touched(self.transactions) | {_parent(path) for path in ephemerals}), pa.string())
+        start = 0
         for batch in batches:
             changing = pc.or_(pc.is_in(batch["path"], value_set=touched), pc.not_equal(batch["ephemeral_owner"], 0))
             self._take(batch.filter(changing))
+            if self.digest is not None and self.transactions:
+                self._start_digest(self.digest, batch, start + np.flatnonzero(changing.to_numpy(zero_copy_only=False)))
+            start += batch.num_rows
             untouched = batch.filter(pc.invert(changing))
             if untouched.num_rows:
                 yield untouched
@@ -111,6 +131,25 @@ class Replay:
             self._nodes[base.path] = _node(base, acl)
             self._remember(base.path, row["ephemeral_owner"])
 
+    def _start_digest(self, digest: TreeDigest, batch: pa.RecordBatch, taken: npt.NDArray[np.int64]) -> None:
+        """Count the digests of the snapshot's znodes that may change; `taken` are their places in the snapshot."""
+        digest.newest = max(digest.newest, *(pc.max(batch[name]).as_py() or 0 for name in ("czxid", "mzxid", "pzxid")))
+        if not digest.counting:
+            return
+        for path, content in digest.contents(taken):
+            node = self._nodes[path]
+            node.content = content
+            node.digest = _digest(path, node)
+
+    def _recount(self, path: str, node: _Node) -> None:
+        if self.digest is not None and self.digest.counting:
+            before, node.digest = node.digest, _digest(path, node)
+            self.digest.change(before, node.digest)
+
+    def _doubt(self, zxid: int, path: str, why: str) -> None:
+        if self.digest is not None:
+            self.digest.doubt(zxid, path, why)
+
     def _remember(self, path: str, owner: int) -> None:
         if _is_session(owner):
             self._ephemerals.setdefault(owner, set()).add(path)
@@ -121,6 +160,8 @@ class Replay:
         elif not transaction.failed:
             for operation in transaction.operations:
                 self._operate(transaction, operation)
+        if self.digest is not None:
+            self.digest.follow(transaction)
 
     def _operate(self, transaction: ZkTransaction, operation: Operation) -> None:
         if operation.type in _CREATES:
@@ -130,25 +171,21 @@ class Replay:
         elif operation.type in _SETS:
             self._set_data(transaction, operation)
         elif operation.type == OpCode.SET_ACL:
-            self._set_acl(operation)
+            self._set_acl(transaction.zxid, operation)
 
     def _create(self, transaction: ZkTransaction, operation: Operation) -> None:
         parent = self._nodes.get(_parent(operation.path))
         if parent is None:
+            self._doubt(transaction.zxid, operation.path, "makes, below a parent that is not there,")
             return
         exists = operation.path in self._nodes
         if not exists or operation.type == OpCode.CREATE:
-            creations = operation.parent_cversion
-            if creations is None or creations == -1:
-                creations = parent.creations + 1
-            # A change the snapshot already holds must not be taken back.
-            if creations > parent.creations:
-                parent.creations, parent.pzxid = creations, transaction.zxid
+            self._count_child(transaction.zxid, operation, parent)
         self._changed |= {operation.path, _parent(operation.path)}
         if exists:
             return
         parent.children += 1
-        self._nodes[operation.path] = _Node(
+        self._nodes[operation.path] = node = _Node(
             data=operation.data,
             base=None,
             czxid=transaction.zxid,
@@ -162,33 +199,60 @@ class Replay:
             owner=operation.owner,
             children=0,
             acl=self._hidden(operation.acl),
+            content=content_crc(operation.path, operation.data),
         )
+        self._recount(operation.path, node)
         self._remember(operation.path, operation.owner)
 
+    def _count_child(self, zxid: int, operation: Operation, parent: _Node) -> None:
+        """Count a child that was made; a change the snapshot already holds must not be taken back."""
+        creations = operation.parent_cversion
+        if creations is None or creations == -1:
+            creations = parent.creations + 1
+        if self.digest is not None and zxid > self.digest.newest and creations != parent.creations + 1:
+            self._doubt(zxid, _parent(operation.path), f"makes child {creations}, not {parent.creations + 1}, below")
+        if creations > parent.creations:
+            parent.creations, parent.pzxid = creations, zxid
+            self._recount(_parent(operation.path), parent)
+
     def _delete(self, zxid: int, path: str) -> None:
+        if self.digest is not None:
+            self.digest.gone(path)
         parent = self._nodes.get(_parent(path))
         if parent is None:
             return
         parent.pzxid = max(parent.pzxid, zxid)
+        self._recount(_parent(path), parent)
         self._changed |= {path, _parent(path)}
         node = self._nodes.pop(path, None)
         if node is not None:
+            if self.digest is not None and self.digest.counting:
+                self.digest.change(node.digest, 0)
             parent.children -= 1
             self._ephemerals.get(node.owner, set()).discard(path)
 
     def _set_data(self, transaction: ZkTransaction, operation: Operation) -> None:
         node = self._nodes.get(operation.path)
         if node is None:
+            self._doubt(transaction.zxid, operation.path, "writes, though it is not there,")
             return
+        version = operation.version or 0
+        if self.digest is not None and transaction.zxid > self.digest.newest and version != node.version + 1:
+            self._doubt(transaction.zxid, operation.path, f"writes version {version} after {node.version} of")
         node.data, node.base = operation.data, None
         self._changed.add(operation.path)
-        node.mzxid, node.mtime, node.version = transaction.zxid, transaction.time, operation.version or 0
+        node.mzxid, node.mtime, node.version = transaction.zxid, transaction.time, version
+        node.content = content_crc(operation.path, operation.data)
+        self._recount(operation.path, node)
 
-    def _set_acl(self, operation: Operation) -> None:
+    def _set_acl(self, zxid: int, operation: Operation) -> None:
         node = self._nodes.get(operation.path)
-        if node is not None:
-            self._changed.add(operation.path)
-            node.acl, node.aversion = self._hidden(operation.acl), operation.version or 0
+        if node is None:
+            self._doubt(zxid, operation.path, "protects, though it is not there,")
+            return
+        self._changed.add(operation.path)
+        node.acl, node.aversion = self._hidden(operation.acl), operation.version or 0
+        self._recount(operation.path, node)
 
     def _close(self, transaction: ZkTransaction) -> None:
         listed = transaction.operations[0].paths or []
@@ -201,8 +265,10 @@ class Replay:
 
     def _znode(self, path: str, node: _Node) -> Znode:
         if node.base is None:
-            text, redacted, problem = self.redactor.data(path, node.data)
             is_null, length = node.data is None, len(node.data or b"")
+            text, redacted, problem = (
+                self.redactor.data(path, node.data) if length <= MAX_ZNODE_BYTES else (None, False, too_large(length))
+            )
         else:
             text, redacted, problem = node.base.data, bool(node.base.redacted), node.base.problem
             is_null, length = bool(node.base.data_is_null), node.base.data_length or 0
@@ -228,8 +294,8 @@ class Replay:
 
 
 def _batches(znodes: list[Znode], rows: int) -> Iterator[pa.RecordBatch]:
-    for start in range(0, len(znodes), rows):
-        yield znode_batch(znodes[start : start + rows])
+    for group in groups(znodes, rows, znode_bytes):
+        yield znode_batch(group)
 
 
 def _as_int(value: int) -> int:
@@ -240,6 +306,11 @@ def _as_int(value: int) -> int:
 def _is_session(owner: int) -> bool:
     """Tell a session from what stands for a container or (top byte 255) for a znode that expires (`EphemeralType`)."""
     return owner not in (0, CONTAINER_OWNER) and not -(2**56) <= owner < 0
+
+
+def _digest(path: str, node: _Node) -> int:
+    stat = (node.czxid, node.mzxid, node.pzxid, node.ctime, node.mtime, node.version)
+    return znode_digest(path, node.content, (*stat, _as_int(node.creations), node.aversion, node.owner))
 
 
 def _node(base: Znode, acl: list[AclEntry] | None) -> _Node:

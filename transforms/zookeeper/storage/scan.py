@@ -182,6 +182,107 @@ def extract(
     return path_bytes, data_bytes, is_null, longs, ints
 
 
+def _crc_tables() -> npt.NDArray[np.uint32]:
+    """Tables that take sixteen bytes a step through CRC-32 (`java.util.zip.CRC32`, zlib's), one after the other."""
+    table = np.arange(256, dtype=np.uint32)
+    for _ in range(8):
+        table = np.where(table & 1, (table >> 1) ^ np.uint32(0xEDB88320), table >> 1).astype(np.uint32)
+    tables = [table]
+    for _ in range(15):
+        tables.append(table[tables[-1] & 0xFF] ^ (tables[-1] >> 8))
+    return np.concatenate(tables)
+
+
+_CRC = _crc_tables()
+
+
+@numba.njit(cache=True, inline="always")
+def _at(table: int, byte: Any) -> Any:
+    return _CRC[np.uint32(table << 8) | np.uint32(byte)]
+
+
+@numba.njit(cache=True)
+def _crc(crc: np.uint32, data: Bytes, at: np.uint64, end: np.uint64) -> Any:
+    """CRC-32 in its inner form (all bits the other way round) after the bytes from `at` to `end`."""
+    while at + np.uint64(16) <= end:
+        crc = (
+            _at(15, data[at] ^ np.uint8(crc))
+            ^ _at(14, data[at + np.uint64(1)] ^ np.uint8(crc >> np.uint32(8)))
+            ^ _at(13, data[at + np.uint64(2)] ^ np.uint8(crc >> np.uint32(16)))
+            ^ _at(12, data[at + np.uint64(3)] ^ np.uint8(crc >> np.uint32(24)))
+            ^ _at(11, data[at + np.uint64(4)])
+            ^ _at(10, data[at + np.uint64(5)])
+            ^ _at(9, data[at + np.uint64(6)])
+            ^ _at(8, data[at + np.uint64(7)])
+            ^ _at(7, data[at + np.uint64(8)])
+            ^ _at(6, data[at + np.uint64(9)])
+            ^ _at(5, data[at + np.uint64(10)])
+            ^ _at(4, data[at + np.uint64(11)])
+            ^ _at(3, data[at + np.uint64(12)])
+            ^ _at(2, data[at + np.uint64(13)])
+            ^ _at(1, data[at + np.uint64(14)])
+            ^ _at(0, data[at + np.uint64(15)])
+        )
+        at += np.uint64(16)
+    while at + np.uint64(4) <= end:
+        crc = (
+            _at(3, data[at] ^ np.uint8(crc))
+            ^ _at(2, data[at + np.uint64(1)] ^ np.uint8(crc >> np.uint32(8)))
+            ^ _at(1, data[at + np.uint64(2)] ^ np.uint8(crc >> np.uint32(16)))
+            ^ _at(0, data[at + np.uint64(3)] ^ np.uint8(crc >> np.uint32(24)))
+        )
+        at += np.uint64(4)
+    while at < end:
+        crc = _at(0, data[at] ^ np.uint8(crc)) ^ (crc >> np.uint32(8))
+        at += np.uint64(1)
+    return crc
+
+
+@numba.njit(cache=True)
+def crcs(
+    data: Bytes, positions: npt.NDArray[np.int64], uncounted: Bytes
+) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.bool_]]:
+    """Return the CRC-32 of each node's path, data and stat (`DigestCalculator`), 0 where a path begins with `uncounted`,
+    and which paths are not ASCII: Java may encode those otherwise than the file has them.
+    """
+    count = len(positions)
+    nodes, odd = np.zeros(count, np.uint32), np.zeros(count, np.bool_)
+    ones = np.uint32(0xFFFFFFFF)
+    stat = np.empty(60, np.uint8)
+    for index in range(count):
+        at = positions[index]
+        length = _i32(data, at)
+        path = at + 4
+        high = np.uint8(0)
+        for place in range(path, path + length):
+            high |= data[place]
+        odd[index] = high >= 128
+        if _begins(data, path, length, uncounted):
+            continue
+        crc = _crc(ones, data, np.uint64(path), np.uint64(path + length))
+        held = max(_i32(data, path + length), 0)
+        at = path + length + 4
+        if held:
+            crc = _crc(crc, data, np.uint64(at), np.uint64(at + held))
+        at += held
+        # In the file pzxid stands last, in the digest before the times.
+        stat[:16] = data[at + CZXID : at + CTIME]
+        stat[16:24] = data[at + PZXID : at + PZXID + 8]
+        stat[24:] = data[at + CTIME : at + PZXID]
+        nodes[index] = _crc(crc, stat, np.uint64(0), np.uint64(60)) ^ ones
+    return nodes, odd
+
+
+@numba.njit(cache=True)
+def _begins(data: Bytes, at: int, length: int, start: Bytes) -> bool:
+    same = length >= len(start)
+    index = 0
+    while same and index < len(start):
+        same = data[at + index] == start[index]
+        index += 1
+    return same
+
+
 @numba.njit(cache=True)
 def owned(data: Bytes, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
     """Say which nodes have an ephemeralOwner other than 0."""

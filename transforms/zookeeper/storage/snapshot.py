@@ -29,6 +29,7 @@ from transforms.zookeeper.read.redact import Redactor
 from transforms.zookeeper.read.znode import AclEntry
 from transforms.zookeeper.storage import scan
 from transforms.zookeeper.storage.jute import JuteError, JuteReader, decode_string
+from transforms.zookeeper.storage.limits import BATCH_BYTES, MAX_ZNODE_BYTES, too_large
 
 MAGIC = 0x5A4B534E
 VERSION = 2
@@ -56,13 +57,14 @@ class SnapshotError(ValueError):
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A snapshot whose checksums hold, ready to be read into batches."""
+    """A snapshot whose checksums hold, ready to be read into batches. `digest` is (zxid, digest version, digest)."""
 
     data: scan.Bytes
     sessions: dict[int, int]
     acls: dict[int, list[AclEntry]]
     positions: npt.NDArray[np.int64]
     children: npt.NDArray[np.int32]
+    digest: tuple[int, int, int] | None = None
 
 
 def open_snapshot(buffer: bytes | memoryview) -> Snapshot:
@@ -81,8 +83,8 @@ def open_snapshot(buffer: bytes | memoryview) -> Snapshot:
         raise SnapshotError(f"its tree is damaged at byte {end}: {scan.FAULTS[fault]}")
     if not len(positions):
         raise SnapshotError("its tree has no root")
-    _check_seals(buffer, end)
-    return Snapshot(data, sessions, acls, positions, children)
+    digest = _check_seals(buffer, end)
+    return Snapshot(data, sessions, acls, positions, children, digest)
 
 
 def warm_up() -> None:
@@ -95,6 +97,7 @@ def warm_up() -> None:
     scan.extract(data, positions, path_ends, data_ends)
     scan.owned(data, positions)
     scan.ending(data, positions, data)
+    scan.crcs(data, positions, data)
 
 
 def _read_head(reader: JuteReader) -> tuple[dict[int, int], dict[int, list[AclEntry]]]:
@@ -115,13 +118,17 @@ def _read_head(reader: JuteReader) -> tuple[dict[int, int], dict[int, list[AclEn
     return sessions, acls
 
 
-def _check_seals(buffer: bytes | memoryview, end: int) -> None:
+def _check_seals(buffer: bytes | memoryview, end: int) -> tuple[int, int, int] | None:
+    """Check every checksum from the tree's end on; returns the digest, if there is one."""
     view = memoryview(buffer)
     tail = _TAILS.get(len(view) - end - SEAL_BYTES)
     if tail is None:
         raise SnapshotError(f"{len(view) - end} bytes follow its tree, which is no seal")
-    checksum, done = 1, 0
+    checksum, done, digest = 1, 0, None
     for skipped in (0, *tail):
+        if skipped == _DIGEST_BYTES:
+            reader = JuteReader(view, end)
+            digest = reader.i64(), reader.i32(), reader.i64()
         end += skipped
         checksum = zlib.adler32(view[done:end], checksum)
         done = end
@@ -129,13 +136,69 @@ def _check_seals(buffer: bytes | memoryview, end: int) -> None:
         if reader.i64() != checksum or bytes(view[end + 8 : end + SEAL_BYTES]) != _LAST_SEAL_END:
             raise SnapshotError(f"its checksum at byte {end} does not hold")
         end += SEAL_BYTES
+    return digest
 
 
 def read_batches(snapshot: Snapshot, redactor: Redactor, rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
-    """Yield the snapshot's znodes as batches of `ZNODE_COLUMNS`, secrets fingerprinted."""
+    """Yield the snapshot's znodes as batches of `ZNODE_COLUMNS`, secrets fingerprinted.
+
+    A batch has at most `rows` znodes and `BATCH_BYTES`; of a znode above `MAX_ZNODE_BYTES` all but the data is read.
+    """
     acls = _Acls(snapshot, redactor)
-    for start in range(0, len(snapshot.positions), rows):
-        yield _batch(snapshot, acls, redactor, slice(start, start + rows))
+    for part in _parts(snapshot, rows):
+        if _bytes(snapshot, part) > MAX_ZNODE_BYTES and part.stop - part.start == 1:
+            yield _large(snapshot, acls, part)
+        else:
+            yield _batch(snapshot, acls, redactor, part)
+
+
+def _parts(snapshot: Snapshot, rows: int) -> Iterator[slice]:
+    """Slices of the znodes that are read at once: a large znode stands alone."""
+    count = len(snapshot.positions)
+    sizes = np.diff(snapshot.positions, append=len(snapshot.data))
+    large = set(np.flatnonzero(sizes > MAX_ZNODE_BYTES).tolist())
+    start = 0
+    while start < count:
+        most = int(np.searchsorted(snapshot.positions, snapshot.positions[start] + BATCH_BYTES))
+        stop = max(min(start + rows, most, count), start + 1)
+        stop = start + 1 if start in large else min([stop, *(each for each in large if start < each < stop)])
+        yield slice(start, stop)
+        start = stop
+
+
+def _bytes(snapshot: Snapshot, part: slice) -> int:
+    end = snapshot.positions[part.stop] if part.stop < len(snapshot.positions) else len(snapshot.data)
+    return int(end - snapshot.positions[part.start])
+
+
+def _large(snapshot: Snapshot, acls: _Acls, part: slice) -> pa.RecordBatch:
+    """A znode without its data."""
+    reader = JuteReader(snapshot.data.data, int(snapshot.positions[part.start]))
+    path, length = reader.string() or "/", reader.i32()
+    reader.position += max(length, 0)
+    acl = acls.column(np.array([reader.i64()])).to_pylist()[0]
+    czxid, mzxid, ctime, mtime = (reader.i64() for _ in range(4))
+    version, cversion, aversion = (reader.i32() for _ in range(3))
+    owner, pzxid, children = reader.i64(), reader.i64(), int(snapshot.children[part.start])
+    row = {
+        "path": path,
+        "data_is_null": False,
+        "data_length": length,
+        "czxid": czxid,
+        "mzxid": mzxid,
+        "pzxid": pzxid,
+        "ctime": ctime,
+        "mtime": mtime,
+        "version": version,
+        "cversion": cversion * 2 - children,
+        "aversion": aversion,
+        "ephemeral_owner": owner,
+        "num_children": children,
+        "acl": acl,
+        "redacted": False,
+        "problem": too_large(length),
+    }
+    return pa.RecordBatch.from_pylist([row], schema=ZNODE_SCHEMA)
 
 
 def paths_ending(snapshot: Snapshot, end: str) -> list[str]:
@@ -183,8 +246,7 @@ def _batch(snapshot: Snapshot, acls: _Acls, redactor: Redactor, part: slice) -> 
 
 
 def _binary(ends: npt.NDArray[np.int64], values: scan.Bytes, is_null: npt.NDArray[np.bool_] | None) -> pa.Array:
-    if ends[-1] >= 2**31:
-        raise SnapshotError("more than 2 GiB of data in one batch of znodes")
+    # A batch has BATCH_BYTES at most, so its offsets fit.
     validity = None if is_null is None else pa.array(~is_null).buffers()[1]
     buffers = [validity, pa.py_buffer(ends.astype(np.int32)), pa.py_buffer(values)]
     return pa.Array.from_buffers(pa.binary(), len(ends) - 1, buffers)

@@ -27,6 +27,7 @@ _END_OF_ENTRY = 0x42
 _DIGEST_BYTES = 12
 # No server takes a request this large (`jute.maxbuffer` is 1 MiB unless raised).
 _MAX_ENTRY_BYTES = 256 * 1024 * 1024
+_COMPARED_BYTES = 64 * 1024
 
 
 class OpCode(IntEnum):
@@ -99,7 +100,10 @@ class Operation:
 
 @dataclass(slots=True)
 class ZkTransaction:
-    """One entry of a log. `operations` has one element, or those of a multi; time is milliseconds since the epoch."""
+    """One entry of a log. `operations` has one element, or those of a multi; time is milliseconds since the epoch.
+
+    `digest` is the version of the digest, and that of the whole tree after the transaction (`storage.digest`).
+    """
 
     session: int
     cxid: int
@@ -108,6 +112,7 @@ class ZkTransaction:
     type: int
     operations: list[Operation]
     position: int = 0
+    digest: tuple[int, int] | None = None
 
     @property
     def failed(self) -> bool:
@@ -120,7 +125,7 @@ def read_transactions(buffer: bytes | memoryview, notes: list[str] | None = None
 
     A torn last entry and the zero padding end the log, as they do for ZooKeeper; a torn entry is reported in `notes`.
     Raises TransactionLogError when the file is not one, DamagedError (with the byte position) at an entry whose
-    checksum or content is wrong.
+    checksum or content is wrong, and at zeros that are followed by more than zeros.
     """
     view = memoryview(buffer)
     notes = notes if notes is not None else []
@@ -150,6 +155,10 @@ def _entry(view: memoryview, at: int, notes: list[str]) -> tuple[memoryview, int
     head = JuteReader(view, at)
     checksum, length = head.i64(), head.i32()
     if length == 0 and checksum == 0:
+        behind = _not_zero(view, at)
+        if behind is not None:
+            # ZooKeeper would end here, too, and lose what comes after.
+            raise DamagedError(f"the zeros from byte {at} on are a hole: byte {behind} is none")
         return None
     start, end = at + _ENTRY_HEAD_BYTES, at + _ENTRY_HEAD_BYTES + length
     if not 0 < length <= _MAX_ENTRY_BYTES:
@@ -160,6 +169,16 @@ def _entry(view: memoryview, at: int, notes: list[str]) -> tuple[memoryview, int
         raise DamagedError(f"the entry at byte {at} fails its checksum and is followed by others")
     # The entry was never finished, and behind it is padding: the server died, or was copied, while it wrote.
     notes.append(f"{TORN_ENTRY} at byte {at}")
+    return None
+
+
+def _not_zero(view: memoryview, at: int) -> int | None:
+    """Where the first byte behind `at` lies that is not zero; None in padding."""
+    zeros = bytes(_COMPARED_BYTES)
+    for start in range(at, len(view), _COMPARED_BYTES):
+        part = view[start : start + _COMPARED_BYTES]
+        if part != zeros[: len(part)]:
+            return start + next(index for index, byte in enumerate(part) if byte)
     return None
 
 
@@ -176,7 +195,8 @@ def parse_transaction(body: bytes | memoryview) -> ZkTransaction:
     for operation in operations:
         if operation.ephemeral:
             operation.owner = session
-    return ZkTransaction(session, cxid, zxid, time, kind, operations)
+    digest = (reader.i32(), reader.i64()) if reader.remaining == _DIGEST_BYTES else None
+    return ZkTransaction(session, cxid, zxid, time, kind, operations, digest=digest)
 
 
 def _multi(reader: JuteReader) -> list[Operation]:
@@ -247,17 +267,16 @@ def _closed_paths(reader: JuteReader) -> list[str] | None:
 
     What follows may then be a digest of 12 bytes, which is not a list of paths.
     """
-    if reader.remaining < 4:
-        return None
+    start = reader.position
     try:
         count = reader.i32()
-        if count < 0 or count * 4 > reader.remaining:
-            return None
-        paths = [reader.string() for _ in range(count)]
+        paths = [reader.string() for _ in range(count)] if 0 <= count * 4 <= reader.remaining else None
     except JuteError:
-        return None
-    whole = reader.remaining in (0, _DIGEST_BYTES) and all(path.startswith("/") for path in paths)
-    return paths if whole else None
+        paths = None
+    if paths is not None and reader.remaining in (0, _DIGEST_BYTES) and all(path.startswith("/") for path in paths):
+        return paths
+    reader.position = start
+    return None
 
 
 _RECORDS: dict[int, Callable[[int, JuteReader], Operation]] = {

@@ -20,6 +20,7 @@ from schemas.zookeeper.paths import CONTAINERS
 from schemas.zookeeper.writes import BARRIER_COLUMNS, NOTIFICATION_ROOTS, WRITE_COLUMNS
 from transforms.zookeeper.read.reading import MalformedError, integer, long, parse_text
 from transforms.zookeeper.read.redact import Redactor
+from transforms.zookeeper.storage.limits import MAX_ZNODE_BYTES
 from transforms.zookeeper.storage.transactions import NAMES, OpCode, Operation, ZkTransaction
 
 TRANSACTION_SCHEMA: pa.Schema = to_arrow_schema(StructType(list(ZK_TRANSACTIONS.columns[len(RUN_COLUMNS) :])))
@@ -50,9 +51,14 @@ def _rows(transaction: ZkTransaction, redactor: Redactor) -> Iterator[dict[str, 
             "failed": transaction.failed,
             "type": NAMES[operation.type],
             "path": operation.path or None,
-            "data": redactor.data(operation.path, operation.data).text,
+            "data": None if _is_large(operation) else redactor.data(operation.path, operation.data).text,
             "version": operation.version,
         }
+
+
+def _is_large(operation: Operation) -> bool:
+    """Larger than a znode that is read: the tree's row says so."""
+    return len(operation.data or b"") > MAX_ZNODE_BYTES
 
 
 @dataclass(frozen=True)

@@ -20,9 +20,10 @@ from jobs.sources.kraft.live.messages import GarbledAnswerError, Request
 
 # Controllers answer with 8 MiB at most; a frame that claims more than this is not one of theirs.
 MOST_ANSWER_BYTES = 64 * 1024 * 1024
-# An answer that comes slower than this for all of its length is one that may never end.
+# An answer that comes slower than this is one that may never end.
 LEAST_BYTES_A_SECOND = 16 * 1024
 _SASL_ROUNDS = 10
+_PART_BYTES = 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -71,23 +72,33 @@ def parse_endpoint(text: str) -> Endpoint:
     return Endpoint(bare, int(port))
 
 
+class _TooSlowError(TimeoutError):
+    """An answer comes, and would take too long."""
+
+
 class Connection:
     """An open connection. `versions` are least and greatest version by API key, as the controller offers them."""
 
-    def __init__(self, endpoint: Endpoint, sock: socket.socket, seconds: float, *, sasl: bool) -> None:
+    def __init__(
+        self, endpoint: Endpoint, sock: socket.socket, seconds: float, *, sasl: bool, answer_seconds: float = 300.0
+    ) -> None:
         self.endpoint = endpoint
         self.versions: dict[int, tuple[int, int]] = {}
         self._socket = sock
         self._seconds = seconds
+        self._answer_seconds = answer_seconds
         self._sasl = sasl
         self._correlation_id = 0
         self._answers = 0
 
     @staticmethod
-    def open(endpoint: Endpoint, security: Security, seconds: float) -> Connection:
-        """Connect and say who we are. Raises ConnectionLostError, RefusedError."""
+    def open(endpoint: Endpoint, security: Security, seconds: float, answer_seconds: float = 300.0) -> Connection:
+        """Connect and say who we are. `seconds` bound a silence, `answer_seconds` an answer.
+
+        Raises ConnectionLostError, RefusedError.
+        """
         sock = _connected(endpoint, security, seconds)
-        connection = Connection(endpoint, sock, seconds, sasl=security.sasl)
+        connection = Connection(endpoint, sock, seconds, sasl=security.sasl, answer_seconds=answer_seconds)
         try:
             connection._ask_versions()
             if security.sasl:
@@ -101,7 +112,7 @@ class Connection:
         """Send a request and wait for its answer (the library's message).
 
         Raises ConnectionLostError when nothing comes in time; the connection is of no use after that. A large answer may
-        take longer than a controller may be silent, but not for ever (`LEAST_BYTES_A_SECOND`).
+        take longer than a controller may be silent, as long as it comes at `LEAST_BYTES_A_SECOND`, and not for ever.
         """
         self._correlation_id += 1
         try:
@@ -109,8 +120,12 @@ class Connection:
             self._socket.sendall(messages.frame(request, self._correlation_id))
             size = int.from_bytes(self._read(4), "big")
             if size > MOST_ANSWER_BYTES:
-                raise ConnectionLostError(f"{self.endpoint} sent what is no Kafka answer; is it TLS that it speaks?")
+                raise ConnectionLostError(
+                    f"{self.endpoint} sent what is no Kafka answer (of {size} bytes); is it TLS that it speaks?"
+                )
             answer = messages.decode(request, self._correlation_id, self._read(size))
+        except _TooSlowError as error:
+            raise ConnectionLostError(f"{self.endpoint} {error}") from None
         except TimeoutError:
             raise ConnectionLostError(f"{self.endpoint} did not answer within {self._seconds:g} s") from None
         except ssl.SSLError as error:
@@ -140,19 +155,24 @@ class Connection:
         return min(high, most)
 
     def _read(self, size: int) -> bytes:
-        """Exactly `size` bytes. Raises TimeoutError when none come for a while, or too few."""
-        data = bytearray(size)
-        view, filled = memoryview(data), 0
-        ends = time.monotonic() + self._seconds + size / LEAST_BYTES_A_SECOND
-        while filled < size:
-            left = ends - time.monotonic()
+        """Exactly `size` bytes; room is made as they come. Raises TimeoutError when none come for a while, or too slowly."""
+        data = bytearray()
+        started = time.monotonic()
+        while len(data) < size:
+            allowed = min(self._seconds + len(data) / LEAST_BYTES_A_SECOND, self._answer_seconds)
+            left = started + allowed - time.monotonic()
             if left <= 0:
-                raise TimeoutError
+                raise _TooSlowError(f"did not answer within {allowed:.2g} s: its answer comes too slowly")
             self._socket.settimeout(min(self._seconds, left))
-            count = self._socket.recv_into(view[filled:])
-            if count == 0:
+            try:
+                part = self._socket.recv(min(size - len(data), _PART_BYTES))
+            except TimeoutError:
+                if not data or left >= self._seconds:
+                    raise
+                continue
+            if not part:
                 raise ConnectionLostError(f"{self.endpoint} {self._why_lost()}")
-            filled += count
+            data += part
         return bytes(data)
 
     def _why_lost(self) -> str:

@@ -39,6 +39,8 @@ _ATTEMPTS = 5
 # Each attempt that fails leaves a stack trace in the controller's log: it can't encode the refusal.
 _SNAPSHOT_ATTEMPTS = 3
 _POLL_SECONDS = 0.1
+# A copy never fills a disk: this much stays free, or a twentieth of a small one.
+_KEPT_FREE_BYTES = 1024 * 1024 * 1024
 _CHECKPOINT = re.compile(r"^(\d{20})-(\d{10})\.checkpoint$")
 _DRAFT, _OLD, _LOCK = ".copying-", ".replaced-", ".lock"
 # The newest ones, besides the one that replay starts from.
@@ -246,6 +248,7 @@ class _Copy:
 
     def _snapshot_once(self, snapshot: OffsetAndEpoch, part: Path) -> bool:
         position, size, source = 0, -1, None
+        started = time.monotonic()
         with part.open("wb") as file:
             while size < 0 or position < size:
                 leader, answer = self.quorum.snapshot(snapshot, position)
@@ -253,8 +256,11 @@ class _Copy:
                 same = leader == source and answer.position == position and size in (-1, answer.size)
                 if answer.error != messages.NONE or not same or (not answer.data and position < answer.size):
                     return False
+                if size < 0:
+                    _check_room(part, answer.size, f"the snapshot at offset {snapshot.offset} of {source}")
                 size = answer.size
                 position += len(answer.data)
+                self._check_pace(source, position, started)
                 file.write(answer.data)
             _flush(file)
         with mapped(part) as data:
@@ -262,6 +268,12 @@ class _Copy:
         if problem is not None:
             self.notes.append(f"the snapshot at offset {snapshot.offset} of {source} was damaged on arrival: {problem}")
         return problem is None
+
+    def _check_pace(self, source: Leader, received: int, started: float) -> None:
+        """A snapshot that comes byte by byte never comes. Raises QuorumError."""
+        seconds = time.monotonic() - started - self.quorum.patience_seconds
+        if received < seconds * self.quorum.least_bytes_a_second:
+            raise QuorumError(f"{source} sends a snapshot too slowly: {received} bytes so far")
 
     def _log(self, segments: _Segments, leader: Leader) -> None:
         """Copy the log up to the high watermark that was first seen, and what else is committed in the last answer."""
@@ -404,10 +416,11 @@ class _Segments:
         self._last = (last.last_batch, last.bytes - last.last_batch, last.next_offset, last.last_epoch)
 
     def store(self, data: bytes, last: Batch | None) -> None:
-        """Store whole batches, `last` being the last of them with its position in `data`."""
+        """Store whole batches, `last` being the last of them with its position in `data`. Raises QuorumError."""
         if last is None or not data:
             return
         if self._file is None or self._size >= _SEGMENT_BYTES:
+            _check_room(self._folder, _SEGMENT_BYTES, "the next segment of the log")
             self._close()
             self._path = self._folder / f"{int.from_bytes(data[:8], 'big', signed=True):020}.log"
             self._file = self._path.open("w+b")
@@ -570,6 +583,16 @@ def _take_place(folder: Path, draft: Path) -> None:
             old.rename(log)
         raise
     shutil.rmtree(old, ignore_errors=True)
+
+
+def _check_room(place: Path, size: int, what: str) -> None:
+    """Raise QuorumError when something does not fit and leave some of the disk free, or can't be of that size."""
+    if size < 0:
+        raise QuorumError(f"{what} is said to have {size} bytes")
+    disk = shutil.disk_usage(place.parent)
+    free = disk.free - min(disk.total // 20, _KEPT_FREE_BYTES)
+    if size > free:
+        raise QuorumError(f"{place.parent}: {what} has {size} bytes, and no more than {max(free, 0)} can be used there")
 
 
 def _link(source: Path, target: Path) -> None:

@@ -34,6 +34,7 @@ def quorum_settings(kraft: KraftSettings) -> QuorumSettings:
         security=_security(kraft.security),
         request_seconds=kraft.request_seconds,
         patience_seconds=kraft.patience_seconds,
+        answer_seconds=kraft.answer_seconds,
         bytes_per_second=kraft.bytes_per_second,
     )
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from jobs.sources.kraft.live import messages
-from jobs.sources.kraft.live.connection import Connection, Endpoint, Security
+from jobs.sources.kraft.live.connection import LEAST_BYTES_A_SECOND, Connection, Endpoint, Security
 from jobs.sources.kraft.live.errors import ConnectionLostError, QuorumError, RefusedError
 from jobs.sources.kraft.live.messages import FetchAnswer, LeaderHint, OffsetAndEpoch, QuorumAnswer, SnapshotAnswer
 
@@ -40,6 +40,7 @@ class QuorumSettings:
     security: Security = field(default_factory=Security)
     request_seconds: float = 10.0
     patience_seconds: float = 60.0
+    answer_seconds: float = 300.0
     bytes_per_second: float | None = None
     fetch_bytes: int = 8 * 1024 * 1024
     snapshot_bytes: int = 4 * 1024 * 1024
@@ -89,6 +90,12 @@ class Quorum:
     def patience_seconds(self) -> float:
         """How long nothing may come before that is an error."""
         return self._settings.patience_seconds
+
+    @property
+    def least_bytes_a_second(self) -> float:
+        """What a copy must get on average to go on: half of what it may ask for, where that is little."""
+        rate = self._settings.bytes_per_second
+        return LEAST_BYTES_A_SECOND if rate is None else min(LEAST_BYTES_A_SECOND, rate / 2)
 
     def close(self) -> None:
         """Close every connection."""
@@ -285,7 +292,7 @@ class Quorum:
     def _connection(self, endpoint: Endpoint) -> Connection:
         if endpoint not in self._connections:
             self._connections[endpoint] = Connection.open(
-                endpoint, self._settings.security, self._settings.request_seconds
+                endpoint, self._settings.security, self._settings.request_seconds, self._settings.answer_seconds
             )
         return self._connections[endpoint]
 

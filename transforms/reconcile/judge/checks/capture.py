@@ -5,7 +5,7 @@ from __future__ import annotations
 from schemas.checks import KRAFT, START_PHASES, ZOOKEEPER, Phase
 from schemas.zookeeper.findings import FINDINGS, STOP_THE_LOAD
 from transforms.kraft.release import before
-from transforms.outcome import Outcome, found, unknown
+from transforms.outcome import Outcome, found, not_applicable, passed, unknown
 from transforms.reconcile.judge.absent import absent
 from transforms.reconcile.judge.checks.outcome import CheckFunction, in_tables, sampled
 from transforms.reconcile.judge.facts import Facts
@@ -122,7 +122,7 @@ def _readable(facts: Facts) -> Outcome:
 
 
 # Findings that no other check judges: what znodes hold (`schemas.zookeeper.findings`) and what records break.
-_OWN_CHECK = ("CAP-", "START-", "STATE-DELETING", "TOKEN-EMPTY", "TORN-ENTRY", "UNKNOWN-PATH")
+_OWN_CHECK = ("CAP-", "START-", "STATE-DELETING", "TOKEN-EMPTY", "TORN-ENTRY", "TREE-", "UNKNOWN-PATH")
 _LOG_CODES = ("PARTITION-UNKNOWN", "DIRECTORIES", "BROKER-CHANGE", "REMOVAL-UNKNOWN")
 _CODES = (*(code for code in FINDINGS if not code.startswith(_OWN_CHECK)), *_LOG_CODES)
 
@@ -131,6 +131,19 @@ def _parsed(facts: Facts) -> Outcome:
     """CAP-09. What stops a load that is still to come is START-20's."""
     judged = STOP_THE_LOAD if facts.phase in START_PHASES and ZOOKEEPER in facts.collected else ()
     return sampled(facts.found(*(code for code in _CODES if code not in judged)))
+
+
+def _whole_tree(facts: Facts) -> Outcome:
+    """CAP-20. A live server holds its own tree, and a dump is what its client saw."""
+    missing = facts.found("CAP-20")
+    if missing.total:
+        return sampled(missing)
+    if not facts.reads_data_folder:
+        return not_applicable("the tree was not read from a data folder")
+    proved, unproved = facts.found("TREE-PROVED"), facts.found("TREE-UNPROVED")
+    if unproved.total or not proved.total:
+        return unknown(next(iter(unproved.examples), "the tree was not held against ZooKeeper's digest"))
+    return passed(*proved.examples)
 
 
 def _complete(facts: Facts) -> Outcome:
@@ -149,4 +162,5 @@ CHECKS: dict[str, CheckFunction] = {
     "CAP-08": in_tables("CAP-08"),
     "CAP-09": _parsed,
     "CAP-10": _complete,
+    "CAP-20": _whole_tree,
 }
