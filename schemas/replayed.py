@@ -18,7 +18,7 @@ from schemas.bronze import RUN_COLUMNS
 from schemas.table import Layer, Table, column
 
 # Rises whenever rows of an earlier release must not be continued: another meaning, another event, another column.
-FORMAT = 3
+FORMAT = 4
 
 EVENT_COLUMNS = (
     column("entity", StringType(), "Entity of the row."),

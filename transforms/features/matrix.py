@@ -6,13 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from schemas.kraft.metadata_versions import BY_LEVEL, FEATURE_NAME, MINIMUM_LEVEL_4X, level_name
+from schemas.kraft import feature_levels
+from schemas.kraft.metadata_versions import FEATURE_NAME, MINIMUM_LEVEL_4X, is_known, level_name
 from transforms.features.levels import kafka_name
 from transforms.outcome import Outcome, found, not_applicable, unknown
 
 Range = tuple[int, int]
 Levels = Mapping[str, int]
-KRAFT_VERSION = "kraft.version"
+KRAFT_VERSION = feature_levels.KRAFT_VERSION
 # What a node that says nothing of a feature supports (`QuorumFeatures.DISABLED`).
 DISABLED: Range = (0, 0)
 BROKER, CONTROLLER = "broker", "controller"
@@ -113,7 +114,7 @@ def level_is_known(finalised: Levels | None) -> Outcome:
     level = finalised.get(FEATURE_NAME)
     if level is None:
         return not_applicable("no metadata.version is finalised (FEAT-07)")
-    return found([] if level in BY_LEVEL else [f"metadata.version is at {level_name(level)}"])
+    return found([] if is_known(level) else [f"metadata.version is at {level_name(level)} ({level})"])
 
 
 def lost_at_migration(zookeeper: Levels | None, kraft: Levels | None) -> Outcome:
@@ -200,12 +201,26 @@ def deprecation(nodes: Iterable[Node], finalised: Levels, feature: str, lowest: 
     return texts
 
 
-def describe(supported: Mapping[str, Range], finalised: Levels, epoch: int | None) -> list[str]:
-    """The lines of `kafka-features describe`: one a supported feature, in its columns (`FeatureCommand.handleDescribe`)."""
+_TABS = "Feature: {}\tSupportedMinVersion: {}\tSupportedMaxVersion: {}\tFinalizedVersionLevel: {}\tEpoch: {}"
+_PADDED = "Feature: {:<40}  SupportedMinVersion: {:<15}  SupportedMaxVersion: {:<15}  FinalizedVersionLevel: {:<15}  Epoch: {}"
+
+
+def describe(
+    supported: Mapping[str, Range], finalised: Levels, epoch: int | None, release: tuple[int, int] = (3, 9)
+) -> list[str]:
+    """The lines of `kafka-features describe`, one a supported feature (`FeatureCommand.handleDescribe`).
+
+    The tool of `release` puts tabs between them, from 4.3 on columns of fixed width.
+    """
     shown = "-" if epoch is None else str(epoch)
+    form = _PADDED if release >= (4, 3) else _TABS
     return [
-        f"Feature: {name}\tSupportedMinVersion: {kafka_name(name == FEATURE_NAME, lowest)}"
-        f"\tSupportedMaxVersion: {kafka_name(name == FEATURE_NAME, highest)}"
-        f"\tFinalizedVersionLevel: {kafka_name(name == FEATURE_NAME, finalised.get(name, 0))}\tEpoch: {shown}"
+        form.format(
+            name,
+            kafka_name(name == FEATURE_NAME, lowest),
+            kafka_name(name == FEATURE_NAME, highest),
+            kafka_name(name == FEATURE_NAME, finalised.get(name, 0)),
+            shown,
+        )
         for name, (lowest, highest) in sorted(supported.items())
     ]
