@@ -51,19 +51,11 @@ def _newest_level(facts: Facts) -> Outcome:
     if answer.verdict is update.Verdict.YES:
         return passed(f"metadata.version may be raised from {shown} to {level_name(target)} ({target})", *answer.notes)
     others = [text for text in answer.blocking if text not in answer.message]
-    return found([answer.message, *others, *_remedies(facts, answer)])
+    return found([answer.message, *others])
 
 
 def _asked(facts: Facts, release: tuple[int, int], target: int) -> update.Answer:
     return update.dry_run([update.Update(FEATURE_NAME, target)], cluster_of(facts, release)).answers[0]
-
-
-def _remedies(facts: Facts, answer: update.Answer) -> Iterator[str]:
-    """How to be rid of controllers that are in the way and vote no more."""
-    for row in sorted(facts.controllers, key=lambda row: int(row["controller_id"])):
-        node = row["controller_id"]
-        if node not in facts.voters and any(text.startswith(f"Controller {node} ") for text in answer.blocking):
-            yield f"controller {node} is no voter: {_forgetting(facts, node)}"
 
 
 def _forgetting(facts: Facts, node: int) -> str:
