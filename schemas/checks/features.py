@@ -87,4 +87,28 @@ CHECKS: tuple[Check, ...] = (
             severity="warning",
         )
     ),
+    check(
+        "FEAT-09",
+        "No feature is behind what its metadata.version brings",
+        (),
+        IN_KRAFT,
+        "Raise them all, if nothing speaks against it: kafka-features upgrade --release-version RELEASE; raising metadata.version "
+        "alone leaves them. What is kept down on purpose can be suppressed.",
+        "KIP-1022; Feature.defaultLevel; S§9.4",
+        needs=KRAFT_ONLY,
+        severity="warning",
+    ),
+    optional(
+        check(
+            "FEAT-10",
+            "A static quorum may become a dynamic one",
+            (),
+            IN_KRAFT,
+            "Before kraft.version is raised to 1, run every controller with a release that supports it, and give the audit each "
+            "controller's folder: the leader has to know every voter's directory id.",
+            "KIP-853; LeaderState.maybeAppendUpgradedKRaftVersion; S§9.4",
+            needs=KRAFT_ONLY,
+            severity="warning",
+        )
+    ),
 )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from tests.captures import stages
+from tests.captures import capture, stages
 from tests.features.clusters import cluster
 from transforms.features.levels import latest_of
 from transforms.features.matrix import BROKER, CONTROLLER, Node
@@ -477,6 +478,33 @@ def test_the_answers_are_those_of_the_real_controllers() -> None:
         assert said("upgrade-3-done", Update(name, 1 if name == "group.version" else 2)) == ""
     for name in ("share.version", "streams.version", ELR):
         assert said("upgrade-3-done", Update(name, 0, SAFE)) == ""
+
+
+def test_the_answers_of_4_4_are_those_of_the_real_controllers() -> None:
+    def of(stage: str, update: Update) -> str:
+        return dry_run([update], cluster("4.4.0-kraft", stage)).answers[0].message
+
+    failed = "The update failed for all features since the following feature had an error: "
+    wanted = {
+        ("upgrade-2-blocked-by-ghost", Update(MV, 33)): (
+            "Invalid update version 33 for feature metadata.version. Controller 3003 only supports versions 1-21"
+        ),
+        ("upgrade-4-used-and-downgraded", Update(MV, 26, SAFE)): (
+            "Unsupported metadata.version downgrade from 33 to 26. Refusing to perform the requested downgrade because it"
+            " might delete metadata information."
+        ),
+        ("upgrade-4-used-and-downgraded", Update(MV, 25, UNSAFE)): (
+            "Unsupported metadata.version downgrade from 33 to 25. Unsafe metadata downgrade is not supported in this"
+            " version."
+        ),
+    }
+    for (stage, update), words in wanted.items():
+        assert of(stage, update) == failed + words
+        told = gzip.decompress((capture("4.4.0-kraft", stage) / "operations.jsonl.gz").read_bytes()).decode()
+        assert failed + words in told, "word for word what Kafka answered"
+    for update in (Update(MV, 33), Update("share.version", 2), Update("share.version", 0, SAFE)):
+        assert of("upgrade-3-done", update) == ""
+    assert "Local controller" in of("upgrade-3-done", Update(MV, 34))
 
 
 def test_the_ghost_is_the_only_node_in_the_way() -> None:

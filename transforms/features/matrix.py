@@ -8,7 +8,7 @@ from typing import Any
 
 from schemas.kraft import feature_levels
 from schemas.kraft.metadata_versions import FEATURE_NAME, MINIMUM_LEVEL_4X, is_known, level_name
-from transforms.features.levels import kafka_name
+from transforms.features.levels import defaults, kafka_name, latest_of
 from transforms.outcome import Outcome, found, not_applicable, unknown
 
 Range = tuple[int, int]
@@ -183,6 +183,29 @@ def bootstrap_is_readable(levels: Mapping[str, int | None] | None) -> Outcome:
     if unread and not texts:
         return unknown(f"the bootstrap.checkpoint of {', '.join(unread)} could not be read")
     return found(texts, tolerable=True)
+
+
+def behind_defaults(finalised: Levels | None, release: tuple[int, int] | None) -> Outcome:
+    """FEAT-09: each feature that the release has is at least at its default for the finalised metadata.version.
+
+    kraft.version is another matter (FEAT-10): a static quorum works as well.
+    """
+    if finalised is None or release is None:
+        return unknown("the features or the Kafka release are not known")
+    level = finalised.get(FEATURE_NAME)
+    if level is None:
+        return not_applicable("no metadata.version is finalised (FEAT-07)")
+    if latest_of(release) is None or not is_known(level):
+        return unknown("the defaults of this release or metadata.version are not known to this audit")
+    wanted = {name: default for name, default in defaults(release, level).items() if name != KRAFT_VERSION}
+    return found(
+        (
+            f"{name} is at {finalised.get(name, 0)}, {default} is the default at metadata.version {level_name(level)}"
+            for name, default in wanted.items()
+            if finalised.get(name, 0) < default
+        ),
+        tolerable=True,
+    )
 
 
 def deprecation(nodes: Iterable[Node], finalised: Levels, feature: str, lowest: int) -> list[str]:
