@@ -46,6 +46,12 @@ CHECKS: dict[str, tuple[Callable[..., Outcome], tuple[Any, ...], tuple[Any, ...]
         (AT, None),
     ),
     "FEAT-09 by level": (matrix.behind_defaults, ({MV: 25, "group.version": 1}, (4, 4)), (AT, (4, 4)), (AT, (4, 5))),
+    "FEAT-11": (
+        matrix.brokers_of_zookeeper_support,
+        ([Node(BROKER, 0, {"x": (1, 2)}), Node(BROKER, 1)], {"x": 2}),
+        ([Node(BROKER, 0, {"x": (1, 2)})], {"x": 2}),
+        ([], None),
+    ),
     "FEAT-08": (matrix.bootstrap_is_readable, ({"3000": 6},), ({"3000": 7},), ({"3000": None},)),
 }
 

@@ -149,6 +149,15 @@ def _ibp(node: Node) -> str:
     return level_name(lowest) if lowest == highest else f"{level_name(lowest)} to {level_name(highest)}"
 
 
+def brokers_of_zookeeper_support(nodes: Sequence[Node] | None, finalised: Levels | None) -> Outcome:
+    """FEAT-11: every broker in `/brokers/ids` supports what `/feature` has finalised; else it stops (`BrokerFeatures`)."""
+    if nodes is None or finalised is None:
+        return unknown("/brokers/ids or /feature was not read")
+    if finalised and not nodes:
+        return unknown("no broker is in /brokers/ids")
+    return found(cell.gap for cell in matrix(nodes, finalised) if cell.gap)
+
+
 def rows_are_sound(rows: Iterable[tuple[str, int]] | None) -> Outcome:
     """FEAT-06: each feature is finalised once, and none at level 0 (that is a removal). `rows` are name and level."""
     if rows is None:

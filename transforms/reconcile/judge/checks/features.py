@@ -104,6 +104,12 @@ def _ready_for_dynamic(facts: Facts, cluster: Cluster) -> Outcome:
     return passed("kraft.version may be raised to 1: every voter supports it, and has a directory id")
 
 
+def _in_zookeeper(facts: Facts) -> Outcome:
+    """FEAT-11."""
+    brokers = [matrix.node_of({**row, "features": row.get("features")}) for row in facts.brokers_in_zookeeper]
+    return matrix.brokers_of_zookeeper_support(brokers, facts.zookeeper_features)
+
+
 CHECKS: dict[str, CheckFunction] = {
     "FEAT-01": _brokers,
     "FEAT-02": _controllers,
@@ -115,4 +121,5 @@ CHECKS: dict[str, CheckFunction] = {
     "FEAT-08": _bootstrap,
     "FEAT-09": _defaults,
     "FEAT-10": _may_become_dynamic,
+    "FEAT-11": _in_zookeeper,
 }
