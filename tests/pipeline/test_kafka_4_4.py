@@ -13,7 +13,10 @@ from jobs.audit.standing import standing
 from jobs.commands.downgrade import state_of
 from schemas.report import CheckResult
 from tests.captures import capture
+from tests.kraft.dumps import DumpedRecord, read_dump
+from tests.kraft.encoder import batch
 from tests.pipeline.audits import Audit, Content, Preparation, in_fleet, settings_content
+from tests.pipeline.logs import next_offset, record, writable_copy
 from transforms.downgrade.ledger import shown
 from transforms.downgrade.readiness import Outcome, floor_of, readiness, targets
 
@@ -46,6 +49,24 @@ for _stage in STAGES:
 @in_fleet("4.3.1-static-2")
 def _became_dynamic(folder: Path) -> Content:
     return settings_content(capture("4.3.1-kraft", "static-2-to-dynamic"), folder)
+
+
+def _last_offset(file: tuple[str, list[DumpedRecord]]) -> tuple[bool, int]:
+    return file[0].endswith(".log"), file[1][-1].offset
+
+
+@in_fleet("4.3.1-static-misled")
+def _kraft_version_by_record(folder: Path) -> Content:
+    """A static quorum whose log has what `kafka-features upgrade` on 3.9 and 4.0 wrote (KAFKA-18979)."""
+    source = capture("4.3.1-kraft", "static-1-quorum")
+    logs = writable_copy(source / "kraft", folder / "kraft")
+    said = record("FEATURE_LEVEL_RECORD", name="kraft.version", featureLevel=1)
+    for controller in (3000, 3001, 3002):
+        name, rows = max(read_dump("4.3.1-kraft", "static-1-quorum", controller).items(), key=_last_offset)
+        segment = logs / str(controller) / "__cluster_metadata-0" / name
+        data = segment.read_bytes()
+        segment.write_bytes(data + batch([said], next_offset(data), rows[-1].epoch, rows[-1].time + 1))
+    return settings_content(source, folder, kraft={"folders": [str(logs)]})
 
 
 Told = Callable[[str], Audit]
@@ -116,12 +137,28 @@ def test_there_is_no_way_back_to_4_3(told: Told) -> None:
         verdicts = {target.release: target for target in found.targets}
         assert verdicts["4.3"].verdict == "blocked"
         assert any(
-            "Unsupported metadata.version downgrade from 33 to 30" in line.what for line in verdicts["4.3"].reasons
+            "Unsupported metadata.version downgrade from 33 to 30" in line.reason for line in verdicts["4.3"].reasons
         )
         assert found.floor == "4.4"
 
 
-@pytest.mark.parametrize("name", [*(f"{RELEASE}-{stage}" for stage in STAGES), *OTHERS, "4.3.1-static-2"])
+def test_a_static_quorum_is_at_no_kraft_version_whatever_a_record_says(audited: Told) -> None:
+    report = audited("4.3.1-static-misled").report
+    assert report.kraft is not None
+    assert (report.kraft.kraft_version, "kraft.version" in report.kraft.features) == (0, False)
+    assert {line.finalised_level for line in report.features if line.feature == "kraft.version"} == {None}
+    assert report.downgrade is not None
+    assert not [
+        reason.reason
+        for target in report.downgrade.targets
+        for reason in target.reasons
+        if reason.reason.startswith("kraft.version")
+    ]
+
+
+@pytest.mark.parametrize(
+    "name", [*(f"{RELEASE}-{stage}" for stage in STAGES), *OTHERS, "4.3.1-static-2", "4.3.1-static-misled"]
+)
 def test_the_command_downgrade_says_what_the_report_says(audited: Told, name: str) -> None:
     audit = audited(name)
     report = audit.report.downgrade
@@ -136,5 +173,5 @@ def test_the_command_downgrade_says_what_the_report_says(audited: Told, name: st
         lines = [line for line in judged.lines if line.outcome is not Outcome.SAFE] or list(judged.lines)
         assert judged.verdict.value == target.verdict, release
         assert [(line.outcome.value, line.what, line.evidence) for line in lines] == [
-            (reason.outcome, reason.what, reason.evidence) for reason in target.reasons
+            (reason.outcome, reason.reason, reason.evidence) for reason in target.reasons
         ]
