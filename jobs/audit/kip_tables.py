@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from jobs.audit.isr_history import recent_changes
-from jobs.audit.kraft_side import KRAFT_VERSION, KraftSide
+from jobs.audit.kraft_side import KraftSide
 from jobs.audit.run import Run
 from schemas.checks import KRAFT, START_PHASES, ZOOKEEPER, Phase
 from schemas.kraft.metadata_versions import FEATURE_NAME
@@ -25,10 +25,9 @@ from transforms.downgrade.ledger import OF_KRAFT, FeatureZnode, shown
 from transforms.downgrade.ordering import Configurations, violations
 from transforms.downgrade.readiness import Mode, Outcome, State, floor_of, readiness, targets, with_kraft
 from transforms.features.levels import UnknownLevelError, release_tuple
-from transforms.features.matrix import KRAFT_VERSION as KRAFT_VERSION_FEATURE
 from transforms.features.matrix import Node, matrix, node_of
-from transforms.features.update import Cluster
 from transforms.isr.audit import LINE, isr_audit
+from transforms.reconcile.judge.cluster import cluster_of
 from transforms.reconcile.judge.facts import Facts
 
 ISR_HOURS = 24
@@ -80,7 +79,7 @@ def isr_history(answers: Rows, facts: Facts) -> IsrHistory | None:
     return IsrHistory(ISR_HOURS, totals, lines)
 
 
-def features(answers: Rows, facts: Facts, side: KraftSide | None) -> list[FeatureLine]:
+def features(answers: Rows, facts: Facts) -> list[FeatureLine]:
     """The matrix of the nodes that the deciding controllers know: KRaft's, and ZooKeeper's before there is a load."""
     source = ZOOKEEPER if _by_zookeeper(facts) else KRAFT
     return [
@@ -95,7 +94,7 @@ def features(answers: Rows, facts: Facts, side: KraftSide | None) -> list[Featur
             fenced=cell.node.fenced,
             migrating_zk=cell.node.migrating_zk,
         )
-        for cell in matrix(_nodes(facts, source), _finalised(answers, side, source))
+        for cell in matrix(_nodes(facts, source), _finalised(answers, facts, source))
     ]
 
 
@@ -109,12 +108,10 @@ def _nodes(facts: Facts, source: str) -> list[Node]:
     return [node_of({**row, "features": row.get("features")}) for row in (*brokers, *controllers)]
 
 
-def _finalised(answers: Rows, side: KraftSide | None, source: str) -> dict[str, int]:
-    levels = {row["feature"]: row["level"] for row in answers.get("features", ()) if row["source"] == source}
-    if source == KRAFT and side is not None:
-        versions = [json.loads(m["data"]) for m in side.milestones if m["type"] == KRAFT_VERSION]
-        levels |= {KRAFT_VERSION_FEATURE: versions[-1]["kRaftVersion"]} if versions else {}
-    return levels
+def _finalised(answers: Rows, facts: Facts, source: str) -> Mapping[str, int]:
+    if source == KRAFT:
+        return cluster_of(facts, (0, 0)).finalised
+    return {row["feature"]: row["level"] for row in answers.get("features", ()) if row["source"] == source}
 
 
 def downgrade(answers: Rows, facts: Facts, side: KraftSide | None) -> DowngradeReadiness:
@@ -147,19 +144,12 @@ def _state(answers: Rows, facts: Facts, side: KraftSide | None) -> State:
         _feature_znode(answers),
         _znode_versions(facts) if in_tree else None,
         configurations=_configurations(facts),
+        unread=facts.damaged_log.total,
     )
     if side is None or mode is Mode.ZOOKEEPER:
         return state
     dual = mode is Mode.DUAL_WRITE
-    leader = facts.epochs[-1] if facts.epochs else None
-    cluster = Cluster(
-        state.release or (0, 0),
-        _finalised(answers, side, KRAFT),
-        tuple(_nodes(facts, KRAFT)),
-        frozenset(leader.voters) if leader is not None and leader.voters else None,
-        None if leader is None else leader.leader_id,
-        facts.state_name,
-    )
+    cluster = cluster_of(facts, state.release or (0, 0))
     migrated = facts.states[-1].offset if facts.states and (dual or facts.phase is Phase.FINALIZED) else None
     levels = [
         row["kraft_offset"]

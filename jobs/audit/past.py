@@ -26,9 +26,9 @@ from transforms.report.printable import visible
 from transforms.zookeeper.read.trees import at_barrier
 
 
-def add_warehouse_arguments(parser: argparse.ArgumentParser) -> None:
+def add_warehouse_arguments(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
     """Declare how a command that only looks is told where: a configuration, or a folder of tables."""
-    where = parser.add_mutually_exclusive_group(required=True)
+    where = parser.add_mutually_exclusive_group(required=required)
     where.add_argument("--conf", type=Path, help="configuration file (YAML)")
     where.add_argument(
         "--warehouse", metavar="DIR", help="folder of the tables, or the one given to `kraft-audit check --out`"

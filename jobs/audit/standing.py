@@ -9,22 +9,23 @@ from typing import Any
 
 from pyspark.sql import functions as F
 
+from jobs.audit.kraft_health import quorum_of
 from jobs.audit.past import PastRun
 from jobs.audit.past_state import PastKraft, migration_znodes, past_kraft
 from jobs.exit import UsageError
-from schemas.bronze import KRAFT_LOG_COPIES, KRAFT_RECORDS
 from schemas.checks import Phase
 from schemas.entities.brokers import BROKERS
 from schemas.entities.controllers import CONTROLLERS
 from schemas.entities.features import FEATURES
-from schemas.kraft.control import KRAFT_VERSION as KRAFT_VERSION_RECORD
-from schemas.kraft.control import KRAFT_VOTERS, LEADER_CHANGE
 from transforms.downgrade.evidence import FEATURE_PATH, feature_znode
 from transforms.downgrade.ledger import FeatureZnode
 from transforms.features.levels import UnknownLevelError, release_tuple
-from transforms.features.matrix import KRAFT_VERSION, Node, node_of
+from transforms.features.matrix import Node, node_of
 from transforms.features.update import Cluster
+from transforms.kraft.quorum import elected_leader, known_voters
+from transforms.reconcile.judge.cluster import finalised_of, leader_of, voters_of, with_directory_id
 
+_NO_RELEASE = (0, 0)
 _ZOOKEEPER_PHASES = (Phase.ZOOKEEPER.value, Phase.WAITING.value, Phase.ROLLED_BACK.value)
 
 
@@ -33,6 +34,7 @@ class Standing:
     """A finished run's cluster in the terms of the audits of ISR, features and downgrades.
 
     `kraft` and `zookeeper` are the cluster as each kind of controller knows it, None where that side was not collected;
+    where `release` is None, `kraft` tells all but what goes by the release;
     `epoch` is the offset (KRaft) up to which the features are told.
     """
 
@@ -53,7 +55,7 @@ class Standing:
     def asked(self) -> Cluster:
         """The cluster as the controller knows it that would be asked. Raises UsageError when it was not collected."""
         found = self.zookeeper if self.by_zookeeper else self.kraft
-        if found is None:
+        if found is None or self.release is None:
             side = "ZooKeeper" if self.by_zookeeper else "the metadata log"
             raise UsageError(
                 f"run {self.past.run_id} did not collect {side}, or its release is not known: give --kafka-version"
@@ -71,7 +73,7 @@ def standing(past: PastRun, kafka_version: str | None = None) -> Standing:
         past=past,
         phase=past.report.migration.phase,
         release=release,
-        kraft=None if log is None or release is None else _kraft(past, log, release),
+        kraft=None if log is None else _kraft(past, log, release or _NO_RELEASE),
         zookeeper=None if znodes is None or release is None else _zookeeper(past, znodes, release, znode),
         feature_znode=znode,
         log=log,
@@ -101,43 +103,29 @@ def _levels(past: PastRun, source: str) -> list[dict[str, Any]]:
 
 
 def _kraft(past: PastRun, log: PastKraft, release: tuple[int, int]) -> Cluster:
+    """The cluster as the run judged it: who the quorum is, is said by its report."""
     finalised = {row["feature"]: row["level"] for row in _levels(past, "kraft")}
-    newest = _newest_control(past, log)
-    if KRAFT_VERSION_RECORD.name in newest:
-        finalised[KRAFT_VERSION] = newest[KRAFT_VERSION_RECORD.name]["kRaftVersion"]
-    voters, leader = _quorum(past, newest)
-    return Cluster(release, finalised, _nodes(past, "kraft"), voters, leader, past.report.migration.state)
-
-
-def _newest_control(past: PastRun, log: PastKraft) -> dict[str, dict[str, Any]]:
-    """The newest control record of each kind that says who the quorum is, those of checkpoints at their end."""
-    kinds = [KRAFT_VERSION_RECORD.name, KRAFT_VOTERS.name, LEADER_CHANGE.name]
-    columns = ["type", "data", "offset", "checkpoint_offset"]
-    own = log.records.where("checkpoint_offset IS NULL").select(*columns)
-    checkpoints = past.read(KRAFT_RECORDS).where("checkpoint_offset IS NOT NULL").select(*columns)
-    place = F.coalesce(F.col("checkpoint_offset") - 1, F.col("offset"))
-    rows = own.unionByName(checkpoints).where(F.col("type").isin(kinds) & F.col("data").isNotNull())
-    newest = rows.groupBy("type").agg(F.max_by("data", place).alias("data")).collect()
-    return {row["type"]: json.loads(row["data"]) for row in newest}
-
-
-def _quorum(past: PastRun, newest: Mapping[str, Mapping[str, Any]]) -> tuple[frozenset[int] | None, int | None]:
-    """Voters and leader: by the log's own records, else by the copies' quorum-state files."""
-    change = newest.get(LEADER_CHANGE.name, {})
-    named = newest.get(KRAFT_VOTERS.name) or change
-    voters = frozenset(voter["voterId"] for voter in named.get("voters", ()))
-    copies = past.read(KRAFT_LOG_COPIES).select("voters", "quorum_leader_id", "quorum_leader_epoch").collect()
-    if not voters:
-        voters = frozenset(number for row in copies for number in row["voters"] or ())
-    leader = change.get("leaderId")
-    if leader is None:
-        led = [
-            (row["quorum_leader_epoch"], row["quorum_leader_id"])
-            for row in copies
-            if row["quorum_leader_id"] is not None
-        ]
-        leader = max(led)[1] if led else None
-    return voters or None, leader
+    health, copies = past.report.kraft, log.side.copies
+    if health is None:
+        # ZooKeeper decides, or an earlier release wrote the report: the copies tell.
+        epoch = log.side.plan.leading.last_epoch
+        voters: frozenset[int] | None = frozenset(known_voters(copies, log.side.plan)) or None
+        leader = None if epoch is None else elected_leader(copies, epoch)
+        quorum = quorum_of(log.side)
+        named: list[tuple[int, str | None]] = [(voter.voter_id, voter.directory_id) for voter in quorum.voters]
+        version = quorum.kraft_version
+    else:
+        voters, leader, version = voters_of(health), leader_of(health), health.kraft_version
+        named = [(member.controller_id, member.directory_id) for member in health.quorum if member.voter]
+    return Cluster(
+        release,
+        finalised_of(finalised, version),
+        _nodes(past, "kraft"),
+        voters,
+        leader,
+        past.report.migration.state,
+        directory_ids=with_directory_id(named, copies),
+    )
 
 
 def _zookeeper(

@@ -95,6 +95,7 @@ def state_of(known: Standing, configurations: Configurations | None) -> State:
         known.feature_znode,
         _znode_versions(past) if known.zookeeper is not None else None,
         configurations=configurations,
+        unread=next((check.violations for check in past.report.checks if check.id == "CAP-02"), 0),
     )
     if kraft is None or mode is Mode.ZOOKEEPER:
         return state

@@ -9,12 +9,16 @@ from jobs.audit.past import add_run_argument, add_warehouse_arguments, open_ware
 from jobs.audit.standing import Standing, standing
 from jobs.exit import OK, UsageError
 from schemas.kraft.metadata_versions import FEATURE_NAME, level_name
-from transforms.features.levels import UnknownLevelError, level_of
+from transforms.features.levels import UnknownLevelError, level_of, release_tuple
 from transforms.features.matrix import BROKER, Cell, Node, Range, deprecation, describe, matrix
+from transforms.features.requests import NEWEST, feature_dependencies, of_release, version_mapping
 from transforms.features.update import Cluster, Kind, Update, Verdict, dry_run
 from transforms.report.printable import visible
 
-_WHAT = ("describe", "matrix", "upgrade", "downgrade", "delete", "needs")
+_WITHOUT_RUN = ("version-mapping", "feature-dependencies")
+_BY_RELEASE = ("upgrade", "downgrade", "version-mapping")
+_WHAT = ("describe", "matrix", "upgrade", "downgrade", "delete", "update", "needs", *_WITHOUT_RUN)
+Asked = Sequence[tuple[str, int]]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,8 +27,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = (
         "describe   the columns that kafka-features prints\n"
         "matrix     every node's levels of every feature beside the finalised one\n"
-        "upgrade, downgrade, delete   what the controller would answer to --feature; nothing is changed\n"
-        "needs      who still needs a level below --feature F=N"
+        "upgrade, downgrade, delete   what the controller would answer to --feature, or to --release-version;\n"
+        "           nothing is changed\n"
+        "update     the same of one request with --upgrade, --downgrade and --delete\n"
+        "needs      who still needs a level below --feature F=N\n"
+        "version-mapping        which levels a --release-version stands for; needs no run\n"
+        "feature-dependencies   what --feature F=N depends on; needs no run"
     )
     parser.add_argument("what", choices=_WHAT)
     parser.add_argument(
@@ -34,17 +42,30 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="F=N",
         help="a level, by number, name or release; can be repeated",
     )
+    parser.add_argument(
+        "--release-version", metavar="R", help="all features at the defaults of a release or level, e.g. 4.1 or 4.1-IV0"
+    )
+    for kind in ("upgrade", "downgrade", "delete"):
+        form = "F" if kind == "delete" else "F=N"
+        parser.add_argument(
+            f"--{kind}", action="append", default=[], metavar=form, help=f"with update: a feature to {kind}"
+        )
     parser.add_argument("--unsafe", action="store_true", help="ask for an unsafe downgrade")
     parser.add_argument("--kafka-version", metavar="V", help="the controllers' release (default: the run's)")
-    add_warehouse_arguments(parser)
+    add_warehouse_arguments(parser, required=False)
     add_run_argument(parser)
 
 
 def execute(arguments: argparse.Namespace) -> int:
     """Print what is asked. 0 whatever the answer is; the last line of a dry run tells Kafka's own exit code."""
     asked = [_parsed(text, delete=arguments.what == "delete") for text in arguments.feature]
-    if arguments.what not in ("describe", "matrix") and not asked:
-        raise UsageError("--feature: name at least one, as F=N")
+    _check_arguments(arguments, asked)
+    if arguments.what in _WITHOUT_RUN:
+        for line in _of_the_tool(arguments, asked):
+            print(visible(line, 400))
+        return OK
+    if arguments.conf is None and arguments.warehouse is None:
+        raise UsageError("one of the arguments --conf --warehouse is required")
     with open_warehouse(arguments) as run:
         known = standing(past_run(run, arguments.run_id), arguments.kafka_version)
         for line in _lines(arguments, known, asked):
@@ -52,27 +73,83 @@ def execute(arguments: argparse.Namespace) -> int:
     return OK
 
 
-def _parsed(text: str, *, delete: bool) -> tuple[str, int]:
+def _check_arguments(arguments: argparse.Namespace, asked: Asked) -> None:
+    """Raise UsageError where the options do not go together."""
+    what, by_release = arguments.what, arguments.release_version is not None
+    if by_release and what not in _BY_RELEASE:
+        raise UsageError(f"--release-version goes with {', '.join(_BY_RELEASE)}")
+    if by_release and asked:
+        raise UsageError("--release-version: can't be given with --feature")
+    together = [*arguments.upgrade, *arguments.downgrade, *arguments.delete]
+    if together and what != "update":
+        raise UsageError("--upgrade, --downgrade and --delete go with update")
+    if what == "update" and (asked or not together):
+        raise UsageError("update: name features with --upgrade F=N, --downgrade F=N and --delete F")
+    names_none = what in ("describe", "matrix", "update", "version-mapping") or by_release
+    if not names_none and not asked:
+        raise UsageError("--feature: name at least one, as F=N")
+
+
+def _parsed(text: str, *, delete: bool, option: str = "--feature") -> tuple[str, int]:
     name, given, level = text.partition("=")
     if delete and not given:
         return name, 0
     if not given:
-        raise UsageError(f"--feature: {visible(text, 80)} is not of the form F=N")
+        raise UsageError(f"{option}: {visible(text, 80)} is not of the form F=N")
     try:
         return name, level_of(level) if name == FEATURE_NAME else int(level)
     except (UnknownLevelError, ValueError):
-        raise UsageError(f"--feature: {visible(level, 80)} is no level of {visible(name, 80)}") from None
+        raise UsageError(f"{option}: {visible(level, 80)} is no level of {visible(name, 80)}") from None
 
 
-def _lines(arguments: argparse.Namespace, known: Standing, asked: Sequence[tuple[str, int]]) -> list[str]:
+def _of_the_tool(arguments: argparse.Namespace, asked: Asked) -> list[str]:
+    """What kafka-features tells by itself: that of the release named, else of the newest known here."""
+    try:
+        release = NEWEST if arguments.kafka_version is None else release_tuple(arguments.kafka_version)
+        if arguments.what == "version-mapping":
+            return version_mapping(arguments.release_version, release)
+        return feature_dependencies(asked, release)
+    except UnknownLevelError as error:
+        raise UsageError(visible(str(error), 200)) from None
+
+
+def _lines(arguments: argparse.Namespace, known: Standing, asked: Asked) -> list[str]:
     cluster = known.asked
     if arguments.what == "describe":
-        return describe(_supported(cluster), cluster.finalised, known.past.report.migration.committed_end_offset)
+        end = known.past.report.migration.committed_end_offset
+        return describe(_supported(cluster), cluster.finalised, end, cluster.release)
     if arguments.what == "matrix":
         return [_cell(cell) for cell in matrix(cluster.nodes, cluster.finalised)]
     if arguments.what == "needs":
         return [line for name, level in asked for line in _needs(cluster, name, level)]
-    return _dry_run(arguments, cluster, asked)
+    return _dry_run(
+        cluster, _updates(arguments, cluster, asked), None if arguments.what == "update" else arguments.what
+    )
+
+
+def _updates(arguments: argparse.Namespace, cluster: Cluster, asked: Asked) -> list[Update]:
+    """One request, in the order given. Raises UsageError where a feature is named twice."""
+    down = Kind.UNSAFE_DOWNGRADE if arguments.unsafe else Kind.SAFE_DOWNGRADE
+    if arguments.release_version is not None:
+        try:
+            kind = Kind.UPGRADE if arguments.what == "upgrade" else down
+            return of_release(arguments.release_version, kind, cluster.release)
+        except UnknownLevelError as error:
+            raise UsageError(f"--release-version: {visible(str(error), 200)}") from None
+    if arguments.what == "update":
+        parts = (("upgrade", Kind.UPGRADE), ("downgrade", down), ("delete", down))
+        found = [
+            Update(*_parsed(text, delete=option == "delete", option=f"--{option}"), kind)
+            for option, kind in parts
+            for text in getattr(arguments, option)
+        ]
+    else:
+        found = [Update(name, level, Kind.UPGRADE if arguments.what == "upgrade" else down) for name, level in asked]
+    names = [update.feature for update in found]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise UsageError(f"Feature {visible(twice, 80)} was specified more than once.")
+    return found
 
 
 def _supported(cluster: Cluster) -> dict[str, Range]:
@@ -99,11 +176,8 @@ def _needs(cluster: Cluster, name: str, level: int) -> list[str]:
     return [f"Still in need of a level of {name} below {shown}:", *(f"  {text}" for text in found)]
 
 
-def _dry_run(arguments: argparse.Namespace, cluster: Cluster, asked: Sequence[tuple[str, int]]) -> list[str]:
-    down = Kind.UNSAFE_DOWNGRADE if arguments.unsafe else Kind.SAFE_DOWNGRADE
-    kind = Kind.UPGRADE if arguments.what == "upgrade" else down
-    operation = "disable" if arguments.what == "delete" else arguments.what
-    run = dry_run([Update(name, level, kind) for name, level in asked], cluster, operation)
+def _dry_run(cluster: Cluster, updates: Sequence[Update], what: str | None) -> list[str]:
+    run = dry_run(updates, cluster, "disable" if what == "delete" else what)
     lines = [*run.lines]
     for answer in run.answers:
         lines += [f"  in the way: {text}" for text in answer.blocking]

@@ -182,7 +182,7 @@ def _with_tables(report: Report, gathered: ClusterFacts, side: KraftSide | None)
     return replace(
         report,
         isr_history=kip_tables.isr_history(answers, facts),
-        features=kip_tables.features(answers, facts, side),
+        features=kip_tables.features(answers, facts),
         downgrade=kip_tables.downgrade(answers, facts, side),
     )
 

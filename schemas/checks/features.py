@@ -2,8 +2,23 @@
 
 from __future__ import annotations
 
-from schemas.checks.check import BOTH, DURING, IN_KRAFT, KRAFT_ONLY, WITH_KRAFT, Check, Phase, check, optional
+from schemas.checks.check import (
+    BOTH,
+    DURING,
+    IN_KRAFT,
+    KRAFT_ONLY,
+    START_PHASES,
+    WITH_KRAFT,
+    ZOOKEEPER_ONLY,
+    Check,
+    Phase,
+    check,
+    optional,
+)
 from schemas.gates import UPGRADE
+
+# Phases in which a ZooKeeper controller finalises features, and brokers read them from /feature.
+ZOOKEEPER_DECIDES = frozenset({*START_PHASES, Phase.ROLLED_BACK})
 
 CHECKS: tuple[Check, ...] = (
     check(
@@ -86,5 +101,39 @@ CHECKS: tuple[Check, ...] = (
             needs=KRAFT_ONLY,
             severity="warning",
         )
+    ),
+    check(
+        "FEAT-09",
+        "No feature is behind what its metadata.version brings",
+        (),
+        IN_KRAFT,
+        "Raise them all, if nothing speaks against it: kafka-features upgrade --release-version RELEASE; raising metadata.version "
+        "alone leaves them. What is kept down on purpose can be suppressed.",
+        "KIP-1022; Feature.defaultLevel; S§9.4",
+        needs=KRAFT_ONLY,
+        severity="warning",
+    ),
+    optional(
+        check(
+            "FEAT-10",
+            "A static quorum may become a dynamic one",
+            (),
+            IN_KRAFT,
+            "Before kraft.version is raised to 1, run every controller with a release that supports it, and give the audit each "
+            "controller's folder: the leader has to know every voter's directory id.",
+            "KIP-853; LeaderState.maybeAppendUpgradedKRaftVersion; S§9.4",
+            needs=KRAFT_ONLY,
+            severity="warning",
+        )
+    ),
+    check(
+        "FEAT-11",
+        "Every broker in ZooKeeper mode supports what /feature has finalised",
+        ("start",),
+        ZOOKEEPER_DECIDES,
+        "Delete the features named (kafka-features disable) with the release that finalised them: a broker that does not support "
+        "one stops, and does not start again. Releases from 3.0 on support none in ZooKeeper mode.",
+        "KIP-584; FinalizedFeatureChangeListener, BrokerFeatures.incompatibleFeatures; S§9.4",
+        needs=ZOOKEEPER_ONLY,
     ),
 )

@@ -12,7 +12,8 @@ CHECKS: tuple[Check, ...] = (
         UPGRADE,
         IN_KRAFT,
         "Start the nodes named once with the release that the others run: their registration then says so. A broker that is "
-        "gone for good is unregistered (kafka-cluster unregister); no release up to 4.3 can unregister a controller.",
+        "gone for good is unregistered (kafka-cluster.sh unregister --id N); a controller that is gone, from metadata.version "
+        "4.4-IV2 (33) on (kafka-cluster.sh unregister-controller --id N). A node that runs registers again by itself.",
         "KIP-584; FeatureControlManager.updateFeature; QuorumFeatures; S§9.3",
         needs=KRAFT_ONLY,
     ),
@@ -39,9 +40,11 @@ CHECKS: tuple[Check, ...] = (
         "Every registered controller is a voter",
         (),
         IN_KRAFT,
-        "A controller that was removed stays registered and counts at every upgrade of metadata.version: before each, start it "
-        "once with the new release; only a release after 4.3 can unregister it.",
-        "KIP-853; PR 22191, PR 23196; S§8.4",
+        "A controller that was removed stays registered and counts at every upgrade of metadata.version. From metadata.version "
+        "4.4-IV2 (33) on stop it and unregister it (kafka-cluster.sh unregister-controller --id N, or remove it with "
+        "kafka-metadata-quorum.sh remove-controller --unregister); one that runs registers again by itself. Below that level "
+        "start it once with the new release before each upgrade.",
+        "KIP-853; KIP-1312; PR 22191, PR 23196; S§8.4",
         needs=KRAFT_ONLY,
         severity="warning",
     ),

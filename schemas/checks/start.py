@@ -190,12 +190,12 @@ CHECKS: tuple[Check, ...] = (
     ),
     check(
         "START-20",
-        "Every znode that the load reads holds what Kafka can read",
+        "Every znode that the load or a broker's start reads holds what Kafka can read",
         ("start",),
         START_PHASES,
         "Correct the znodes named: the load fails on some of them, again and again, and leaves others out without a word, "
-        "access control lists among them.",
-        "ZkMigrationClient, ZkData decoders; S§4.2, S§11",
+        "access control lists among them. Brokers do not start with a /feature that they can't read.",
+        "ZkMigrationClient, ZkData decoders; FeatureZNode; S§4.2, S§9.1, S§11",
         needs=ZOOKEEPER_ONLY,
     ),
     check(

@@ -13,12 +13,17 @@ MINIMUM_LEVEL_4X = 7
 
 @dataclass(frozen=True)
 class MetadataVersion:
-    """One level: `changed` says whether it changed the metadata format, so that a downgrade past it loses metadata."""
+    """One level: `changed` says whether it changed the metadata format, so that a downgrade past it loses metadata.
+
+    `testing` marks a level that the newest release knows and does not run in production: what it will mean is open, so
+    that all but its name counts as not known.
+    """
 
     level: int
     name: str
     changed: bool
     gates: str = ""
+    testing: bool = False
 
 
 METADATA_VERSIONS: tuple[MetadataVersion, ...] = (
@@ -52,7 +57,10 @@ METADATA_VERSIONS: tuple[MetadataVersion, ...] = (
     MetadataVersion(28, "4.2-IV0", False),
     MetadataVersion(29, "4.2-IV1", False),
     MetadataVersion(30, "4.3-IV0", True, "cordoned log directories: RegisterBroker v4"),
-    MetadataVersion(31, "4.4-IV0", False),
+    MetadataVersion(31, "4.4-IV0", False, "share.version 2 by default"),
+    MetadataVersion(32, "4.4-IV1", True, "hosts of ACLs in CIDR notation"),
+    MetadataVersion(33, "4.4-IV2", True, "controllers can be unregistered"),
+    MetadataVersion(34, "4.5-IV0", False, testing=True),
 )
 BY_LEVEL: dict[int, MetadataVersion] = {version.level: version for version in METADATA_VERSIONS}
 BY_NAME: dict[str, MetadataVersion] = {version.name: version for version in METADATA_VERSIONS}
@@ -70,7 +78,11 @@ LATEST_PRODUCTION: dict[str, int] = {
     "4.1": 27,
     "4.2": 29,
     "4.3": 30,
+    "4.4": 33,
 }
+# From here on an ACL's host may be a network in CIDR notation (KIP-1276), and a controller can be unregistered (KIP-1312).
+CIDR_HOSTS_FROM = 32
+UNREGISTER_CONTROLLERS_FROM = 33
 
 # Levels from which a kind of metadata survives a snapshot; below them the snapshot writer drops it (S§3.4).
 SNAPSHOT_KEEPS_FROM: dict[str, int] = {
@@ -89,6 +101,11 @@ ZK_MIGRATION_STATES: dict[int, str] = {0: "NONE", 1: "MIGRATION", 2: "PRE_MIGRAT
 def level_name(level: int) -> str:
     """Name a level, e.g. 21 as `3.9-IV0`; one this release of the audit does not know becomes `unknown(n)`."""
     return BY_LEVEL[level].name if level in BY_LEVEL else f"unknown({level})"
+
+
+def is_known(level: int) -> bool:
+    """True for a level whose meaning is known: one of the table that some release runs in production."""
+    return level in BY_LEVEL and not BY_LEVEL[level].testing
 
 
 def zk_migration_states(kafka_version: str | None) -> dict[int, str]:

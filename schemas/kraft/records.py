@@ -273,7 +273,7 @@ REGISTER_CONTROLLER = RecordType(
     since="3.7",
 )
 CLEAR_ELR = RecordType(28, "CLEAR_ELR_RECORD", Body((Field("topicName", STRING),)), since="4.0")
-# In Kafka's development branch after 4.3: the way to forget a controller that is gone for good.
+# From metadata.version 4.4-IV2 on: the way to forget a controller that is gone for good (KIP-1312).
 UNREGISTER_CONTROLLER = RecordType(
     29, "UNREGISTER_CONTROLLER_RECORD", Body((Field("controllerId", INT32),)), since="4.4"
 )

@@ -3,7 +3,8 @@
 A code is the id of the check in S§7 where there is one.
 """
 
-# Codes of what the load throws on, aborts on or silently leaves out (S§11, S§4.2): the start waits for their repair.
+# Codes of what the load throws on, aborts on or silently leaves out, and of what no broker starts with (S§11, S§4.2, S§9.1):
+# the start waits for their repair.
 STOP_THE_LOAD: tuple[str, ...] = (
     "TOPIC-DATA",
     "TOPIC-ID",
@@ -15,6 +16,7 @@ STOP_THE_LOAD: tuple[str, ...] = (
     "TOKEN-DATA",
     "PRODUCER-BLOCK",
     "ACL-DATA",
+    "FEATURE-DATA",
 )
 
 # How a reader of transaction logs begins what it says of one.
@@ -63,7 +65,10 @@ FINDINGS: dict[str, tuple[str, str]] = {
     "TOKEN-EMPTY": ("info", "A delegation token znode without data: Kafka skips it."),
     "PRODUCER-BLOCK": ("error", "/latest_producer_id_block can't be parsed."),
     "PRODUCER-WIDTH": ("warning", "The producer id block is not 1,000 ids wide."),
-    "FEATURE-DATA": ("warning", "/feature can't be parsed."),
+    "FEATURE-DATA": (
+        "error",
+        "/feature is not what Kafka's decoder takes: a broker in ZooKeeper mode stops over it, and does not start again.",
+    ),
     "BROKER-DATA": ("error", "A broker's registration can't be parsed."),
     "ADMIN-DATA": ("warning", "An admin request or notification that can't be parsed."),
     "DUPLICATE-KEY": ("warning", "A JSON key appears twice; the last one counts, as in Kafka."),

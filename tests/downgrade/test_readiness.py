@@ -14,7 +14,17 @@ from tests.captures import capture
 from tests.features.clusters import cluster
 from tests.isr.logs import log_records
 from transforms.downgrade.evidence import TRACES, TreeEvidence, of_tree
-from transforms.downgrade.ledger import BY_ID, FORMATS, OF_KRAFT, OF_ZOOKEEPER, Effect, FeatureZnode, Seen
+from transforms.downgrade.ledger import (
+    BY_FEATURE,
+    BY_ID,
+    FORMATS,
+    OF_FILES,
+    OF_KRAFT,
+    OF_ZOOKEEPER,
+    Effect,
+    FeatureZnode,
+    Seen,
+)
 from transforms.downgrade.ordering import (
     effective_persistent_version,
     record_format,
@@ -169,7 +179,12 @@ KRAFT = State(
         ({"metadata.version": 29}, (3, 2), "blocked", "does not run in KRaft mode"),
         ({"metadata.version": 6}, (4, 0), "blocked", "below what 4.0 starts at"),
         ({}, (4, 2), "unknown", "no metadata.version"),
-        ({"metadata.version": 21, "group.version": 1}, (3, 9), "loses", "group.version has to be taken back"),
+        ({"metadata.version": 21, "group.version": 1}, (3, 9), "blocked", "featureLevel=1), but this controller only"),
+        ({"metadata.version": 21, "group.version": 1}, (3, 9), "blocked", "group.version has to be taken back to 0"),
+        ({"metadata.version": 29, "streams.version": 1}, (4, 2), "safe", "streams.version 1: 4.2 knows it"),
+        ({"metadata.version": 29, "streams.version": 1}, (4, 1), "blocked", "only supports versions 0"),
+        ({"metadata.version": 30, "share.version": 1}, (4, 1), "blocked", "Unsupported metadata.version downgrade"),
+        ({"metadata.version": 29, "kraft.version": 1}, (4, 1), "safe", "kraft.version 1: 4.1 knows it"),
         ({"metadata.version": 21, "kraft.version": 1}, (3, 8), "blocked", "can't be taken back"),
         ({"metadata.version": 21, "what.version": 1}, (3, 9), "unknown", "does not know"),
     ],
@@ -303,6 +318,68 @@ def test_a_real_kraft_cluster_may_go_back_until_its_level_is_raised() -> None:
     assert any("Unsupported metadata.version downgrade from 30 to 21" in line.what for line in judged.lines)
 
 
+def test_a_real_cluster_of_4_4_does_not_go_back() -> None:
+    known = cluster("4.4.0-kraft", "upgrade-3-done")
+    state = State(Mode.KRAFT, (4, 4), NOTHING, finalised=known.finalised, nodes=known.nodes, voters=known.voters)
+    judged = readiness(state, (4, 3))
+    assert (judged.verdict, judged.floor) == (Outcome.BLOCKED, (4, 4))
+    told = [line.what for line in judged.lines]
+    assert any("Unsupported metadata.version downgrade from 33 to 30" in text for text in told)
+    assert any(text.startswith("ACLs with hosts in CIDR notation: ") for text in told)
+    assert any(text.startswith("records of unregistered controllers: ") for text in told)
+    before = cluster("4.4.0-kraft", "upgrade-2-blocked-by-ghost")
+    assert readiness(replace(state, finalised=before.finalised, nodes=before.nodes), (4, 3)).verdict is Outcome.SAFE
+
+
+SHARE = {"metadata.version": (7, 33), "share.version": (0, 2)}
+
+
+@pytest.mark.parametrize(
+    ("level", "target", "outcome"), [(1, (4, 3), "safe"), (2, (4, 3), "blocked"), (2, (4, 0), "blocked")]
+)
+def test_a_feature_is_judged_by_the_level_that_the_target_replays(
+    level: int, target: tuple[int, int], outcome: str
+) -> None:
+    """`FeatureControlManager.replay` throws on a level above its range: the controllers do not start."""
+    nodes = tuple(replace(node, ranges=SHARE) for node in KRAFT.nodes)
+    state = replace(KRAFT, release=(4, 4), nodes=nodes, finalised={"metadata.version": 22, "share.version": level})
+    judged = readiness(state, target)
+    assert judged.verdict.value == outcome
+    known = "0" if target == (4, 0) else "0-1"
+    if outcome == "blocked":
+        words = (
+            "Tried to apply FeatureLevelRecord(name='share.version', featureLevel=2), but this controller only supports"
+            f" versions {known}"
+        )
+        assert any(line.what.endswith(words) for line in judged.lines if line.outcome is Outcome.BLOCKED)
+        assert any("has to be taken back" in line.what for line in judged.lines if line.outcome is Outcome.LOSES)
+
+
+@pytest.mark.parametrize("name", BY_FEATURE)
+def test_each_format_that_a_feature_level_writes(name: str) -> None:
+    entry = BY_ID[name]
+    assert entry.written_at is not None
+    feature, level = entry.written_at
+    major, minor = entry.reads_from
+    # 4.0 comes after 3.9.
+    target = (major, minor - 1) if minor else (3, 9)
+    state = replace(KRAFT, release=(4, 4), finalised={"metadata.version": 21, feature: level})
+    outcome = {Effect.LOSES: "loses", Effect.REFUSES: "blocked"}[entry.below]
+    assert outcomes(readiness(state, target), f"{entry.title}: ") == {outcome}
+    assert outcomes(readiness(state, entry.reads_from), f"{entry.title}: ") == set(), "it reads them"
+    less = replace(state, finalised={"metadata.version": 21, feature: level - 1})
+    assert outcomes(readiness(less, target), f"{entry.title}: ") == set(), "nobody has written any"
+
+
+def test_files_that_older_releases_pass_over_are_in_the_ledger() -> None:
+    judged = readiness(replace(ZK, configurations={0: {IBP: "2.0"}}), (2, 7))
+    assert outcomes(judged, "partition.metadata") == {"safe"}
+    assert outcomes(judged, "directory ids in meta.properties") == {"safe"}
+    assert judged.verdict is Outcome.SAFE
+    # Nothing before 0.11 is asked about, and nothing since has changed what the others are.
+    assert all(BY_ID[name].reads_from <= (0, 11) for name in OF_FILES[:4])
+
+
 # The order of the settings.
 
 
@@ -320,6 +397,7 @@ def test_a_real_kraft_cluster_may_go_back_until_its_level_is_raised() -> None:
         ({IBP: "0.10.2", FORMAT: "2.0"}, ["another record format"]),
         ({IBP: "2.1", FORMAT: "2.8"}, []),
         ({IBP: "3.0", FORMAT: "0.9.0"}, []),
+        ({IBP: "2.8", "persistent.metadata.version": "2.8"}, ["no release of Kafka has", "no way back"]),
         ({IBP: "nonsense"}, ["is no version"]),
     ],
 )

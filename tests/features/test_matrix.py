@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from schemas.kraft.feature_levels import HIGHEST_LEVELS
+from schemas.kraft.metadata_versions import level_name
 from tests.captures import stages
 from tests.features.clusters import admin, cluster, described
 from transforms.features import matrix
@@ -20,6 +22,7 @@ OLD = {MV: (1, 19)}
 NODES = [Node(BROKER, 0, GOOD), Node(BROKER, 1, GOOD), Node(CONTROLLER, 3000, GOOD)]
 ZK = replace(NODES[0], ranges={MV: (21, 21)}, migrating_zk=True)
 AT = {MV: 21}
+DEFAULTS = {name: level for name, level in HIGHEST_LEVELS["4.4"].items() if name != "kraft.version"}
 
 CHECKS: dict[str, tuple[Callable[..., Outcome], tuple[Any, ...], tuple[Any, ...], tuple[Any, ...]]] = {
     "FEAT-01": (matrix.brokers_support, ([*NODES, Node(BROKER, 2, OLD)], AT), (NODES, AT), (None, AT)),
@@ -36,6 +39,19 @@ CHECKS: dict[str, tuple[Callable[..., Outcome], tuple[Any, ...], tuple[Any, ...]
     "FEAT-06 twice": (matrix.rows_are_sound, ([("x", 1), ("x", 2)],), ([("x", 1)],), (None,)),
     "FEAT-06 level 0": (matrix.rows_are_sound, ([("x", 0)],), ([],), (None,)),
     "FEAT-07": (matrix.has_metadata_version, ({"x": 1},), (AT,), (None,)),
+    "FEAT-09": (
+        matrix.behind_defaults,
+        ({MV: 33, **DEFAULTS, "share.version": 1}, (4, 4)),
+        ({MV: 33, **DEFAULTS}, (4, 4)),
+        (AT, None),
+    ),
+    "FEAT-09 by level": (matrix.behind_defaults, ({MV: 25, "group.version": 1}, (4, 4)), (AT, (4, 4)), (AT, (4, 5))),
+    "FEAT-11": (
+        matrix.brokers_of_zookeeper_support,
+        ([Node(BROKER, 0, {"x": (1, 2)}), Node(BROKER, 1)], {"x": 2}),
+        ([Node(BROKER, 0, {"x": (1, 2)})], {"x": 2}),
+        ([], None),
+    ),
     "FEAT-08": (matrix.bootstrap_is_readable, ({"3000": 6},), ({"3000": 7},), ({"3000": None},)),
 }
 
@@ -78,6 +94,7 @@ def test_who_still_needs_a_level_below() -> None:
 
 REAL = [
     *[("4.3.1-kraft", name) for name in stages("4.3.1-kraft") if not name.startswith("static")],
+    *[("4.4.0-kraft", name) for name in stages("4.4.0-kraft")],
     *[("3.9.1", name) for name in stages("3.9.1") if name.split("-")[0] in ("11", "12")],
 ]
 
@@ -98,15 +115,29 @@ def test_the_matrix_is_what_the_admin_api_of_a_real_cluster_said(version: str, s
         stage.startswith("upgrade")
         and {cell.node.node_id for cell in matrix.matrix(known.nodes, known.finalised) if cell.gap} == {3003}
     )
+    newest, lowest = {
+        "3.9.1": ("3.9-IV0", "3.0-IV1"),
+        "4.3.1-kraft": ("4.3-IV0", "3.3-IV3"),
+        "4.4.0-kraft": ("4.4-IV2", "3.3-IV3"),
+    }[version]
+    level = level_name(finalised[MV])
     lines = describe(supported, finalised, 5)
     assert len(lines) == len(supported)
-    level = "4.3-IV0" if finalised[MV] == 30 else "3.9-IV0"
-    newest, lowest = ("4.3-IV0", "3.3-IV3") if version == "4.3.1-kraft" else ("3.9-IV0", "3.0-IV1")
     [line] = [each for each in lines if each.startswith(f"Feature: {MV}\t")]
     assert line == (
         f"Feature: {MV}\tSupportedMinVersion: {lowest}\tSupportedMaxVersion: {newest}"
         f"\tFinalizedVersionLevel: {level}\tEpoch: 5"
     )
+
+
+def test_the_tool_of_4_3_pads_its_columns() -> None:
+    """`%-40s` and `%-15s` with two spaces between; tabs before."""
+    for release in ((4, 3), (4, 4)):
+        assert describe({MV: (7, 33)}, {MV: 33}, 5, release) == [
+            "Feature: metadata.version                          SupportedMinVersion: 3.3-IV3          "
+            "SupportedMaxVersion: 4.4-IV2          FinalizedVersionLevel: 4.4-IV2          Epoch: 5"
+        ]
+    assert "\t" in describe({MV: (7, 29)}, {MV: 29}, 5, (4, 2))[0]
 
 
 def test_a_feature_that_is_not_finalised_is_printed_as_0() -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import gzip
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from tests.captures import stages
+from tests.captures import capture, stages
 from tests.features.clusters import cluster
+from transforms.features.levels import latest_of
 from transforms.features.matrix import BROKER, CONTROLLER, Node
 from transforms.features.update import ELR, Cluster, Kind, Update, Verdict, dry_run
 
@@ -89,7 +91,7 @@ RULES: dict[str, tuple[Cluster, Update, str, int]] = {
     "all that are in the way": (
         with_node(KRAFT, Node(BROKER, 4, OLD), Node(BROKER, 3, OLD), Node(CONTROLLER, 3002, {MV: (20, 20)})),
         Update(MV, 21),
-        "Invalid update version 21 for feature metadata.version. Broker 3 only supports versions 1-19",
+        "Invalid update version 21 for feature metadata.version. Broker 4 only supports versions 1-19",
         3,
     ),
     "a controller that is no voter": (
@@ -170,9 +172,43 @@ RULES: dict[str, tuple[Cluster, Update, str, int]] = {
         ELR_NEEDS,
         0,
     ),
-    "a feature before there were levels": (
-        replace(KRAFT, finalised={}, nodes=tuple(replace(n, ranges={**RANGES, "x": (0, 1)}) for n in KRAFT.nodes)),
-        Update("x", 1),
+    "a feature below the first level of 4.x": (
+        replace(NEWER, finalised={MV: 4}),
+        Update("group.version", 1),
+        "Invalid update version 1 for feature group.version. group.version could not be set to 1 because it depends on"
+        " metadata.version=7 (3.3-IV3)",
+        0,
+    ),
+    "a name that 4.x does not know, at level 0": (
+        NEWER,
+        Update("x", 0, SAFE),
+        "Invalid update version 0 for feature x. Feature x not found.",
+        0,
+    ),
+    "the same in 3.9": (KRAFT, Update("x", 0, SAFE), "", 0),
+    "a name that came with a later release": (
+        replace(NEWER, release=(4, 0)),
+        Update("streams.version", 0, SAFE),
+        "Invalid update version 0 for feature streams.version. Feature streams.version not found.",
+        0,
+    ),
+    "a dynamic quorum's voter that is not registered": (
+        replace(NEWER, finalised={**NEWER.finalised, "kraft.version": 1}, voters=frozenset({3000, 3001, 3002})),
+        Update("group.version", 1),
+        "",
+        0,
+    ),
+    "kraft.version below the level that 4.0 asks for": (
+        replace(NEWER, release=(4, 0), finalised={MV: 20}),
+        Update("kraft.version", 1),
+        "Invalid update version 1 for feature kraft.version. kraft.version could not be set to 1 because it depends on"
+        " metadata.version level 21",
+        0,
+    ),
+    "3.9 asks for no level": (replace(KRAFT, finalised={MV: 20}), Update("kraft.version", 1), "", 0),
+    "3.9 takes kraft.version back": (
+        replace(KRAFT, finalised={MV: 21, "kraft.version": 1}),
+        Update("kraft.version", 0, SAFE),
         "",
         0,
     ),
@@ -191,10 +227,6 @@ def test_kraft_controllers_answer_so(rule: str) -> None:
     asked, update, words, blocking = RULES[rule]
     run = dry_run([update], asked)
     [answer] = run.answers
-    if rule == "a feature before there were levels":
-        # Below 3.7-IV0 no controller registers, so that Kafka can't ask them; nor is there a level to hang on.
-        assert "depends on metadata.version=4 (3.3-IV0)" in answer.message
-        return
     prefix = "The update failed for all features since the following feature had an error: "
     assert answer.message == (f"{prefix}{words}" if words and asked.release >= (4, 0) else words)
     assert answer.verdict is (Verdict.NO if words else Verdict.YES)
@@ -230,15 +262,120 @@ def test_an_update_depends_on_what_the_same_request_sets() -> None:
     assert dry_run([Update(MV, 23), Update(ELR, 1)], early).exit_code == 0
 
 
-def test_what_kafka_could_not_ask_either_is_unknown() -> None:
-    early = replace(KRAFT, finalised={MV: 14}, nodes=tuple(n for n in KRAFT.nodes if n.kind == BROKER))
-    run = dry_run([Update(MV, 21)], early)
+@pytest.mark.parametrize("release", [(3, 7), (3, 9)])
+def test_below_the_level_at_which_controllers_register_kafka_does_not_ask_them(release: tuple[int, int]) -> None:
+    early = replace(KRAFT, release=release, finalised={MV: 14}, nodes=tuple(n for n in KRAFT.nodes if n.kind == BROKER))
+    target = latest_of(release)
+    assert target is not None
+    run = dry_run(
+        [Update(MV, target)], replace(early, nodes=tuple(replace(n, ranges={MV: (1, 30)}) for n in early.nodes))
+    )
+    assert (run.answers[0].verdict, run.exit_code) == (Verdict.YES, 0)
+    assert "Kafka accepts it without asking them" in run.answers[0].notes[0]
+    # A node that is in the way, and a release that has no such level, are known all the same, the controller first.
+    assert dry_run([Update(MV, target)], with_node(early, Node(BROKER, 3, OLD))).exit_code == (release != (3, 7))
+    [answer] = dry_run([Update(MV, 22)], with_node(early, Node(BROKER, 3, OLD))).answers
+    assert "Local controller 3000 only supports versions" in answer.message
+    # Its own range is that of its release, of every feature.
+    [answer] = dry_run([Update("group.version", 1)], early).answers
+    assert answer.message.endswith("Local controller 3000 does not support this feature.")
+
+
+def test_what_kafka_asks_over_the_network_is_unknown() -> None:
+    """Before 3.7 controllers ask each other by ApiVersions; nothing that they answered is in the log."""
+    early = replace(KRAFT, release=(3, 6), finalised={MV: 11}, nodes=tuple(n for n in KRAFT.nodes if n.kind == BROKER))
+    run = dry_run([Update(MV, 14)], early)
     assert (run.answers[0].verdict, run.exit_code) == (Verdict.UNKNOWN, None)
-    assert "controllers do not register" in run.lines[0]
-    # A node that is in the way, and a release that has no such level, are known all the same.
-    assert dry_run([Update(MV, 21)], with_node(early, Node(BROKER, 3, OLD))).exit_code == 1
-    assert dry_run([Update(MV, 21)], replace(early, release=(3, 6))).exit_code == 1
+    assert dry_run([Update(MV, 14)], replace(early, voters=frozenset({3000}))).exit_code == 0, "nobody else is asked"
+    assert dry_run([Update(MV, 21)], early).exit_code == 1
     assert dry_run([Update(MV, 21)], replace(KRAFT, voters=None)).answers[0].verdict is Verdict.UNKNOWN
+
+
+@pytest.mark.parametrize("release", [(3, 3), (3, 4), (3, 5), (3, 6)])
+def test_words_of_the_releases_before_3_7(release: tuple[int, int]) -> None:
+    highest = latest_of(release)
+    assert highest is not None
+    ranges = {MV: (1, highest)}
+    alone = Cluster(release, {MV: 7}, (Node(BROKER, 0, ranges),), frozenset({3000}), 3000)
+    [answer] = dry_run([Update(MV, highest)], with_node(alone, Node(BROKER, 3, {MV: (1, 6)}))).answers
+    assert answer.message == (
+        f"Invalid update version {highest} for feature metadata.version."
+        " Broker 3 does not support the given version. It supports 1 to 6."
+    )
+    [answer] = dry_run([Update(MV, 4, SAFE)], alone).answers
+    assert answer.message == (
+        "Invalid metadata.version 4. Refusing to perform the requested downgrade because it might delete metadata"
+        " information. Retry using UNSAFE_DOWNGRADE if you want to force the downgrade to proceed."
+    )
+
+
+@pytest.mark.parametrize(("release", "refuses"), [((3, 4), False), ((3, 5), True)])
+def test_3_4_lets_the_level_be_changed_while_migrating(release: tuple[int, int], refuses: bool) -> None:
+    alone = Cluster(release, {MV: 7}, (Node(BROKER, 0, {MV: (1, 8)}),), frozenset({3000}), 3000, "MIGRATION")
+    [answer] = dry_run([Update(MV, 8)], alone).answers
+    assert ("ZK migration is in progress" in answer.message) is refuses
+
+
+@pytest.mark.parametrize(("release", "new"), [((4, 0), False), ((4, 1), False), ((4, 2), True), ((4, 4), True)])
+def test_a_downgrade_is_called_unsupported_from_4_2_on(release: tuple[int, int], new: bool) -> None:
+    nodes = tuple(replace(node, ranges={MV: (7, 33)}) for node in NEWER.nodes)
+    [answer] = dry_run([Update(MV, 22, SAFE)], replace(NEWER, release=release, finalised={MV: 25}, nodes=nodes)).answers
+    words = "Unsupported metadata.version downgrade from 25 to 22." if new else "Invalid metadata.version 22."
+    assert f"error: {words} Refusing to perform" in answer.message
+
+
+DYNAMIC = replace(NEWER, finalised={MV: 30})
+
+
+@pytest.mark.parametrize(
+    ("known", "missing", "verdict"),
+    [
+        ({3000, 3001}, None, Verdict.YES),
+        ({3000}, "the directory id of controller 3001 is not known", Verdict.UNKNOWN),
+        (set(), "the directory id of controller 3000 is not known", Verdict.UNKNOWN),
+    ],
+)
+def test_a_dynamic_quorum_needs_every_voters_directory_id(
+    known: set[int], missing: str | None, verdict: Verdict
+) -> None:
+    [answer] = dry_run([Update("kraft.version", 1)], replace(DYNAMIC, directory_ids=frozenset(known))).answers
+    assert answer.verdict is verdict
+    assert missing is None or missing in answer.message
+
+
+def test_from_4_1_on_kraft_version_depends_on_no_level() -> None:
+    """`KRaftVersion.dependencies` is empty."""
+    low = replace(DYNAMIC, release=(4, 1), finalised={MV: 20}, directory_ids=frozenset({3000, 3001}))
+    assert dry_run([Update("kraft.version", 1)], low).answers[0].verdict is Verdict.YES
+    assert dry_run([Update("kraft.version", 1)], replace(low, voters=None)).answers[0].verdict is Verdict.UNKNOWN
+    # A voter that is registered and says nothing of it is refused; one below the level of registrations is not known.
+    early = replace(low, finalised={MV: 14}, nodes=tuple(n for n in low.nodes if n.kind == BROKER))
+    assert "not known to support kraft.version 1" in dry_run([Update("kraft.version", 1)], early).answers[0].message
+
+
+def test_two_bad_features_are_named_in_the_order_of_javas_hash_map() -> None:
+    bad = [Update("metadata.version", 31), Update("group.version", 2)]
+    for updates in (bad, bad[::-1]):
+        for answer in dry_run(updates, NEWER).answers:
+            assert (
+                "following feature had an error: Invalid update version 2 for feature group.version" in answer.message
+            )
+
+
+def test_one_request_upgrades_downgrades_and_deletes() -> None:
+    request = [Update("share.version", 1), Update(MV, 30), Update(ELR, 0, SAFE), Update("group.version", 0, SAFE)]
+    nodes = tuple(replace(node, ranges={**node.ranges, "share.version": (0, 1)}) for node in NEWER.nodes)
+    assert dry_run(request, replace(NEWER, nodes=nodes)).lines == (
+        f"{ELR} can be disabled.",
+        "group.version can be disabled.",
+        "metadata.version can be upgraded to 30.",
+        "share.version can be upgraded to 1.",
+    )
+
+
+def test_what_one_feature_leaves_open_is_open_for_all() -> None:
+    run = dry_run([Update("kraft.version", 1), Update("group.version", 0, SAFE)], DYNAMIC)
+    assert [answer.verdict for answer in run.answers] == [Verdict.UNKNOWN, Verdict.UNKNOWN]
 
 
 ZK_NODES = tuple(Node(BROKER, number, {"x": (1, 4)}) for number in (0, 1, 2))
@@ -283,6 +420,12 @@ ZK_RULES: dict[str, tuple[Update, dict[str, Any], str, str]] = {
         Update("x", 3),
         {"nodes": (*ZK_NODES, Node(BROKER, 3))},
         "incompatible versions",
+        "incompatible versions",
+    ),
+    "above the controller's range": (
+        Update("x", 5),
+        {},
+        "lower than the supported minVersion:1",
         "incompatible versions",
     ),
     "disabled": (Update("x", 3), {"versioning": False}, "versioning system is disabled", "system is disabled"),
@@ -335,6 +478,33 @@ def test_the_answers_are_those_of_the_real_controllers() -> None:
         assert said("upgrade-3-done", Update(name, 1 if name == "group.version" else 2)) == ""
     for name in ("share.version", "streams.version", ELR):
         assert said("upgrade-3-done", Update(name, 0, SAFE)) == ""
+
+
+def test_the_answers_of_4_4_are_those_of_the_real_controllers() -> None:
+    def of(stage: str, update: Update) -> str:
+        return dry_run([update], cluster("4.4.0-kraft", stage)).answers[0].message
+
+    failed = "The update failed for all features since the following feature had an error: "
+    wanted = {
+        ("upgrade-2-blocked-by-ghost", Update(MV, 33)): (
+            "Invalid update version 33 for feature metadata.version. Controller 3003 only supports versions 1-21"
+        ),
+        ("upgrade-4-used-and-downgraded", Update(MV, 26, SAFE)): (
+            "Unsupported metadata.version downgrade from 33 to 26. Refusing to perform the requested downgrade because it"
+            " might delete metadata information."
+        ),
+        ("upgrade-4-used-and-downgraded", Update(MV, 25, UNSAFE)): (
+            "Unsupported metadata.version downgrade from 33 to 25. Unsafe metadata downgrade is not supported in this"
+            " version."
+        ),
+    }
+    for (stage, update), words in wanted.items():
+        assert of(stage, update) == failed + words
+        told = gzip.decompress((capture("4.4.0-kraft", stage) / "operations.jsonl.gz").read_bytes()).decode()
+        assert failed + words in told, "word for word what Kafka answered"
+    for update in (Update(MV, 33), Update("share.version", 2), Update("share.version", 0, SAFE)):
+        assert of("upgrade-3-done", update) == ""
+    assert "Local controller" in of("upgrade-3-done", Update(MV, 34))
 
 
 def test_the_ghost_is_the_only_node_in_the_way() -> None:

@@ -17,6 +17,7 @@ from schemas.checks.codes import (
     UNCLEAN_LEADERLESS,
     UNDER_REPLICATED,
 )
+from schemas.kraft.feature_levels import HIGHEST_LEVELS
 from transforms.kraft.quorum import Checkpoint, LogCopy, committed_end, plan_read
 from transforms.kraft.replay.transactions import read_transactions
 from transforms.properties import NodeProperties, NodeSettings, PropertyFiles
@@ -38,13 +39,14 @@ NOW = 1_795_299_000_000
 END, EPOCH, LEVEL = 2000, 3, 30
 NODES = (3000, 3001, 3002)
 HOUR = 3_600_000
+DEFAULTS = {name: level for name, level in HIGHEST_LEVELS["4.3"].items() if name != "kraft.version"}
 EXAMPLE = Sample(1, ("the one example",))
 
 
 def supported(lowest: int, highest: int) -> list[dict[str, Any]]:
     return [
         {"name": "metadata.version", "min_level": lowest, "max_level": highest},
-        {"name": "eligible.leader.replicas.version", "min_level": 0, "max_level": 1},
+        *({"name": name, "min_level": 0, "max_level": level} for name, level in HIGHEST_LEVELS["4.3"].items()),
     ]
 
 
@@ -118,7 +120,7 @@ def kraft(**values: Any) -> Facts:
         epochs=[LeaderEpoch(EPOCH, 0, 3000, NODES, NOW - HOUR)],
         brokers_in_kraft=[broker(node) for node in (0, 1, 2)],
         controllers=[controller(node) for node in NODES],
-        features={"metadata.version": LEVEL, "eligible.leader.replicas.version": 1},
+        features={"metadata.version": LEVEL, **DEFAULTS},
         replicas=[ReplicaUse(node, 10, ()) for node in (0, 1, 2)],
         brokers_with_config=frozenset(),
         findings={},
@@ -187,6 +189,13 @@ def _features() -> Iterator[tuple[str, Failing]]:
     yield "FEAT-07", (kraft(features={"group.version": 1}), kraft(), "fail")
     copies = [copy(3000, bootstrap_level=4), copy(3001)]
     yield "FEAT-08", (kraft(copies=copies), kraft(), "warn")
+    kept_down = {"metadata.version": LEVEL, **DEFAULTS, "share.version": 0}
+    yield "FEAT-09", (kraft(features=kept_down), kraft(), "warn")
+    mute = [
+        {**controller(node), "features": [{"name": "metadata.version", "min_level": 7, "max_level": LEVEL}]}
+        for node in NODES
+    ]
+    yield "FEAT-10", (kraft(quorum=Quorum(), controllers=mute), kraft(quorum=Quorum()), "warn")
 
 
 def _upgrade() -> Iterator[tuple[str, Failing]]:

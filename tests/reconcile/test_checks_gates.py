@@ -128,7 +128,17 @@ def test_a_cluster_before_its_controllers_is_not_judged_by_what_only_they_have()
 
 
 @pytest.mark.parametrize(
-    "code", ["TOPIC-DATA", "PARTITION-KEY", "RECOVERY-STATE", "TOKEN-DATA", "PRODUCER-BLOCK", "ACL-DATA", "BROKER-DATA"]
+    "code",
+    [
+        "TOPIC-DATA",
+        "PARTITION-KEY",
+        "RECOVERY-STATE",
+        "TOKEN-DATA",
+        "PRODUCER-BLOCK",
+        "ACL-DATA",
+        "BROKER-DATA",
+        "FEATURE-DATA",
+    ],
 )
 def test_a_znode_that_stops_the_load_or_is_left_out_closes_the_start(code: str) -> None:
     facts = tables(waiting(), code).fails

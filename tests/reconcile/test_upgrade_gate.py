@@ -77,7 +77,8 @@ def test_every_node_in_the_way_is_named_though_kafka_names_the_first() -> None:
     old = [broker(0), broker(1), broker(2), broker(9, fenced=True, features=controller(9, 21)["features"])]
     _, evidence = check(behind(controllers=rows, brokers_in_kraft=old), "UPG-01")
     assert "Broker 9 only supports versions" in evidence[0]
-    assert [text.split(" only")[0] for text in evidence[1:]] == ["Controller 3003", "Controller 3004"]
+    # As the controller comes upon them: by the hash of their ids.
+    assert [text.split(" only")[0] for text in evidence[1:]] == ["Controller 3004", "Controller 3003"]
 
 
 def test_a_ghost_that_supports_all_is_a_warning_and_the_way_is_open() -> None:
@@ -116,10 +117,36 @@ def test_without_its_release_or_its_registrations_nothing_opens() -> None:
     assert upgrade(kraft(findings=None)).verdict == "unknown"
 
 
-def test_below_the_level_at_which_controllers_register_they_can_not_be_asked() -> None:
-    facts = behind(14, kafka_version="3.9", controllers=(), counts={**kraft().counts, "controllers": {KRAFT: 0}})
-    assert check(facts, "UPG-01")[0] == "unknown"
-    assert upgrade(facts).verdict == "unknown"
+def test_below_the_level_at_which_controllers_register_kafka_does_not_ask_them() -> None:
+    """From 3.7 on it only logs that it could not; before that it asked over the network, which no file tells."""
+    nobody = {"controllers": (), "counts": {**kraft().counts, "controllers": {KRAFT: 0}}}
+    facts = behind(14, kafka_version="3.9", **nobody)
+    verdict, evidence = check(facts, "UPG-01")
+    assert verdict == "pass"
+    assert "Kafka accepts it without asking them" in evidence[1]
+    assert upgrade(facts).verdict == "go"
+    old = behind(11, kafka_version="3.6", **nobody)
+    assert check(old, "UPG-01")[0] == "unknown"
+    assert upgrade(old).verdict == "unknown"
+
+
+def test_a_dynamic_quorum_is_not_asked_for_registrations() -> None:
+    """`QuorumFeatures.quorumNodeIds` are those of controller.quorum.voters, which a dynamic quorum has not."""
+    missing = [controller(node) for node in NODES[:2]]
+    assert check(behind(controllers=missing), "UPG-01")[0] == "pass"
+    static = behind(controllers=missing, quorum=Quorum())
+    verdict, evidence = check(static, "UPG-01")
+    assert verdict == "fail"
+    assert "controller 3002 has not registered, and may not support this feature" in evidence[0]
+
+
+def test_how_to_be_rid_of_a_ghost_goes_by_the_level() -> None:
+    """KIP-1312: controllers can be unregistered from 4.4-IV2 on."""
+    [below] = check(kraft(controllers=ghost()), "QRM-01")[1]
+    assert "it can be unregistered from metadata.version 4.4-IV2 (33) on" in below
+    newest = kraft(controllers=ghost(), features={"metadata.version": 33}, kafka_version="4.4")
+    [text] = check(newest, "QRM-01")[1]
+    assert text.endswith("kafka-cluster.sh unregister-controller --id 3003 forgets it, once it is stopped")
 
 
 def test_a_finished_migration_is_asked_and_one_under_way_is_not() -> None:

@@ -6,6 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from schemas.kraft.feature_levels import (
+    GROUP_VERSION,
+    KRAFT_VERSION,
+    SHARE_VERSION,
+    STREAMS_VERSION,
+    TRANSACTION_VERSION,
+)
+from schemas.kraft.metadata_versions import CIDR_HOSTS_FROM, FEATURE_NAME, UNREGISTER_CONTROLLERS_FROM
+
 Release = tuple[int, int]
 
 
@@ -24,7 +33,8 @@ class Effect(StrEnum):
 class Format:
     """One persistent format: the first release that reads it, and what the ones below do with it.
 
-    `evidence` says where the tables show it; a format of topic data shows nowhere in the metadata.
+    `evidence` says where the tables show it; a format of topic data or of a file shows nowhere in the metadata. Then
+    `written_at` names the level of a feature from which nodes write it, where there is one.
     """
 
     id: str
@@ -34,6 +44,7 @@ class Format:
     below: Effect
     effect: str
     evidence: str
+    written_at: tuple[str, int] | None = None
 
 
 FORMATS: tuple[Format, ...] = (
@@ -119,15 +130,6 @@ FORMATS: tuple[Format, ...] = (
         "topic data in __consumer_offsets, told by the inter.broker.protocol.version only",
     ),
     Format(
-        "record_batches_v2",
-        "record batches of version 2",
-        "message format 0.11.0",
-        (0, 11),
-        Effect.REFUSES,
-        "older brokers can't read them",
-        "topic configurations and log.message.format.version",
-    ),
-    Format(
         "directory_ids",
         "log directory ids of partitions",
         "metadata.version 3.7-IV2 (17)",
@@ -145,6 +147,151 @@ FORMATS: tuple[Format, ...] = (
         "who may lead a partition whose ISR is too small is forgotten",
         "PARTITION_CHANGE_RECORD: eligibleLeaderReplicas",
     ),
+    Format(
+        "cordoned_directories",
+        "cordoned log directories",
+        "metadata.version 4.3-IV0 (30)",
+        (4, 3),
+        Effect.LOSES,
+        "older controllers put new replicas into them again",
+        "REGISTER_BROKER_RECORD: cordonedLogDirs",
+        (FEATURE_NAME, 30),
+    ),
+    Format(
+        "cidr_acls",
+        "ACLs with hosts in CIDR notation",
+        "metadata.version 4.4-IV1 (32)",
+        (4, 4),
+        Effect.LOSES,
+        "older authorizers compare the host letter by letter: such an ALLOW or DENY has no effect any more",
+        "ACCESS_CONTROL_ENTRY_RECORD: host",
+        (FEATURE_NAME, CIDR_HOSTS_FROM),
+    ),
+    Format(
+        "controller_unregistration",
+        "records of unregistered controllers",
+        "metadata.version 4.4-IV2 (33)",
+        (4, 4),
+        Effect.REFUSES,
+        "older nodes can't replay them: they do not start",
+        "UNREGISTER_CONTROLLER_RECORD",
+        (FEATURE_NAME, UNREGISTER_CONTROLLERS_FROM),
+    ),
+    Format(
+        "transaction_state_v1",
+        "transaction states of version 1",
+        "transaction.version 1",
+        (3, 4),
+        Effect.REFUSES,
+        "older transaction coordinators can't load them",
+        "topic data in __transaction_state",
+        (TRANSACTION_VERSION, 1),
+    ),
+    Format(
+        "consumer_group_records",
+        "records of groups of the consumer protocol",
+        "group.version 1",
+        (4, 0),
+        Effect.LOSES,
+        "older group coordinators pass over them: those groups lose their members, and keep their offsets",
+        "topic data in __consumer_offsets",
+        (GROUP_VERSION, 1),
+    ),
+    Format(
+        "share_group_records",
+        "records of share groups",
+        "share.version 1",
+        (4, 1),
+        Effect.LOSES,
+        "older group coordinators pass over them: those groups are lost",
+        "topic data in __consumer_offsets",
+        (SHARE_VERSION, 1),
+    ),
+    Format(
+        "share_group_state",
+        "states of share partitions",
+        "share.version 1",
+        (4, 1),
+        Effect.LOSES,
+        "older brokers have no share coordinator: what was delivered and acknowledged is forgotten",
+        "topic data in __share_group_state",
+        (SHARE_VERSION, 1),
+    ),
+    Format(
+        "streams_group_records",
+        "records of groups of the streams protocol",
+        "streams.version 1",
+        (4, 2),
+        Effect.LOSES,
+        "older group coordinators pass over them: those groups lose their members, and keep their offsets",
+        "topic data in __consumer_offsets",
+        (STREAMS_VERSION, 1),
+    ),
+    Format(
+        "quorum_state_v1",
+        "quorum-state files of data version 1",
+        "kraft.version 1",
+        (3, 9),
+        Effect.REFUSES,
+        "older controllers can't read them: they do not start",
+        "quorum-state: data_version",
+        (KRAFT_VERSION, 1),
+    ),
+    Format(
+        "index_files",
+        "offset, time and transaction indexes",
+        "Kafka 0.11",
+        (0, 11),
+        Effect.READS,
+        "they are built anew from the log",
+        "*.index, *.timeindex, *.txnindex",
+    ),
+    Format(
+        "producer_snapshot",
+        "producer snapshots of version 1",
+        "Kafka 0.11",
+        (0, 11),
+        Effect.READS,
+        "they are built anew from the log",
+        "*.snapshot",
+    ),
+    Format(
+        "leader_epoch_checkpoint",
+        "leader epoch checkpoints of version 0",
+        "Kafka 0.11",
+        (0, 11),
+        Effect.READS,
+        "older brokers have none",
+        "leader-epoch-checkpoint",
+    ),
+    Format(
+        "offset_checkpoints",
+        "replication, recovery, log start and cleaner checkpoints of version 0",
+        "Kafka 0.11",
+        (0, 11),
+        Effect.READS,
+        "older brokers write those anew that they know",
+        "replication-offset-checkpoint, recovery-point-offset-checkpoint, log-start-offset-checkpoint, "
+        "cleaner-offset-checkpoint",
+    ),
+    Format(
+        "partition_metadata",
+        "partition.metadata files",
+        "inter.broker.protocol.version 2.8-IV0",
+        (2, 8),
+        Effect.READS,
+        "older brokers pass over them; where a topic gets another id later, its files have to be deleted first",
+        "partition.metadata",
+    ),
+    Format(
+        "directory_id_file",
+        "directory ids in meta.properties",
+        "Kafka 3.7",
+        (3, 7),
+        Effect.READS,
+        "older nodes pass over them, in version 0 as in version 1",
+        "meta.properties: directory.id",
+    ),
 )
 BY_ID: Mapping[str, Format] = {entry.id: entry for entry in FORMATS}
 # Formats that no tree and no log shows: the protocol that a broker wrote by is all there is.
@@ -159,6 +306,16 @@ OF_ZOOKEEPER = (
     "controller_v2",
 )
 OF_KRAFT = ("directory_ids", "eligible_leader_replicas")
+# What is told by a finalised level alone, and files that every broker writes.
+BY_FEATURE = tuple(entry.id for entry in FORMATS if entry.written_at is not None)
+OF_FILES = (
+    "index_files",
+    "producer_snapshot",
+    "leader_epoch_checkpoint",
+    "offset_checkpoints",
+    "partition_metadata",
+    "directory_id_file",
+)
 
 
 @dataclass(frozen=True)

@@ -89,6 +89,11 @@ def _order(broker: int, conf: Mapping[str, str], protocol: str, limit: Release) 
     wanted = None if persistent is None else version_of(persistent)
     if wanted is not None and wanted > limit:
         texts.append(f"broker {broker}: {PERSISTENT} {persistent} is above {IBP} {protocol}")
+    if wanted is not None and wanted == limit:
+        texts.append(
+            f"broker {broker}: {PERSISTENT} {persistent} is as high as {IBP}: raise it last, for then there is no way "
+            "back"
+        )
     if wanted is not None and parsed is not None and parsed > wanted:
         texts.append(f"broker {broker}: {MESSAGE_FORMAT} {message} is above {PERSISTENT} {persistent}")
     return texts

@@ -6,10 +6,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from schemas.kraft.metadata_versions import FEATURE_NAME, MINIMUM_LEVEL_4X, level_name
+from schemas.kraft.metadata_versions import FEATURE_NAME, LATEST_PRODUCTION, MINIMUM_LEVEL_4X, level_name
 from transforms.downgrade.ledger import (
+    BY_FEATURE,
     BY_ID,
     BY_PROTOCOL,
+    OF_FILES,
     OF_KRAFT,
     OF_ZOOKEEPER,
     Effect,
@@ -19,22 +21,21 @@ from transforms.downgrade.ledger import (
     shown,
 )
 from transforms.downgrade.ordering import IBP, Configurations, version_of
-from transforms.features.levels import latest_of, lost_between, release_of
+from transforms.features.levels import (
+    highest_of,
+    is_known_level,
+    latest_of,
+    lost_between,
+    release_name,
+    release_of,
+    release_tuple,
+)
 from transforms.features.matrix import BROKER, KRAFT_VERSION, Node
-from transforms.features.update import ELR, LOSSES, Cluster, Kind, Update, Verdict, dry_run
+from transforms.features.update import LOSSES, Cluster, Kind, Update, Verdict, dry_run
 
 FIRST_KRAFT: Release = (3, 3)
 FIRST_MIGRATION: Release = (3, 4)
 LAST_ZOOKEEPER: Release = (3, 9)
-# The first release whose nodes say that they support a feature.
-FEATURE_SINCE: Mapping[str, Release] = {
-    KRAFT_VERSION: (3, 9),
-    "transaction.version": (4, 0),
-    "group.version": (4, 0),
-    ELR: (4, 0),
-    "share.version": (4, 1),
-    "streams.version": (4, 1),
-}
 
 
 class Mode(StrEnum):
@@ -81,7 +82,7 @@ class State:
     total of 0, one that was not looked for is absent). `protocols` are brokers' inter.broker.protocol.version as levels
     of metadata.version, which brokers in ZooKeeper mode tell when they migrate. `znode_versions` are those of
     `/brokers/ids`. `configurations` are brokers' property files. `migrated_at` is the offset of the record that finished
-    the migration.
+    the migration. `unread` counts the places of the log that could not be read, such as records of an unknown version.
     """
 
     mode: Mode
@@ -99,14 +100,15 @@ class State:
     migrated_at: int | None = None
     level_offset: int | None = None
     kraft_brokers: tuple[int, ...] = ()
+    unread: int = 0
 
 
 _ORDER = tuple(Outcome)
-# Every minor release from the first that this ledger tells apart.
+# Every minor release from the first that this ledger tells apart to the newest that is known.
 RELEASES: tuple[Release, ...] = (
     *((2, minor) for minor in range(9)),
-    *((3, minor) for minor in range(10)),
-    *((4, minor) for minor in range(5)),
+    *((3, minor) for minor in range(3)),
+    *(release_tuple(name) for name in LATEST_PRODUCTION),
 )
 
 
@@ -152,7 +154,7 @@ def readiness(state: State, target: Release) -> Readiness:
 
 
 def floor_of(state: State) -> Release | None:
-    """The lowest release that reads all formats there is evidence of; None when nothing was looked for."""
+    """The lowest release that reads all formats and levels there is evidence of; None when that can't be told."""
     found = [
         BY_ID[name].reads_from
         for name, seen in state.seen.items()
@@ -160,8 +162,17 @@ def floor_of(state: State) -> Release | None:
     ]
     found += [protocol[0] for protocol in _protocols(state).values()]
     if state.mode is Mode.KRAFT:
-        found.append(FIRST_KRAFT)
+        levels = [_first_with(name, level) for name, level in (state.finalised or {}).items()]
+        known = [release for release in levels if release is not None]
+        if len(known) < len(levels):
+            return None
+        found += [FIRST_KRAFT, *known]
     return max(found, default=None)
+
+
+def _first_with(feature: str, level: int) -> Release | None:
+    """The first release that replays a level of a feature; None when no release that is known here does."""
+    return min((release for release in RELEASES if (highest_of(release, feature) or 0) >= level), default=None)
 
 
 def render(judged: Readiness) -> list[str]:
@@ -190,6 +201,29 @@ def _lines(state: State, target: Release) -> Iterator[Line]:
     for name in OF_ZOOKEEPER:
         yield from _format(name, state, target)
     yield from _topic_data(state, target)
+    yield from _files(target)
+
+
+def _files(target: Release) -> Iterator[Line]:
+    """Files that no table shows: what the older release does with them."""
+    for name in OF_FILES:
+        entry = BY_ID[name]
+        if target < entry.reads_from:
+            yield Line(_OF_EFFECT[entry.below], f"{entry.title}: {entry.effect}", entry.evidence)
+
+
+_OF_EFFECT = {Effect.READS: Outcome.SAFE, Effect.LOSES: Outcome.LOSES, Effect.REFUSES: Outcome.BLOCKED}
+
+
+def _by_feature(finalised: Mapping[str, int], target: Release) -> Iterator[Line]:
+    """Formats that nodes write from a level of a feature on, in topics, files and records."""
+    for name in BY_FEATURE:
+        entry = BY_ID[name]
+        feature, least = entry.written_at or ("", 0)
+        level = finalised.get(feature, 0)
+        if target < entry.reads_from and level >= least:
+            stated = f"{level_name(level)} ({level})" if feature == FEATURE_NAME else str(level)
+            yield Line(_OF_EFFECT[entry.below], f"{entry.title}: {entry.effect}", f"{feature} {stated}")
 
 
 def _format(name: str, state: State, target: Release) -> Iterator[Line]:
@@ -205,8 +239,7 @@ def _format(name: str, state: State, target: Release) -> Iterator[Line]:
     if not seen.total:
         yield Line(Outcome.SAFE, f"{entry.title}: none", entry.evidence)
         return
-    outcome = {Effect.READS: Outcome.SAFE, Effect.LOSES: Outcome.LOSES, Effect.REFUSES: Outcome.BLOCKED}[entry.below]
-    yield Line(outcome, f"{entry.title} ({seen.total}): {entry.effect}", seen.example)
+    yield Line(_OF_EFFECT[entry.below], f"{entry.title} ({seen.total}): {entry.effect}", seen.example)
 
 
 def _protocols(state: State) -> dict[str, tuple[Release, str]]:
@@ -348,6 +381,7 @@ def _kraft(state: State, target: Release) -> Iterator[Line]:
     if target < FIRST_KRAFT:
         yield Line(Outcome.BLOCKED, f"Kafka {shown(target)} does not run in KRaft mode", "the metadata log")
         return
+    yield from _beyond_ledger(state, target)
     if state.finalised is None:
         yield Line(Outcome.UNKNOWN, "the finalised features are not known", "give the controllers' logs")
         return
@@ -355,6 +389,23 @@ def _kraft(state: State, target: Release) -> Iterator[Line]:
     yield from _features(state, state.finalised, target)
     for name in OF_KRAFT:
         yield from _format(name, state, target)
+    yield from _by_feature(state.finalised, target)
+    yield from _files(target)
+
+
+def _beyond_ledger(state: State, target: Release) -> Iterator[Line]:
+    """What lies above the tables of this audit: nobody knows here what is stored, and who reads it."""
+    if state.release is None:
+        yield Line(Outcome.UNKNOWN, "the cluster's release is not known", "give --kafka-version")
+    for release in dict.fromkeys((state.release, target)):
+        if release is not None and latest_of(release) is None:
+            what = (
+                f"Kafka {release_name(release)} is a release that this audit does not know: nor what it stores or reads"
+            )
+            yield Line(Outcome.UNKNOWN, what, "the audit's tables")
+    if state.unread:
+        what = f"{state.unread} places of the metadata log could not be read: nobody knows which formats they have"
+        yield Line(Outcome.UNKNOWN, what, "CAP-02")
 
 
 def _asked(state: State, finalised: Mapping[str, int], target: Release, update: Update) -> tuple[Verdict, str]:
@@ -383,7 +434,7 @@ def _level(state: State, finalised: Mapping[str, int], target: Release) -> Itera
         return
     verdict, message = _asked(state, finalised, target, Update(FEATURE_NAME, highest, Kind.SAFE_DOWNGRADE))
     step = f"metadata.version {level_name(level)} has to go back to {level_name(highest)} first"
-    for lost in lost_between(highest, level):
+    for lost in lost_between(highest, level) or ():
         yield Line(Outcome.LOSES, f"metadata of {lost}", where)
     if verdict is Verdict.NO:
         yield Line(Outcome.BLOCKED, f"{step}, and the controllers refuse: {message}", where)
@@ -394,23 +445,41 @@ def _level(state: State, finalised: Mapping[str, int], target: Release) -> Itera
 
 
 def _features(state: State, finalised: Mapping[str, int], target: Release) -> Iterator[Line]:
+    """Levels of the other features, by what the target release replays (`FeatureControlManager.replay`)."""
     for name, level in sorted(finalised.items()):
         if name == FEATURE_NAME or not level:
             continue
-        where = f"finalised {name} {level}"
-        since = FEATURE_SINCE.get(name)
-        if since is None:
-            yield Line(Outcome.UNKNOWN, f"{name} is a feature that this audit does not know", where)
-        elif target < since:
-            yield _taken_back(state, finalised, target, name, where)
+        where, highest = f"finalised {name} {level}", highest_of(target, name)
+        if not is_known_level(name, level):
+            yield Line(Outcome.UNKNOWN, f"{name} {level} is a level that this audit does not know", where)
+        elif highest is None:
+            yield Line(Outcome.UNKNOWN, f"the levels of {name} in {shown(target)} are not known", where)
+        elif level <= highest:
+            yield Line(Outcome.SAFE, f"{name} {level}: {shown(target)} knows it", where)
+        else:
+            yield from _above(state, finalised, target, Update(name, highest, Kind.SAFE_DOWNGRADE), where)
 
 
-def _taken_back(state: State, finalised: Mapping[str, int], target: Release, name: str, where: str) -> Line:
-    verdict, message = _asked(state, finalised, target, Update(name, 0, Kind.SAFE_DOWNGRADE))
-    if verdict is Verdict.NO:
-        return Line(
-            Outcome.BLOCKED, f"{name} is not known to {shown(target)} and can't be taken back: {message}", where
+def _above(state: State, finalised: Mapping[str, int], target: Release, step: Update, where: str) -> Iterator[Line]:
+    """A level that the target's controllers can't replay: they do not start; and what going back to theirs means."""
+    name, level = step.feature, finalised[step.feature]
+    if name == KRAFT_VERSION:
+        what = (
+            f"{name} {level} can't be taken back: the quorum's voters are in the log, which {shown(target)} can't read"
         )
-    if verdict is Verdict.UNKNOWN:
-        return Line(Outcome.UNKNOWN, f"{name} is not known to {shown(target)}: {message}", where)
-    return Line(Outcome.LOSES, f"{name} has to be taken back to 0 first: {LOSSES.get(name, 'its use is lost')}", where)
+        yield Line(Outcome.BLOCKED, what, where)
+        return
+    known = f"0-{step.level}" if step.level else "0"
+    what = (
+        f"controllers of {shown(target)} do not start: Tried to apply FeatureLevelRecord(name='{name}', "
+        f"featureLevel={level}), but this controller only supports versions {known}"
+    )
+    yield Line(Outcome.BLOCKED, what, where)
+    verdict, message = _asked(state, finalised, target, step)
+    if verdict is Verdict.NO:
+        yield Line(Outcome.BLOCKED, f"{name} can't be taken back to {step.level}: {message}", where)
+    elif verdict is Verdict.UNKNOWN:
+        yield Line(Outcome.UNKNOWN, f"whether {name} can be taken back to {step.level} is not known: {message}", where)
+    else:
+        lost = "what is above is lost" if step.level else LOSSES.get(name, "its use is lost")
+        yield Line(Outcome.LOSES, f"{name} has to be taken back to {step.level} first: {lost}", where)

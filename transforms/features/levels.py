@@ -1,23 +1,41 @@
-"""metadata.version levels by number, by name and by release (`MetadataVersion`)."""
+"""Levels of metadata.version and of the other features: by number, by name and by release (`MetadataVersion`, `Feature`)."""
 
 from __future__ import annotations
 
-from schemas.kraft.metadata_versions import BY_LEVEL, BY_NAME, LATEST_PRODUCTION, METADATA_VERSIONS, level_name
+from collections.abc import Mapping
+
+from schemas.kraft.feature_levels import FEATURE_LEVELS, HIGHEST_LEVELS
+from schemas.kraft.metadata_versions import (
+    BY_LEVEL,
+    BY_NAME,
+    FEATURE_NAME,
+    LATEST_PRODUCTION,
+    METADATA_VERSIONS,
+    MINIMUM_LEVEL_4X,
+    is_known,
+    level_name,
+)
 
 MINIMUM_BOOTSTRAP_3X = 4
-MINIMUM_4X = 7
+MINIMUM_4X = MINIMUM_LEVEL_4X
+Release = tuple[int, int]
 
 
 class UnknownLevelError(ValueError):
     """A text that names no level; the message says what there is."""
 
 
-def release_tuple(release: str) -> tuple[int, int]:
+def release_tuple(release: str) -> Release:
     """`3.9.1` or `3.9` as (3, 9). Raises UnknownLevelError for anything else."""
     parts = release.split(".")
     if len(parts) < 2 or not all(part.isdigit() for part in parts[:2]):
         raise UnknownLevelError(f"{release!r} is no release such as 3.9 or 3.9.1")
     return int(parts[0]), int(parts[1])
+
+
+def release_name(release: Release) -> str:
+    """(3, 9) as `3.9`."""
+    return f"{release[0]}.{release[1]}"
 
 
 def level_of(text: str) -> int:
@@ -33,26 +51,49 @@ def level_of(text: str) -> int:
         return printed[text]
     if "-" not in text and (latest := latest_of(release_tuple(text))) is not None:
         return latest
-    raise UnknownLevelError(
-        f"{text!r} is no level; levels are {METADATA_VERSIONS[0].name} to {METADATA_VERSIONS[-1].name}"
-    )
+    known = [version for version in METADATA_VERSIONS if not version.testing]
+    raise UnknownLevelError(f"{text!r} is no level; levels are {known[0].name} to {known[-1].name}")
 
 
-def latest_of(release: tuple[int, int]) -> int | None:
-    """The newest level that a release runs; None for one that this audit does not know.
-
-    The newest release's own next level is only for testing (`MetadataVersion.LATEST_PRODUCTION`).
-    """
-    name = f"{release[0]}.{release[1]}"
-    if name in LATEST_PRODUCTION:
-        return LATEST_PRODUCTION[name]
-    named = [version.level for version in METADATA_VERSIONS if version.name.startswith(f"{name}-IV")]
-    return max(named, default=None)
+def latest_of(release: Release) -> int | None:
+    """The newest level that a release runs (`MetadataVersion.LATEST_PRODUCTION`); None for one that is not known here."""
+    return LATEST_PRODUCTION.get(release_name(release))
 
 
-def lowest_of(release: tuple[int, int]) -> int:
+def lowest_of(release: Release) -> int:
     """The lowest level that a release runs at: 4.x dropped what is below 3.3-IV3."""
     return MINIMUM_4X if release >= (4, 0) else 1
+
+
+def highest_of(release: Release, feature: str) -> int | None:
+    """The highest level of a feature that a release runs, 0 for one that it has not; None when the release is not known."""
+    if feature == FEATURE_NAME:
+        return latest_of(release)
+    levels = HIGHEST_LEVELS.get(release_name(release))
+    return None if levels is None else levels.get(feature, 0)
+
+
+def knows_name(release: Release, feature: str) -> bool:
+    """True when the release has a feature of this name, be it without a level yet (`Feature.featureFromName`)."""
+    return feature == FEATURE_NAME or feature in HIGHEST_LEVELS.get(release_name(release), {})
+
+
+def is_known_level(feature: str, level: int) -> bool:
+    """True for a level whose meaning is known here: 0, or one that a release of the tables runs."""
+    if feature == FEATURE_NAME:
+        return is_known(level)
+    return any(feature in levels and 0 <= level <= levels[feature] for levels in HIGHEST_LEVELS.values())
+
+
+def default_level(feature: str, metadata_version: int) -> int:
+    """The level that a cluster formatted at a metadata.version has (`Feature.defaultLevel`); 0 for none."""
+    mine = (each for each in FEATURE_LEVELS if each.feature == feature and each.default_from <= metadata_version)
+    return max((each.level for each in mine), default=0)
+
+
+def defaults(release: Release, metadata_version: int) -> Mapping[str, int]:
+    """Every feature that a release has, in the order of its enum, with its default at a metadata.version."""
+    return {name: default_level(name, metadata_version) for name in HIGHEST_LEVELS.get(release_name(release), {})}
 
 
 def release_of(level: int) -> str:
@@ -60,8 +101,13 @@ def release_of(level: int) -> str:
     return level_name(level).partition("-")[0]
 
 
-def lost_between(target: int, current: int) -> tuple[str, ...]:
-    """Levels above `target` up to `current` that changed the metadata's format: what a downgrade would lose."""
+def lost_between(target: int, current: int) -> tuple[str, ...] | None:
+    """Levels above `target` up to `current` that changed the metadata's format: what a downgrade would lose.
+
+    None when one of the two is no level that is known: then nobody can say.
+    """
+    if target < current and not (is_known(target) and is_known(current)):
+        return None
     changed = [version for version in METADATA_VERSIONS if target < version.level <= current and version.changed]
     return tuple(
         f"{version.name} ({version.level}){': ' + version.gates if version.gates else ''}" for version in changed

@@ -6,13 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from schemas.kraft.metadata_versions import BY_LEVEL, FEATURE_NAME, MINIMUM_LEVEL_4X, level_name
-from transforms.features.levels import kafka_name
+from schemas.kraft import feature_levels
+from schemas.kraft.metadata_versions import FEATURE_NAME, MINIMUM_LEVEL_4X, is_known, level_name
+from transforms.features.levels import defaults, kafka_name, latest_of
 from transforms.outcome import Outcome, found, not_applicable, unknown
 
 Range = tuple[int, int]
 Levels = Mapping[str, int]
-KRAFT_VERSION = "kraft.version"
+KRAFT_VERSION = feature_levels.KRAFT_VERSION
 # What a node that says nothing of a feature supports (`QuorumFeatures.DISABLED`).
 DISABLED: Range = (0, 0)
 BROKER, CONTROLLER = "broker", "controller"
@@ -113,7 +114,7 @@ def level_is_known(finalised: Levels | None) -> Outcome:
     level = finalised.get(FEATURE_NAME)
     if level is None:
         return not_applicable("no metadata.version is finalised (FEAT-07)")
-    return found([] if level in BY_LEVEL else [f"metadata.version is at {level_name(level)}"])
+    return found([] if is_known(level) else [f"metadata.version is at {level_name(level)} ({level})"])
 
 
 def lost_at_migration(zookeeper: Levels | None, kraft: Levels | None) -> Outcome:
@@ -146,6 +147,15 @@ def migrating_brokers_agree(nodes: Sequence[Node] | None, finalised: Levels | No
 def _ibp(node: Node) -> str:
     lowest, highest = node.supports(FEATURE_NAME)
     return level_name(lowest) if lowest == highest else f"{level_name(lowest)} to {level_name(highest)}"
+
+
+def brokers_of_zookeeper_support(nodes: Sequence[Node] | None, finalised: Levels | None) -> Outcome:
+    """FEAT-11: every broker in `/brokers/ids` supports what `/feature` has finalised; else it stops (`BrokerFeatures`)."""
+    if nodes is None or finalised is None:
+        return unknown("/brokers/ids or /feature was not read")
+    if finalised and not nodes:
+        return unknown("no broker is in /brokers/ids")
+    return found(cell.gap for cell in matrix(nodes, finalised) if cell.gap)
 
 
 def rows_are_sound(rows: Iterable[tuple[str, int]] | None) -> Outcome:
@@ -184,6 +194,29 @@ def bootstrap_is_readable(levels: Mapping[str, int | None] | None) -> Outcome:
     return found(texts, tolerable=True)
 
 
+def behind_defaults(finalised: Levels | None, release: tuple[int, int] | None) -> Outcome:
+    """FEAT-09: each feature that the release has is at least at its default for the finalised metadata.version.
+
+    kraft.version is another matter (FEAT-10): a static quorum works as well.
+    """
+    if finalised is None or release is None:
+        return unknown("the features or the Kafka release are not known")
+    level = finalised.get(FEATURE_NAME)
+    if level is None:
+        return not_applicable("no metadata.version is finalised (FEAT-07)")
+    if latest_of(release) is None or not is_known(level):
+        return unknown("the defaults of this release or metadata.version are not known to this audit")
+    wanted = {name: default for name, default in defaults(release, level).items() if name != KRAFT_VERSION}
+    return found(
+        (
+            f"{name} is at {finalised.get(name, 0)}, {default} is the default at metadata.version {level_name(level)}"
+            for name, default in wanted.items()
+            if finalised.get(name, 0) < default
+        ),
+        tolerable=True,
+    )
+
+
 def deprecation(nodes: Iterable[Node], finalised: Levels, feature: str, lowest: int) -> list[str]:
     """Who still needs a level of `feature` below `lowest`; nobody means that the levels below may go (KIP-584).
 
@@ -200,12 +233,26 @@ def deprecation(nodes: Iterable[Node], finalised: Levels, feature: str, lowest: 
     return texts
 
 
-def describe(supported: Mapping[str, Range], finalised: Levels, epoch: int | None) -> list[str]:
-    """The lines of `kafka-features describe`: one a supported feature, in its columns (`FeatureCommand.handleDescribe`)."""
+_TABS = "Feature: {}\tSupportedMinVersion: {}\tSupportedMaxVersion: {}\tFinalizedVersionLevel: {}\tEpoch: {}"
+_PADDED = "Feature: {:<40}  SupportedMinVersion: {:<15}  SupportedMaxVersion: {:<15}  FinalizedVersionLevel: {:<15}  Epoch: {}"
+
+
+def describe(
+    supported: Mapping[str, Range], finalised: Levels, epoch: int | None, release: tuple[int, int] = (3, 9)
+) -> list[str]:
+    """The lines of `kafka-features describe`, one a supported feature (`FeatureCommand.handleDescribe`).
+
+    The tool of `release` puts tabs between them, from 4.3 on columns of fixed width.
+    """
     shown = "-" if epoch is None else str(epoch)
+    form = _PADDED if release >= (4, 3) else _TABS
     return [
-        f"Feature: {name}\tSupportedMinVersion: {kafka_name(name == FEATURE_NAME, lowest)}"
-        f"\tSupportedMaxVersion: {kafka_name(name == FEATURE_NAME, highest)}"
-        f"\tFinalizedVersionLevel: {kafka_name(name == FEATURE_NAME, finalised.get(name, 0))}\tEpoch: {shown}"
+        form.format(
+            name,
+            kafka_name(name == FEATURE_NAME, lowest),
+            kafka_name(name == FEATURE_NAME, highest),
+            kafka_name(name == FEATURE_NAME, finalised.get(name, 0)),
+            shown,
+        )
         for name, (lowest, highest) in sorted(supported.items())
     ]

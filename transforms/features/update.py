@@ -6,21 +6,28 @@ names the first node that is in the way; here all are.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from schemas.kraft.metadata_versions import BY_LEVEL, FEATURE_NAME, level_name
-from transforms.features.levels import MINIMUM_BOOTSTRAP_3X, latest_of, lost_between, lowest_of
+from schemas.kraft.feature_levels import BY_FEATURE_LEVEL, ELR_VERSION
+from schemas.kraft.metadata_versions import FEATURE_NAME, is_known, level_name
+from transforms.features.java_order import feature_order, hash_map_order, registered_order
+from transforms.features.levels import (
+    MINIMUM_4X,
+    MINIMUM_BOOTSTRAP_3X,
+    highest_of,
+    is_known_level,
+    knows_name,
+    latest_of,
+    lost_between,
+    lowest_of,
+    release_name,
+)
 from transforms.features.matrix import BROKER, CONTROLLER, DISABLED, KRAFT_VERSION, Node, Range
 
 CONTROLLERS_REGISTER_FROM = 15
-ELR = "eligible.leader.replicas.version"
-# What a level needs besides (`FeatureVersion.dependencies`).
-DEPENDENCIES: Mapping[tuple[str, int], Mapping[str, int]] = {
-    (ELR, 1): {FEATURE_NAME: 23},
-    (KRAFT_VERSION, 1): {FEATURE_NAME: 21},
-}
+ELR = ELR_VERSION
 # What taking a feature back means for what it was used for.
 LOSSES: Mapping[str, str] = {
     ELR: "eligible leader replicas are cleared: a partition without a leader then stays so until an unclean election",
@@ -64,6 +71,9 @@ class Cluster:
     `voters` None and no registered controllers are unknown, not none. `zookeeper` asks by the ZooKeeper controller's
     rules: then `nodes` are the brokers alive, `local` the one that is the controller, `versioning` whether `/feature` is
     enabled, `min_levels` what a version 1 znode has.
+
+    `configured` are the ids of `controller.quorum.voters`, None where no property file tells: then a static quorum's are its
+    voters, and a dynamic one has none. `directory_ids` are the voters whose directory id is known.
     """
 
     release: tuple[int, int]
@@ -75,6 +85,8 @@ class Cluster:
     zookeeper: bool = False
     versioning: bool = True
     min_levels: Mapping[str, int] = field(default_factory=dict)
+    configured: frozenset[int] | None = None
+    directory_ids: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -100,13 +112,19 @@ class DryRun:
 
 
 def dry_run(updates: Sequence[Update], cluster: Cluster, operation: str | None = None) -> DryRun:
-    """What the controller and the tool would say. `operation` is upgrade, downgrade or disable; told by the first update."""
+    """What the controller and the tool would say. `operation` is upgrade, downgrade or disable; told by the updates.
+
+    One request may upgrade, downgrade and delete at once; then each line has its own word.
+    """
     proposed = {**cluster.finalised, **{update.feature: update.level for update in updates}}
     answers = [_answer(update, cluster, proposed) for update in updates]
     if not cluster.zookeeper and cluster.release >= (4, 0):
         answers = _all_or_none(answers)
     named = operation or _operation(updates)
-    lines = [_line(answer, named) for answer in sorted(answers, key=lambda each: each.update.feature)]
+    lines = [
+        _line(answer, named or _operation([answer.update]) or "downgrade")
+        for answer in sorted(answers, key=lambda each: each.update.feature)
+    ]
     failed = sum(answer.verdict is Verdict.NO for answer in answers)
     if failed:
         lines.append(f"{failed} out of {len(answers)} operation(s) failed.")
@@ -114,19 +132,32 @@ def dry_run(updates: Sequence[Update], cluster: Cluster, operation: str | None =
     return DryRun(tuple(answers), tuple(lines), 1 if failed else None if undecided else 0)
 
 
-def _operation(updates: Sequence[Update]) -> str:
+def _operation(updates: Sequence[Update]) -> str | None:
+    """The subcommand that asks for these; None for a request that no single one can make."""
     if all(update.level == 0 and update.kind is not Kind.UPGRADE for update in updates):
         return "disable"
-    return "upgrade" if all(update.kind is Kind.UPGRADE for update in updates) else "downgrade"
+    upgrades = [update.kind is Kind.UPGRADE for update in updates]
+    if all(upgrades):
+        return "upgrade"
+    return None if any(upgrades) else "downgrade"
 
 
 def _all_or_none(answers: Sequence[Answer]) -> list[Answer]:
-    """From 4.0 on one error is the error of all features of the request."""
-    first = next((answer for answer in answers if answer.verdict is Verdict.NO), None)
-    if first is None:
+    """From 4.0 on the first error, in the order of the request's `HashMap`, is the error of all features of the request."""
+    order = feature_order([answer.update.feature for answer in answers])
+    asked = sorted(answers, key=lambda answer: order.index(answer.update.feature))
+    first = next((answer for answer in asked if answer.verdict is Verdict.NO), None)
+    if first is not None:
+        text = f"The update failed for all features since the following feature had an error: {first.message}"
+        return [replace(answer, verdict=Verdict.NO, error=first.error, message=text) for answer in answers]
+    open_question = next((answer for answer in asked if answer.verdict is Verdict.UNKNOWN), None)
+    if open_question is None:
         return list(answers)
-    text = f"The update failed for all features since the following feature had an error: {first.message}"
-    return [replace(answer, verdict=Verdict.NO, error=first.error, message=text) for answer in answers]
+    text = f"all fail with {open_question.update.feature}, of which this is unknown: {open_question.message}"
+    return [
+        answer if answer.verdict is Verdict.UNKNOWN else replace(answer, verdict=Verdict.UNKNOWN, message=text)
+        for answer in answers
+    ]
 
 
 def _line(answer: Answer, operation: str) -> str:
@@ -144,12 +175,13 @@ def _answer(update: Update, cluster: Cluster, proposed: Mapping[str, int]) -> An
     if cluster.zookeeper:
         return _zookeeper_answer(update, cluster)
     current = cluster.finalised.get(update.feature, 0)
-    blocking, undecided = _not_supporting(update, cluster)
+    asked = _asked_of(update, cluster)
     loses = _losses(update, current)
-    message = _first_error(update, cluster, current, blocking, proposed)
+    message = _first_error(update, cluster, current, asked.blocking, proposed)
     if message is not None:
-        return Answer(update, Verdict.NO, "INVALID_UPDATE_VERSION", message, tuple(blocking), loses, undecided)
-    notes = (*undecided, *_kraft_version_notes(update, cluster, current))
+        return Answer(update, Verdict.NO, "INVALID_UPDATE_VERSION", message, asked.blocking, loses, asked.undecided)
+    undecided = (*asked.undecided, *_beyond_tables(update, cluster, current), *_not_ready(update, cluster, current))
+    notes = (*undecided, *asked.notes, *_kraft_version_notes(update, cluster, current))
     if undecided:
         return Answer(update, Verdict.UNKNOWN, message="; ".join(undecided), loses=loses, notes=notes)
     return Answer(update, Verdict.YES, loses=loses, notes=notes)
@@ -167,69 +199,146 @@ def _first_error(
         return _invalid(update, "A feature version cannot be less than 0.")
     if blocking:
         return _invalid(update, blocking[0])
+    direction = _direction_error(update, current)
+    if direction is not None:
+        return direction
+    if update.feature == FEATURE_NAME:
+        return _metadata_version_error(update, cluster, current)
+    if cluster.release < (4, 0):
+        return None
+    if update.feature == KRAFT_VERSION and cluster.release >= (4, 1):
+        lower = update.level < current
+        return _invalid(update, "Can't downgrade the version of this feature.") if lower else None
+    return _dependency_error(update, cluster, proposed)
+
+
+def _direction_error(update: Update, current: int) -> str | None:
     if update.level < current and update.kind is Kind.UPGRADE:
         reason = "Can't downgrade the version of this feature without setting the upgrade type to either safe or unsafe downgrade."
         return _invalid(update, reason)
     if update.level > current and update.kind is not Kind.UPGRADE:
         return _invalid(update, "Can't downgrade to a newer version.")
-    if update.feature == FEATURE_NAME:
-        return _metadata_version_error(update, cluster, current)
-    if update.feature == KRAFT_VERSION and update.level < current:
-        return _invalid(update, "Can't downgrade the version of this feature.")
-    return _dependency_error(update, proposed)
+    return None
 
 
 def _metadata_version_error(update: Update, cluster: Cluster, current: int) -> str | None:
-    def invalid(reason: str) -> str:
-        return f"Invalid metadata.version {update.level}. {reason}"
-
-    if update.level not in BY_LEVEL:
-        return invalid("Unknown metadata.version.")
-    if cluster.migration_state in IN_PROGRESS:
-        return invalid("Unable to modify metadata.version while a ZK migration is in progress.")
-    if update.level < MINIMUM_BOOTSTRAP_3X:
-        return invalid(f"Unable to set a metadata.version less than {level_name(MINIMUM_BOOTSTRAP_3X)}")
+    if cluster.release < (4, 0):
+        refusal = _refusal_of_3x(update, cluster)
+        if refusal is not None:
+            return _invalid_level(update, refusal)
     if not lost_between(update.level, current):
         return None
-    reason = (
-        "Unsafe metadata downgrade is not supported in this version."
-        if update.kind is Kind.UNSAFE_DOWNGRADE
-        else "Refusing to perform the requested downgrade because it might delete metadata information."
-    )
-    if cluster.release >= (4, 1):
+    return _downgrade_refusal(update, cluster, current)
+
+
+def _invalid_level(update: Update, reason: str) -> str:
+    return f"Invalid metadata.version {update.level}. {reason}"
+
+
+def _refusal_of_3x(update: Update, cluster: Cluster) -> str | None:
+    if not is_known(update.level):
+        return "Unknown metadata.version."
+    # 3.4 migrates, too, and asks nothing.
+    if cluster.migration_state in IN_PROGRESS and cluster.release >= (3, 5):
+        return "Unable to modify metadata.version while a ZK migration is in progress."
+    if update.level < MINIMUM_BOOTSTRAP_3X:
+        return f"Unable to set a metadata.version less than {level_name(MINIMUM_BOOTSTRAP_3X)}"
+    return None
+
+
+def _downgrade_refusal(update: Update, cluster: Cluster, current: int) -> str:
+    if update.kind is Kind.UNSAFE_DOWNGRADE:
+        reason = "Unsafe metadata downgrade is not supported in this version."
+    else:
+        retry = " Retry using UNSAFE_DOWNGRADE if you want to force the downgrade to proceed."
+        reason = "Refusing to perform the requested downgrade because it might delete metadata information."
+        reason += retry if cluster.release < (3, 7) else ""
+    if cluster.release >= (4, 2):
         return f"Unsupported metadata.version downgrade from {current} to {update.level}. {reason}"
-    return invalid(reason)
+    return _invalid_level(update, reason)
 
 
-def _dependency_error(update: Update, proposed: Mapping[str, int]) -> str | None:
+def _dependency_error(update: Update, cluster: Cluster, proposed: Mapping[str, int]) -> str | None:
+    """`Feature.validateVersion`, from 4.0 on."""
+    if update.level == 0 and latest_of(cluster.release) is not None and not knows_name(cluster.release, update.feature):
+        return _invalid(update, f"Feature {update.feature} not found.")
     level = proposed.get(FEATURE_NAME)
-    if update.level >= 1 and (level is None or level < MINIMUM_BOOTSTRAP_3X):
-        needed = f"metadata.version={MINIMUM_BOOTSTRAP_3X} ({level_name(MINIMUM_BOOTSTRAP_3X)})"
+    if update.level >= 1 and (level is None or level < MINIMUM_4X):
+        needed = f"metadata.version={MINIMUM_4X} ({level_name(MINIMUM_4X)})"
         return _invalid(update, f"{update.feature} could not be set to {update.level} because it depends on {needed}")
-    for name, least in DEPENDENCIES.get((update.feature, update.level), {}).items():
+    for name, least in _dependencies(update, cluster).items():
         if proposed.get(name, 0) < least:
             text = f"{update.feature} could not be set to {update.level} because it depends on {name} level {least}"
             return _invalid(update, text)
     return None
 
 
-def _not_supporting(update: Update, cluster: Cluster) -> tuple[list[str], tuple[str, ...]]:
-    """Every node that is in the way, in the order that Kafka asks them, and what could not be asked."""
+def _dependencies(update: Update, cluster: Cluster) -> Mapping[str, int]:
+    """What a level needs besides (`FeatureVersion.dependencies`); that of kraft.version ended with 4.0."""
+    if update.feature == KRAFT_VERSION and update.level == 1 and cluster.release < (4, 1):
+        return {FEATURE_NAME: 21}
+    known = BY_FEATURE_LEVEL.get((update.feature, update.level))
+    return {} if known is None else known.requires
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """Who is in the way, in the order that Kafka asks; why an answer can't be told; and what to know of it."""
+
+    blocking: tuple[str, ...]
+    undecided: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def _asked_of(update: Update, cluster: Cluster) -> _Asked:
+    """Every node that is in the way, and what could not be asked (`FeatureControlManager.reasonNotSupported`)."""
     controllers = {node.node_id: node for node in cluster.nodes if node.kind == CONTROLLER}
-    found = [text for text in [_local(update, cluster, controllers)] if text is not None]
-    for node in sorted((node for node in cluster.nodes if node.kind == BROKER), key=lambda each: each.node_id):
-        found += _refusal(update, f"Broker {node.node_id}", node.supports(update.feature))
+    local, own_unknown = _local(update, cluster, controllers)
+    before_3_7 = cluster.release < (3, 7)
+    found = [*local, *_brokers(update, cluster, _refusal_before_3_7 if before_3_7 else _refusal)]
+    if before_3_7 and cluster.voters is not None and cluster.voters == {cluster.local}:
+        return _Asked(tuple(found), own_unknown)
+    if before_3_7:
+        note = "the other controllers are asked over the network before 3.7: what they support is in no record"
+        return _Asked(tuple(found), (*own_unknown, note))
     if cluster.finalised.get(FEATURE_NAME, 1) < CONTROLLERS_REGISTER_FROM:
-        note = "controllers do not register below metadata.version 3.7-IV0 (15): Kafka can't ask them either"
-        return found, (*_local_unknown(update, cluster, controllers), note)
-    for node_id, node in sorted(controllers.items()):
+        note = "below metadata.version 3.7-IV0 (15) controllers do not register: Kafka accepts it without asking them"
+        return _Asked(tuple(found), own_unknown, (note,))
+    for node_id in registered_order(controllers):
         if node_id != cluster.local:
-            found += _refusal(update, f"Controller {node_id}", node.supports(update.feature))
-    if cluster.voters is None:
-        return found, ("the quorum's voters are not known, and each must be registered",)
-    missing = sorted(cluster.voters - set(controllers) - ({cluster.local} if cluster.local is not None else set()))
+            found += _refusal(update, f"Controller {node_id}", controllers[node_id].supports(update.feature))
+    return _unregistered(cluster, set(controllers), found, own_unknown)
+
+
+def _unregistered(cluster: Cluster, registered: set[int], found: list[str], own_unknown: tuple[str, ...]) -> _Asked:
+    """`QuorumFeatures.quorumNodeIds`: those of controller.quorum.voters have to be registered, of any quorum."""
+    dynamic = bool(cluster.finalised.get(KRAFT_VERSION))
+    asked = cluster.configured if cluster.configured is not None or dynamic else cluster.voters
+    here = registered | ({cluster.local} if cluster.local is not None else set())
+    if asked is None and not dynamic:
+        return _Asked(tuple(found), (*own_unknown, "the quorum's voters are not known, and each must be registered"))
+    if asked is None:
+        absent = sorted((cluster.voters or frozenset()) - here)
+        notes = (
+            f"voter {node_id} has not registered: that is in the way only where controller.quorum.voters names it"
+            for node_id in absent
+        )
+        return _Asked(tuple(found), own_unknown, tuple(notes))
+    missing = [node_id for node_id in hash_map_order(sorted(asked)) if node_id not in here]
     found += [f"controller {node_id} has not registered, and may not support this feature" for node_id in missing]
-    return found, ()
+    return _Asked(tuple(found), own_unknown)
+
+
+_Refusal = Callable[[Update, str, Range], list[str]]
+
+
+def _brokers(update: Update, cluster: Cluster, refusal: _Refusal) -> list[str]:
+    brokers = {node.node_id: node for node in cluster.nodes if node.kind == BROKER}
+    return [
+        text
+        for node_id in registered_order(brokers)
+        for text in refusal(update, f"Broker {node_id}", brokers[node_id].supports(update.feature))
+    ]
 
 
 def _refusal(update: Update, who: str, supported: Range) -> list[str]:
@@ -241,35 +350,80 @@ def _refusal(update: Update, who: str, supported: Range) -> list[str]:
     return [f"{who} only supports versions {lowest}{f'-{highest}' if highest != lowest else ''}"]
 
 
-def _local(update: Update, cluster: Cluster, controllers: Mapping[int, Node]) -> str | None:
-    """The active controller, by its registration, else by its release."""
+def _refusal_before_3_7(update: Update, who: str, supported: Range) -> list[str]:
+    """A feature that a broker did not name was refused at any level, 0 included."""
+    lowest, highest = supported
+    if supported == DISABLED:
+        return [f"{who} does not support this feature."]
+    if lowest <= update.level <= highest:
+        return []
+    return [f"{who} does not support the given version. It supports {lowest} to {highest}."]
+
+
+def _local(update: Update, cluster: Cluster, controllers: Mapping[int, Node]) -> tuple[list[str], tuple[str, ...]]:
+    """The active controller, by its registration, else by its release; and that its range is not known."""
+    if cluster.local is None and controllers:
+        # It is one of these, and each is asked.
+        return [], ()
+    who = "Local controller" if cluster.local is None else f"Local controller {cluster.local}"
     node = None if cluster.local is None else controllers.get(cluster.local)
     if node is not None:
-        return next(iter(_refusal(update, f"Local controller {cluster.local}", node.supports(update.feature))), None)
-    latest = latest_of(cluster.release)
-    if update.feature != FEATURE_NAME or latest is None or (controllers and cluster.local is None):
-        return None
-    who = "Local controller" if cluster.local is None else f"Local controller {cluster.local}"
-    return next(iter(_refusal(update, who, (lowest_of(cluster.release), latest))), None)
+        return _refusal(update, who, node.supports(update.feature)), ()
+    highest = highest_of(cluster.release, update.feature)
+    if highest is None:
+        return [], ("the active controller's own range is not known",)
+    lowest = lowest_of(cluster.release) if update.feature == FEATURE_NAME else 0
+    return _refusal(update, who, (lowest, highest)), ()
 
 
-def _local_unknown(update: Update, cluster: Cluster, controllers: Mapping[int, Node]) -> tuple[str, ...]:
-    known = update.feature == FEATURE_NAME and latest_of(cluster.release) is not None
-    return () if known or cluster.local in controllers else ("the active controller's own range is not known",)
+def _beyond_tables(update: Update, cluster: Cluster, current: int) -> tuple[str, ...]:
+    """What lies above the tables is not known: the release, the feature, or a level of it."""
+    if latest_of(cluster.release) is None:
+        return (f"Kafka {release_name(cluster.release)} is a release that this audit does not know",)
+    return tuple(
+        f"{update.feature} {level} is a level that this audit does not know"
+        for level in sorted({update.level, current})
+        if level > 0 and not is_known_level(update.feature, level)
+    )
+
+
+def _not_ready(update: Update, cluster: Cluster, current: int) -> tuple[str, ...]:
+    """From 4.1 on the leader asks for every voter's directory id and support (`LeaderState`)."""
+    if update.feature != KRAFT_VERSION or update.level <= current or cluster.release < (4, 1):
+        return ()
+    if cluster.voters is None:
+        return ("the quorum's voters are not known, and the leader has to know the directory id of each",)
+    return tuple(voter_readiness(cluster))
+
+
+def voter_readiness(cluster: Cluster) -> list[str]:
+    """What is not known of voters that kraft.version 1 needs: support by registration, and the directory id."""
+    able = {
+        node.node_id
+        for node in cluster.nodes
+        if node.kind == CONTROLLER and node.supports(KRAFT_VERSION)[0] <= 1 <= node.supports(KRAFT_VERSION)[1]
+    }
+    voters = sorted(cluster.voters or ())
+    texts = [f"controller {voter} is not known to support kraft.version 1" for voter in voters if voter not in able]
+    return texts + [
+        f"the directory id of controller {voter} is not known" for voter in voters if voter not in cluster.directory_ids
+    ]
 
 
 def _losses(update: Update, current: int) -> tuple[str, ...]:
     if update.level >= current:
         return ()
     if update.feature == FEATURE_NAME:
-        return lost_between(update.level, current)
+        return lost_between(update.level, current) or ()
     return tuple(text for name, text in LOSSES.items() if name == update.feature)
 
 
 def _kraft_version_notes(update: Update, cluster: Cluster, current: int) -> tuple[str, ...]:
-    if update.feature != KRAFT_VERSION or update.level <= current or cluster.release >= (4, 1):
+    if update.feature != KRAFT_VERSION or update.level == current:
         return ()
-    return ("before 4.1 this writes a record that the quorum does not heed (KAFKA-18979)",)
+    if cluster.release < (4, 1):
+        return ("before 4.1 this writes a record that the quorum does not heed (KAFKA-18979)",)
+    return ("the leader has to have heard of every voter since it was elected (UpdateRaftVoter): else it refuses",)
 
 
 def _zookeeper_answer(update: Update, cluster: Cluster) -> Answer:
@@ -352,8 +506,9 @@ def _zookeeper_support(update: Update, cluster: Cluster) -> str | None:
     ranges = [node.ranges[update.feature] for node in asked if update.feature in node.ranges]
     if not ranges:
         return "Could not apply finalized feature update because the provided feature is not supported."
-    lowest = max(low for low, _ in ranges)
-    if update.level < lowest:
+    lowest, highest = max(low for low, _ in ranges), min(high for _, high in ranges)
+    # From 3.3 on a level above the range is answered so, too (`SupportedVersionRange.isIncompatibleWith`).
+    if update.level < lowest or (update.level > highest and cluster.release >= (3, 3)):
         words = "versionLevel" if cluster.release >= (3, 3) else "maxVersionLevel"
         return (
             f"Could not apply finalized feature update because the provided {words}:{update.level} is lower than the"

@@ -183,7 +183,7 @@ class _Records:
 
 
 class _UnknownTypeError(WireError):
-    """A record type that no release up to 4.3 knows."""
+    """A record type that no release up to 4.4 knows."""
 
     def __init__(self, name: str, version: int | None) -> None:
         super().__init__(f"unknown record type {name}")

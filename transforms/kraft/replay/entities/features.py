@@ -1,9 +1,14 @@
-"""FeatureLevelRecord: level 0 removes a feature, except metadata.version (`FeatureControlManager.replay`, KIP-584)."""
+"""FeatureLevelRecord: level 0 removes a feature, except metadata.version (`FeatureControlManager.replay`, KIP-584).
+
+One of kraft.version says nothing: a control record alone sets that (KIP-853). 3.9 and 4.0 wrote such records and kept them,
+from 4.0.1 on replay passes over them, so that no later snapshot has them (KAFKA-18979).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
+from schemas.kraft.feature_levels import KRAFT_VERSION
 from transforms.kraft.replay.entities.event import DELETE, UPSERT, Body, Event, EventReader
 
 METADATA_VERSION = "metadata.version"
@@ -11,6 +16,8 @@ METADATA_VERSION = "metadata.version"
 
 def _level(body: Body) -> Iterable[Event]:
     name, level = body["name"], body["featureLevel"]
+    if name == KRAFT_VERSION:
+        return
     if level == 0 and name != METADATA_VERSION:
         yield Event("features", (name,), DELETE)
     else:

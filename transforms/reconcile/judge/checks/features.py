@@ -4,9 +4,12 @@ from __future__ import annotations
 
 # As a module: `transforms.features.matrix` itself needs this package's outcomes.
 from transforms.features import matrix
-from transforms.features.update import CONTROLLERS_REGISTER_FROM
-from transforms.outcome import Outcome, not_applicable
+from transforms.features.levels import release_tuple
+from transforms.features.update import CONTROLLERS_REGISTER_FROM, Cluster, voter_readiness
+from transforms.kraft.release import before
+from transforms.outcome import Outcome, found, listed_ids, not_applicable, passed, unknown
 from transforms.reconcile.judge.checks.outcome import CheckFunction
+from transforms.reconcile.judge.cluster import cluster_of
 from transforms.reconcile.judge.facts import Facts
 
 
@@ -66,6 +69,47 @@ def _bootstrap(facts: Facts) -> Outcome:
     return matrix.bootstrap_is_readable(levels)
 
 
+def _defaults(facts: Facts) -> Outcome:
+    """FEAT-09."""
+    return matrix.behind_defaults(
+        facts.features, None if facts.kafka_version is None else release_tuple(facts.kafka_version)
+    )
+
+
+def _may_become_dynamic(facts: Facts) -> Outcome:
+    """FEAT-10: Kafka can raise kraft.version from 4.1 on; before that it writes a record that nobody heeds."""
+    if facts.quorum is None:
+        return unknown("the log's control records were not read")
+    if facts.quorum.kraft_version:
+        return not_applicable("the quorum is dynamic already")
+    if facts.kafka_version is None:
+        return unknown("the Kafka release is not known: name it as kafka_version")
+    if before(facts.kafka_version, 4, 1):
+        return not_applicable("kraft.version can be raised from Kafka 4.1 on")
+    if not facts.voters:
+        return unknown("nothing names the quorum's voters")
+    return _ready_for_dynamic(facts, cluster_of(facts, release_tuple(facts.kafka_version)))
+
+
+def _ready_for_dynamic(facts: Facts, cluster: Cluster) -> Outcome:
+    voters, registered = set(facts.voters), {row["controller_id"] for row in facts.controllers}
+    if not voters <= registered:
+        return unknown(f"what {listed_ids(voters - registered)} of the voters support is not known: not registered")
+    unable = [text for text in voter_readiness(cluster) if "support" in text]
+    if unable:
+        return found(unable, tolerable=True)
+    missing = voters - cluster.directory_ids
+    if missing:
+        return unknown(f"the directory id of {listed_ids(missing)} is not known: give the controllers' folders")
+    return passed("kraft.version may be raised to 1: every voter supports it, and has a directory id")
+
+
+def _in_zookeeper(facts: Facts) -> Outcome:
+    """FEAT-11."""
+    brokers = [matrix.node_of({**row, "features": row.get("features")}) for row in facts.brokers_in_zookeeper]
+    return matrix.brokers_of_zookeeper_support(brokers, facts.zookeeper_features)
+
+
 CHECKS: dict[str, CheckFunction] = {
     "FEAT-01": _brokers,
     "FEAT-02": _controllers,
@@ -75,4 +119,7 @@ CHECKS: dict[str, CheckFunction] = {
     "FEAT-06": _sound,
     "FEAT-07": _has_level,
     "FEAT-08": _bootstrap,
+    "FEAT-09": _defaults,
+    "FEAT-10": _may_become_dynamic,
+    "FEAT-11": _in_zookeeper,
 }

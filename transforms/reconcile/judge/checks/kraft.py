@@ -7,15 +7,15 @@ from collections.abc import Iterator, Mapping
 
 from schemas.checks import KRAFT
 from schemas.checks.codes import DIRECTORY_LOST, LAST_KNOWN_FENCED, UNCLEAN_LEADERLESS, UNDER_REPLICATED
-from schemas.kraft.metadata_versions import FEATURE_NAME, level_name
+from schemas.kraft.metadata_versions import FEATURE_NAME, UNREGISTER_CONTROLLERS_FROM, is_known, level_name
 
 # As modules: they themselves need this package's outcomes.
 from transforms.features import matrix, update
 from transforms.features.levels import MINIMUM_4X, latest_of, release_tuple
 from transforms.kraft.release import before
 from transforms.outcome import EVIDENCE_LIMIT, Outcome, found, listed_ids, not_applicable, passed, unknown
-from transforms.reconcile.judge.checks.features import nodes
 from transforms.reconcile.judge.checks.outcome import CheckFunction, sampled
+from transforms.reconcile.judge.cluster import cluster_of
 from transforms.reconcile.judge.facts import Facts, Voter
 from transforms.reconcile.judge.kraft_queries import MIGRATING, MIN_ISR
 
@@ -41,27 +41,32 @@ def _newest_level(facts: Facts) -> Outcome:
     if facts.level is None:
         return unknown("no metadata.version is finalised")
     shown = f"{level_name(facts.level)} ({facts.level})"
+    if not is_known(facts.level):
+        return unknown(f"metadata.version is at {shown}, a level that this audit does not know")
     if facts.level >= target:
         return passed(f"metadata.version is at {shown}, the newest of Kafka {release[0]}.{release[1]}")
     answer = _asked(facts, release, target)
     if answer.verdict is update.Verdict.UNKNOWN:
         return unknown(answer.message)
     if answer.verdict is update.Verdict.YES:
-        return passed(f"metadata.version may be raised from {shown} to {level_name(target)} ({target})")
+        return passed(f"metadata.version may be raised from {shown} to {level_name(target)} ({target})", *answer.notes)
     others = [text for text in answer.blocking if text not in answer.message]
     return found([answer.message, *others])
 
 
 def _asked(facts: Facts, release: tuple[int, int], target: int) -> update.Answer:
-    cluster = update.Cluster(
-        release,
-        facts.features,
-        nodes(facts),
-        frozenset(facts.voters) or None,
-        None if facts.leader is None else facts.leader.leader_id,
-        facts.state_name,
+    return update.dry_run([update.Update(FEATURE_NAME, target)], cluster_of(facts, release)).answers[0]
+
+
+def _forgetting(facts: Facts, node: int) -> str:
+    """The command that unregisters a controller, or what to do where there is none yet (KIP-1312)."""
+    if facts.level is not None and facts.level >= UNREGISTER_CONTROLLERS_FROM:
+        return f"kafka-cluster.sh unregister-controller --id {node} forgets it, once it is stopped"
+    needed = level_name(UNREGISTER_CONTROLLERS_FROM)
+    return (
+        f"it can be unregistered from metadata.version {needed} ({UNREGISTER_CONTROLLERS_FROM}) on; until then start it "
+        "once with the release that the others run"
     )
-    return update.dry_run([update.Update(FEATURE_NAME, target)], cluster).answers[0]
 
 
 def _in_sync(facts: Facts) -> Outcome:
@@ -76,6 +81,8 @@ def _next_major(facts: Facts) -> Outcome:
     if facts.kafka_version is None:
         return unknown("the Kafka release is not known: name it as kafka_version")
     if not before(facts.kafka_version, 4, 0):
+        if latest_of(release_tuple(facts.kafka_version)) is None:
+            return unknown(f"what the release after Kafka {facts.kafka_version} asks for is not known to this audit")
         return not_applicable("the cluster runs Kafka 4 already")
     if facts.level is None:
         return unknown("no metadata.version is finalised")
@@ -100,7 +107,8 @@ def _ghost_texts(facts: Facts) -> Iterator[str]:
         if row["controller_id"] not in facts.voters:
             highest = matrix.node_of(row).supports(FEATURE_NAME)[1]
             levels = f", supports metadata.version up to {level_name(highest)} ({highest})" if highest else ""
-            yield f"controller {row['controller_id']} is registered and no voter{levels}"
+            forgetting = _forgetting(facts, row["controller_id"])
+            yield f"controller {row['controller_id']} is registered and no voter{levels}; {forgetting}"
 
 
 def _left_behind(facts: Facts) -> Outcome:

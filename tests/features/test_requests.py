@@ -1,0 +1,106 @@
+"""`--release-version`, `version-mapping` and `feature-dependencies`, in the words and levels of Kafka's tool."""
+
+from __future__ import annotations
+
+import pytest
+
+from jobs.cli import main
+from transforms.features.levels import UnknownLevelError
+from transforms.features.requests import NEWEST, feature_dependencies, of_release, version_mapping
+from transforms.features.update import ELR, Cluster, Kind, Update, dry_run
+
+MV = "metadata.version"
+
+
+def test_an_upgrade_to_a_release_asks_for_no_level_0() -> None:
+    assert of_release("4.1", Kind.UPGRADE, (4, 1)) == [
+        Update(MV, 27),
+        Update("kraft.version", 1),
+        Update("transaction.version", 2),
+        Update("group.version", 1),
+        Update(ELR, 1),
+    ]
+
+
+def test_a_downgrade_to_a_release_names_every_feature() -> None:
+    asked = of_release("3.9-IV0", Kind.SAFE_DOWNGRADE, (4, 0))
+    assert {update.feature: update.level for update in asked} == {
+        MV: 21,
+        "kraft.version": 1,
+        "transaction.version": 0,
+        "group.version": 0,
+        ELR: 0,
+    }
+    # A static quorum is at kraft.version 0, and so Kafka refuses the whole request.
+    run = dry_run(asked, Cluster((4, 0), {MV: 22}, voters=frozenset({1}), local=1))
+    assert "Can't downgrade to a newer version." in run.answers[0].message
+
+
+def test_the_mapping_is_what_the_tool_prints() -> None:
+    assert NEWEST == (4, 4)
+    assert version_mapping(None, (4, 4)) == [
+        "metadata.version=33 (4.4-IV2)",
+        "kraft.version=1",
+        "transaction.version=2",
+        "group.version=1",
+        "eligible.leader.replicas.version=1",
+        "share.version=2",
+        "streams.version=1",
+    ]
+    assert version_mapping("4.0.1", (4, 0))[0] == "metadata.version=25 (4.0.1)"
+    assert "streams.version=0" in version_mapping("4.1", (4, 2))
+
+
+@pytest.mark.parametrize(
+    ("text", "release"), [("4.2", (4, 1)), ("3.2", (4, 1)), ("25", (4, 1)), ("4.5-IV0", (4, 4)), ("x", (4, 4))]
+)
+def test_what_the_tool_does_not_know_is_an_error(text: str, release: tuple[int, int]) -> None:
+    with pytest.raises(UnknownLevelError):
+        version_mapping(text, release)
+
+
+def test_the_tool_has_releases_from_4_0_on() -> None:
+    with pytest.raises(UnknownLevelError, match=r"from 4\.0 on"):
+        of_release("3.9", Kind.UPGRADE, (3, 9))
+    with pytest.raises(UnknownLevelError, match="does not know"):
+        version_mapping(None, (4, 5))
+
+
+def test_dependencies_are_what_the_tool_prints() -> None:
+    asked = [(ELR, 1), (MV, 30), ("kraft.version", 1), ("share.version", 2), ("group.version", 0)]
+    assert feature_dependencies(asked, (4, 4)) == [
+        "eligible.leader.replicas.version=1 requires:",
+        "    metadata.version=23 (4.0-IV1)",
+        "metadata.version=30 (4.3-IV0) has no dependencies.",
+        "kraft.version=1 has no dependencies.",
+        "share.version=2 has no dependencies.",
+        "group.version=0 has no dependencies.",
+    ]
+    assert feature_dependencies([("kraft.version", 1)], (4, 0))[1] == "    metadata.version=21 (3.9-IV0)"
+    for name, level in ((MV, 34), (MV, 6), ("x", 1), ("group.version", 2)):
+        with pytest.raises(UnknownLevelError):
+            feature_dependencies([(name, level)], (4, 4))
+
+
+def test_the_command_answers_without_a_run(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["features", "version-mapping", "--release-version", "4.3"]) == 0
+    assert capsys.readouterr().out.splitlines()[0] == "metadata.version=30 (4.3)"
+    assert main(["features", "feature-dependencies", "--feature", f"{ELR}=1", "--kafka-version", "4.1"]) == 0
+    assert "metadata.version=23 (4.0-IV1)" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        (["version-mapping", "--release-version", "9.9"], "9.9"),
+        (["feature-dependencies"], "--feature"),
+        (["describe"], "--conf --warehouse"),
+        (["matrix", "--release-version", "4.1"], "--release-version goes with"),
+        (["upgrade", "--release-version", "4.1", "--feature", "x=1"], "can't be given with"),
+        (["update"], "--upgrade F=N"),
+        (["upgrade", "--feature", "x=1", "--delete", "y"], "go with update"),
+    ],
+)
+def test_options_that_do_not_go_together(argv: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["features", *argv]) == 2
+    assert words in capsys.readouterr().err

@@ -1,0 +1,100 @@
+"""What `kafka-features` asks for by a release, and what it tells without asking anybody (KIP-1022, `FeatureCommand`).
+
+The tool has these from 4.0 on. A release stands for a level of metadata.version and each feature's default at it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from schemas.kraft.feature_levels import BY_FEATURE_LEVEL, HIGHEST_LEVELS, KRAFT_VERSION
+from schemas.kraft.metadata_versions import FEATURE_NAME, LATEST_PRODUCTION, is_known, level_name
+from transforms.features.levels import (
+    MINIMUM_4X,
+    Release,
+    UnknownLevelError,
+    defaults,
+    knows_name,
+    latest_of,
+    level_of,
+    release_name,
+    release_tuple,
+)
+from transforms.features.update import Kind, Update
+
+FIRST_WITH_RELEASES: Release = (4, 0)
+NEWEST: Release = release_tuple(next(reversed(LATEST_PRODUCTION)))
+
+
+def of_release(text: str, kind: Kind, release: Release) -> list[Update]:
+    """The updates that `--release-version` makes: metadata.version, and every feature's default at it.
+
+    An upgrade leaves out what would be 0. Raises UnknownLevelError for a release that the tool of `release` does not know.
+    """
+    level = _level(text, release)
+    others = defaults(release, level)
+    return [
+        Update(FEATURE_NAME, level, kind),
+        *(Update(name, default, kind) for name, default in others.items() if default or kind is not Kind.UPGRADE),
+    ]
+
+
+def version_mapping(text: str | None, release: Release) -> list[str]:
+    """The lines of `version-mapping`; without a release those of the newest level that the tool's own release runs.
+
+    Raises UnknownLevelError for a release that the tool of `release` does not know.
+    """
+    named = text if text is not None else level_name(latest_of(_tool(release)) or 0)
+    level = _level(named, release)
+    return [
+        f"{FEATURE_NAME}={level} ({named})",
+        *(f"{name}={default}" for name, default in defaults(release, level).items()),
+    ]
+
+
+def feature_dependencies(asked: Sequence[tuple[str, int]], release: Release) -> list[str]:
+    """The lines of `feature-dependencies`. Raises UnknownLevelError for a feature or level that the tool does not know."""
+    return [line for name, level in asked for line in _dependencies(name, level, _tool(release))]
+
+
+def _dependencies(name: str, level: int, release: Release) -> list[str]:
+    if name == FEATURE_NAME:
+        if not is_known(level) or not MINIMUM_4X <= level <= (latest_of(release) or 0):
+            raise UnknownLevelError(f"Unknown metadata.version {level}")
+        return [f"{name}={level} ({level_name(level)}) has no dependencies."]
+    if not knows_name(release, name):
+        raise UnknownLevelError(f"Unknown feature: {name}")
+    known = BY_FEATURE_LEVEL.get((name, level))
+    if level and known is None:
+        raise UnknownLevelError(f"No feature:{name} with feature level {level}")
+    requires = {} if known is None else dict(known.requires)
+    # The dependency of kraft.version ended with 4.0.
+    if name == KRAFT_VERSION and level and release < (4, 1):
+        requires = {FEATURE_NAME: 21}
+    if not requires:
+        return [f"{name}={level} has no dependencies."]
+    needed = (
+        f"    {other}={least} ({level_name(least)})" if other == FEATURE_NAME else f"    {other}={least}"
+        for other, least in requires.items()
+    )
+    return [f"{name}={level} requires:", *needed]
+
+
+def _tool(release: Release) -> Release:
+    if release < FIRST_WITH_RELEASES:
+        raise UnknownLevelError(f"kafka-features of {release_name(release)} has no releases: it has them from 4.0 on")
+    if release_name(release) not in HIGHEST_LEVELS:
+        raise UnknownLevelError(f"Kafka {release_name(release)} is a release that this audit does not know")
+    return release
+
+
+def _level(text: str, release: Release) -> int:
+    """The level of a name or a release (`MetadataVersion.fromVersionString`), not of a number."""
+    highest = latest_of(_tool(release)) or 0
+    level = 0 if text.isdigit() else level_of(text)
+    if not MINIMUM_4X <= level <= highest:
+        raise UnknownLevelError(
+            f"Unknown metadata.version {text!r}: Kafka {release_name(release)} knows {level_name(MINIMUM_4X)} to "
+            f"{level_name(highest)}"
+        )
+    return level
