@@ -408,7 +408,7 @@ def _accepted(asked: _Asked) -> Answer:
         )
         return Answer(Error.NONE, None, "accepted: the state znode is written", True, result, unverified)
     proposal = replace(Proposal.of(partition), isr=request.isr, leader_recovery_state=asked.recovery_state)
-    change = _builder(asked.controller).change(partition, proposal)
+    change = builder_of(asked.controller).change(partition, proposal)
     if change is None:
         text = "accepted: nothing changes, no record is written"
         return Answer(Error.NONE, None, text, False, partition, unverified)
@@ -423,7 +423,8 @@ def _accepted(asked: _Asked) -> Answer:
     return Answer(error, 13, text, True, result, unverified)
 
 
-def _builder(controller: Controller) -> Builder:
+def builder_of(controller: Controller) -> Builder:
+    """What decides of a record, as a controller knows it."""
     def can_lead(broker: int) -> bool:
         known = controller.brokers.get(broker)
         at_work = known is not None and not known.fenced and not known.in_controlled_shutdown
@@ -436,7 +437,8 @@ def _builder(controller: Controller) -> Builder:
         # What is not known changes nothing here, and is noted.
         elr=controller.elr and controller.min_isr is not None,
         min_isr=controller.min_isr or 1,
-        unclean=controller.unclean,
+        # Kafka heeds the setting since 3.9 (`ConfigurationControlManager.uncleanLeaderElectionEnabledForTopic`).
+        unclean=controller.unclean and controller.release >= (3, 9),
     )
 
 
