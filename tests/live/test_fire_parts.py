@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import io
 import uuid
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from random import Random
 
 import pytest
 from kio.index import load_request_schema, load_response_schema
 from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader, entity_writer
 
+from jobs.commands.demo.kafka_servers import KafkaNode
 from tests.captures import capture
 from tests.live.fire import audit, evidence, shrink, wire
 from tests.live.fire.log import Follower
-from tests.live.fire.session import Asked, Question
+from tests.live.fire.moves import reassigned
+from tests.live.fire.play import Brokers, Player
+from tests.live.fire.predict import FeatureUpdate, Question, feature_answers
+from tests.live.fire.servers import Running
+from tests.live.fire.session import Asked, Session
+from tests.live.fire.steps import Move, Reassign
 from tests.live.fire.wire import Part
 from tests.live.fire.world import World
 from transforms.isr.partition import RECOVERING, PartitionState
@@ -163,3 +171,67 @@ def test_a_sequence_is_shrunk_no_longer_than_is_allowed() -> None:
 
     assert shrink.shortest(range(100), shows, tries=7) == list(range(100))
     assert len(tried) == 7
+
+
+class Mute(wire.Connection):
+    """A connection that encodes and does not send."""
+
+    sent = 0
+
+    def _exchange(self, key: int, version: int, body: bytes, flexible: bool) -> bytes:
+        Mute.sent += 1
+        raise wire.ClosedError
+
+
+NEWEST = {
+    19: 7,
+    20: 6,
+    30: 3,
+    31: 3,
+    33: 2,
+    37: 3,
+    43: 2,
+    44: 1,
+    45: 1,
+    49: 1,
+    51: 0,
+    56: 3,
+    57: 2,
+    62: 4,
+    63: 1,
+    64: 0,
+    73: 0,
+}
+
+
+def a_session(release: tuple[int, int]) -> Session:
+    """A session over the state of a real log, with nobody who answers."""
+    folder = next(path.parent for path in (capture("4.3.1-kraft", "7") / "kraft").rglob("0*0.log"))
+    world = World(release)
+    for row in Follower(folder).new():
+        world.apply(row)
+    connection = Mute(0, dict(NEWEST))
+    players = [Player(number) for number in sorted(world.brokers)]
+    node = KafkaNode(3000, 0, folder, {})
+    follower = Follower(Path("/nowhere"))
+    return Session(
+        Running(release, node), 1, connection, Brokers(release, connection, "x" * 22, players), world, follower
+    )
+
+
+@pytest.mark.parametrize("release", [(3, 7), (3, 9), (4, 0), (4, 4)])
+def test_every_request_that_is_made_can_be_sent_and_predicted(release: tuple[int, int]) -> None:
+    session = a_session(release)
+    kinds = set()
+    for number in range(1500):
+        action = session.maker(Random(f"7/{number}")).action()  # noqa: S311
+        kinds.add(type(action).__name__)
+        with suppress(wire.ClosedError):
+            if isinstance(action, FeatureUpdate):
+                assert feature_answers(action, session.world, 3000) != []
+            if isinstance(action, Reassign):
+                reassigned(action, session.world, 0, [])
+            if not isinstance(action, Move):
+                session.fire(action)
+    assert kinds == {"AlterPartition", "FeatureUpdate", "Move", "Reassign", "Elect", "Other"}
+    assert Mute.sent > 1000

@@ -48,11 +48,12 @@ class Builder:
         elr = self._elr(partition, wanted.isr)
         leader, unclean = self._elected(partition, wanted, elr)
         recovery = wanted.leader_recovery_state
-        if leader in elr and leader != partition.leader:
-            wanted, elr = replace(wanted, isr=(leader,)), tuple(member for member in elr if member != leader)
-        if unclean and leader != partition.leader:
-            wanted, elr = replace(wanted, isr=(leader,)), ()
-            # A request's own state stands above it: the last word in Kafka's order.
+        moved, forced = leader != partition.leader, False
+        if moved and leader in elr:
+            wanted, elr = replace(wanted, isr=(leader,)), _without(elr, (leader,))
+        if moved and unclean:
+            wanted, elr, forced = replace(wanted, isr=(leader,)), (), True
+            # What a request says of the recovery stands above it: it is the last word in Kafka's order.
             if recovery == partition.leader_recovery_state:
                 recovery = RECOVERING
         elif not wanted.isr and not self.elr:
@@ -60,12 +61,12 @@ class Builder:
         named = self._named_leader(partition, wanted, leader)
         change = Change(
             replicas=_if_new(wanted.replicas, partition.replicas),
-            isr=_if_new(wanted.isr, partition.isr),
+            isr=wanted.isr if forced else _if_new(wanted.isr, partition.isr),
             leader=named,
             leader_recovery_state=None if recovery == partition.leader_recovery_state else recovery,
             adding=_if_new(wanted.adding, partition.adding),
             removing=_if_new(wanted.removing, partition.removing),
-            elr=_if_new(elr, partition.elr),
+            elr=_if_new(elr if self.elr else (), partition.elr),
             last_known_elr=self._last_known(partition, wanted, named),
         )
         return None if change == Change() else change
@@ -79,8 +80,13 @@ class Builder:
         )
 
     def _elr(self, partition: PartitionState, isr: Ids) -> Ids:
-        """`maybePopulateTargetElr`; the order is that of Java's HashSet, for ids below 16 by their size."""
-        if not self.elr or len(isr) >= self.min_isr:
+        """`maybePopulateTargetElr`; the order is that of Java's HashSet, for ids below 16 by their size.
+
+        Where ELR is off one that is left is still there for the election, and goes with this record.
+        """
+        if not self.elr:
+            return partition.elr
+        if len(isr) >= self.min_isr:
             return ()
         return tuple(sorted({*partition.elr, *partition.isr} - set(isr)))
 
@@ -90,9 +96,10 @@ class Builder:
         for replica in (partition.leader, *wanted.replicas):
             if replica in electable and self.can_lead(replica):
                 return replica, False
-        alone = partition.last_known_elr[0] if len(partition.last_known_elr) == 1 else NO_LEADER
-        if self.elr and not electable and alone != NO_LEADER and self.can_lead(alone):
-            return alone, True
+        last = partition.last_known_elr
+        # Until 4.1 nobody asks whether the last known leader is there.
+        if self.elr and not electable and len(last) == 1 and (self.release < (4, 1) or self.can_lead(last[0])):
+            return last[0], True
         if self.unclean:
             for replica in wanted.replicas:
                 if self.can_lead(replica):

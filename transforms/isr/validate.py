@@ -425,6 +425,7 @@ def _accepted(asked: _Asked) -> Answer:
 
 def builder_of(controller: Controller) -> Builder:
     """What decides of a record, as a controller knows it."""
+
     def can_lead(broker: int) -> bool:
         known = controller.brokers.get(broker)
         at_work = known is not None and not known.fenced and not known.in_controlled_shutdown

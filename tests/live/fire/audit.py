@@ -101,7 +101,7 @@ def findings(world: World, steps: Sequence[tuple[Key, Step]]) -> list[str]:
         f"{world.names[topic_id]}/{number}": each.state for (topic_id, number), each in world.partitions.items()
     }
     outcomes = [checks.isr_of_replicas(states), checks.leader_in_isr(states), checks.leader_of_replicas(states)]
-    return [text for outcome in outcomes for text in outcome.violations]
+    return [text for outcome in outcomes for text in outcome.evidence]
 
 
 def unexplained_losses(steps: Sequence[tuple[Key, Step]], allowed: bool) -> list[Step]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
+from functools import partial
 from unittest.mock import patch
 
 from tests.live.fire.session import Asked
@@ -68,10 +69,12 @@ def _other_state(answer: Answer, each: Asked) -> bool:
     return not answer.code and (answer.result, answer.writes) != (real.result, real.writes)
 
 
-def mutants(release: tuple[int, int], elr: bool) -> dict[str, Callable[[], object]]:
+def mutants(release: tuple[int, int], elr: bool) -> dict[str, Callable[[], AbstractContextManager[Predictor]]]:
     """Every mutant that a release can tell from the truth, by name; each makes a context of a predictor."""
-    found: dict[str, Callable[[], object]] = {f"rule {rule}": lambda rule=rule: without(rule) for rule in RULES}
-    found["completion of another release"] = lambda: _completion_of(other_completion(release))
+    found: dict[str, Callable[[], AbstractContextManager[Predictor]]] = {
+        f"rule {rule}": partial(without, rule) for rule in RULES
+    }
+    found["completion of another release"] = partial(_completion_of, other_completion(release))
     if elr:
         found["no eligible leader replicas"] = _without_elr
     return found

@@ -116,9 +116,10 @@ class Session:
             self.brokers.beat(player, self.follower.next_offset)
         self.take(self.follower.new())
         for _ in range(4):
-            self._other(self._maker(chance).new_topic())
+            self._other(self.maker(chance).new_topic())
 
-    def _maker(self, chance: Random) -> Maker:
+    def maker(self, chance: Random) -> Maker:
+        """What makes the request of a step from its chance."""
         return Maker(chance, self.world, self.connection, [player.number for player in self.brokers.players])
 
     def run(self, numbers: Iterable[int]) -> None:
@@ -128,7 +129,7 @@ class Session:
             for player in self.brokers.due():
                 self.brokers.beat(player, self.follower.next_offset)
             self.take(self.follower.new())
-            self.fire(self._maker(Random(f"{self.seed}/{number}")).action())  # noqa: S311
+            self.fire(self.maker(Random(f"{self.seed}/{number}")).action())  # noqa: S311
 
     def take(self, rows: Sequence[Row]) -> Changed:
         """Apply records to the world."""
