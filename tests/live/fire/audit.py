@@ -13,6 +13,7 @@ from transforms.isr import checks
 from transforms.isr.history import LOSSY, Step
 from transforms.isr.partition import PartitionState
 from transforms.kraft.replay.entities import DELETE, PATCH, READERS
+from transforms.kraft.replay.entities.event import EventReader
 
 Entities = dict[tuple[str, tuple[Any, ...]], dict[str, Any]]
 _NO_ROW = ("PARTITION_RECORD", "PARTITION_CHANGE_RECORD", "CLEAR_ELR_RECORD")
@@ -24,7 +25,8 @@ def entities(rows: Iterable[Row]) -> Entities:
     for row in rows:
         if row["control"] or row["type"] in _NO_ROW:
             continue
-        for event in READERS.get(row["type"], _nothing)(row["body"]):
+        reader: EventReader = READERS.get(row["type"], _nothing)
+        for event in reader(row["body"]):
             key = (event.entity, event.key)
             if event.op == DELETE:
                 state.pop(key, None)

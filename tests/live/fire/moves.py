@@ -67,8 +67,10 @@ def _mine(asked: Reassign, rows: Sequence[Row]) -> Row | None:
 
 def _differs(change: Change | None, state: PartitionState, asked: Reassign, rows: Sequence[Row]) -> str | None:
     row = _mine(asked, rows)
+    if change is None and row is None:
+        return None
     if change is None or row is None:
-        return None if change is row else f"predicted {change}, written {row and change_of(row, whole=False)}"
+        return f"predicted {change}, written {row and change_of(row, whole=False)}"
     after, wanted = merged(state, change_of(row, whole=False)), merged(state, change)
     return None if after == wanted else f"predicted {wanted}, written {after}"
 

@@ -65,7 +65,7 @@ def agrees(questions: Sequence[Question], answer: Any, rows: Sequence[Row]) -> b
         return answer == CLOSED and first.error is Error.UNSUPPORTED_VERSION
     error, parts = answer
     if first.error is Error.STALE_BROKER_EPOCH or error:
-        return error == first.code
+        return bool(error == first.code)
     if not all(_same(question, part) for question, part in zip(questions, parts, strict=True)):
         return False
     return _written(questions, rows)

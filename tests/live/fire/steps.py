@@ -9,9 +9,9 @@ from random import Random
 from typing import Any
 
 from tests.live.fire.play import FEATURES, random_id
-from tests.live.fire.predict import METADATA_VERSION, AlterPartition, FeatureUpdate, level
+from tests.live.fire.predict import AlterPartition, FeatureUpdate, level
 from tests.live.fire.wire import Connection, Part
-from tests.live.fire.world import MIN_ISR, UNCLEAN, Key, World, as_uuid
+from tests.live.fire.world import METADATA_VERSION, MIN_ISR, UNCLEAN, Key, World, as_uuid
 from transforms.isr.partition import RECOVERED, RECOVERING, PartitionState
 from transforms.isr.validate import request_versions
 
@@ -188,16 +188,15 @@ class Maker:
         return list(dict.fromkeys([*first, *some]))
 
     def _wrong(self, isr: list[int], state: PartitionState) -> list[int]:
-        return self._one(
-            [
-                [*isr, _STRANGER],
-                [*isr, -1],
-                [*isr, *isr[:1]],
-                [each for each in isr if each != state.leader],
-                [],
-                [*isr, *[each for each in self.players if each not in state.replicas][:1]],
-            ]
-        )
+        wrong: list[list[int]] = [
+            [*isr, _STRANGER],
+            [*isr, -1],
+            [*isr, *isr[:1]],
+            [each for each in isr if each != state.leader],
+            [],
+            [*isr, *[each for each in self.players if each not in state.replicas][:1]],
+        ]
+        return self.chance.choice(wrong)
 
     def _at_work(self, number: int) -> bool:
         broker = self.world.brokers.get(number)
@@ -229,7 +228,8 @@ class Maker:
 
     def _target(self) -> tuple[int, ...]:
         if self._often(0.03):
-            return self._one([(), (1, 1), (_STRANGER,), (-1, 2)])
+            impossible: list[tuple[int, ...]] = [(), (1, 1), (_STRANGER,), (-1, 2)]
+            return self.chance.choice(impossible)
         return tuple(self.chance.sample(list(self.players), self.chance.randint(1, min(4, len(self.players)))))
 
     def _elect(self) -> Action | None:
