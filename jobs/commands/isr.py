@@ -15,6 +15,7 @@ from jobs.audit.past import Finished, PastRun, add_run_argument, add_warehouse_a
 from jobs.audit.standing import Standing, standing
 from jobs.exit import OK, UsageError
 from schemas.entities.brokers import BROKERS
+from schemas.entities.configs import CONFIGS
 from schemas.entities.partitions import PARTITIONS
 from schemas.gold import ISR_HISTORY
 from schemas.kraft.metadata_versions import FEATURE_NAME
@@ -23,6 +24,7 @@ from transforms.clusters import CLUSTER
 from transforms.explain.keys import parse_key
 from transforms.explain.records import row_events
 from transforms.explain.text import utc_time
+from transforms.features.update import ELR
 from transforms.isr.checks import bumps_on_shrink
 from transforms.isr.frames import step_of
 from transforms.isr.history import Record, Step, steps
@@ -36,6 +38,7 @@ from transforms.isr.validate import (
     Request,
     api_name,
     listed,
+    offline_replicas,
     partition_epoch_name,
     validate,
 )
@@ -66,6 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     asked.add_argument("--sender-epoch", type=int, metavar="N", help="its broker epoch")
     asked.add_argument("--broker-epochs", metavar="B=N,…", help="the broker epochs of the proposed ISR (from 3.5 on)")
     asked.add_argument("--recovering", action="store_true", help="the request says RECOVERING")
+    asked.add_argument("--request-version", type=int, metavar="N", help="default: the newest that the release takes")
     asked.add_argument("--mode", choices=[mode.value for mode in Mode], help="default: the mode the cluster is in")
     parser.add_argument("--kafka-version", metavar="V", help="the controller's release (default: the run's)")
     add_warehouse_arguments(parser)
@@ -190,12 +194,17 @@ def _answer(arguments: argparse.Namespace, known: Standing) -> list[str]:
         arguments.sender_epoch,
         _epochs(arguments.broker_epochs),
         RECOVERING if arguments.recovering else RECOVERED,
+        arguments.request_version,
     )
     controller = _controller(known.past, mode, release, arguments.topic_name, arguments.partition)
     if mode is Mode.KRAFT and known.kraft is not None:
         migrating = known.phase == "dual_write"
         level = known.kraft.finalised.get(FEATURE_NAME)
-        controller = replace(controller, bumps_on_shrink=bumps_on_shrink(release, level, migrating))
+        controller = replace(
+            controller,
+            bumps_on_shrink=bumps_on_shrink(release, level, migrating),
+            elr=known.kraft.finalised.get(ELR, 0) > 0,
+        )
     return _said(validate(request, controller), controller)
 
 
@@ -225,7 +234,28 @@ def _controller(past: PastRun, mode: Mode, release: tuple[int, int], topic: str,
     }
     if not registered:
         raise UsageError(f"--mode: run {past.run_id} has no brokers of {source}")
-    return Controller(mode, release, registered, state_of(mine[0]) if mine else None, bool(rows))
+    found = Controller(mode, release, registered, state_of(mine[0]) if mine else None, bool(rows))
+    if mode is Mode.ZOOKEEPER or not mine:
+        return found
+    directories = {row["broker_id"]: row["log_dirs"] or () for row in brokers}
+    replicas = min(len(row["replicas"]) for row in rows if row["partition"] == min(each["partition"] for each in rows))
+    settings = _settings(past, topic)
+    least = settings.get("min.insync.replicas")
+    return replace(
+        found,
+        offline=offline_replicas(mine[0]["replicas"], mine[0]["directories"] or (), directories),
+        min_isr=None if least is None else min(int(least), replicas),
+        unclean=settings.get("unclean.leader.election.enable") == "true",
+    )
+
+
+def _settings(past: PastRun, topic: str) -> dict[str, str]:
+    """Configurations of a topic as the log has them: its own, else the cluster-wide ones. Static ones are not stored."""
+    of_topic = (F.col("resource_type") == "TOPIC") & (F.col("resource_name") == topic)
+    of_all = (F.col("resource_type") == "BROKER") & (F.col("resource_name") == "")
+    rows = past.read(CONFIGS.table).where((F.col("source") == "kraft") & (of_topic | of_all)).collect()
+    ordered = sorted(rows, key=lambda row: row["resource_type"] == "TOPIC")
+    return {row["config"]: row["value"] for row in ordered if row["value"] is not None}
 
 
 def _said(answer: Answer, controller: Controller) -> list[str]:

@@ -153,6 +153,44 @@ CASES: dict[str, tuple[PartitionState, Change, tuple[Kind, ...]]] = {
         Change(replicas=(1, 2, 3), adding=()),
         (Kind.REASSIGNMENT_CANCELLED,),
     ),
+    "reassignment cancelled while only replicas that it adds are in sync": (
+        PartitionState((4, 5, 6, 1, 2, 3), (4, 5), 4, 5, 10, adding=(4, 5, 6), removing=(1, 2, 3)),
+        Change(replicas=(1, 2, 3), isr=(1,), leader=1, adding=(), removing=()),
+        (Kind.UNCLEAN_ELECTION, Kind.LEADER_MOVE, Kind.REASSIGNMENT_CANCELLED, Kind.SHRINK, Kind.EXPAND),
+    ),
+    "the same, and the replica that is left over is not there": (
+        PartitionState((4, 1), (4,), 4, 5, 10, adding=(4,), removing=(1,)),
+        Change(replicas=(1,), isr=(1,), leader=-1, adding=(), removing=()),
+        (Kind.UNCLEAN_ELECTION, Kind.LEADER_LOST, Kind.REASSIGNMENT_CANCELLED, Kind.SHRINK, Kind.EXPAND),
+    ),
+    "the same, and nobody led before": (
+        PartitionState((4, 1), (4,), -1, 5, 10, adding=(4,), removing=(1,)),
+        Change(replicas=(1,), isr=(1,), adding=(), removing=()),
+        (Kind.UNCLEAN_ELECTION, Kind.REASSIGNMENT_CANCELLED, Kind.SHRINK, Kind.EXPAND),
+    ),
+    "reassignment cancelled while an old replica is in sync": (
+        PartitionState((4, 1, 2), (4, 2), 4, 5, 10, adding=(4,), removing=(1, 2)),
+        Change(replicas=(1, 2), isr=(2,), leader=2, adding=(), removing=()),
+        (Kind.CLEAN_ELECTION, Kind.LEADER_MOVE, Kind.REASSIGNMENT_CANCELLED, Kind.SHRINK),
+    ),
+    "reassignment cancelled, and an eligible replica is left over": (
+        PartitionState((4, 1), (4,), 4, 5, 10, adding=(4,), removing=(1,), elr=(1,)),
+        Change(replicas=(1,), isr=(1,), leader=1, adding=(), removing=(), elr=()),
+        (
+            *(Kind.ELR_ELECTION, Kind.LEADER_MOVE, Kind.REASSIGNMENT_CANCELLED),
+            *(Kind.SHRINK, Kind.EXPAND, Kind.ELR_LOST),
+        ),
+    ),
+    "reassignment cancelled of a replica that is both added and removed": (
+        PartitionState((1, 2, 3), (3,), 3, 5, 10, adding=(3,), removing=(3,)),
+        Change(replicas=(1, 2), isr=(1,), leader=1, adding=(), removing=()),
+        (Kind.UNCLEAN_ELECTION, Kind.LEADER_MOVE, Kind.REASSIGNMENT_CANCELLED, Kind.SHRINK, Kind.EXPAND),
+    ),
+    "reassignment completed of a replica that is both added and removed": (
+        PartitionState((1, 2, 3), (1, 3), 1, 5, 10, adding=(3,), removing=(3,)),
+        Change(replicas=(1, 2), isr=(1, 2), leader=1, adding=(), removing=()),
+        (Kind.EPOCH_BUMP, Kind.REASSIGNMENT_COMPLETED, Kind.SHRINK, Kind.EXPAND),
+    ),
     "ELR gained": (STATE, Change(isr=(1,), elr=(2,)), (Kind.SHRINK, Kind.ELR_GAINED)),
     "directories only": (STATE, Change(), (Kind.DIRECTORIES,)),
     "replaced": (STATE, Change(replicas=(1,), isr=(1,), leader=1, whole=True), (Kind.REPLACED,)),

@@ -15,6 +15,7 @@ from transforms.isr.validate import (
     Registration,
     Request,
     api_name,
+    offline_replicas,
     partition_epoch_name,
     request_version,
     validate,
@@ -56,7 +57,6 @@ KRAFT_RULES: dict[str, tuple[dict[str, Any], dict[str, Any], str, int | None]] =
     "0: comes before an unknown topic": ({"sender_epoch": 99}, {"topic_known": False}, "STALE_BROKER_EPOCH", 0),
     "0: not the active controller": ({}, {"active": False}, "NOT_CONTROLLER", 0),
     "1: an unknown topic id": ({"version": 2}, {"topic_known": False}, "UNKNOWN_TOPIC_ID", 1),
-    "1: an unknown topic name": ({"version": 1}, {"topic_known": False}, "UNKNOWN_TOPIC_OR_PARTITION", 1),
     "2: an unknown partition": ({}, {"partition": None}, "UNKNOWN_TOPIC_OR_PARTITION", 2),
     "3: a leader epoch from the future": ({"leader_epoch": 6}, {}, "NOT_CONTROLLER", 3),
     "3: comes before the sender": ({"leader_epoch": 6, "sender": 2, "sender_epoch": 200}, {}, "NOT_CONTROLLER", 3),
@@ -94,7 +94,6 @@ KRAFT_RULES: dict[str, tuple[dict[str, Any], dict[str, Any], str, int | None]] =
         "INELIGIBLE_REPLICA",
         12,
     ),
-    "12: has another name in version 1": ({"version": 1}, brokers(fenced=True), "OPERATION_NOT_ATTEMPTED", 12),
 }
 
 
@@ -103,6 +102,32 @@ KRAFT_RULES: dict[str, tuple[dict[str, Any], dict[str, Any], str, int | None]] =
 def test_kraft_controllers_ask_in_this_order(rule: str, release: tuple[int, int]) -> None:
     request, known, error, number = KRAFT_RULES[rule]
     assert asked(KRAFT, release, request, known) == (error, number)
+
+
+@pytest.mark.parametrize(
+    ("release", "version", "error"),
+    [
+        ((3, 9), 1, "OPERATION_NOT_ATTEMPTED"),
+        ((3, 9), 2, "INELIGIBLE_REPLICA"),
+        ((3, 9), 4, "UNSUPPORTED_VERSION"),
+        ((3, 4), 3, "UNSUPPORTED_VERSION"),
+        ((4, 0), 1, "UNSUPPORTED_VERSION"),
+        ((4, 4), 0, "UNSUPPORTED_VERSION"),
+        ((4, 4), 2, "INELIGIBLE_REPLICA"),
+    ],
+)
+def test_the_version_of_the_request_names_the_error(release: tuple[int, int], version: int, error: str) -> None:
+    answer = validate(replace(EXPAND, version=version), controller(KRAFT, release, **brokers(fenced=True)))
+    assert answer.error.value == error
+    unknown = validate(replace(EXPAND, version=version), controller(KRAFT, release, topic_known=False))
+    names = {1: "UNKNOWN_TOPIC_OR_PARTITION", 2: "UNKNOWN_TOPIC_ID"}
+    assert unknown.error.value == (error if error == "UNSUPPORTED_VERSION" else names[version])
+    assert unknown.code in (3, 35, 100)
+
+
+def test_a_sender_without_rights_is_refused_before_anything_is_asked() -> None:
+    answer = validate(EXPAND, controller(KRAFT, (4, 4), authorized=False, active=False))
+    assert (answer.error.value, answer.code, answer.writes) == ("CLUSTER_AUTHORIZATION_FAILED", 31, False)
 
 
 @pytest.mark.parametrize(
@@ -124,10 +149,13 @@ def test_epochs_of_the_members_are_compared_from_version_3_on(
 @pytest.mark.parametrize(
     ("release", "request_", "known", "answer"),
     [
-        # Before 3.3 the sender is asked for first, and a future epoch is the partition's error.
+        # Before 3.3 a future epoch is the partition's error; in 2.8 the sender is asked for first.
         ((3, 2), {"leader_epoch": 6}, {}, ("FENCED_LEADER_EPOCH", 5)),
         ((3, 2), {"partition_epoch": 11}, {}, ("INVALID_UPDATE_VERSION", 7)),
-        ((3, 2), {"sender": 2, "sender_epoch": 200, "leader_epoch": 4}, {}, ("INVALID_REQUEST", 6)),
+        ((2, 8), {"sender": 2, "sender_epoch": 200, "leader_epoch": 4}, {}, ("INVALID_REQUEST", 6)),
+        ((3, 0), {"sender": 2, "sender_epoch": 200, "leader_epoch": 4}, {}, ("FENCED_LEADER_EPOCH", 5)),
+        ((3, 2), {"sender": 2, "sender_epoch": 200, "leader_epoch": 4}, {}, ("FENCED_LEADER_EPOCH", 5)),
+        ((3, 2), {"sender": 2, "sender_epoch": 200, "partition_epoch": 9}, {}, ("INVALID_REQUEST", 6)),
         ((3, 2), {}, brokers(fenced=True), ("NONE", None)),
         ((3, 2), {"leader_recovery_state": RECOVERING, "isr": (1,)}, {}, ("INVALID_REQUEST", 11)),
         ((3, 1), {"leader_recovery_state": RECOVERING, "isr": (1,)}, {}, ("NONE", None)),
@@ -159,15 +187,81 @@ def test_a_request_that_completes_a_reassignment_of_others_is_accepted() -> None
     assert answer.result == PartitionState((1, 3), (1, 3), 1, 6, 11)
 
 
-@pytest.mark.parametrize(("release", "completes"), [((3, 4), True), ((3, 5), False)])
-def test_before_3_5_a_reassignment_completes_without_the_replicas_that_stay(
-    release: tuple[int, int], completes: bool
+# Replicas, adding, removing, the ISR before and the one asked for: whether it completes, to 3.7, from 3.8 and from 4.3 on.
+COMPLETIONS = {
+    "all of the target": ((1, 2, 3, 4), (4,), (1,), (1, 2), (1, 2, 3, 4), (True, True, True)),
+    "one of those that stay is missing": ((1, 2, 3, 4), (4,), (1,), (1, 2), (1, 2, 4), (True, False, True)),
+    "the same, and more are removed than added": ((1, 2, 3, 4), (4,), (1, 2), (1,), (1, 4), (True, False, False)),
+    "only removed": ((1, 2, 3), (), (3,), (1,), (1,), (True, False, False)),
+    "one that is added is missing": ((1, 2, 3, 4), (4,), (1,), (1, 2), (1, 2, 3), (False, False, False)),
+    "none that stays": ((1, 2, 3), (), (1,), (1,), (1,), (False, False, False)),
+    "one is both added and removed": ((1, 2, 3), (3,), (3,), (1,), (1, 2), (False, True, False)),
+}
+BY_COMPLETION = (((3, 3), (3, 4), (3, 5), (3, 7)), ((3, 8), (3, 9), (4, 0), (4, 2)), ((4, 3), (4, 4)))
+
+
+@pytest.mark.parametrize("case", COMPLETIONS)
+def test_a_reassignment_completes_by_the_rule_of_its_release(case: str) -> None:
+    replicas, adding, removing, isr, asked_for, wanted = COMPLETIONS[case]
+    moving = PartitionState(replicas, isr, 1, 5, 10, adding=adding, removing=removing)
+    known = {number: Registration(100 * number) for number in replicas}
+    for releases, completes in zip(BY_COMPLETION, wanted, strict=True):
+        for release in releases:
+            answer = validate(
+                replace(EXPAND, isr=asked_for), controller(KRAFT, release, partition=moving, brokers=known)
+            )
+            assert answer.result is not None
+            assert (release, answer.result.reassigning) == (release, not completes)
+
+
+def test_a_leader_whose_directory_is_offline_loses_by_its_own_request() -> None:
+    answer = validate(EXPAND, controller(KRAFT, (3, 7), offline=(1,)))
+    assert (answer.error.value, answer.rule, answer.writes) == ("NEW_LEADER_ELECTED", 13, True)
+    assert answer.result == PartitionState((1, 2, 3), (1, 2, 3), 2, 6, 11)
+    assert validate(EXPAND, controller(KRAFT, (3, 6), offline=(1,))).error is Error.NONE
+
+
+def test_a_directory_is_offline_when_its_broker_does_not_name_it() -> None:
+    lost, unassigned = "AAAAAAAAAAAAAAAAAAAAAg", "AAAAAAAAAAAAAAAAAAAAAQ"
+    online = {1: ["a"], 2: ["b"], 3: [], 4: ["d"], 5: ["e"]}
+    assert offline_replicas((1, 2, 3, 4, 5), ("a", "x", "c", lost, unassigned), online) == (2, 4)
+    assert offline_replicas((1, 2), (), online) == ()
+
+
+WITH_ELR = replace(STATE, isr=(1,), elr=(2,), last_known_elr=(2,))
+
+
+@pytest.mark.parametrize(
+    ("release", "isr", "least", "elr", "last_known"),
+    [
+        # An ISR that is large enough needs no ELR; one that is too small keeps who was in it.
+        ((4, 1), (1, 3), 2, (), ()),
+        ((4, 2), (1, 3), 2, (), (2,)),
+        ((4, 2), (1, 3), 3, (2,), (2,)),
+        # The same ISR again: a record all the same, where min.insync.replicas has fallen or a leader is there.
+        ((4, 1), (1,), 1, (), ()),
+        ((4, 2), (1,), 1, (), (2,)),
+        ((4, 0), (1,), 2, (2,), ()),
+    ],
+)
+def test_eligible_leader_replicas_change_with_an_isr_that_need_not(
+    release: tuple[int, int], isr: tuple[int, ...], least: int, elr: tuple[int, ...], last_known: tuple[int, ...]
 ) -> None:
-    moving = PartitionState((1, 2, 3, 4), (1,), 1, 5, 10, adding=(3,), removing=(4,))
-    request = replace(EXPAND, isr=(1, 3))
-    answer = validate(request, controller(KRAFT, release, partition=moving))
-    assert answer.result is not None
-    assert answer.result.reassigning is not completes
+    known = controller(KRAFT, release, partition=WITH_ELR, elr=True, min_isr=least)
+    answer = validate(replace(EXPAND, isr=isr), known)
+    assert answer.result == replace(WITH_ELR, isr=isr, elr=elr, last_known_elr=last_known, partition_epoch=11)
+    assert answer.writes
+
+
+def test_an_isr_that_stays_writes_nothing_where_the_elr_stays() -> None:
+    state = replace(WITH_ELR, last_known_elr=())
+    answer = validate(replace(EXPAND, isr=(1,)), controller(KRAFT, (4, 1), partition=state, elr=True, min_isr=2))
+    assert (answer.writes, answer.result) == (False, state)
+
+
+def test_what_the_elr_would_be_is_not_guessed() -> None:
+    answer = validate(replace(EXPAND, isr=(1,)), controller(KRAFT, (4, 1), elr=True))
+    assert any("min.insync.replicas" in note for note in answer.unverified)
 
 
 ZK_RULES: dict[str, tuple[dict[str, Any], dict[str, Any], str, int | None]] = {
@@ -177,8 +271,8 @@ ZK_RULES: dict[str, tuple[dict[str, Any], dict[str, Any], str, int | None]] = {
     "a sender of an earlier epoch": ({"sender_epoch": 99}, {}, "STALE_BROKER_EPOCH", 0),
     "an unknown partition": ({}, {"partition": None}, "UNKNOWN_TOPIC_OR_PARTITION", 2),
     "an old leader epoch": ({"leader_epoch": 4}, {}, "FENCED_LEADER_EPOCH", 5),
-    "the same state, and it is a success": ({"isr": (1, 2)}, {}, "NONE", 13),
-    "the same state by an old partition epoch too": ({"isr": (1, 2), "partition_epoch": 8}, {}, "NONE", 13),
+    "the same state, and it is a success": ({"isr": (1, 2)}, {}, "NONE", None),
+    "the same state by an old partition epoch too": ({"isr": (1, 2), "partition_epoch": 8}, {}, "NONE", None),
     "an old partition epoch": ({"partition_epoch": 9}, {}, "INVALID_UPDATE_VERSION", 7),
     # It does not ask whether the sender leads, nor what the ISR is made of.
     "a sender that does not lead": ({"sender": 2, "sender_epoch": 200}, {}, "NONE", None),
@@ -239,6 +333,9 @@ def test_recovery_is_asked_for_by_zookeeper_controllers_of_3_2() -> None:
     request = {"leader_recovery_state": RECOVERING, "isr": (1,)}
     assert asked(ZOOKEEPER, (3, 2), request, {}) == ("INVALID_REQUEST", 11)
     assert asked(ZOOKEEPER, (3, 2), {"leader_epoch": 6}, {}) == ("NONE", None)
+    # There it comes before the epochs.
+    assert asked(ZOOKEEPER, (3, 2), {**request, "leader_epoch": 4}, {}) == ("INVALID_REQUEST", 11)
+    assert asked(ZOOKEEPER, (3, 3), {**request, "leader_epoch": 4}, {}) == ("FENCED_LEADER_EPOCH", 5)
 
 
 def test_an_accepted_change_names_what_it_makes_of_the_partition() -> None:

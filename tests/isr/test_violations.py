@@ -17,6 +17,7 @@ from schemas.checks.codes import (
     LOSSY_ELECTION,
     QUIET_SHRINK,
 )
+from tests.reconcile.planted import Row, isr_change
 from tests.reconcile.planted_history import END_MS, HISTORIES, PRESENT, history_samples
 from transforms.reconcile.judge.facts import Sample
 
@@ -59,3 +60,27 @@ def test_what_is_older_than_an_hour_does_not_count_as_churn(spark: SparkSession)
     later = replace(PRESENT, log_end_ms=END_MS + 2 * 3_600_000, bumps_on_shrink=False, dual_write=None)
     past = history_samples(spark, HISTORIES, later)
     assert set(past) == {LOSSY_ELECTION, HEALED_ELECTION, LAST_KNOWN_FENCED}
+
+
+def cancelled(number: int, leader: int) -> list[Row]:
+    """A reassignment to broker 3 alone, taken back while nobody else is in sync: the ISR becomes broker 0 by decree."""
+    start: Row = {"replicas": [3, 0, 1, 2], "adding_replicas": [3], "removing_replicas": [0, 1, 2]}
+    end: Row = {"replicas": [0, 1, 2], "adding_replicas": [], "removing_replicas": []}
+    return [
+        {**isr_change(50, number, [0, 1, 2, 3]), **start},
+        isr_change(51, number, [3], 3),
+        {**isr_change(52, number, [0], leader), **end},
+    ]
+
+
+def test_a_cancelled_reassignment_is_open_until_the_isr_it_made_has_grown(spark: SparkSession) -> None:
+    """It sets no RECOVERING that would tell when it is over."""
+    stories = [[], cancelled(1, 0), cancelled(2, -1), [*cancelled(3, 0), isr_change(53, 3, [0, 1])]]
+    past = history_samples(spark, stories, replace(PRESENT, bumps_on_shrink=False))
+    assert past[LOSSY_ELECTION].examples == (
+        "t/1: unclean election of broker 0 at offset 52; before it ISR [3], ELR []",
+        "t/2: unclean election of broker 0 at offset 52; before it ISR [3], ELR []",
+    )
+    assert past[HEALED_ELECTION].examples == (
+        "t/3: unclean election of broker 0 at offset 52; before it ISR [3], ELR []",
+    )

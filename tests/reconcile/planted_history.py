@@ -70,6 +70,7 @@ def _now(number: int, story: Sequence[Row]) -> Row:
         "topic_id": "t",
         "partition": number,
         "replicas": [0, 1, 2],
+        "isr": next((row["isr"] for row in reversed(story) if row["isr"] is not None), [0, 1, 2]),
         "leader": last_leader,
         "leader_epoch": epoch,
         "leader_recovery_state": states[-1] if states else 0,

@@ -238,7 +238,9 @@ def _election_text(name: str, step: Step) -> str:
     before = step.before
     state = "" if before is None else f"; before it ISR {listed(before.isr)}, ELR {listed(before.elr)}"
     word = "election" if step.election is None else _WORDS[step.election]
-    return f"{name}: {word} of broker {step.after.leader} at offset {step.offset}{state}"
+    # A cancelled reassignment chooses a broker that need not be there to lead.
+    chosen = step.after.leader if step.after.leader >= 0 else next(iter(step.after.isr), NO_LEADER)
+    return f"{name}: {word} of broker {chosen} at offset {step.offset}{state}"
 
 
 def notifications_left(notifications: Iterable[str] | None, *, legacy: bool | None) -> Outcome:

@@ -122,11 +122,14 @@ def classify(before: PartitionState | None, change: Change, after: PartitionStat
 
 
 def election_of(before: PartitionState, change: Change, after: PartitionState) -> Kind | None:
-    """Which kind of election made the leader (ISR-12); None when no other leader than before was made.
+    """Which kind of election made the leader, or the ISR that it comes from (ISR-12); None when it was none.
 
     A leader out of the eligible leader replicas is a clean one: what was acknowledged is in its log. One that is only the
-    last known leader (KIP-966), or none of both, may lack it; the controller then sets RECOVERING.
+    last known leader (KIP-966), or none of both, may lack it; the controller then sets RECOVERING. A cancelled reassignment
+    can do the same without that mark, and without a leader at first.
     """
+    if _reverted_uncleanly(before, after):
+        return Kind.UNCLEAN_ELECTION
     if change.leader is None or after.leader == NO_LEADER:
         return None
     recovers = change.leader_recovery_state == RECOVERING
@@ -143,7 +146,34 @@ def election_of(before: PartitionState, change: Change, after: PartitionState) -
 
 def _joined_in_time(before: PartitionState, after: PartitionState) -> bool:
     """A replica that a reassignment adds comes into the ISR and leads by the one record that completes it."""
-    return after.leader in after.isr and before.leader != NO_LEADER and before.reassigning and not after.reassigning
+    led = after.leader in after.isr and before.leader != NO_LEADER
+    return led and _ends(before, after) and not _cancelled(before, after)
+
+
+def _ends(before: PartitionState, after: PartitionState) -> bool:
+    return before.reassigning and not after.reassigning
+
+
+def _cancelled(before: PartitionState, after: PartitionState) -> bool:
+    """Tell whether the reassignment that ends is taken back.
+
+    Both ways lead to the same replicas where a replica was both added and removed. Then only a completion, which is by
+    3.8 to 4.2 only, has the whole target in the ISR.
+    """
+    if not _ends(before, after):
+        return False
+    target = set(before.target)
+    both = bool(set(before.adding) & set(before.removing))
+    return set(after.replicas) != target or (both and not target <= set(after.isr))
+
+
+def _reverted_uncleanly(before: PartitionState, after: PartitionState) -> bool:
+    """A reassignment is cancelled while the ISR holds none but replicas that it adds (`PartitionReassignmentRevert`).
+
+    The first of the replicas that are left becomes the ISR, though it was in none: Kafka asks for
+    unclean.leader.election.enable, but writes no RECOVERING. It leads at once, or later, when it is there.
+    """
+    return _cancelled(before, after) and bool(set(after.isr) - set(before.isr) - set(before.elr))
 
 
 def _leader(before: PartitionState, change: Change, after: PartitionState) -> list[Kind]:
@@ -171,8 +201,7 @@ def _reassignment(before: PartitionState, after: PartitionState) -> list[Kind]:
         return [Kind.REASSIGNMENT_STARTED if after.reassigning else Kind.REASSIGNMENT_COMPLETED]
     if after.reassigning:
         return [Kind.REASSIGNMENT_CHANGED]
-    done = set(after.replicas) == set(before.target)
-    return [Kind.REASSIGNMENT_COMPLETED if done else Kind.REASSIGNMENT_CANCELLED]
+    return [Kind.REASSIGNMENT_CANCELLED if _cancelled(before, after) else Kind.REASSIGNMENT_COMPLETED]
 
 
 def _elr(before: PartitionState, after: PartitionState) -> list[Kind]:

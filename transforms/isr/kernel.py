@@ -294,14 +294,35 @@ class _Change:
         ]
         elected = self._merges & self.names_leader & (leader != NO_LEADER)
         elected &= (leader != self.before.leader) | self.recovers
-        return np.where(elected, _first(kinds, otherwise=Kind.CLEAN_ELECTION), _NONE)
+        found = np.where(elected, _first(kinds, otherwise=Kind.CLEAN_ELECTION), _NONE)
+        return np.where(self._reverted_uncleanly, _NUMBER_OF[Kind.UNCLEAN_ELECTION], found)
 
     @property
     def _joined_in_time(self) -> Flags:
         led = self.before.leader != NO_LEADER
-        done = self.before.reassigning & ~self.after.reassigning
-        in_time: Flags = self.after.lists["isr"].has(self.after.leader) & led & done
+        in_time: Flags = self.after.lists["isr"].has(self.after.leader) & led & self._ends & ~self._cancelled
         return in_time
+
+    @property
+    def _ends(self) -> Flags:
+        return self.before.reassigning & ~self.after.reassigning
+
+    @cached_property
+    def _cancelled(self) -> Flags:
+        """`transforms.isr.history._cancelled`."""
+        before, after = self.before.lists, self.after.lists
+        target = before["replicas"].minus(before["removing_replicas"])
+        same = (after["replicas"].minus(target).sizes == 0) & (target.minus(after["replicas"]).sizes == 0)
+        adding, removing = before["adding_replicas"], before["removing_replicas"]
+        both = adding.minus(removing).sizes < adding.sizes
+        cancelled: Flags = self._ends & (~same | (both & (target.minus(after["isr"]).sizes > 0)))
+        return cancelled
+
+    @property
+    def _reverted_uncleanly(self) -> Flags:
+        """`transforms.isr.history._reverted_uncleanly`."""
+        strangers = self.joined.minus(self.before.lists["eligible_leader_replicas"])
+        return self._merges & self._cancelled & (strangers.sizes > 0)
 
     @property
     def _merges(self) -> Flags:
@@ -347,15 +368,13 @@ class _Change:
     def _reassignment(self) -> Numbers:
         after, before = self.after.lists, self.before.lists
         same = np.logical_and.reduce([after[name].same(before[name]) for name in LISTS[:3]])
-        target = before["replicas"].minus(before["removing_replicas"])
-        done = (after["replicas"].minus(target).sizes == 0) & (target.minus(after["replicas"]).sizes == 0)
         kinds = [
             (~self.before.reassigning & self.after.reassigning, Kind.REASSIGNMENT_STARTED),
             (~self.before.reassigning, Kind.REASSIGNMENT_COMPLETED),
             (self.after.reassigning, Kind.REASSIGNMENT_CHANGED),
-            (done, Kind.REASSIGNMENT_COMPLETED),
+            (self._cancelled, Kind.REASSIGNMENT_CANCELLED),
         ]
-        return np.where(same, _NONE, _first(kinds, otherwise=Kind.REASSIGNMENT_CANCELLED))
+        return np.where(same, _NONE, _first(kinds, otherwise=Kind.REASSIGNMENT_COMPLETED))
 
     @property
     def brokers(self) -> IdLists:

@@ -6,11 +6,12 @@ for the ZooKeeper controller. The API was AlterIsr up to 3.1 (KIP-497) and is Al
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from transforms.isr.partition import RECOVERED, RECOVERING, Ids, PartitionState
+from transforms.isr.builder import Builder, Proposal
+from transforms.isr.partition import RECOVERED, RECOVERING, Ids, PartitionState, merged
 
 ANY_EPOCH = -1
 
@@ -27,6 +28,8 @@ class Error(StrEnum):
 
     NONE = "NONE"
     UNKNOWN_TOPIC_OR_PARTITION = "UNKNOWN_TOPIC_OR_PARTITION"
+    CLUSTER_AUTHORIZATION_FAILED = "CLUSTER_AUTHORIZATION_FAILED"
+    UNSUPPORTED_VERSION = "UNSUPPORTED_VERSION"
     NOT_CONTROLLER = "NOT_CONTROLLER"
     INVALID_REQUEST = "INVALID_REQUEST"
     OPERATION_NOT_ATTEMPTED = "OPERATION_NOT_ATTEMPTED"
@@ -41,6 +44,8 @@ class Error(StrEnum):
 CODES: Mapping[Error, int] = {
     Error.NONE: 0,
     Error.UNKNOWN_TOPIC_OR_PARTITION: 3,
+    Error.CLUSTER_AUTHORIZATION_FAILED: 31,
+    Error.UNSUPPORTED_VERSION: 35,
     Error.NOT_CONTROLLER: 41,
     Error.INVALID_REQUEST: 42,
     Error.OPERATION_NOT_ATTEMPTED: 55,
@@ -86,6 +91,9 @@ class Controller:
     """The controller that is asked: its rules, what it knows of the brokers and of the partition (None: nothing).
 
     `bumps_on_shrink` tells whether a shrinking ISR raises the leader epoch (S§3.3); None: as the release alone tells.
+    `authorized`: the sender may act on the cluster. `offline` are replicas whose directory is offline (3.7 and later).
+    `elr`: eligible leader replicas are on; they depend on `min_isr`, the topic's effective min.insync.replicas, which is at
+    most the replicas of its partition 0 (None: not known). `unclean` is its unclean.leader.election.enable.
     """
 
     mode: Mode
@@ -95,16 +103,19 @@ class Controller:
     topic_known: bool = True
     active: bool = True
     bumps_on_shrink: bool | None = None
+    authorized: bool = True
+    offline: Ids = ()
+    elr: bool = False
+    min_isr: int | None = None
+    unclean: bool = False
 
 
 @dataclass(frozen=True)
 class Answer:
     """What the controller answers, by which rule, and whether it writes.
 
-    `result` is the partition afterwards, but for its eligible leader replicas, which depend on min.insync.replicas.
-
-    `rule` is the rule's number in the order in which the controller asks; None when all are passed. `unverified` are
-    rules that could not be asked, because what they compare was not given.
+    `result` is the partition afterwards. `rule` is the rule's number in S§8.2; None when all are passed, or none refuses.
+    `unverified` are rules that could not be asked, because what they compare was not given.
     """
 
     error: Error
@@ -143,6 +154,11 @@ def request_version(release: tuple[int, int]) -> int:
     )
 
 
+def request_versions(release: tuple[int, int]) -> tuple[int, int]:
+    """The oldest and the newest version of the request that a controller of a release takes."""
+    return (2 if release >= (4, 0) else 0), request_version(release)
+
+
 @dataclass(frozen=True)
 class _Asked:
     """A request with all that the rules need said."""
@@ -159,13 +175,15 @@ class _Asked:
         return self.request.leader_recovery_state if self.version >= 1 else RECOVERED
 
 
+# Stands where a rule of S§8.2 has its number: that one answers, but refuses nothing.
+_NO_REFUSAL = -1
 _RequestRule = Callable[[_Asked], tuple[Error, str] | None]
 
 
 def validate(request: Request, controller: Controller) -> Answer:
     """What `controller` answers to `request`. The rules are asked in its order, and the first that fails answers."""
     version = request_version(controller.release) if request.version is None else request.version
-    refused = _refused_before_partition(request, controller, version)
+    refused = _refused_at_the_door(controller, version) or _refused_before_partition(request, controller, version)
     partition = controller.partition
     if refused is not None:
         return refused
@@ -179,8 +197,20 @@ def validate(request: Request, controller: Controller) -> Answer:
         if failed is not None:
             error, reason = failed
             same = error is Error.NONE
-            return Answer(error, number, reason, result=partition if same else None)
+            return Answer(error, None if same else number, reason, result=partition if same else None)
     return _accepted(asked)
+
+
+def _refused_at_the_door(controller: Controller, version: int) -> Answer | None:
+    """What no controller is asked for: the request's version, and the sender's rights."""
+    oldest, newest = request_versions(controller.release)
+    if not oldest <= version <= newest:
+        reason = f"version {version} of the request is not one of {oldest} to {newest}: the connection is closed"
+        return Answer(Error.UNSUPPORTED_VERSION, None, reason)
+    if not controller.authorized:
+        reason = "the sender is not allowed CLUSTER_ACTION on the cluster"
+        return Answer(Error.CLUSTER_AUTHORIZATION_FAILED, None, reason)
+    return None
 
 
 def _refused_before_partition(request: Request, controller: Controller, version: int) -> Answer | None:
@@ -344,13 +374,10 @@ def _kraft_rules(release: tuple[int, int]) -> Iterable[tuple[int, _RequestRule]]
             *recovery,
             (12, _ineligible),
         ]
-    # Before 3.3 an epoch that differs either way is the partition's error, and the sender is asked for first.
-    early: list[tuple[int, _RequestRule]] = [
-        (6, _not_leader),
-        (5, _other_leader_epoch),
-        (7, _other_partition_epoch),
-        *proposal,
-    ]
+    # Before 3.3 an epoch that differs either way is the partition's error; in 2.8 the sender is asked for first.
+    leads: list[tuple[int, _RequestRule]] = [(5, _other_leader_epoch), (6, _not_leader)]
+    first = leads if release >= (3, 0) else leads[::-1]
+    early: list[tuple[int, _RequestRule]] = [*first, (7, _other_partition_epoch), *proposal]
     return [*early, *recovery] if release >= (3, 2) else early
 
 
@@ -362,14 +389,14 @@ def _zookeeper_rules(release: tuple[int, int]) -> Iterable[tuple[int, _RequestRu
             (3, _newer_leader_epoch),
             (4, _newer_partition_epoch),
             (5, _older_leader_epoch),
-            (13, _identical),
+            (_NO_REFUSAL, _identical),
             (7, _older_partition_epoch),
             *recovery,
             (12, _not_live),
         ]
-    early: list[tuple[int, _RequestRule]] = [(5, _older_leader_epoch), (13, _identical)]
+    early: list[tuple[int, _RequestRule]] = [(5, _older_leader_epoch), (_NO_REFUSAL, _identical)]
     # The write of the znode names its version, so that any other one is refused.
-    return [*early, *(recovery if release >= (3, 2) else ()), (7, _other_partition_epoch)]
+    return [*(recovery if release >= (3, 2) else ()), *early, (7, _other_partition_epoch)]
 
 
 def _accepted(asked: _Asked) -> Answer:
@@ -380,14 +407,40 @@ def _accepted(asked: _Asked) -> Answer:
             partition, request.isr, asked.recovery_state, leader=asked.sender, leader_epoch=request.leader_epoch
         )
         return Answer(Error.NONE, None, "accepted: the state znode is written", True, result, unverified)
-    if _completes(partition, request.isr, asked.controller.release):
-        return _completed(asked, unverified)
-    if request.isr == partition.isr and asked.recovery_state == partition.leader_recovery_state:
+    proposal = replace(Proposal.of(partition), isr=request.isr, leader_recovery_state=asked.recovery_state)
+    change = builder_of(asked.controller).change(partition, proposal)
+    if change is None:
         text = "accepted: nothing changes, no record is written"
         return Answer(Error.NONE, None, text, False, partition, unverified)
-    shrinks = bool(set(partition.isr) - set(request.isr)) and _bumps(asked.controller)
-    result = _after(partition, request.isr, asked.recovery_state, leader_epoch=partition.leader_epoch + shrinks)
-    return Answer(Error.NONE, None, "accepted: a PartitionChangeRecord is written", True, result, unverified)
+    result = merged(partition, change)
+    done = partition.reassigning and not result.reassigning
+    if change.leader is None or change.leader == partition.leader:
+        text = "accepted: it completes the reassignment" if done else "accepted: a PartitionChangeRecord is written"
+        return Answer(Error.NONE, None, text, True, result, unverified)
+    error = Error.NEW_LEADER_ELECTED if asked.version > 1 else Error.FENCED_LEADER_EPOCH
+    why = "the reassignment completes and" if done else "its directory is offline:"
+    text = f"a record is written: {why} broker {partition.leader} leads no more"
+    return Answer(error, 13, text, True, result, unverified)
+
+
+def builder_of(controller: Controller) -> Builder:
+    """What decides of a record, as a controller knows it."""
+
+    def can_lead(broker: int) -> bool:
+        known = controller.brokers.get(broker)
+        at_work = known is not None and not known.fenced and not known.in_controlled_shutdown
+        return at_work and not (controller.release >= (3, 7) and broker in controller.offline)
+
+    return Builder(
+        release=controller.release,
+        can_lead=can_lead,
+        bumps_on_shrink=_bumps(controller),
+        # What is not known changes nothing here, and is noted.
+        elr=controller.elr and controller.min_isr is not None,
+        min_isr=controller.min_isr or 1,
+        # Kafka heeds the setting since 3.9 (`ConfigurationControlManager.uncleanLeaderElectionEnabledForTopic`).
+        unclean=controller.unclean and controller.release >= (3, 9),
+    )
 
 
 def _bumps(controller: Controller) -> bool:
@@ -400,37 +453,6 @@ def _after(partition: PartitionState, isr: Ids, recovery: int, **fields: int) ->
     return replace(changed, **fields)  # type: ignore[arg-type]
 
 
-def _completes(partition: PartitionState, isr: Ids, release: tuple[int, int]) -> bool:
-    """Tell whether the new ISR completes the reassignment (`PartitionReassignmentReplicas`; S§3.3)."""
-    if not partition.reassigning:
-        return False
-    staying = {member for member in isr if member not in partition.removing}
-    wanted = partition.target if release >= (3, 5) else partition.adding
-    return bool(staying) and staying >= set(wanted)
-
-
-def _completed(asked: _Asked, unverified: tuple[str, ...]) -> Answer:
-    partition = asked.partition
-    isr = tuple(member for member in asked.request.isr if member not in partition.removing)
-    moved = partition.leader not in partition.target
-    result = replace(
-        partition,
-        replicas=partition.target,
-        isr=isr,
-        adding=(),
-        removing=(),
-        leader=next(replica for replica in partition.target if replica in isr) if moved else partition.leader,
-        leader_epoch=partition.leader_epoch + bool(partition.removing),
-        leader_recovery_state=asked.recovery_state,
-        partition_epoch=partition.partition_epoch + 1,
-    )
-    if not moved:
-        return Answer(Error.NONE, None, "accepted: it completes the reassignment", True, result, unverified)
-    error = Error.NEW_LEADER_ELECTED if asked.version > 1 else Error.FENCED_LEADER_EPOCH
-    text = f"a record is written: the reassignment completes and broker {partition.leader} leads no more"
-    return Answer(error, 13, text, True, result, unverified)
-
-
 def _unverified(asked: _Asked) -> tuple[str, ...]:
     notes = []
     if asked.request.sender_epoch is None:
@@ -438,6 +460,8 @@ def _unverified(asked: _Asked) -> tuple[str, ...]:
     missing = [member for member in asked.request.isr if member not in asked.request.broker_epochs]
     if asked.controller.mode is Mode.KRAFT and asked.version >= 3 and missing:
         notes.append(f"no broker epoch was given for {listed(missing)}: rule 12 was asked without it")
+    if asked.controller.elr and asked.controller.min_isr is None:
+        notes.append("min.insync.replicas was not given: eligible leader replicas may change with it")
     if (
         asked.controller.bumps_on_shrink is None
         and asked.controller.mode is Mode.KRAFT
@@ -445,6 +469,23 @@ def _unverified(asked: _Asked) -> tuple[str, ...]:
     ):
         notes.append("a shrink would raise the leader epoch too below metadata.version 3.6-IV0 or while migrating")
     return tuple(notes)
+
+
+# Directory ids that stand for a state, not for a directory (`DirectoryId`).
+_LOST, _NOT_KNOWN_YET = "AAAAAAAAAAAAAAAAAAAAAg", ("AAAAAAAAAAAAAAAAAAAAAA", "AAAAAAAAAAAAAAAAAAAAAQ")
+
+
+def offline_replicas(replicas: Sequence[int], directories: Sequence[str], online: Mapping[int, Collection[str]]) -> Ids:
+    """Replicas whose directory is offline (`ClusterControlManager.hasOnlineDir`). `online` are the brokers' directories.
+
+    A directory that is MIGRATING or UNASSIGNED counts as online, and so does any of a broker that named none.
+    """
+    return tuple(
+        replica
+        for replica, directory in zip(replicas, directories, strict=False)
+        if directory == _LOST
+        or (directory not in _NOT_KNOWN_YET and online.get(replica) and directory not in online[replica])
+    )
 
 
 def listed(ids: Iterable[int]) -> str:

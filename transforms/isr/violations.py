@@ -98,7 +98,7 @@ def history_violations(history: DataFrame, partitions: DataFrame, present: Mappi
         "topic_id",
         "partition",
         F.col("topic").alias("name"),
-        F.struct("replicas", "leader", "leader_epoch", "leader_recovery_state").alias("now"),
+        F.struct("replicas", "isr", "leader", "leader_epoch", "leader_recovery_state").alias("now"),
     )
     rows = (
         telling.drop("topic").join(now, list(_KEY)).withColumn("shown", F.format_string("%s/%d", "name", "partition"))
@@ -139,7 +139,8 @@ def _election_text() -> Column:
         "%s: %s of broker %d at offset %d; before it ISR %s, ELR %s",
         "shown",
         kind.otherwise(_WORDS[Kind.LAST_KNOWN_LEADER_ELECTION]),
-        "leader",
+        # A cancelled reassignment chooses a broker that need not be there to lead.
+        F.when(F.col("leader") < 0, F.try_element_at("isr", F.lit(1))).otherwise(F.col("leader")),
         "offset",
         listed("isr_before"),
         listed("eligible_leader_replicas_before"),
@@ -151,11 +152,13 @@ def _election(present: Mapping[str, Present]) -> Column:
 
     It is open until the leader has told the controller of an ISR that grew (RECOVERED). The leader of a one-replica
     partition never does: there it is open while it still leads, until its broker is in sync in all its partitions again.
+    An election that sets no RECOVERING, as that of a cancelled reassignment, is open until the ISR has another member.
     """
     alone = F.size("now.replicas") == 1
+    unmarked = F.col("leader_recovery_state") == RECOVERED
     behind = F.array_contains(_each(present, "out_of_sync", "array<int>"), F.col("leader"))
     is_open = F.when(alone, behind & (F.col("now.leader_epoch") == F.col("leader_epoch"))).otherwise(
-        _unhealed() | (F.col("now.leader") < 0)
+        _unhealed() | (F.col("now.leader") < 0) | (unmarked & (F.size("now.isr") < 2))
     )
     return _reports(F.col("lossy"), F.when(is_open, LOSSY_ELECTION).otherwise(HEALED_ELECTION), _election_text())
 
