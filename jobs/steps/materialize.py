@@ -227,7 +227,8 @@ def _log_findings(replayed: Replayed | None) -> list[DataFrame]:
     """Records that break a rule of replay, and rows in which the replay is not Kafka's own checkpoint."""
     if replayed is None:
         return []
-    return [log_findings(replayed.log, replayed.compact, replayed.folded), *replayed.checkpoint_mismatches]
+    found = log_findings(replayed.log, replayed.compact, replayed.folded, replayed.applied)
+    return [found, *replayed.checkpoint_mismatches]
 
 
 def both_sides(spark: SparkSession, entity: Entity, sides: Sequence[tuple[str, DataFrame | None]]) -> DataFrame:

@@ -53,7 +53,10 @@ FINDINGS: dict[str, tuple[str, str]] = {
     "TOKEN-EMPTY": ("info", "A delegation token znode without data: Kafka skips it."),
     "PRODUCER-BLOCK": ("error", "/latest_producer_id_block can't be parsed."),
     "PRODUCER-WIDTH": ("warning", "The producer id block is not 1,000 ids wide."),
-    "FEATURE-DATA": ("warning", "/feature can't be parsed."),
+    "FEATURE-DATA": (
+        "error",
+        "/feature can't be parsed: every broker in ZooKeeper mode that starts, or is told of it, stops.",
+    ),
     "BROKER-DATA": ("error", "A broker's registration can't be parsed."),
     "ADMIN-DATA": ("warning", "An admin request or notification that can't be parsed."),
     "DUPLICATE-KEY": ("warning", "A JSON key appears twice; the last one counts, as in Kafka."),
