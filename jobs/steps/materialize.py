@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from jobs.audit.isr_history import recorded
+from jobs.audit.kraft_health import newest_checkpoint
 from jobs.audit.kraft_side import STATE, KraftSide, kraft_sides, log_copies, milestone_rows
 from jobs.audit.run import Run
 from jobs.audit.steps import step_main
@@ -227,7 +228,8 @@ def _log_findings(replayed: Replayed | None) -> list[DataFrame]:
     """Records that break a rule of replay, and rows in which the replay is not Kafka's own checkpoint."""
     if replayed is None:
         return []
-    found = log_findings(replayed.log, replayed.compact, replayed.folded, replayed.applied)
+    snapshots = {name: newest_checkpoint(side.copies) for name, side in replayed.sides.items()}
+    found = log_findings(replayed.log, replayed.compact, replayed.folded, replayed.applied, snapshots)
     return [found, *replayed.checkpoint_mismatches]
 
 

@@ -70,7 +70,7 @@ CHECKS: tuple[Check, ...] = (
             (),
             IN_KRAFT,
             "Take the keys named out of the files: Kafka 4 does not know them, and what they were to switch on is off.",
-            "Upgrading to 4.0, Kafka's documentation; KIP-833; S§8.5",
+            "Upgrading to 4.0, Kafka's documentation; KIP-833; S§8.6",
             needs=frozenset(),
             severity="warning",
         )

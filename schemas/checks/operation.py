@@ -1,4 +1,4 @@
-"""A KRaft cluster in operation: what a restart interrupts, brokers, reassignments, racks, directories, share groups (S§8.5)."""
+"""A KRaft cluster in operation: what a restart interrupts, brokers, reassignments, racks, directories, share groups (S§8.6)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CHECKS: tuple[Check, ...] = (
         IN_KRAFT,
         "Add replicas to the partitions named (kafka-reassign-partitions), or set min.insync.replicas below the number of "
         "replicas. On a development cluster set thresholds.restart_may_interrupt: the check then only warns.",
-        "Rolling upgrade, Kafka's documentation; ReplicationControlManager.getTopicEffectiveMinIsr; S§8.5",
+        "Rolling upgrade, Kafka's documentation; ReplicationControlManager.getTopicEffectiveMinIsr; S§8.6",
         needs=KRAFT_ONLY,
     ),
     optional(
@@ -24,7 +24,7 @@ CHECKS: tuple[Check, ...] = (
             IN_KRAFT,
             "Wait until the controllers named have caught up and are registered before you restart any other one. A quorum of "
             "one or two voters stops while one of them restarts: run three.",
-            "KIP-595; KIP-919; S§8.5",
+            "KIP-595; KIP-919; S§8.6",
             needs=KRAFT_ONLY,
         )
     ),
@@ -34,7 +34,7 @@ CHECKS: tuple[Check, ...] = (
         (),
         IN_KRAFT,
         "Start the brokers named, or move their replicas to other brokers (kafka-reassign-partitions) and unregister them.",
-        "KIP-631, Broker Registration and State Management; S§8.5",
+        "KIP-631, Broker Registration and State Management; S§8.6",
         needs=KRAFT_ONLY,
         severity="warning",
     ),
@@ -45,7 +45,7 @@ CHECKS: tuple[Check, ...] = (
         IN_KRAFT,
         "Give the cloned disk an id of its own: stop the broker named, remove directory.id from the meta.properties of its copy "
         "and start it. The controllers refuse its registration until then.",
-        "KIP-858; ClusterControlManager.updateDirectories; S§8.5",
+        "KIP-858; ClusterControlManager.updateDirectories; S§8.6",
         needs=KRAFT_ONLY,
     ),
     check(
@@ -55,7 +55,7 @@ CHECKS: tuple[Check, ...] = (
         IN_KRAFT,
         "Set broker.rack on the brokers named and restart them: new partitions are spread over racks only when every broker "
         "names one.",
-        "KIP-36; StripedReplicaPlacer; S§8.5",
+        "KIP-36; StripedReplicaPlacer; S§8.6",
         needs=KRAFT_ONLY,
         severity="warning",
     ),
@@ -65,7 +65,7 @@ CHECKS: tuple[Check, ...] = (
         (),
         IN_KRAFT,
         "Move a replica of the partitions named to another rack (kafka-reassign-partitions): one rack's failure takes them offline.",
-        "KIP-36; S§8.5",
+        "KIP-36; S§8.6",
         needs=KRAFT_ONLY,
         severity="warning",
     ),
@@ -87,7 +87,7 @@ CHECKS: tuple[Check, ...] = (
         IN_KRAFT,
         "Remove the throttles named (kafka-reassign-partitions --verify, or kafka-configs --delete-config): they slow down "
         "replicas that fall behind.",
-        "KIP-73; KIP-455; S§8.5",
+        "KIP-73; KIP-455; S§8.6",
         needs=KRAFT_ONLY,
         severity="warning",
     ),
@@ -97,7 +97,7 @@ CHECKS: tuple[Check, ...] = (
         (),
         IN_KRAFT,
         "Start one of the brokers named: until then nobody leads the partition.",
-        "KIP-966; S§8.5",
+        "KIP-966; S§8.6",
         needs=KRAFT_ONLY,
         severity="warning",
     ),
@@ -108,7 +108,7 @@ CHECKS: tuple[Check, ...] = (
         IN_KRAFT,
         "Turn them on: kafka-features upgrade --feature eligible.leader.replicas.version=1. They keep a partition from losing "
         "data after several brokers failed.",
-        "KIP-966; S§8.5",
+        "KIP-966; S§8.6",
         needs=KRAFT_ONLY,
         severity="warning",
     ),
@@ -118,7 +118,7 @@ CHECKS: tuple[Check, ...] = (
         (),
         IN_KRAFT,
         "Bring the brokers of __share_group_state back: share groups whose state is there can't read.",
-        "KIP-932; S§8.5",
+        "KIP-932; S§8.6",
         needs=KRAFT_ONLY,
         severity="warning",
     ),
@@ -128,7 +128,7 @@ CHECKS: tuple[Check, ...] = (
         (),
         IN_KRAFT,
         "Create the topic named, or bring its brokers back: what the group can't process has nowhere to go.",
-        "KIP-1191; S§8.5",
+        "KIP-1191; S§8.6",
         needs=KRAFT_ONLY,
         severity="warning",
     ),
@@ -139,7 +139,7 @@ CHECKS: tuple[Check, ...] = (
         IN_KRAFT,
         "Delete the configurations of the brokers named (kafka-configs --entity-type brokers --alter --delete-config): a new "
         "broker with the same id would get them.",
-        "KIP-226; S§8.5",
+        "KIP-226; S§8.6",
         needs=KRAFT_ONLY,
         severity="warning",
     ),
@@ -149,7 +149,7 @@ CHECKS: tuple[Check, ...] = (
         (),
         IN_KRAFT,
         "Move the replicas named to another directory or broker before you remove the disk, or uncordon it (cordoned.log.dirs).",
-        "KIP-1066; S§8.5",
+        "KIP-1066; S§8.6",
         needs=KRAFT_ONLY,
         severity="warning",
     ),
@@ -160,7 +160,7 @@ CHECKS: tuple[Check, ...] = (
         IN_KRAFT,
         "Restart the brokers named: a broker tells its directories at start. Until then a lost disk fails none of these "
         "partitions over.",
-        "KIP-858; ReplicationControlManager.handleDirectoriesOffline; S§8.5",
+        "KIP-858; ReplicationControlManager.handleDirectoriesOffline; S§8.6",
         needs=KRAFT_ONLY,
         severity="warning",
     ),

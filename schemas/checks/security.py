@@ -77,7 +77,7 @@ CHECKS: tuple[Check, ...] = (
         IN_KRAFT,
         "Raise metadata.version to 4.4-IV1 or later, or name single hosts: below it Kafka compares the host as a text, and the "
         "entry denies nobody.",
-        "KIP-1276; StandardAuthorizerData; S§8.5",
+        "KIP-1276; StandardAuthorizerData; S§8.6",
         needs=KRAFT_ONLY,
     ),
     check(
@@ -86,7 +86,7 @@ CHECKS: tuple[Check, ...] = (
         (),
         WITH_KRAFT,
         "Set the users' credentials again with 4,096 iterations or more (kafka-configs --entity-type users).",
-        "ScramMechanism.minIterations; RFC 5802; S§8.5",
+        "ScramMechanism.minIterations; RFC 5802; S§8.6",
         needs=KRAFT_ONLY,
         severity="warning",
     ),
@@ -97,7 +97,7 @@ CHECKS: tuple[Check, ...] = (
         IN_KRAFT,
         "Look in the active controller's log for the task that removes expired tokens; give every controller the same "
         "delegation.token.secret.key.",
-        "KIP-900; DelegationTokenControlManager.sweepExpiredDelegationTokens; S§8.5",
+        "KIP-900; DelegationTokenControlManager.sweepExpiredDelegationTokens; S§8.6",
         needs=KRAFT_ONLY,
         severity="warning",
     ),

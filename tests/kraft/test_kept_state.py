@@ -47,7 +47,7 @@ def everything(
     frames = {
         **image(log, folded),
         "row_versions": row_versions(log, folded, after, MIRRORED),
-        "findings": log_findings(whole or log, log, folded, records),
+        "findings": log_findings(whole or log, log, folded, records, {}),
     }
     # One query for all of it: each takes longer to plan than to run.
     texts = [

@@ -160,7 +160,6 @@ HEALTHY_LOG: list[Row] = [
     partition(81, 0, [0], topic_id="removed-id"),
     record(82, "CLEAR_ELR_RECORD", {"topicName": "removed"}),
     record(83, "REMOVE_TOPIC_RECORD", {"topicId": "removed-id"}),
-    record(84, "CLEAR_ELR_RECORD", {"topicName": ""}),
     *acl_and_credential(97),
 ]
 BROKEN_LOG: list[Row] = [
@@ -211,6 +210,10 @@ BROKEN_LOG: list[Row] = [
     partition(79, 0, [0], topic_id="of-no-topic"),
     isr_change(86, 0, [0]) | {"topic_id": "removed-id"},
     record(103, "REMOVE_ACCESS_CONTROL_ENTRY_RECORD", {"id": "gone"}),
+    # Of all topics, after one that was made and removed since the snapshot.
+    topic(104, "again", "again-id"),
+    record(105, "REMOVE_TOPIC_RECORD", {"topicId": "again-id"}),
+    record(106, "CLEAR_ELR_RECORD", {"topicName": ""}),
 ]
 CHECKPOINT = 31
 
@@ -238,7 +241,7 @@ def log_rows(
     clusters = {row.get(CLUSTER, ALONE) for row in log}
     extents = {cluster: Extent(1000) for cluster in clusters}
     replayed = held_log(bronze.where("checkpoint_offset IS NULL"), extents)
-    found = log_findings(replayed, replayed, hold(replay.fold(replayed.events)), applied(bronze, extents))
+    found = log_findings(replayed, replayed, hold(replay.fold(replayed.events)), applied(bronze, extents), {})
     levels: dict[str, dict[int, int | None]] = defaultdict(dict)
     for row in snapshot:
         levels[row.get(CLUSTER, ALONE)][row["checkpoint_offset"]] = 13

@@ -98,6 +98,13 @@ def test_a_healthy_log_shows_nothing(alone: dict[str, Findings]) -> None:
                 ),
             ],
         ),
+        (
+            "CLEAR-REMOVED",
+            [
+                ("again", "a ClearElr record of all topics after the topic's removal at offset 105", "offset 106"),
+                ("removed", "a ClearElr record of all topics after the topic's removal at offset 83", "offset 106"),
+            ],
+        ),
         ("CLEAR-UNKNOWN", [("nowhere", "a ClearElr record of a topic that is not there", "offset 78")]),
         ("DUR-15", [("producer ids", "next producer id 1500 after 2000", "offset 72")]),
         (
@@ -126,7 +133,7 @@ def test_a_configuration_that_kafka_knows_is_in_every_checkpoint(alone: dict[str
 
 
 def test_no_other_code_is_found(found: dict[str, list[tuple[str, str, str]]]) -> None:
-    assert len(found) == 12
+    assert len(found) == 13
 
 
 # The same logs, and where each cluster writes to both sides.

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from schemas.checks.codes import BROKER_REPLACED, CLEAR_UNKNOWN, TOPIC_UNKNOWN
+from schemas.checks.codes import BROKER_REPLACED, CLEAR_REMOVED, CLEAR_UNKNOWN, TOPIC_UNKNOWN
 from schemas.entities.brokers import BROKERS
 from schemas.entities.topics import TOPICS
 from schemas.kraft.records import CLEAR_ELR
-from transforms.clusters import CLUSTER
+from transforms.clusters import CLUSTER, by_cluster
 from transforms.kraft.replay.elr import topic_lives
 from transforms.kraft.replay.entities.event import DELETE, PATCH, UPSERT
 from transforms.kraft.replay.image import Log
@@ -22,12 +24,15 @@ UNREGISTER_BROKER = "UNREGISTER_BROKER_RECORD"
 _INCARNATIONS = ("incarnation_id", "incarnation_id_before")
 
 
-def log_findings(log: Log, compacted: Log, folded: DataFrame, records: DataFrame) -> DataFrame:
+def log_findings(
+    log: Log, compacted: Log, folded: DataFrame, records: DataFrame, snapshots: Mapping[str, int | None]
+) -> DataFrame:
     """Findings of a replayed log: cluster, source, code, subject, detail, place.
 
     `compacted` is a log that replays to the same state (`transforms.kraft.replay.compaction.compacted_then`), or `log`
     itself: most rules can be judged on it. `folded` is `replay.fold` of its events. `records` are the bronze records
-    that take effect (`transforms.kraft.replay.events.applied`).
+    that take effect (`transforms.kraft.replay.events.applied`), `snapshots` the offset (exclusive) of each cluster's newest
+    snapshot, None where there is none.
     """
     lives = topic_lives(compacted.events)
     frames = [
@@ -38,6 +43,7 @@ def log_findings(log: Log, compacted: Log, folded: DataFrame, records: DataFrame
         _unknown_unregistrations(compacted.events, records),
         _unknown_removals(log.events),
         _unknown_clearings(lives, records),
+        _clearings_after_removals(lives, records, snapshots),
         _topics_made_twice(folded),
         _topics_made_again(log.events),
         _producer_ids_back(log.events),
@@ -181,6 +187,20 @@ def _unknown_clearings(lives: DataFrame, records: DataFrame) -> DataFrame:
     )
     stray = asked.join(of_name, [CLUSTER, "topic"], "left").where(~F.coalesce(alive, F.lit(False)))
     return _finding(stray, CLEAR_UNKNOWN, F.col("topic"), "a ClearElr record of a topic that is not there")
+
+
+def _clearings_after_removals(lives: DataFrame, records: DataFrame, snapshots: Mapping[str, int | None]) -> DataFrame:
+    """ClearElrRecords of all topics after one was made and removed, both since the newest snapshot.
+
+    `TopicsDelta.replay` of 4.1 still holds the topic for made and throws; 4.2 forgets it with its removal.
+    """
+    every = records.where((F.col("type") == CLEAR_ELR.name) & (F.get_json_object("data", "$.topicName") == ""))
+    since = F.coalesce(by_cluster(snapshots, "bigint"), F.lit(0)) if snapshots else F.lit(0)
+    short = lives.where((F.col("made") >= since) & F.col("removed").isNotNull())
+    met = short.join(F.broadcast(every.select(CLUSTER, "offset")), CLUSTER).where(F.col("offset") > F.col("removed"))
+    first = met.groupBy(CLUSTER, "topic").agg(F.min("offset").alias("offset"), F.min("removed").alias("removed"))
+    detail = F.format_string("a ClearElr record of all topics after the topic's removal at offset %d", "removed")
+    return _finding(first, CLEAR_REMOVED, F.col("topic"), detail)
 
 
 def _topics_made_twice(folded: DataFrame) -> DataFrame:

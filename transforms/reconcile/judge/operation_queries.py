@@ -1,4 +1,4 @@
-"""Rules about a KRaft cluster in operation (S§8.5): restarts, reassignments, racks, directories, share groups, security.
+"""Rules about a KRaft cluster in operation (S§8.6): restarts, reassignments, racks, directories, share groups, security.
 
 They are what single rows show, as column expressions over all clusters of a run; the checks of the group `operation` and
 those of security judge what they find.

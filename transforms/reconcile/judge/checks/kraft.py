@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from schemas.checks import KRAFT
 from schemas.checks.codes import (
+    CLEAR_REMOVED,
     DIRECTORY_LOST,
     LAST_KNOWN_FENCED,
     POISON,
@@ -254,7 +255,11 @@ def _replayable(facts: Facts) -> Outcome:
     """LOG-02, with which copies have the record: one log is the same in all of them up to where their epochs agree."""
     # Before 3.6 a second TopicRecord of a name took the place of the first without a word.
     twice = () if before(facts.kafka_version, 3, 6) else ("DUR-08",)
-    poison = facts.found(*POISON, "DUR-15", *twice)
+    removed = facts.found(CLEAR_REMOVED)
+    if removed.total and facts.kafka_version is None:
+        return unknown("the Kafka release is not known: 4.1 throws on a ClearElr after a topic's removal")
+    in_4_1 = before(facts.kafka_version, 4, 2) and not before(facts.kafka_version, 4, 1)
+    poison = facts.found(*POISON, "DUR-15", *twice, *((CLEAR_REMOVED,) if in_4_1 else ()))
     evidence = tuple(text + _held_by(facts, text) for text in poison.examples)
     return Outcome(poison.total, evidence[:EVIDENCE_LIMIT])
 

@@ -1,4 +1,4 @@
-"""UPG-04, UPG-05, BRK, RAS, SHR and the later ELR, CFG and DIR checks (S§8.5): a KRaft cluster in operation."""
+"""UPG-04, UPG-05, BRK, RAS, SHR and the later ELR, CFG and DIR checks (S§8.6): a KRaft cluster in operation."""
 
 from __future__ import annotations
 
