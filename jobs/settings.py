@@ -165,6 +165,7 @@ class Thresholds(Strict):
     lag_seconds: Annotated[float, Field(ge=0)] = 60.0
     alive_seconds: Annotated[float, Field(gt=0)] = 5.0
     capture_skew_seconds: Annotated[float, Field(gt=0)] = 60.0
+    restart_may_interrupt: bool = False
 
 
 class MailSettings(Strict):

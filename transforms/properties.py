@@ -16,6 +16,20 @@ ENCODER = "password.encoder.secret"
 MIGRATION_FLAG = "zookeeper.metadata.migration.enable"
 # By which of them a broker writes what it keeps; the last one is KIP-384's, which no release has.
 FORMAT_SETTINGS = ("inter.broker.protocol.version", "log.message.format.version", "persistent.metadata.version")
+# What Kafka 4.0 knows no more; all of ZooKeeper's keys, and those below.
+DROPPED_IN_4 = (
+    "inter.broker.protocol.version",
+    "log.message.format.version",
+    "message.format.version",
+    "log.message.timestamp.difference.max.ms",
+    "control.plane.listener.name",
+    "password.encoder.secret",
+    "password.encoder.old.secret",
+    "password.encoder.keyfactory.algorithm",
+    "password.encoder.cipher.algorithm",
+    "password.encoder.key.length",
+    "password.encoder.iterations",
+)
 _PORT = re.compile(r":[0-9]+$")
 
 
@@ -37,7 +51,7 @@ class NodeSettings:
 
     `voters` and `bootstrap_servers` are of the quorum as they are spelled, `listeners` and `advertised` names of
     listeners. `security_map` is `listener.security.protocol.map`, None when the file has none. `formats` has the settings of
-    FORMAT_SETTINGS that the file names, as it spells them.
+    FORMAT_SETTINGS that the file names, as it spells them; `dropped` are its keys that Kafka 4 knows no more, never their values.
     """
 
     process_roles: frozenset[str] = frozenset()
@@ -52,6 +66,7 @@ class NodeSettings:
     inter_broker_protocol: str | None = None
     log_dirs: int = 1
     formats: Mapping[str, str] = field(default_factory=dict)
+    dropped: tuple[str, ...] = ()
 
     @property
     def voter_ids(self) -> frozenset[int]:
@@ -73,11 +88,12 @@ class NodeProperties:
 
 @dataclass(frozen=True)
 class MetaProperties:
-    """A broker's meta.properties; `version` is None when the file has none that is a number."""
+    """A broker's meta.properties; `version` is None when the file has none that is a number, `cluster_id` when it names none."""
 
     location: str
     broker_id: int | None
     version: int | None
+    cluster_id: str | None = None
 
 
 @dataclass(frozen=True)
@@ -128,6 +144,7 @@ def _settings(values: Mapping[str, str]) -> NodeSettings:
         inter_broker_protocol=values.get("inter.broker.protocol.version", "").strip() or None,
         log_dirs=max(1, len(_list(values.get("log.dirs")))),
         formats={key: values[key].strip() for key in FORMAT_SETTINGS if key in values},
+        dropped=tuple(sorted(key for key in values if key in DROPPED_IN_4 or key.startswith("zookeeper."))),
     )
 
 
@@ -154,7 +171,10 @@ def meta_properties(location: str, text: str) -> MetaProperties:
     """Read a meta.properties file, of version 0 (`broker.id`) or 1 (`node.id`)."""
     values = parse(text)
     return MetaProperties(
-        location, _number(values.get("node.id", values.get("broker.id"))), _number(values.get("version"))
+        location,
+        _number(values.get("node.id", values.get("broker.id"))),
+        _number(values.get("version")),
+        values.get("cluster.id", "").strip() or None,
     )
 
 

@@ -445,6 +445,7 @@ class _FirstLook:
             properties=self._properties(),
             capture_skew_limit=self.settings.thresholds.capture_skew_seconds,
             alive_limit=self.settings.thresholds.alive_seconds,
+            interruption_accepted=self.settings.thresholds.restart_may_interrupt,
             lag_limit=self.settings.thresholds.lag_seconds,
             lag=measured.lag,
             mirrored_offset=measured.mirrored_offset,

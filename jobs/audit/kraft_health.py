@@ -82,7 +82,7 @@ def activity_of(rows: Rows, restarts: Rows, side: KraftSide, earlier_ms: int | N
 
 def partition_counts(rows: Rows) -> dict[str, PartitionCounts]:
     """Counts by side, from the rows of `partition_health`; a side without partitions has none."""
-    names = ("partitions", "leaderless", "short", "recovering", "moved")
+    names = ("partitions", "leaderless", "short", "recovering", "moved", "reassigning")
     counted = {row["source"]: PartitionCounts(*(row[name] for name in names)) for row in rows}
     return {side: counted.get(side, PartitionCounts()) for side in (ZOOKEEPER, KRAFT)}
 
@@ -122,6 +122,9 @@ def health_of(
     return kraft_queries.Health(
         brokers=in_zookeeper,
         directories={r["broker_id"]: r["log_dirs"] for r in registered if r["log_dirs"]},
+        cordoned={r["broker_id"]: r["cordoned_log_dirs"] for r in registered if r.get("cordoned_log_dirs")},
+        racks={r["broker_id"]: r["rack"] for r in registered if r["rack"]},
+        reassigning=counts[KRAFT].reassigning > 0,
         min_isr={broker: int(value) for broker, value in least.items() if value is not None and value.isdigit()},
         unclean=bool(unclean),
         leaderless=counts[KRAFT].leaderless > 0,

@@ -16,6 +16,7 @@ from pyspark.sql.types import StructType
 
 from jobs.audit.isr_history import recorded
 from jobs.audit.kept_state import Keeping, keep_states
+from jobs.audit.kraft_health import newest_checkpoint
 from jobs.audit.kraft_side import STATE, KraftSide, kraft_sides, log_copies, milestone_rows
 from jobs.audit.run import Run
 from jobs.audit.steps import differing_rows, rows_read, step_main
@@ -256,7 +257,9 @@ def _log_findings(replayed: Replayed | None) -> list[DataFrame]:
     """Records that break a rule of replay, and rows in which the replay is not Kafka's own checkpoint."""
     if replayed is None:
         return []
-    return [log_findings(replayed.log, replayed.compact, replayed.folded), *replayed.checkpoint_mismatches]
+    snapshots = {name: newest_checkpoint(side.copies) for name, side in replayed.sides.items()}
+    found = log_findings(replayed.log, replayed.compact, replayed.folded, replayed.applied, snapshots)
+    return [found, *replayed.checkpoint_mismatches]
 
 
 def both_sides(spark: SparkSession, entity: Entity, sides: Sequence[tuple[str, DataFrame | None]]) -> DataFrame:

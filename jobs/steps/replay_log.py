@@ -12,10 +12,11 @@ from jobs.audit.kept_state import NOTHING, Keeping, Written, keep_rows, kept_row
 from jobs.audit.kraft_side import PRE_MIGRATION, KraftSide
 from jobs.audit.run import Run
 from schemas.bronze import KRAFT_RECORDS
+from schemas.checks.codes import CONFIG_SKIPPED
 from schemas.silver import FINDINGS
 from transforms.clusters import CLUSTER, by_cluster, of_clusters
 from transforms.kraft.replay.compaction import compacted_below, compacted_then
-from transforms.kraft.replay.events import uncached
+from transforms.kraft.replay.events import applied, uncached
 from transforms.kraft.replay.image import Log
 from transforms.kraft.replay.rows import fold
 from transforms.kraft.replay.verify import checkpoint_differences, checkpoint_records
@@ -30,7 +31,7 @@ class Replayed:
 
     `compact` replays to the same state as `log`, and to the same versions of every row from `versions_from_inclusive` on. `keep_at`
     are the offsets at which a cluster's log was compacted and the state written, to be kept for the next run; `written` is what
-    was written of it.
+    was written of it. `applied` are the bronze records that take effect.
     """
 
     sides: Mapping[str, KraftSide]
@@ -40,6 +41,7 @@ class Replayed:
     keep_at: Mapping[str, int]
     committed: Log
     folded: DataFrame
+    applied: DataFrame
     checkpoint_mismatches: tuple[DataFrame, ...]
     written: Mapping[str, Written]
 
@@ -71,7 +73,7 @@ def replay_logs(
     compact, mismatches = _replay_by_checkpoints(run, records, sides, log, keep_at, written) if verify else (log, ())
     committed = compact.below({name: side.committed.end_exclusive for name, side in sides.items()})
     folded = run.cache_now(fold(committed.events))
-    return Replayed(sides, log, compact, after, keep_at, committed, folded, mismatches, written)
+    return Replayed(sides, log, compact, after, keep_at, committed, folded, applied(records, extents), mismatches, written)
 
 
 @dataclass(frozen=True)
@@ -212,7 +214,9 @@ def to_keep(run: Run, replayed: Replayed) -> dict[str, Keeping]:
         )
         for name in keep_at
     }
-    findings = run.rows(FINDINGS).where(of_clusters(keep_at) & (F.col("source") == "kraft"))
+    # What Kafka itself skips is no fault of the log.
+    judged = (F.col("source") == "kraft") & (F.col("code") != CONFIG_SKIPPED)
+    findings = run.rows(FINDINGS).where(of_clusters(keep_at) & judged)
     found = [rows.select(CLUSTER) for rows in (findings, damaged(records), load_violations(records, loads))]
     faulty = {row[0] for row in found[0].union(found[1]).union(found[2]).distinct().collect()}
     keeping = {}

@@ -14,6 +14,7 @@ from schemas.checks.features import CHECKS as FEATURES
 from schemas.checks.finish import CHECKS as FINISH
 from schemas.checks.isr import CHECKS as ISR
 from schemas.checks.kraft import CHECKS as KRAFT_HEALTH
+from schemas.checks.operation import CHECKS as OPERATION
 from schemas.checks.rollback import CHECKS as ROLLBACK
 from schemas.checks.security import CHECKS as SECURITY
 from schemas.checks.start import CHECKS as START
@@ -31,6 +32,7 @@ CHECKS: tuple[Check, ...] = (
     *ISR,
     *FEATURES,
     *KRAFT_HEALTH,
+    *OPERATION,
 )
 
 __all__ = ["BOTH", "CHECKS", "EVERY_PHASE", "KRAFT", "START_PHASES", "ZOOKEEPER", "Check", "Phase"]

@@ -27,7 +27,35 @@ QUIET_SHRINK = "QUIET-SHRINK"
 # Elections that may have lost data and are not healed, and those that are (ISR-12).
 LOSSY_ELECTION = "LOSSY-ELECTION"
 HEALED_ELECTION = "HEALED-ELECTION"
+# /feature can't be parsed (START-22).
+FEATURE_DATA = "FEATURE-DATA"
 # A partition that is still RECOVERING after a while (ISR-11).
 RECOVERING_LONG = "RECOVERING-LONG"
 # A last known leader that leads and is not at work (ELR-02).
 LAST_KNOWN_FENCED = "LAST-KNOWN-FENCED"
+# Records on which Kafka's replay throws (LOG-02): a partition of a topic that is not there, a ClearElr of one.
+TOPIC_UNKNOWN = "TOPIC-UNKNOWN"
+CLEAR_UNKNOWN = "CLEAR-UNKNOWN"
+# A ClearElr of all topics after one was made and removed since the newest snapshot: 4.1 alone throws on it.
+CLEAR_REMOVED = "CLEAR-REMOVED"
+# A configuration that Kafka skips on replay from 4.3 on, and so leaves out of its checkpoints (CAP-08 before 4.3).
+CONFIG_SKIPPED = "CONFIG-SKIPPED"
+# What a rolling restart does to a partition: of an internal topic, of another; offline, or without acks=all (UPG-04).
+RESTART_INTERNAL = "RESTART-INTERNAL"
+RESTART_OFFLINE = "RESTART-OFFLINE"
+RESTART_REFUSED = "RESTART-REFUSED"
+# Replicas of a partition that a reassignment under way adds, told beside those that are out of sync (UPG-02).
+REASSIGNING = "REASSIGNING"
+REASSIGNING_LONG = "REASSIGNING-LONG"
+THROTTLE_LEFT = "THROTTLE-LEFT"
+ONE_RACK = "ONE-RACK"
+ELR_WAITING = "ELR-WAITING"
+SHARE_STATE = "SHARE-STATE"
+DEAD_LETTERS = "DEAD-LETTERS"
+DIRECTORY_UNKNOWN = "DIRECTORY-UNKNOWN"
+CORDONED = "CORDONED"
+CIDR_DENY = "CIDR-DENY"
+FEW_ITERATIONS = "FEW-ITERATIONS"
+TOKEN_EXPIRED = "TOKEN-EXPIRED"  # noqa: S105 - a code
+# Findings of replay on which Kafka's own replay throws in every release (`transforms.kraft.replay.findings`).
+POISON = ("PARTITION-UNKNOWN", "DIRECTORIES", "BROKER-CHANGE", "REMOVAL-UNKNOWN", TOPIC_UNKNOWN, CLEAR_UNKNOWN)

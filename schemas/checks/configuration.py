@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schemas.checks.check import DURING, FINALIZED, KRAFT_ONLY, START_PHASES, Check, check, optional
+from schemas.checks.check import DURING, FINALIZED, IN_KRAFT, KRAFT_ONLY, START_PHASES, Check, check, optional
 
 CHECKS: tuple[Check, ...] = (
     optional(
@@ -62,5 +62,17 @@ CHECKS: tuple[Check, ...] = (
         "KIP-866, Failure Modes; RegisterControllerRecord.ZkMigrationReady; S§12.4",
         needs=KRAFT_ONLY,
         severity="warning",
+    ),
+    optional(
+        check(
+            "CONF-06",
+            "No property file has a key that Kafka 4 dropped",
+            (),
+            IN_KRAFT,
+            "Take the keys named out of the files: Kafka 4 does not know them, and what they were to switch on is off.",
+            "Upgrading to 4.0, Kafka's documentation; KIP-833; S§8.6",
+            needs=frozenset(),
+            severity="warning",
+        )
     ),
 )

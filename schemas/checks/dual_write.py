@@ -11,7 +11,8 @@ CHECKS: tuple[Check, ...] = (
         ("dual_write", "finalize", "rollback"),
         DURING,
         "Do not move the controller leadership: without this offset dual writing does not start again. Restore "
-        "/migration from a backup of ZooKeeper, or contact the audit's evidence before any failover.",
+        "/migration from a backup of ZooKeeper. Without a backup keep the present leader running and roll back: it is the last "
+        "controller that mirrors.",
         "KIP-866; ZkMigrationLeadershipState.initialZkMigrationComplete",
     ),
     check(

@@ -128,8 +128,8 @@ CHECKS: tuple[Check, ...] = (
     check(
         "LOG-02",
         "Every record of the log can be replayed",
-        UPGRADE,
-        IN_KRAFT,
+        ("finalize", *UPGRADE),
+        WITH_KRAFT,
         "Do not restart a controller or a broker before this is understood: a node that starts replays the record named. Bytes "
         "that only one copy has wrong: replace that node's copy.",
         "*ControlManager.replay; S§3.1, S§8.4",
@@ -183,10 +183,11 @@ CHECKS: tuple[Check, ...] = (
         "No resource has a configuration that Kafka 4.0 removed",
         UPGRADE,
         IN_KRAFT,
-        "Delete the configurations named (kafka-configs --alter --delete-config) before the upgrade to 4.0: from then on any "
-        "change of the same resource fails.",
-        "KIP-724; KIP-937; PR 21053; S§8.4",
+        "Delete the configurations named (kafka-configs --alter --delete-config) before an upgrade to 4.0, 4.1 or 4.2: these "
+        "releases refuse any other change of the same resource. Kafka 4.3 and later skip the configuration.",
+        "KIP-724; KIP-937; PR 21053; DefaultSupportedConfigChecker; S§8.4",
         needs=KRAFT_ONLY,
+        severity="warning",
     ),
     check(
         "CFG-02",

@@ -87,7 +87,7 @@ CHECKS: tuple[Check, ...] = (
     optional(
         check(
             "RB-09",
-            "Every broker's meta.properties can be read in ZooKeeper mode",
+            "Every broker's meta.properties is of this cluster and can be read in ZooKeeper mode",
             ("rollback",),
             DURING,
             "Start the brokers named with zookeeper.metadata.migration.enable=true, which takes version 1 as well, or set "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schemas.checks.check import EVERY_PHASE, KRAFT_ONLY, Check, Phase, check
+from schemas.checks.check import EVERY_PHASE, IN_KRAFT, KRAFT_ONLY, WITH_KRAFT, Check, Phase, check
 
 CHECKS: tuple[Check, ...] = (
     check(
@@ -41,9 +41,9 @@ CHECKS: tuple[Check, ...] = (
         "SEC-04",
         "Passwords reached KRaft decoded",
         ("dual_write", "finalize"),
-        frozenset({Phase.DUAL_WRITE}),
-        "Set password.encoder.secret on the controllers, then set the configurations named again: KRaft holds the "
-        "ciphertext and brokers would take it for the password.",
+        WITH_KRAFT,
+        "Set password.encoder.secret on the controllers while the migration runs, then set the configurations named again: KRaft "
+        "holds the ciphertext, and brokers take it for the password. After finalising set them again at once.",
         "KAFKA-14801; PasswordEncoder; S§1.5",
         needs=KRAFT_ONLY,
     ),
@@ -68,6 +68,37 @@ CHECKS: tuple[Check, ...] = (
         "command named: a znode that only its creator may write shuts the other side out, in the load or after a rollback.",
         "ZkData.defaultAcls, MigrationClientAuthException; S§1.7",
         needs=frozenset(),
+        severity="warning",
+    ),
+    check(
+        "SEC-07",
+        "No DENY names a range of addresses below the metadata.version that knows ranges",
+        (),
+        IN_KRAFT,
+        "Raise metadata.version to 4.4-IV1 or later, or name single hosts: below it Kafka compares the host as a text, and the "
+        "entry denies nobody.",
+        "KIP-1276; StandardAuthorizerData; S§8.6",
+        needs=KRAFT_ONLY,
+    ),
+    check(
+        "SEC-08",
+        "Every SCRAM credential has as many iterations as Kafka asks of a new one",
+        (),
+        WITH_KRAFT,
+        "Set the users' credentials again with 4,096 iterations or more (kafka-configs --entity-type users).",
+        "ScramMechanism.minIterations; RFC 5802; S§8.6",
+        needs=KRAFT_ONLY,
+        severity="warning",
+    ),
+    check(
+        "SEC-09",
+        "No delegation token is kept after it expired",
+        (),
+        IN_KRAFT,
+        "Look in the active controller's log for the task that removes expired tokens; give every controller the same "
+        "delegation.token.secret.key.",
+        "KIP-900; DelegationTokenControlManager.sweepExpiredDelegationTokens; S§8.6",
+        needs=KRAFT_ONLY,
         severity="warning",
     ),
 )

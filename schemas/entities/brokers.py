@@ -55,6 +55,9 @@ BROKERS = Entity(
         column("endpoints", ENDPOINTS, "Listeners: name, host, port, security protocol."),
         column("features", FEATURE_RANGES, "Supported features with their lowest and highest level."),
         column("log_dirs", ArrayType(StringType()), "Online log directory ids (KRaft only)."),
+        column(
+            "cordoned_log_dirs", ArrayType(StringType()), "Log directory ids that take no new replica (KRaft only)."
+        ),
         column("znode_version", IntegerType(), "version of the broker znode (ZooKeeper only)."),
     ),
     key=("broker_id",),

@@ -39,13 +39,15 @@ def rows_of(frame: DataFrame) -> list[str]:
     return sorted(row[0] for row in frame.select(F.to_json(F.struct(*sorted(frame.columns)))).collect())
 
 
-def everything(log: Log, after: Mapping[str, int], whole: Log | None = None) -> dict[str, list[str]]:
+def everything(
+    log: Log, after: Mapping[str, int], records: DataFrame, whole: Log | None = None
+) -> dict[str, list[str]]:
     """What a run makes of its logs: state with provenance, every version from `after` on, findings."""
     folded = hold(fold(log.events))
     frames = {
         **image(log, folded),
         "row_versions": row_versions(log, folded, after, MIRRORED),
-        "findings": log_findings(whole or log, log, folded),
+        "findings": log_findings(whole or log, log, folded, records, {}),
     }
     # One query for all of it: each takes longer to plan than to run.
     texts = [
@@ -211,10 +213,10 @@ def cut(records: DataFrame) -> Cut:
     rest = held_log(since(copies, cuts), extents(ends), state)
     return Cut(
         {name: f"cut at {cuts.get(name)}, versions from {after[name]}" for name in ends},
-        everything(whole, after),
-        everything(rest, after),
+        everything(whole, after, copies),
+        everything(rest, after, since(copies, cuts)),
         # As within one run: the prefix is compacted, the findings still read all of it.
-        everything(held(compacted_then(state, whole, cuts)), after, whole),
+        everything(held(compacted_then(state, whole, cuts)), after, copies, whole),
     )
 
 
@@ -237,9 +239,9 @@ HALVES = {cluster: end // 2 for cluster, end in ENDS.items()}
 
 
 @pytest.fixture(scope="module")
-def halved(whole: Log) -> dict[str, list[str]]:
+def halved(records: DataFrame, whole: Log) -> dict[str, list[str]]:
     """What a run makes of all logs at once, with every version from the middle on."""
-    return everything(whole, HALVES)
+    return everything(whole, HALVES, records)
 
 
 @pytest.mark.parametrize("cluster", ["one", "three"])
@@ -247,8 +249,9 @@ def test_logs_at_once_are_each_what_it_is_alone(
     records: DataFrame, whole: Log, halved: dict[str, list[str]], cluster: str
 ) -> None:
     after = HALVES
-    alone = held_log(records.where(F.col(CLUSTER) == cluster), extents({cluster: ENDS[cluster]}))
-    expected = everything(alone, {cluster: after[cluster]})
+    mine_alone = records.where(F.col(CLUSTER) == cluster)
+    alone = held_log(mine_alone, extents({cluster: ENDS[cluster]}))
+    expected = everything(alone, {cluster: after[cluster]}, mine_alone)
     assert of_cluster(halved, cluster) == expected
     assert expected["row_versions"]
     assert expected["partitions"]
@@ -272,7 +275,7 @@ def test_order_of_rows_and_partitions_changes_nothing(
     rows = records.collect()
     random.Random(1).shuffle(rows)  # noqa: S311 - any order will do
     shuffled = hold(spark.createDataFrame(rows, RECORDS).repartition(7))
-    assert everything(held_log(shuffled, extents(ENDS)), HALVES) == halved
+    assert everything(held_log(shuffled, extents(ENDS)), HALVES, shuffled) == halved
 
 
 PARTS = (0.2, 0.7)
@@ -290,7 +293,8 @@ def migration(spark: SparkSession) -> tuple[dict[str, list[str]], dict[str, list
     cuts, all_of_it = {name: int(end * float(name)) for name in names}, extents(dict.fromkeys(names, end))
     whole = held_log(captured, all_of_it)
     state = held(compacted_below(whole, cuts))
-    return everything(whole, cuts), everything(held_log(since(captured, cuts), all_of_it, state), cuts)
+    later = since(captured, cuts)
+    return everything(whole, cuts, captured), everything(held_log(later, all_of_it, state), cuts, later)
 
 
 @pytest.mark.parametrize("part", PARTS)

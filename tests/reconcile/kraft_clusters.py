@@ -9,11 +9,23 @@ from typing import Any
 from schemas.checks import KRAFT, Phase
 from schemas.checks.codes import (
     CHURN,
+    CIDR_DENY,
+    CORDONED,
+    DEAD_LETTERS,
     DIRECTORY_LOST,
+    DIRECTORY_UNKNOWN,
+    ELR_WAITING,
+    FEW_ITERATIONS,
     LAST_KNOWN_FENCED,
     LOSSY_ELECTION,
+    ONE_RACK,
     QUIET_SHRINK,
+    REASSIGNING_LONG,
     RECOVERING_LONG,
+    RESTART_OFFLINE,
+    SHARE_STATE,
+    THROTTLE_LEFT,
+    TOKEN_EXPIRED,
     UNCLEAN_LEADERLESS,
     UNDER_REPLICATED,
 )
@@ -236,14 +248,45 @@ def _configurations() -> Iterator[tuple[str, Failing]]:
     )
     yield "ELR-01", (kraft(broker_configs=own), kraft(), "warn")
     yield "ELR-02", (found(LAST_KNOWN_FENCED), kraft(), "warn")
-    yield "CFG-01", (found("CFG-01", kafka_version="3.9"), kraft(), "fail")
+    yield "CFG-01", (found("CFG-01", kafka_version="3.9"), kraft(kafka_version="4.2"), "warn")
     yield "CFG-02", (found(UNCLEAN_LEADERLESS), kraft(), "warn")
     low = {"features": {"metadata.version": 14}, "levels": [LevelChange(2, 14)], "kafka_version": "3.7"}
     yield "DIR-01", (found("DIR-01", **low), kraft(**low), "fail")
     yield "DIR-02", (found(DIRECTORY_LOST), kraft(), "warn")
 
 
+def _operation() -> Iterator[tuple[str, Failing]]:
+    yield "UPG-04", (found(RESTART_OFFLINE), kraft(), "fail")
+    yield "UPG-05", (kraft(controllers=[controller(3000), controller(3001)]), kraft(), "fail")
+    away = [broker(0), broker(1), broker(2, fenced=True, kraft_append_time=NOW - 2 * HOUR)]
+    yield "BRK-01", (kraft(brokers_in_kraft=away), kraft(), "warn")
+    cloned = [broker(0), broker(1, log_dirs=["directory-of-0"])]
+    yield "BRK-02", (kraft(brokers_in_kraft=cloned), kraft(), "fail")
+    yield "BRK-03", (kraft(brokers_in_kraft=[broker(0, rack="a"), broker(1)]), kraft(), "warn")
+    for code, check_id in (
+        (ONE_RACK, "BRK-04"),
+        (REASSIGNING_LONG, "RAS-01"),
+        (THROTTLE_LEFT, "RAS-02"),
+        (ELR_WAITING, "ELR-03"),
+        (DEAD_LETTERS, "SHR-02"),
+        (CORDONED, "DIR-03"),
+        (DIRECTORY_UNKNOWN, "DIR-04"),
+        (FEW_ITERATIONS, "SEC-08"),
+        (TOKEN_EXPIRED, "SEC-09"),
+    ):
+        yield check_id, (found(code), kraft(), "warn")
+    yield "SEC-07", (found(CIDR_DENY), kraft(), "fail")
+    yield "ELR-04", (kraft(features={"metadata.version": LEVEL}), kraft(), "warn")
+    shared = {"features": {"metadata.version": LEVEL, "share.version": 1, "eligible.leader.replicas.version": 1}}
+    yield "SHR-01", (found(SHARE_STATE, **shared), kraft(**shared), "warn")
+    yield "CFG-03", (kraft(brokers_with_config=frozenset({0, 9})), kraft(), "warn")
+    old = PropertyFiles(
+        brokers=(NodeProperties("/etc/0.properties", 0, False, False, NodeSettings(dropped=("zookeeper.connect",))),)
+    )
+    yield "CONF-06", (kraft(properties=old), kraft(properties=files(named=False)), "warn")
+
+
 def failing() -> dict[str, Failing]:
     """By check: a cluster in which it fails, one in which it passes, and the verdict in the first."""
-    parts = (_in_sync_replicas(), _features(), _upgrade(), _quorum(), _log(), _configurations())
+    parts = (_in_sync_replicas(), _features(), _upgrade(), _quorum(), _log(), _configurations(), _operation())
     return {check_id: pair for part in parts for check_id, pair in part}

@@ -23,7 +23,7 @@ from tests.zookeeper.malformed import MALFORMED
 from tests.zookeeper.trees import of, state_of, state_rows, znode
 from transforms.clusters import CLUSTER
 from transforms.kraft.replay import rows as replay
-from transforms.kraft.replay.events import Extent
+from transforms.kraft.replay.events import Extent, applied
 from transforms.kraft.replay.findings import log_findings
 from transforms.kraft.replay.image import Log
 from transforms.kraft.replay.verify import checkpoint_differences, checkpoint_records
@@ -87,8 +87,36 @@ def topic(offset: int, name: str, topic_id: str) -> Row:
     return record(offset, "TOPIC_RECORD", {"name": name, "topicId": topic_id})
 
 
+def config(offset: int, name: str) -> Row:
+    """A configuration of topic `orders`."""
+    return record(offset, "CONFIG_RECORD", {"resourceType": 2, "resourceName": "orders", "name": name, "value": "1"})
+
+
 def producer_ids(offset: int, following: int) -> Row:
     return record(offset, "PRODUCER_IDS_RECORD", {"brokerId": 0, "brokerEpoch": 1, "nextProducerId": following})
+
+
+def acl_and_credential(offset: int) -> list[Row]:
+    """An ACL, a SCRAM credential and a controller, each made and removed."""
+    acl = {"id": "gone", "resourceType": 2, "resourceName": "t", "patternType": 3, "principal": "User:a"}
+    acl |= {"host": "*", "operation": 3, "permissionType": 3}
+    scram = {"name": "alice", "mechanism": 1, "salt": "s", "storedKey": "k", "serverKey": "k", "iterations": 4096}
+    controller = {
+        "controllerId": 3009,
+        "incarnationId": "i",
+        "zkMigrationReady": False,
+        "endPoints": [],
+        "features": [],
+    }
+    steps = [
+        ("ACCESS_CONTROL_ENTRY_RECORD", acl),
+        ("USER_SCRAM_CREDENTIAL_RECORD", scram),
+        ("REGISTER_CONTROLLER_RECORD", controller),
+        ("REMOVE_ACCESS_CONTROL_ENTRY_RECORD", {"id": "gone"}),
+        ("REMOVE_USER_SCRAM_CREDENTIAL_RECORD", {"name": "alice", "mechanism": 1}),
+        ("UNREGISTER_CONTROLLER_RECORD", {"controllerId": 3009}),
+    ]
+    return [record(offset + at, kind, body) for at, (kind, body) in enumerate(steps)]
 
 
 # Dual write is from offset 20 to 90.
@@ -128,9 +156,17 @@ HEALTHY_LOG: list[Row] = [
     producer_ids(31, 2000),
     isr_change(95, 0, [1, 2]),
     isr_change(96, 0, [2]),
+    # Made, cleared and removed in order; its partition goes with it.
+    topic(80, "removed", "removed-id"),
+    partition(81, 0, [0], topic_id="removed-id"),
+    record(82, "CLEAR_ELR_RECORD", {"topicName": "removed"}),
+    record(83, "REMOVE_TOPIC_RECORD", {"topicId": "removed-id"}),
+    *acl_and_credential(97),
 ]
 BROKEN_LOG: list[Row] = [
     *HEALTHY_LOG,
+    # Of a name that Kafka does not know: from 4.3 on it is in no checkpoint.
+    config(29, "vendor.key"),
     # The first process of broker 7 registers again after the second one did.
     registration(32, 7, "first"),
     change(33, 7, 32, fenced=-1),
@@ -166,6 +202,19 @@ BROKEN_LOG: list[Row] = [
     topic(70, "orders", "another"),
     record(71, "REMOVE_TOPIC_RECORD", {"topicId": "never"}),
     producer_ids(72, 1500),
+    # Gone already, never there, or there with another epoch.
+    record(73, "UNREGISTER_BROKER_RECORD", {"brokerId": 5, "brokerEpoch": 11}),
+    record(74, "UNREGISTER_BROKER_RECORD", {"brokerId": 9, "brokerEpoch": 44}),
+    record(75, "REMOVE_USER_SCRAM_CREDENTIAL_RECORD", {"name": "nobody", "mechanism": 1}),
+    record(76, "UNREGISTER_CONTROLLER_RECORD", {"controllerId": 3003}),
+    record(78, "CLEAR_ELR_RECORD", {"topicName": "nowhere"}),
+    partition(79, 0, [0], topic_id="of-no-topic"),
+    isr_change(86, 0, [0]) | {"topic_id": "removed-id"},
+    record(103, "REMOVE_ACCESS_CONTROL_ENTRY_RECORD", {"id": "gone"}),
+    # Of all topics, after one that was made and removed since the snapshot.
+    topic(104, "again", "again-id"),
+    record(105, "REMOVE_TOPIC_RECORD", {"topicId": "again-id"}),
+    record(106, "CLEAR_ELR_RECORD", {"topicName": ""}),
 ]
 CHECKPOINT = 31
 
@@ -193,7 +242,7 @@ def log_rows(
     clusters = {row.get(CLUSTER, ALONE) for row in log}
     extents = {cluster: Extent(1000) for cluster in clusters}
     replayed = held_log(bronze.where("checkpoint_offset IS NULL"), extents)
-    found = log_findings(replayed, replayed, hold(replay.fold(replayed.events)))
+    found = log_findings(replayed, replayed, hold(replay.fold(replayed.events)), applied(bronze, extents), {})
     levels: dict[str, dict[int, int | None]] = defaultdict(dict)
     for row in snapshot:
         levels[row.get(CLUSTER, ALONE)][row["checkpoint_offset"]] = 13

@@ -11,10 +11,11 @@ from tests.reconcile.planted import ALONE, TABLES, Row, frame, samples
 from transforms.isr.violations import Present
 from transforms.reconcile.judge import kraft_queries
 from transforms.reconcile.judge.facts import Sample
-from transforms.reconcile.judge.kraft_queries import LOST, Health
+from transforms.reconcile.judge.kraft_queries import LOST, MIGRATING, Health
 
-END_MS = 10_000_000
-DISKS = {0: ["d0"], 1: ["d1"], 2: ["d2"]}
+HOUR = 3_600_000
+END_MS = 40 * HOUR
+DISKS = {0: ["d0"], 1: ["d1"], 2: ["d2"], 4: ["d4", "d4-closed"]}
 HEALTH = Health(
     brokers=[0, 1, 2],
     directories=DISKS,
@@ -22,6 +23,8 @@ HEALTH = Health(
     compared=True,
     zookeeper=True,
     level=21,
+    racks={0: "a", 1: "b", 2: "a", 4: "b"},
+    cordoned={4: ["d4-closed"]},
     present=Present(END_MS, at_work=(0, 1), bumps_on_shrink=False),
 )
 
@@ -68,6 +71,16 @@ PARTITIONS: list[Row] = [
     row("recovering", leader_recovery_state=1, kraft_append_time=END_MS - 40 * 60_000),
     row("for-good", leader=-1, isr=[]),
     row("on-a-lost-disk", directories=["d0", LOST]),
+    row("alone", replicas=[0], isr=[0], directories=["d0"]),
+    row("__consumer_offsets", replicas=[0], isr=[0], directories=["d0"]),
+    row("all-needed"),
+    row("moving", adding_replicas=[1], kraft_append_time=END_MS - 30 * HOUR),
+    row("in-one-rack", replicas=[0, 2], isr=[0], directories=["d0", "d2"]),
+    row("waits-for-one", leader=-1, isr=[], eligible_leader_replicas=[1]),
+    row("__share_group_state", leader=-1, isr=[], eligible_leader_replicas=[1]),
+    row("letters", leader=-1, isr=[], eligible_leader_replicas=[1]),
+    row("not-placed", replicas=[0, 4], isr=[0], directories=["d0", MIGRATING], kraft_append_time=END_MS - 2 * HOUR),
+    row("closed-in", replicas=[0, 4], isr=[0], directories=["d0", "d4-closed"]),
 ]
 CONFIGS: list[Row] = [
     {
@@ -82,7 +95,49 @@ CONFIGS: list[Row] = [
         ("short", "min.insync.replicas", "2"),
         ("for-good", "unclean.leader.election.enable", "true"),
         ("old", "message.format.version", "2.8"),
+        ("all-needed", "min.insync.replicas", "2"),
+        ("throttled", "leader.replication.throttled.replicas", "*"),
     )
+]
+CONFIGS += [
+    {
+        "source": "kraft",
+        "resource_type": "GROUP",
+        "resource_name": group,
+        "config": "errors.deadletterqueue.topic.name",
+        "value": topic,
+        "comparable": True,
+    }
+    for group, topic in (("reads", "letters"), ("reads-too", "nowhere"), ("reads-well", "in-order"))
+]
+ACLS: list[Row] = [
+    {
+        "source": "kraft",
+        "resource_type": "TOPIC",
+        "resource_name": "t",
+        "pattern_type": "LITERAL",
+        "principal": "User:a",
+        "host": host,
+        "operation": "READ",
+        "permission": permission,
+    }
+    for host, permission in (("10.1.0.0/16", "DENY"), ("10.1.0.0/16", "ALLOW"), ("10.1.0.1", "DENY"))
+]
+CREDENTIALS: list[Row] = [
+    {
+        "source": "kraft",
+        "user": user,
+        "mechanism": "SCRAM-SHA-256",
+        "salt": "hmac:0a",
+        "stored_key": "hmac:0b",
+        "server_key": "hmac:0c",
+        "iterations": number,
+    }
+    for user, number in (("weak", 1024), ("as-asked", 4096))
+]
+TOKENS: list[Row] = [
+    {"source": "kraft", "token_id": name, "expiry_timestamp": END_MS - age}
+    for name, age in (("old", 5 * HOUR), ("new", -HOUR))
 ]
 FINDINGS: list[Row] = [
     {

@@ -76,7 +76,7 @@ def broker(broker_id: int, **values: Any) -> dict[str, Any]:
         "in_controlled_shutdown": False,
         "endpoints": [{"name": "PLAINTEXT", "host": "127.0.0.1", "port": 19100 + broker_id}],
         "features": [{"name": "metadata.version", "min_level": LEVEL_3_9, "max_level": LEVEL_3_9}],
-        "log_dirs": ["directory"],
+        "log_dirs": [f"directory-of-{broker_id}"],
         **values,
     }
 
@@ -333,6 +333,7 @@ def _start() -> Iterator[tuple[str, Case]]:
     yield "START-19", tables(begin, "DUR-06")
     yield "START-20", tables(begin, "TOPIC-DATA")
     yield "START-21", tables(begin, UNDER_REPLICATED, "warn")
+    yield "START-22", case(begin, zookeeper_features={"kraft.feature": 2})
 
 
 def _configuration() -> Iterator[tuple[str, Case]]:

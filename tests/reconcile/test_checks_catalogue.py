@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from schemas.checks import CHECKS
-from schemas.checks.codes import CHURN_PAST, HEALED_ELECTION, ISR_ORDER, NO_LEADER_FOR_GOOD
+from schemas.checks.codes import CHURN_PAST, HEALED_ELECTION, ISR_ORDER, NO_LEADER_FOR_GOOD, REASSIGNING
 from schemas.report import CheckResult
 from schemas.silver import FINDINGS
 from tests.reconcile import planted_history, planted_kraft
@@ -84,17 +84,21 @@ KRAFT_ROWS = {
     "configs": planted_kraft.CONFIGS,
     "findings": planted_kraft.FINDINGS,
     "admin_operations": planted_kraft.OPERATIONS,
+    "acls": planted_kraft.ACLS,
+    "scram_credentials": planted_kraft.CREDENTIALS,
+    "delegation_tokens": planted_kraft.TOKENS,
 }
 IN_KRAFT = replace(KNOWN, health=planted_kraft.HEALTH, newest_znode_time_ms=planted_kraft.END_MS)
 # What is told in a check's evidence and is no violation.
-REMARKS = {CHURN_PAST, HEALED_ELECTION, ISR_ORDER, NO_LEADER_FOR_GOOD, "TREE-PROVED", "TREE-UNPROVED"}
+REMARKS = {CHURN_PAST, HEALED_ELECTION, ISR_ORDER, NO_LEADER_FOR_GOOD, REASSIGNING, "TREE-PROVED", "TREE-UNPROVED"}
 
 
 @pytest.fixture(scope="module")
 def planted(spark: SparkSession) -> dict[str, Sample]:
     log = log_rows(spark, BROKEN_LOG, checkpoint(BROKEN_LOG, without=30))
     found = log.unionByName(frame(spark, FINDINGS.struct, znode_findings()).drop("run_id"))
-    rows = {name: [*mine, *KRAFT_ROWS.get(name, ())] for name, mine in ROWS.items()}
+    names = {*ROWS, *KRAFT_ROWS}
+    rows = {name: [*ROWS.get(name, ()), *KRAFT_ROWS.get(name, ())] for name in names}
     of_rows = gathered(spark, rows, found, (ZNODES, RECORDS), {ALONE: IN_KRAFT})[ALONE]
     past = planted_history.history_samples(spark, planted_history.HISTORIES)
     return {**of_rows, **past, **planted_kraft.other_samples(spark)}

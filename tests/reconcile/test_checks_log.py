@@ -18,6 +18,7 @@ from tests.reconcile.planted import (
     HEALTHY_LOG,
     Row,
     checkpoint,
+    config,
     frame,
     log_rows,
     of_cluster,
@@ -36,6 +37,7 @@ FLEET: dict[str, tuple[list[Row], list[Row]]] = {
     "healthy": (HEALTHY_LOG, checkpoint(HEALTHY_LOG)),
     "no-checkpoint": (BROKEN_LOG, []),
     "as-its-checkpoint": (BROKEN_LOG, checkpoint(BROKEN_LOG)),
+    "a-known-config": ([*HEALTHY_LOG, config(29, "retention.ms")], checkpoint(HEALTHY_LOG)),
 }
 Findings = list[tuple[str, str, str, str]]
 
@@ -70,8 +72,51 @@ def test_a_healthy_log_shows_nothing(alone: dict[str, Findings]) -> None:
         ("PARTITION-UNKNOWN", [("t partition 6", "a change of a partition that was never made", "offset 65")]),
         ("DIRECTORIES", [("t partition 7", "1 directories for 3 replicas", "offset 66")]),
         ("DUR-08", [("orders", "a topic of this name was made while another was still there", "offset 70")]),
-        ("REMOVAL-UNKNOWN", [('["never"]', "a removal of an id in topics that was never made", "offset 71")]),
+        (
+            "REMOVAL-UNKNOWN",
+            [
+                ('["gone"]', "a removal of an id in acls that is removed already", "offset 103"),
+                ('["never"]', "a removal of an id in topics that was never made", "offset 71"),
+                (
+                    '["nobody", "SCRAM-SHA-256"]',
+                    "a removal of an id in scram_credentials that was never made",
+                    "offset 75",
+                ),
+                ("[3003]", "a removal of an id in controllers that was never made", "offset 76"),
+                ("broker 5", "an unregistration of a broker that is not registered", "offset 73"),
+                ("broker 9", "an unregistration with epoch 44 of a broker registered with 46", "offset 74"),
+            ],
+        ),
+        (
+            "TOPIC-UNKNOWN",
+            [
+                ("topic id of-no-topic", "a record of a partition before its topic was made", "offset 79"),
+                (
+                    "topic id removed-id",
+                    "a record of a partition after its topic was removed at offset 83",
+                    "offset 86",
+                ),
+            ],
+        ),
+        (
+            "CLEAR-REMOVED",
+            [
+                ("again", "a ClearElr record of all topics after the topic's removal at offset 105", "offset 106"),
+                ("removed", "a ClearElr record of all topics after the topic's removal at offset 83", "offset 106"),
+            ],
+        ),
+        ("CLEAR-UNKNOWN", [("nowhere", "a ClearElr record of a topic that is not there", "offset 78")]),
         ("DUR-15", [("producer ids", "next producer id 1500 after 2000", "offset 72")]),
+        (
+            "CONFIG-SKIPPED",
+            [
+                (
+                    'configs ["TOPIC", "orders", "vendor.key"]',
+                    "in the replay, not in the checkpoint",
+                    "checkpoint 31",
+                )
+            ],
+        ),
         ("CAP-08", [("producer_ids ", "in the replay, not in the checkpoint", "checkpoint 31")]),
     ],
 )
@@ -81,8 +126,14 @@ def test_only_what_was_planted_is_found(
     assert found[code] == rows
 
 
+def test_a_configuration_that_kafka_knows_is_in_every_checkpoint(alone: dict[str, Findings]) -> None:
+    ((code, subject, detail, _),) = alone["a-known-config"]
+    assert (code, detail) == ("CAP-08", "in the replay, not in the checkpoint")
+    assert "retention.ms" in subject
+
+
 def test_no_other_code_is_found(found: dict[str, list[tuple[str, str, str]]]) -> None:
-    assert len(found) == 9
+    assert len(found) == 13
 
 
 # The same logs, and where each cluster writes to both sides.

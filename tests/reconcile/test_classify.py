@@ -625,6 +625,27 @@ def test_kafka_never_deletes_the_znode_of_a_quota(above: Children, class_: str) 
     assert one(row, replace(TOLD, homes=looked, claim_zxid=400, transactions_known=True)).class_ == classes.LOST_WRITE
 
 
+@pytest.mark.parametrize(
+    ("above", "class_"),
+    [
+        (Children(800, 1, lost_a_child=True), classes.FOREIGN_WRITE),
+        (Children(800, 1), classes.LOST_WRITE),
+        (Children(300, 1, lost_a_child=True), classes.LOST_WRITE),
+        (Children(800, 0), classes.LOST_WRITE),
+    ],
+    ids=["removed since the claim", "added to last", "removed before the claim", "never written"],
+)
+def test_kafka_never_deletes_the_state_of_a_partition_that_is_there(above: Children, class_: str) -> None:
+    """Made in dual write and gone: the list of children above tells that it was written, and by whom it was not removed."""
+    half = STATE | dict.fromkeys(("isr", "leader", "leader_epoch", "leader_recovery_state"))
+    row = partition(half, STATE, kraft_offset=80, kraft_created_offset=60)
+    looked = Homes(above={"/brokers/topics/orders/partitions/3": above}, looked_up=True)
+    found = classify(row, replace(TOLD, homes=looked, claim_zxid=400))
+    assert {d.class_ for d in found} == {class_}
+    told = classify(row, replace(TOLD, homes=looked, claim_zxid=400, transactions_known=True))
+    assert {d.class_ for d in told} == {classes.LOST_WRITE}
+
+
 def test_a_history_that_begins_too_late_concludes_nothing() -> None:
     """From a base checkpoint on, or with the first records of the row missing, older values are not known."""
     old = STATE | {"leader": 2, "leader_epoch": 4}

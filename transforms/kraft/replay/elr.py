@@ -32,7 +32,7 @@ def cleared(records: DataFrame, events: DataFrame, partitions: DataFrame) -> Dat
     some = clears.select(CLUSTER).distinct()
     holding = partitions.where(_holds("eligible_leader_replicas") | _holds("last_known_elr"))
     affected = holding.join(F.broadcast(some), CLUSTER).select(*KEY).distinct()
-    steps = _clearing(affected, _topic_lives(events), clears)
+    steps = _clearing(affected, topic_lives(events), clears)
     changes = _changes_in_order(partitions.join(F.broadcast(steps.select(*KEY).distinct()), KEY, "left_semi"))
     return _effective(changes.unionByName(steps)).select(
         *[_column(field.name).cast(field.dataType).alias(field.name) for field in partitions.schema.fields]
@@ -47,14 +47,18 @@ def _nobody() -> Column:
     return F.array().cast("array<int>")
 
 
-def _topic_lives(events: DataFrame) -> DataFrame:
-    """Each topic id with its name, the offset of its TopicRecord and that of its removal (null while it lives)."""
+def topic_lives(events: DataFrame) -> DataFrame:
+    """Each topic id: cluster, topic_id, topic, made, made_last, removed: offsets of its first and last TopicRecord and of its
+    removal (null while it lives)."""
     topics = events.where("entity = 'topics'").groupBy(CLUSTER, "replay_key")
     return topics.agg(
         F.max(F.get_json_object("row", "$.topic")).alias("topic"),
         F.min(F.when(F.col("row").isNotNull(), F.coalesce("created_offset", "offset"))).alias("made"),
+        F.max(F.when(F.col("op") != DELETE, F.col("offset"))).alias("made_last"),
         F.max(F.when(F.col("op") == DELETE, F.col("offset"))).alias("removed"),
-    ).select(CLUSTER, F.get_json_object("replay_key", "$[0]").alias("topic_id"), "topic", "made", "removed")
+    ).select(
+        CLUSTER, F.get_json_object("replay_key", "$[0]").alias("topic_id"), "topic", "made", "made_last", "removed"
+    )
 
 
 def _clearing(partitions: DataFrame, lives: DataFrame, clears: DataFrame) -> DataFrame:

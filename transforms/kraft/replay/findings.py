@@ -2,34 +2,48 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from schemas.checks.codes import BROKER_REPLACED
+from schemas.checks.codes import BROKER_REPLACED, CLEAR_REMOVED, CLEAR_UNKNOWN, TOPIC_UNKNOWN
 from schemas.entities.brokers import BROKERS
 from schemas.entities.topics import TOPICS
-from transforms.clusters import CLUSTER
+from schemas.kraft.records import CLEAR_ELR
+from transforms.clusters import CLUSTER, by_cluster
+from transforms.kraft.replay.elr import topic_lives
 from transforms.kraft.replay.entities.event import DELETE, PATCH, UPSERT
 from transforms.kraft.replay.image import Log
 from transforms.kraft.replay.partitions import KEY
 from transforms.unions import union_all
 
 _REGISTERED = ("incarnation_id", "fenced", "in_controlled_shutdown")
+UNREGISTER_BROKER = "UNREGISTER_BROKER_RECORD"
 _INCARNATIONS = ("incarnation_id", "incarnation_id_before")
 
 
-def log_findings(log: Log, compacted: Log, folded: DataFrame) -> DataFrame:
+def log_findings(
+    log: Log, compacted: Log, folded: DataFrame, records: DataFrame, snapshots: Mapping[str, int | None]
+) -> DataFrame:
     """Findings of a replayed log: cluster, source, code, subject, detail, place.
 
     `compacted` is a log that replays to the same state (`transforms.kraft.replay.compaction.compacted_then`), or `log`
-    itself: most rules can be judged on it. `folded` is `replay.fold` of its events.
+    itself: most rules can be judged on it. `folded` is `replay.fold` of its events. `records` are the bronze records
+    that take effect (`transforms.kraft.replay.events.applied`), `snapshots` the offset (exclusive) of each cluster's newest
+    snapshot, None where there is none.
     """
+    lives = topic_lives(compacted.events)
     frames = [
         _unknown_partitions(compacted.partition_records),
+        _partitions_of_unknown_topics(compacted.partition_records, lives),
         _directories(log.partition_records),
         _stray_broker_changes(compacted.events),
-        _unknown_removals(compacted.events),
+        _unknown_unregistrations(compacted.events, records),
+        _unknown_removals(log.events),
+        _unknown_clearings(lives, records),
+        _clearings_after_removals(lives, records, snapshots),
         _topics_made_twice(folded),
         _topics_made_again(log.events),
         _producer_ids_back(log.events),
@@ -70,6 +84,27 @@ def _directories(records: DataFrame) -> DataFrame:
     return _finding(wrong, "DIRECTORIES", subject, detail)
 
 
+def _partitions_of_unknown_topics(records: DataFrame, lives: DataFrame) -> DataFrame:
+    """Records on partitions of a topic that no TopicRecord made, or that was removed before them.
+
+    `ReplicationControlManager.replay` of PartitionRecord and PartitionChangeRecord throws on both.
+    """
+    topic = [CLUSTER, "topic_id"]
+    span = records.groupBy(*topic).agg(
+        F.min(F.coalesce("created_offset", "offset")).alias("first"), F.max("offset").alias("last")
+    )
+    known = span.join(lives.select(*topic, "made", "made_last", "removed"), topic, "left")
+    never = F.col("made").isNull() | (F.col("first") < F.col("made"))
+    gone = F.col("removed") > F.coalesce("made_last", F.lit(-1))
+    late = F.coalesce(gone & (F.col("last") > F.col("removed")), F.lit(False))
+    offset = F.when(never, F.col("first")).otherwise(F.col("last"))
+    detail = F.when(never, F.lit("a record of a partition before its topic was made")).otherwise(
+        F.format_string("a record of a partition after its topic was removed at offset %d", "removed")
+    )
+    rows = known.where(never | late).withColumns({"offset": offset, "detail": detail})
+    return _finding(rows, TOPIC_UNKNOWN, F.format_string("topic id %s", "topic_id"), F.col("detail"))
+
+
 def _stray_broker_changes(stream: DataFrame) -> DataFrame:
     """Registration changes of a broker epoch that was never registered (`ClusterControlManager.replay` throws)."""
     struct = StructType(list(BROKERS.columns))
@@ -81,12 +116,91 @@ def _stray_broker_changes(stream: DataFrame) -> DataFrame:
     return _finding(stray, "BROKER-CHANGE", F.format_string("broker %d", "broker_id"), detail)
 
 
+def _unknown_unregistrations(stream: DataFrame, records: DataFrame) -> DataFrame:
+    """UnregisterBrokerRecords of an id that is not registered, or is with another epoch (`ClusterControlManager.replay` throws)."""
+    removals = records.where(F.col("type") == UNREGISTER_BROKER).select(
+        CLUSTER,
+        "offset",
+        _number("brokerId", "int").alias("broker_id"),
+        _number("brokerEpoch", "bigint").alias("asked"),
+    )
+    struct = StructType(list(BROKERS.columns))
+    rows = stream.where(f"entity = 'brokers' AND op <> '{PATCH}'")
+    parsed = rows.withColumn("parsed", F.from_json("row", struct))
+    steps = parsed.select(
+        CLUSTER,
+        "offset",
+        F.get_json_object("replay_key", "$[0]").cast("int").alias("broker_id"),
+        # A removal leaves no epoch: -1 stands for it, so that it hides the registration before it.
+        F.when(F.col("op") == UPSERT, F.col("parsed.broker_epoch")).otherwise(F.lit(-1)).alias("epoch"),
+    )
+    lives = steps.groupBy(CLUSTER, "broker_id").agg(
+        F.array_sort(F.collect_list(F.struct("offset", "epoch"))).alias("steps")
+    )
+    before = F.filter("steps", lambda step: step["offset"] < F.col("offset"))
+    held = removals.join(lives, [CLUSTER, "broker_id"], "left").withColumn(
+        "registered", F.try_element_at(before, F.lit(-1))["epoch"]
+    )
+    nothing = F.coalesce("registered", F.lit(-1)) == -1
+    detail = F.when(nothing, F.lit("an unregistration of a broker that is not registered")).otherwise(
+        F.format_string("an unregistration with epoch %d of a broker registered with %d", "asked", "registered")
+    )
+    stray = held.where(nothing | (F.col("registered") != F.col("asked"))).withColumn("detail", detail)
+    return _finding(stray, "REMOVAL-UNKNOWN", F.format_string("broker %d", "broker_id"), F.col("detail"))
+
+
+def _number(field: str, sql_type: str) -> Column:
+    return F.get_json_object("data", f"$.{field}").cast(sql_type)
+
+
+# What Kafka replays by an identity that must be there to be removed: `AclControlManager`, `ReplicationControlManager`,
+# `ScramControlManager` and, for controllers, `ClusterControlManager` (4.4) throw when it is not.
+_REMOVED_BY_ID = ("acls", "topics", "scram_credentials", "controllers")
+
+
 def _unknown_removals(stream: DataFrame) -> DataFrame:
-    """Removals of an ACL or a topic by an id that was never made (`AclControlManager.replay` throws)."""
-    rows = stream.where("entity IN ('acls', 'topics')").groupBy("replay_key", "entity", CLUSTER)
-    seen = rows.agg(F.bool_or(F.col("row").isNotNull()).alias("made"), F.min("offset").alias("offset"))
-    detail = F.format_string("a removal of an id in %s that was never made", "entity")
-    return _finding(seen.where("NOT made"), "REMOVAL-UNKNOWN", F.col("replay_key"), detail)
+    """Removals of what is not there: never made, or removed already. A removal with a row is a kept state's, not a record."""
+    rows = stream.where(F.col("entity").isin(*_REMOVED_BY_ID))
+    in_order = Window.partitionBy(CLUSTER, "entity", "replay_key").orderBy("offset")
+    asked = rows.withColumns({"op_before": F.lag("op").over(in_order)})
+    stray = asked.where((F.col("op") == DELETE) & F.col("row").isNull()).where(
+        F.col("op_before").isNull() | (F.col("op_before") == DELETE)
+    )
+    what = F.when(F.col("op_before").isNull(), F.lit("was never made")).otherwise(F.lit("is removed already"))
+    detail = F.concat(F.format_string("a removal of an id in %s that ", "entity"), what)
+    return _finding(stray, "REMOVAL-UNKNOWN", F.col("replay_key"), detail)
+
+
+def _unknown_clearings(lives: DataFrame, records: DataFrame) -> DataFrame:
+    """ClearElrRecords that name a topic which is not there (`ReplicationControlManager.replayClearTopicElrs` throws)."""
+    named = records.where(F.col("type") == CLEAR_ELR.name).select(
+        CLUSTER, "offset", F.get_json_object("data", "$.topicName").alias("topic")
+    )
+    asked = named.where("topic <> ''")
+    span = F.struct("made", "removed")
+    of_name = lives.groupBy(CLUSTER, "topic").agg(F.collect_list(span).alias("lives"))
+    alive = F.exists(
+        "lives",
+        lambda life: (
+            (life["made"] < F.col("offset")) & (life["removed"].isNull() | (life["removed"] > F.col("offset")))
+        ),
+    )
+    stray = asked.join(of_name, [CLUSTER, "topic"], "left").where(~F.coalesce(alive, F.lit(False)))
+    return _finding(stray, CLEAR_UNKNOWN, F.col("topic"), "a ClearElr record of a topic that is not there")
+
+
+def _clearings_after_removals(lives: DataFrame, records: DataFrame, snapshots: Mapping[str, int | None]) -> DataFrame:
+    """ClearElrRecords of all topics after one was made and removed, both since the newest snapshot.
+
+    `TopicsDelta.replay` of 4.1 still holds the topic for made and throws; 4.2 forgets it with its removal.
+    """
+    every = records.where((F.col("type") == CLEAR_ELR.name) & (F.get_json_object("data", "$.topicName") == ""))
+    since = F.coalesce(by_cluster(snapshots, "bigint"), F.lit(0)) if snapshots else F.lit(0)
+    short = lives.where((F.col("made") >= since) & F.col("removed").isNotNull())
+    met = short.join(F.broadcast(every.select(CLUSTER, "offset")), CLUSTER).where(F.col("offset") > F.col("removed"))
+    first = met.groupBy(CLUSTER, "topic").agg(F.min("offset").alias("offset"), F.min("removed").alias("removed"))
+    detail = F.format_string("a ClearElr record of all topics after the topic's removal at offset %d", "removed")
+    return _finding(first, CLEAR_REMOVED, F.col("topic"), detail)
 
 
 def _topics_made_twice(folded: DataFrame) -> DataFrame:

@@ -80,7 +80,7 @@ def kraft_provenance() -> list[Column]:
     ]
 
 
-_PATCHED = ("fenced", "in_controlled_shutdown", "log_dirs")
+_PATCHED = ("fenced", "in_controlled_shutdown", "log_dirs", "cordoned_log_dirs")
 
 
 def brokers(stream: DataFrame, folded: DataFrame, by: Sequence[str] = (CLUSTER,)) -> DataFrame:

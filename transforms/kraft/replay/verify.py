@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from schemas.checks.codes import CONFIG_SKIPPED
+from schemas.kraft.kept_configs import KEPT_CONFIGS
 from schemas.kraft.metadata_versions import DEFAULT_LEVEL, SNAPSHOT_KEEPS_FROM
 from transforms.clusters import CLUSTER, by_cluster
 from transforms.kraft.replay import rows as replay
@@ -40,7 +42,8 @@ def checkpoint_differences(replayed: Log, checkpoints: Log, levels: Levels) -> D
     """Rows in which the replay below a checkpoint's offset is not the checkpoint: cluster, source, code, subject, detail, place.
 
     `replayed` is a log, `checkpoints` the records of its checkpoints (`checkpoint_records`), `levels` the offset and the
-    metadata.version of each, by cluster. Equal states give no row. Every checkpoint has its own copy of the rows, in one query: give
+    metadata.version of each, by cluster. Equal states give no row. A configuration that Kafka skips from
+    4.3 on has a code of its own (CONFIG_SKIPPED). Every checkpoint has its own copy of the rows, in one query: give
     only checkpoints together that few records lie between.
     """
     ends = {cluster: sorted(mine) for cluster, mine in levels.items()}
@@ -58,11 +61,21 @@ def checkpoint_differences(replayed: Log, checkpoints: Log, levels: Levels) -> D
     return differing.select(
         CLUSTER,
         F.lit("kraft").alias("source"),
-        F.lit("CAP-08").alias("code"),
+        F.when(_skipped(), CONFIG_SKIPPED).otherwise("CAP-08").alias("code"),
         F.format_string("%s %s", "entity", "key").alias("subject"),
         detail.alias("detail"),
         F.format_string("checkpoint %d", _CHECKPOINT).alias("place"),
     )
+
+
+def _skipped() -> Column:
+    """A configuration in the replay alone, of a name that Kafka 4.3 does not know (`DefaultSupportedConfigChecker`)."""
+    row = F.col("ours")
+    kind, name = F.get_json_object(row, "$.resource_type"), F.get_json_object(row, "$.config")
+    known = F.lit(True)
+    for resource, names in KEPT_CONFIGS.items():
+        known = known & ((kind != resource) | name.isin(sorted(names)))
+    return (F.col("entity") == "configs") & F.col("theirs").isNull() & ~known
 
 
 def _ends(offsets: Mapping[str, Sequence[int]]) -> Column:
@@ -114,7 +127,8 @@ def _keeps(levels: Levels, first: int) -> Column:
 
 
 def _brokers(log: Log, folded: DataFrame) -> DataFrame:
-    columns = ("broker_epoch", "incarnation_id", "is_migrating_zk_broker", "fenced", "rack", "endpoints", "features")
+    registered = ("broker_epoch", "incarnation_id", "is_migrating_zk_broker", "fenced")
+    columns = (*registered, "rack", "endpoints", "features", "cordoned_log_dirs")
     rows = replay.brokers(log.events, folded, _BY)
     return rows.select(
         *_BY,

@@ -105,7 +105,7 @@ def _removed_by_hand(row: DifferingRow, column: str | None, context: Context) ->
     elif parent(place) in context.homes.emptied:
         return f"a child of {parent(place)} was removed after /migration's last write"
     else:
-        return writers.removed_as_kafka_never_does(row, context)
+        return writers.removed_as_kafka_never_does(row, column, context)
     return None
 
 

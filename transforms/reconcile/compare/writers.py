@@ -67,21 +67,27 @@ def of_what_is_gone(row: DifferingRow, column: str | None, context: Context) -> 
 
 
 # Their znodes are emptied when the last value is removed, never deleted: by ZooKeeper controllers (`AdminZkClient`) and by
-# KRaft's (`ZkConfigMigrationClient.writeClientQuotas`) alike.
+# KRaft's (`ZkConfigMigrationClient.writeClientQuotas`) alike. A partition's state goes with its topic alone
+# (`ZkTopicMigrationClient.deleteTopic`), and then nothing is left above it.
 _NEVER_DELETED = frozenset({"client_quotas", "scram_credentials"})
 
 
-def removed_as_kafka_never_does(row: DifferingRow, context: Context) -> str | None:
-    """How the list of children above tells that a znode was deleted which Kafka never deletes; None when it does not."""
+def removed_as_kafka_never_does(row: DifferingRow, column: str | None, context: Context) -> str | None:
+    """How the list of children above tells that a znode was deleted which Kafka never deletes; None when it does not.
+
+    `column` is a cell whose znode is not there, None the whole row.
+    """
     places = homes(row.entity.name, row.key)
     claims = [zxid for zxid in (context.load_claim, context.claim_zxid) if zxid is not None]
-    if row.entity.name not in _NEVER_DELETED or not places or not claims or context.transactions_known:
+    state = row.entity.name == "partitions" and column is not None and column not in ASSIGNMENT
+    if not (state or row.entity.name in _NEVER_DELETED) or not places or not claims or context.transactions_known:
         return None
-    above = context.homes.above.get(parent(places[-1]))
+    place = places[0] if state else places[-1]
+    above = context.homes.above.get(parent(place))
     if above is None or not above.lost_a_child or above.pzxid is None or above.pzxid < min(claims):
         return None
     return (
-        f"a child of {parent(places[-1])} was deleted in transaction {above.pzxid}, after the KRaft controller took over, and "
+        f"a child of {parent(place)} was deleted in transaction {above.pzxid}, after the KRaft controller took over, and "
         "Kafka itself never deletes one there"
     )
 

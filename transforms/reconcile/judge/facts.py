@@ -173,6 +173,7 @@ class PartitionCounts:
     short: int = 0
     recovering: int = 0
     moved: int = 0
+    reassigning: int = 0
 
 
 @dataclass(frozen=True)
@@ -197,6 +198,7 @@ class Facts:
     looked up. `written_while_read` is true when `/migration` was written between the two walks of a bracket: no clock has to
     say whether it still is. `newest_znode_time_ms` is the newest time on ZooKeeper's side, a znode's or a transaction's, by its own clock.
     `skew` is what the rows tell of the two clocks; `alive_limit`, `lag_limit` and `capture_skew_limit` are the configured thresholds.
+    `interruption_accepted` is the operator's word that a rolling restart may interrupt partitions.
     `deltas` gives, for offsets of lost writes, the two barriers around them: (last one before, first one at or after).
     `reads_data_folder` is true where the configuration names a ZooKeeper data folder, whose transaction logs `zookeeper_writes`
     sums up. `mirrored_offset` is up to where ZooKeeper must have everything in a release whose `/migration` does not tell (3.4);
@@ -245,6 +247,7 @@ class Facts:
     newest_znode_time_ms: int | None = None
     capture_skew_limit: float = 60.0
     alive_limit: float = 5.0
+    interruption_accepted: bool = False
     lag_limit: float = 60.0
     captured_at_ms: int | None = None
     written_while_read: bool = False

@@ -9,10 +9,20 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from schemas.checks import KRAFT, ZOOKEEPER
-from schemas.checks.codes import DIRECTORY_LOST, ISR_ORDER, NO_LEADER_FOR_GOOD, RECOVERING_LONG, UNCLEAN_LEADERLESS
+from schemas.checks.codes import (
+    CORDONED,
+    DIRECTORY_LOST,
+    DIRECTORY_UNKNOWN,
+    ISR_ORDER,
+    NO_LEADER_FOR_GOOD,
+    RECOVERING_LONG,
+    RESTART_REFUSED,
+    UNCLEAN_LEADERLESS,
+)
 from transforms.clusters import CLUSTER, by_cluster, of_clusters
 from transforms.isr.violations import Present, history_violations
-from transforms.reconcile.judge.rules import RowRule
+from transforms.reconcile.judge.partition_health import lacking
+from transforms.reconcile.judge.rules import RowRule, broken
 
 HOUR = 3_600_000
 REGISTER_BROKER = "REGISTER_BROKER_RECORD"
@@ -29,6 +39,8 @@ REMOVED_IN_4_0 = (
 )
 # `DirectoryId`: ids that stand for no directory.
 MIGRATING, UNASSIGNED, LOST = "AAAAAAAAAAAAAAAAAAAAAA", "AAAAAAAAAAAAAAAAAAAAAQ", "AAAAAAAAAAAAAAAAAAAAAg"
+# The metadata.version that knows directories, 3.7-IV2.
+DIRECTORIES_FROM = 17
 # A leader that has not told of a grown ISR for so long is not healing (ISR-11).
 RECOVERING_MS = 30 * 60_000
 
@@ -37,16 +49,20 @@ RECOVERING_MS = 30 * 60_000
 class Health:
     """What is known of a cluster already and the rules below need.
 
-    `brokers` are those in `/brokers/ids`, `directories` the log directory ids of each broker that names any, `min_isr` the
-    dynamic min.insync.replicas of brokers (key '' for the cluster's own). `unclean` is true when unclean elections are on
-    for the whole cluster, `leaderless` when KRaft has partitions without a leader, `compared` when the two sides are,
-    `zookeeper` while ZooKeeper decides the partitions. `level` is the finalised metadata.version, `present` what the
-    partitions' history is held against.
+    `brokers` are those in `/brokers/ids`, `directories` the log directory ids of each broker that names any, `cordoned` those
+    that take no new replica, `racks` the rack of each broker that names one, `min_isr` the dynamic min.insync.replicas of
+    brokers (key '' for the cluster's own). `reassigning` is true while a partition of KRaft is being reassigned, `unclean`
+    when unclean elections are on for the whole cluster, `leaderless` when KRaft has partitions without a leader, `compared`
+    when the two sides are, `zookeeper` while ZooKeeper decides the partitions. `level` is the finalised metadata.version,
+    `present` what the partitions' history is held against.
     """
 
     brokers: Sequence[int] = ()
     directories: Mapping[int, Sequence[str]] = field(default_factory=dict)
     min_isr: Mapping[str, int] = field(default_factory=dict)
+    cordoned: Mapping[int, Sequence[str]] = field(default_factory=dict)
+    racks: Mapping[int, str] = field(default_factory=dict)
+    reassigning: bool = False
     unclean: bool = False
     leaderless: bool = False
     compared: bool = False
@@ -113,26 +129,28 @@ def broker_configs(configs: DataFrame) -> DataFrame:
 
 
 def out_of_sync(partitions: DataFrame) -> DataFrame:
-    """Replicas that are not in their ISR, by broker: cluster, source, broker_id, replicas."""
+    """Replicas that are missing from their ISR (`lacking`), by broker: cluster, source, broker_id, replicas."""
     known = partitions.where(F.col("isr").isNotNull())
-    lacking = known.select(CLUSTER, "source", F.explode(F.array_except("replicas", "isr")).alias("broker_id"))
-    return lacking.groupBy(CLUSTER, "source", "broker_id").agg(F.count("*").alias("replicas"))
+    missing = known.select(CLUSTER, "source", F.explode(lacking()).alias("broker_id"))
+    return missing.groupBy(CLUSTER, "source", "broker_id").agg(F.count("*").alias("replicas"))
 
 
 def partition_health(partitions: DataFrame) -> DataFrame:
-    """Counts over each side's partitions with a state: cluster, source, partitions, leaderless, short, recovering, moved.
+    """Counts over each side's partitions with a state: cluster, source, partitions, leaderless, short, recovering, moved,
+    reassigning.
 
-    `short` lack a replica in the ISR, `recovering` have several replicas and have not recovered from an election that can
-    lose data, `moved` are led by another replica than the preferred one.
+    `short` lack a replica in the ISR (`lacking`), `recovering` have several replicas and have not recovered from an election
+    that can lose data, `moved` are led by another replica than the preferred one.
     """
     known = partitions.where(F.col("isr").isNotNull() & F.col("leader").isNotNull())
     leader, several = F.col("leader"), F.size("replicas") > 1
     return known.groupBy(CLUSTER, "source").agg(
         F.count("*").alias("partitions"),
         F.count_if(leader == -1).alias("leaderless"),
-        F.count_if(F.size(F.array_except("replicas", "isr")) > 0).alias("short"),
+        F.count_if(F.size(lacking()) > 0).alias("short"),
         F.count_if((F.col("leader_recovery_state") == 1) & several).alias("recovering"),
         F.count_if((leader >= 0) & (F.size("replicas") > 0) & (leader != F.col("replicas")[0])).alias("moved"),
+        F.count_if(F.size("adding_replicas") + F.size("removing_replicas") > 0).alias("reassigning"),
     )
 
 
@@ -160,7 +178,8 @@ def violations(
     return frames
 
 
-def _listed(ids: Column) -> Column:
+def listed(ids: Column) -> Column:
+    """Ids as a text, `[0, 1]`."""
     return F.concat(F.lit("["), F.array_join(ids.cast("array<string>"), ", "), F.lit("]"))
 
 
@@ -174,13 +193,13 @@ def partition_rules(health: Mapping[str, Health]) -> list[RowRule]:
         F.size(strangers) > 0,
         F.concat(
             name,
-            _listed(strangers),
+            listed(strangers),
             F.lit(" of the ISR "),
-            _listed(isr),
+            listed(isr),
             F.lit(" is no replica of "),
-            _listed(replicas),
+            listed(replicas),
         ),
-    ).otherwise(F.concat(name, F.lit("the ISR "), _listed(isr), F.lit(" names a broker twice")))
+    ).otherwise(F.concat(name, F.lit("the ISR "), listed(isr), F.lit(" names a broker twice")))
     led_by = F.concat(name, F.format_string("leader %d ", leader))
     slow = _recovering_long(health, name) if health else []
     return [
@@ -189,12 +208,12 @@ def partition_rules(health: Mapping[str, Health]) -> list[RowRule]:
         RowRule(
             "ISR-02",
             (leader >= 0) & ~F.array_contains(isr, leader),
-            F.concat(led_by, F.lit("is not in the ISR "), _listed(isr)),
+            F.concat(led_by, F.lit("is not in the ISR "), listed(isr)),
         ),
         RowRule(
             "ISR-03",
             (leader >= 0) & ~F.array_contains(replicas, leader),
-            F.concat(led_by, F.lit("is no replica of "), _listed(replicas)),
+            F.concat(led_by, F.lit("is no replica of "), listed(replicas)),
         ),
         *_members(health, name),
         *_leaderless(health, name),
@@ -218,17 +237,17 @@ def _members(health: Mapping[str, Health], name: Column) -> list[RowRule]:
     last = (leader == -1) & (F.size(isr) == 1)
     by_zookeeper = _each(health, "zookeeper", "boolean")
     kraft = F.col("source") == KRAFT
-    of_the_isr = F.concat(F.lit(" of the ISR "), _listed(isr))
+    of_the_isr = F.concat(F.lit(" of the ISR "), listed(isr))
     return [
         RowRule(
             "ISR-04",
             kraft & ~last & (F.size(idle) > 0),
-            F.concat(name, _listed(idle), of_the_isr, F.lit(" is not registered, fenced, or shutting down")),
+            F.concat(name, listed(idle), of_the_isr, F.lit(" is not registered, fenced, or shutting down")),
         ),
         RowRule(
             "ISR-05",
             (F.col("source") == ZOOKEEPER) & by_zookeeper & (leader >= 0) & (F.size(gone) > 0),
-            F.concat(name, _listed(gone), of_the_isr, F.lit(" is not in /brokers/ids")),
+            F.concat(name, listed(gone), of_the_isr, F.lit(" is not in /brokers/ids")),
         ),
     ]
 
@@ -253,7 +272,7 @@ def _leaderless(health: Mapping[str, Health], name: Column) -> list[RowRule]:
             F.when(
                 for_good,
                 F.concat(name, F.lit("no leader for good"), though, F.lit(": only an unclean election helps")),
-            ).otherwise(F.concat(name, F.lit("no leader, waiting for one of "), _listed(waiting))),
+            ).otherwise(F.concat(name, F.lit("no leader, waiting for one of "), listed(waiting))),
         ),
         RowRule(
             NO_LEADER_FOR_GOOD,
@@ -277,7 +296,10 @@ def _recovering_long(health: Mapping[str, Health], name: Column) -> list[RowRule
 
 
 def under_min(partitions: DataFrame, configs: DataFrame, health: Mapping[str, Health]) -> DataFrame:
-    """ISR-09: partitions with a leader and fewer members in the ISR than min.insync.replicas: (cluster, code, text).
+    """Partitions with a leader held against min.insync.replicas: (cluster, code, text).
+
+    ISR-09: the ISR has fewer members. RESTART_REFUSED: it has as many as all replicas, so that acks=all is refused while one
+    of them restarts.
 
     The topic's own configuration counts, else its leader's dynamic one, else the cluster's; what only property files tell
     is not known. No partition needs more than its replicas (`ReplicationControlManager.getTopicEffectiveMinIsr`).
@@ -293,13 +315,19 @@ def under_min(partitions: DataFrame, configs: DataFrame, health: Mapping[str, He
     )
     # `least` skips nulls: where no value is known, nothing is too few.
     short = least.isNotNull() & (F.size("isr") < F.least(least, F.size("replicas")))
+    every = (F.col("source") == KRAFT) & least.isNotNull() & (F.size("replicas") > 1) & (least >= F.size("replicas"))
     rows = partitions.where(F.col("leader") >= 0).join(F.broadcast(own), [CLUSTER, "source", "topic"], "left")
     text = F.concat(
         F.format_string("%s/%d: ISR ", "topic", "partition"),
-        _listed(F.col("isr")),
+        listed(F.col("isr")),
         F.format_string(", min.insync.replicas %d", least),
     )
-    return rows.where(short).select(CLUSTER, F.lit("ISR-09").alias("code"), text.alias("text"))
+    refused = F.format_string(
+        "%s/%d: min.insync.replicas %d of %d replicas", "topic", "partition", least, F.size("replicas")
+    )
+    return broken(
+        rows, [RowRule("ISR-09", F.coalesce(short, F.lit(False)), text), RowRule(RESTART_REFUSED, every, refused)]
+    )
 
 
 def between_sides(partitions: DataFrame, clusters: Sequence[str]) -> DataFrame:
@@ -312,9 +340,7 @@ def between_sides(partitions: DataFrame, clusters: Sequence[str]) -> DataFrame:
     )
     name = F.format_string("%s/%d: ", "topic", "partition")
     reordered = (F.col("z.isr") != F.col("k.isr")) & (F.sort_array("z.isr") == F.sort_array("k.isr"))
-    order = F.concat(
-        name, _listed(F.col("z.isr")), F.lit(" in ZooKeeper, "), _listed(F.col("k.isr")), F.lit(" in KRaft")
-    )
+    order = F.concat(name, listed(F.col("z.isr")), F.lit(" in ZooKeeper, "), listed(F.col("k.isr")), F.lit(" in KRaft"))
     ahead = F.col("z.leader_epoch") > F.col("k.leader_epoch")
     epochs = F.concat(
         name, F.format_string("leader epoch %d in ZooKeeper, %d in KRaft", "z.leader_epoch", "k.leader_epoch")
@@ -356,7 +382,8 @@ def fallen_epochs(now: DataFrame, earlier: DataFrame) -> DataFrame:
 
 
 def directories(partitions: DataFrame, health: Mapping[str, Health]) -> DataFrame:
-    """DIR-01 and DIR-02: replicas in a directory that is lost or not their broker's, or known below the level for it.
+    """DIR-01 to DIR-04: replicas in a directory that is lost or not their broker's, or known below the level for it; in one
+    that is cordoned; and those whose directory nobody has named for an hour, where their broker has several.
 
     Directories are known from metadata.version 3.7-IV2 (17) on; a broker that names none is not asked.
     """
@@ -366,35 +393,54 @@ def directories(partitions: DataFrame, health: Mapping[str, Health]) -> DataFram
         for cluster, each in health.items()
     }
     known = by_cluster(of_brokers, "map<string,array<string>>") if of_brokers else F.lit(None)
+    cordoned = {c: sorted({one for mine in each.cordoned.values() for one in mine}) for c, each in health.items()}
+    closed = by_cluster(cordoned, "array<string>") if cordoned else F.lit(None).cast("array<string>")
+    end = _each(health, "log_end_ms", "bigint") if health else F.lit(None).cast("bigint")
     level = _each(health, "level", "int") if health else F.lit(None).cast("int")
     each = rows.select(
         CLUSTER,
         "topic",
         "partition",
         level.alias("level"),
+        closed.alias("closed"),
+        (end - F.col("kraft_append_time")).alias("age"),
         F.explode(F.arrays_zip("replicas", "directories")).alias("one"),
     )
     pair = each.select(
         CLUSTER,
         "level",
+        "closed",
+        "age",
         F.format_string("%s/%d: ", "topic", "partition").alias("name"),
         F.col("one.replicas").alias("broker"),
         F.col("one.directories").alias("directory"),
     ).withColumn("mine", F.element_at(known, F.col("broker").cast("string")) if of_brokers else F.lit(None))
     reserved = F.col("directory").isin(UNASSIGNED, LOST, MIGRATING)
-    early = (F.col("level") < 17) & (F.col("directory") != MIGRATING)
-    lost = (F.col("level") >= 17) & (F.col("directory") == LOST)
-    strange = (F.col("level") >= 17) & ~reserved & (F.size("mine") > 0) & ~F.array_contains("mine", F.col("directory"))
+    early = (F.col("level") < DIRECTORIES_FROM) & (F.col("directory") != MIGRATING)
+    lost = (F.col("level") >= DIRECTORIES_FROM) & (F.col("directory") == LOST)
+    strange = (
+        (F.col("level") >= DIRECTORIES_FROM)
+        & ~reserved
+        & (F.size("mine") > 0)
+        & ~F.array_contains("mine", F.col("directory"))
+    )
     text = F.when(lost, F.format_string("%sbroker %d's directory is lost", "name", "broker")).otherwise(
         F.format_string("%sdirectory %s is none of broker %d's", "name", "directory", "broker")
     )
+    unnamed = F.col("directory").isin(UNASSIGNED, MIGRATING) & (F.size("mine") > 1) & (F.col("age") > HOUR)
+    silent = F.coalesce((F.col("level") >= DIRECTORIES_FROM) & unnamed, F.lit(False))
+    shut = F.coalesce(F.array_contains("closed", F.col("directory")), F.lit(False))
+    nowhere = F.format_string("%sbroker %d has not said which of its directories", "name", "broker")
+    behind = F.format_string("%sbroker %d's directory %s is cordoned", "name", "broker", "directory")
     too_early = F.format_string("%sbroker %d has directory %s", "name", "broker", "directory")
     found = F.array(
         F.when(early, F.struct(F.lit("DIR-01").alias("code"), too_early.alias("text"))),
         F.when(lost | strange, F.struct(F.lit(DIRECTORY_LOST).alias("code"), text.alias("text"))),
+        F.when(silent, F.struct(F.lit(DIRECTORY_UNKNOWN).alias("code"), nowhere.alias("text"))),
+        F.when(shut, F.struct(F.lit(CORDONED).alias("code"), behind.alias("text"))),
     )
     return (
-        pair.where(early | lost | strange)
+        pair.where(early | lost | strange | silent | shut)
         .select(CLUSTER, F.explode(F.array_compact(found)).alias("found"))
         .select(CLUSTER, "found.*")
     )

@@ -14,13 +14,12 @@ from transforms.clusters import CLUSTER, by_cluster, of_clusters
 def by_broker(partitions: DataFrame, down: Mapping[str, Sequence[int]]) -> DataFrame:
     """One side's silver partitions to (cluster, code, text), one for each broker but those `down` on purpose.
 
-    UNDER_REPLICATED: partitions with a leader whose ISR lacks the broker. OFFLINE_BY_BROKER: partitions without a leader
+    UNDER_REPLICATED: partitions with a leader whose ISR lacks the broker (`lacking`). OFFLINE_BY_BROKER: partitions without a leader
     that have a replica on it.
     """
     offline = F.col("leader") == -1
     on_purpose = by_cluster({name: list(nodes) for name, nodes in down.items()}, "array<int>")
-    lacking = F.array_except("replicas", F.col("isr"))
-    missing = F.when(offline, F.col("replicas")).otherwise(lacking)
+    missing = F.when(offline, F.col("replicas")).otherwise(lacking())
     brokers = F.explode(F.array_except(missing, on_purpose)).alias("broker_id")
     each = partitions.where(F.col("isr").isNotNull() & F.col("leader").isNotNull()).select(
         CLUSTER, offline.alias("off"), brokers
@@ -28,6 +27,12 @@ def by_broker(partitions: DataFrame, down: Mapping[str, Sequence[int]]) -> DataF
     counts = each.groupBy(CLUSTER, "off", "broker_id").agg(F.count("*").alias("partitions"))
     code = F.when(F.col("off"), OFFLINE_BY_BROKER).otherwise(UNDER_REPLICATED).alias("code")
     return counts.select(CLUSTER, code, _text().alias("text"))
+
+
+def lacking() -> Column:
+    """The replicas that a partition's ISR lacks, but for those that a reassignment under way adds: they are still catching up."""
+    adding = F.coalesce("adding_replicas", F.array().cast("array<int>"))
+    return F.array_except(F.array_except("replicas", adding), F.col("isr"))
 
 
 def _text() -> Column:

@@ -16,7 +16,7 @@ from schemas.sensitive import PASSWORD_CONFIGS
 from transforms.clusters import CLUSTER, by_cluster, of_clusters
 from transforms.kraft.replay.events import within
 from transforms.leaks import WITHHELD, leaking
-from transforms.reconcile.judge import kraft_queries
+from transforms.reconcile.judge import kraft_queries, operation_queries
 from transforms.reconcile.judge.kraft_queries import Health
 from transforms.reconcile.judge.load import Load
 from transforms.reconcile.judge.partition_health import by_broker, without_pending
@@ -89,11 +89,23 @@ def violations(
     sides = by_cluster({cluster: ZOOKEEPER if each.starting else KRAFT for cluster, each in known.items()}, "string")
     frames = [
         broken(tables["topics"], [RowRule("START-03", _zookeeper() & F.col("topic_id").isNull(), F.col("topic"))]),
-        broken(judged, [*_partition_rules(known), *kraft_queries.partition_rules(health)]),
+        broken(
+            judged,
+            [
+                *_partition_rules(known),
+                *kraft_queries.partition_rules(health),
+                *operation_queries.partition_rules(health),
+            ],
+        ),
         by_broker(judged.where(F.col("source") == sides), {cluster: each.down for cluster, each in known.items()}),
-        broken(tables["configs"], [*_config_rules(), kraft_queries.removed_config()]),
-        broken(tables["acls"], [_slash_in_acl()]),
-        broken(tables["scram_credentials"], [_credentials_in_clear()]),
+        broken(
+            tables["configs"],
+            [*_config_rules(), kraft_queries.removed_config(), *operation_queries.config_rules(health)],
+        ),
+        broken(tables["acls"], [_slash_in_acl(), *operation_queries.acl_rules(health)]),
+        broken(tables["scram_credentials"], [_credentials_in_clear(), *operation_queries.credential_rules()]),
+        broken(tables["delegation_tokens"], operation_queries.token_rules(health)) if health else None,
+        operation_queries.dead_letters(judged, tables["configs"]),
         broken(
             tables["admin_operations"],
             [*_admin_rules(known), _leak("admin_operations", "zk_path", "subject", "detail")],
@@ -116,7 +128,7 @@ def violations(
     ]
     if "zk_transactions" in tables:
         frames.append(broken(tables["zk_transactions"], [_leak("zk_transactions", "path", "data")]))
-    return union_all(frames)
+    return union_all([each for each in frames if each is not None])
 
 
 def _leak(table: str, place: str, *columns: str) -> RowRule:

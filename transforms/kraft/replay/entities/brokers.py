@@ -48,6 +48,7 @@ def _register(body: Body) -> Iterable[Event]:
         "endpoints": endpoints(body),
         "features": feature_ranges(body),
         "log_dirs": body.get("logDirs", []),
+        "cordoned_log_dirs": body.get("cordonedLogDirs") or [],
     }
     yield Event("brokers", (body["brokerId"],), UPSERT, row)
 
@@ -68,6 +69,8 @@ def _change(body: Body) -> Iterable[Event]:
         row["in_controlled_shutdown"] = True
     if body.get("logDirs"):
         row["log_dirs"] = body["logDirs"]
+    if body.get("cordonedLogDirs") is not None:
+        row["cordoned_log_dirs"] = body["cordonedLogDirs"]
     yield Event("brokers", (body["brokerId"],), PATCH, row)
 
 

@@ -8,6 +8,7 @@ from transforms.reconcile.judge.checks import (
     finish,
     isr,
     kraft,
+    operation,
     rollback,
     security,
     start,
@@ -27,6 +28,7 @@ FUNCTIONS: dict[str, CheckFunction] = {
     **isr.CHECKS,
     **features.CHECKS,
     **kraft.CHECKS,
+    **operation.CHECKS,
 }
 
 __all__ = ["FUNCTIONS", "CheckFunction"]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from schemas.checks import KRAFT, START_PHASES, ZOOKEEPER, Phase
+from schemas.checks.codes import CONFIG_SKIPPED, FEATURE_DATA, POISON
 from schemas.zookeeper.findings import FINDINGS, STOP_THE_LOAD
 from transforms.kraft.release import before
 from transforms.outcome import Outcome, found, not_applicable, passed, unknown
 from transforms.reconcile.judge.absent import absent
-from transforms.reconcile.judge.checks.outcome import CheckFunction, in_tables, sampled
+from transforms.reconcile.judge.checks.outcome import CheckFunction, sampled
 from transforms.reconcile.judge.facts import Facts
 from transforms.reconcile.judge.liveness import State, captured, clocks, liveness
 
@@ -121,15 +122,23 @@ def _readable(facts: Facts) -> Outcome:
     return sampled(facts.unreadable_znodes)
 
 
+def _as_the_checkpoint(facts: Facts) -> Outcome:
+    """CAP-08. From 4.3 on Kafka skips configurations that it does not know: they are in no checkpoint."""
+    skipped = facts.found(CONFIG_SKIPPED)
+    if facts.kafka_version is None and skipped.total:
+        return unknown("the Kafka release is not known, and whether it keeps configurations that it does not know")
+    kept = (CONFIG_SKIPPED,) if before(facts.kafka_version, 4, 3) else ()
+    return sampled(facts.found("CAP-08", *kept))
+
+
 # Findings that no other check judges: what znodes hold (`schemas.zookeeper.findings`) and what records break.
 _OWN_CHECK = ("CAP-", "START-", "STATE-DELETING", "TOKEN-EMPTY", "TORN-ENTRY", "TREE-", "UNKNOWN-PATH")
-_LOG_CODES = ("PARTITION-UNKNOWN", "DIRECTORIES", "BROKER-CHANGE", "REMOVAL-UNKNOWN")
-_CODES = (*(code for code in FINDINGS if not code.startswith(_OWN_CHECK)), *_LOG_CODES)
+_CODES = (*(code for code in FINDINGS if not code.startswith(_OWN_CHECK)), *POISON)
 
 
 def _parsed(facts: Facts) -> Outcome:
-    """CAP-09. What stops a load that is still to come is START-20's."""
-    judged = STOP_THE_LOAD if facts.phase in START_PHASES and ZOOKEEPER in facts.collected else ()
+    """CAP-09. What stops a load that is still to come is START-20's, /feature START-22's."""
+    judged = (*STOP_THE_LOAD, FEATURE_DATA) if facts.phase in START_PHASES and ZOOKEEPER in facts.collected else ()
     return sampled(facts.found(*(code for code in _CODES if code not in judged)))
 
 
@@ -159,7 +168,7 @@ CHECKS: dict[str, CheckFunction] = {
     "CAP-05": _together,
     "CAP-06": _no_open_transaction,
     "CAP-07": _readable,
-    "CAP-08": in_tables("CAP-08"),
+    "CAP-08": _as_the_checkpoint,
     "CAP-09": _parsed,
     "CAP-10": _complete,
     "CAP-20": _whole_tree,

@@ -225,10 +225,19 @@ def _who(kind: str, file: NodeProperties) -> str:
     return f"{kind}{name} ({file.location})"
 
 
+def _dropped_keys(facts: Facts) -> Outcome:
+    """CONF-06. A broker's or controller's file that names a key which Kafka 4 knows no more."""
+    files = [*facts.properties.controllers, *facts.properties.brokers]
+    if not files:
+        return not_applicable("no property file of a node was given (properties.controllers, properties.brokers)")
+    return found(f"{file.location}: {', '.join(file.settings.dropped)}" for file in files if file.settings.dropped)
+
+
 CHECKS: dict[str, CheckFunction] = {
     "CONF-01": _controllers,
     "CONF-02": _brokers,
     "CONF-03": _agreement,
     "CONF-04": _flags_during,
+    "CONF-06": _dropped_keys,
     "CONF-05": _flags_after,
 }

@@ -6,7 +6,15 @@ import re
 from collections.abc import Iterator, Mapping
 
 from schemas.checks import KRAFT
-from schemas.checks.codes import DIRECTORY_LOST, LAST_KNOWN_FENCED, UNCLEAN_LEADERLESS, UNDER_REPLICATED
+from schemas.checks.codes import (
+    CLEAR_REMOVED,
+    DIRECTORY_LOST,
+    LAST_KNOWN_FENCED,
+    POISON,
+    REASSIGNING,
+    UNCLEAN_LEADERLESS,
+    UNDER_REPLICATED,
+)
 from schemas.kraft.metadata_versions import FEATURE_NAME, UNREGISTER_CONTROLLERS_FROM, is_known, level_name
 
 # As modules: they themselves need this package's outcomes.
@@ -73,7 +81,11 @@ def _in_sync(facts: Facts) -> Outcome:
     """UPG-02. Partitions without a leader are ISR-16's."""
     if facts.partition_counts is None or facts.out_of_sync is None:
         return unknown("the partitions were not counted")
-    return sampled(facts.found(UNDER_REPLICATED))
+    behind, moving = facts.found(UNDER_REPLICATED), facts.found(REASSIGNING)
+    if behind.total or not moving.total:
+        return sampled(behind)
+    # The replicas that it adds are not counted: they are to catch up, not to come back.
+    return passed(f"a reassignment is under way ({moving.total} in all)", *moving.examples[:3])
 
 
 def _next_major(facts: Facts) -> Outcome:
@@ -244,14 +256,18 @@ def _growth(facts: Facts) -> Iterator[str]:
     yield f"the log grows by {log.bytes / days / 1024 / 1024:.1f} MiB a day; most records: {kinds}"
 
 
-# Findings of replay on which Kafka's own replay throws (`transforms.kraft.replay.findings`).
-_POISON = ("PARTITION-UNKNOWN", "DIRECTORIES", "BROKER-CHANGE", "REMOVAL-UNKNOWN")
 _OFFSET = re.compile(r"\(offset (\d+)\)$")
 
 
 def _replayable(facts: Facts) -> Outcome:
     """LOG-02, with which copies have the record: one log is the same in all of them up to where their epochs agree."""
-    poison = facts.found(*_POISON)
+    # Before 3.6 a second TopicRecord of a name took the place of the first without a word.
+    twice = () if before(facts.kafka_version, 3, 6) else ("DUR-08",)
+    removed = facts.found(CLEAR_REMOVED)
+    if removed.total and facts.kafka_version is None:
+        return unknown("the Kafka release is not known: 4.1 throws on a ClearElr after a topic's removal")
+    in_4_1 = before(facts.kafka_version, 4, 2) and not before(facts.kafka_version, 4, 1)
+    poison = facts.found(*POISON, "DUR-15", *twice, *((CLEAR_REMOVED,) if in_4_1 else ()))
     evidence = tuple(text + _held_by(facts, text) for text in poison.examples)
     return Outcome(poison.total, evidence[:EVIDENCE_LIMIT])
 
@@ -313,8 +329,10 @@ def _last_known_leaders(facts: Facts) -> Outcome:
 
 
 def _removed_configs(facts: Facts) -> Outcome:
-    """CFG-01: an obstacle before 4.0, and a fault of single resources afterwards."""
-    return sampled(facts.found("CFG-01"), tolerable=not before(facts.kafka_version, 4, 0))
+    """CFG-01: 4.0 to 4.2 refuse any later change of the resource, 4.3 and later skip the configuration."""
+    if facts.kafka_version is not None and not before(facts.kafka_version, 4, 3):
+        return not_applicable("from 4.3 on Kafka skips configurations that it does not know")
+    return sampled(facts.found("CFG-01"))
 
 
 def _unclean(facts: Facts) -> Outcome:

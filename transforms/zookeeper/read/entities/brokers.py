@@ -39,6 +39,7 @@ def read_broker(znode: ZnodeView, parts: list[str]) -> Iterator[StateRow]:
             "endpoints": endpoints,
             "features": features,
             "log_dirs": None,
+            "cordoned_log_dirs": None,
             "znode_version": version,
         },
     )

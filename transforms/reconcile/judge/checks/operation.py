@@ -1,0 +1,173 @@
+"""UPG-04, UPG-05, BRK, RAS, SHR and the later ELR, CFG and DIR checks (S§8.6): a KRaft cluster in operation."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from schemas.checks import KRAFT
+from schemas.checks.codes import (
+    CORDONED,
+    DEAD_LETTERS,
+    DIRECTORY_UNKNOWN,
+    ELR_WAITING,
+    ONE_RACK,
+    REASSIGNING_LONG,
+    RESTART_INTERNAL,
+    RESTART_OFFLINE,
+    RESTART_REFUSED,
+    SHARE_STATE,
+    THROTTLE_LEFT,
+)
+from transforms.features.update import CONTROLLERS_REGISTER_FROM, ELR
+from transforms.kraft.quorum import ends_of_voters
+from transforms.kraft.release import before
+from transforms.outcome import EVIDENCE_LIMIT, Outcome, found, listed_ids, not_applicable, unknown
+from transforms.reconcile.judge.checks.finish import CONTROLLER_LAG_RECORDS
+from transforms.reconcile.judge.checks.outcome import CheckFunction, in_tables, sampled
+from transforms.reconcile.judge.facts import Facts
+
+_HOUR = 3_600_000
+# Below it `eligible.leader.replicas.version` can't be finalised (`EligibleLeaderReplicasVersion.ELRV_1`).
+_ELR_FROM = 23
+SHARE_VERSION = "share.version"
+
+
+def _restart(facts: Facts) -> Outcome:
+    """UPG-04, internal topics first: every client of a kind needs them."""
+    if facts.partition_counts is None:
+        return unknown("the partitions were not counted")
+    offline = [facts.found(RESTART_INTERNAL), facts.found(RESTART_OFFLINE)]
+    refused = facts.found(RESTART_REFUSED)
+    lost = sum(sample.total for sample in offline)
+    counted = [f"{_partitions(lost)} without a leader while their broker restarts"] if lost else []
+    counted += [f"{_partitions(refused.total)} refused to acks=all while one broker restarts"] if refused.total else []
+    examples = [example for sample in (*offline, refused) for example in sample.examples]
+    evidence = (*counted, *examples)[:EVIDENCE_LIMIT]
+    return Outcome(lost + refused.total, evidence, tolerable=facts.interruption_accepted)
+
+
+def _partitions(number: int) -> str:
+    return f"{number} partition" if number == 1 else f"{number} partitions"
+
+
+def _majority(facts: Facts) -> Outcome:
+    """UPG-05. One or two voters never keep a majority through a restart: that is how the quorum was built, and a warning."""
+    if not facts.voters:
+        return unknown("nothing names the quorum's voters")
+    number = len(facts.voters)
+    problems = [*_unregistered(facts), *_short_of_majority(facts)]
+    if number < 3:
+        stops = f"{number} voter{'s' if number > 1 else ''}: the quorum has no leader while one restarts"
+        return found([*problems, stops], tolerable=not problems)
+    absent = set(facts.voters) - ends_of_voters(facts.copies).keys()
+    if absent and not problems:
+        return unknown(f"give the log of controller {listed_ids(absent)}: how far it is behind is not known")
+    return found(problems)
+
+
+def _unregistered(facts: Facts) -> Iterator[str]:
+    if (facts.level or 0) < CONTROLLERS_REGISTER_FROM:
+        return
+    registered = {row["controller_id"] for row in facts.controllers}
+    for node in sorted(set(facts.voters) - registered):
+        yield f"controller {node} votes and is not registered"
+
+
+def _short_of_majority(facts: Facts) -> Iterator[str]:
+    ends = ends_of_voters(facts.copies)
+    if facts.plan is None or not ends:
+        return
+    best = max(facts.plan.leading.end, *ends.values())
+    far = [node for node in facts.voters if node in ends and best - ends[node] > CONTROLLER_LAG_RECORDS]
+    close, majority = len(facts.voters) - len(far), len(facts.voters) // 2 + 1
+    if far and close - 1 < majority:
+        for node in sorted(far):
+            yield f"controller {node} ends at offset {ends[node] - 1}, the best at {best - 1}: no other one may restart"
+
+
+def _fenced(facts: Facts) -> Outcome:
+    """BRK-01, by the broker's last record."""
+    end = facts.newest_append_time_ms
+    if end is None:
+        return unknown("the log's newest record has no time")
+    held = {use.broker_id: use.replicas for use in facts.replicas}
+    return found(
+        f"broker {row['broker_id']} holds {held[row['broker_id']]} replicas and has been fenced for "
+        f"{(end - row['kraft_append_time']) // 60_000} min"
+        for row in facts.brokers_in_kraft
+        if row["fenced"]
+        and held.get(row["broker_id"])
+        and row.get("kraft_append_time") is not None
+        and end - row["kraft_append_time"] > _HOUR
+    )
+
+
+def _one_owner(facts: Facts) -> Outcome:
+    """BRK-02."""
+    owners: dict[str, set[int]] = defaultdict(set)
+    twice: set[tuple[int, str]] = set()
+    for row in facts.brokers_in_kraft:
+        directories = row.get("log_dirs") or []
+        twice |= {(row["broker_id"], each) for each in directories if directories.count(each) > 1}
+        for directory in directories:
+            owners[directory].add(row["broker_id"])
+    shared = [
+        f"directory {name} is of brokers {listed_ids(ids)}" for name, ids in sorted(owners.items()) if len(ids) > 1
+    ]
+    return found([*shared, *(f"broker {node} names directory {name} twice" for node, name in sorted(twice))])
+
+
+def _racks(facts: Facts) -> Outcome:
+    """BRK-03."""
+    missing = [row["broker_id"] for row in facts.brokers_in_kraft if not row.get("rack")]
+    if len(missing) == len(facts.brokers_in_kraft):
+        return found([])
+    return found(f"broker {node} names no rack" for node in sorted(missing))
+
+
+def _elr_on(facts: Facts) -> Outcome:
+    """ELR-04. New clusters have it from 4.1 on; an upgraded one has it when somebody turned it on."""
+    if facts.kafka_version is None:
+        return unknown("the Kafka release is not known: name it as kafka_version")
+    if before(facts.kafka_version, 4, 1):
+        return not_applicable("eligible leader replicas are off by default before Kafka 4.1")
+    if facts.level is None or facts.level < _ELR_FROM:
+        return not_applicable("eligible leader replicas need metadata.version 4.0-IV1")
+    return found([] if facts.features.get(ELR) else [f"{ELR} is not finalised"])
+
+
+def _share_state(facts: Facts) -> Outcome:
+    """SHR-01."""
+    if not facts.features.get(SHARE_VERSION):
+        return not_applicable("share groups are off: share.version is not finalised")
+    return sampled(facts.found(SHARE_STATE))
+
+
+def _gone(facts: Facts) -> Outcome:
+    """CFG-03."""
+    if facts.brokers_with_config is None:
+        return unknown("the brokers that configurations name were not read")
+    if not facts.brokers_in_kraft and facts.rows_in_kraft("brokers") != 0:
+        return unknown("the brokers registered in the log were not read")
+    registered = {row["broker_id"] for row in facts.brokers_in_kraft if row.get("source", KRAFT) == KRAFT}
+    return found(f"broker {node} is not registered" for node in sorted(facts.brokers_with_config - registered))
+
+
+CHECKS: dict[str, CheckFunction] = {
+    "UPG-04": _restart,
+    "UPG-05": _majority,
+    "BRK-01": _fenced,
+    "BRK-02": _one_owner,
+    "BRK-03": _racks,
+    "BRK-04": in_tables(ONE_RACK),
+    "RAS-01": in_tables(REASSIGNING_LONG),
+    "RAS-02": in_tables(THROTTLE_LEFT),
+    "ELR-03": in_tables(ELR_WAITING),
+    "ELR-04": _elr_on,
+    "SHR-01": _share_state,
+    "SHR-02": in_tables(DEAD_LETTERS),
+    "CFG-03": _gone,
+    "DIR-03": in_tables(CORDONED),
+    "DIR-04": in_tables(DIRECTORY_UNKNOWN),
+}
