@@ -73,7 +73,9 @@ def replay_logs(
     compact, mismatches = _replay_by_checkpoints(run, records, sides, log, keep_at, written) if verify else (log, ())
     committed = compact.below({name: side.committed.end_exclusive for name, side in sides.items()})
     folded = run.cache_now(fold(committed.events))
-    return Replayed(sides, log, compact, after, keep_at, committed, folded, applied(records, extents), mismatches, written)
+    return Replayed(
+        sides, log, compact, after, keep_at, committed, folded, applied(records, extents), mismatches, written
+    )
 
 
 @dataclass(frozen=True)
