@@ -280,7 +280,12 @@ def add_verdict_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--gate",
         choices=GATES,
-        help="also fail (20) when this gate is no-go",
+        help="also fail (20) unless this gate is GO",
+    )
+    parser.add_argument(
+        "--allow-unknown",
+        action="store_true",
+        help="with --gate: let a gate pass that could not be judged or is of another phase (a no-go never does)",
     )
 
 
@@ -312,6 +317,8 @@ def execute(arguments: argparse.Namespace) -> int:
     several = []
     for path in arguments.conf:
         settings = overridden(load_settings(path), fail_on=arguments.fail_on, gate=arguments.gate)
+        if arguments.allow_unknown:
+            settings = overridden(settings, allow_unknown=True)
         if arguments.full and settings.kraft is not None:
             settings = overridden(settings, kraft=overridden(settings.kraft, full=True))
         if arguments.keep_copy and settings.kraft is not None and settings.kraft.controllers:

@@ -10,7 +10,7 @@ from functools import reduce
 from operator import or_
 from typing import Any
 
-from pyspark.sql import Column, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
@@ -24,13 +24,14 @@ from schemas.table import Table
 from transforms.clusters import CLUSTER, of_clusters
 from transforms.reconcile.compare.divergences import stored_counts
 from transforms.reconcile.judge import summary
+from transforms.reconcile.judge.earlier import COLUMNS, EarlierRun, LogKnown, goes_on
 from transforms.report.fleet_model import fleet_columns
 from transforms.report.json import to_json
 from transforms.report.kip_rows import rows_of_kips
 from transforms.report.trend import run_point
+from transforms.runs import FAILED, newest_first
 
 HISTORY = 60
-FAILED = "failed"
 Row = dict[str, Any]
 
 
@@ -48,17 +49,24 @@ def write(run: Run, reports: Mapping[str, Report]) -> None:
     run.finish_writes()
 
 
-def write_runs(run: Run, reports: Mapping[str, Report], previous: Mapping[str, Sequence[Any]]) -> None:
-    """The rows of `runs`, after all others: a run without one never counts, so an interrupted run changes no report."""
+def write_runs(
+    run: Run, reports: Mapping[str, Report], previous: Mapping[str, Sequence[Any]], known: Mapping[str, LogKnown]
+) -> None:
+    """The rows of `runs`, after all others: a run without one never counts, so an interrupted run changes no report.
+
+    `known` is what each cluster's run leaves for the next one to be held against.
+    """
     judged = [row for name, report in reports.items() for row in expectation_rows(name, report.expectations)]
     if judged:
         _append(run, EXPECTATIONS, judged)
-    _append(run, RUNS, [_run_row(run, report) for name, report in reports.items() if name in run.going])
+    _append(run, RUNS, [_run_row(run, report, known[name]) for name, report in reports.items() if name in run.going])
     _forget_old_state(run, previous)
 
 
 def write_failures(run: Run) -> None:
     """A row of `runs` for each cluster whose audit did not come to its end, with the reason."""
+    failed = [name for name, cluster in run.clusters.items() if cluster.failure is not None]
+    sequences = _next_sequences(run, failed)
     rows = [
         {
             CLUSTER: name,
@@ -67,6 +75,7 @@ def write_failures(run: Run) -> None:
             "verdict": FAILED,
             "failure": cluster.failure.reason,
             "exit_code": cluster.failure.exit_code,
+            "sequence": sequences[name],
         }
         for name, cluster in run.clusters.items()
         if cluster.failure is not None
@@ -127,8 +136,11 @@ def _append(run: Run, table: Table, rows: Sequence[Row]) -> None:
     run.append(table, run.spark.createDataFrame(values, StructType(list(table.columns))))
 
 
-def _run_row(run: Run, report: Report) -> Row:
+def _run_row(run: Run, report: Report, known: LogKnown) -> Row:
     return {
+        **known.row(),
+        "goes_on": goes_on({check.id: check.verdict for check in report.checks}),
+        "sequence": run.sequences.get(report.cluster, 1),
         CLUSTER: report.cluster,
         "started_at": run.started_at,
         "finished_at": datetime.now(UTC),
@@ -149,29 +161,79 @@ def _run_row(run: Run, report: Report) -> Row:
 
 
 def previous_runs(run: Run) -> dict[str, list[Any]]:
-    """Each cluster's last HISTORY finished runs but this one, oldest first: rows of gold `runs` with three more columns.
+    """Each cluster's last HISTORY finished runs but this one, oldest first: rows of gold `runs` with more columns.
 
     `by_class` are its differences, `log_end` the last offset of its log (inclusive), `finished` is how many finished runs
-    the cluster has in all; a run that failed is none.
+    the cluster has in all; a run that failed is none. `own_log` is the newest run whose log was the cluster's own
+    (`earlier_run`). In the same query the run learns which of its cluster's runs it is (`Run.sequences`).
     """
     found: dict[str, list[Any]] = defaultdict(list)
     if run.warehouse.version(RUNS) is None:
         return found
     rows = run.warehouse.read(RUNS).where(of_clusters(run.clusters) & (F.col("run_id") != run.run_id))
-    mine = Window.partitionBy(CLUSTER)
-    numbered = rows.where(F.col("verdict") != FAILED).withColumns(
-        {
-            "by_class": stored_counts(),
-            "log_end": F.get_json_object("report", "$.migration.log_end_offset").cast("bigint"),
-            "finished": F.count("*").over(mine),
-            "place": F.row_number().over(mine.orderBy(F.col("started_at").desc(), F.col("run_id").desc())),
-        }
-    )
-    for row in (
-        numbered.where(F.col("place") <= HISTORY).drop("report", "table_versions").orderBy("started_at").collect()
-    ):
-        found[row[CLUSTER]].append(row)
+    newest = _numbered(rows).where((F.col("place") <= HISTORY) & (~F.col("failed") | (F.col("place") == 1)))
+    log_end = F.get_json_object("report", "$.migration.log_end_offset").cast("bigint")
+    told = newest.withColumns({"by_class": stored_counts(), "log_end": F.coalesce(F.col("log_end_offset"), log_end)})
+    for row in told.drop("report", "table_versions").orderBy(F.col("place").desc()).collect():
+        run.sequences[row[CLUSTER]] = row["next_sequence"]
+        if not row["failed"]:
+            found[row[CLUSTER]].append(row)
     return found
+
+
+_SAME_END = ("cluster_id", "log_end_offset", "newest_append_time")
+
+
+def _numbered(rows: DataFrame) -> DataFrame:
+    """Rows of `runs` with their place among the cluster's finished or failed ones, the newest first, and what all of them tell."""
+    mine, failed = Window.partitionBy(CLUSTER), F.col("failed")
+    of_kind = Window.partitionBy(CLUSTER, "failed")
+    same_end = Window.partitionBy(CLUSTER, *_SAME_END)
+    # A maximum over runs by their order: the columns that decide it come first.
+    order: list[Column | str] = [F.coalesce("sequence", F.lit(0)).alias("order"), "started_at", "finished_at", "run_id"]
+    known = F.struct([*order, *COLUMNS, "unmoved_since"])
+    counts = F.col("log_end_offset").isNotNull() | F.col("cluster_id").isNotNull()
+    return (
+        rows.withColumn("failed", F.col("verdict") == FAILED)
+        .withColumn("unmoved_since", F.unix_millis(F.min("started_at").over(same_end)))
+        .withColumns(
+            {
+                "next_sequence": F.greatest(F.count("*").over(mine), F.coalesce(F.max("sequence").over(mine), F.lit(0)))
+                + 1,
+                "finished": F.count(F.when(~failed, 1)).over(mine),
+                "place": F.row_number().over(of_kind.orderBy(*newest_first())),
+                "own_log": F.max(F.when(~failed & F.col("goes_on") & counts, known)).over(mine),
+            }
+        )
+    )
+
+
+def earlier_run(previous: Sequence[Any]) -> EarlierRun | None:
+    """What the cluster's newest run whose log was its own has left; None without one, and of releases that left nothing."""
+    left = previous[-1]["own_log"] if previous else None
+    return None if left is None else EarlierRun.of_row(left.asDict(recursive=True))
+
+
+def clock_notes(run: Run, previous: Sequence[Any]) -> list[str]:
+    """What to know of the clock: runs are ordered by their sequence, so a wrong one hides none, but times mislead."""
+    newest = previous[-1] if previous else None
+    if newest is None or newest["started_at"].astimezone(UTC) <= run.started_at:
+        return []
+    return [
+        f"the clock was set back, or was wrong: run {newest['run_id']}, which ended before this one began, is dated "
+        f"{iso(newest['started_at'])}; runs are put in order by their number, not by time"
+    ]
+
+
+def _next_sequences(run: Run, clusters: Sequence[str]) -> dict[str, int]:
+    """The number of this run among each cluster's, as `previous_runs` found it; else, where a run failed before, asked now."""
+    found = {name: run.sequences.get(name, 1) for name in clusters}
+    unasked = [name for name in clusters if name not in run.sequences]
+    if not unasked or run.warehouse.version(RUNS) is None:
+        return found
+    rows = run.warehouse.read(RUNS).where(of_clusters(unasked)).groupBy(CLUSTER)
+    newest = F.greatest(F.count("*"), F.coalesce(F.max("sequence"), F.lit(0)))
+    return found | {row[CLUSTER]: row["newest"] + 1 for row in rows.agg(newest.alias("newest")).collect()}
 
 
 def stored_point(row: Any) -> RunPoint:

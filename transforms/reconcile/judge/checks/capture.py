@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from schemas.checks import KRAFT, START_PHASES, ZOOKEEPER, Phase
 from schemas.zookeeper.findings import FINDINGS, STOP_THE_LOAD
+from transforms.kraft.quorum import foreign_copies
 from transforms.kraft.release import before
-from transforms.outcome import Outcome, found, unknown
+from transforms.outcome import Outcome, found, not_applicable, unknown
 from transforms.reconcile.judge.absent import absent
 from transforms.reconcile.judge.checks.outcome import CheckFunction, in_tables, sampled
 from transforms.reconcile.judge.facts import Facts
@@ -138,6 +139,17 @@ def _complete(facts: Facts) -> Outcome:
     return found(absent(facts).values())
 
 
+def _copies_of_one_cluster(facts: Facts) -> Outcome:
+    """CAP-11. Without it the longest log would win, and a majority be counted over both clusters."""
+    if not facts.copies:
+        return (
+            not_applicable("no copy of a log was given")
+            if KRAFT not in facts.collected
+            else unknown("no copy is known")
+        )
+    return found(foreign_copies(facts.copies))
+
+
 CHECKS: dict[str, CheckFunction] = {
     "CAP-01": _one_cluster,
     "CAP-02": _whole_log,
@@ -149,4 +161,5 @@ CHECKS: dict[str, CheckFunction] = {
     "CAP-08": in_tables("CAP-08"),
     "CAP-09": _parsed,
     "CAP-10": _complete,
+    "CAP-11": _copies_of_one_cluster,
 }

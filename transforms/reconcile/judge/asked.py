@@ -1,0 +1,44 @@
+"""A gate that was asked for: it opens by evidence only, and what keeps it shut is said."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from schemas.gates import GATES
+from schemas.report import Gate
+
+GO, NO_GO, UNKNOWN, NOT_APPLICABLE = "go", "no_go", "unknown", "not_applicable"
+# What who insists may take for open: that nothing speaks against it, though nothing was shown either.
+_NOT_SHOWN = (UNKNOWN, NOT_APPLICABLE)
+
+
+def why_shut(name: str, gate: Gate | None, *, allow_unknown: bool = False, evidence_problem: str = "") -> str:
+    """Why the gate that was asked for is shut, in one line; empty when it is open.
+
+    `evidence_problem` is what is wrong with the run that speaks of it: it is stale, it failed, there is none. It shuts the
+    gate whatever stands in the run, and nothing overrides it. `allow_unknown` opens a gate that could not be judged or that
+    is of another phase; never one that is no-go. `gate` is None where no run has judged it.
+    """
+    if evidence_problem:
+        return f"gate {name} is shut: {evidence_problem}"
+    verdict = UNKNOWN if gate is None else gate.verdict
+    if verdict == GO or (allow_unknown and gate is not None and verdict in _NOT_SHOWN):
+        return ""
+    return f"gate {name} is {verdict.upper().replace('_', '-')}, not GO{_because(gate)}"
+
+
+def asked_of(gates: Mapping[str, Gate], asked: str | None, *, allow_unknown: bool = False) -> str:
+    """`why_shut` of a run's own gates: empty also when no gate was asked for. Raises ValueError for a name that is no gate."""
+    if asked is None:
+        return ""
+    if asked not in GATES:
+        raise ValueError(f"{asked} is no gate")
+    return why_shut(asked, gates.get(asked), allow_unknown=allow_unknown)
+
+
+def _because(gate: Gate | None) -> str:
+    if gate is None:
+        return ": no run has judged it"
+    said = [", ".join(gate.blocking), gate.explanation]
+    reason = ": ".join(part for part in said if part)
+    return f" ({reason})" if reason else ""
