@@ -94,7 +94,7 @@ class Run:
     `stored_walks` the snapshot_ids of trees that went to bronze part by part; `steps_done` the steps that other
     processes have done for this run. `small` is true when all rows of the run fit into memory, `znodes_walked` how many
     live walks have read. `newest_mails` is the newest mail about each cluster that has mail configured; `sequences` which of
-    its cluster's runs this one is, where the cluster has any before it;
+    its cluster's runs this one is, where the cluster has any before it; `recorded` are the clusters with a row in gold `runs`;
     `counted(source, number, noun)` hears of what was read so far.
     """
 
@@ -115,6 +115,7 @@ class Run:
     steps_done: set[str] = field(default_factory=set)
     newest_mails: dict[str, LastMail] = field(default_factory=dict)
     sequences: dict[str, int] = field(default_factory=dict)
+    recorded: set[str] = field(default_factory=set)
     counted: Callable[[str, int, str], None] = _uncounted
     _as_for_many_rows: Callable[[], None] | None = None
     _made: dict[str, DataFrame] = field(default_factory=dict)
@@ -302,18 +303,25 @@ def time_in_run_id(moment: datetime) -> str:
 
 
 @contextmanager
-def open_run(settings: Settings | Sequence[Settings], run_id: str | None = None) -> Iterator[Run]:
+def open_run(
+    settings: Settings | Sequence[Settings],
+    run_id: str | None = None,
+    started_at: datetime | None = None,
+    *,
+    keep_failures: bool = False,
+) -> Iterator[Run]:
     """Start (or join) a Spark session and open the warehouse for one run over one or several clusters.
 
-    A cluster whose files are not there has failed from the start. Raises UsageError when that is so of all, when two are
-    the same cluster, or when they do not share warehouse and Spark settings.
+    A cluster whose files are not there has failed from the start. Raises UsageError when that is so of all (unless
+    `keep_failures`: then the run is opened so that they can be stored and told), when two are the same cluster, or when they
+    do not share warehouse and Spark settings.
     """
     several = [settings] if isinstance(settings, Settings) else list(settings)
-    started_at = datetime.now(UTC)
+    started_at = started_at or datetime.now(UTC)
     first = shared(several)
     clusters = {each.cluster: _cluster_run(each) for each in several}
     failures = [cluster.failure for cluster in clusters.values() if cluster.failure is not None]
-    if len(failures) == len(clusters):
+    if len(failures) == len(clusters) and not keep_failures:
         raise UsageError(failures[0].reason)
     fingerprinter = Fingerprinter(_fingerprint_key(first))
     profile = profile_of_run(several)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Collection, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from functools import reduce
 from operator import or_
 from typing import Any
@@ -14,6 +14,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from jobs.audit.journal import Died, died
 from jobs.audit.run import LOG, Run, time_in_run_id
 from jobs.sinks.delta import ConcurrentWriteError, in_parallel
 from schemas import silver
@@ -59,13 +60,16 @@ def write_runs(
     judged = [row for name, report in reports.items() for row in expectation_rows(name, report.expectations)]
     if judged:
         _append(run, EXPECTATIONS, judged)
-    _append(run, RUNS, [_run_row(run, report, known[name]) for name, report in reports.items() if name in run.going])
+    finished = {name: report for name, report in reports.items() if name in run.going}
+    _append(run, RUNS, [_run_row(run, report, known[name]) for name, report in finished.items()])
+    run.recorded |= finished.keys()
     _forget_old_state(run, previous)
 
 
 def write_failures(run: Run) -> None:
     """A row of `runs` for each cluster whose audit did not come to its end, with the reason."""
-    failed = [name for name, cluster in run.clusters.items() if cluster.failure is not None]
+    asked = {name: each for name, each in run.clusters.items() if name not in run.recorded}
+    failed = [name for name, cluster in asked.items() if cluster.failure is not None]
     sequences = _next_sequences(run, failed)
     rows = [
         {
@@ -77,11 +81,59 @@ def write_failures(run: Run) -> None:
             "exit_code": cluster.failure.exit_code,
             "sequence": sequences[name],
         }
-        for name, cluster in run.clusters.items()
+        for name, cluster in asked.items()
         if cluster.failure is not None
     ]
     if rows:
         _append(run, RUNS, rows)
+        run.recorded |= set(failed)
+
+
+def settle_died(run: Run) -> None:
+    """Make failed rows of runs that died without one (`jobs.audit.journal`); a query only where there are any."""
+    warehouse = run.warehouse
+    with died(warehouse.root, catalog=warehouse.catalog) as dead:
+        if not dead:
+            return
+        begun = [each.started_at for each, _ in dead]
+        of_them = F.col("started_at").isin(begun) | F.col("run_id").isin([each.run_id for each, _ in dead])
+        stored = warehouse.read(RUNS).where(of_them).select(CLUSTER, "run_id", F.unix_micros("started_at").alias("at"))
+        known = {(row[CLUSTER], key) for row in stored.collect() for key in (row["run_id"], row["at"])}
+        rows = [
+            (name, each)
+            for each, _ in dead
+            for name in each.clusters
+            if not known & {(name, each.run_id), (name, _micros(each.started_at))}
+        ]
+        if rows:
+            _store_died(run, rows)
+        for _, path in dead:
+            path.unlink(missing_ok=True)
+
+
+def _store_died(run: Run, dead: Sequence[tuple[str, Died]]) -> None:
+    numbers = _asked_sequences(run, {name for name, _ in dead})
+    rows = []
+    for name, each in dead:
+        number = numbers.get(name, 1)
+        numbers[name] = number + 1
+        rows.append(
+            {
+                CLUSTER: name,
+                "run_id": each.run_id,
+                "started_at": each.started_at,
+                "finished_at": each.ended_at,
+                "verdict": FAILED,
+                "failure": each.why,
+                "exit_code": each.exit_code,
+                "sequence": number,
+            }
+        )
+    _append(run, RUNS, rows)
+
+
+def _micros(moment: datetime) -> int:
+    return (moment - datetime.fromtimestamp(0, UTC)) // timedelta(microseconds=1)
 
 
 def _rows_of(run: Run, report: Report) -> dict[Table, list[Row]]:
@@ -132,7 +184,7 @@ def expectation_rows(cluster: str, results: Sequence[ExpectationResult]) -> list
 
 
 def _append(run: Run, table: Table, rows: Sequence[Row]) -> None:
-    values = [tuple({**row, "run_id": run.run_id}.get(name) for name in table.column_names) for row in rows]
+    values = [tuple({"run_id": run.run_id, **row}.get(name) for name in table.column_names) for row in rows]
     run.append(table, run.spark.createDataFrame(values, StructType(list(table.columns))))
 
 
@@ -229,11 +281,16 @@ def _next_sequences(run: Run, clusters: Sequence[str]) -> dict[str, int]:
     """The number of this run among each cluster's, as `previous_runs` found it; else, where a run failed before, asked now."""
     found = {name: run.sequences.get(name, 1) for name in clusters}
     unasked = [name for name in clusters if name not in run.sequences]
-    if not unasked or run.warehouse.version(RUNS) is None:
-        return found
-    rows = run.warehouse.read(RUNS).where(of_clusters(unasked)).groupBy(CLUSTER)
+    return found | _asked_sequences(run, unasked)
+
+
+def _asked_sequences(run: Run, clusters: Collection[str]) -> dict[str, int]:
+    """The next number of each cluster that has runs."""
+    if not clusters or run.warehouse.version(RUNS) is None:
+        return {}
+    rows = run.warehouse.read(RUNS).where(of_clusters(clusters)).groupBy(CLUSTER)
     newest = F.greatest(F.count("*"), F.coalesce(F.max("sequence"), F.lit(0)))
-    return found | {row[CLUSTER]: row["newest"] + 1 for row in rows.agg(newest.alias("newest")).collect()}
+    return {row[CLUSTER]: row["newest"] + 1 for row in rows.agg(newest.alias("newest")).collect()}
 
 
 def stored_point(row: Any) -> RunPoint:
