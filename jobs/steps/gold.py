@@ -315,7 +315,9 @@ def _forget_old_state(run: Run, previous: Mapping[str, Sequence[Any]]) -> None:
         keep = run.clusters[name].settings.keep_state_of_runs
         if len(rows) > keep and rows[-1]["finished"] % keep == 0:
             ids = [row["run_id"] for row in rows]
-            conditions.append(_older_than(name, ids[-keep:], ids[:-keep], rows[-keep]["started_at"]))
+            # Not the first of them by number: a wrong clock may have dated that one in the future.
+            since = min(row["started_at"] for row in rows[-keep:])
+            conditions.append(_older_than(name, ids[-keep:], ids[:-keep], since))
     if not conditions:
         return
     condition = reduce(or_, conditions)
