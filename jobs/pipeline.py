@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -158,7 +159,8 @@ class Telling:
     """How a run tells of itself: `as_json` one object on standard output, `quiet` nothing but errors, `color` on terminals.
 
     `fail_on_mail` makes a mail that could not be sent the exit code's concern; `mail_dry_run` is a folder for mails that are
-    not to be sent. `minutes` is how long the run may take.
+    not to be sent. `minutes` is how long the run may take; `heeds_signals` makes SIGTERM and SIGINT end the run and the
+    process, which is right where the process is the run's own.
     """
 
     as_json: bool = False
@@ -167,6 +169,7 @@ class Telling:
     fail_on_mail: bool = False
     mail_dry_run: Path | None = None
     minutes: float | None = None
+    heeds_signals: bool = False
 
 
 def audit(settings: Settings | Sequence[Settings], out: Path | None = None, telling: Telling | None = None) -> int:
@@ -180,12 +183,13 @@ def audit(settings: Settings | Sequence[Settings], out: Path | None = None, tell
     begun_at = datetime.now(UTC)
     run_id, begun = new_run_id(begun_at), None
     try:
-        with stopping.armed():
+        with stopping.armed() if telling.heeds_signals else nullcontext():
             if out is None:
                 begun = _begin(several, run_id, begun_at, stopping)
             with open_run(several, run_id, begun_at, keep_failures=out is None) as run:
                 # The session may have taken the signals.
-                stopping.arm()
+                if telling.heeds_signals:
+                    stopping.arm()
                 return _audit(run, out, telling, begun)
     except BaseException as error:
         # What a call to Java that was cut off raises is not what ended the run.
@@ -418,6 +422,7 @@ def telling_of(arguments: argparse.Namespace) -> Telling:
         fail_on_mail=getattr(arguments, "fail_on_mail", False),
         mail_dry_run=getattr(arguments, "mail_dry_run", None),
         minutes=getattr(arguments, "timeout", None),
+        heeds_signals=True,
     )
 
 

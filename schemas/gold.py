@@ -240,7 +240,9 @@ RUNS = Table(
             "in rows of releases that did not count: they come before the others.",
         ),
         column("cluster_id", StringType(), "cluster.id of the log's copies, or of `/cluster/id`; null when unknown."),
-        column("committed_end_offset", LongType(), "Last offset (inclusive) that was proved committed; null without a log."),
+        column(
+            "committed_end_offset", LongType(), "Last offset (inclusive) that was proved committed; null without a log."
+        ),
         column("log_end_offset", LongType(), "Last offset (inclusive) of the log that was read; null without a log."),
         column("newest_append_time", LongType(), "Append time of its last record, milliseconds since the epoch."),
         column(

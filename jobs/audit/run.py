@@ -10,7 +10,7 @@ import hashlib
 import logging
 import os
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -327,7 +327,7 @@ def open_run(
     profile = profile_of_run(several)
     with spark_session(profile, cores=first.spark.cores, driver_memory=first.spark.driver_memory) as spark:
         warehouse = Warehouse(spark, first.warehouse, first.catalog)
-        check_conditions([suite for each in clusters.values() for suite in each.suites], warehouse.empty)
+        _check_suites(clusters, warehouse, keep_failures=keep_failures)
         run = Run(clusters, run_id or new_run_id(started_at), started_at, spark, warehouse, fingerprinter)
         if profile == "small":
             run.small = True
@@ -337,6 +337,17 @@ def open_run(
             yield run
         finally:
             run.close()
+
+
+def _check_suites(clusters: Mapping[str, ClusterRun], warehouse: Warehouse, *, keep_failures: bool) -> None:
+    """A suite that can't be judged fails its cluster; raises UsageError instead, unless failures are to be kept."""
+    for cluster in clusters.values():
+        try:
+            check_conditions(cluster.suites, warehouse.empty)
+        except UsageError as error:
+            if not keep_failures:
+                raise
+            cluster.failure = Failure(str(error), USAGE)
 
 
 def _cluster_run(settings: Settings) -> ClusterRun:
