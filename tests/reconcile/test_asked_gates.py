@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import product
@@ -10,11 +11,14 @@ import pytest
 
 from schemas.checks import Phase
 from schemas.gates import GATES
-from schemas.report import Divergences, Gate
+from schemas.report import Divergences, Gate, Report
+from tests.report.samples import healthy
+from tests.report.test_kraft import clean
 from transforms.reconcile.judge import summary
-from transforms.reconcile.judge.asked import asked_of, why_shut
+from transforms.reconcile.judge.asked import asked_of, told_in, why_shut
 from transforms.report.fleet_model import FleetRun
 from transforms.report.run_standing import RunStanding, standing_of, why_gate_is_shut
+from transforms.report.text import render_text
 
 NOW = datetime(2026, 11, 24, 12, tzinfo=UTC)
 VERDICTS = ("go", "no_go", "unknown", "not_applicable")
@@ -113,3 +117,15 @@ def test_what_an_error_says_moves_no_terminal() -> None:
     loud = run(0.5, 6, "failed", "\x1b[2JCLEAN")
     assert "\x1b" not in "".join(lines([GIVEN, loud]))
     assert "\x1b" not in why_gate_is_shut("finalize", {}, standing_of([GIVEN, loud], None, NOW), LIMIT)
+
+
+@pytest.mark.parametrize("make", [healthy, clean])
+def test_a_report_says_that_it_is_an_error_for_the_gate_that_was_asked_for(make: Callable[[], Report]) -> None:
+    gates = {each: gate("go") for each in GATES} | {"rollback": gate("unknown")}
+    shut = asked_of(gates, "rollback")
+    told = replace(make(), verdict="errors", exit_code=20, checks=[], gates=gates, notes=["the rest", shut])
+    text = " ".join(render_text(told).split())
+    assert text.startswith("ERRORS: The gate that was asked for is not open")
+    assert f"Asked for: {shut}." in text
+    assert told_in(told.notes) == shut
+    assert told_in(["gate rollback is open", "no gate at all, not GO"]) == ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from schemas.gates import GATES
 from schemas.report import Gate
@@ -10,6 +10,7 @@ from schemas.report import Gate
 GO, NO_GO, UNKNOWN, NOT_APPLICABLE = "go", "no_go", "unknown", "not_applicable"
 # What who insists may take for open: that nothing speaks against it, though nothing was shown either.
 _NOT_SHOWN = (UNKNOWN, NOT_APPLICABLE)
+_START, _NOT_GO = "gate ", "not GO"
 
 
 def why_shut(name: str, gate: Gate | None, *, allow_unknown: bool = False, evidence_problem: str = "") -> str:
@@ -24,7 +25,12 @@ def why_shut(name: str, gate: Gate | None, *, allow_unknown: bool = False, evide
     verdict = UNKNOWN if gate is None else gate.verdict
     if verdict == GO or (allow_unknown and gate is not None and verdict in _NOT_SHOWN):
         return ""
-    return f"gate {name} is {verdict.upper().replace('_', '-')}, not GO{_because(gate)}"
+    return f"{_START}{name} is {verdict.upper().replace('_', '-')}, {_NOT_GO}{_because(gate)}"
+
+
+def told_in(notes: Sequence[str]) -> str:
+    """What `why_shut` said of the gate that a run was asked for, among the notes of its report; empty when it is open."""
+    return next((note for note in notes if note.startswith(_START) and f", {_NOT_GO}" in note), "")
 
 
 def asked_of(gates: Mapping[str, Gate], asked: str | None, *, allow_unknown: bool = False) -> str:
