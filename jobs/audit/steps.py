@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 from jobs.audit.run import Run, open_run
 from jobs.exit import OK, UsageError, guarded, worst
 from jobs.settings import load_settings
+from jobs.steps.gold import write_failures
 from schemas.gold import RUN_STEPS
 from transforms.clusters import CLUSTER, of_clusters
 
@@ -33,17 +34,33 @@ def step_main(name: str, step: Callable[[Run], object], argv: list[str] | None) 
     arguments = parser.parse_args(argv)
 
     def body() -> int:
-        with open_run([load_settings(path) for path in arguments.conf], arguments.run_id) as run:
+        settings = [load_settings(path) for path in arguments.conf]
+        with open_run(settings, arguments.run_id, keep_failures=True) as run:
             begin(run, name)
-            outcome = step(run)
-            run.finish_writes()
+            outcome = _done(run, step)
             finish(run, name)
             failures = [cluster.failure for cluster in run.clusters.values() if cluster.failure is not None]
             for failure in failures:
+                write_failures(run)
                 raise UsageError(failure.reason)
         return worst(outcome.values()) if isinstance(outcome, dict) else OK
 
     return guarded(body)
+
+
+def _done(run: Run, step: Callable[[Run], object]) -> object:
+    """Do the step; what stops it leaves a row of gold `runs`, as in a whole run."""
+    if not run.going:
+        return None
+    try:
+        outcome = step(run)
+        run.finish_writes()
+    except Exception as error:
+        for name in run.going:
+            run.fail(name, error)
+        write_failures(run)
+        raise
+    return outcome
 
 
 def begin(run: Run, step: str) -> None:

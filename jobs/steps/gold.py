@@ -85,7 +85,8 @@ def write_failures(run: Run) -> None:
         if cluster.failure is not None
     ]
     if rows:
-        _append(run, RUNS, rows)
+        # Of single steps, each writes once: one that is repeated and comes to its end has a row of its own.
+        _append(run, RUNS, rows, "failed")
         run.recorded |= set(failed)
 
 
@@ -129,7 +130,7 @@ def _store_died(run: Run, dead: Sequence[tuple[str, Died]]) -> None:
                 "sequence": number,
             }
         )
-    _append(run, RUNS, rows)
+    _append(run, RUNS, rows, "died")
 
 
 def _micros(moment: datetime) -> int:
@@ -183,9 +184,9 @@ def expectation_rows(cluster: str, results: Sequence[ExpectationResult]) -> list
     ]
 
 
-def _append(run: Run, table: Table, rows: Sequence[Row]) -> None:
+def _append(run: Run, table: Table, rows: Sequence[Row], series: str = "") -> None:
     values = [tuple({"run_id": run.run_id, **row}.get(name) for name in table.column_names) for row in rows]
-    run.append(table, run.spark.createDataFrame(values, StructType(list(table.columns))))
+    run.append(table, run.spark.createDataFrame(values, StructType(list(table.columns))), series=series)
 
 
 def _run_row(run: Run, report: Report, known: LogKnown) -> Row:
@@ -264,6 +265,20 @@ def earlier_run(previous: Sequence[Any]) -> EarlierRun | None:
     """What the cluster's newest run whose log was its own has left; None without one, and of releases that left nothing."""
     left = previous[-1]["own_log"] if previous else None
     return None if left is None else EarlierRun.of_row(left.asDict(recursive=True))
+
+
+def run_before(previous: Sequence[Any]) -> str:
+    """Id of the run whose rows tell what is new: another cluster's, or an older copy's, would make all of them so."""
+    earlier = earlier_run(previous)
+    return str(previous[-1]["run_id"]) if earlier is None else earlier.run_id
+
+
+def log_end_before(previous: Sequence[Any]) -> int | None:
+    """Last offset (inclusive) of the log as the run before read it; None where there is none."""
+    earlier = earlier_run(previous)
+    if earlier is not None:
+        return earlier.log.log_end_offset
+    return previous[-1]["log_end"] if previous else None
 
 
 def clock_notes(run: Run, previous: Sequence[Any]) -> list[str]:

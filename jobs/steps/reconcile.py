@@ -20,7 +20,18 @@ from jobs.audit.steps import step_main
 from jobs.exit import ERRORS, OK, WARNINGS
 from jobs.settings import Settings, claim_of
 from jobs.steps.expect import with_expectations
-from jobs.steps.gold import HISTORY, clock_notes, earlier_run, iso, previous_runs, stored_point, write, write_runs
+from jobs.steps.gold import (
+    HISTORY,
+    clock_notes,
+    earlier_run,
+    iso,
+    log_end_before,
+    previous_runs,
+    run_before,
+    stored_point,
+    write,
+    write_runs,
+)
 from jobs.steps.materialize import State
 from jobs.steps.replay_log import replay_logs
 from jobs.version import tool_version
@@ -62,7 +73,7 @@ class Judged:
 def run_step(run: Run, state: State) -> dict[str, Report]:
     """Compare, classify, check and decide; write gold and return the report of each cluster that has not failed."""
     previous = previous_runs(run)
-    newest = {name: rows[-1]["run_id"] for name, rows in previous.items() if rows}
+    newest = {name: run_before(rows) for name, rows in previous.items() if rows}
     gathering = Gathering(run, state, newest)
     facts = gathering.without_samples()
     with ThreadPoolExecutor(1) as beside:
@@ -101,6 +112,7 @@ def _judge(
     judged = {}
     for name in run.going:
         comparison, before = compared.of(name), previous.get(name, ())
+        earlier = earlier_run(before)
         facts = replace(
             gathered[name].facts,
             divergences=comparison.samples,
@@ -108,8 +120,8 @@ def _judge(
             compared=comparison.compared,
             defect_rows=rows[name],
             deltas=found.get(name, {}),
-            previous_end=before[-1]["log_end"] if before else None,
-            earlier=earlier_run(before),
+            previous_end=log_end_before(before),
+            earlier=earlier,
             claim=claim_of(run.clusters[name].settings, run.started_at),
         )
         try:
