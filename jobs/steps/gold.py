@@ -96,9 +96,9 @@ def settle_died(run: Run) -> None:
     with died(warehouse.root, catalog=warehouse.catalog) as dead:
         if not dead:
             return
-        begun = [each.started_at for each, _ in dead]
-        of_them = F.col("started_at").isin(begun) | F.col("run_id").isin([each.run_id for each, _ in dead])
-        stored = warehouse.read(RUNS).where(of_them).select(CLUSTER, "run_id", F.unix_micros("started_at").alias("at"))
+        at, begun = F.unix_micros("started_at"), [_micros(each.started_at) for each, _ in dead]
+        of_them = at.isin(begun) | F.col("run_id").isin([each.run_id for each, _ in dead])
+        stored = warehouse.read(RUNS).where(of_them).select(CLUSTER, "run_id", at.alias("at"))
         known = {(row[CLUSTER], key) for row in stored.collect() for key in (row["run_id"], row["at"])}
         rows = [
             (name, each)
