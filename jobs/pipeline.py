@@ -286,7 +286,7 @@ def _shut_gates(run: Run, outcomes: Mapping[str, Outcome]) -> list[str]:
     for name, each in outcomes.items():
         settings = run.clusters[name].settings
         if each.report is not None:
-            shut = asked_of(each.report.gates, settings.gate, allow_unknown=settings.allow_unknown)
+            shut = asked_of(each.report.gates, settings.gate, each.report.checks, allow_unknown=settings.allow_unknown)
             where = "" if len(outcomes) == 1 else f"cluster {name}: "
             said += [f"{where}{shut}"] if shut else []
     return said

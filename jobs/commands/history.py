@@ -171,7 +171,7 @@ def execute_gates(arguments: argparse.Namespace) -> int:
         except NoRunError as error:
             if arguments.gate is None:
                 raise
-            print(why_gate_is_shut(arguments.gate, {}, None, 1))
+            print(why_gate_is_shut(arguments.gate, None, None, 1))
             print(f"  {error}")
             return ERRORS
     stale_after = arguments.stale_after or run.stale_after_hours
@@ -183,7 +183,7 @@ def execute_gates(arguments: argparse.Namespace) -> int:
     if arguments.gate is None:
         return OK
     shut = why_gate_is_shut(
-        arguments.gate, past.report.gates, past.standing, stale_after, allow_unknown=arguments.allow_unknown
+        arguments.gate, past.report, past.standing, stale_after, allow_unknown=arguments.allow_unknown
     )
     if shut:
         print(f"kraft-audit: {shut}", file=sys.stderr)

@@ -238,7 +238,7 @@ def exit_code(verdict: str, fail_on: str) -> int:
 
 def held_to_its_gate(report: Report, settings: Settings) -> Report:
     """The report with the exit code and the reason of a gate that was asked for and is shut, whatever `--fail-on` says."""
-    shut = asked_of(report.gates, settings.gate, allow_unknown=settings.allow_unknown)
+    shut = asked_of(report.gates, settings.gate, report.checks, allow_unknown=settings.allow_unknown)
     return report if not shut else replace(report, exit_code=ERRORS, notes=[shut, *report.notes])
 
 

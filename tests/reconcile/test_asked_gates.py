@@ -11,7 +11,7 @@ import pytest
 
 from schemas.checks import Phase
 from schemas.gates import GATES
-from schemas.report import Divergences, Gate, Report
+from schemas.report import CheckResult, Divergences, Gate, Report
 from tests.report.samples import healthy
 from tests.report.test_kraft import clean
 from transforms.reconcile.judge import summary
@@ -56,7 +56,8 @@ def gate(verdict: str) -> Gate:
 @pytest.mark.parametrize(("name", "verdict", "state", "lenient"), CELLS)
 def test_a_stored_gate_opens_by_evidence_only(name: str, verdict: str, state: str, lenient: bool) -> None:
     gates = {each: gate("go") for each in GATES} | {name: gate(verdict)}
-    shut = why_gate_is_shut(name, gates, standing_of(STATES[state], None, NOW), LIMIT, allow_unknown=lenient)
+    report = replace(healthy(), gates=gates, checks=[])
+    shut = why_gate_is_shut(name, report, standing_of(STATES[state], None, NOW), LIMIT, allow_unknown=lenient)
     allowed = ("go", "unknown", "not_applicable") if lenient else ("go",)
     assert (shut == "") == (state in OPEN_STATES and verdict in allowed)
     if shut:
@@ -67,7 +68,7 @@ def test_a_stored_gate_opens_by_evidence_only(name: str, verdict: str, state: st
 def test_a_runs_own_gate_opens_by_evidence_only(name: str, verdict: str, lenient: bool) -> None:
     gates = {each: gate("go") for each in GATES} | {name: gate(verdict)}
     is_open = verdict == "go" or (lenient and verdict != "no_go")
-    assert (asked_of(gates, name, allow_unknown=lenient) == "") is is_open
+    assert (asked_of(gates, name, [], allow_unknown=lenient) == "") is is_open
     said = summary.verdict(Divergences(), [], gates, Phase.DUAL_WRITE, name, allow_unknown=lenient)
     assert said == ("clean" if is_open else "errors")
     # Nobody asked: a gate that could not be judged decides nothing.
@@ -76,9 +77,9 @@ def test_a_runs_own_gate_opens_by_evidence_only(name: str, verdict: str, lenient
 
 def test_a_gate_that_no_run_has_judged_is_shut_and_a_wrong_name_is_said() -> None:
     assert why_shut("finalize", None, allow_unknown=True) == "gate finalize is UNKNOWN, not GO: no run has judged it"
-    assert asked_of({}, None) == ""
+    assert asked_of({}, None, []) == ""
     with pytest.raises(ValueError, match="finalise is no gate"):
-        asked_of({}, "finalise")
+        asked_of({}, "finalise", [])
 
 
 def test_the_reason_is_told() -> None:
@@ -86,14 +87,14 @@ def test_the_reason_is_told() -> None:
         "gate finalize is UNKNOWN, not GO (CAP-01: not enough was collected to decide)"
     )
     newest = standing_of(STATES["newest failed"], None, NOW)
-    assert why_gate_is_shut("finalize", {}, newest, LIMIT) == (
+    assert why_gate_is_shut("finalize", None, newest, LIMIT) == (
         "gate finalize is shut: the newest run, run-6, failed: there is no folder /nowhere"
     )
-    old = why_gate_is_shut("finalize", {}, standing_of([OLD], None, NOW), LIMIT)
+    old = why_gate_is_shut("finalize", None, standing_of([OLD], None, NOW), LIMIT)
     assert old == "gate finalize is shut: run run-5 is 2.0 days old, 48 h at most are allowed"
-    future = why_gate_is_shut("finalize", {}, standing_of([FUTURE], None, NOW), LIMIT)
+    future = why_gate_is_shut("finalize", None, standing_of([FUTURE], None, NOW), LIMIT)
     assert future.endswith("is dated in the future (2026-11-24 14:00 UTC): its age is not known")
-    assert why_gate_is_shut("finalize", {}, None, LIMIT) == "gate finalize is shut: no run has come to its end"
+    assert why_gate_is_shut("finalize", None, None, LIMIT) == "gate finalize is shut: no run has come to its end"
 
 
 def lines(runs: list[FleetRun], run_id: str | None = None) -> list[str]:
@@ -116,16 +117,27 @@ def test_an_answer_says_of_which_run_it_is() -> None:
 def test_what_an_error_says_moves_no_terminal() -> None:
     loud = run(0.5, 6, "failed", "\x1b[2JCLEAN")
     assert "\x1b" not in "".join(lines([GIVEN, loud]))
-    assert "\x1b" not in why_gate_is_shut("finalize", {}, standing_of([GIVEN, loud], None, NOW), LIMIT)
+    assert "\x1b" not in why_gate_is_shut("finalize", None, standing_of([GIVEN, loud], None, NOW), LIMIT)
 
 
 @pytest.mark.parametrize("make", [healthy, clean])
 def test_a_report_says_that_it_is_an_error_for_the_gate_that_was_asked_for(make: Callable[[], Report]) -> None:
     gates = {each: gate("go") for each in GATES} | {"rollback": gate("unknown")}
-    shut = asked_of(gates, "rollback")
+    shut = asked_of(gates, "rollback", [])
     told = replace(make(), verdict="errors", exit_code=20, checks=[], gates=gates, notes=["the rest", shut])
     text = " ".join(render_text(told).split())
     assert text.startswith("ERRORS: The gate that was asked for is not open")
     assert f"Asked for: {shut}." in text
     assert told_in(told.notes) == shut
     assert told_in(["gate rollback is open", "no gate at all, not GO"]) == ""
+
+
+@pytest.mark.parametrize("verdict", VERDICTS)
+def test_a_failed_check_that_can_close_the_gate_is_never_allowed(verdict: str) -> None:
+    """The phase of a log that can't be read is a guess: its gates look as if they did not apply."""
+    failed = CheckResult("CAP-11", "fail", 1, [], list(GATES), "error", "", "", "")
+    shut = why_shut("upgrade", gate(verdict), allow_unknown=True, checks=[failed])
+    assert bool(shut) == (verdict != "go")
+    assert ("CAP-11 failed" in shut) == (verdict == "not_applicable")
+    other = replace(failed, gates=["start"])
+    assert bool(why_shut("upgrade", gate(verdict), allow_unknown=True, checks=[other])) == (verdict == "no_go")

@@ -162,6 +162,7 @@ def test_copies_of_two_clusters_make_no_plan_and_no_majority() -> None:
         plan_read(facts.copies)
     assert cluster_id(facts) is None
     assert verdicts(facts)["CAP-11"] == "fail"
+    assert verdicts(replace(facts, earlier=earlier(), claim=CLAIM))["RUN-01"] == "not_applicable"
     assert judge_gates(run_checks(facts), facts)["upgrade"].verdict == "no_go"
 
 

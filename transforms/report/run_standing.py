@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from schemas.report import Gate
+from schemas.report import Report
 from transforms.reconcile.judge.asked import why_shut
 from transforms.report.banner import duration
 from transforms.report.fleet_model import CLOCKS_DIFFER_SECONDS, FleetRun
@@ -83,18 +83,19 @@ def standing_of(runs: Sequence[FleetRun], run_id: str | None, now: datetime) -> 
 
 def why_gate_is_shut(
     name: str,
-    gates: Mapping[str, Gate],
+    report: Report | None,
     standing: RunStanding | None,
     stale_after_hours: float,
     *,
     allow_unknown: bool = False,
 ) -> str:
-    """Why a gate that is asked of a stored run is shut, in one line; empty when it is open.
+    """Why a gate that is asked of a stored run is shut, in one line; empty when it is open. `report` is the run's.
 
     Nothing opens it where there is no run that came to its end, where a newer one failed, and where it is old.
     """
     problem = "no run has come to its end" if standing is None else standing.problem(stale_after_hours)
-    return why_shut(name, gates.get(name), allow_unknown=allow_unknown, evidence_problem=problem)
+    gate, checks = (None, []) if report is None else (report.gates.get(name), report.checks)
+    return why_shut(name, gate, allow_unknown=allow_unknown, evidence_problem=problem, checks=checks)
 
 
 def _moment(at: datetime) -> str:

@@ -69,7 +69,7 @@ def verdict(
     while the controllers wait for it is a warning: nothing is broken, and nothing will go on by itself; so is an upgrade
     of a KRaft cluster that is blocked.
     """
-    shut = bool(asked_of(gates, requested_gate, allow_unknown=allow_unknown))
+    shut = bool(asked_of(gates, requested_gate, checks, allow_unknown=allow_unknown))
     if defects(summary) or shut or any(is_error(check, requested_gate) for check in checks):
         return ERRORS
     late = any(row.class_ == LAG and row.severity == "warning" for row in summary.rows)

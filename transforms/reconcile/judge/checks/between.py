@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from schemas.checks import ZOOKEEPER, Phase
-from transforms.kraft.quorum import ReadPlan
+from transforms.kraft.quorum import ReadPlan, foreign_copies
 from transforms.outcome import Outcome, found, not_applicable, unknown
 from transforms.reconcile.judge.checks.outcome import CheckFunction
 from transforms.reconcile.judge.earlier import MOST_EPOCHS, EarlierRun, LogKnown
@@ -67,6 +67,8 @@ def _same_cluster(facts: Facts) -> Outcome:
     was, now = earlier.log.cluster_id, cluster_id(facts)
     if was is None:
         return not_applicable(f"run {earlier.run_id} did not know its cluster.id")
+    if foreign_copies(facts.copies):
+        return not_applicable("the copies are of several clusters: CAP-11")
     if now is None:
         return unknown(f"nothing names the cluster.id, which was {was} in run {earlier.run_id}: give meta.properties")
     return found([] if now == was else [f"cluster.id is {now}, in run {earlier.run_id} it was {was}: another cluster"])
