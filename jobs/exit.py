@@ -8,11 +8,17 @@ import traceback
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from transforms.report.printable import visible
+
 OK, WARNINGS, ERRORS, USAGE, CRASH = 0, 10, 20, 2, 1
+# As shells count the signals SIGINT and SIGTERM.
+INTERRUPTED, TERMINATED = 130, 143
 # `--debug` sets it: errors show their trace.
 DEBUG_VARIABLE = "KRAFT_AUDIT_DEBUG"
 _ROOT = Path(__file__).parents[1]
 _PACKAGES = ("jobs", "transforms", "schemas")
+# What a server or a file said may be in an error: nothing of it is obeyed by a terminal, and it has an end.
+_LONGEST = 4000
 
 # How Spark and Delta name a file that an earlier version of a table needs and that is not there any more.
 _FILES_GONE = ("FAILED_READ_FILE.FILE_NOT_EXIST", "DELTA_FILE_NOT_FOUND", "DELTA_VERSION_NOT_FOUND")
@@ -23,7 +29,7 @@ _GONE = (
 
 
 # From best to worst: a cluster that could not be audited is worse than one with errors.
-_BY_BADNESS = (OK, WARNINGS, ERRORS, USAGE, CRASH)
+_BY_BADNESS = (OK, WARNINGS, ERRORS, USAGE, CRASH, INTERRUPTED, TERMINATED)
 
 
 def worst(codes: Iterable[int]) -> int:
@@ -34,7 +40,7 @@ def worst(codes: Iterable[int]) -> int:
 def _said(text: str, code: int) -> int:
     if os.environ.get(DEBUG_VARIABLE):
         traceback.print_exc()
-    print(f"kraft-audit: {text}", file=sys.stderr)
+    print(f"kraft-audit: {visible(text, _LONGEST)}", file=sys.stderr)
     return code
 
 
@@ -67,7 +73,7 @@ class AuditError(Exception):
 
 
 def guarded(body: Callable[[], int]) -> int:
-    """Run `body`; one clear line and exit code 2 for a wrong call, 1 for what stops a run otherwise.
+    """Run `body`; one clear line and exit code 2 for a wrong call, 1 for what stops a run otherwise, 130 for Ctrl-C.
 
     With DEBUG_VARIABLE set in the environment (`--debug`) the trace is shown as well.
     """
@@ -81,8 +87,8 @@ def guarded(body: Callable[[], int]) -> int:
         # Spark tells it as one of several types, some of which only a session in this process has.
         if any(condition in str(error) for condition in _FILES_GONE):
             return _said(_GONE, CRASH)
-        print(f"kraft-audit: {unexpected(error)}", file=sys.stderr)
+        print(f"kraft-audit: {visible(unexpected(error), _LONGEST)}", file=sys.stderr)
         return CRASH
     except KeyboardInterrupt:
         print("kraft-audit: interrupted; the previous run's report is unchanged", file=sys.stderr)
-        return CRASH
+        return INTERRUPTED

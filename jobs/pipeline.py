@@ -5,15 +5,20 @@ from __future__ import annotations
 import argparse
 import logging
 import sys
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
 
-from jobs.audit.run import LOG, Failure, Run, new_run_id, open_run
-from jobs.exit import CRASH, OK, WARNINGS, AuditError, UsageError, guarded, unexpected, worst
+from jobs.audit.journal import Begun, begin
+from jobs.audit.run import LOG, Failure, Run, new_run_id, open_run, shared
+from jobs.exit import CRASH, OK, USAGE, WARNINGS, AuditError, UsageError, guarded, unexpected, worst
 from jobs.runtime.progress import Progress
+from jobs.runtime.stopping import Stopped, Stopping, tell
 from jobs.settings import Settings, load_settings, overridden
 from jobs.sinks.report_files import ReportPaths
 from jobs.steps import gold, ingest_kraft, ingest_zookeeper, mails, materialize, reconcile
@@ -21,11 +26,15 @@ from jobs.steps import report as report_step
 from jobs.steps.aftermath import Aftermath, after_run
 from schemas.gates import GATES
 from schemas.report import Report
+from transforms.reconcile.judge.asked import asked_of
 from transforms.report.fleet import fleet_table, run_json
 from transforms.report.printable import visible
 from transforms.report.text import first_anchor, render_text
 
 T = TypeVar("T")
+# Of the seconds that a run that is stopped has (`jobs.runtime.stopping`).
+_SECONDS_FOR_ROWS, _SECONDS_FOR_MAILS = 7.0, 50.0
+_LONGEST_MINUTES = 100_000
 
 
 @dataclass(frozen=True)
@@ -100,6 +109,7 @@ def _halves(run: Run, going: Sequence[str], progress: Progress) -> dict[str, Rep
             reports |= _audited(half, progress)
         finally:
             half.close()
+        run.recorded |= half.recorded
         for name in clusters:
             run.clusters[name] = half.clusters[name]
     return reports
@@ -113,6 +123,11 @@ def _steps(run: Run, progress: Progress) -> dict[str, Report]:
         run.durations[title] = time.monotonic() - started
         return made
 
+    gold.settle_died(run)
+    if not run.going:
+        # Whatever is wrong with all of them, it is stored and told.
+        gold.write_failures(run)
+        return {}
     mails.note_owed(run)
     timed("reading ZooKeeper", lambda: ingest_zookeeper.run_step(run))
     timed("reading the metadata log", lambda: ingest_kraft.run_step(run))
@@ -144,7 +159,8 @@ class Telling:
     """How a run tells of itself: `as_json` one object on standard output, `quiet` nothing but errors, `color` on terminals.
 
     `fail_on_mail` makes a mail that could not be sent the exit code's concern; `mail_dry_run` is a folder for mails that are
-    not to be sent.
+    not to be sent. `minutes` is how long the run may take; `heeds_signals` makes SIGTERM and SIGINT end the run and the
+    process, which is right where the process is the run's own.
     """
 
     as_json: bool = False
@@ -152,6 +168,8 @@ class Telling:
     color: bool = True
     fail_on_mail: bool = False
     mail_dry_run: Path | None = None
+    minutes: float | None = None
+    heeds_signals: bool = False
 
 
 def audit(settings: Settings | Sequence[Settings], out: Path | None = None, telling: Telling | None = None) -> int:
@@ -160,19 +178,95 @@ def audit(settings: Settings | Sequence[Settings], out: Path | None = None, tell
     A run whose options say where to write (`out`) is of files, once: it makes no fleet page and sends no mail.
     """
     telling = telling or Telling()
-    with open_run(settings) as run:
+    several = [settings] if isinstance(settings, Settings) else list(settings)
+    stopping = Stopping(telling.minutes)
+    begun_at = datetime.now(UTC)
+    run_id, begun = new_run_id(begun_at), None
+    try:
+        with stopping.armed() if telling.heeds_signals else nullcontext():
+            if out is None:
+                begun = _begin(several, run_id, begun_at, stopping)
+            with open_run(several, run_id, begun_at, keep_failures=out is None) as run:
+                # The session may have taken the signals.
+                if telling.heeds_signals:
+                    stopping.arm()
+                return _audit(run, out, telling, begun)
+    except BaseException as error:
+        # What a call to Java that was cut off raises is not what ended the run.
+        if stopping.stopped is None:
+            _note(begun, error)
+            raise
+        tell(stopping.stopped)
+        return stopping.stopped.exit_code
+    finally:
+        if begun is not None:
+            begun.leave()
+
+
+def _begin(several: Sequence[Settings], run_id: str, begun_at: datetime, stopping: Stopping) -> Begun | None:
+    """Note that the run begins, so that it can't disappear."""
+    first, names = shared(several), [each.cluster for each in several]
+    begun = begin(first.warehouse, catalog=first.catalog, clusters=names, run_id=run_id, started_at=begun_at)
+    if begun is not None:
+        stopping.noted = begun.stopped
+    return begun
+
+
+def _note(begun: Begun | None, error: BaseException) -> None:
+    """What ended a run that left no row, for the next run to make one of it."""
+    if begun is not None and begun.running:
+        code = USAGE if isinstance(error, UsageError) else CRASH
+        written_for_people = isinstance(error, UsageError | AuditError)
+        begun.stopped(str(error) if written_for_people else f"{type(error).__name__} inside the audit", code)
+
+
+def _audit(run: Run, out: Path | None, telling: Telling, begun: Begun | None) -> int:
+    try:
         outcomes, stopped = _outcomes(run, out, telling)
-        after = Aftermath() if out is not None else _after(run, outcomes, telling)
+    except Stopped as end:
+        _leave_rows(run, end, telling, begun)
+        raise
+    if begun is not None and run.recorded >= run.clusters.keys():
+        begun.end()
+    after = Aftermath() if out is not None else _after(run, outcomes, telling)
     if stopped is None:
         _print(outcomes, after, telling)
     elif telling.as_json:
         print(_json(outcomes, after))
-    for problem in after.problems:
+    for problem in [*_shut_gates(run, outcomes), *after.problems]:
         print(f"kraft-audit: {visible(problem, 1000)}", file=sys.stderr)
     if stopped is not None:
         raise stopped
     own = [CRASH] if after.crashed or (after.mail_failed and telling.fail_on_mail) else []
     return worst([*(outcome.exit_code for outcome in outcomes.values()), *own])
+
+
+def _leave_rows(run: Run, end: Stopped, telling: Telling, begun: Begun | None) -> None:
+    """A failed row for each cluster that has none, in a thread of its own: the main one was stopped amid a call to Java.
+
+    Where that can't be done in time, the note that the run has begun says why it ended, and the next run makes the rows of it.
+    """
+
+    def leave() -> None:
+        run.spark.sparkContext.cancelAllJobs()
+        for name in run.clusters.keys() - run.recorded:
+            run.clusters[name].failure = run.clusters[name].failure or Failure(end.why, end.exit_code)
+        gold.write_failures(run)
+        if begun is not None:
+            begun.end()
+        if end.timed_out and begun is not None:
+            failed = {n: Outcome(failure=each.failure) for n, each in run.clusters.items() if each.failure is not None}
+            _after(run, failed, telling)
+
+    def quietly() -> None:
+        try:
+            leave()
+        except Exception as error:
+            LOG.debug("no row is left of the run that was stopped", exc_info=error)
+
+    thread = threading.Thread(target=quietly, daemon=True)
+    thread.start()
+    thread.join(_SECONDS_FOR_MAILS if end.timed_out else _SECONDS_FOR_ROWS)
 
 
 def _outcomes(run: Run, out: Path | None, telling: Telling) -> tuple[dict[str, Outcome], Exception | None]:
@@ -184,6 +278,18 @@ def _outcomes(run: Run, out: Path | None, telling: Telling) -> tuple[dict[str, O
         if not failed:
             raise
         return failed, error
+
+
+def _shut_gates(run: Run, outcomes: Mapping[str, Outcome]) -> list[str]:
+    """Why a gate that was asked for is shut, a line for each cluster."""
+    said = []
+    for name, each in outcomes.items():
+        settings = run.clusters[name].settings
+        if each.report is not None:
+            shut = asked_of(each.report.gates, settings.gate, each.report.checks, allow_unknown=settings.allow_unknown)
+            where = "" if len(outcomes) == 1 else f"cluster {name}: "
+            said += [f"{where}{shut}"] if shut else []
+    return said
 
 
 def _after(run: Run, outcomes: Mapping[str, Outcome], telling: Telling) -> Aftermath:
@@ -266,6 +372,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="exit with 0 instead of 10, for a scheduler that knows only success and failure",
     )
+    parser.add_argument(
+        "--timeout",
+        type=float,
+        metavar="MINUTES",
+        help="end the run after that long, as failed (exit code 1), whatever it waits for",
+    )
     add_output_arguments(parser)
     add_verdict_arguments(parser)
 
@@ -280,7 +392,12 @@ def add_verdict_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--gate",
         choices=GATES,
-        help="also fail (20) when this gate is no-go",
+        help="also fail (20) unless this gate is GO",
+    )
+    parser.add_argument(
+        "--allow-unknown",
+        action="store_true",
+        help="with --gate: let a gate pass that could not be judged or is of another phase (a no-go never does)",
     )
 
 
@@ -304,14 +421,20 @@ def telling_of(arguments: argparse.Namespace) -> Telling:
         color=not arguments.no_color,
         fail_on_mail=getattr(arguments, "fail_on_mail", False),
         mail_dry_run=getattr(arguments, "mail_dry_run", None),
+        minutes=getattr(arguments, "timeout", None),
+        heeds_signals=True,
     )
 
 
 def execute(arguments: argparse.Namespace) -> int:
     """Run the audit the configurations describe."""
+    if arguments.timeout is not None and not 0 < arguments.timeout <= _LONGEST_MINUTES:
+        raise UsageError(f"--timeout: give a number of minutes above 0, {_LONGEST_MINUTES:,} at most")
     several = []
     for path in arguments.conf:
         settings = overridden(load_settings(path), fail_on=arguments.fail_on, gate=arguments.gate)
+        if arguments.allow_unknown:
+            settings = overridden(settings, allow_unknown=True)
         if arguments.full and settings.kraft is not None:
             settings = overridden(settings, kraft=overridden(settings.kraft, full=True))
         if arguments.keep_copy and settings.kraft is not None and settings.kraft.controllers:

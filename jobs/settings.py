@@ -6,6 +6,7 @@ Secrets are never in the file: it names environment variables that hold them.
 from __future__ import annotations
 
 import os
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Literal, TypeVar, get_args
 
@@ -16,6 +17,7 @@ from jobs.exit import UsageError
 from jobs.sources.remote import is_remote, local_path
 from schemas.gates import GateName
 from transforms.nearest import suggestion
+from transforms.reconcile.judge.earlier import Claim
 
 FailOn = Literal["error", "warn", "never"]
 EnvironmentName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
@@ -131,6 +133,8 @@ class KraftSettings(Strict):
     keep_state_every: Annotated[int, Field(ge=1)] = 500_000
     # Read and replay the log from its start, whatever an earlier run has kept.
     full: bool = False
+    # The folders are copied anew before each run: a newest record older than `report.stale_after_hours` is an error.
+    current: bool = False
 
     @model_validator(mode="after")
     def _some_copy(self) -> KraftSettings:
@@ -231,10 +235,14 @@ class Settings(Strict):
     # Silver rows are kept of this many newest runs at least.
     keep_state_of_runs: Annotated[int, Field(ge=2, le=30)] = 10
     fail_on: FailOn = "error"
+    # The gate that must be open, and whether it may be one that could not be judged.
     gate: GateName | None = None
+    allow_unknown: bool = False
 
     # Where it was read from, for messages.
     _where: str = PrivateAttr("configuration")
+    # An audit of files, once (`kraft-audit check`): it is held against no earlier run.
+    _one_off: bool = PrivateAttr(False)
 
     @model_validator(mode="after")
     def _some_source(self) -> Settings:
@@ -270,17 +278,30 @@ def load_settings(path: Path) -> Settings:
     return validated(content, f"configuration {path}")
 
 
-def validated(content: dict[str, object], where: str) -> Settings:
+def validated(content: dict[str, object], where: str, *, one_off: bool = False) -> Settings:
     """Validate a configuration; whether its files are there is asked by `check_files`.
 
-    Raises UsageError for the first thing that is wrong, naming `where`.
+    `one_off` is an audit of files that belongs to no series of runs. Raises UsageError for the first thing that is wrong,
+    naming `where`.
     """
     try:
         settings = Settings.model_validate(content)
     except ValidationError as error:
         raise UsageError(f"{where}: {first_problem(error, Settings)}") from None
-    settings._where = where
+    settings._where, settings._one_off = where, one_off
     return settings
+
+
+def claim_of(settings: Settings, begun: datetime) -> Claim:
+    """How new the sources of a run that began at that moment claim to be."""
+    kraft = settings.kraft
+    return Claim(
+        now=round(begun.timestamp() * 1000),
+        stale_after=settings.report.stale_after_hours * 3600,
+        one_off=settings._one_off,
+        dated=settings.as_of is not None,
+        current=kraft is not None and (kraft.current or bool(kraft.controllers)),
+    )
 
 
 def first_problem(error: ValidationError, model: type[BaseModel]) -> str:

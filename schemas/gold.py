@@ -183,7 +183,8 @@ EXPECTATIONS = Table(
 RUNS = Table(
     Layer.GOLD,
     "runs",
-    "The finished runs, one row each: inputs, table versions, counts, verdict; enough to rebuild each report.",
+    "The runs that came to their end or failed, one row for each cluster: inputs, table versions, counts, verdict; enough to "
+    "rebuild each report. A run without a row never counts for anything.",
     (
         *RUN_COLUMNS,
         column("started_at", TimestampType(), "Start of the run, UTC."),
@@ -232,6 +233,31 @@ RUNS = Table(
             "Number of defects that are new, persisting and resolved, of those that the report lists.",
         ),
         column("open_checks", _STRINGS, "Ids of the checks that failed or warned."),
+        column(
+            "sequence",
+            LongType(),
+            "Which of the cluster's runs it is, failed ones counted: the highest is the newest, whatever clocks say. Null "
+            "in rows of releases that did not count: they come before the others.",
+        ),
+        column("cluster_id", StringType(), "cluster.id of the log's copies, or of `/cluster/id`; null when unknown."),
+        column(
+            "committed_end_offset", LongType(), "Last offset (inclusive) that was proved committed; null without a log."
+        ),
+        column("log_end_offset", LongType(), "Last offset (inclusive) of the log that was read; null without a log."),
+        column("newest_append_time", LongType(), "Append time of its last record, milliseconds since the epoch."),
+        column(
+            "leader_epochs",
+            ArrayType(
+                StructType([StructField("epoch", IntegerType()), StructField("start_offset", LongType())]),
+            ),
+            "The log's newest leader epochs, each with its first offset, ascending.",
+        ),
+        column(
+            "goes_on",
+            BooleanType(),
+            "False when the log was another one than earlier runs had read, or an older copy (RUN-01 to RUN-03, CAP-11): "
+            "later runs are held against the run before it.",
+        ),
     ),
 )
 

@@ -36,6 +36,7 @@ PHASES = {
 }
 GROUPS = {
     "CAP": "The capture: can this audit be trusted",
+    "RUN": "Between runs: is it the same cluster, and has its log gone on",
     "START": "Before the start",
     "CONF": "Property files",
     "DUR": "In dual write",

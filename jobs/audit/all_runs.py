@@ -16,8 +16,9 @@ from schemas.gold import RUNS
 from transforms.clusters import CLUSTER
 from transforms.kraft.replay.events import Extent, applied
 from transforms.kraft.replay.transactions import MARKERS, Marker, read_transactions
+from transforms.runs import FAILED, oldest_first
 
-_FAILED = "failed"
+_IN_ORDER = ("sequence", "started_at", "finished_at")
 
 
 @dataclass(frozen=True)
@@ -90,13 +91,13 @@ def applied_logs(finished: Finished) -> list[AppliedLog]:
 
 def _extents(finished: Finished) -> list[RunExtent]:
     mine = F.col(CLUSTER) == finished.cluster
-    with_report = finished.warehouse.read(RUNS).where(mine & (F.col("verdict") != _FAILED))
+    finished_runs = finished.warehouse.read(RUNS).where(mine & (F.col("verdict") != FAILED))
     last = F.get_json_object("report", "$.migration.committed_end_offset").cast("bigint")
-    ends = with_report.select("run_id", "started_at", last.alias("last")).where("last IS NOT NULL")
+    ends = finished_runs.select("run_id", *_IN_ORDER, last.alias("last")).where("last IS NOT NULL")
     good = mine & F.col("checkpoint_offset").isNull() & F.col("problem").isNull()
     own = finished.warehouse.read(KRAFT_RECORDS).where(good)
     firsts = own.groupBy("run_id").agg(F.min(F.struct("offset", "append_time")).alias("first"))
-    rows = ends.join(firsts, "run_id").orderBy("started_at", "run_id").collect()
+    rows = ends.join(firsts, "run_id").orderBy(*oldest_first()).collect()
     return [
         RunExtent(row["run_id"], row["first"]["offset"], row["first"]["append_time"] or 0, row["last"] + 1)
         for row in rows

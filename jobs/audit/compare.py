@@ -307,4 +307,7 @@ def _with_suppressions(
 def _verdict_of(settings: Settings, facts: Facts, rest: Comparison) -> str:
     without = replace(facts, divergences=rest.samples, defect_rows=tuple(rest.summary.rows))
     checks = run_checks(without)
-    return summary.verdict(rest.summary, checks, judge_gates(checks, without), without.phase, settings.gate)
+    gates = judge_gates(checks, without)
+    return summary.verdict(
+        rest.summary, checks, gates, without.phase, settings.gate, allow_unknown=settings.allow_unknown
+    )

@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
@@ -14,15 +15,18 @@ from pyspark.sql import functions as F
 from jobs.audit.inputs import TABLES_FOLDER, profile_of_tables
 from jobs.exit import UsageError
 from jobs.runtime.spark import reused, spark_session
-from jobs.settings import Settings, load_settings
+from jobs.settings import ReportSettings, Settings, load_settings
 from jobs.sinks.delta import Warehouse
+from jobs.steps.fleet import fleet_runs
 from schemas.bronze import ZK_ZNODES
 from schemas.gold import RUNS
 from schemas.report import Report
 from schemas.table import Layer, Table
 from transforms.nearest import suggestion
+from transforms.report.fleet_model import FleetRun
 from transforms.report.json import from_json
 from transforms.report.printable import visible
+from transforms.report.run_standing import RunStanding, standing_of
 from transforms.zookeeper.read.trees import at_barrier
 
 
@@ -43,11 +47,15 @@ def add_run_argument(parser: argparse.ArgumentParser) -> None:
 
 @dataclass(frozen=True)
 class Finished:
-    """Where finished runs are looked for: a warehouse, the cluster asked for, and whether its tables are `small`."""
+    """Where finished runs are looked for: a warehouse, the cluster asked for, and whether its tables are `small`.
+
+    `stale_after_hours` is when a run is old, as configured.
+    """
 
     warehouse: Warehouse
     cluster: str
     small: bool = False
+    stale_after_hours: float = ReportSettings().stale_after_hours
 
 
 @contextmanager
@@ -62,7 +70,8 @@ def open_warehouse(arguments: argparse.Namespace) -> Iterator[Finished]:
     with spark_session(profile, cores=chosen.cores, driver_memory=chosen.driver_memory) as spark:
         warehouse = Warehouse(spark, settings.warehouse, settings.catalog, settings.warehouse_single_driver)
         cluster = settings.cluster if arguments.conf is not None else _cluster(warehouse, arguments.cluster)
-        yield Finished(warehouse, cluster, profile == "small")
+        old = settings.report.stale_after_hours
+        yield Finished(warehouse, cluster, profile == "small", old)
 
 
 @contextmanager
@@ -118,7 +127,8 @@ class PastRun:
     """A finished run of a cluster: its report, and its rows of every table.
 
     Bronze and gold keep all runs. Silver lets a cluster's older runs go after a while, so it is read as it was at the
-    run's end: `versions` are the tables' Delta versions then. `walks` are the snapshot_ids of its trees.
+    run's end: `versions` are the tables' Delta versions then. `walks` are the snapshot_ids of its trees, `standing` says how
+    old the run is and what became of the ones since.
     """
 
     warehouse: Warehouse
@@ -127,6 +137,7 @@ class PastRun:
     report: Report
     versions: Mapping[str, int]
     walks: Sequence[str]
+    standing: RunStanding
     small: bool = False
 
     @property
@@ -153,15 +164,33 @@ class PastRun:
 def past_run(finished: Finished, run_id: str | None = None) -> PastRun:
     """A finished run of the cluster, the newest when none is named. Raises UsageError when there is none."""
     cluster = finished.cluster
-    mine = finished.warehouse.read(RUNS).where((F.col("cluster") == cluster) & F.col("report").isNotNull())
-    newest = mine.orderBy(F.col("started_at").desc(), F.col("finished_at").desc()).select("run_id").first()
+    runs = runs_of(finished.warehouse, cluster)
+    newest = standing_of(runs, None, datetime.now(UTC))
     if newest is None:
-        raise UsageError(f"cluster {cluster} has no finished run yet; run `kraft-audit run` first")
-    wanted = run_id or newest["run_id"]
+        raise NoRunError(f"cluster {cluster} has no finished run yet; run `kraft-audit run` first{_last_failure(runs)}")
+    standing = standing_of(runs, run_id, newest.now)
+    if standing is None:
+        name = visible(run_id or "", 80)
+        raise UsageError(f"cluster {cluster} has no finished run {name}; see `kraft-audit history`")
+    wanted = standing.run.run_id
+    mine = finished.warehouse.read(RUNS).where((F.col("cluster") == cluster) & F.col("report").isNotNull())
     found = mine.where(F.col("run_id") == wanted).select("report", "table_versions", "walks").first()
     if found is None:
-        name = visible(wanted, 80)
-        raise UsageError(f"cluster {cluster} has no finished run {name}; see `kraft-audit history`")
+        raise UsageError(f"cluster {cluster} has no report of run {visible(wanted, 80)}; see `kraft-audit history`")
     versions = dict(found["table_versions"] or {})
     walks = tuple(found["walks"] or (wanted,))
-    return PastRun(finished.warehouse, cluster, wanted, from_json(found["report"]), versions, walks, finished.small)
+    report = from_json(found["report"])
+    return PastRun(finished.warehouse, cluster, wanted, report, versions, walks, standing, finished.small)
+
+
+class NoRunError(UsageError):
+    """The cluster has no run that came to its end."""
+
+
+def runs_of(warehouse: Warehouse, cluster: str) -> list[FleetRun]:
+    """All runs of a cluster, oldest first, failed ones and those that died among them."""
+    return sorted(fleet_runs(warehouse, most=None, cluster=cluster), key=lambda run: run.order)
+
+
+def _last_failure(runs: Sequence[FleetRun]) -> str:
+    return f" (the last one failed: {visible(runs[-1].failure, 300)})" if runs else ""

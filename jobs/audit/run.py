@@ -10,7 +10,7 @@ import hashlib
 import logging
 import os
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -100,9 +100,10 @@ class Run:
     are the log folders as `jobs.steps.ingest_kraft` scanned them, `scanned` their rows of kraft_log_copies, by cluster;
     `stored_walks` the snapshot_ids of trees that went to bronze part by part; `steps_done` the steps that other
     processes have done for this run. `small` is true when all rows of the run fit into memory, `znodes_walked` how many
-    live walks have read. `newest_mails` is the newest mail about each cluster that has mail configured;
-    `counted(source, number, noun)` hears of what was read so far. `found_states` are the kept states that this run has found
-    readable (`jobs.audit.kept_state`).
+    live walks have read. `found_states` are the kept states that this run has found readable (`jobs.audit.kept_state`),
+    `newest_mails` is the newest mail about each cluster that has mail configured; `sequences` which of
+    its cluster's runs this one is, where the cluster has any before it; `recorded` are the clusters with a row in gold `runs`;
+    `counted(source, number, noun)` hears of what was read so far.
     """
 
     clusters: dict[str, ClusterRun]
@@ -123,6 +124,8 @@ class Run:
     steps_done: set[str] = field(default_factory=set)
     newest_mails: dict[str, LastMail] = field(default_factory=dict)
     found_states: Any = None
+    sequences: dict[str, int] = field(default_factory=dict)
+    recorded: set[str] = field(default_factory=set)
     counted: Callable[[str, int, str], None] = _uncounted
     _finished: DataFrame | None = None
     _as_for_many_rows: Callable[[], None] | None = None
@@ -320,25 +323,32 @@ def time_in_run_id(moment: datetime) -> str:
 
 
 @contextmanager
-def open_run(settings: Settings | Sequence[Settings], run_id: str | None = None) -> Iterator[Run]:
+def open_run(
+    settings: Settings | Sequence[Settings],
+    run_id: str | None = None,
+    started_at: datetime | None = None,
+    *,
+    keep_failures: bool = False,
+) -> Iterator[Run]:
     """Start (or join) a Spark session and open the warehouse for one run over one or several clusters.
 
-    A cluster whose files are not there has failed from the start. Raises UsageError when that is so of all, when two are
-    the same cluster, or when they do not share warehouse and Spark settings.
+    A cluster whose files are not there has failed from the start. Raises UsageError when that is so of all (unless
+    `keep_failures`: then the run is opened so that they can be stored and told), when two are the same cluster, or when they
+    do not share warehouse and Spark settings.
     """
     several = [settings] if isinstance(settings, Settings) else list(settings)
-    started_at = datetime.now(UTC)
+    started_at = started_at or datetime.now(UTC)
     first = shared(several)
     clusters = {each.cluster: _cluster_run(each) for each in several}
     failures = [cluster.failure for cluster in clusters.values() if cluster.failure is not None]
-    if len(failures) == len(clusters):
+    if len(failures) == len(clusters) and not keep_failures:
         raise UsageError(failures[0].reason)
     fingerprinter = Fingerprinter(_fingerprint_key(first))
     profile = profile_of_run(several)
     with spark_session(profile, cores=first.spark.cores, driver_memory=first.spark.driver_memory) as spark:
         warehouse = Warehouse(spark, first.warehouse, first.catalog, first.warehouse_single_driver)
         warehouse.prepare()
-        check_conditions([suite for each in clusters.values() for suite in each.suites], warehouse.empty)
+        _check_suites(clusters, warehouse, keep_failures=keep_failures)
         run = Run(clusters, run_id or new_run_id(started_at), started_at, spark, warehouse, fingerprinter)
         if profile == "small":
             run.small = True
@@ -348,6 +358,17 @@ def open_run(settings: Settings | Sequence[Settings], run_id: str | None = None)
             yield run
         finally:
             run.close()
+
+
+def _check_suites(clusters: Mapping[str, ClusterRun], warehouse: Warehouse, *, keep_failures: bool) -> None:
+    """A suite that can't be judged fails its cluster; raises UsageError instead, unless failures are to be kept."""
+    for cluster in clusters.values():
+        try:
+            check_conditions(cluster.suites, warehouse.empty)
+        except UsageError as error:
+            if not keep_failures:
+                raise
+            cluster.failure = Failure(str(error), USAGE)
 
 
 def _cluster_run(settings: Settings) -> ClusterRun:

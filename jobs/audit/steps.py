@@ -25,6 +25,8 @@ from schemas.gold import ISR_HISTORY, MAILS, RUN_STEPS, RUNS
 from schemas.replayed import REPLAYED_STATES
 from schemas.silver import BARRIERS, STATE_TABLES, ZOOKEEPER_WRITES
 from schemas.table import Table
+from jobs.steps.gold import write_failures
+from schemas.gold import RUN_STEPS
 from transforms.clusters import CLUSTER, of_clusters
 from transforms.unions import union_all
 
@@ -59,17 +61,33 @@ def step_main(name: str, step: Callable[[Run], object], argv: list[str] | None) 
     arguments = parser.parse_args(argv)
 
     def body() -> int:
-        with open_run([load_settings(path) for path in arguments.conf], arguments.run_id) as run:
+        settings = [load_settings(path) for path in arguments.conf]
+        with open_run(settings, arguments.run_id, keep_failures=True) as run:
             begin(run, name)
-            outcome = step(run)
-            run.finish_writes()
+            outcome = _done(run, step)
             finish(run, name)
             failures = [cluster.failure for cluster in run.clusters.values() if cluster.failure is not None]
             for failure in failures:
+                write_failures(run)
                 raise UsageError(failure.reason)
         return worst(outcome.values()) if isinstance(outcome, dict) else OK
 
     return guarded(body)
+
+
+def _done(run: Run, step: Callable[[Run], object]) -> object:
+    """Do the step; what stops it leaves a row of gold `runs`, as in a whole run."""
+    if not run.going:
+        return None
+    try:
+        outcome = step(run)
+        run.finish_writes()
+    except Exception as error:
+        for name in run.going:
+            run.fail(name, error)
+        write_failures(run)
+        raise
+    return outcome
 
 
 def begin(run: Run, step: str) -> None:

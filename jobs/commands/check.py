@@ -87,10 +87,12 @@ def settings_for(arguments: argparse.Namespace, out: Path) -> Settings:
         content["zookeeper"] = zookeeper_source(arguments.zookeeper)
     if arguments.kraft:
         content["kraft"] = {"folders": arguments.kraft}
+    if arguments.allow_unknown:
+        content["allow_unknown"] = True
     for name in ("kafka_version", "gate", "fail_on"):
         if getattr(arguments, name) is not None:
             content[name] = getattr(arguments, name)
-    return validated(content, "command line")
+    return validated(content, "command line", one_off=True)
 
 
 def _output(out: Path) -> Path:

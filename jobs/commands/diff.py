@@ -52,6 +52,9 @@ def execute(arguments: argparse.Namespace) -> int:
         kept = ranked(rows).orderBy("rank").limit(arguments.limit) if arguments.limit else ranked(rows).orderBy("rank")
         found = [row.asDict() for row in kept.select(*COLUMNS).collect()]
     _print(past, arguments, found, total)
+    # What a reader of objects must know, too.
+    for line in past.standing.lines(run.stale_after_hours):
+        print(line, file=sys.stderr if arguments.format == "jsonl" else sys.stdout)
     return OK
 
 

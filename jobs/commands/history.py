@@ -4,22 +4,38 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from pyspark.sql import functions as F
 
-from jobs.audit.past import Finished, add_run_argument, add_warehouse_arguments, open_warehouse, past_run
+from jobs.audit.journal import died_runs
+from jobs.audit.past import (
+    Finished,
+    NoRunError,
+    add_run_argument,
+    add_warehouse_arguments,
+    open_warehouse,
+    past_run,
+)
 from jobs.commands.changes import changes_of_row, changes_of_topic, heading, lines
 from jobs.exit import ERRORS, OK, UsageError
+from jobs.steps.fleet import from_micros
 from schemas.gates import GATES
 from schemas.gold import RUNS
+from schemas.report import CheckResult, Gate
 from transforms.reconcile.compare.divergences import stored_counts
+from transforms.report.fleet_model import FleetRun
 from transforms.report.printable import visible
+from transforms.report.run_standing import why_gate_is_shut
 from transforms.report.table import aligned
 from transforms.report.trend import run_point, trend_table
+from transforms.runs import newest_first
 
 _COLUMNS = ("run_id", "verdict", "state", "defects", "divergences", "lag_records", "exit_code")
+_TIME = "%Y-%m-%dT%H:%M:%SZ"
 
 
 def add_history_arguments(parser: argparse.ArgumentParser) -> None:
@@ -76,8 +92,8 @@ def _changes(arguments: argparse.Namespace) -> int:
 
 
 def _table(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    cells = [[_text(row[name]) for name in _COLUMNS] for row in rows]
-    return aligned([_COLUMNS, *cells], right=frozenset({3, 4, 5, 6}))
+    cells = [[*(_text(row[name]) for name in _COLUMNS), _text(row["failure"] or "")] for row in rows]
+    return aligned([(*_COLUMNS, "why it failed"), *cells], right=frozenset({3, 4, 5, 6}))
 
 
 def _trend(rows: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -96,36 +112,90 @@ def _text(value: object) -> str:
 
 
 def last_runs(run: Finished, count: int) -> list[dict[str, Any]]:
-    """The cluster's newest finished runs, newest first: _COLUMNS, the start, the lag's age and the counts by class."""
+    """The cluster's newest runs, newest first: _COLUMNS, the start, the lag's age, the counts by class, why it failed.
+
+    Runs that failed are among them, and those that died before they could say so.
+    """
     rows = run.warehouse.read(RUNS).where(F.col("cluster") == run.cluster)
-    newest = rows.orderBy(F.col("started_at").desc()).limit(count)
-    started = F.date_format("started_at", "yyyy-MM-dd'T'HH:mm:ss'Z'").alias("started_at")
-    found = newest.select(*_COLUMNS, started, "lag_seconds", stored_counts().alias("by_class")).collect()
-    return [{**row.asDict(), "by_class": json.loads(row["by_class"] or "{}")} for row in found]
+    newest = rows.orderBy(*newest_first()).limit(count)
+    columns = (*_COLUMNS, "lag_seconds", "failure", "sequence", stored_counts().alias("by_class"))
+    found = newest.select(*columns, F.unix_micros("started_at").alias("started_at")).collect()
+    told = [{**row.asDict(), "by_class": json.loads(row["by_class"] or "{}")} for row in found]
+    begun = {row["run_id"]: from_micros(row["started_at"]) for row in told}
+    told = [{**row, "started_at": f"{begun[row['run_id']]:{_TIME}}"} for row in told]
+    return [*_died(run, begun), *told][:count]
+
+
+def _died(run: Finished, stored: Mapping[str, datetime]) -> list[dict[str, Any]]:
+    """Rows of `last_runs` for runs that have none in gold, because they died."""
+    known = [FleetRun(run.cluster, run_id, at, at, "") for run_id, at in stored.items()]
+    return [
+        {
+            **dict.fromkeys((*_COLUMNS, "lag_seconds", "sequence")),
+            "run_id": each.run_id,
+            "verdict": each.verdict,
+            "failure": each.failure,
+            "started_at": f"{each.started_at:{_TIME}}",
+            "by_class": {},
+        }
+        for each in reversed(died_runs(run.warehouse, known, run.cluster))
+    ]
 
 
 def add_gates_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `kraft-audit gates`."""
     add_warehouse_arguments(parser)
     add_run_argument(parser)
-    parser.add_argument("--gate", choices=GATES, help="only this gate")
+    parser.add_argument("--gate", choices=GATES, help="only this gate; exits with 20 unless it is GO")
+    parser.add_argument(
+        "--allow-unknown",
+        action="store_true",
+        help="with --gate: let a gate pass that could not be judged or is of another phase (a no-go, a failed newest run and "
+        "an old one never do)",
+    )
+    parser.add_argument(
+        "--stale-after",
+        type=float,
+        metavar="HOURS",
+        help="how old the run may be that opens a gate (default: as configured, 48)",
+    )
 
 
 def execute_gates(arguments: argparse.Namespace) -> int:
-    """Print the gates with what blocks them; 20 when the gate asked for is no-go."""
+    """Print of which run the gates are, and what blocks them; 20 when the gate asked for is not open (`why_gate_is_shut`)."""
+    if arguments.stale_after is not None and arguments.stale_after <= 0:
+        raise UsageError("--stale-after: give a number of hours above 0")
     with open_warehouse(arguments) as run:
-        report = past_run(run, arguments.run_id).report
-    checks = {check.id: check for check in report.checks}
-    shut = False
-    for name, gate in report.gates.items():
-        if arguments.gate not in (None, name):
-            continue
-        shut = shut or (arguments.gate == name and gate.verdict == "no_go")
-        print(f"{name:<11} {gate.verdict.upper().replace('_', '-')}")
-        for check_id in gate.blocking:
-            check = checks[check_id]
-            print(f"  {check_id}: {check.title}")
-            for line in check.evidence[:5]:
-                print(f"    {visible(line, 160)}")
-            print(f"    -> {check.remedy}")
+        try:
+            past = past_run(run, arguments.run_id)
+        except NoRunError as error:
+            if arguments.gate is None:
+                raise
+            print(why_gate_is_shut(arguments.gate, None, None, 1))
+            print(f"  {error}")
+            return ERRORS
+    stale_after = arguments.stale_after or run.stale_after_hours
+    for line in past.standing.lines(stale_after):
+        print(line)
+    for name, gate in past.report.gates.items():
+        if arguments.gate in (None, name):
+            _print_gate(name, gate, past.report.checks)
+    if arguments.gate is None:
+        return OK
+    shut = why_gate_is_shut(
+        arguments.gate, past.report, past.standing, stale_after, allow_unknown=arguments.allow_unknown
+    )
+    if shut:
+        print(f"kraft-audit: {shut}", file=sys.stderr)
     return ERRORS if shut else OK
+
+
+def _print_gate(name: str, gate: Gate, checks: Sequence[CheckResult]) -> None:
+    by_id = {check.id: check for check in checks}
+    print(f"{name:<11} {gate.verdict.upper().replace('_', '-')}")
+    for check_id in gate.blocking:
+        check = by_id[check_id]
+        print(f"  {check_id}: {check.title}")
+        for line in check.evidence[:5]:
+            print(f"    {visible(line, 160)}")
+        print(f"    -> {check.remedy}")

@@ -12,13 +12,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from matplotlib.figure import Figure
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from jobs.runtime.spark import spark_session
 from jobs.sinks.delta import Warehouse
 from schemas.gold import RUNS
 from transforms.report.printable import value_text
+from transforms.runs import newest_first
 
 ENVIRONMENT_PREFIX = "KRAFT_AUDIT_"
 SHOWN_ROWS = 50
@@ -56,7 +57,10 @@ class Notebook:
         runs = warehouse.read(RUNS).where(F.col("report").isNotNull())
         for column, wanted in (("cluster", cluster), ("run_id", run_id)):
             runs = runs.where(F.col(column) == F.lit(wanted)) if wanted else runs
-        newest = runs.orderBy(F.col("started_at").desc(), F.col("run_id").desc()).first()
+        # Which run is the newest is counted in each cluster; between clusters only time tells.
+        place = F.row_number().over(Window.partitionBy("cluster").orderBy(*newest_first()))
+        of_each = runs.withColumn("place", place).where("place = 1").drop("place")
+        newest = of_each.orderBy(F.col("started_at").desc(), F.col("run_id").desc()).first()
         if newest is None:
             wanted = f"cluster {value_text(cluster)}, run {value_text(run_id)}" if cluster or run_id else "any run"
             raise NotebookError(f"{warehouse.location(RUNS)} does not hold {wanted}; check `warehouse` and `cluster`")

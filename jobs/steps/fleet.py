@@ -11,34 +11,39 @@ from urllib.parse import quote
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
+from jobs.audit.journal import died_runs
 from jobs.exit import AuditError
 from jobs.sinks.delta import Warehouse
 from jobs.sinks.report_files import HTML_NAME, write_whole
 from schemas.gold import RUNS
 from transforms.clusters import CLUSTER
+from transforms.reconcile.judge.earlier import COLUMNS
 from transforms.report.fleet_marks import MOST_RUNS
 from transforms.report.fleet_model import Fleet, FleetRun, fleet, fleet_run
 from transforms.report.fleet_page import render_fleet
+from transforms.runs import newest_first
 
 FLEET_NAME = "fleet.html"
 _TIMES = ("started_at", "finished_at")
-_COLUMNS = [
-    name
-    for name in RUNS.column_names
-    if name not in ("report", "table_versions", "walks", "mode", "state", "exit_code")
-]
+_NOT_TOLD = ("report", "table_versions", "walks", "mode", "state", "exit_code", *COLUMNS)
+_COLUMNS = [name for name in RUNS.column_names if name not in _NOT_TOLD]
 
 
-def fleet_runs(warehouse: Warehouse, most: int = MOST_RUNS) -> list[FleetRun]:
-    """The newest `most` runs of every cluster of the warehouse, failed ones too, in one query; none without a warehouse."""
-    newest_first = Window.partitionBy(CLUSTER).orderBy(
-        F.col("started_at").desc(), F.col("finished_at").desc(), F.col("run_id").desc()
-    )
+def fleet_runs(warehouse: Warehouse, most: int | None = MOST_RUNS, cluster: str | None = None) -> list[FleetRun]:
+    """The newest `most` runs (None: all) of every cluster of the warehouse, or of one, in one query; none without a warehouse.
+
+    Failed ones are among them, and those that died without a row: they never count as finished.
+    """
     # Collected timestamps are in the time zone of this machine and do not say so; numbers are not.
     times = {name: F.unix_micros(name) for name in _TIMES}
-    numbered = warehouse.read(RUNS).select(*_COLUMNS, F.row_number().over(newest_first).alias("place"))
-    rows = numbered.where(F.col("place") <= most).withColumns(times).collect()
-    return [fleet_run(row.asDict() | {name: from_micros(row[name]) for name in _TIMES}) for row in rows]
+    stored = warehouse.read(RUNS)
+    mine = stored if cluster is None else stored.where(F.col(CLUSTER) == cluster)
+    place = F.row_number().over(Window.partitionBy(CLUSTER).orderBy(*newest_first()))
+    numbered = mine.select(*_COLUMNS, place.alias("place"))
+    newest = numbered if most is None else numbered.where(F.col("place") <= most)
+    rows = newest.withColumns(times).collect()
+    found = [fleet_run(row.asDict() | {name: from_micros(row[name]) for name in _TIMES}) for row in rows]
+    return [*found, *died_runs(warehouse, found, cluster)]
 
 
 def from_micros(micros: int) -> datetime:

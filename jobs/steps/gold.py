@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Collection, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from functools import reduce
 from operator import or_
 from typing import Any
 
-from pyspark.sql import Column, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from jobs.audit.journal import Died, died
 from jobs.audit.run import LOG, Run, time_in_run_id
 from jobs.sinks.delta import ConcurrentWriteError, in_parallel
 from schemas import silver
@@ -24,13 +25,14 @@ from schemas.table import Table
 from transforms.clusters import CLUSTER, of_clusters
 from transforms.reconcile.compare.divergences import stored_counts
 from transforms.reconcile.judge import summary
+from transforms.reconcile.judge.earlier import COLUMNS, EarlierRun, LogKnown, goes_on
 from transforms.report.fleet_model import fleet_columns
 from transforms.report.json import to_json
 from transforms.report.kip_rows import rows_of_kips
 from transforms.report.trend import run_point
+from transforms.runs import FAILED, newest_first
 
 HISTORY = 60
-FAILED = "failed"
 Row = dict[str, Any]
 
 
@@ -48,17 +50,27 @@ def write(run: Run, reports: Mapping[str, Report]) -> None:
     run.finish_writes()
 
 
-def write_runs(run: Run, reports: Mapping[str, Report], previous: Mapping[str, Sequence[Any]]) -> None:
-    """The rows of `runs`, after all others: a run without one never counts, so an interrupted run changes no report."""
+def write_runs(
+    run: Run, reports: Mapping[str, Report], previous: Mapping[str, Sequence[Any]], known: Mapping[str, LogKnown]
+) -> None:
+    """The rows of `runs`, after all others: a run without one never counts, so an interrupted run changes no report.
+
+    `known` is what each cluster's run leaves for the next one to be held against.
+    """
     judged = [row for name, report in reports.items() for row in expectation_rows(name, report.expectations)]
     if judged:
         _append(run, EXPECTATIONS, judged)
-    _append(run, RUNS, [_run_row(run, report) for name, report in reports.items() if name in run.going])
+    finished = {name: report for name, report in reports.items() if name in run.going}
+    _append(run, RUNS, [_run_row(run, report, known[name]) for name, report in finished.items()])
+    run.recorded |= finished.keys()
     _forget_old_state(run, previous)
 
 
 def write_failures(run: Run) -> None:
     """A row of `runs` for each cluster whose audit did not come to its end, with the reason."""
+    asked = {name: each for name, each in run.clusters.items() if name not in run.recorded}
+    failed = [name for name, cluster in asked.items() if cluster.failure is not None]
+    sequences = _next_sequences(run, failed)
     rows = [
         {
             CLUSTER: name,
@@ -67,12 +79,62 @@ def write_failures(run: Run) -> None:
             "verdict": FAILED,
             "failure": cluster.failure.reason,
             "exit_code": cluster.failure.exit_code,
+            "sequence": sequences[name],
         }
-        for name, cluster in run.clusters.items()
+        for name, cluster in asked.items()
         if cluster.failure is not None
     ]
     if rows:
-        _append(run, RUNS, rows)
+        # Of single steps, each writes once: one that is repeated and comes to its end has a row of its own.
+        _append(run, RUNS, rows, "failed")
+        run.recorded |= set(failed)
+
+
+def settle_died(run: Run) -> None:
+    """Make failed rows of runs that died without one (`jobs.audit.journal`); a query only where there are any."""
+    warehouse = run.warehouse
+    with died(warehouse.root, catalog=warehouse.catalog) as dead:
+        if not dead:
+            return
+        at, begun = F.unix_micros("started_at"), [_micros(each.started_at) for each, _ in dead]
+        of_them = at.isin(begun) | F.col("run_id").isin([each.run_id for each, _ in dead])
+        stored = warehouse.read(RUNS).where(of_them).select(CLUSTER, "run_id", at.alias("at"))
+        known = {(row[CLUSTER], key) for row in stored.collect() for key in (row["run_id"], row["at"])}
+        rows = [
+            (name, each)
+            for each, _ in dead
+            for name in each.clusters
+            if not known & {(name, each.run_id), (name, _micros(each.started_at))}
+        ]
+        if rows:
+            _store_died(run, rows)
+        for _, path in dead:
+            path.unlink(missing_ok=True)
+
+
+def _store_died(run: Run, dead: Sequence[tuple[str, Died]]) -> None:
+    numbers = _asked_sequences(run, {name for name, _ in dead})
+    rows = []
+    for name, each in dead:
+        number = numbers.get(name, 1)
+        numbers[name] = number + 1
+        rows.append(
+            {
+                CLUSTER: name,
+                "run_id": each.run_id,
+                "started_at": each.started_at,
+                "finished_at": each.ended_at,
+                "verdict": FAILED,
+                "failure": each.why,
+                "exit_code": each.exit_code,
+                "sequence": number,
+            }
+        )
+    _append(run, RUNS, rows, "died")
+
+
+def _micros(moment: datetime) -> int:
+    return (moment - datetime.fromtimestamp(0, UTC)) // timedelta(microseconds=1)
 
 
 def _rows_of(run: Run, report: Report) -> dict[Table, list[Row]]:
@@ -122,13 +184,16 @@ def expectation_rows(cluster: str, results: Sequence[ExpectationResult]) -> list
     ]
 
 
-def _append(run: Run, table: Table, rows: Sequence[Row]) -> None:
-    values = [tuple({**row, "run_id": run.run_id}.get(name) for name in table.column_names) for row in rows]
-    run.append(table, run.spark.createDataFrame(values, StructType(list(table.columns))))
+def _append(run: Run, table: Table, rows: Sequence[Row], series: str = "") -> None:
+    values = [tuple({"run_id": run.run_id, **row}.get(name) for name in table.column_names) for row in rows]
+    run.append(table, run.spark.createDataFrame(values, StructType(list(table.columns))), series=series)
 
 
-def _run_row(run: Run, report: Report) -> Row:
+def _run_row(run: Run, report: Report, known: LogKnown) -> Row:
     return {
+        **known.row(),
+        "goes_on": goes_on({check.id: check.verdict for check in report.checks}),
+        "sequence": run.sequences.get(report.cluster, 1),
         CLUSTER: report.cluster,
         "started_at": run.started_at,
         "finished_at": datetime.now(UTC),
@@ -149,29 +214,98 @@ def _run_row(run: Run, report: Report) -> Row:
 
 
 def previous_runs(run: Run) -> dict[str, list[Any]]:
-    """Each cluster's last HISTORY finished runs but this one, oldest first: rows of gold `runs` with three more columns.
+    """Each cluster's last HISTORY finished runs but this one, oldest first: rows of gold `runs` with more columns.
 
     `by_class` are its differences, `log_end` the last offset of its log (inclusive), `finished` is how many finished runs
-    the cluster has in all; a run that failed is none.
+    the cluster has in all; a run that failed is none. `own_log` is the newest run whose log was the cluster's own
+    (`earlier_run`). In the same query the run learns which of its cluster's runs it is (`Run.sequences`).
     """
     found: dict[str, list[Any]] = defaultdict(list)
     if run.warehouse.version(RUNS) is None:
         return found
     rows = run.warehouse.read(RUNS).where(of_clusters(run.clusters) & (F.col("run_id") != run.run_id))
-    mine = Window.partitionBy(CLUSTER)
-    numbered = rows.where(F.col("verdict") != FAILED).withColumns(
-        {
-            "by_class": stored_counts(),
-            "log_end": F.get_json_object("report", "$.migration.log_end_offset").cast("bigint"),
-            "finished": F.count("*").over(mine),
-            "place": F.row_number().over(mine.orderBy(F.col("started_at").desc(), F.col("run_id").desc())),
-        }
-    )
-    for row in (
-        numbered.where(F.col("place") <= HISTORY).drop("report", "table_versions").orderBy("started_at").collect()
-    ):
-        found[row[CLUSTER]].append(row)
+    newest = _numbered(rows).where((F.col("place") <= HISTORY) & (~F.col("failed") | (F.col("place") == 1)))
+    log_end = F.get_json_object("report", "$.migration.log_end_offset").cast("bigint")
+    told = newest.withColumns({"by_class": stored_counts(), "log_end": F.coalesce(F.col("log_end_offset"), log_end)})
+    for row in told.drop("report", "table_versions").orderBy(F.col("place").desc()).collect():
+        run.sequences[row[CLUSTER]] = row["next_sequence"]
+        if not row["failed"]:
+            found[row[CLUSTER]].append(row)
     return found
+
+
+_SAME_END = ("cluster_id", "log_end_offset", "newest_append_time")
+
+
+def _numbered(rows: DataFrame) -> DataFrame:
+    """Rows of `runs` with their place among the cluster's finished or failed ones, the newest first, and what all of them tell."""
+    mine, failed = Window.partitionBy(CLUSTER), F.col("failed")
+    of_kind = Window.partitionBy(CLUSTER, "failed")
+    same_end = Window.partitionBy(CLUSTER, *_SAME_END)
+    # A maximum over runs by their order: the columns that decide it come first.
+    order: list[Column | str] = [F.coalesce("sequence", F.lit(0)).alias("order"), "started_at", "finished_at", "run_id"]
+    known = F.struct([*order, *COLUMNS, "unmoved_since"])
+    counts = F.col("log_end_offset").isNotNull() | F.col("cluster_id").isNotNull()
+    return (
+        rows.withColumn("failed", F.col("verdict") == FAILED)
+        .withColumn("unmoved_since", F.unix_millis(F.min("started_at").over(same_end)))
+        .withColumns(
+            {
+                "next_sequence": F.greatest(F.count("*").over(mine), F.coalesce(F.max("sequence").over(mine), F.lit(0)))
+                + 1,
+                "finished": F.count(F.when(~failed, 1)).over(mine),
+                "place": F.row_number().over(of_kind.orderBy(*newest_first())),
+                "own_log": F.max(F.when(~failed & F.col("goes_on") & counts, known)).over(mine),
+            }
+        )
+    )
+
+
+def earlier_run(previous: Sequence[Any]) -> EarlierRun | None:
+    """What the cluster's newest run whose log was its own has left; None without one, and of releases that left nothing."""
+    left = previous[-1]["own_log"] if previous else None
+    return None if left is None else EarlierRun.of_row(left.asDict(recursive=True))
+
+
+def run_before(previous: Sequence[Any]) -> str:
+    """Id of the run whose rows tell what is new: another cluster's, or an older copy's, would make all of them so."""
+    earlier = earlier_run(previous)
+    return str(previous[-1]["run_id"]) if earlier is None else earlier.run_id
+
+
+def log_end_before(previous: Sequence[Any]) -> int | None:
+    """Last offset (inclusive) of the log as the run before read it; None where there is none."""
+    earlier = earlier_run(previous)
+    if earlier is not None:
+        return earlier.log.log_end_offset
+    return previous[-1]["log_end"] if previous else None
+
+
+def clock_notes(run: Run, previous: Sequence[Any]) -> list[str]:
+    """What to know of the clock: runs are ordered by their sequence, so a wrong one hides none, but times mislead."""
+    newest = previous[-1] if previous else None
+    if newest is None or newest["started_at"].astimezone(UTC) <= run.started_at:
+        return []
+    return [
+        f"the clock was set back, or was wrong: run {newest['run_id']}, which ended before this one began, is dated "
+        f"{iso(newest['started_at'])}; runs are put in order by their number, not by time"
+    ]
+
+
+def _next_sequences(run: Run, clusters: Sequence[str]) -> dict[str, int]:
+    """The number of this run among each cluster's, as `previous_runs` found it; else, where a run failed before, asked now."""
+    found = {name: run.sequences.get(name, 1) for name in clusters}
+    unasked = [name for name in clusters if name not in run.sequences]
+    return found | _asked_sequences(run, unasked)
+
+
+def _asked_sequences(run: Run, clusters: Collection[str]) -> dict[str, int]:
+    """The next number of each cluster that has runs."""
+    if not clusters or run.warehouse.version(RUNS) is None:
+        return {}
+    rows = run.warehouse.read(RUNS).where(of_clusters(clusters)).groupBy(CLUSTER)
+    newest = F.greatest(F.count("*"), F.coalesce(F.max("sequence"), F.lit(0)))
+    return {row[CLUSTER]: row["newest"] + 1 for row in rows.agg(newest.alias("newest")).collect()}
 
 
 def stored_point(row: Any) -> RunPoint:
@@ -196,7 +330,9 @@ def _forget_old_state(run: Run, previous: Mapping[str, Sequence[Any]]) -> None:
         keep = run.clusters[name].settings.keep_state_of_runs
         if len(rows) > keep and rows[-1]["finished"] % keep == 0:
             ids = [row["run_id"] for row in rows]
-            conditions.append(_older_than(name, ids[-keep:], ids[:-keep], rows[-keep]["started_at"]))
+            # Not the first of them by number: a wrong clock may have dated that one in the future.
+            since = min(row["started_at"] for row in rows[-keep:])
+            conditions.append(_older_than(name, ids[-keep:], ids[:-keep], since))
     if not conditions:
         return
     condition = reduce(or_, conditions)

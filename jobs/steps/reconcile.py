@@ -19,8 +19,20 @@ from jobs.audit.kraft_side import KraftSide, kraft_sides, log_copies, milestone_
 from jobs.audit.run import ClusterRun, Run
 from jobs.audit.steps import step_main
 from jobs.exit import ERRORS, OK, WARNINGS
+from jobs.settings import Settings, claim_of
 from jobs.steps.expect import with_expectations
-from jobs.steps.gold import HISTORY, iso, previous_runs, stored_point, write, write_runs
+from jobs.steps.gold import (
+    HISTORY,
+    clock_notes,
+    earlier_run,
+    iso,
+    log_end_before,
+    previous_runs,
+    run_before,
+    stored_point,
+    write,
+    write_runs,
+)
 from jobs.steps.materialize import State
 from jobs.steps.replay_log import replay_logs
 from jobs.version import tool_version
@@ -36,6 +48,8 @@ from transforms.kraft.replay.image import row_versions
 from transforms.leaks import without_leaks
 from transforms.outcome import EVIDENCE_LIMIT
 from transforms.reconcile.judge import summary
+from transforms.reconcile.judge.asked import asked_of
+from transforms.reconcile.judge.checks.between import known_of
 from transforms.reconcile.judge.dashboard import metrics, state_spellings
 from transforms.reconcile.judge.defects import exposure
 from transforms.reconcile.judge.deltas import offsets_asked
@@ -60,7 +74,7 @@ class Judged:
 def run_step(run: Run, state: State) -> dict[str, Report]:
     """Compare, classify, check and decide; write gold and return the report of each cluster that has not failed."""
     previous = previous_runs(run)
-    newest = {name: rows[-1]["run_id"] for name, rows in previous.items() if rows}
+    newest = {name: run_before(rows) for name, rows in previous.items() if rows}
     gathering = Gathering(run, state, newest)
     facts = gathering.without_samples()
     with ThreadPoolExecutor(1) as beside:
@@ -68,7 +82,7 @@ def run_step(run: Run, state: State) -> dict[str, Report]:
         compared = compare(run, state, facts, newest)
     samples = asked.result()
     gathered = {name: samples[name].added_to(each) for name, each in facts.items()}
-    judged = _judge(run, gathered, compared, {name: rows[-1]["log_end"] for name, rows in previous.items() if rows})
+    judged = _judge(run, gathered, compared, previous)
     listings = shown(run, compared, {name: each.facts for name, each in judged.items()})
     reports = {}
     for name in run.going:
@@ -82,13 +96,14 @@ def run_step(run: Run, state: State) -> dict[str, Report]:
     for name, report in with_expectations(run, reports).items():
         code = exit_code(report.verdict, run.clusters[name].settings.fail_on)
         reports[name] = replace(report, exit_code=code)
+    reports = {name: held_to_its_gate(report, run.clusters[name].settings) for name, report in reports.items()}
     keep_states(run, state.keeping)
-    write_runs(run, reports, previous)
+    write_runs(run, reports, previous, {name: known_of(each.facts) for name, each in judged.items()})
     return {name: report for name, report in reports.items() if name in run.going}
 
 
 def _judge(
-    run: Run, gathered: Mapping[str, ClusterFacts], compared: Compared, previous_ends: Mapping[str, int | None]
+    run: Run, gathered: Mapping[str, ClusterFacts], compared: Compared, previous: Mapping[str, Sequence[Any]]
 ) -> dict[str, Judged]:
     rows = {name: tuple(compared.of(name).summary.rows) for name in gathered}
     found = deltas(
@@ -98,7 +113,8 @@ def _judge(
     )
     judged = {}
     for name in run.going:
-        comparison = compared.of(name)
+        comparison, before = compared.of(name), previous.get(name, ())
+        earlier = earlier_run(before)
         facts = replace(
             gathered[name].facts,
             divergences=comparison.samples,
@@ -106,7 +122,9 @@ def _judge(
             compared=comparison.compared,
             defect_rows=rows[name],
             deltas=found.get(name, {}),
-            previous_end=previous_ends.get(name),
+            previous_end=log_end_before(before),
+            earlier=earlier,
+            claim=claim_of(run.clusters[name].settings, run.started_at),
         )
         try:
             judged[name] = _judged(run.clusters[name], facts, comparison)
@@ -118,7 +136,8 @@ def _judge(
 def _judged(cluster: ClusterRun, facts: Facts, comparison: Comparison) -> Judged:
     checks = run_checks(facts)
     gates = judge_gates(checks, facts)
-    verdict = summary.verdict(comparison.summary, checks, gates, facts.phase, cluster.settings.gate)
+    asked, lenient = cluster.settings.gate, cluster.settings.allow_unknown
+    verdict = summary.verdict(comparison.summary, checks, gates, facts.phase, asked, allow_unknown=lenient)
     return Judged(facts, checks, gates, broker_ledger(facts), verdict)
 
 
@@ -165,7 +184,7 @@ def _report(
         defects=exposure(facts),
         log_copies=summary.copies(facts),
         history=[*[stored_point(row) for row in previous[-(HISTORY - 1) :]], point],
-        notes=[*summary.notes(facts), *cluster.notes, *comparison.notes],
+        notes=[*summary.notes(facts), *clock_notes(run, previous), *cluster.notes, *comparison.notes],
         tool_version=tool_version(),
         metrics=metrics(facts, lag),
         state_spellings=state_spellings(facts),
@@ -217,6 +236,12 @@ def exit_code(verdict: str, fail_on: str) -> int:
     if fail_on == "never" or verdict == summary.CLEAN:
         return OK
     return ERRORS if verdict == summary.ERRORS or fail_on == "warn" else WARNINGS
+
+
+def held_to_its_gate(report: Report, settings: Settings) -> Report:
+    """The report with the exit code and the reason of a gate that was asked for and is shut, whatever `--fail-on` says."""
+    shut = asked_of(report.gates, settings.gate, report.checks, allow_unknown=settings.allow_unknown)
+    return report if not shut else replace(report, exit_code=ERRORS, notes=[shut, *report.notes])
 
 
 def stored_state(run: Run) -> State:

@@ -6,6 +6,7 @@ the violations.
 
 from __future__ import annotations
 
+from schemas.checks.between import CHECKS as BETWEEN
 from schemas.checks.capture import CHECKS as CAPTURE
 from schemas.checks.check import BOTH, EVERY_PHASE, KRAFT, START_PHASES, ZOOKEEPER, Check, Phase
 from schemas.checks.configuration import CHECKS as CONFIGURATION
@@ -22,6 +23,7 @@ from schemas.checks.transactions import CHECKS as TRANSACTIONS
 
 CHECKS: tuple[Check, ...] = (
     *CAPTURE,
+    *BETWEEN,
     *START,
     *CONFIGURATION,
     *DUAL_WRITE,

@@ -99,6 +99,15 @@ CHECKS: tuple[Check, ...] = (
         needs=frozenset(),
         severity="warning",
     ),
+    check(
+        "CAP-11",
+        "All copies of the log are of one cluster",
+        GATES,
+        EVERY_PHASE,
+        "Take the copies of the other cluster out of `kraft.folders` (or --kraft). Nothing of the log was read: which of them "
+        "was meant cannot be told.",
+        "MetaProperties, cluster.id; S§7.1",
+        needs=frozenset(),
     optional(
         check(
             "CAP-20",

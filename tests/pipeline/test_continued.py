@@ -28,7 +28,7 @@ from transforms.report.json import to_json
 
 OF_THE_RUN = {"run_id", "started_at", "finished_at", "cluster", "history", "notes", "resolved"}
 # They hold a run against the one before, or tell how fast the part of the log grew that a run has read.
-OF_TWO_RUNS = {"ISR-15", "LOG-04", "LOG-01"}
+OF_TWO_RUNS = {"ISR-15", "LOG-04", "LOG-01", *(f"RUN-0{number}" for number in range(1, 6))}
 
 
 def keeping(folder: Path, warehouse: Path, cluster: str) -> Content:

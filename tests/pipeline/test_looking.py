@@ -180,9 +180,12 @@ def test_a_row_that_never_was_names_its_neighbours(shell: Shell) -> None:
 
 def test_history_and_gates_find_the_same_warehouse(audited: Audit, shell: Shell, tmp_path: Path) -> None:
     assert audited.run_id in shell.run("history")
-    assert "dual_write  NO-GO\n  DUR-05" in shell.run("gates", "--gate", "start", "--run", audited.run_id) + shell.run(
-        "gates"
-    )
+    shown = shell.run("gates")
+    assert shown.startswith(f"Run {audited.run_id} of cluster looking, finished ")
+    assert "dual_write  NO-GO\n  DUR-05" in shown
+    assert "gate start is NOT-APPLICABLE" in shell.run("gates", "--gate", "start", "--run", audited.run_id, code=20)
+    shell.run("gates", "--gate", "start", "--allow-unknown")
+    assert "gate dual_write is NO-GO" in shell.run("gates", "--gate", "dual_write", "--allow-unknown", code=20)
     assert shell.run("history", "--trend").splitlines()[0].split() == [
         "run_id",
         "verdict",

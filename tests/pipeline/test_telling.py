@@ -29,25 +29,30 @@ GONE = Outcome(failure=Failure("there is no folder /nowhere", USAGE))
 @dataclass
 class Cluster:
     failure: Failure | None = None
+    settings: Settings = SETTINGS
 
 
 @dataclass
 class FakeRun:
     clusters: dict[str, Cluster] = field(default_factory=dict)
+    recorded: set[str] = field(default_factory=set)
 
 
 Told = Callable[..., int]
 
 
 @pytest.fixture
-def told(monkeypatch: pytest.MonkeyPatch) -> Told:
+def told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Told:
     """A run that was: its outcomes or what it raised, and what came after it."""
+    monkeypatch.chdir(tmp_path)
 
     def tell(outcomes: Mapping[str, Outcome] | Exception, after: Aftermath | Exception, **how: Any) -> int:
-        run = FakeRun({"prod-us": Cluster(GONE.failure)} if isinstance(outcomes, Exception) else {})
+        failed = isinstance(outcomes, Exception)
+        names = ["prod-us"] if isinstance(outcomes, Exception) else list(outcomes)
+        run = FakeRun({name: Cluster(GONE.failure if failed else None) for name in names})
 
         @contextmanager
-        def opened(_settings: Any) -> Iterator[FakeRun]:
+        def opened(*_settings: Any, **_how: Any) -> Iterator[FakeRun]:
             yield run
 
         def done(*_arguments: Any) -> Any:

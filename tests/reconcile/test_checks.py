@@ -14,7 +14,7 @@ import pytest
 from schemas.checks import CHECKS, KRAFT, ZOOKEEPER, Phase
 from schemas.checks.codes import BROKER_REPLACED, ISR_ORDER, TO_DECODE, UNDER_REPLICATED
 from schemas.report import CheckResult, DivergenceRow
-from tests.reconcile import kraft_clusters
+from tests.reconcile import between_runs, kraft_clusters
 from transforms.kraft.quorum import Checkpoint, LogCopy, committed_end, plan_read
 from transforms.kraft.replay.transactions import Marker, read_transactions
 from transforms.outcome import EVIDENCE_LIMIT, found
@@ -475,7 +475,8 @@ def _security() -> Iterator[tuple[str, Case]]:
 
 
 def _kraft() -> Iterator[tuple[str, Case]]:
-    for check_id, (fails, passes, verdict) in kraft_clusters.failing().items():
+    of_kraft = {**kraft_clusters.failing(), **dict(between_runs.cases())}
+    for check_id, (fails, passes, verdict) in of_kraft.items():
         yield check_id, Case(fails, passes, verdict)
     checked = copy(3000, checkpoints=(Checkpoint("300.checkpoint", 300, EPOCH, True),))
     with_checkpoint = replace(dual_write(), copies=[checked])

@@ -19,10 +19,12 @@ from transforms.reconcile.judge.gates import judge_gates, run_checks
 
 # What is no evidence: where the audit stands, the configured limits, and files that are asked for but optional.
 NO_EVIDENCE = {"phase", "alive_limit", "lag_limit", "capture_skew_limit", "properties", "reads_data_folder"}
-NO_EVIDENCE |= {"interruption_accepted"}
+NO_EVIDENCE |= {"interruption_accepted", "claim"}
 # Nothing tells these from a cluster that has none: a log that begins at a snapshot may hold no election, and a first run has
 # none before it.
-SPARSE = {("QRM-07 fails", "epochs"), ("LOG-04 fails", "previous_end")}
+SPARSE = {("QRM-07 fails", "epochs"), ("LOG-04 fails", "previous_end")} | {
+    (f"RUN-0{number} fails", "earlier") for number in (1, 2, 3, 4)
+}
 CLUSTERS = {
     **HEALTHY,
     **{f"{check_id} fails": case.fails for check_id, case in CASES.items()},

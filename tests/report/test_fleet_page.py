@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
@@ -163,3 +164,31 @@ def test_the_terminal_is_not_driven_by_a_name(label: str) -> None:
     run = replace(run_of(defective(), HOSTILE), label=label, headline=HOSTILE, kafka_version=HOSTILE, phase=HOSTILE)
     text = "\n".join(fleet_text(fleet([run], NOW, 48), {}))
     assert not any(character in text for character in "\x1b\u202e\r")
+
+
+def test_the_newest_run_is_the_last_one_counted_whatever_its_clock_said() -> None:
+    future = run_of(healthy(), "c", -9 * 8766, sequence=1)
+    losing = run_of(defective(), "c", 1, sequence=2)
+    old_row = run_of(healthy(), "c", 0.5)
+    (cluster,) = fleet([losing, old_row, future], NOW, 48).clusters
+    assert [run.sequence for run in cluster.runs] == [None, 1, 2]
+    assert cluster.group == "errors"
+    assert not cluster.stale
+
+
+def test_a_run_from_the_future_has_no_age_and_is_not_clean() -> None:
+    (cluster,) = fleet([run_of(healthy(), "c", -2)], NOW, 48).clusters
+    assert cluster.stale
+    assert cluster.group == "stale"
+    (skewed,) = fleet([run_of(healthy(), "c", -0.05)], NOW, 48).clusters
+    assert skewed.group == "clean"
+
+
+def test_a_failed_cluster_says_of_which_run_its_gates_are() -> None:
+    again = replace(failed("c"), run_id="second", finished_at=NOW - timedelta(minutes=1))
+    standing = fleet([run_of(healthy(), "c", 7), failed("c"), again], NOW, 48)
+    assert standing.clusters[0].failures_since == 2
+    line = next(line for line in fleet_text(standing, {}) if line.startswith("c "))
+    assert line.endswith("(gates: of run c-7, 2026-11-21 00:00 UTC; 2 runs failed since)")
+    (said,) = fleet_objects(standing)
+    assert (said["judged_run_id"], said["failures_since"]) == ("c-7", 2)

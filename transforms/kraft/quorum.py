@@ -166,6 +166,17 @@ class NoUsableLogError(Exception):
     """No copy can be used: the message says what was tried and why each was refused."""
 
 
+def foreign_copies(copies: Sequence[LogCopy]) -> list[str]:
+    """Where the copies' meta.properties name more than one cluster: each cluster with its copies; else nothing."""
+    by_cluster: dict[str, list[str]] = {}
+    for copy in copies:
+        if copy.cluster_id is not None:
+            by_cluster.setdefault(copy.cluster_id, []).append(copy.location)
+    if len(by_cluster) < 2:
+        return []
+    return [f"cluster.id {name} in {', '.join(sorted(where))}" for name, where in sorted(by_cluster.items())]
+
+
 def common_end(copy: LogCopy, other: LogCopy) -> int | None:
     """Offset up to which two copies agree, by their epochs; None when they share no epoch."""
     shared = {epoch for epoch, _ in copy.epoch_starts} & {epoch for epoch, _ in other.epoch_starts}
@@ -179,8 +190,12 @@ def common_end(copy: LogCopy, other: LogCopy) -> int | None:
 def plan_read(copies: Sequence[LogCopy]) -> ReadPlan:
     """Choose the leading copy (highest epoch, then longest) and stitch the longest history in front of it.
 
-    Raises NoUsableLogError when no copy has a batch, or history starts beyond every complete checkpoint.
+    Raises NoUsableLogError when copies are of several clusters, no copy has a batch, or history starts beyond every complete
+    checkpoint.
     """
+    foreign = foreign_copies(copies)
+    if foreign:
+        raise NoUsableLogError(f"the copies of the log are not of one cluster: {'; '.join(foreign)}")
     usable = [copy for copy in copies if copy.has_log]
     if not usable:
         reasons = "; ".join(f"{copy.location}: {copy.problem or 'no batch'}" for copy in copies)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from schemas.classes import CLASSES, DEFECTS, ORDER
 from schemas.gates import GATES, MIGRATION_GATES
 from schemas.report import CheckResult, DivergenceRow, Gate, MigrationSummary, Report
+from transforms.reconcile.judge.asked import told_in
 from transforms.report.expectations import unmet, unmet_sentence
 from transforms.report.printable import counted, listed, visible
 from transforms.report.words import (
@@ -65,6 +66,7 @@ def tell(report: Report) -> ReportBanner:
                 _consequence(report),
                 _lag_sentence(report),
                 *_gate_sentences(report),
+                _asked_sentence(report),
                 unmet_sentence(report.expectations),
             )
             if s
@@ -73,6 +75,12 @@ def tell(report: Report) -> ReportBanner:
         or (next_steps(report) if report.verdict == "errors" else []),
         next_steps=next_steps(report) if report.verdict == "clean" else [],
     )
+
+
+def _asked_sentence(report: Report) -> str:
+    """Why the run is an error where nothing else says so: the gate that was asked for could not be judged."""
+    shut = told_in(report.notes)
+    return f"Asked for: {shut}." if shut and " is NO-GO" not in shut else ""
 
 
 def in_kraft(report: Report) -> bool:
@@ -276,10 +284,12 @@ def _error_title(report: Report) -> str:
     failed = _failed(report)
     if not failed and unmet(report.expectations, "error"):
         return f"{counted(len(unmet(report.expectations)), 'expectation')} not met"
-    return _failure_title(failed, closed)
+    return _failure_title(report, failed, closed)
 
 
-def _failure_title(failed: Sequence[CheckResult], closed: Sequence[str]) -> str:
+def _failure_title(report: Report, failed: Sequence[CheckResult], closed: Sequence[str]) -> str:
+    if not failed and not closed and told_in(report.notes):
+        return "The gate that was asked for is not open"
     if failed or not closed:
         return f"{counted(len(failed), 'check')} failed"
     return f"{counted(len(closed), 'gate')} closed: {', '.join(GATE_TITLES[name].lower() for name in closed)}"

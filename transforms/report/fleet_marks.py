@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from markupsafe import Markup, escape
 
 from transforms.reconcile.judge import summary
-from transforms.report.fleet_model import FAILED, FleetRun, gates_in_order
+from transforms.report.fleet_model import FleetRun, gates_in_order
+from transforms.runs import FAILED
 
 MOST_RUNS = 30
 _WIDTH, _HEIGHT = 90.0, 22.0

@@ -13,9 +13,11 @@ from schemas.gates import GATES
 from schemas.report import Report
 from transforms.reconcile.judge import summary
 from transforms.report.banner import phase_of, tell
+from transforms.runs import FAILED
 
-FAILED = "failed"
 NOT_READY = "Not ready"
+# Clocks of machines that run audits may differ by so much; a run further ahead was, or is, dated wrong.
+CLOCKS_DIFFER_SECONDS = 300.0
 # Worst first; what nobody has looked at for long is not known to be well.
 GROUPS = ("failed", "errors", "stale", "warnings", "clean")
 
@@ -46,6 +48,12 @@ class FleetRun:
     gates: Mapping[str, str] = field(default_factory=dict)
     statuses: Mapping[str, int] = field(default_factory=dict)
     open_checks: tuple[str, ...] = ()
+    sequence: int | None = None
+
+    @property
+    def order(self) -> tuple[int, datetime, datetime, str]:
+        """What puts a cluster's runs in order, the newest last: their number; times only where there is none (`newest_first`)."""
+        return (-1 if self.sequence is None else self.sequence, self.started_at, self.finished_at, self.run_id)
 
     @property
     def failed(self) -> bool:
@@ -55,7 +63,10 @@ class FleetRun:
 
 @dataclass(frozen=True)
 class FleetCluster:
-    """A cluster and its last runs, oldest first. `judged` is the newest run that came to its end, None without any."""
+    """A cluster and its last runs, oldest first. `judged` is the newest run that came to its end, None without any.
+
+    `stale` is also one whose newest run is dated in the future: how old it is nobody can tell.
+    """
 
     name: str
     runs: tuple[FleetRun, ...]
@@ -67,6 +78,11 @@ class FleetCluster:
     def newest(self) -> FleetRun:
         """The newest run, failed or not."""
         return self.runs[-1]
+
+    @property
+    def failures_since(self) -> int:
+        """How many runs have failed since the one that came to its end."""
+        return next((number for number, run in enumerate(reversed(self.runs)) if not run.failed), len(self.runs))
 
     @property
     def group(self) -> str:
@@ -97,7 +113,7 @@ class Fleet:
 def fleet(runs: Sequence[FleetRun], as_of: datetime, stale_after_hours: float) -> Fleet:
     """Put runs of any order together into clusters, worst first: by group, then defects, records behind, name."""
     by_name: dict[str, list[FleetRun]] = {}
-    for run in sorted(runs, key=lambda run: (run.started_at, run.finished_at, run.run_id)):
+    for run in sorted(runs, key=lambda run: run.order):
         by_name.setdefault(run.cluster, []).append(run)
     clusters = [_cluster(name, mine, as_of, stale_after_hours) for name, mine in by_name.items()]
     return Fleet(as_of, stale_after_hours, tuple(sorted(clusters, key=_badness)))
@@ -105,8 +121,9 @@ def fleet(runs: Sequence[FleetRun], as_of: datetime, stale_after_hours: float) -
 
 def _cluster(name: str, runs: Sequence[FleetRun], as_of: datetime, stale_after_hours: float) -> FleetCluster:
     judged = next((run for run in reversed(runs) if not run.failed), None)
-    age = max(0.0, (as_of - runs[-1].finished_at).total_seconds())
-    return FleetCluster(name, tuple(runs), judged, age, age > stale_after_hours * 3600)
+    since = (as_of - runs[-1].finished_at).total_seconds()
+    stale = since > stale_after_hours * 3600 or since < -CLOCKS_DIFFER_SECONDS
+    return FleetCluster(name, tuple(runs), judged, max(0.0, since), stale)
 
 
 def _badness(cluster: FleetCluster) -> tuple[int, int, int, str]:
@@ -157,6 +174,8 @@ def fleet_run(row: Mapping[str, Any]) -> FleetRun:
         gates=dict(row["gates"] or {}),
         statuses=dict(row["statuses"] or {}),
         open_checks=tuple(row["open_checks"] or ()),
+        # Rows of the tests and of older releases lack it.
+        sequence=row.get("sequence"),
     )
 
 

@@ -15,11 +15,12 @@ from markupsafe import Markup
 from transforms.reconcile.judge import summary
 from transforms.report.banner import TONES, VERDICT_LABELS, duration
 from transforms.report.fleet_marks import gate_strip, sparkline
-from transforms.report.fleet_model import FAILED, GROUPS, NOT_READY, Fleet, FleetCluster, FleetRun, gates_in_order
+from transforms.report.fleet_model import GROUPS, NOT_READY, Fleet, FleetCluster, FleetRun, gates_in_order
 from transforms.report.html import environment
 from transforms.report.printable import counted, listed, visible
 from transforms.report.view import Bounded, bounded
 from transforms.report.words import GATE_TITLES, VERDICT_WORDS
+from transforms.runs import FAILED
 
 MOST_ROWS = 500
 _MOST_ACTIONS = 4

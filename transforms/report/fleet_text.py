@@ -16,7 +16,7 @@ from transforms.report.fleet_page import (
     phase_name,
     since_words,
 )
-from transforms.report.printable import visible
+from transforms.report.printable import counted, visible
 from transforms.report.table import aligned
 
 _HEAD = ("cluster", "verdict", "phase", "kafka", "gates", "defects", "behind", "last runs", "last run", "what is so")
@@ -60,6 +60,8 @@ def _object(cluster: FleetCluster) -> dict[str, Any]:
     if judged is not None:
         said |= {
             "judged_run_id": judged.run_id,
+            "judged_at": judged.finished_at.isoformat(),
+            "failures_since": cluster.failures_since,
             "phase": judged.phase,
             "kafka_version": judged.kafka_version,
             "headline": judged.headline,
@@ -89,8 +91,17 @@ def _row(cluster: FleetCluster) -> tuple[str, ...]:
         "-" if judged.lag_records is None else f"{judged.lag_records:,}",
         text_sparkline(finished),
         f"{duration(cluster.age_seconds)} ago{old}",
-        visible(newest.failure or newest.headline, 80),
+        visible(newest.failure or newest.headline, 80) + _judged_by(cluster),
     )
+
+
+def _judged_by(cluster: FleetCluster) -> str:
+    """Of which run the gates are, where the newest one failed."""
+    judged = cluster.judged
+    if judged is None or not cluster.newest.failed:
+        return ""
+    failed = counted(cluster.failures_since, "run")
+    return f" (gates: of run {judged.run_id}, {judged.finished_at:%Y-%m-%d %H:%M} UTC; {failed} failed since)"
 
 
 def _gates(run: FleetRun) -> str:

@@ -118,7 +118,8 @@ def _settings(capture: Path, address: str, out: Path) -> Settings:
         "report": {"folder": str(out)},
         "spark": {"profile": "small"},
     }
-    return validated(content, "demonstration")
+    # The scenes are played again and again, the older after the newer one.
+    return validated(content, "demonstration", one_off=True)
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -12,6 +12,7 @@ from schemas.report import DivergenceRow
 from transforms.kraft.quorum import CommittedEnd, LogCopy, ReadPlan, elected_leader, known_voters
 from transforms.kraft.replay.transactions import TransactionLog
 from transforms.properties import PropertyFiles
+from transforms.reconcile.judge.earlier import Claim, EarlierRun
 from transforms.reconcile.judge.skew import ClockSkew
 from transforms.reconcile.judge.zookeeper_writes import ZooKeeperWrites
 
@@ -208,7 +209,8 @@ class Facts:
     barrier that rows are compared at (None where that is the same tree), `newest_zxid` the newest change in the tree.
     `previous_end` is the last offset (inclusive) of the log that the cluster's run before this one read. `out_of_sync` are,
     by side and broker, the replicas that their ISR lacks; `previous_partitions` is true when that run's partitions of
-    ZooKeeper were compared with this one's.
+    ZooKeeper were compared with this one's. `earlier` is the newest finished run whose log was the cluster's own, `claim` how
+    new this run's sources claim to be.
     """
 
     phase: Phase
@@ -269,6 +271,8 @@ class Facts:
     out_of_sync: Mapping[str, Mapping[int, int]] | None = None
     previous_end: int | None = None
     previous_partitions: bool = False
+    earlier: EarlierRun | None = None
+    claim: Claim | None = None
 
     @property
     def migration_offset(self) -> int | None:

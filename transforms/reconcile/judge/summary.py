@@ -10,6 +10,7 @@ from schemas.classes import DEFECTS, LAG
 from schemas.report import CheckResult, Divergences, Gate, Lag, LogCopyLine, MigrationSummary
 from transforms.kraft.quorum import LogCopy, ReadPlan
 from transforms.kraft.release import before
+from transforms.reconcile.judge.asked import asked_of
 from transforms.reconcile.judge.checks.dual_write import NO_LAG_IN_3_4, load_story, repeated_load
 from transforms.reconcile.judge.facts import Facts
 from transforms.reconcile.judge.gates import WARN, is_error
@@ -58,14 +59,17 @@ def verdict(
     gates: Mapping[str, Gate],
     phase: Phase,
     requested_gate: str | None = None,
+    *,
+    allow_unknown: bool = False,
 ) -> str:
     """errors, warnings or clean (DESIGN §5).
 
-    Errors are defects, failed checks about the present, and a requested gate that is shut. A start that is blocked
+    Errors are defects, failed checks about the present, and a requested gate that is shut, which is any that is not `go`
+    (`allow_unknown`: nor one that could not be judged or is of another phase). A start that is blocked
     while the controllers wait for it is a warning: nothing is broken, and nothing will go on by itself; so is an upgrade
     of a KRaft cluster that is blocked.
     """
-    shut = requested_gate is not None and gates[requested_gate].verdict == "no_go"
+    shut = bool(asked_of(gates, requested_gate, checks, allow_unknown=allow_unknown))
     if defects(summary) or shut or any(is_error(check, requested_gate) for check in checks):
         return ERRORS
     late = any(row.class_ == LAG and row.severity == "warning" for row in summary.rows)

@@ -1,6 +1,7 @@
 """One pure function a check, by its id in `schemas.checks`; the modules have the catalogue's names."""
 
 from transforms.reconcile.judge.checks import (
+    between,
     capture,
     configuration,
     dual_write,
@@ -18,6 +19,7 @@ from transforms.reconcile.judge.checks.outcome import CheckFunction
 
 FUNCTIONS: dict[str, CheckFunction] = {
     **capture.CHECKS,
+    **between.CHECKS,
     **start.CHECKS,
     **configuration.CHECKS,
     **dual_write.CHECKS,

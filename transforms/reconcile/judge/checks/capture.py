@@ -5,6 +5,7 @@ from __future__ import annotations
 from schemas.checks import KRAFT, START_PHASES, ZOOKEEPER, Phase
 from schemas.checks.codes import CONFIG_SKIPPED, FEATURE_DATA, POISON
 from schemas.zookeeper.findings import FINDINGS, STOP_THE_LOAD
+from transforms.kraft.quorum import foreign_copies
 from transforms.kraft.release import before
 from transforms.outcome import Outcome, found, not_applicable, passed, unknown
 from transforms.reconcile.judge.absent import absent
@@ -160,6 +161,17 @@ def _complete(facts: Facts) -> Outcome:
     return found(absent(facts).values())
 
 
+def _copies_of_one_cluster(facts: Facts) -> Outcome:
+    """CAP-11. Without it the longest log would win, and a majority be counted over both clusters."""
+    if not facts.copies:
+        return (
+            not_applicable("no copy of a log was given")
+            if KRAFT not in facts.collected
+            else unknown("no copy is known")
+        )
+    return found(foreign_copies(facts.copies))
+
+
 CHECKS: dict[str, CheckFunction] = {
     "CAP-01": _one_cluster,
     "CAP-02": _whole_log,
@@ -171,5 +183,6 @@ CHECKS: dict[str, CheckFunction] = {
     "CAP-08": _as_the_checkpoint,
     "CAP-09": _parsed,
     "CAP-10": _complete,
+    "CAP-11": _copies_of_one_cluster,
     "CAP-20": _whole_tree,
 }

@@ -1,0 +1,175 @@
+"""Runs that have begun: a file each beside the tables, held locked as long as the run lives, so that none disappears.
+
+A run that was killed leaves its file, and nobody holds it any more: it died. The next run of the warehouse makes a failed row
+of gold `runs` of it; until then whoever looks is told. It costs no query, and works where Java was killed too. Only tables in a
+local folder have it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import socket
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from jobs.exit import CRASH
+from jobs.sinks.delta import Warehouse
+from jobs.sources.remote import is_remote, local_path
+from transforms.report.fleet_model import FleetRun
+from transforms.runs import FAILED
+
+_FOLDER = ".begun"
+_DIED = "died: the process ended without a word (killed, out of memory, or the machine stopped)"
+
+
+@dataclass
+class Begun:
+    """A run of this process. `descriptor` holds its file locked."""
+
+    path: Path
+    descriptor: int
+    entry: dict[str, Any]
+
+    @property
+    def running(self) -> bool:
+        """True until `end` or `leave`."""
+        return self.descriptor >= 0
+
+    def stopped(self, why: str, exit_code: int) -> None:
+        """Note at once why the run ends: what comes after may not be reached."""
+        self.entry |= {"why": why, "exit_code": exit_code}
+        data = json.dumps(self.entry).encode()
+        # In place: another file of this name would not be the locked one.
+        os.pwrite(self.descriptor, data, 0)
+        os.ftruncate(self.descriptor, len(data))
+
+    def end(self) -> None:
+        """Every cluster of the run has its row: there is nothing to remember."""
+        self.path.unlink(missing_ok=True)
+        self.leave()
+
+    def leave(self) -> None:
+        """Let the file go as it is: whoever looks next finds a run that died, or why it was stopped."""
+        if self.descriptor >= 0:
+            os.close(self.descriptor)
+            self.descriptor = -1
+
+
+@dataclass(frozen=True)
+class Died:
+    """A run that has begun and that nobody carries on. Times are UTC."""
+
+    run_id: str
+    clusters: tuple[str, ...]
+    started_at: datetime
+    ended_at: datetime
+    why: str
+    exit_code: int
+
+    def of(self, cluster: str, sequence: int | None) -> FleetRun:
+        """The run of one of its clusters."""
+        return FleetRun(
+            cluster, self.run_id, self.started_at, self.ended_at, FAILED, failure=self.why, sequence=sequence
+        )
+
+
+def begin(root: str, *, catalog: bool, clusters: Sequence[str], run_id: str, started_at: datetime) -> Begun | None:
+    """Note that a run over these clusters begins; None where the tables are in no local folder, or it can't be written."""
+    folder = _folder(root, catalog=catalog)
+    if folder is None:
+        return None
+    entry = {
+        "run_id": run_id,
+        "clusters": sorted(clusters),
+        "started_at": started_at.isoformat(),
+        "host": socket.gethostname(),
+        "process": os.getpid(),
+    }
+    part, path = folder / f"{run_id}.part", folder / f"{run_id}.json"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o644)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.pwrite(descriptor, json.dumps(entry).encode(), 0)
+        # It gets its name when it is locked and whole.
+        part.rename(path)
+    except OSError:
+        # The run itself will say what is wrong with the warehouse.
+        return None
+    return Begun(path, descriptor, entry)
+
+
+@contextmanager
+def died(root: str, *, catalog: bool) -> Iterator[list[tuple[Died, Path]]]:
+    """Runs that died, each with its file; while the block runs nobody else takes them for so."""
+    folder = _folder(root, catalog=catalog)
+    held: list[int] = []
+    found = []
+    try:
+        for path in sorted(folder.glob("*.json")) if folder is not None and folder.is_dir() else []:
+            descriptor = _locked(path)
+            if descriptor is not None:
+                held.append(descriptor)
+                entry = _read(path)
+                if entry is not None:
+                    found.append((entry, path))
+        yield found
+    finally:
+        for descriptor in held:
+            os.close(descriptor)
+
+
+def died_runs(warehouse: Warehouse, known: Sequence[FleetRun], cluster: str | None = None) -> list[FleetRun]:
+    """Runs that died and have no row among the `known` ones, as the newest of their clusters."""
+    made: list[FleetRun] = []
+    with died(warehouse.root, catalog=warehouse.catalog) as dead:
+        for each, _ in dead:
+            for name in each.clusters:
+                if cluster in (None, name) and not any(_is(run, each, name) for run in known):
+                    numbers = [run.sequence or 0 for run in (*known, *made) if run.cluster == name]
+                    made.append(each.of(name, max(numbers, default=0) + 1))
+    return made
+
+
+def _is(run: FleetRun, dead: Died, cluster: str) -> bool:
+    """A part of a run has an id of its own, and began when the whole one did."""
+    return run.cluster == cluster and (run.run_id == dead.run_id or run.started_at == dead.started_at)
+
+
+def _folder(root: str, *, catalog: bool) -> Path | None:
+    return None if catalog or is_remote(root) else Path(local_path(root)) / _FOLDER
+
+
+def _locked(path: Path) -> int | None:
+    """Lock the file of a run that nobody holds. None while its process lives, and where locks are not to be had."""
+    try:
+        descriptor = os.open(path, os.O_RDWR)
+    except OSError:
+        return None
+    with suppress(OSError):
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return descriptor
+    os.close(descriptor)
+    return None
+
+
+def _read(path: Path) -> Died | None:
+    try:
+        entry = json.loads(path.read_text(encoding="utf-8"))
+        ended = datetime.fromtimestamp(path.stat().st_mtime, UTC)
+        return Died(
+            entry["run_id"],
+            tuple(entry["clusters"]),
+            datetime.fromisoformat(entry["started_at"]),
+            ended,
+            entry.get("why", _DIED),
+            entry.get("exit_code", CRASH),
+        )
+    except (OSError, ValueError, KeyError):
+        return None

@@ -1,0 +1,99 @@
+"""The end of a run from outside: SIGTERM, SIGINT and the time that it was given become one exception, and seconds."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import Any
+
+from jobs.exit import CRASH, INTERRUPTED, TERMINATED
+
+# How long what was under way may take to come to its end; then the process ends, whatever hangs.
+GRACE_SECONDS = 10.0
+GRACE_SECONDS_OF_TIMEOUT = 60.0
+_WORDS = {signal.SIGTERM: ("stopped by SIGTERM", TERMINATED), signal.SIGINT: ("interrupted (SIGINT)", INTERRUPTED)}
+
+
+class Stopped(BaseException):
+    """Not an Exception: nothing that goes on after errors may go on after this. `why` is one line."""
+
+    def __init__(self, why: str, exit_code: int, *, timed_out: bool = False) -> None:
+        """`timed_out` is true when the run's own time has run out: then nobody waits for the process."""
+        super().__init__(why)
+        self.why, self.exit_code, self.timed_out = why, exit_code, timed_out
+
+
+@dataclass
+class Stopping:
+    """Turns signals into `Stopped`, in the main thread. `noted` is called at once with what the run ends by."""
+
+    minutes: float | None = None
+    noted: Callable[[str, int], None] = lambda _why, _code: None
+    stopped: Stopped | None = None
+    _before: dict[int, Any] = field(default_factory=dict)
+
+    @contextmanager
+    def armed(self) -> Iterator[None]:
+        """Heed signals, and the time given from here on; only a process's main thread can."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        self._before = {each: signal.getsignal(each) for each in (*_WORDS, signal.SIGALRM)}
+        self.arm()
+        if self.minutes is not None:
+            signal.setitimer(signal.ITIMER_REAL, self.minutes * 60)
+        try:
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            for each, handler in self._before.items():
+                # None: it was not Python's.
+                signal.signal(each, signal.SIG_DFL if handler is None else handler)
+
+    def arm(self) -> None:
+        """Take the signals, again when somebody else has: a Spark session takes SIGINT."""
+        if threading.current_thread() is threading.main_thread():
+            for each in (*_WORDS, signal.SIGALRM):
+                signal.signal(each, self._heed)
+
+    def _heed(self, number: int, _frame: FrameType | None) -> None:
+        if self.stopped is not None:
+            # Asked again: whoever asks does not want to wait.
+            os._exit(self.stopped.exit_code)
+        if number == signal.SIGALRM:
+            why, code = f"ended after {self.minutes:g} minutes, as --timeout says", CRASH
+        else:
+            why, code = _WORDS[signal.Signals(number)]
+        self.stopped = Stopped(why, code, timed_out=number == signal.SIGALRM)
+        self.noted(why, code)
+        self._watch(self.stopped)
+        raise self.stopped
+
+    def _watch(self, stopped: Stopped) -> None:
+        """End the process after a while even if something hangs, or an exception in a handler was lost."""
+        grace = GRACE_SECONDS_OF_TIMEOUT if stopped.timed_out else GRACE_SECONDS
+        watch = threading.Timer(grace, _end, (stopped,))
+        watch.daemon = True
+        watch.start()
+
+
+def _end(stopped: Stopped) -> None:
+    tell(stopped)
+    sys.stderr.flush()
+    os._exit(stopped.exit_code)
+
+
+_TOLD: set[int] = set()
+
+
+def tell(stopped: Stopped) -> None:
+    """Say once, in one line, why the run ended."""
+    if id(stopped) not in _TOLD:
+        _TOLD.add(id(stopped))
+        print(f"kraft-audit: {stopped.why}; earlier runs and their reports stand", file=sys.stderr)

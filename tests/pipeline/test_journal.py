@@ -1,0 +1,190 @@
+"""A run that has begun leaves a file that is locked while it lives: killed, it is found; ended, it is gone."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from jobs.audit.journal import begin, died, died_runs
+from jobs.exit import CRASH, INTERRUPTED, TERMINATED, AuditError, guarded
+from jobs.runtime import stopping
+from jobs.runtime.stopping import Stopped, Stopping
+from transforms.report.fleet_model import FleetRun
+
+BEGAN = datetime(2026, 11, 24, 12, tzinfo=UTC)
+ROOT = Path(__file__).parents[2]
+# A run of another process, which is under way until it is killed.
+RUNNING = """
+import sys, time
+from datetime import UTC, datetime
+from jobs.audit.journal import begin
+begun = begin(sys.argv[1], catalog=False, clusters=["b", "a"], run_id="r1", started_at=datetime(2026, 11, 24, 12, tzinfo=UTC))
+print("begun" if begun else "not begun", flush=True)
+time.sleep(600)
+"""
+
+
+def found(root: Path) -> list[str]:
+    with died(str(root), catalog=False) as dead:
+        return [each.why for each, _ in dead]
+
+
+def runs(root: Path, *known: FleetRun, cluster: str | None = None) -> list[FleetRun]:
+    return died_runs(SimpleNamespace(root=str(root), catalog=False), known, cluster)  # type: ignore[arg-type]
+
+
+def test_a_run_that_is_killed_died_and_one_that_lives_did_not(tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", RUNNING, str(tmp_path)], stdout=subprocess.PIPE, text=True, cwd=ROOT
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "begun\n"
+    assert found(tmp_path) == []
+    process.kill()
+    process.wait()
+    process.stdout.close()
+    (why,) = found(tmp_path)
+    assert why.startswith("died: ")
+    made = runs(tmp_path)
+    assert [(run.cluster, run.run_id, run.verdict, run.sequence) for run in made] == [
+        ("a", "r1", "failed", 1),
+        ("b", "r1", "failed", 1),
+    ]
+    assert made[0].started_at == BEGAN
+    # It is the newest of its cluster, and told once: not where the run or a part of it has a row.
+    other = FleetRun("a", "r0", BEGAN.replace(year=2036), BEGAN, "clean", sequence=7)
+    assert [run.sequence for run in runs(tmp_path, other, cluster="a")] == [8]
+    assert runs(tmp_path, FleetRun("a", "r1", BEGAN.replace(hour=1), BEGAN, "clean"), cluster="a") == []
+    assert runs(tmp_path, FleetRun("a", "part", BEGAN, BEGAN, "clean"), cluster="a") == []
+
+
+def test_a_run_that_ended_leaves_nothing_and_one_that_was_stopped_says_why(tmp_path: Path) -> None:
+    ended, stopped = (
+        begin(str(tmp_path), catalog=False, clusters=["a"], run_id=name, started_at=BEGAN) for name in ("r1", "r2")
+    )
+    assert ended is not None
+    assert stopped is not None
+    ended.end()
+    assert not ended.running
+    stopped.stopped("stopped by SIGTERM", TERMINATED)
+    assert found(tmp_path) == []
+    stopped.leave()
+    assert found(tmp_path) == ["stopped by SIGTERM"]
+    assert [path.name for path in (tmp_path / ".begun").iterdir()] == ["r2.json"]
+
+
+@pytest.mark.parametrize("root", ["s3a://bucket/warehouse", "/proc/nowhere"])
+def test_where_no_file_can_be_there_is_none(root: str) -> None:
+    assert begin(root, catalog=False, clusters=["a"], run_id="r", started_at=BEGAN) is None
+    assert found(Path("/proc/nowhere")) == []
+
+
+def test_what_is_no_entry_is_passed_over(tmp_path: Path) -> None:
+    (tmp_path / ".begun").mkdir()
+    (tmp_path / ".begun" / "x.json").write_text("{")
+    assert found(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("number", "why", "code"),
+    [
+        (signal.SIGTERM, "stopped by SIGTERM", TERMINATED),
+        (signal.SIGINT, "interrupted (SIGINT)", INTERRUPTED),
+        (signal.SIGALRM, "ended after 7 minutes, as --timeout says", CRASH),
+    ],
+)
+def test_a_signal_is_noted_and_raised_once(
+    monkeypatch: pytest.MonkeyPatch, number: signal.Signals, why: str, code: int
+) -> None:
+    watched: list[Stopped] = []
+    noted: list[tuple[str, int]] = []
+    monkeypatch.setattr(Stopping, "_watch", lambda _self, stopped: watched.append(stopped))
+    before = signal.getsignal(signal.SIGTERM)
+    stop = Stopping(7.0, lambda *said: noted.append(said))
+
+    def stopped() -> None:
+        with stop.armed():
+            # A Spark session takes SIGINT when it starts.
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            stop.arm()
+            os.kill(os.getpid(), number)
+            signal.pause()
+
+    with pytest.raises(Stopped) as raised:
+        stopped()
+    assert (raised.value.why, raised.value.exit_code) == (why, code)
+    assert noted == [(why, code)]
+    assert watched == [raised.value]
+    assert raised.value.timed_out is (number == signal.SIGALRM)
+    assert signal.getsignal(signal.SIGTERM) == before
+
+
+def test_time_that_was_given_runs_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Stopping, "_watch", lambda _self, _stopped: None)
+    stop = Stopping(0.05 / 60)
+    with pytest.raises(Stopped), stop.armed():
+        signal.pause()
+    with Stopping(1000).armed():
+        pass
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+
+
+HANGING = """
+import sys, threading
+from jobs.runtime import stopping
+stopping.GRACE_SECONDS = 0.5
+stop = stopping.Stopping()
+with stop.armed():
+    said = False
+    while True:
+        try:
+            if not said:
+                said = True
+                print("armed", flush=True)
+            threading.Event().wait(600)
+        except BaseException:
+            pass
+"""
+
+
+def test_what_hangs_is_ended_all_the_same() -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", HANGING], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "armed\n"
+    process.terminate()
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == TERMINATED
+    assert err == "kraft-audit: stopped by SIGTERM; earlier runs and their reports stand\n"
+
+
+def test_it_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
+    end = Stopped("stopped by SIGTERM", TERMINATED)
+    stopping.tell(end)
+    stopping.tell(end)
+    assert capsys.readouterr().err.count("stopped by SIGTERM") == 1
+
+
+def test_errors_move_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    def fail() -> int:
+        raise AuditError("the controller offers \x1b[2J\x1b[1;1HCLEAN \u202e")
+
+    assert guarded(fail) == CRASH
+    err = capsys.readouterr().err
+    assert err == "kraft-audit: the controller offers \\x1b[2J\\x1b[1;1HCLEAN \\u202e\n"
+
+
+def test_ctrl_c_outside_a_run_has_the_code_that_shells_know(capsys: pytest.CaptureFixture[str]) -> None:
+    def interrupted() -> int:
+        raise KeyboardInterrupt
+
+    assert guarded(interrupted) == INTERRUPTED
+    assert capsys.readouterr().err.count("\n") == 1

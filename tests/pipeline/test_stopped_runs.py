@@ -1,0 +1,112 @@
+"""A run that is stopped from outside: by SIGTERM, by its time, by SIGKILL. It leaves a row, one line, and no doubt."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from jobs.audit.past import runs_of
+from jobs.cli import main
+from jobs.sinks.delta import Warehouse
+from tests.captures import capture
+
+pytestmark = pytest.mark.slow
+ROOT = Path(__file__).parents[2]
+# A run that stands still in the middle: everything before is as always.
+STANDING_STILL = """
+import sys, time
+from jobs.steps import materialize
+def stand_still(run, *_):
+    print("standing", flush=True)
+    run.spark.range(1).count()
+    time.sleep(600)
+materialize.run_step = stand_still
+from jobs.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@dataclass
+class Place:
+    conf: Path
+    root: Path
+
+    def start(self, *argv: str) -> subprocess.Popen[str]:
+        """A run in a process of its own, at the point where it stands still."""
+        command = [sys.executable, "-c", STANDING_STILL, "run", "--conf", str(self.conf), "--quiet", *argv]
+        process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT, env={**os.environ}
+        )
+        assert process.stdout is not None
+        assert process.stdout.readline() == "standing\n"
+        return process
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
+    root = tmp_path_factory.mktemp("stopped")
+    conf = root / "conf.yml"
+    kraft = capture("4.3.1-kraft", "1-healthy") / "kraft"
+    conf.write_text(
+        f"cluster: stopped\nwarehouse: {root}/tables\nkraft: {{folders: ['{kraft}']}}\n"
+        f"report: {{folder: '{root}/reports'}}\nspark: {{profile: small}}\n"
+    )
+    return Place(conf, root / "tables")
+
+
+def lines(text: str) -> list[str]:
+    return [line for line in text.splitlines() if line.startswith("kraft-audit:")]
+
+
+def test_every_end_from_outside_is_told_and_none_counts_as_finished(
+    place: Place, spark: SparkSession, capsys: pytest.CaptureFixture[str]
+) -> None:
+    process = place.start()
+    asked = time.monotonic()
+    process.terminate()
+    _, err = process.communicate(timeout=120)
+    assert process.returncode == 143
+    assert time.monotonic() - asked < 60, "seconds, on a machine that has little to do"
+    assert lines(err) == ["kraft-audit: stopped by SIGTERM; earlier runs and their reports stand"]
+    warehouse = Warehouse(spark, str(place.root))
+    assert [(run.verdict, run.failure, run.sequence) for run in runs_of(warehouse, "stopped")] == [
+        ("failed", "stopped by SIGTERM", 1)
+    ]
+
+    # --timeout ends it in the same way.
+    process = place.start("--timeout", "0.02")
+    _, err = process.communicate(timeout=180)
+    assert process.returncode == 1
+    said = "ended after 0.02 minutes, as --timeout says"
+    assert lines(err) == [f"kraft-audit: {said}; earlier runs and their reports stand"]
+
+    process = place.start()
+    assert runs_of(warehouse, "stopped")[-1].failure == said
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate(timeout=120)
+    died = runs_of(warehouse, "stopped")
+    assert [run.sequence for run in died] == [1, 2, 3]
+    assert died[-1].failure.startswith("died: ")
+    where = ["--warehouse", str(place.root)]
+    capsys.readouterr()
+    assert main(["history", *where]) == 0
+    assert "died: " in capsys.readouterr().out.splitlines()[1]
+    assert main(["gates", *where, "--gate", "upgrade", "--allow-unknown"]) == 20
+    assert "no run has come to its end" in capsys.readouterr().out
+    assert main(["fleet", *where, "--json"]) == 0
+    assert '"group": "failed"' in capsys.readouterr().out
+
+    # The next run makes a row of it, and is the newest.
+    assert main(["run", "--conf", str(place.conf), "--quiet"]) in (0, 10)
+    runs = runs_of(warehouse, "stopped")
+    assert [(run.failed, run.sequence) for run in runs] == [(True, 1), (True, 2), (True, 3), (False, 4)]
+    assert runs[2].failure.startswith("died: ")
+    assert list((place.root / ".begun").iterdir()) == []

@@ -1,0 +1,102 @@
+"""Of which run an answer speaks: how old it is, and what became of the runs since. Decides whether a gate may rest on it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from schemas.report import Report
+from transforms.reconcile.judge.asked import why_shut
+from transforms.report.banner import duration
+from transforms.report.fleet_model import CLOCKS_DIFFER_SECONDS, FleetRun
+from transforms.report.printable import counted, visible
+
+
+@dataclass(frozen=True)
+class RunStanding:
+    """A run that came to its end, and the runs of its cluster after it, oldest first. `now` is the moment that asks (UTC)."""
+
+    run: FleetRun
+    later: tuple[FleetRun, ...]
+    now: datetime
+
+    @property
+    def age_seconds(self) -> float:
+        """Seconds since its end by this machine's clock; below 0 for a run that is dated in the future."""
+        return (self.now - self.run.finished_at).total_seconds()
+
+    @property
+    def failures(self) -> tuple[FleetRun, ...]:
+        """The runs since that did not come to their end."""
+        return tuple(run for run in self.later if run.failed)
+
+    def stale(self, after_hours: float) -> bool:
+        """True when it is older than that, or when it can't be told: its clock was not this one."""
+        return self.age_seconds > after_hours * 3600 or self.age_seconds < -CLOCKS_DIFFER_SECONDS
+
+    def lines(self, stale_after_hours: float) -> list[str]:
+        """The run, its age, and what came since, a line each."""
+        said = [f"Run {self.run.run_id} of cluster {self.run.cluster}, {self._when()}{self._old(stale_after_hours)}"]
+        if self.failures:
+            last = self.failures[-1]
+            said.append(
+                f"  since then {counted(len(self.failures), 'run')} failed, the last one at {_moment(last.finished_at)}: "
+                f"{visible(last.failure, 300)}"
+            )
+        finished = len(self.later) - len(self.failures)
+        if finished:
+            said.append(f"  since then {counted(finished, 'run')} finished: this is not the newest")
+        return said
+
+    def problem(self, stale_after_hours: float) -> str:
+        """Why no gate may rest on this run; empty when one may."""
+        if self.later and self.later[-1].failed:
+            return f"the newest run, {self.later[-1].run_id}, failed: {visible(self.later[-1].failure, 300)}"
+        if self.age_seconds < -CLOCKS_DIFFER_SECONDS:
+            return (
+                f"run {self.run.run_id} is dated in the future ({_moment(self.run.finished_at)}): its age is not known"
+            )
+        if self.stale(stale_after_hours):
+            return f"run {self.run.run_id} is {duration(self.age_seconds)} old, {stale_after_hours:g} h at most are allowed"
+        return ""
+
+    def _when(self) -> str:
+        ago = "dated in the future" if self.age_seconds < -CLOCKS_DIFFER_SECONDS else f"{self._age()} ago"
+        return f"finished {_moment(self.run.finished_at)} ({ago})"
+
+    def _age(self) -> str:
+        return duration(max(0.0, self.age_seconds))
+
+    def _old(self, stale_after_hours: float) -> str:
+        return ", OLD" if self.stale(stale_after_hours) else ""
+
+
+def standing_of(runs: Sequence[FleetRun], run_id: str | None, now: datetime) -> RunStanding | None:
+    """Where a cluster's run stands among `runs` (oldest first): the one named, else the newest that came to its end."""
+    for place in reversed(range(len(runs))):
+        run = runs[place]
+        if not run.failed and run_id in (None, run.run_id):
+            return RunStanding(run, tuple(runs[place + 1 :]), now)
+    return None
+
+
+def why_gate_is_shut(
+    name: str,
+    report: Report | None,
+    standing: RunStanding | None,
+    stale_after_hours: float,
+    *,
+    allow_unknown: bool = False,
+) -> str:
+    """Why a gate that is asked of a stored run is shut, in one line; empty when it is open. `report` is the run's.
+
+    Nothing opens it where there is no run that came to its end, where a newer one failed, and where it is old.
+    """
+    problem = "no run has come to its end" if standing is None else standing.problem(stale_after_hours)
+    gate, checks = (None, []) if report is None else (report.gates.get(name), report.checks)
+    return why_shut(name, gate, allow_unknown=allow_unknown, evidence_problem=problem, checks=checks)
+
+
+def _moment(at: datetime) -> str:
+    return f"{at:%Y-%m-%d %H:%M} UTC"

@@ -1,0 +1,33 @@
+"""Which of a cluster's runs is the newest: by their sequence, never by a clock."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+# One of these is no failure of a run, but a run that nobody may take for finished.
+FAILED = "failed"
+
+
+def newest_first() -> list[Column]:
+    """The order of rows of gold `runs`, newest first.
+
+    `sequence` counts the cluster's runs. Rows of releases that did not count have none and come before those that have one,
+    by their times, as do two runs that counted at the same moment.
+    """
+    return [
+        F.col("sequence").desc_nulls_last(),
+        F.col("started_at").desc(),
+        F.col("finished_at").desc(),
+        F.col("run_id").desc(),
+    ]
+
+
+def oldest_first() -> list[Column]:
+    """The order of rows of gold `runs`, oldest first."""
+    return [
+        F.col("sequence").asc_nulls_first(),
+        F.col("started_at").asc(),
+        F.col("finished_at").asc(),
+        F.col("run_id").asc(),
+    ]
