@@ -18,6 +18,7 @@ from schemas.bronze import RUN_COLUMNS, ZK_TRANSACTIONS
 from schemas.zookeeper.writes import BARRIER_COLUMNS, WRITE_COLUMNS
 from transforms.kraft.quorum import LogCopy
 from transforms.zookeeper.read.redact import Redactor
+from transforms.zookeeper.storage.chroot import needed_part
 from transforms.zookeeper.storage.writes import Barrier, ClassifiedTransaction, WriteCensus, transaction_batch
 
 BATCH_ROWS = 10_000
@@ -45,7 +46,7 @@ class Judged:
 
 def read_writes(folder: DataFolder, redactor: Redactor) -> Iterator[pa.RecordBatch]:
     """Yield the logs as rows of TRANSACTION_LOG: every operation, then the barriers and the writes that matter, oldest first."""
-    transactions = folder.transactions()
+    transactions = (part for part in map(needed_part, folder.transactions()) if part is not None)
     while part := list(islice(transactions, BATCH_ROWS)):
         yield _rows(OPERATION, transaction_batch(part, redactor))
     judged = judge(folder, elections=True)
