@@ -39,7 +39,19 @@ FORMS: Mapping[str, str] = {
 }
 _ANY = "|".join(f"(?:{form})" for form in FORMS.values())
 # Without one of these no form matches: looking for them costs little in millions of rows.
-_HINTS = ("salt", "ed_key", "er_key", "edKey", "erKey", "ssl.", "sasl.", "LoginModule", "encryptedPassword")
+_HINTS = (
+    "salt",
+    "ed_key",
+    "er_key",
+    "edKey",
+    "erKey",
+    "ssl.",
+    "sasl.",
+    "delegation.token.",
+    "password.encoder.",
+    "LoginModule",
+    "encryptedPassword",
+)
 _FORMS = {name: re.compile(form) for name, form in FORMS.items()}
 WITHHELD = "(withheld: it looks like a secret)"
 
@@ -93,7 +105,7 @@ def _password_row(value: Mapping[str, Any]) -> bool:
 
 def _shut(value: Mapping[str, Any], shut: bool, place: str, found: list[str]) -> Iterator[tuple[str, Any]]:
     for name, item in value.items():
-        if shut and name in ("zk_value", "kraft_value") and any(not _is_masked(text) for text in _texts(item)):
+        if shut and name in ("zk_value", "kraft_value") and any(text and not _is_masked(text) for text in _texts(item)):
             found.append(f"{place}.{name}: a password configuration")
             yield name, WITHHELD
         else:

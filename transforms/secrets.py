@@ -7,14 +7,17 @@ fingerprint tells nothing, not even to someone who guesses (HMAC-SHA-256, RFC 21
 from __future__ import annotations
 
 import hmac
+import re
 from dataclasses import dataclass
+from functools import lru_cache
 
-from schemas.sensitive import PASSWORD_CONFIGS, SECRET_WORDS
+from schemas.configs import LISTENER_PREFIX, MECHANISM_CONFIGS, READABLE
 
 PREFIX = "hmac:"
 # A broker config that Kafka's PasswordEncoder encrypted: comparable with nothing, not even with itself rewritten.
 CIPHERTEXT_PREFIX = "ciphertext:hmac:"
 _DIGEST_BYTES = 12
+_LISTENER = re.compile(LISTENER_PREFIX)
 
 
 @dataclass(frozen=True)
@@ -39,11 +42,17 @@ class Fingerprinter:
         return CIPHERTEXT_PREFIX + self.text(encoded).removeprefix(PREFIX)
 
 
+@lru_cache(maxsize=10_000)
 def is_sensitive_config(name: str) -> bool:
-    """Tell whether a configuration key holds a secret.
+    """Tell whether a configuration's value may be a secret: it is a password, or no release of Kafka declares it.
 
-    Kafka matches password configs by the end of the name, so that listener prefixes count
-    (`DynamicBrokerConfig.isPasswordConfig`); names that speak of secrets are masked too, whoever declared them.
+    Kafka takes for a secret what it can't type (`KafkaConfig.maybeSensitive`): a plugin's setting may be anything. A name
+    is looked up whatever it is set for, so that no value can be read in one place and not in another.
     """
-    lowered = name.lower()
-    return lowered.endswith(PASSWORD_CONFIGS) or any(word in lowered for word in SECRET_WORDS)
+    if name in READABLE:
+        return False
+    prefixed = _LISTENER.fullmatch(name)
+    if prefixed is None:
+        return True
+    own = prefixed[1]
+    return next((config for config in MECHANISM_CONFIGS if own.endswith(config)), own) not in READABLE

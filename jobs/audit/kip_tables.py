@@ -5,7 +5,6 @@ The questions go with those of `jobs.audit.facts`; pure functions judge the answ
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,7 +19,7 @@ from schemas.kraft.metadata_versions import FEATURE_NAME
 from schemas.report import DowngradeReadiness, DowngradeReason, DowngradeTarget, FeatureLine, IsrHistory, IsrLine
 from transforms.clusters import CLUSTER
 from transforms.downgrade import frames as formats
-from transforms.downgrade.evidence import FEATURE_PATH, MESSAGE_FORMAT, TRACES, feature_znode
+from transforms.downgrade.evidence import FEATURE_PATH, MESSAGE_FORMAT, TRACES, document_of, feature_znode
 from transforms.downgrade.ledger import OF_KRAFT, FeatureZnode, shown
 from transforms.downgrade.ordering import Configurations, violations
 from transforms.downgrade.readiness import Mode, Outcome, State, floor_of, readiness, targets, with_kraft
@@ -172,11 +171,8 @@ def _release(text: str | None) -> tuple[int, int] | None:
 
 def _feature_znode(answers: Rows) -> FeatureZnode | None:
     row = _first(answers, "feature_znode")
-    try:
-        document = None if row is None or not row.get("data") else json.loads(row["data"])
-    except ValueError:
-        return None
-    return feature_znode(document) if isinstance(document, dict) else None
+    document = None if row is None else document_of(row.get("data"))
+    return None if document is None else feature_znode(document)
 
 
 def _znode_versions(facts: Facts) -> dict[int, int]:

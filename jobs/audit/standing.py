@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +16,7 @@ from schemas.checks import Phase
 from schemas.entities.brokers import BROKERS
 from schemas.entities.controllers import CONTROLLERS
 from schemas.entities.features import FEATURES
-from transforms.downgrade.evidence import FEATURE_PATH, feature_znode
+from transforms.downgrade.evidence import FEATURE_PATH, document_of, feature_znode
 from transforms.downgrade.ledger import FeatureZnode
 from transforms.features.levels import UnknownLevelError, release_tuple
 from transforms.features.matrix import Node, node_of
@@ -146,10 +145,5 @@ def _zookeeper(
 def _feature_znode(past: PastRun) -> FeatureZnode | None:
     rows = past.walk().where(F.col("path") == FEATURE_PATH)
     found = rows.select("data").first()
-    if found is None or not found["data"]:
-        return None
-    try:
-        document = json.loads(found["data"])
-    except ValueError:
-        return None
-    return feature_znode(document) if isinstance(document, dict) else None
+    document = None if found is None else document_of(found["data"])
+    return None if document is None else feature_znode(document)

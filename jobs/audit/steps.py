@@ -19,14 +19,13 @@ from pyspark.sql import functions as F
 from jobs.audit.run import ClusterRun, Run, open_run
 from jobs.exit import OK, UsageError, guarded, worst
 from jobs.settings import load_settings
+from jobs.steps.gold import write_failures
 from schemas import gold
 from schemas.bronze import KRAFT_LOG_COPIES, KRAFT_RECORDS, QUARANTINE, ZK_TRANSACTIONS, ZK_ZNODES
 from schemas.gold import ISR_HISTORY, MAILS, RUN_STEPS, RUNS
 from schemas.replayed import REPLAYED_STATES
 from schemas.silver import BARRIERS, STATE_TABLES, ZOOKEEPER_WRITES
 from schemas.table import Table
-from jobs.steps.gold import write_failures
-from schemas.gold import RUN_STEPS
 from transforms.clusters import CLUSTER, of_clusters
 from transforms.unions import union_all
 

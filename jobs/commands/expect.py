@@ -14,7 +14,7 @@ from jobs.steps.gold import expectation_rows
 from schemas.gold import EXPECTATIONS
 from schemas.report import ExpectationResult
 from schemas.table import Table
-from transforms.expectations.outcome import verdict_of
+from transforms.expectations.outcome import verdict_of, without_secrets
 from transforms.expectations.suite import Suite
 from transforms.report.expectations import expectation_lines
 
@@ -38,7 +38,7 @@ def execute(arguments: argparse.Namespace) -> int:
         check_conditions(suites, finished.warehouse.empty)
         past = past_run(finished, arguments.run_id)
         tables = Tables(past.read, lambda table: _identifier(past, table), {past.cluster: past.run_id})
-        results = judge({past.cluster: suites}, tables)[past.cluster]
+        results = without_secrets(judge({past.cluster: suites}, tables)[past.cluster])
         _store(past, suites, results)
     print(f"Cluster {past.cluster}, run {past.run_id}")
     for line in expectation_lines(results):

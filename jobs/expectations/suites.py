@@ -18,6 +18,8 @@ from jobs.exit import UsageError
 from jobs.settings import Strict, first_problem
 from schemas import gold, silver
 from schemas.table import Table
+from transforms.expectations.query import QueryError, check_condition
+from transforms.expectations.sql import check_sql
 from transforms.expectations.suite import Expectation, Suite
 from transforms.nearest import suggestion
 
@@ -116,4 +118,20 @@ def read_suite(path: Path) -> Suite | None:
         for place, entry in enumerate(file.expectations, 1)
         if entry.meta.enabled
     ]
-    return Suite(file.name or path.stem, table, tuple(entries), file.meta.where) if file.meta.enabled else None
+    if not file.meta.enabled:
+        return None
+    _check_sql(where, file.meta.where, entries)
+    return Suite(file.name or path.stem, table, tuple(entries), file.meta.where)
+
+
+def _check_sql(where: str, condition: str | None, entries: Sequence[Expectation]) -> None:
+    """Refuse what reaches beyond the rows: a suite may be somebody else's, and Spark's SQL reads files and runs code."""
+    place = "`meta.where`"
+    try:
+        if condition is not None:
+            check_condition(condition)
+        for entry in entries:
+            place = f"expectation {entry.place} ({entry.type})"
+            check_sql(entry)
+    except QueryError as error:
+        raise UsageError(f"{where}, {place}: a suite may query {{batch}} and nothing else: {error}") from None

@@ -37,6 +37,7 @@ from schemas.zookeeper.trees import TREE, TREE_COLUMN
 from transforms.clusters import CLUSTER, of_clusters
 from transforms.kraft.quorum import LogCopy
 from transforms.zookeeper.read.redact import Redactor
+from transforms.zookeeper.storage.chroot import needed
 from transforms.zookeeper.storage.limits import LargeZnodes, TooLargeError
 
 _WALKED = StructType(
@@ -63,10 +64,10 @@ class TreeFiles:
     def trees(self) -> Iterator[tuple[str | None, pa.RecordBatch]]:
         """Yield (`tree`, batch of `ZNODE_COLUMNS`): of a folder, also that at the last barrier the metadata log reaches."""
         if self.dump is not None:
-            return ((None, batch) for batch in read_dump(self.dump, self.redactor))
+            return ((None, needed(batch)) for batch in read_dump(self.dump, self.redactor))
         folder = self._folder()
         barrier = None if self.leading is None else last_barrier(folder, self.leading)
-        return folder.trees(self.redactor, barrier)
+        return ((tree, needed(batch)) for tree, batch in folder.trees(self.redactor, barrier))
 
     def history(self) -> Iterator[pa.RecordBatch]:
         """Yield what the folder's transaction logs tell, as batches of `TRANSACTION_LOG`."""

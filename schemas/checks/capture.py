@@ -108,6 +108,7 @@ CHECKS: tuple[Check, ...] = (
         "was meant cannot be told.",
         "MetaProperties, cluster.id; S§7.1",
         needs=frozenset(),
+    ),
     optional(
         check(
             "CAP-20",

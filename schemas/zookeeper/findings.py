@@ -57,6 +57,7 @@ FINDINGS: dict[str, tuple[str, str]] = {
     "ISR-EMPTY": ("warning", "A partition whose ISR is empty."),
     "RECOVERY-STATE": ("error", "leader_recovery_state is neither 0 nor 1: Kafka fails on it."),
     "CONFIG-DATA": ("warning", "A configuration znode that is not JSON: Kafka reads it as no configuration."),
+    "CONFIG-COST": ("warning", "An encrypted configuration that takes too long to decode: it is not compared."),
     "QUOTA-KEY": ("warning", "A quota key that Kafka does not know: it loads, but dual writing it back fails."),
     "QUOTA-VALUE": ("warning", "A quota value that its key does not allow: dual writing it back fails."),
     "ACL-DATA": ("error", "An ACL znode that is not JSON: Kafka reads it as no ACL, access changes silently."),
@@ -72,6 +73,6 @@ FINDINGS: dict[str, tuple[str, str]] = {
     "BROKER-DATA": ("error", "A broker's registration can't be parsed."),
     "ADMIN-DATA": ("warning", "An admin request or notification that can't be parsed."),
     "DUPLICATE-KEY": ("warning", "A JSON key appears twice; the last one counts, as in Kafka."),
-    "NOT-UTF8": ("warning", "A name or data that is not UTF-8."),
+    "NOT-UTF8": ("warning", "A name or data that is not UTF-8, or a JSON escape that is half of a character."),
     "UNKNOWN-PATH": ("info", "A znode Kafka does not know."),
 }

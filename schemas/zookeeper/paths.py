@@ -28,6 +28,9 @@ CONFIG_ROOT = "/config/"
 USERS_ROOT = "/config/users/"
 BROKERS_CONFIG_ROOT = "/config/brokers/"
 CONFIG_CHANGES_ROOT = "/config/changes/"
+# Numbers, and the credentials of users.
+QUOTA_ROOTS: tuple[str, ...] = (USERS_ROOT, "/config/clients/", "/config/ips/")
+TOKENS_ROOT = "/delegation_token/tokens/"
 
 DEFAULT_ENTITY = "<default>"
 

@@ -105,3 +105,37 @@ def test_an_expectation_the_library_does_not_know_is_refused(
         engine.check(suites)
     assert message in str(raised.value)
     assert len(str(raised.value).splitlines()) == 1
+
+
+QUERY = "unexpected_rows_expectation"
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (suite(NOT_NULL, where="a IN (SELECT b FROM text.`/etc/passwd`)"), "`meta.where`"),
+        (suite({"type": QUERY, "kwargs": {"unexpected_rows_query": "DROP TABLE x"}}), f"expectation 1 ({QUERY})"),
+        (
+            suite(NOT_NULL, {"type": QUERY, "kwargs": {"unexpected_rows_query": "SELECT * FROM {batch} JOIN x"}}),
+            "reads X",
+        ),
+        (suite({**NOT_NULL, "kwargs": {"column": "topic", "row_condition": "reflect('a', 'b') = 1"}}), "reflect"),
+        (
+            suite({"type": "expect_query_results_to_match_comparison", "kwargs": {"base_query": "SELECT 1"}}),
+            "`base_query`",
+        ),
+        (suite({"type": QUERY, "kwargs": {"unexpected_rows_query": {"$PARAMETER": "x"}}}), "`unexpected_rows_query`"),
+        (suite({**NOT_NULL, "kwargs": {"column": "a", "comparison_data_source_name": "x"}}), "data_source"),
+    ],
+)
+def test_a_suite_that_says_more_than_a_query_over_its_rows_is_refused_in_one_line(
+    tmp_path: Path, content: dict[str, Any], said: str
+) -> None:
+    path = written(tmp_path, content)
+    with pytest.raises(UsageError) as refused:
+        read_suite(path)
+    text = str(refused.value)
+    assert text.startswith(f"expectations {path}, ")
+    assert "a suite may query {batch} and nothing else: " in text
+    assert said in text
+    assert "\n" not in text

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from schemas.configs import CONFIG_TYPES, PASSWORDS, READABLE
 from schemas.kraft.records import CONFIG, RECORD_TYPES, USER_SCRAM_CREDENTIAL
-from schemas.sensitive import PASSWORD_CONFIGS, SECRET_WORDS
 from tests.captures import VERSIONS
 from tests.kraft.dumps import dumps, log_folder, read_dump
 from tests.kraft.encoder import batch, data_value
@@ -105,17 +105,79 @@ def test_config_values() -> None:
 
 @settings(max_examples=150, deadline=None)
 @given(
-    st.sampled_from((*PASSWORD_CONFIGS, *SECRET_WORDS)),
-    st.text(max_size=5),
-    st.sampled_from(("", ".x")),
+    st.sampled_from(sorted(CONFIG_TYPES)),
+    st.sampled_from(("", "", "x", "listener.name.x.", "listener.name.x.scram-sha-512.", "listener.name.", "é")),
+    st.sampled_from(("", "", ".x", "s", "\n")),
     st.integers(0, 2**32),
+    st.booleans(),
 )
-def test_every_sensitive_name_is_masked_in_any_case(word: str, before: str, after: str, cases: int) -> None:
-    # Any mix of cases, and the Kelvin sign, which Python lowers to k and ASCII folding does not.
+def test_what_may_be_read_is_read_by_both_decoders_and_nothing_else(
+    word: str, before: str, after: str, cases: int, cased: bool
+) -> None:
+    # Any mix of cases, and the Kelvin sign, which Python lowers to k.
     mixed = "".join(letter.upper() if cases >> index & 1 else letter for index, letter in enumerate(word))
-    names = [name for name in (f"{before}{mixed}{after}", mixed.replace("k", "\u212a")) if is_sensitive_config(name)]
-    encodable = [name for name in names if name.encode("utf-8", "ignore").decode() == name]
-    assert configs(*[(name, "a secret") for name in encodable]) == [FINGERPRINTER.text("a secret")] * len(encodable)
+    names = [f"{before}{mixed if cased else word}{after}", word.replace("k", "\u212a")]
+    shown = [FINGERPRINTER.text("a text") if is_sensitive_config(name) else "a text" for name in names]
+    assert configs(*[(name, "a text") for name in names]) == shown
+    if after or before not in {"", "listener.name.x.", "listener.name.x.scram-sha-512."}:
+        assert names[0] in READABLE or shown[0] == FINGERPRINTER.text("a text")
+
+
+def test_every_name_that_a_release_declares_is_readable_or_a_password() -> None:
+    assert len(READABLE) > 450
+    readable = sorted(READABLE)
+    assert configs(*[(name, "a text") for name in readable]) == ["a text"] * len(readable)
+    assert configs(*[(name, "a text") for name in PASSWORDS]) == [FINGERPRINTER.text("a text")] * len(PASSWORDS)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "confluent.license",
+        "basic.auth.user.info",
+        "my.passphrase",
+        "db.passwd",
+        "db.pwd",
+        "api_key",
+        "connection.string",
+        "jwt.claims",
+        "plugin.setting",
+        "Retention.ms",
+        "retention.ms ",
+        "",
+        "listener.name.x",
+        "listener.name.x.",
+        "listener.name.x.plugin.setting",
+        "listener.name.x.y.retention.ms",
+        "listener.name.a.plain.sasl.jaas.config",
+        "listener.name.a.ssl.key.password",
+        "delegation.token.master.key",
+        "sasl.oauthbearer.assertion.private.key.passphrase",
+    ],
+)
+def test_what_kafka_cannot_type_is_a_secret(name: str) -> None:
+    """`KafkaConfig.maybeSensitive`."""
+    assert is_sensitive_config(name)
+    assert configs((name, "a text")) == [FINGERPRINTER.text("a text")]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "retention.ms",
+        "leader.replication.throttled.rate",
+        "leader.replication.throttled.replicas",
+        "log.initial.task.delay.ms",
+        "consumer.session.timeout.ms",
+        "interval.ms",
+        "listener.name.internal.ssl.keystore.location",
+        "listener.name.internal.num.network.threads",
+        "listener.name.x.scram-sha-256.sasl.login.class",
+    ],
+)
+def test_what_kafka_can_type_is_readable(name: str) -> None:
+    assert not is_sensitive_config(name)
+    assert configs((name, "a text")) == ["a text"]
 
 
 def test_every_secret_field_is_declared() -> None:

@@ -8,8 +8,10 @@ from dataclasses import replace
 import pytest
 
 from jobs.steps.reconcile import without_secrets
-from schemas.report import CheckResult
+from schemas.configs import PASSWORDS
+from schemas.report import CheckResult, ExpectationResult
 from tests.report.samples import healthy
+from transforms.expectations.outcome import without_secrets as results_without_secrets
 from transforms.leaks import FORMS, WITHHELD, leaks, without_leaks
 from transforms.report.html import render_html
 from transforms.report.json import to_json
@@ -75,6 +77,30 @@ def test_a_difference_of_a_password_shows_fingerprints_only() -> None:
     assert shown["rows"][0]["zk_value"] == WITHHELD
     assert shown["rows"][0]["kraft_value"] == {"value": FINGERPRINT}
     assert found == ["rows[0].zk_value: a password configuration"]
+
+
+def test_an_empty_value_of_what_no_release_declares_is_no_secret() -> None:
+    row = {"entity": "configs", "key": {"resource_type": "BROKER", "config": "my.plugin.setting"}}
+    assert without_leaks({"rows": [{**row, "zk_value": "", "kraft_value": FINGERPRINT}]})[1] == []
+    assert without_leaks({"rows": [{**row, "zk_value": "clear", "kraft_value": ""}]})[1] == [
+        "rows[0].zk_value: a password configuration"
+    ]
+
+
+def test_every_password_of_a_release_is_known_by_its_form() -> None:
+    for name in PASSWORDS:
+        assert leaks(json.dumps({"config": {f"listener.name.x.{name}": "clear"}})) == "a password configuration", name
+
+
+def test_results_of_expectations_are_shown_without_them() -> None:
+    row = json.dumps({"config": "listener.name.x.sasl.jaas.config", "value": SECRETS[5][1]})
+    result = ExpectationResult("mine", "silver.configs", "unexpected_rows_expectation", None, False, "error", 3, 1)
+    (shown,) = results_without_secrets([replace(result, sample=[row, "fine"], kwargs={"regex": SECRETS[0][1]})])
+    assert shown == replace(result, sample=[WITHHELD, "fine"], kwargs={"regex": WITHHELD})
+    report = without_secrets(replace(healthy(), checks=[SEC_05], expectations=[replace(result, sample=[row])]), "error")
+    assert report.expectations[0].sample == [WITHHELD]
+    assert "PlainLoginModule" not in to_json(report)
+    assert (report.verdict, report.checks[0].verdict) == ("errors", "fail")
 
 
 def test_a_report_that_holds_one_is_withheld_and_red() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 STATE = "/brokers/topics/t/partitions/0/state"
@@ -23,6 +24,73 @@ TOKEN = {
 
 def js(document: Any, **changes: Any) -> bytes:
     return json.dumps({**document, **changes} if isinstance(document, dict) else document).encode()
+
+
+DEEP = "[" * 100_000
+DIGITS = "9" * 20_000
+HALF = "\\ud800"
+# Texts that are no text, or far too much of one, in a value of JSON, and what Kafka takes there.
+HOSTILE_VALUES: tuple[str, ...] = (
+    f'"{HALF}"',
+    f'"{HALF}{HALF}\\udc00"',
+    '"\\udfff\\u0000\\u202e"',
+    '"\\\\ud800"',
+    DIGITS,
+    f'"{DIGITS}x"',
+    "1e999",
+    "-0",
+    "NaN",
+    DEEP,
+    '{"a":1,"a":{"b":1,"b":[]}}',
+    '"' + "x" * 1_000_000 + '"',
+    "null",
+    "true",
+    "[]",
+)
+
+
+def one_of_each() -> dict[str, str]:
+    """A healthy znode's JSON by path: each kind that holds JSON."""
+    entries = {"retention.ms": "1", "producer_byte_rate": "1"}
+    config = json.dumps({"version": 1, "config": entries})
+    acls = json.dumps({"version": 1, "acls": [ACL]})
+    return {
+        STATE: json.dumps(GOOD_STATE),
+        "/brokers/topics/t": json.dumps(GOOD_TOPIC),
+        "/brokers/ids/1": '{"version":5,"host":"h","port":1,"jmx_port":-1,"timestamp":"1","endpoints":["P://h:1"],'
+        '"listener_security_protocol_map":{"P":"PLAINTEXT"},"features":{}}',
+        **{f"/config/{kind}": config for kind in ("topics/t", "brokers/1", "users/u", "clients/c", "ips/1.2.3.4")},
+        "/config/users/u/clients/c": config,
+        "/config/changes/config_change_0000000000": '{"version":2,"entity_path":"users/u"}',
+        "/kafka-acl/Topic/t": acls,
+        "/kafka-acl-extended/prefixed/Topic/t": acls,
+        "/kafka-acl-changes/acl_changes_0": "Topic:t",
+        "/kafka-acl-extended-changes/acl_changes_0": '{"version":1,"resourceType":"Topic","name":"t","patternType":"LITERAL"}',
+        "/delegation_token/tokens/id": json.dumps(TOKEN),
+        "/delegation_token/token_changes/token_change_0": "id",
+        "/latest_producer_id_block": '{"version":1,"broker":1,"block_start":"0","block_end":"999"}',
+        "/feature": '{"version":2,"status":1,"features":{"f":{"max_version_level":1}}}',
+        "/migration": '{"version":0,"kraft_controller_id":1,"kraft_metadata_offset":1,"kraft_controller_epoch":1,'
+        '"kraft_metadata_epoch":1}',
+        "/controller": '{"version":2,"brokerid":1,"timestamp":"1","kraftControllerEpoch":-1}',
+        "/controller_epoch": "1",
+        "/cluster/id": '{"version":"1","id":"abc"}',
+        "/admin/delete_topics/t": "",
+        "/admin/reassign_partitions": '{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[1]}]}',
+        "/admin/preferred_replica_election": '{"version":1,"partitions":[{"topic":"t","partition":0}]}',
+        "/isr_change_notification/isr_change_0": '{"version":1,"partitions":[{"topic":"t","partition":0}]}',
+        "/log_dir_event_notification/log_dir_event_0": '{"version":1,"broker":1,"event":1}',
+    }
+
+
+def with_hostile_values(text: str, value: str) -> list[str]:
+    """A JSON object with `value` in place of each of its values, the nested ones too, and as one more member."""
+    replaced = [f"{text[: found.start(1)]}{value}{text[found.end(1) :]}" for found in _VALUE.finditer(text)]
+    more = [f'{text[:-1]},"more":{value}}}', f"{text[:-1]},{value if value[0] == chr(34) else chr(34) * 2}:1}}"]
+    return [*replaced, *(more if text.startswith("{") else [value])]
+
+
+_VALUE = re.compile(r'[:\[,] ?("[^"]*"(?![^{}\[\]]*":)|-?[0-9.]+|null|true|false|\[[^\[\]]*\]|\{[^{}]*\})')
 
 
 # Path, data, codes of what is found.
@@ -108,6 +176,17 @@ MALFORMED: tuple[tuple[str, bytes | None, list[str]], ...] = (
         ["BROKER-DATA"],
     ),
     ("/admin/reassign_partitions", b"{}", ["ADMIN-DATA"]),
+    ("/config/topics/t", b'{"version":1,"config":{"retention.ms":"\\ud800"}}', ["NOT-UTF8"]),
+    ("/config/topics/t", b'{"version":1,"config":{"retention.ms":"\\ud83d\\uddddx\\\\ud800"}}', []),
+    ("/config/brokers/1", b'{"version":1,"config":{"x.\\udc00.y":"1"}}', ["NOT-UTF8"]),
+    ("/config/users/a", b'{"version":1,"config":{"producer_byte_rate":"' + DIGITS.encode() + b'x"}}', ["START-13"]),
+    ("/config/users/a", b'{"version":1,"config":{"producer_byte_rate":' + DIGITS.encode() + b"}}", ["CONFIG-DATA"]),
+    ("/kafka-acl/Topic/t", js({"version": 1, "acls": [{**ACL, "host": "\ud800"}]}), ["NOT-UTF8"]),
+    ("/delegation_token/tokens/id", js(TOKEN, owner="User%3A\ud800"), ["NOT-UTF8"]),
+    ("/brokers/topics/t", js(GOOD_TOPIC, more="\ud800"), ["NOT-UTF8"]),
+    (STATE, js(GOOD_STATE, more="\ud800"), ["NOT-UTF8"]),
+    ("/kafka-acl/Topic/t", b'{"version":1,"acls":[],"more":NaN}', ["ACL-DATA"]),
+    ("/feature", b'{"version":2,"status":1,"features":{"\\ud800":{"max_version_level":1}}}', ["NOT-UTF8"]),
     ("/somewhere/else", b"", ["UNKNOWN-PATH"]),
     ("/zookeeper/quota", b"", []),
     ("/consumers/g/offsets", b"", []),

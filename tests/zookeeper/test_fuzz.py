@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import random
+import time
 import zlib
 from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.captures import capture
 from tests.zookeeper import journal
 from tests.zookeeper.journal import Log, Node
-from tests.zookeeper.trees import REDACTOR
+from tests.zookeeper.malformed import HOSTILE_VALUES, one_of_each, with_hostile_values
+from tests.zookeeper.trees import REDACTOR, state_rows, znode
+from transforms.zookeeper.read.arrow import znode_batch
+from transforms.zookeeper.read.reading import MAX_DETAIL, MOST_REPEATED, java_double, whole_characters
 from transforms.zookeeper.read.state import znodes_to_state
 from transforms.zookeeper.storage.replay import Replay
 from transforms.zookeeper.storage.snapshot import SnapshotError, open_snapshot, owned_paths, read_batches
@@ -151,3 +161,66 @@ def split(content: bytes) -> list[bytes]:
         bodies.append(content[at + 12 : at + 12 + length])
         at += 12 + length + 1
     return bodies
+
+
+@pytest.mark.parametrize("value", HOSTILE_VALUES, ids=[value[:12] for value in HOSTILE_VALUES])
+def test_no_value_of_any_znodes_json_stops_the_reader_or_keeps_it(value: str) -> None:
+    """Half characters, digits, repeated keys, depth, megabytes: in the place of each value of each kind of znode."""
+    texts = [(path, text) for path, good in one_of_each().items() for text in with_hostile_values(good, value)]
+    assert len(texts) > 120
+    began = time.process_time()
+    # A batch of its own for each kind, as one odd state sends its whole batch the careful way.
+    for path, text in texts:
+        rows = state_rows([znode_batch([znode(path, text.encode())])])
+        assert all(len(row["row"]["detail"]) <= MAX_DETAIL for row in rows if row["entity"] == "findings")
+    # Megabytes take their time by their length, not by its square.
+    assert time.process_time() - began < 60
+
+
+def test_keys_that_repeat_by_the_thousand_are_counted() -> None:
+    entries = ",".join(f'"k{index % 20_000}":"1"' for index in range(40_000))
+    began = time.process_time()
+    rows = state_rows([znode_batch([znode("/config/topics/t", f'{{"version":1,"config":{{{entries}}}}}'.encode())])])
+    assert time.process_time() - began < 10
+    details = [row["row"]["detail"] for row in rows if row["entity"] == "findings"]
+    assert len(details) == MOST_REPEATED + 1
+    assert details[-1] == "19,980 more keys appear twice"
+
+
+@pytest.mark.parametrize("size", [20_000, 1_000_000])
+def test_digits_without_end_are_no_number_and_take_no_time(size: int) -> None:
+    began = time.process_time()
+    assert java_double("9" * size + "x") is None
+    assert time.process_time() - began < 0.1
+    assert java_double("9" * 300) == float("9" * 300)
+
+
+@given(st.text(alphabet='\\\\ud8dDcC0aF"{}[]:,9eE.x', max_size=60))
+def test_whatever_is_escaped_the_text_that_is_read_can_be_written(text: str) -> None:
+    """What the cleaned text is parsed to has no half characters, and nothing else of it has changed."""
+    cleaned = whole_characters(text)
+    try:
+        document = json.loads(f'"{cleaned}"')
+    except ValueError:
+        return
+    assert document.encode("utf-8").decode() == document
+    assert json.loads(f'"{text}"').encode("utf-8", "replace") == document.encode()
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.sampled_from(sorted(one_of_each())),
+    st.recursive(
+        st.none() | st.booleans() | st.floats() | st.integers() | st.text(st.characters(), max_size=8),
+        lambda inner: (
+            st.lists(inner, max_size=3) | st.dictionaries(st.text(st.characters(), max_size=4), inner, max_size=3)
+        ),
+        max_leaves=8,
+    ),
+)
+def test_any_json_in_any_znode_is_facts_or_findings(path: str, value: Any) -> None:
+    good = one_of_each()[path]
+    document = json.loads(good) if good.startswith("{") else {}
+    for key in (*document, "more"):
+        text = json.dumps({**document, key: value})
+        assert len(state_rows([znode_batch([znode(path, text.encode())])])) < 50

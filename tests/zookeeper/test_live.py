@@ -74,7 +74,7 @@ def test_the_folder_of_a_running_server_equals_its_walk(server: ZooKeeperServer)
     with client(server.address) as writer, client(server.address) as passing:
         writer.ensure_path("/config/topics")
         for name in ("plain", "ünï", "gone"):
-            writer.create(f"/config/topics/{name}", f'{{"version":1,"config":{{"a":"{name}🗝"}}}}'.encode())
+            writer.create(f"/config/topics/{name}", f'{{"version":1,"config":{{"retention.ms":"{name}🗝"}}}}'.encode())
         writer.delete("/config/topics/gone")
         writer.set("/config/topics/plain", b"\xff\xfe")
         writer.set_acls("/config/topics/plain", [*OPEN_ACL_UNSAFE, make_digest_acl("u", "secret", read=True)])
@@ -95,7 +95,7 @@ def test_the_folder_of_a_running_server_equals_its_walk(server: ZooKeeperServer)
     assert {path: stored[path] for path in live} == live
     assert "/brokers/ids/1" in live
     assert "/brokers/ids/2" not in live
-    assert live["/config/topics/ünï"]["data"] == '{"version":1,"config":{"a":"ünï🗝"}}'
+    assert live["/config/topics/ünï"]["data"] == '{"version":1,"config":{"retention.ms":"ünï🗝"}}'
     assert live["/config/topics/plain"]["problem"]
     assert live["/admin"]["data_length"] == 900_000
     assert "secret" not in repr(live)

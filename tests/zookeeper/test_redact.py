@@ -15,11 +15,13 @@ from cryptography.hazmat.primitives.kdf.pbkdf2 import PBKDF2HMAC
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.zookeeper.malformed import TOKEN
 from tests.zookeeper.trees import FINGERPRINT, REDACTOR, codes, of, state_rows, znode
+from transforms.kraft.decode.masking import mask_config
 from transforms.secrets import CIPHERTEXT_PREFIX
 from transforms.zookeeper.read import password_encoder
 from transforms.zookeeper.read.arrow import znode_batch
-from transforms.zookeeper.read.redact import Redactor
+from transforms.zookeeper.read.redact import COSTLY_PREFIX, Redactor
 
 SECRET = "S3cr3t-Zebra"
 B64 = base64.b64encode(SECRET.encode()).decode()
@@ -139,3 +141,97 @@ def test_only_hashes_of_digest_ids_are_hidden() -> None:
     assert hidden.startswith("super:hmac:")
     assert B64 not in hidden
     assert SECRET not in repr(Redactor(FINGERPRINT, (SECRET,)))
+
+
+def shown(path: str, text: str, redactor: Redactor = REDACTOR) -> str:
+    """Everything that is stored of a znode: its row, and what is read from it."""
+    row = znode(path, text.encode(), redactor)
+    return str(row.data) + json.dumps(state_rows([znode_batch([row])]), default=str)
+
+
+@pytest.mark.parametrize("path", ["/config/brokers/1", "/config/topics/t", "/prod/config/brokers/<default>"])
+@pytest.mark.parametrize(
+    "name",
+    ["confluent.license", "basic.auth.user.info", "my.passphrase", "db.pwd", "api_key", "jwt.x", "plugin.setting"],
+)
+def test_what_no_release_declares_is_a_fingerprint_equal_to_krafts(path: str, name: str) -> None:
+    text = json.dumps({"version": 1, "config": {name: SECRET, "retention.ms": "7"}})
+    assert SECRET not in shown(path, text)
+    assert f'"{name}":"{FINGERPRINT.text(SECRET)}"' in str(znode(path, text.encode()).data)
+    assert '"retention.ms":"7"' in str(znode(path, text.encode()).data)
+    assert mask_config(name, SECRET, FINGERPRINT) == FINGERPRINT.text(SECRET)
+
+
+@pytest.mark.parametrize("value", ["", "1", SECRET, encode_password(SECRET, "other")], ids=["none", "1", "text", "map"])
+@pytest.mark.parametrize("name", ["retention.ms", "plugin.setting", "ssl.key.password", "listener.name.x.ssl.protocol"])
+def test_both_sides_hide_alike(name: str, value: str) -> None:
+    data = json.dumps({"version": 1, "config": {name: value}}).encode()
+    (row,) = of(state_rows([znode_batch([znode("/config/brokers/1", data, Redactor(FINGERPRINT))])]), "configs")
+    assert row["value"] == mask_config(name, value, FINGERPRINT)
+    assert row["comparable"] == (not str(row["value"]).startswith(CIPHERTEXT_PREFIX))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        # The first of two is dropped by any reader, and stands in the text.
+        '{"version":1,"config":{"ssl.key.password":"S3cr3t-Zebra"},"config":{}}',
+        '{"version":1,"config":{"ssl.key.password":"S3cr3t-Zebra","ssl.key.password":""}}',
+        '{"version":1,"x":"S3cr3t-Zebra","x":1,"config":{"retention.ms":"1"}}',
+        '{"version":1,"config":{"retention.ms":{"a":"S3cr3t-Zebra"}}}',
+        '{"version":1,"config":{"retention.ms":["S3cr3t-Zebra"]}}',
+        '{"version":1,"config":{"plugin.\\ud800":"S3cr3t-Zebra"}}',
+        '{"version":1,"config":{"plugin":"\\ud800S3cr3t-Zebra"}}',
+        '{"version":1,"config":["S3cr3t-Zebra"]}',
+        '["S3cr3t-Zebra"]',
+        '"S3cr3t-Zebra"',
+        '{"version":1,"config":{"a":"S3cr3t-Zebra"}} trailing',
+        '{"version":1,"config":{"a":"S3cr3t-Zebra","n":' + "9" * 5000 + "}}",
+        '{"version":1,"config":{"a":"S3cr3t-Zebra","n":' + "[" * 100_000 + "]" * 100_000 + "}}",
+    ],
+)
+@pytest.mark.parametrize(
+    "path", ["/config/brokers/1", "/config/users/u", "/config/clients/c", "/delegation_token/tokens/t"]
+)
+def test_no_form_of_json_lets_a_secret_through(path: str, text: str) -> None:
+    assert "Zebra" not in shown(path, text)
+
+
+def test_a_tokens_own_fields_are_shown_and_nothing_else_of_it() -> None:
+    text = json.dumps({**TOKEN, "hmac": SECRET, "owner": "User%3Aalice"})
+    row = znode("/delegation_token/tokens/id", text.encode())
+    assert row.redacted
+    assert SECRET not in str(row.data)
+    assert "User%3Aalice" in str(row.data)
+    assert codes(state_rows([znode_batch([row])])) == []
+    assert not znode("/delegation_token/tokens/id", json.dumps(TOKEN).encode()).redacted
+    for odd in ({"renewers": [{"x": SECRET}]}, {"owner": {"x": SECRET}}, {"version": [SECRET]}):
+        assert SECRET not in shown("/delegation_token/tokens/id", json.dumps({**TOKEN, **odd}))
+
+
+@pytest.mark.parametrize("change", [("keyLength:128", "keyLength:1000000"), ("keyLength:128", "keyLength:127")])
+def test_a_key_length_that_aes_does_not_have_is_refused_before_any_work(change: tuple[str, str]) -> None:
+    encoded = encode_password(SECRET, "encoder").replace(*change)
+    assert password_encoder.rounds(encoded) == 0
+    with pytest.raises(password_encoder.UndecodableError, match="keyLength"):
+        password_encoder.decode(encoded, "encoder")
+
+
+def test_a_tree_cannot_ask_for_hours_of_key_derivation() -> None:
+    asked = encode_password(SECRET, "encoder").replace("iterations:64", "iterations:9999999")
+    assert password_encoder.rounds(asked) == 9_999_999
+    redactor = Redactor(FINGERPRINT, ("encoder",))
+    redactor._rounds[0] = 1_000_000
+    data = json.dumps({"version": 1, "config": {"ssl.key.password": asked}}).encode()
+    rows = state_rows([znode_batch([znode("/config/brokers/1", data, redactor)])])
+    assert codes(rows) == ["CONFIG-COST"]
+    (row,) = of(rows, "configs")
+    assert str(row["value"]).startswith(COSTLY_PREFIX)
+    assert not row["comparable"]
+    # What it costs is taken from what is left, and Kafka's own default is not noticed.
+    cheap = json.dumps({"version": 1, "config": {"ssl.key.password": encode_password(SECRET, "encoder")}}).encode()
+    assert FINGERPRINT.text(SECRET) in str(znode("/config/brokers/1", cheap, redactor).data)
+    assert redactor._rounds[0] == 1_000_000 - 64
+    # SHA-1 gives 20 bytes a round: a key of 32 takes two.
+    sha1 = encode_password(SECRET, "encoder", hashing="SHA1").replace("keyLength:128", "keyLength:256")
+    assert password_encoder.rounds(sha1) == 128

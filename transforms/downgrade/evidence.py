@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from transforms.downgrade.ledger import FeatureZnode, Seen
+from transforms.zookeeper.read.reading import MalformedError, parse_text
 
-_EMPTY = ("{}", "[]")
+_EMPTY: tuple[object, ...] = ({}, [])
 FEATURE_PATH = "/feature"
-BROKER_PATTERN = r"^/brokers/ids/[0-9]+$"
+BROKER_PATTERN = r"^/brokers/ids/[0-9]{1,10}$"
 TOPIC_CONFIG_PATTERN = r"^/config/topics/[^/]+$"
 MESSAGE_FORMAT = "message.format.version"
 
@@ -36,7 +36,7 @@ class Trace:
             return False
         if self.least is not None:
             return isinstance(value, int) and value >= self.least
-        return json.dumps(value) not in _EMPTY
+        return value not in _EMPTY
 
 
 _TOPIC = r"^/brokers/topics/[^/]+$"
@@ -66,7 +66,7 @@ def of_tree(znodes: Iterable[tuple[str, str | None]]) -> TreeEvidence:
     totals, examples = dict.fromkeys(TRACES, 0), dict.fromkeys(TRACES, "")
     feature, versions, formats = None, {}, {}
     for path, data in znodes:
-        document = _document(data)
+        document = document_of(data)
         for name, traces in TRACES.items():
             if any(trace.shown_by(path, document) for trace in traces):
                 totals[name] += 1
@@ -77,19 +77,23 @@ def of_tree(znodes: Iterable[tuple[str, str | None]]) -> TreeEvidence:
             feature = feature_znode(document)
         elif re.search(BROKER_PATTERN, path):
             versions[int(path.rpartition("/")[2])] = document.get("version", 0)
-        elif re.search(TOPIC_CONFIG_PATTERN, path) and MESSAGE_FORMAT in (document.get("config") or {}):
-            formats[path.rpartition("/")[2]] = document["config"][MESSAGE_FORMAT]
+        elif re.search(TOPIC_CONFIG_PATTERN, path) and isinstance(_message_format(document), str):
+            formats[path.rpartition("/")[2]] = str(_message_format(document))
     seen = {name: Seen(total, examples[name]) for name, total in totals.items()}
     return TreeEvidence(seen, feature, versions, formats)
 
 
-def _document(data: str | None) -> Mapping[str, Any] | None:
+def _message_format(document: Mapping[str, Any]) -> Any:
+    config = document.get("config")
+    return config.get(MESSAGE_FORMAT) if isinstance(config, dict) else None
+
+
+def document_of(data: str | None) -> Mapping[str, Any] | None:
     """The JSON object of a znode; None for anything else, which is another check's to name."""
     try:
-        parsed = json.loads(data) if data else None
-    except ValueError:
+        return parse_text(data) if data else None
+    except MalformedError:
         return None
-    return parsed if isinstance(parsed, dict) else None
 
 
 def feature_znode(document: Mapping[str, Any]) -> FeatureZnode | None:
@@ -97,5 +101,6 @@ def feature_znode(document: Mapping[str, Any]) -> FeatureZnode | None:
     version, features = document.get("version"), document.get("features")
     if not isinstance(version, int) or not isinstance(features, dict):
         return None
-    levels = {name: value.get("max_version_level", 0) for name, value in features.items() if isinstance(value, dict)}
+    said = {name: value.get("max_version_level", 0) for name, value in features.items() if isinstance(value, dict)}
+    levels = {name: level for name, level in said.items() if isinstance(level, int)}
     return FeatureZnode(version, document.get("status") == 1, levels)

@@ -9,6 +9,7 @@ from typing import Any
 
 from schemas.report import ExpectationResult, Report
 from transforms.expectations.suite import ERROR, WARNING, Expectation, Suite
+from transforms.leaks import without_leaks
 from transforms.report.printable import visible
 
 MOST_ROWS = 20
@@ -95,6 +96,12 @@ def verdict_of(results: Sequence[ExpectationResult]) -> str:
     """errors, warnings or clean: the gravest expectation that is not met."""
     failed = {result.severity for result in results if not result.success}
     return "errors" if ERROR in failed else "warnings" if failed else "clean"
+
+
+def without_secrets(results: Sequence[ExpectationResult]) -> list[ExpectationResult]:
+    """The results as they may be shown and stored: a text with the form of a secret is withheld."""
+    cleaned, _ = without_leaks([vars(each) for each in results])
+    return [ExpectationResult(**each) for each in cleaned]
 
 
 def graver(one: str, other: str) -> str:

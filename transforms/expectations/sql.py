@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from transforms.expectations.query import QueryError, check_condition, check_query
 from transforms.expectations.suite import Expectation
 
 BATCH = "batch"
@@ -91,6 +92,22 @@ def failing_rows(expectation: Expectation) -> str | None:
     if expectation.type in (_UNIQUE, _COMPOUND):
         return _repeated_rows(kwargs, row_condition)
     return None
+
+
+def check_sql(expectation: Expectation) -> None:
+    """Raise QueryError when an expectation says SQL that is more than a query over `{batch}` or a condition on a row.
+
+    A type of the library that takes another query takes another source of data, too, and is refused.
+    """
+    for key, value in expectation.kwargs.items():
+        if key == "unexpected_rows_query" and isinstance(value, str):
+            check_query(value)
+        elif "query" in key or "data_source" in key:
+            raise QueryError(f"`{key}` is not taken")
+    condition = expectation.kwargs.get("row_condition")
+    spoken_otherwise = str(expectation.kwargs.get("condition_parser")).startswith("great_expectations")
+    if isinstance(condition, str) and not spoken_otherwise:
+        check_condition(condition)
 
 
 def _repeated_rows(kwargs: Kwargs, row_condition: str) -> str:

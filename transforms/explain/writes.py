@@ -61,7 +61,7 @@ def _controller(data: str | None) -> str | None:
         document = json.loads(data or "")
         kind = "controller" if document.get("kraftControllerEpoch", -1) >= 0 else "broker"
         return f"{kind} {int(document['brokerid'])}"
-    except (ValueError, TypeError, KeyError, AttributeError):
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError):
         return None
 
 

@@ -24,6 +24,7 @@ from jobs.sources.zookeeper.folder import ZooKeeperFolderError, read_folder
 from schemas.bronze import ZNODE_COLUMNS
 from transforms.secrets import Fingerprinter
 from transforms.zookeeper.read.redact import Redactor
+from transforms.zookeeper.storage.chroot import needed
 
 
 class ZooKeeperDataSource(DataSource):
@@ -60,7 +61,7 @@ class _FolderReader(DataSourceReader):
         """Yield the tree; one worker reads all of it, the driver none."""
         key = _variable(self._key_env).encode() if self._key_env else self._key
         redactor = Redactor(Fingerprinter(key), tuple(_variable(name) for name in self._secret_envs))
-        yield from read_folder(self._path, redactor, log_location=self._log_path, zxid=self._zxid)
+        yield from map(needed, read_folder(self._path, redactor, log_location=self._log_path, zxid=self._zxid))
 
 
 def _number(text: str) -> int:

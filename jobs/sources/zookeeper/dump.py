@@ -23,6 +23,7 @@ from typing import IO, Any, cast
 import pyarrow as pa
 
 from transforms.zookeeper.read.arrow import znode_batch
+from transforms.zookeeper.read.reading import whole_characters
 from transforms.zookeeper.read.redact import Redactor
 from transforms.zookeeper.read.znode import AclEntry, Znode, unreadable
 from transforms.zookeeper.storage.chroot import below
@@ -93,7 +94,7 @@ def _open(path: Path) -> IO[bytes]:
 
 def _row(line: bytes, place: str, redactor: Redactor) -> Znode:
     try:
-        document = json.loads(line)
+        document = json.loads(whole_characters(line.decode("utf-8")))
         return _znode(document, redactor)
     except RecursionError:
         return unreadable(place, "not a znode: nested too deeply")

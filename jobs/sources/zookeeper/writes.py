@@ -17,6 +17,7 @@ from schemas.bronze import RUN_COLUMNS, ZK_TRANSACTIONS
 from schemas.zookeeper.writes import BARRIER_COLUMNS, WRITE_COLUMNS
 from transforms.kraft.quorum import LogCopy
 from transforms.zookeeper.read.redact import Redactor
+from transforms.zookeeper.storage.chroot import needed_part
 from transforms.zookeeper.storage.limits import groups
 from transforms.zookeeper.storage.transactions import ZkTransaction
 from transforms.zookeeper.storage.writes import Barrier, ClassifiedTransaction, WriteCensus, transaction_batch
@@ -46,7 +47,8 @@ class Judged:
 
 def read_writes(folder: DataFolder, redactor: Redactor) -> Iterator[pa.RecordBatch]:
     """Yield the logs as rows of TRANSACTION_LOG: every operation, then the barriers and the writes that matter, oldest first."""
-    for part in groups(folder.transactions(), BATCH_ROWS, _bytes):
+    transactions = (part for part in map(needed_part, folder.transactions()) if part is not None)
+    for part in groups(transactions, BATCH_ROWS, _bytes):
         yield _rows(OPERATION, transaction_batch(part, redactor))
     judged = judge(folder, elections=True)
     yield _rows(BARRIER, judged.census.barrier_batch())

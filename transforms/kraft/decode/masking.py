@@ -36,7 +36,7 @@ def mask(body: Body, values: Values, masking: Masking) -> Values:
 
 
 def mask_config(name: str, value: str | None, fingerprinter: Fingerprinter) -> str | None:
-    """Fingerprint a configuration value when its name or its form says that it is a secret."""
+    """Fingerprint a configuration value that may be a secret: by its name (`is_sensitive_config`), or by its form."""
     if not value:
         return value
     if "encryptedPassword" in value and parse_encoded_password(value) is not None:

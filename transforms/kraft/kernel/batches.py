@@ -102,7 +102,7 @@ def _read_batch(
     first_row: int,
     instructions: Ints,
     types: Ints,
-    words: Ints,
+    names: Ints,
     blob: Bytes,
     longs: Longs,
     ints: Ints,
@@ -141,7 +141,7 @@ def _read_batch(
         else:
             shorts[FLAGS, row] = DATA
             first, at, after = types[key, 1 + 2 * version], used[USED_DATA], -1
-            if first >= 0 and (key != _CONFIG or config_is_plain(data, body, value_end, words, blob)):
+            if first >= 0 and (key != _CONFIG or config_is_plain(data, body, value_end, names, blob)):
                 last = types[key, 2 + 2 * version]
                 after, at = run_program(data, body, value_end, first, last, instructions, blob, text, at, text.size)
             if after == value_end and at >= 0:
@@ -209,7 +209,7 @@ def decode_batches(
     row: int,
     instructions: Ints,
     types: Ints,
-    words: Ints,
+    names: Ints,
     blob: Bytes,
     longs: Longs,
     ints: Ints,
@@ -237,7 +237,7 @@ def decode_batches(
         for index in range(USED_SAVED):
             used[USED_SAVED + index] = used[index]
         if not _read_batch(
-            data, position, position + size, count, row, instructions, types, words, blob,
+            data, position, position + size, count, row, instructions, types, names, blob,
             longs, ints, shorts, lists, topics, directories, text, used,
         ):  # fmt: skip
             for index in range(USED_SAVED):

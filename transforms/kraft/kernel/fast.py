@@ -81,7 +81,7 @@ def _run(data: Bytes, place: _Place, columns: Columns) -> tuple[int, _Place]:
         place.row,
         code.instructions,
         code.types,
-        code.words,
+        code.names,
         code.blob,
         columns.longs,
         columns.ints,

@@ -14,11 +14,14 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from schemas.configs import READABLE
 from schemas.kraft.fields import Body, Field, Kind
 from schemas.kraft.records import PARTITION_TYPES, RECORD_TYPES
-from schemas.sensitive import PASSWORD_CONFIGS, SECRET_WORDS
 
 VERSIONS = 8
+# More than twice the names, so that few share a slot.
+NAME_SLOTS = 2048
+FNV_BASIS, FNV_PRIME = 2166136261, 16777619
 NO_PROGRAM = -1
 # A part of every map that Kafka's PasswordEncoder writes (S§1.5).
 _CIPHERTEXT_WORD = "encryptedPassword"
@@ -62,13 +65,14 @@ class Program(NamedTuple):
     """Everything the kernel needs of the declarations, as arrays.
 
     `types[key]` is the highest version or -1, then (start, end) of the instructions of each version. `blob` holds
-    literals, tables of known codes (256 bytes per enum) and words; `words` are (start, size) in it: lower-case words
-    that make a config name suspicious, and last the one that encrypted values have.
+    literals, tables of known codes (256 bytes per enum) and names; `names` are (start, size) in it: first the word that
+    encrypted values have, then the names of configurations whose values are no secrets, each in the first free slot from
+    that of its hash on (`slot_of`); a free slot has size 0.
     """
 
     instructions: npt.NDArray[np.int32]
     types: npt.NDArray[np.int32]
-    words: npt.NDArray[np.int32]
+    names: npt.NDArray[np.int32]
     blob: npt.NDArray[np.uint8]
 
 
@@ -188,10 +192,31 @@ def program() -> Program:
         for version in range(record_type.body.highest + 1):
             if record_type not in PARTITION_TYPES:
                 types[key, 1 + 2 * version : 3 + 2 * version] = compiler.body(record_type.body, version)
-    words = [word.encode("ascii") for word in (*PASSWORD_CONFIGS, *SECRET_WORDS, _CIPHERTEXT_WORD)]
+    names = _hashed(compiler)
     return Program(
         instructions=np.array(compiler.instructions, np.int32),
         types=types,
-        words=np.array([(compiler.add(word), len(word)) for word in words], np.int32),
+        names=names,
         blob=np.frombuffer(bytes(compiler.blob), np.uint8).copy(),
     )
+
+
+def _hashed(compiler: _Compiler) -> npt.NDArray[np.int32]:
+    table = np.zeros((1 + NAME_SLOTS, 2), np.int32)
+    cipher = _CIPHERTEXT_WORD.encode("ascii")
+    table[0] = compiler.add(cipher), len(cipher)
+    for name in sorted(READABLE):
+        raw = name.encode("ascii")
+        slot = slot_of(raw)
+        while table[1 + slot, 1]:
+            slot = (slot + 1) % NAME_SLOTS
+        table[1 + slot] = compiler.add(raw), len(raw)
+    return table
+
+
+def slot_of(name: bytes) -> int:
+    """The slot of a name by its FNV-1a hash, as the kernel computes it."""
+    value = FNV_BASIS
+    for byte in name:
+        value = ((value ^ byte) * FNV_PRIME) & 0xFFFFFFFF
+    return value % NAME_SLOTS

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from transforms.kraft.kernel.program import Op
+from transforms.kraft.kernel.program import FNV_BASIS, FNV_PRIME, NAME_SLOTS, Op
 from transforms.kraft.kernel.wire import Bytes, Ints, big, compiled, signed, take, uvarint, write_uuid
 
 _NOT_MINE = -2
@@ -277,16 +277,11 @@ def _double_at(data: Bytes, position: int) -> float:
 
 
 @compiled
-def contains(data: Bytes, start: int, end: int, blob: Bytes, word: int, size: int, fold: bool) -> bool:
-    """Tell whether `blob[word:word + size]` occurs in `data[start:end]`; `fold` ignores the case of ASCII letters."""
+def _contains(data: Bytes, start: int, end: int, blob: Bytes, word: int, size: int) -> bool:
+    """Tell whether `blob[word:word + size]` occurs in `data[start:end]`."""
     for at in range(start, end - size + 1):
         index = 0
-        while index < size:
-            byte = data[at + index]
-            if fold and 65 <= byte <= 90:
-                byte += np.uint8(32)
-            if byte != blob[word + index]:
-                break
+        while index < size and data[at + index] == blob[word + index]:
             index += 1
         if index == size:
             return True
@@ -294,21 +289,28 @@ def contains(data: Bytes, start: int, end: int, blob: Bytes, word: int, size: in
 
 
 @compiled
-def config_is_plain(data: Bytes, position: int, end: int, words: Ints, blob: Bytes) -> bool:
-    """Tell whether a Config record surely holds no secret.
+def _is_readable(data: Bytes, start: int, end: int, names: Ints, blob: Bytes) -> bool:
+    """Tell whether `data[start:end]` is the name of a configuration whose value is no secret (`Program.names`)."""
+    value = FNV_BASIS
+    for at in range(start, end):
+        value = ((value ^ int(data[at])) * FNV_PRIME) & 0xFFFFFFFF
+    slot = value % NAME_SLOTS
+    while names[1 + slot, 1] > 0:
+        size = names[1 + slot, 1]
+        if size == end - start and _contains(data, start, end, blob, names[1 + slot, 0], size):
+            return True
+        slot = (slot + 1) % NAME_SLOTS
+    return False
 
-    `words` are (start, size) in `blob`: words of secret names, and last the one of encrypted values. A name with a
-    character outside ASCII has no program anyway, so that folding ASCII letters is enough.
-    """
+
+@compiled
+def config_is_plain(data: Bytes, position: int, end: int, names: Ints, blob: Bytes) -> bool:
+    """Tell whether a Config record surely holds no secret: a name that may be read, and a value that is not encrypted."""
     position = take(position, 1, end)
     size, position = uvarint(data, position, end)
     position = take(position, size - 1, end)
     size, position = uvarint(data, position, end)
     after = take(position, size - 1, end)
-    if after < 0:
+    if after < 0 or not _is_readable(data, position, after, names, blob):
         return False
-    last = words.shape[0] - 1
-    for index in range(last):
-        if contains(data, position, after, blob, words[index, 0], words[index, 1], True):
-            return False
-    return not contains(data, after, end, blob, words[last, 0], words[last, 1], False)
+    return not _contains(data, after, end, blob, names[0, 0], names[0, 1])

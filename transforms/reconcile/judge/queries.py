@@ -247,8 +247,8 @@ def _is_password(column: str) -> Column:
 
 
 def _in_clear(column: str) -> Column:
-    """A value that is there and is no fingerprint, marked as ciphertext or not."""
-    return F.col(column).isNotNull() & ~F.col(column).rlike(f"^([a-z]+:)*{PREFIX}[0-9a-f]+$")
+    """A value that is there and is no fingerprint, marked as ciphertext or not; an empty one hides nothing."""
+    return (F.col(column) != "") & ~F.col(column).rlike(f"^([a-z]+:)*{PREFIX}[0-9a-f]+$")
 
 
 def _credentials_in_clear() -> RowRule:

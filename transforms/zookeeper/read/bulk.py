@@ -182,8 +182,8 @@ class _Assignments:
 def _is_plain_topic(path: str, topic: str, document: Any, data: str) -> bool:
     if type(document) is not dict or type(document.get("partitions")) is not dict:
         return False
-    # Topics with a reassignment under way are few and take the careful way, as do documents that repeat a key.
-    if any(document.get(key) not in (None, {}) for key in ("adding_replicas", "removing_replicas")):
+    # Topics with a reassignment under way are few and take the careful way, as do escapes and documents that repeat a key.
+    if "\\" in data or any(document.get(key) not in (None, {}) for key in ("adding_replicas", "removing_replicas")):
         return False
     partitions = document["partitions"]
     nested = sum(len(value) for value in document.values() if type(value) is dict)

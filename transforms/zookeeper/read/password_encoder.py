@@ -10,14 +10,12 @@ from __future__ import annotations
 
 import base64
 import binascii
-import re
 
 from cryptography.exceptions import InvalidTag, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, padding
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.kdf.pbkdf2 import PBKDF2HMAC
 
-_SEPARATOR = re.compile(r"\s*,\s*")
 _HASHES: dict[str, type[hashes.HashAlgorithm]] = {
     "PBKDF2WithHmacSHA1": hashes.SHA1,
     "PBKDF2WithHmacSHA224": hashes.SHA224,
@@ -25,8 +23,10 @@ _HASHES: dict[str, type[hashes.HashAlgorithm]] = {
     "PBKDF2WithHmacSHA384": hashes.SHA384,
     "PBKDF2WithHmacSHA512": hashes.SHA512,
 }
-# More rounds than anyone configures: a hostile znode must not keep a worker busy for hours.
-_MAX_ITERATIONS = 10_000_000
+# More rounds than anyone configures, and AES's own lengths of a key: a hostile znode must not keep a worker busy for hours.
+MOST_ROUNDS = 10_000_000
+_KEY_BITS = ("128", "192", "256")
+_MOST_DIGITS = 9
 
 
 class UndecodableError(ValueError):
@@ -35,9 +35,25 @@ class UndecodableError(ValueError):
 
 def parse(encoded: str) -> dict[str, str] | None:
     """Split an encoded password into its map; None when `encoded` is not one."""
-    pairs = [part.rpartition(":") for part in _SEPARATOR.split(encoded.strip())]
+    pairs = [part.rpartition(":") for part in encoded.split(",")]
     fields = {key.strip(): value.strip() for key, _, value in pairs}
     return fields if {"encryptedPassword", "salt", "iterations"} <= fields.keys() else None
+
+
+def rounds(encoded: str) -> int:
+    """How many rounds of key derivation it takes to decode it; 0 where it asks for nothing that `decode` would do."""
+    fields = parse(encoded) or {}
+    kind, bits = _HASHES.get(fields.get("keyFactoryAlgorithm", "")), fields.get("keyLength")
+    if kind is None or bits not in _KEY_BITS:
+        return 0
+    # Each block of the hash's size takes all iterations.
+    blocks = -(-int(bits) // (8 * kind().digest_size))
+    return blocks * (_iterations(fields) or 0)
+
+
+def _iterations(fields: dict[str, str]) -> int | None:
+    digits = fields.get("iterations", "")
+    return int(digits) if digits.isascii() and digits.isdigit() and len(digits) <= _MOST_DIGITS else None
 
 
 def decode(encoded: str, secret: str) -> str:
@@ -51,6 +67,8 @@ def decode(encoded: str, secret: str) -> str:
     try:
         clear = _decrypt(fields, _derive_key(fields, secret)).decode("utf-8")
         length = int(fields["passwordLength"])
+    except UndecodableError:
+        raise
     except KeyError as missing:
         raise UndecodableError(f"the PasswordEncoder map lacks {missing}") from None
     except (ValueError, binascii.Error, InvalidTag, UnsupportedAlgorithm, OverflowError):
@@ -62,9 +80,11 @@ def decode(encoded: str, secret: str) -> str:
 
 
 def _derive_key(fields: dict[str, str], secret: str) -> bytes:
-    iterations = int(fields["iterations"])
-    if not 0 < iterations <= _MAX_ITERATIONS:
+    iterations = _iterations(fields)
+    if iterations is None or not 0 < iterations <= MOST_ROUNDS:
         raise UndecodableError("the PasswordEncoder map's iterations are out of range")
+    if fields["keyLength"] not in _KEY_BITS:
+        raise UndecodableError("the PasswordEncoder map's keyLength is none of AES")
     hash_algorithm = _HASHES.get(fields["keyFactoryAlgorithm"])
     if hash_algorithm is None:
         raise UndecodableError("the PasswordEncoder map names an unknown key factory")

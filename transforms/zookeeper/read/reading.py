@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 from urllib.parse import unquote_plus
@@ -13,9 +14,17 @@ from schemas.zookeeper.paths import DEFAULT_ENTITY
 _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _INT32 = range(-(2**31), 2**31)
 _INT64 = range(-(2**63), 2**63)
-_JAVA_DOUBLE = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?[fFdD]?")
+_JAVA_DOUBLE = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?[fFdD]?", re.ASCII)
+# Longer texts are no numbers that anything of Kafka writes, and cost time by their square.
+LONGEST_NUMBER = 1_000
 _JAVA_WORDS = {"NaN", "Infinity", "+Infinity", "-Infinity", "+NaN", "-NaN"}
 MAX_DETAIL = 200
+# More of one znode's repeated keys are counted, not named.
+MOST_REPEATED = 20
+# A pair of escapes that is one character; half of one, which is none; any other escape.
+_ESCAPE = re.compile(
+    r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(?P<half>\\u[dD][89a-fA-F][0-9a-fA-F]{2})|\\."
+)
 
 
 class MalformedError(ValueError):
@@ -69,9 +78,9 @@ def parse_object(znode: ZnodeView) -> dict[str, Any]:
 
 
 def parse_text(text: str) -> dict[str, Any]:
-    """Return the JSON object in `text`; raises MalformedError."""
+    """Return the JSON object in `text`, without halves of surrogate pairs; raises MalformedError."""
     try:
-        document = json.loads(text)
+        document = json.loads(whole_characters(text), parse_constant=_no_json)
     except (ValueError, RecursionError):
         raise MalformedError("its data is not JSON" if text else "its data is empty") from None
     if not isinstance(document, dict):
@@ -79,18 +88,39 @@ def parse_text(text: str) -> dict[str, Any]:
     return document
 
 
-def duplicate_keys(text: str, document: dict[str, Any]) -> list[str]:
-    """Return the keys that appear twice in one object of a JSON text; `document` is what it was parsed to."""
+def whole_characters(text: str) -> str:
+    """A JSON text with `?` for each escape that is half of a surrogate pair: as Java writes one that it has read."""
+    if "\\u" not in text:
+        return text
+    return _ESCAPE.sub(lambda found: "?" if found["half"] else found[0], text)
+
+
+def _no_json(constant: str) -> Any:
+    # NaN and Infinity, which Python's reader takes and Jackson does not.
+    raise ValueError(constant)
+
+
+def duplicate_keys(znode: ZnodeView, document: dict[str, Any]) -> Iterator[StateRow]:
+    """Yield a finding for each key that is there twice in one object of a znode's JSON; `document` is what it was parsed to."""
+    text = znode.data or "{}"
     # Every key takes a colon: with no more colons than keys left, none was dropped.
     if text.count(":") <= len(document) + sum(len(value) for value in document.values() if type(value) is dict):
-        return []
+        return
+    repeated = _repeated(whole_characters(text))
+    for name in repeated[:MOST_REPEATED]:
+        yield finding("DUPLICATE-KEY", znode.path, f"'{name}' appears twice")
+    if len(repeated) > MOST_REPEATED:
+        yield finding("DUPLICATE-KEY", znode.path, f"{len(repeated) - MOST_REPEATED:,} more keys appear twice")
+
+
+def _repeated(text: str) -> list[str]:
     repeated: list[str] = []
 
     def check(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         document = dict(pairs)
         if len(document) != len(pairs):
-            names = [name for name, _ in pairs]
-            repeated.extend(sorted({name for name in names if names.count(name) > 1}))
+            counted = Counter(name for name, _ in pairs)
+            repeated.extend(sorted(name for name, count in counted.items() if count > 1))
         return document
 
     json.loads(text, object_pairs_hook=check)
@@ -153,6 +183,8 @@ def desanitize(segment: str) -> str:
 
 def java_double(value: str) -> float | None:
     """Return what `Double.parseDouble` makes of a decimal text; None where Java would refuse it."""
+    if len(value) > LONGEST_NUMBER:
+        return None
     stripped = value.strip(" \t\r\n\f\v")
     if stripped in _JAVA_WORDS:
         return float(stripped.replace("Infinity", "inf"))

@@ -1,7 +1,9 @@
 """Secrets inside znodes become fingerprints before anything else sees the znode (S§1.5).
 
-SCRAM values keep their shape (`salt=hmac:…,stored_key=hmac:…,server_key=hmac:…,iterations=4096`), so that the parts
-still compare with KRaft's. Paths may begin with a chroot. What should be a secret but does not parse is masked whole: `hmac:…` of the text.
+A configuration is readable when a release of Kafka declares it and it is no password; a quota when it is a number; the
+fields of a delegation token when Kafka writes them. SCRAM values keep their shape
+(`salt=hmac:…,stored_key=hmac:…,server_key=hmac:…,iterations=4096`), so that the parts still compare with KRaft's. Paths
+may begin with a chroot. What should be a secret but does not parse is masked whole: `hmac:…` of the text.
 """
 
 from __future__ import annotations
@@ -12,15 +14,27 @@ import json
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from schemas.sensitive import PASSWORD_CONFIGS, SCRAM_SECRETS, SECRET_WORDS
-from schemas.zookeeper.paths import CONFIG_CHANGES_ROOT, CONFIG_ROOT, USERS_ROOT
+from schemas.sensitive import SCRAM_SECRETS
+from schemas.zookeeper.paths import CONFIG_CHANGES_ROOT, CONFIG_ROOT, QUOTA_ROOTS, TOKENS_ROOT
+from schemas.zookeeper.tokens import TOKEN_FIELDS
 from transforms.secrets import CIPHERTEXT_PREFIX, Fingerprinter, is_sensitive_config
 
 # A cell nobody could decode although secrets were given: START-13, where plain ciphertext is only not comparable.
 UNDECODABLE_PREFIX = CIPHERTEXT_PREFIX.replace("hmac:", "undecodable:hmac:")
+# A cell that was not decoded because its key takes too long to derive.
+COSTLY_PREFIX = CIPHERTEXT_PREFIX.replace("hmac:", "costly:hmac:")
 NOT_UTF8 = "data is not UTF-8"
-# A config znode that holds none of these (and no JSON escape that could spell one) has nothing to hide.
-_HINTS = (*SECRET_WORDS, *PASSWORD_CONFIGS, "scram", "\\")
+# Where a znode may hold a secret; everything else is passed on as it is.
+SECRET_PLACES = (CONFIG_ROOT, TOKENS_ROOT)
+# Rounds of key derivation that one reader spends: seconds, where a hostile tree could ask for days. Kafka's default are
+# 4,096 a password.
+MOST_ROUNDS = 50_000_000
+# A number with more characters is none that Kafka has written.
+_LONGEST_NUMBER = 1_000
+
+
+class _Object(list[tuple[str, Any]]):
+    """A JSON object as its pairs in order: of a key that is there twice, both values may be secrets."""
 
 
 class Text(NamedTuple):
@@ -42,6 +56,7 @@ class Redactor:
     fingerprint: Fingerprinter
     encoder_secrets: tuple[str, ...] = ()
     _decoded: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
+    _rounds: list[int] = field(default_factory=lambda: [MOST_ROUNDS], repr=False, compare=False)
 
     def __repr__(self) -> str:
         return "Redactor(…)"
@@ -54,9 +69,9 @@ class Redactor:
             text = data.decode("utf-8")
         except UnicodeDecodeError:
             return self._not_utf8(path, data)
-        if CONFIG_ROOT not in path or CONFIG_CHANGES_ROOT in path or not _may_contain_secret(path, text):
+        if not may_hold_secrets(path):
             return Text(text, False, None)
-        redacted = self._config(path, text)
+        redacted = self._masked(path, text)
         return Text(redacted, redacted != text, None)
 
     def acl_id(self, scheme: str, identity: str) -> str:
@@ -67,34 +82,45 @@ class Redactor:
         return f"{user}:{self.fingerprint.text(secret)}" if colon else self.fingerprint.text(identity)
 
     def _not_utf8(self, path: str, data: bytes) -> Text:
-        if CONFIG_ROOT in path:
+        if any(place in path for place in SECRET_PLACES):
             return Text(self.fingerprint.bytes(data), True, NOT_UTF8)
         return Text(data.decode("utf-8", "replace"), False, NOT_UTF8)
 
-    def _config(self, path: str, text: str) -> str:
-        document = _parse(text)
-        if not isinstance(document, dict):
+    def _masked(self, path: str, text: str) -> str:
+        try:
+            document = json.loads(text, object_pairs_hook=_Object)
+            if not isinstance(document, _Object):
+                return self.fingerprint.text(text)
+            shown = self._token(document) if CONFIG_ROOT not in path else self._config(document, _is_quota(path))
+        except (ValueError, RecursionError):
             return self.fingerprint.text(text)
-        users = USERS_ROOT in path
-        changed = False
-        result: dict[str, Any] = {}
-        for key, value in document.items():
-            result[key] = self._entries(value, users) if key == "config" else self._stray(key, value)
-            changed = changed or result[key] is not value
-        return json.dumps(result, ensure_ascii=False, separators=(",", ":")) if changed else text
+        return text if shown == document else _json(shown)
 
-    def _entries(self, config: Any, users: bool) -> Any:
-        if not isinstance(config, dict):
+    def _token(self, document: _Object) -> _Object:
+        return _Object((name, value if _is_plain(name, value) else self._mask(value)) for name, value in document)
+
+    def _config(self, document: _Object, quotas: bool) -> _Object:
+        return _Object(
+            (key, self._entries(value, quotas) if key == "config" else self._stray(key, value))
+            for key, value in document
+        )
+
+    def _entries(self, config: Any, quotas: bool) -> Any:
+        if not isinstance(config, _Object):
             return config if config is None else self._mask(config)
-        entries = {name: self._entry(name, value, users) for name, value in config.items()}
-        return config if entries == config else entries
+        return _Object((name, self._entry(name, value, quotas)) for name, value in config)
 
-    def _entry(self, name: str, value: Any, users: bool) -> Any:
-        if name.upper().startswith("SCRAM") or (users and not _is_number(value)):
+    def _entry(self, name: str, value: Any, quotas: bool) -> Any:
+        if not isinstance(value, str):
+            return self._mask(value)
+        if name.upper().startswith("SCRAM") or (quotas and not _is_number(value)):
             return self._scram(value)
-        if not is_sensitive_config(name):
+        if quotas:
             return value
-        return self._password(value) if isinstance(value, str) else self._mask(value)
+        # As the log's reader has it: nothing is hidden by an empty text, and what is encrypted is not shown.
+        if not value or (not is_sensitive_config(name) and "encryptedPassword" not in value):
+            return value
+        return self._password(value)
 
     def _stray(self, key: str, value: Any) -> Any:
         return value if key == "version" and isinstance(value, int) else self._mask(value)
@@ -114,7 +140,11 @@ class Redactor:
 
         if password_encoder.parse(value) is None:
             return self.fingerprint.text(value)
+        rounds = password_encoder.rounds(value)
         for secret in self.encoder_secrets:
+            if rounds > min(password_encoder.MOST_ROUNDS, self._rounds[0]):
+                return self.fingerprint.ciphertext(value).replace(CIPHERTEXT_PREFIX, COSTLY_PREFIX)
+            self._rounds[0] -= rounds
             try:
                 return self.fingerprint.text(password_encoder.decode(value, secret))
             except password_encoder.UndecodableError:
@@ -122,9 +152,7 @@ class Redactor:
         masked = self.fingerprint.ciphertext(value)
         return masked.replace(CIPHERTEXT_PREFIX, UNDECODABLE_PREFIX) if self.encoder_secrets else masked
 
-    def _scram(self, value: Any) -> Any:
-        if not isinstance(value, str):
-            return self._mask(value)
+    def _scram(self, value: str) -> str:
         parts = [part.partition("=") for part in value.split(",")]
         fields = {name: text for name, _, text in parts}
         if len(parts) != 4 or fields.keys() != {*SCRAM_SECRETS, "iterations"} or not _is_number(fields["iterations"]):
@@ -136,32 +164,40 @@ class Redactor:
         return ",".join(f"{name}={hidden.get(name, text)}" for name, _, text in parts)
 
 
-def _may_contain_secret(path: str, text: str) -> bool:
-    if USERS_ROOT in path or not text.startswith('{"version":1,'):
-        return True
-    lowered = text.lower()
-    # A plain loop: this runs for every configuration of a large cluster.
-    for hint in _HINTS:  # noqa: SIM110
-        if hint in lowered:
-            return True
-    return False
+def may_hold_secrets(path: str) -> bool:
+    """Tell whether a znode is where Kafka keeps secrets; a chroot may stand before its path."""
+    return CONFIG_CHANGES_ROOT not in path and any(place in path for place in SECRET_PLACES)
 
 
-def _is_number(value: Any) -> bool:
-    if not isinstance(value, str):
-        return False
+def _is_quota(path: str) -> bool:
+    return any(root in path for root in QUOTA_ROOTS)
+
+
+def _is_plain(name: str, value: Any) -> bool:
+    """A token's field that Kafka writes, of the kind that it writes; a text in a text."""
+    known = TOKEN_FIELDS.get(name)
+    if known is list:
+        return isinstance(value, list) and not isinstance(value, _Object) and all(isinstance(v, str) for v in value)
+    return known is not None and isinstance(value, known)
+
+
+def _json(value: Any) -> str:
+    if isinstance(value, _Object):
+        return "{" + ",".join(f"{_json(name)}:{_json(item)}" for name, item in value) + "}"
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     try:
-        float(value)
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        # Half a surrogate pair is no text: it stays the escape that it was.
+        return json.dumps(value, separators=(",", ":"))
+    return text
+
+
+def _is_number(value: str) -> bool:
+    try:
+        return len(value) <= _LONGEST_NUMBER and float(value) is not None
     except ValueError:
         return False
-    return True
-
-
-def _parse(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None
 
 
 def _base64(text: str) -> bytes:

@@ -20,7 +20,7 @@ from transforms.zookeeper.read.entities import (
     producer_ids,
     topics,
 )
-from transforms.zookeeper.read.reading import Reader, StateRow, ZnodeView, finding
+from transforms.zookeeper.read.reading import Reader, StateRow, ZnodeView, finding, whole_characters
 
 # A pattern is a path's segments; None stands for any one name.
 _Pattern = tuple[str | None, ...]
@@ -57,6 +57,7 @@ MIGRATION_PATHS = tuple(
     for pattern, reader in _ROUTES.items()
     if reader.__module__ == migration.__name__
 )
+_HALF = "a \\u escape is half of a surrogate pair, which is no character: Kafka writes `?` for it"
 # Parents whose children hold the facts.
 _BRANCHES: frozenset[_Pattern] = frozenset(
     {
@@ -89,6 +90,8 @@ def read(znode: ZnodeView) -> Iterator[StateRow]:
         yield from reader(znode, parts)
         if znode.problem:
             yield finding("NOT-UTF8", znode.path, znode.problem)
+        elif znode.data and whole_characters(znode.data) != znode.data:
+            yield finding("NOT-UTF8", znode.path, _HALF)
     elif not any(pattern in _BRANCHES for pattern in _patterns(parts)):
         yield finding("UNKNOWN-PATH", znode.path, "Kafka keeps nothing here")
 

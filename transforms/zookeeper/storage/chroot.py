@@ -1,7 +1,11 @@
-"""Clusters that keep their znodes below a chroot: files hold whole paths, Kafka and the audit see those below it."""
+"""What of an ensemble is one Kafka cluster's: the subtrees that an audit needs, below the cluster's chroot.
+
+Files hold whole paths and whatever else uses the ensemble, whose secrets nobody here could know. It is not stored.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -15,6 +19,9 @@ from transforms.zookeeper.storage.transactions import OpCode, Operation, ZkTrans
 MARK = "/brokers/topics"
 # Users choose the names inside a cluster; that of an ACL or a group must not be taken for a chroot.
 _KAFKA_OWN = tuple(f"{root}/" for root in (*NEEDED_ROOTS, *NEVER_READ))
+# The root itself, and what is needed below it.
+_NEEDED = rf"^/((?:{'|'.join(root.removeprefix('/') for root in NEEDED_ROOTS)})(/|$)|$)"
+_is_needed = re.compile(_NEEDED).search
 _SESSIONS = (OpCode.CREATE_SESSION, OpCode.CLOSE_SESSION)
 
 
@@ -58,3 +65,26 @@ def _is_outside(operation: Operation, chroot: str) -> bool:
 
 def _strip(path: str, chroot: str) -> str:
     return (path.removeprefix(chroot) or "/") if f"{path}/".startswith(f"{chroot}/") else path
+
+
+def needed(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the znodes below the roots that an audit needs (`NEEDED_ROOTS`), and the rows about files, for storing."""
+    path = batch["path"]
+    return batch.filter(pc.or_(pc.match_substring_regex(path, _NEEDED), pc.invert(pc.starts_with(path, "/"))))
+
+
+def needed_part(transaction: ZkTransaction) -> ZkTransaction | None:
+    """Return what of a transaction may be stored: None when it concerns nothing that an audit needs.
+
+    Of one that concerns both, the other operations keep their paths and lose their data.
+    """
+    other = [bool(item.path) and _is_needed(item.path) is None for item in transaction.operations]
+    if not any(other):
+        return transaction
+    if transaction.type not in _SESSIONS and all(other):
+        return None
+    operations = [
+        replace(item, data=None) if outside else item
+        for item, outside in zip(transaction.operations, other, strict=True)
+    ]
+    return replace(transaction, operations=operations)

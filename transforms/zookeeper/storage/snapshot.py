@@ -17,15 +17,15 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from schemas.zookeeper.paths import CONFIG_ROOT
 from transforms.zookeeper.read.arrow import ZNODE_SCHEMA
-from transforms.zookeeper.read.redact import Redactor
+from transforms.zookeeper.read.redact import SECRET_PLACES, Redactor
 from transforms.zookeeper.read.znode import AclEntry
 from transforms.zookeeper.storage import scan
 from transforms.zookeeper.storage.jute import JuteError, JuteReader, decode_string
@@ -264,7 +264,7 @@ def _texts(path: pa.Array, raw: pa.Array, redactor: Redactor) -> tuple[pa.Array,
     count = len(raw)
     try:
         text = raw.cast(pa.string())
-        careful = pc.and_(pc.match_substring(path, CONFIG_ROOT), pc.is_valid(raw))
+        careful = pc.and_(_where_secrets_are(path), pc.is_valid(raw))
     except pa.ArrowInvalid:
         text, careful = pa.nulls(count, pa.string()), pc.is_valid(raw)
     if not pc.any(careful).as_py():
@@ -279,6 +279,10 @@ def _texts(path: pa.Array, raw: pa.Array, redactor: Redactor) -> tuple[pa.Array,
         pc.replace_with_mask(pa.array(np.zeros(count, np.bool_)), careful, pa.array(flags, pa.bool_())),
         pc.replace_with_mask(pa.nulls(count, pa.string()), careful, pa.array(problems, pa.string())),
     )
+
+
+def _where_secrets_are(path: pa.Array) -> pa.Array:
+    return reduce(pc.or_, [pc.match_substring(path, place) for place in SECRET_PLACES])
 
 
 class _Acls:

@@ -50,8 +50,7 @@ def _entries(znode: ZnodeView, resource: dict[str, str]) -> Iterator[StateRow]:
     except MalformedError as problem:
         yield finding("ACL-DATA", znode.path, str(problem))
         return
-    for repeated in duplicate_keys(znode.data or "{}", document):
-        yield finding("DUPLICATE-KEY", znode.path, f"'{repeated}' appears twice")
+    yield from duplicate_keys(znode, document)
     entries = document.get("acls", [])
     if document.get("version") != 1 or not isinstance(entries, list):
         yield finding("START-14", znode.path, "its version is not 1, or 'acls' is not an array")

@@ -9,10 +9,9 @@ from typing import Any
 from schemas.zookeeper.paths import DEFAULT_ENTITY
 from transforms.secrets import CIPHERTEXT_PREFIX, is_sensitive_config
 from transforms.zookeeper.read.reading import MalformedError, StateRow, ZnodeView, duplicate_keys, finding, parse_object
-from transforms.zookeeper.read.redact import UNDECODABLE_PREFIX
+from transforms.zookeeper.read.redact import COSTLY_PREFIX, UNDECODABLE_PREFIX
 
 _BROKER_ID = re.compile(r"[0-9]{1,10}")
-_CIPHERTEXT = CIPHERTEXT_PREFIX.partition(":")[0] + ":"
 
 
 def read_topic_config(znode: ZnodeView, parts: list[str]) -> Iterator[StateRow]:
@@ -39,10 +38,7 @@ def read_entries(znode: ZnodeView, problems: list[StateRow]) -> dict[str, Any]:
         if znode.data or znode.problem:
             problems.append(finding("CONFIG-DATA", znode.path, str(problem)))
         return {}
-    problems.extend(
-        finding("DUPLICATE-KEY", znode.path, f"'{name}' appears twice")
-        for name in duplicate_keys(znode.data or "{}", document)
-    )
+    problems.extend(duplicate_keys(znode, document))
     config = document.get("config")
     return config if isinstance(config, dict) else {}
 
@@ -55,7 +51,10 @@ def _read(znode: ZnodeView, resource_type: str, resource_name: str) -> Iterator[
             continue
         if value.startswith(UNDECODABLE_PREFIX):
             problems.append(finding("START-13", znode.path, f"'{name}' does not decode with the encoder secrets given"))
-        sensitive = is_sensitive_config(name)
+        if value.startswith(COSTLY_PREFIX):
+            problems.append(
+                finding("CONFIG-COST", znode.path, f"'{name}' takes too long to decode: it is not compared")
+            )
         yield StateRow(
             "configs",
             {
@@ -63,8 +62,8 @@ def _read(znode: ZnodeView, resource_type: str, resource_name: str) -> Iterator[
                 "resource_name": resource_name,
                 "config": name,
                 "value": value,
-                "sensitive": sensitive,
-                "comparable": not (sensitive and value.startswith(_CIPHERTEXT)),
+                "sensitive": is_sensitive_config(name),
+                "comparable": not value.startswith((CIPHERTEXT_PREFIX, UNDECODABLE_PREFIX, COSTLY_PREFIX)),
             },
         )
     yield from problems

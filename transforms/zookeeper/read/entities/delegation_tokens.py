@@ -34,8 +34,7 @@ def read_token(znode: ZnodeView, parts: list[str]) -> Iterator[StateRow]:
         yield finding("TOKEN-DATA", znode.path, str(problem))
         return
     yield StateRow("delegation_tokens", row)
-    for repeated in duplicate_keys(znode.data or "{}", document):
-        yield finding("DUPLICATE-KEY", znode.path, f"'{repeated}' appears twice")
+    yield from duplicate_keys(znode, document)
     if row["token_id"] != parts[2]:
         yield finding("TOKEN-DATA", znode.path, "its tokenId is not the znode's name")
 

@@ -41,8 +41,7 @@ def read_state(znode: ZnodeView, parts: list[str]) -> Iterator[StateRow]:
         yield finding("START-04", znode.path, f"state of {topic}-{partition}: {problem}")
         return
     yield StateRow("partition_states", row)
-    for repeated in duplicate_keys(znode.data or "{}", document):
-        yield finding("DUPLICATE-KEY", znode.path, f"'{repeated}' appears twice")
+    yield from duplicate_keys(znode, document)
     yield from check_state(znode.path, row["leader"], len(row["isr"]), row["leader_recovery_state"])
 
 

@@ -37,8 +37,7 @@ def read_topic(znode: ZnodeView, parts: list[str]) -> Iterator[StateRow]:
         return
     yield StateRow("topics", {"topic": topic, "topic_id": valid_topic_id(document.get("topic_id"))})
     yield from check_topic(znode.path, topic, document.get("topic_id"))
-    for repeated in duplicate_keys(znode.data or "{}", document):
-        yield finding("DUPLICATE-KEY", znode.path, f"'{repeated}' appears twice")
+    yield from duplicate_keys(znode, document)
     for key, replicas in partitions.items():
         yield from _assignment(znode.path, topic, key, [replicas, adding.get(key, []), removing.get(key, [])], document)
 
