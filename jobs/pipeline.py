@@ -6,7 +6,8 @@ import argparse
 import logging
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -18,7 +19,7 @@ from jobs.settings import Settings, load_settings, overridden
 from jobs.sinks.report_files import ReportPaths
 from jobs.steps import gold, ingest_kraft, ingest_zookeeper, mails, materialize, reconcile
 from jobs.steps import report as report_step
-from jobs.steps.aftermath import Aftermath, after_run
+from jobs.steps.aftermath import Aftermath, after_run, tell_unopened
 from schemas.gates import GATES
 from schemas.report import Report
 from transforms.report.fleet import fleet_table, run_json
@@ -160,7 +161,7 @@ def audit(settings: Settings | Sequence[Settings], out: Path | None = None, tell
     A run whose options say where to write (`out`) is of files, once: it makes no fleet page and sends no mail.
     """
     telling = telling or Telling()
-    with open_run(settings) as run:
+    with _opened(settings, telling, mailed=out is None) as run:
         outcomes, stopped = _outcomes(run, out, telling)
         after = Aftermath() if out is not None else _after(run, outcomes, telling)
     if stopped is None:
@@ -173,6 +174,21 @@ def audit(settings: Settings | Sequence[Settings], out: Path | None = None, tell
         raise stopped
     own = [CRASH] if after.crashed or (after.mail_failed and telling.fail_on_mail) else []
     return worst([*(outcome.exit_code for outcome in outcomes.values()), *own])
+
+
+@contextmanager
+def _opened(settings: Settings | Sequence[Settings], telling: Telling, *, mailed: bool) -> Iterator[Run]:
+    """`open_run`; why a run could not even begin is told by mail."""
+    with ExitStack() as stack:
+        try:
+            run = stack.enter_context(open_run(settings))
+        except Exception as error:
+            several = [settings] if isinstance(settings, Settings) else settings
+            after = tell_unopened(several, error, telling.mail_dry_run) if mailed else Aftermath()
+            for problem in after.problems:
+                print(f"kraft-audit: {visible(problem, 1000)}", file=sys.stderr)
+            raise
+        yield run
 
 
 def _outcomes(run: Run, out: Path | None, telling: Telling) -> tuple[dict[str, Outcome], Exception | None]:
@@ -189,8 +205,9 @@ def _outcomes(run: Run, out: Path | None, telling: Telling) -> tuple[dict[str, O
 def _after(run: Run, outcomes: Mapping[str, Outcome], telling: Telling) -> Aftermath:
     reports = {name: each.report for name, each in outcomes.items() if each.report is not None}
     written = {name: each.paths.html for name, each in outcomes.items() if each.paths is not None}
+    unwritten = {name: each.failure.reason for name, each in outcomes.items() if each.report and each.failure}
     try:
-        return after_run(run, reports, written, telling.mail_dry_run)
+        return after_run(run, reports, written, telling.mail_dry_run, unwritten)
     except Exception as error:
         # The verdicts stand and are to be told, whatever is wrong with the page or the mails.
         return Aftermath(problems=[f"after the reports: {unexpected(error)}"], crashed=True)

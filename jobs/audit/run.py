@@ -93,8 +93,8 @@ class Run:
     are the log folders as `jobs.steps.ingest_kraft` scanned them, `scanned` their rows of kraft_log_copies, by cluster;
     `stored_walks` the snapshot_ids of trees that went to bronze part by part; `steps_done` the steps that other
     processes have done for this run. `small` is true when all rows of the run fit into memory, `znodes_walked` how many
-    live walks have read. `newest_mails` is the newest mail about each cluster that has mail configured;
-    `counted(source, number, noun)` hears of what was read so far.
+    live walks have read. `newest_mails` is the newest mail about each cluster that has mail configured, once
+    they are `mails_looked_up`; `counted(source, number, noun)` hears of what was read so far.
     """
 
     clusters: dict[str, ClusterRun]
@@ -113,6 +113,7 @@ class Run:
     stored_walks: set[str] = field(default_factory=set)
     steps_done: set[str] = field(default_factory=set)
     newest_mails: dict[str, LastMail] = field(default_factory=dict)
+    mails_looked_up: bool = False
     counted: Callable[[str, int, str], None] = _uncounted
     _as_for_many_rows: Callable[[], None] | None = None
     _made: dict[str, DataFrame] = field(default_factory=dict)

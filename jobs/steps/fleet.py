@@ -29,16 +29,25 @@ _COLUMNS = [
 ]
 
 
-def fleet_runs(warehouse: Warehouse, most: int = MOST_RUNS) -> list[FleetRun]:
-    """The newest `most` runs of every cluster of the warehouse, failed ones too, in one query; none without a warehouse."""
+def fleet_runs(warehouse: Warehouse, most: int = MOST_RUNS, also: Mapping[str, str] | None = None) -> list[FleetRun]:
+    """The newest `most` runs of every cluster of the warehouse, failed ones too, in one query; none without a warehouse.
+
+    `also` names one more run of a cluster, by cluster, however old it is.
+    """
+    named = also or {}
     newest_first = Window.partitionBy(CLUSTER).orderBy(
         F.col("started_at").desc(), F.col("finished_at").desc(), F.col("run_id").desc()
     )
     # Collected timestamps are in the time zone of this machine and do not say so; numbers are not.
     times = {name: F.unix_micros(name) for name in _TIMES}
     numbered = warehouse.read(RUNS).select(*_COLUMNS, F.row_number().over(newest_first).alias("place"))
-    rows = numbered.where(F.col("place") <= most).withColumns(times).collect()
-    return [fleet_run(row.asDict() | {name: from_micros(row[name]) for name in _TIMES}) for row in rows]
+    wanted = (F.col("place") <= most) | F.col("run_id").isin(sorted(set(named.values())))
+    rows = numbered.where(wanted).withColumns(times).collect()
+    return [
+        fleet_run(row.asDict() | {name: from_micros(row[name]) for name in _TIMES})
+        for row in rows
+        if row["place"] <= most or named.get(row[CLUSTER]) == row["run_id"]
+    ]
 
 
 def from_micros(micros: int) -> datetime:
