@@ -285,6 +285,13 @@ class Run:
         return part
 
 
+def note_risk(run: Run, cluster: str, risk: str) -> None:
+    """Have the report and the log say a risk of the configuration, if there is one."""
+    if risk:
+        run.clusters[cluster].notes.append(risk)
+        LOG.warning("%s: %s", cluster, risk)
+
+
 def now_ms() -> int:
     """Milliseconds since the epoch."""
     return int(datetime.now(UTC).timestamp() * 1000)

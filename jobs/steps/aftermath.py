@@ -158,7 +158,8 @@ def _notices(run: Run, known: _Known, unwritten: Mapping[str, str]) -> dict[str,
 def _pages(
     made: Aftermath, settings: Mapping[str, Settings], runs: list[FleetRun], written: Mapping[str, Path]
 ) -> bool:
-    standing = fleet_of(runs, min(each.report.stale_after_hours for each in settings.values()))
+    retired = {name for each in settings.values() for name in each.report.retired}
+    standing = fleet_of(runs, min(each.report.stale_after_hours for each in settings.values()), retired)
     for folder in sorted({each.report.folder for each in settings.values()}):
         places = places_of(standing, folder, written)
         made.pages.append(write_fleet_page(standing, folder / FLEET_NAME, places))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from urllib.parse import quote
@@ -17,7 +17,7 @@ from jobs.sinks.report_files import HTML_NAME, write_whole
 from schemas.gold import RUNS
 from transforms.clusters import CLUSTER
 from transforms.report.fleet_marks import MOST_RUNS
-from transforms.report.fleet_model import Fleet, FleetRun, fleet, fleet_run
+from transforms.report.fleet_model import Fleet, FleetRun, fleet, fleet_run, without_retired
 from transforms.report.fleet_page import render_fleet
 
 FLEET_NAME = "fleet.html"
@@ -55,9 +55,9 @@ def from_micros(micros: int) -> datetime:
     return datetime.fromtimestamp(0, UTC) + timedelta(microseconds=micros)
 
 
-def fleet_of(runs: Sequence[FleetRun], stale_after_hours: float) -> Fleet:
-    """The fleet as of now."""
-    return fleet(runs, datetime.now(UTC), stale_after_hours)
+def fleet_of(runs: Sequence[FleetRun], stale_after_hours: float, retired: Collection[str] = ()) -> Fleet:
+    """The fleet as of now, without clusters that are `retired`: one of those that is audited all the same is there."""
+    return without_retired(fleet(runs, datetime.now(UTC), stale_after_hours), retired)
 
 
 def places_of(

@@ -11,7 +11,7 @@ import pytest
 from tests.report.fleets import NOW, failed, large_fleet, run_of, small_fleet
 from tests.report.samples import HOSTILE, defective, healthy, lagging
 from tests.report.test_html import Page, attributes
-from transforms.report.fleet_model import fleet, fleet_columns, fleet_run
+from transforms.report.fleet_model import fleet, fleet_columns, fleet_run, without_retired
 from transforms.report.fleet_page import MOST_ROWS, render_fleet
 from transforms.report.fleet_text import fleet_objects, fleet_text
 
@@ -163,3 +163,21 @@ def test_the_terminal_is_not_driven_by_a_name(label: str) -> None:
     run = replace(run_of(defective(), HOSTILE), label=label, headline=HOSTILE, kafka_version=HOSTILE, phase=HOSTILE)
     text = "\n".join(fleet_text(fleet([run], NOW, 48), {}))
     assert not any(character in text for character in "\x1b\u202e\r")
+
+
+def test_a_retired_cluster_is_left_out_and_named() -> None:
+    standing = without_retired(small_fleet(), ["forgotten", "no-such-cluster"])
+    assert "forgotten" not in {cluster.name for cluster in standing.clusters}
+    assert standing.retired == ("forgotten",)
+    words = Page(render_fleet(standing, {})).words
+    assert "Not audited for long" not in words
+    assert "Retired, left out forgotten" in words
+    assert any(line.split() == ["Retired,", "left", "out", "forgotten"] for line in fleet_text(standing, {}))
+    assert "Retired" not in Page(render_fleet(small_fleet(), {})).words
+
+
+def test_a_retired_cluster_that_is_audited_all_the_same_is_shown() -> None:
+    """Whoever says so of the wrong one, or brings it back, is not led to believe that all is well."""
+    standing = without_retired(small_fleet(), ["losing", "gone"])
+    assert standing.clusters == small_fleet().clusters
+    assert standing.retired == ()
