@@ -29,7 +29,7 @@ from tests.report.test_smtp import Mailbox, running
 from transforms.secrets import Fingerprinter
 
 pytestmark = pytest.mark.slow
-BEGAN = datetime.now(UTC).replace(microsecond=0) - timedelta(hours=6)
+BEGAN = datetime.now(UTC).replace(microsecond=0) - timedelta(minutes=1)
 
 
 def persisting() -> Report:
@@ -41,7 +41,7 @@ def persisting() -> Report:
 
 @dataclass
 class Cluster:
-    """A cluster with mail, audited once an hour: runs are made of reports, and stored and told as real ones are."""
+    """A cluster with mail, audited once a second: runs are made of reports, and stored and told as real ones are."""
 
     spark: SparkSession
     warehouse: Warehouse
@@ -52,7 +52,7 @@ class Cluster:
 
     def run(self) -> Run:
         self.runs += 1
-        began = BEGAN + timedelta(hours=self.runs)
+        began = BEGAN + timedelta(seconds=self.runs)
         clusters = {"c": ClusterRun(self.settings)}
         return Run(clusters, f"run-{self.runs}", began, self.spark, self.warehouse, Fingerprinter(b"k" * 32))
 
@@ -130,7 +130,7 @@ def test_a_run_killed_before_its_mail_is_told_by_the_next(cluster: Cluster) -> N
     made = cluster.tell(cluster.audited(persisting()), persisting())
     [mail] = cluster.mails()
     assert mail.startswith("[kraft-audit] ERRORS c")
-    assert "Since the last mail\n  Verdict: clean → errors." in mail
+    assert "Since the last mail Verdict: clean → errors." in " ".join(mail.split())
     assert "3 new defects." in mail
     assert "has changed since" not in mail
     assert (made.problems, rows(cluster)) == ([], [("run-1", None), ("run-3", None)])
@@ -232,7 +232,7 @@ def test_a_full_disk_is_told_by_mail(cluster: Cluster, monkeypatch: pytest.Monke
         assert words in " ".join(mail.split())
     assert made.lines == ["Mail         team@example.com"]
     monkeypatch.undo()
-    # Nobody could note that it was told; the run after the repair is right, and says what went before it.
+    # That it was told could not be noted either: the run after the repair is as the last noted mail told, and adds nothing.
     cluster.tell(cluster.audited(healthy()), healthy())
     assert cluster.mails() == []
 
