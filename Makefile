@@ -2,6 +2,7 @@
 # make demo    two audits of a real migration, from a live ZooKeeper server to the report
 # make test    every check that starts no Kafka and no Spark cluster
 # make test-fast  the checks and tests that start no Spark
+# make test-bare  those, and the tests that start Java, with this machine's Java and browsers hidden
 # make test-live  real Kafka controllers and a real Spark cluster, started on loopback, a real migration, ten audits of a cluster that
 #                 changes, the profile of large inputs: half an hour; Kafka is fetched from Maven Central on first use
 # make lock    new lock files from pyproject.toml
@@ -12,7 +13,7 @@
 PYTHON ?= $(shell for name in python3.11 python3.12 python3.13 python3; do \
 	$$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && command -v $$name && break; done)
 
-.PHONY: setup demo test test-fast test-live lock classes docs
+.PHONY: setup demo test test-fast test-bare test-live lock classes docs
 
 setup:
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed: install it, or make PYTHON=/path/to/python3 $(MAKECMDGOALS)" >&2; exit 1; }
@@ -26,6 +27,9 @@ test: setup
 
 test-fast: setup
 	@tools/test.sh -m "not spark and not slow and not live"
+
+test-bare: setup
+	@.venv/bin/python tools/bare_machine.py tools/test_bare.sh
 
 test-live: setup
 	@unset PYTHONDONTWRITEBYTECODE; .venv/bin/python -m pytest -m live </dev/null

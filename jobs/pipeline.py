@@ -7,8 +7,8 @@ import logging
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,7 +23,7 @@ from jobs.settings import Settings, load_settings, overridden
 from jobs.sinks.report_files import ReportPaths
 from jobs.steps import gold, ingest_kraft, ingest_zookeeper, mails, materialize, reconcile
 from jobs.steps import report as report_step
-from jobs.steps.aftermath import Aftermath, after_run
+from jobs.steps.aftermath import Aftermath, after_run, tell_unopened
 from schemas.gates import GATES
 from schemas.report import Report
 from transforms.reconcile.judge.asked import asked_of
@@ -186,7 +186,7 @@ def audit(settings: Settings | Sequence[Settings], out: Path | None = None, tell
         with stopping.armed() if telling.heeds_signals else nullcontext():
             if out is None:
                 begun = _begin(several, run_id, begun_at, stopping)
-            with open_run(several, run_id, begun_at, keep_failures=out is None) as run:
+            with _opened(several, run_id, begun_at, telling, mailed=out is None) as run:
                 # The session may have taken the signals.
                 if telling.heeds_signals:
                     stopping.arm()
@@ -269,6 +269,25 @@ def _leave_rows(run: Run, end: Stopped, telling: Telling, begun: Begun | None) -
     thread.join(_SECONDS_FOR_MAILS if end.timed_out else _SECONDS_FOR_ROWS)
 
 
+@contextmanager
+def _opened(
+    several: Sequence[Settings], run_id: str, begun_at: datetime, telling: Telling, *, mailed: bool
+) -> Iterator[Run]:
+    """`open_run` of a run that belongs to a series of them, or (not `mailed`) of one of files, once.
+
+    Why a run could not even begin is told by mail.
+    """
+    with ExitStack() as stack:
+        try:
+            run = stack.enter_context(open_run(several, run_id, begun_at, keep_failures=mailed))
+        except Exception as error:
+            after = tell_unopened(several, error, telling.mail_dry_run) if mailed else Aftermath()
+            for problem in after.problems:
+                print(f"kraft-audit: {visible(problem, 1000)}", file=sys.stderr)
+            raise
+        yield run
+
+
 def _outcomes(run: Run, out: Path | None, telling: Telling) -> tuple[dict[str, Outcome], Exception | None]:
     """What became of each cluster, and what stopped the only one: that is in gold `runs` too, and may be told by mail."""
     try:
@@ -295,8 +314,9 @@ def _shut_gates(run: Run, outcomes: Mapping[str, Outcome]) -> list[str]:
 def _after(run: Run, outcomes: Mapping[str, Outcome], telling: Telling) -> Aftermath:
     reports = {name: each.report for name, each in outcomes.items() if each.report is not None}
     written = {name: each.paths.html for name, each in outcomes.items() if each.paths is not None}
+    unwritten = {name: each.failure.reason for name, each in outcomes.items() if each.report and each.failure}
     try:
-        return after_run(run, reports, written, telling.mail_dry_run)
+        return after_run(run, reports, written, telling.mail_dry_run, unwritten)
     except Exception as error:
         # The verdicts stand and are to be told, whatever is wrong with the page or the mails.
         return Aftermath(problems=[f"after the reports: {unexpected(error)}"], crashed=True)

@@ -11,7 +11,16 @@ from pathlib import Path
 from typing import Annotated, Literal, TypeVar, get_args
 
 import yaml
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    ValidationError,
+    model_validator,
+)
 
 from jobs.exit import UsageError
 from jobs.sources.remote import is_remote, local_path
@@ -199,6 +208,8 @@ class ReportSettings(Strict):
     url: Annotated[str, Field(pattern=r"^https?://[^\s\"'<>]+$")] | None = None
     # A cluster whose newest run is older is shown as not audited for long.
     stale_after_hours: Annotated[float, Field(gt=0)] = 48.0
+    # Clusters that are no more: once their newest run is old, the fleet's page leaves them out.
+    retired: list[str] = []
     mail: MailSettings | None = None
 
 
@@ -211,10 +222,17 @@ class SparkSettings(Strict):
     driver_memory: Annotated[str, Field(pattern=r"^[0-9]+[mg]$")] | None = None
 
 
+def _no_folder(name: str) -> str:
+    # Reports and copies go to folders of that name: these are the folder itself and the one above it.
+    if name in (".", ".."):
+        raise ValueError("`.` and `..` are names of folders, not of a cluster")
+    return name
+
+
 class Settings(Strict):
     """Everything a run needs to know."""
 
-    cluster: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,100}$")]
+    cluster: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,100}$"), AfterValidator(_no_folder)]
     warehouse: str
     catalog: bool = False
     # On a storage that lets two runs overwrite each other's commits (s3a): never more than one at a time writes there.
@@ -351,6 +369,33 @@ def check_files(settings: Settings) -> None:
         for file in getattr(settings.properties, key):
             if not is_remote(file):
                 _readable_file(Path(local_path(file)), f"{where}: `properties.{key}`")
+
+
+def zookeeper_risk(source: ZooKeeperSettings | None) -> str:
+    """How whoever listens on the way to ZooKeeper gets at the password; empty when there is none to get, or TLS hides it."""
+    if source is None or source.connect is None or source.auth is None or source.auth.scheme == "sasl_gssapi":
+        return ""
+    if source.tls is not None:
+        return "" if source.tls.verify else f"zookeeper.tls: {_UNVERIFIED}"
+    if source.auth.scheme == "digest":
+        return f"zookeeper.auth: scheme digest without tls {_CLEAR}; configure `zookeeper.tls`"
+    return f"zookeeper.auth: scheme sasl_digest_md5 without tls {_GUESSED}; configure `zookeeper.tls`"
+
+
+def controllers_risk(kraft: KraftSettings | None) -> str:
+    """How whoever listens on the way to the controllers gets at the password; empty when they don't."""
+    if kraft is None or not kraft.controllers or not kraft.security.protocol.startswith("SASL"):
+        return ""
+    security = kraft.security
+    if security.protocol == "SASL_SSL":
+        return "" if security.verify else f"kraft.security: {_UNVERIFIED}"
+    how = _CLEAR if security.mechanism == "PLAIN" else _GUESSED
+    return f"kraft.security: {security.mechanism} over SASL_PLAINTEXT {how}; use SASL_SSL"
+
+
+_CLEAR = "sends the password in clear text: whoever can listen on the network has it"
+_GUESSED = "lets whoever can listen on the network try passwords until one fits"
+_UNVERIFIED = "`verify: false` gives the password to whoever answers; name the authority in `ca_file` instead"
 
 
 def _readable_file(path: Path | None, what: str) -> None:

@@ -10,4 +10,4 @@ step ruff check --quiet .
 step ruff format --check --quiet .
 step mypy jobs transforms schemas
 step lint-imports
-step pytest -n 2 --dist loadgroup --no-loadscope-reorder "$@"
+step pytest -rs -n 2 --dist loadgroup --no-loadscope-reorder "$@"

@@ -101,8 +101,8 @@ class Run:
     `stored_walks` the snapshot_ids of trees that went to bronze part by part; `steps_done` the steps that other
     processes have done for this run. `small` is true when all rows of the run fit into memory, `znodes_walked` how many
     live walks have read. `found_states` are the kept states that this run has found readable (`jobs.audit.kept_state`),
-    `newest_mails` is the newest mail about each cluster that has mail configured; `sequences` which of
-    its cluster's runs this one is, where the cluster has any before it; `recorded` are the clusters with a row in gold `runs`;
+    `newest_mails` is the newest mail about each cluster that has mail configured, once they are `mails_looked_up`; `sequences`
+    which of its cluster's runs this one is, where the cluster has any before it; `recorded` are the clusters with a row in gold `runs`;
     `counted(source, number, noun)` hears of what was read so far.
     """
 
@@ -126,6 +126,7 @@ class Run:
     found_states: Any = None
     sequences: dict[str, int] = field(default_factory=dict)
     recorded: set[str] = field(default_factory=set)
+    mails_looked_up: bool = False
     counted: Callable[[str, int, str], None] = _uncounted
     _finished: DataFrame | None = None
     _as_for_many_rows: Callable[[], None] | None = None
@@ -305,6 +306,13 @@ class Run:
         part = Run(mine, run_id, self.started_at, self.spark, self.warehouse, self.fingerprinter, parent=self.run_id)
         part.small, part.counted, part._cached = self.small, self.counted, self._cached
         return part
+
+
+def note_risk(run: Run, cluster: str, risk: str) -> None:
+    """Have the report and the log say a risk of the configuration, if there is one."""
+    if risk:
+        run.clusters[cluster].notes.append(risk)
+        LOG.warning("%s: %s", cluster, risk)
 
 
 def now_ms() -> int:

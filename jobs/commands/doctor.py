@@ -21,7 +21,16 @@ from jobs.audit.run import shared
 from jobs.exit import OK, USAGE, WARNINGS, AuditError, UsageError
 from jobs.runtime.java import java_home, java_version
 from jobs.runtime.spark import delta_jars, profile_settings
-from jobs.settings import MailSettings, Settings, check_files, load_settings, secret_from_environment
+from jobs.settings import (
+    KraftSettings,
+    MailSettings,
+    Settings,
+    check_files,
+    controllers_risk,
+    load_settings,
+    secret_from_environment,
+    zookeeper_risk,
+)
 from jobs.sinks.storage import folder_of, is_uri, known_safe, unsafe_scheme
 from jobs.sources.kraft.folder import KraftSourceError, find_log_folders
 from jobs.sources.remote import is_remote, local_path
@@ -166,6 +175,7 @@ def _looks(settings: Settings) -> Iterator[tuple[str, Callable[[], str]]]:
     if zookeeper is not None and zookeeper.folder is not None:
         folder = zookeeper.folder
         yield "ZooKeeper's folder", lambda: _data_folder(folder, zookeeper.log_folder)
+    yield from _controllers(settings)
     for place in settings.kraft.folders if settings.kraft else []:
         if not is_remote(place):
             yield "metadata log", lambda place=place: _log_folders(place)  # type: ignore[misc]
@@ -190,6 +200,40 @@ def _live(settings: Settings) -> str:
     if root is None:
         raise UsageError(f"{asked.connect} answers and has no /brokers: is the chroot right, and is it Kafka's?")
     return f"{asked.connect} answers, read-only, and holds Kafka's /brokers"
+
+
+def _controllers(settings: Settings) -> Iterator[tuple[str, Callable[[], str]]]:
+    """Looks at the live quorum, and at the ways to both live sources."""
+    kraft = settings.kraft
+    if kraft is not None and kraft.controllers:
+        yield "controllers", lambda: _quorum(kraft)
+    for what, risk in (("ZooKeeper", zookeeper_risk(settings.zookeeper)), ("controllers", controllers_risk(kraft))):
+        if risk:
+            yield f"the way to {what}", lambda risk=risk: _doubted(risk)  # type: ignore[misc]
+
+
+def _quorum(kraft: KraftSettings) -> str:
+    """Find the leader as a run does: by a fetch that brings no records, with the cluster's id, by the same right."""
+    # kafka-python is an extra.
+    from jobs.sources.kraft.live.errors import QuorumError  # noqa: PLC0415
+    from jobs.sources.kraft.live.fetch import quorum_settings  # noqa: PLC0415
+    from jobs.sources.kraft.live.quorum import Quorum  # noqa: PLC0415
+
+    seconds = min(kraft.request_seconds, _CONNECT_SECONDS)
+    asked = replace(quorum_settings(kraft), request_seconds=seconds, patience_seconds=_CONNECT_SECONDS)
+    try:
+        with Quorum(asked) as quorum:
+            leader = quorum.leader
+            described = quorum.describe()
+    except QuorumError as error:
+        raise UsageError(str(error)) from None
+    if described.error:
+        raise _DoubtError(f"{leader} gives the log and not the voters: DESCRIBE on the cluster is not granted")
+    return f"{leader} answers and leads {counted(len(described.voters), 'voter')}; the log can be read"
+
+
+def _doubted(risk: str) -> str:
+    raise _DoubtError(risk)
 
 
 def _data_folder(folder: Path, log_folder: Path | None) -> str:
@@ -218,6 +262,12 @@ def _secrets(settings: Settings) -> list[tuple[str, str]]:
         (name, "`secrets.password_encoder_secret_envs`") for name in settings.secrets.password_encoder_secret_envs
     ]
     zookeeper, mail = settings.zookeeper, settings.report.mail
+    if settings.kraft is not None:
+        security = settings.kraft.security
+        named += [
+            (security.password_env, "`kraft.security.password_env`"),
+            (security.key_password_env, "`kraft.security.key_password_env`"),
+        ]
     if zookeeper is not None and zookeeper.auth is not None:
         named.append((zookeeper.auth.password_env, "`zookeeper.auth.password_env`"))
     if zookeeper is not None and zookeeper.tls is not None:

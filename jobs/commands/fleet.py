@@ -27,6 +27,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--stale-after", type=float, metavar="HOURS", help="call a cluster old whose newest run is older (default 48)"
     )
+    parser.add_argument(
+        "--retired",
+        nargs="+",
+        default=[],
+        metavar="NAME",
+        help="leave out these clusters, which are no more, once their newest run is old (also: `report.retired`)",
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object for each cluster, a line each")
 
 
@@ -39,7 +46,8 @@ def execute(arguments: argparse.Namespace) -> int:
     if not runs:
         raise UsageError("no run is in this warehouse yet; run `kraft-audit run` first")
     configured = settings.report if arguments.conf is not None else ReportSettings()
-    standing = fleet_of(runs, arguments.stale_after or configured.stale_after_hours)
+    retired = [*configured.retired, *arguments.retired]
+    standing = fleet_of(runs, arguments.stale_after or configured.stale_after_hours, retired)
     reports = arguments.reports or (configured.folder if arguments.conf is not None else None)
     if arguments.html is not None:
         places = {} if reports is None else places_of(standing, reports, {}, arguments.html.parent)

@@ -1,8 +1,9 @@
 """Log folders that are not on this machine's file system: object stores and HDFS, through `pyarrow.fs`.
 
-A folder is staged for the scan (batch headers and CRCs), on the driver's disk and only while the scan runs; records are
-read by the workers from where they are, byte range by byte range. Credentials are the platform's own (environment,
-instance profile, `core-site.xml`); none is taken here.
+A folder is staged for the scan (batch headers and CRCs), on the driver's disk, in a folder that is this user's alone, and
+only while the scan runs; what a killed one left is removed by the next. Records are read by the workers from where they
+are, byte range by byte range. Credentials are the platform's own (environment, instance profile, `core-site.xml`); none is
+taken here.
 
 | path | read through |
 | --- | --- |
@@ -12,11 +13,15 @@ instance profile, `core-site.xml`); none is taken here.
 
 from __future__ import annotations
 
+import fcntl
+import os
 import re
+import shutil
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import gettempdir, mkdtemp
 
 import pyarrow as pa
 from pyarrow import fs
@@ -84,13 +89,68 @@ def staged(uri: str) -> Iterator[Path]:
         base = inner.rstrip("/")
         if system.get_file_info(base).type != fs.FileType.Directory:
             raise RemoteError(f"{uri}: no such folder")
-        with TemporaryDirectory(prefix="kraft-audit-") as folder:
+        with _private_folder() as folder:
             # The staged folder has the name of the remote one: the name tells a log folder from its parent.
-            target = Path(folder) / base.rpartition("/")[2]
+            target = folder / base.rpartition("/")[2]
             _copy_folder(system, base, target)
             yield target
     except (OSError, pa.ArrowException) as error:
         raise RemoteError(f"{uri}: can't be read: {str(error).splitlines()[0]}") from None
+
+
+@contextmanager
+def _private_folder() -> Iterator[Path]:
+    """A folder for this process alone, which goes afterwards. What killed processes left goes now: logs hold secrets.
+
+    A process holds a lock on its folder as long as it lives, so a folder whose lock is free is nobody's.
+    """
+    root = _staging_root()
+    with _locked(root):
+        for left in root.iterdir():
+            _remove_if_left(left)
+        folder = Path(mkdtemp(dir=root))
+        held = os.open(folder, os.O_RDONLY)
+        fcntl.flock(held, fcntl.LOCK_EX)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        os.close(held)
+
+
+def _staging_root() -> Path:
+    """This user's own folder for staging, readable by nobody else. Raises RemoteError when somebody else made it."""
+    root = Path(gettempdir()) / f"kraft-audit-staged-{os.getuid()}"
+    root.mkdir(mode=0o700, exist_ok=True)
+    found = root.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o077:
+        raise RemoteError(f"{root} is not a private folder of this user; remove it, or name another place in TMPDIR")
+    return root
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    held = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(held)
+
+
+def _remove_if_left(folder: Path) -> None:
+    try:
+        held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    except OSError:
+        return
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        shutil.rmtree(folder, ignore_errors=True)
+    except BlockingIOError:
+        # Its process is at work.
+        return
+    finally:
+        os.close(held)
 
 
 def _resolve(uri: str) -> tuple[fs.FileSystem, str]:

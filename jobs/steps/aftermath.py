@@ -1,20 +1,25 @@
-"""What follows the reports of a run: the fleet's page beside them, and the mails."""
+"""What follows the reports of a run: the mails, and the fleet's page beside the reports."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import quote
 
-from jobs.audit.run import LOG, Run
-from jobs.exit import AuditError
+from jobs.audit.run import LOG, Run, new_run_id
+from jobs.exit import AuditError, unexpected
 from jobs.settings import Settings
 from jobs.sinks.report_files import HTML_NAME
 from jobs.steps import mails
 from jobs.steps.fleet import FLEET_NAME, fleet_of, fleet_runs, places_of, write_fleet_page
+from schemas.gold import RUNS
 from schemas.report import Report
-from transforms.report.fleet_model import FleetRun
+from transforms.clusters import CLUSTER
+from transforms.reconcile.judge import summary
+from transforms.report.fleet_model import FleetRun, fleet_columns, fleet_run
+from transforms.runs import FAILED
 
 
 @dataclass
@@ -31,56 +36,176 @@ class Aftermath:
     crashed: bool = False
 
 
-def after_run(
-    run: Run, reports: Mapping[str, Report], written: Mapping[str, Path], dry_run: Path | None = None
-) -> Aftermath:
-    """Write the fleet's pages and send the mails of a run whose reports are `written` (paths by cluster).
+@dataclass(frozen=True)
+class _Known:
+    """What can be known of the warehouse's runs: this run's are there even where their rows can't be.
 
-    What goes wrong here changes no verdict and is said. With `dry_run` mails become files in that folder.
+    `runs` are those of all clusters, `unread` why earlier ones could not be read, `unstored` the clusters of this run
+    that have no row.
+    """
+
+    runs: list[FleetRun]
+    unread: str = ""
+    unstored: frozenset[str] = frozenset()
+
+
+def after_run(
+    run: Run,
+    reports: Mapping[str, Report],
+    written: Mapping[str, Path],
+    dry_run: Path | None = None,
+    unwritten: Mapping[str, str] | None = None,
+) -> Aftermath:
+    """Send the mails of a run and write the fleet's pages; its reports are `written` (paths by cluster).
+
+    `unwritten` says why a report could not be written, by cluster. Works without any report, and with a warehouse that
+    can't be read or written: then the mails say so. What goes wrong here changes no verdict and is said, and one part's
+    fault is its own; the mails come first, because a page can wait. With `dry_run` mails become files in that folder.
     """
     made = Aftermath()
     settings = {name: cluster.settings for name, cluster in run.clusters.items()}
+    known = _known(run, reports)
+    if any(each.report.mail is not None for each in settings.values()):
+        made.mail_failed = not _went_well(made, lambda: _mails(made, run, known, reports, written, dry_run, unwritten))
+    if known.unread:
+        made.problems.append(f"the warehouse can't be read: {known.unread}; the fleet's page stays as it was")
+    else:
+        _went_well(made, lambda: _pages(made, settings, known.runs, written))
+    return made
+
+
+def tell_unopened(several: Sequence[Settings], error: Exception, dry_run: Path | None = None) -> Aftermath:
+    """Send the mails of a run that could not even begin: no session, no warehouse, a configuration that can't be run."""
+    made = Aftermath()
+    began, reason = datetime.now(UTC), mails.why(error)
+    run_id = new_run_id(began)
+    settings = {each.cluster: each for each in several}
+    runs = [FleetRun(name, run_id, began, began, FAILED, reason) for name in settings]
+    notices = {name: [_UNBEGUN] for name in settings}
+    found = mails.candidates(settings, {}, runs, began, {}, {}, notices, unknowing=True)
+    _went_well(made, lambda: not _deliver(made, found, settings, dry_run).problems)
+    return made
+
+
+_UNBEGUN = "The run could not begin: nothing was read, and no table or report tells of it."
+
+
+def _went_well(made: Aftermath, part: Callable[[], bool]) -> bool:
     try:
-        runs = fleet_runs(run.warehouse)
-        _pages(made, settings, runs, written)
+        return part()
     except AuditError as error:
         made.problems.append(str(error))
-        return made
-    _mails(made, run, settings, runs, reports, written, dry_run)
-    return made
+    except Exception as error:
+        # The verdicts stand and are to be told, whatever is wrong with the page or the mails.
+        made.problems.append(f"after the reports: {unexpected(error)}")
+        made.crashed = True
+    return False
+
+
+def _known(run: Run, reports: Mapping[str, Report]) -> _Known:
+    """The rows of gold `runs`, and of this run's clusters that have none what is known of them here."""
+    runs: list[FleetRun] = []
+    unread = ""
+    try:
+        if not run.mails_looked_up:
+            mails.look_up(run)
+        told = {name: last.sent.run_id for name, last in run.newest_mails.items() if last.sent is not None}
+        runs = fleet_runs(run.warehouse, also=told)
+    except Exception as error:
+        LOG.debug("the warehouse can't be read", exc_info=error)
+        unread = mails.why(error)
+    stored = {each.cluster for each in runs if each.started_at == run.started_at}
+    unstored = frozenset(run.clusters.keys() - stored)
+    return _Known([*runs, *(_unstored_run(run, name, reports.get(name)) for name in unstored)], unread, unstored)
+
+
+def _unstored_run(run: Run, name: str, report: Report | None) -> FleetRun:
+    failure = run.clusters[name].failure
+    ended = datetime.now(UTC)
+    if report is None or failure is not None:
+        reason = "the audit did not come to its end" if failure is None else failure.reason
+        return FleetRun(name, run.run_id, run.started_at, ended, FAILED, reason)
+    known = {
+        CLUSTER: name,
+        "run_id": run.run_id,
+        "started_at": run.started_at,
+        "finished_at": ended,
+        "verdict": report.verdict,
+        "kafka_version": report.kafka_version,
+        "defects": summary.defects(report.divergences),
+        "divergences": report.divergences.total,
+        "lag_records": report.lag.records,
+        "lag_seconds": report.lag.seconds,
+        **fleet_columns(report),
+    }
+    return fleet_run(dict.fromkeys(RUNS.column_names) | known)
+
+
+def _notices(run: Run, known: _Known, unwritten: Mapping[str, str]) -> dict[str, list[str]]:
+    """What a mail says of its own run beside the verdict, by cluster."""
+    found: dict[str, list[str]] = {name: [] for name in run.clusters}
+    for name, said in found.items():
+        if name in unwritten:
+            said.append(f"The report is not there: {unwritten[name]}")
+        if known.unread:
+            said.append(f"The warehouse can't be read ({known.unread}): what changed since the last mail is not known.")
+        elif name in known.unstored:
+            said.append(
+                "This run is not in the warehouse, which could not be written: the next run can't compare with it."
+            )
+    return found
 
 
 def _pages(
     made: Aftermath, settings: Mapping[str, Settings], runs: list[FleetRun], written: Mapping[str, Path]
-) -> None:
-    standing = fleet_of(runs, min(each.report.stale_after_hours for each in settings.values()))
+) -> bool:
+    retired = {name for each in settings.values() for name in each.report.retired}
+    standing = fleet_of(runs, min(each.report.stale_after_hours for each in settings.values()), retired)
     for folder in sorted({each.report.folder for each in settings.values()}):
         places = places_of(standing, folder, written)
         made.pages.append(write_fleet_page(standing, folder / FLEET_NAME, places))
+    return True
 
 
 def _mails(
     made: Aftermath,
     run: Run,
-    settings: Mapping[str, Settings],
-    runs: list[FleetRun],
+    known: _Known,
     reports: Mapping[str, Report],
     written: Mapping[str, Path],
     dry_run: Path | None,
-) -> None:
-    if all(each.report.mail is None for each in settings.values()):
-        return
+    unwritten: Mapping[str, str] | None,
+) -> bool:
+    settings = {name: cluster.settings for name, cluster in run.clusters.items()}
     places = {name: _place(settings[name], path) for name, path in written.items()}
-    found = mails.candidates(settings, reports, runs, run.started_at, run.newest_mails, places)
-    page = next((_page_place(each, made.pages) for each in settings.values()), "")
+    found = mails.candidates(
+        settings,
+        reports,
+        known.runs,
+        run.started_at,
+        run.newest_mails,
+        places,
+        _notices(run, known, unwritten or {}),
+        unknowing=bool(known.unread),
+    )
+    delivery = _deliver(made, found, settings, dry_run)
+    try:
+        mails.store(run, delivery.rows)
+    except Exception as error:
+        LOG.warning("what became of the mails is not kept, so the next run may tell it again: %s", mails.why(error))
+    return not delivery.problems
+
+
+def _deliver(
+    made: Aftermath, found: Sequence[mails.Candidate], settings: Mapping[str, Settings], dry_run: Path | None
+) -> mails.Delivery:
+    # The page is written after the mails that link to it.
+    page = next((_page_place(each) for each in settings.values()), "")
     delivery = mails.deliver(mails.letters(found), page, dry_run)
     made.lines += delivery.lines
     made.problems += delivery.problems
     made.mail_failed = bool(delivery.problems)
-    try:
-        mails.store(run, delivery.rows)
-    except AuditError as error:
-        LOG.warning("what became of the mails is not kept: %s", error)
+    return delivery
 
 
 def _place(settings: Settings, path: Path) -> str:
@@ -89,7 +214,6 @@ def _place(settings: Settings, path: Path) -> str:
     return str(path) if url is None else f"{url.rstrip('/')}/{quote(settings.cluster)}/{HTML_NAME}"
 
 
-def _page_place(settings: Settings, pages: list[Path]) -> str:
-    if settings.report.url is not None:
-        return f"{settings.report.url.rstrip('/')}/{FLEET_NAME}"
-    return str(pages[0]) if pages else ""
+def _page_place(settings: Settings) -> str:
+    url, folder = settings.report.url, settings.report.folder
+    return str(folder / FLEET_NAME) if url is None else f"{url.rstrip('/')}/{FLEET_NAME}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from urllib.parse import quote
@@ -19,7 +19,7 @@ from schemas.gold import RUNS
 from transforms.clusters import CLUSTER
 from transforms.reconcile.judge.earlier import COLUMNS
 from transforms.report.fleet_marks import MOST_RUNS
-from transforms.report.fleet_model import Fleet, FleetRun, fleet, fleet_run
+from transforms.report.fleet_model import Fleet, FleetRun, fleet, fleet_run, without_retired
 from transforms.report.fleet_page import render_fleet
 from transforms.runs import newest_first
 
@@ -29,20 +29,31 @@ _NOT_TOLD = ("report", "table_versions", "walks", "mode", "state", "exit_code", 
 _COLUMNS = [name for name in RUNS.column_names if name not in _NOT_TOLD]
 
 
-def fleet_runs(warehouse: Warehouse, most: int | None = MOST_RUNS, cluster: str | None = None) -> list[FleetRun]:
+def fleet_runs(
+    warehouse: Warehouse,
+    most: int | None = MOST_RUNS,
+    cluster: str | None = None,
+    also: Mapping[str, str] | None = None,
+) -> list[FleetRun]:
     """The newest `most` runs (None: all) of every cluster of the warehouse, or of one, in one query; none without a warehouse.
 
-    Failed ones are among them, and those that died without a row: they never count as finished.
+    Failed ones are among them, and those that died without a row: they never count as finished. `also` names one more run of
+    a cluster, by cluster, however old it is.
     """
+    named = also or {}
     # Collected timestamps are in the time zone of this machine and do not say so; numbers are not.
     times = {name: F.unix_micros(name) for name in _TIMES}
     stored = warehouse.read(RUNS)
     mine = stored if cluster is None else stored.where(F.col(CLUSTER) == cluster)
     place = F.row_number().over(Window.partitionBy(CLUSTER).orderBy(*newest_first()))
     numbered = mine.select(*_COLUMNS, place.alias("place"))
-    newest = numbered if most is None else numbered.where(F.col("place") <= most)
-    rows = newest.withColumns(times).collect()
-    found = [fleet_run(row.asDict() | {name: from_micros(row[name]) for name in _TIMES}) for row in rows]
+    wanted = (F.col("place") <= most) | F.col("run_id").isin(sorted(set(named.values()))) if most else F.lit(True)
+    rows = numbered.where(wanted).withColumns(times).collect()
+    found = [
+        fleet_run(row.asDict() | {name: from_micros(row[name]) for name in _TIMES})
+        for row in rows
+        if most is None or row["place"] <= most or named.get(row[CLUSTER]) == row["run_id"]
+    ]
     return [*found, *died_runs(warehouse, found, cluster)]
 
 
@@ -51,9 +62,9 @@ def from_micros(micros: int) -> datetime:
     return datetime.fromtimestamp(0, UTC) + timedelta(microseconds=micros)
 
 
-def fleet_of(runs: Sequence[FleetRun], stale_after_hours: float) -> Fleet:
-    """The fleet as of now."""
-    return fleet(runs, datetime.now(UTC), stale_after_hours)
+def fleet_of(runs: Sequence[FleetRun], stale_after_hours: float, retired: Collection[str] = ()) -> Fleet:
+    """The fleet as of now, without clusters that are `retired`: one of those that is audited all the same is there."""
+    return without_retired(fleet(runs, datetime.now(UTC), stale_after_hours), retired)
 
 
 def places_of(

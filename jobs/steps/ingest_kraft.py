@@ -18,11 +18,11 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StringType, StructField, StructType
 
 from jobs.audit.kept_state import KeptState, newest_states, versions_from
-from jobs.audit.run import LOG, Run, now_ms
+from jobs.audit.run import LOG, Run, note_risk, now_ms
 from jobs.audit.steps import step_main
 from jobs.exit import UsageError
 from jobs.runtime.workers import failure, in_workers, with_columns
-from jobs.settings import Settings
+from jobs.settings import Settings, controllers_risk
 from jobs.sources.kraft.folder import KraftSourceError, ScannedCopy, read_copies
 from jobs.sources.kraft.log import ReadTask, Selection, plan_checkpoint, plan_log, read_records
 from jobs.sources.remote import is_remote, local_path
@@ -117,6 +117,7 @@ def scan_logs(run: Run, only: Collection[str] | None = None) -> dict[str, Copies
             run.fail(name, error)
         else:
             run.clusters[name].notes += notes
+            note_risk(run, name, controllers_risk(asked[name].kraft))
     run.measure()
     return {name: found for name, found in run.logs.items() if name in run.settings_of()}
 

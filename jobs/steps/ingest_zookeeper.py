@@ -20,11 +20,11 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StringType, StructField, StructType
 
-from jobs.audit.run import LOG, Run, now_ms
+from jobs.audit.run import LOG, Run, note_risk, now_ms
 from jobs.audit.steps import step_main
 from jobs.exit import UsageError
 from jobs.runtime.workers import failure, in_workers, with_columns
-from jobs.settings import Settings, ZooKeeperSettings, ZooKeeperTls, secret_from_environment
+from jobs.settings import Settings, ZooKeeperSettings, ZooKeeperTls, secret_from_environment, zookeeper_risk
 from jobs.sources.zookeeper.dump import read_dump
 from jobs.sources.zookeeper.folder import DataFolder, ZooKeeperFolderError
 from jobs.sources.zookeeper.live import read_live
@@ -219,6 +219,7 @@ def _walk(run: Run, name: str, source: ZooKeeperSettings, number: int) -> _LiveW
     if number == 0:
         # /migration is the first znode of a walk.
         cluster.walked_at_ms = now_ms()
+        note_risk(run, name, zookeeper_risk(source))
     try:
         for batch in read_live(live_settings(source), redactor, summary, lambda n: run.counted(name, n, "znodes")):
             walk.batches.append(with_columns(large.add(batch), names))

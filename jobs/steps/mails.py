@@ -15,7 +15,7 @@ from pathlib import Path
 from pyspark.sql import functions as F
 
 from jobs.audit.run import LOG, Run
-from jobs.exit import AuditError, UsageError
+from jobs.exit import AuditError, UsageError, unexpected
 from jobs.settings import MailSettings, Settings
 from jobs.sinks.delta import Warehouse
 from jobs.sinks.mail import MailError, SentMail, addressed, recipients_of, send
@@ -26,7 +26,7 @@ from transforms.clusters import CLUSTER, of_clusters
 from transforms.report.fleet_mail import MailEntry, render_fleet_mail
 from transforms.report.fleet_model import FleetRun
 from transforms.report.mail import render_mail
-from transforms.report.mail_policy import Decision, LastMail, Policy, decide
+from transforms.report.mail_policy import Decision, LastMail, Policy, decide, decide_unknowing, last_mail
 from transforms.report.printable import visible
 
 _SERVER = ("host", "port", "security", "username_env", "password_env", "sender", "attempts")
@@ -70,27 +70,46 @@ class Delivery:
 
 def note_owed(run: Run) -> None:
     """Look up the newest mail about each cluster that has mail configured; one that failed is noted for the report."""
-    asked = [name for name, settings in run.settings_of().items() if settings.report.mail is not None]
-    if not asked or run.warehouse.version(MAILS) is None:
-        return
     try:
-        run.newest_mails = newest_mails(run.warehouse, asked)
-    except AuditError as error:
-        LOG.warning("what became of earlier mails is not known: %s", error)
-    for name, last_mail in run.newest_mails.items():
-        if last_mail.problem:
-            run.clusters[name].notes.append(f"The mail of run {last_mail.run_id} was not sent: {last_mail.problem}")
+        look_up(run)
+    except Exception as error:
+        LOG.warning("what became of earlier mails is not known: %s", why(error))
+    for name, last in run.newest_mails.items():
+        if last.problem:
+            run.clusters[name].notes.append(f"The mail of run {last.run_id} was not sent: {last.problem}")
 
 
-def newest_mails(warehouse: Warehouse, clusters: Sequence[str]) -> dict[str, LastMail]:
-    """The newest mail about each of the clusters, sent or not, in one query."""
-    at = F.unix_micros("tried_at").alias("at")
-    last = F.max_by(F.struct("run_id", at, "problem"), "tried_at").alias("last")
-    rows = warehouse.read(MAILS).where(of_clusters(clusters)).groupBy(CLUSTER).agg(last).collect()
-    return {
-        row[CLUSTER]: LastMail(row["last"]["run_id"], from_micros(row["last"]["at"]), row["last"]["problem"] or "")
+def look_up(run: Run) -> None:
+    """The newest mails about all clusters of the run that have mail configured, into `run.newest_mails`.
+
+    Those that failed before anything was read, too. Raises what the warehouse raises.
+    """
+    asked = [name for name, cluster in run.clusters.items() if cluster.settings.report.mail is not None]
+    if asked and run.warehouse.version(MAILS) is not None:
+        run.newest_mails = newest_mails(run.warehouse, asked, run.started_at)
+    run.mails_looked_up = True
+
+
+def newest_mails(warehouse: Warehouse, clusters: Sequence[str], as_of: datetime) -> dict[str, LastMail]:
+    """The newest mail about each of the clusters as of a moment (UTC), sent or not, in one query."""
+    tries = F.collect_list(F.struct("run_id", F.unix_micros("tried_at").alias("at"), "problem")).alias("tries")
+    rows = warehouse.read(MAILS).where(of_clusters(clusters)).groupBy(CLUSTER).agg(tries).collect()
+    found = {
+        row[CLUSTER]: last_mail(
+            [LastMail(each["run_id"], from_micros(each["at"]), each["problem"] or "") for each in row["tries"]], as_of
+        )
         for row in rows
     }
+    return {name: last for name, last in found.items() if last is not None}
+
+
+def why(error: Exception) -> str:
+    """Why something did not work, in one line, for people who can't see a trace; never what was read."""
+    if isinstance(error, AuditError | UsageError):
+        return str(error)
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return f"{type(error).__name__} inside the audit"
 
 
 def candidates(
@@ -100,10 +119,14 @@ def candidates(
     started_at: datetime,
     newest: Mapping[str, LastMail],
     places: Mapping[str, str],
+    notices: Mapping[str, Sequence[str]] | None = None,
+    *,
+    unknowing: bool = False,
 ) -> list[Candidate]:
     """The clusters of the run begun at `started_at` (UTC) that have mail configured, each with its policy's decision.
 
-    `runs` are rows of gold `runs` of all clusters, this run's among them; `places` say where the reports are.
+    `runs` are rows of gold `runs` of all clusters, this run's among them; `places` say where the reports are. `notices`
+    are sentences by cluster that are told whatever the policy; `unknowing` when earlier runs and mails can't be read.
     """
     found = []
     for name, each in sorted(settings.items()):
@@ -113,7 +136,9 @@ def candidates(
         if mail is None or not present:
             continue
         before = [run for run in mine if run.started_at < started_at]
-        decision = decide(Policy(mail.send, mail.remind_after_hours), present[-1], before, newest.get(name))
+        policy, said = Policy(mail.send, mail.remind_after_hours), (notices or {}).get(name, ())
+        known = (present[-1], before, newest.get(name), said)
+        decision = decide_unknowing(policy, said) if unknowing else decide(policy, *known)
         found.append(Candidate(mail, present[-1], reports.get(name), decision, places.get(name, "")))
     return found
 
@@ -165,9 +190,13 @@ def deliver(made: Sequence[Letter], page: str, dry_run: Path | None = None, send
             delivery.lines.append(f"Mail         {visible(', '.join(sent.recipients), 500)}")
             if sent.refused:
                 delivery.problems.append(f"the mail server refused {', '.join(sent.refused)}; the others have the mail")
-        except (MailError, UsageError) as error:
+        except MailError as error:
             problem = str(error)
-            delivery.problems.append(problem if isinstance(error, MailError) else f"mail not sent: {problem}")
+            delivery.problems.append(problem)
+        except Exception as error:
+            # One letter's fault is its own: the others are sent.
+            problem = str(error) if isinstance(error, UsageError) else unexpected(error)
+            delivery.problems.append(f"mail not sent: {problem}")
         delivery.rows += [_row(letter, each, problem) for each in letter.candidates]
     return delivery
 

@@ -24,7 +24,8 @@ from transforms.report.text import render_text
 def write_files(report: Report, settings: Settings, out: Path | None = None) -> ReportPaths:
     """Render a report into `out` (default: the configured folder, a folder for each cluster below it)."""
     tables = Tables(absolute_root(settings.warehouse, settings.catalog), settings.catalog)
-    return write_report(report, out or settings.report.folder / report.cluster, tables)
+    folder = out or settings.report.folder / report.cluster
+    return write_report(report, folder, tables, settings.report.stale_after_hours)
 
 
 def stored_report(run: Run, cluster: str, run_id: str) -> Report:

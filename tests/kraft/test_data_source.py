@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 
 import pytest
@@ -14,12 +15,14 @@ from tests.kraft.dumps import log_folder, read_dump
 from transforms.secrets import Fingerprinter
 
 STAGE = ("3.9.1", "8-zookeeper-behind", 3001)
-KEY = bytes(range(32))
+# A variable that the workers have too, which were started before this test: any one does.
+KEY_VARIABLE = "PATH"
+KEY = os.environ[KEY_VARIABLE].encode()
 
 
 def load(spark: SparkSession, **options: str) -> DataFrame:
     spark.dataSource.register(KraftLogDataSource)
-    reader = spark.read.format("kraft_log").option("fingerprint_key", KEY.hex()).options(**options)
+    reader = spark.read.format("kraft_log").option("fingerprint_key_env", KEY_VARIABLE).options(**options)
     return reader.load(str(log_folder(*STAGE).parents[1]))
 
 
@@ -57,9 +60,33 @@ def test_neither_key_nor_secret_is_shown(spark: SparkSession, capfd: pytest.Capt
     frame.explain(mode="extended")
     bodies = [row.data for row in frame.select("data").collect()]
     shown = "\n".join([*capfd.readouterr(), *bodies, repr(Fingerprinter(KEY))])
+    assert KEY.decode() not in shown
     assert KEY.hex() not in shown
     assert len(bodies) >= 5
     assert all(len(re.findall(r'"hmac:[0-9a-f]{24}"', body)) == 3 for body in bodies)
+
+
+def test_a_key_that_is_not_set_is_named() -> None:
+    reader = KraftLogReader({"path": str(log_folder(*STAGE)), "fingerprint_key_env": "NOT_SET_ANYWHERE"})
+    [first, *_] = reader.partitions()
+    with pytest.raises(ValueError, match="the environment variable NOT_SET_ANYWHERE is not set on the worker"):
+        list(reader.read(first))
+
+
+def test_without_a_key_every_worker_has_the_same_one_and_every_read_another() -> None:
+    """Fingerprints of one read compare with each other; nobody else has the key."""
+    folder = str(log_folder(*STAGE))
+    one, other = KraftLogReader({"path": folder}), KraftLogReader({"path": folder})
+
+    def marks(reader: KraftLogReader) -> set[str]:
+        bodies = [
+            row["data"] for part in reader.partitions() for batch in reader.read(part) for row in batch.to_pylist()
+        ]
+        return set(re.findall(r"hmac:[0-9a-f]{24}", "".join(body or "" for body in bodies)))
+
+    assert marks(one)
+    assert marks(one) == marks(one)
+    assert not marks(one) & marks(other)
 
 
 @pytest.mark.parametrize(
@@ -68,7 +95,7 @@ def test_neither_key_nor_secret_is_shown(spark: SparkSession, capfd: pytest.Capt
         ({"colour": "red"}, "unknown option 'colour'"),
         ({"from_offset": "x"}, "option from_offset of kraft_log must be a number"),
         ({"include_control": "maybe"}, "must be true or false"),
-        ({"fingerprint_key": "xyz"}, "must be hex digits"),
+        ({"fingerprint_key": "hunter2"}, "unknown option 'fingerprint_key' of kraft_log; known: [^2]*$"),
         ({"path": ""}, "needs a path"),
     ],
 )

@@ -314,7 +314,7 @@ def test_partitions_of_a_kraft_cluster_are_what_kafkas_own_dump_and_checkpoints_
 
 
 def read(spark: SparkSession, folder: Path, controller: int, **options: str) -> DataFrame:
-    reader = spark.read.format("kraft_log").option("controller", str(controller)).option("fingerprint_key", "00" * 32)
+    reader = spark.read.format("kraft_log").option("controller", str(controller))
     return reader.options(**options).load(str(folder.parents[1]))
 
 

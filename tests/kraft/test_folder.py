@@ -216,6 +216,15 @@ def test_a_segment_that_goes_away_is_noted(controller: Path) -> None:
     assert notes_of(copy)[0].startswith(f"{controller}/__cluster_metadata-0: 00000000000000000900.log went away")
 
 
+def test_a_snapshot_that_goes_away_is_noted(controller: Path) -> None:
+    """A controller removes old snapshots while somebody copies or reads its folder."""
+    (controller / "__cluster_metadata-0" / f"{9:020}-{1:010}.checkpoint").symlink_to("nowhere")
+    copy = copy_in(controller)
+    assert (copy.log_end_offset, copy.problem) == (504, None)
+    assert copy.notes[0].startswith("00000000000000000009-0000000001.checkpoint went away while it was read")
+    assert not [file for file in copy.checkpoints if file.offset == 9]
+
+
 def test_offsets_select_ranges(controller: Path) -> None:
     [copy] = read_copies(controller, split_bytes=1000)
     for first, last in ((0, 504), (100, 101), (250, 300), (500, 9_999), (600, 700)):

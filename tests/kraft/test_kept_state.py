@@ -285,7 +285,7 @@ PARTS = (0.2, 0.7)
 def migration(spark: SparkSession) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
     """What is made of a real migration's log whole, and after each part of it, which stand together as clusters."""
     spark.dataSource.register(KraftLogDataSource)
-    reader = spark.read.format("kraft_log").option("controller", "3001").option("fingerprint_key", "00" * 32)
+    reader = spark.read.format("kraft_log").option("controller", "3001")
     rows = reader.load(str(log_folder("3.9.1", "12-finalized", 3001).parents[1]))
     names = [str(part) for part in PARTS]
     captured = hold(rows.withColumn(CLUSTER, F.explode(F.array(*map(F.lit, names)))))

@@ -135,7 +135,7 @@ def test_one_cluster_alone_has_the_full_mail_with_what_changed() -> None:
     (letter,) = mails.letters([candidate("a", mail("t@example.com"), report=defective())])
     message = received(mails.message_of(letter, "/srv/fleet.html"))
     assert "5 defects" in str(message["Subject"])
-    assert "Since the last run" in body(message, "plain")
+    assert "Since the last mail" in body(message, "plain")
     assert "Verdict: clean → errors." in Page(body(message, "html")).words
 
 

@@ -12,7 +12,7 @@ import pytest
 from tests.report.fleets import NOW, failed, large_fleet, run_of, small_fleet
 from tests.report.samples import HOSTILE, defective, healthy, lagging
 from tests.report.test_html import Page, attributes
-from transforms.report.fleet_model import fleet, fleet_columns, fleet_run
+from transforms.report.fleet_model import fleet, fleet_columns, fleet_run, without_retired
 from transforms.report.fleet_page import MOST_ROWS, render_fleet
 from transforms.report.fleet_text import fleet_objects, fleet_text
 
@@ -192,3 +192,21 @@ def test_a_failed_cluster_says_of_which_run_its_gates_are() -> None:
     assert line.endswith("(gates: of run c-7, 2026-11-21 00:00 UTC; 2 runs failed since)")
     (said,) = fleet_objects(standing)
     assert (said["judged_run_id"], said["failures_since"]) == ("c-7", 2)
+
+
+def test_a_retired_cluster_is_left_out_and_named() -> None:
+    standing = without_retired(small_fleet(), ["forgotten", "no-such-cluster"])
+    assert "forgotten" not in {cluster.name for cluster in standing.clusters}
+    assert standing.retired == ("forgotten",)
+    words = Page(render_fleet(standing, {})).words
+    assert "Not audited for long" not in words
+    assert "Retired, left out forgotten" in words
+    assert any(line.split() == ["Retired,", "left", "out", "forgotten"] for line in fleet_text(standing, {}))
+    assert "Retired" not in Page(render_fleet(small_fleet(), {})).words
+
+
+def test_a_retired_cluster_that_is_audited_all_the_same_is_shown() -> None:
+    """Whoever says so of the wrong one, or brings it back, is not led to believe that all is well."""
+    standing = without_retired(small_fleet(), ["losing", "gone"])
+    assert standing.clusters == small_fleet().clusters
+    assert standing.retired == ()

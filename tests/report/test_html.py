@@ -257,3 +257,15 @@ def test_a_gate_that_is_open_without_an_optional_check_asks_its_question_and_say
     without = "judged without RB-09: see there what to give"
     html = render_html(replace(healthy(), gates={"rollback": Gate("go", [], without)}))
     assert f"<p>Can I still return to ZooKeeper? J{without[1:]}.</p>" in html
+
+
+def test_the_page_says_when_it_was_audited_and_how_long_it_holds() -> None:
+    """A run that fails leaves yesterday's page as it is: it has to say itself that it is yesterday's."""
+    words = Page(render_html(healthy(), valid_hours=48)).words
+    assert "audited 2026-11-21 06:00:41 UTC; valid until 2026-11-23 06:00 UTC, then audit again" in words
+    assert "valid until" not in Page(render_html(healthy())).words
+
+
+@pytest.mark.parametrize("ended", ["", "yesterday", "9999-12-31T23:59:59Z"])
+def test_a_time_that_is_none_breaks_no_page(ended: str) -> None:
+    assert "valid until" not in Page(render_html(replace(healthy(), finished_at=ended), valid_hours=48)).words

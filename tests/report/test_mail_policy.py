@@ -10,7 +10,7 @@ import pytest
 from tests.report.fleets import NOW, failed, run_of
 from tests.report.samples import defective, healthy, lagging, not_ready
 from transforms.report.fleet_model import FleetRun
-from transforms.report.mail_policy import LastMail, Policy, changes, decide
+from transforms.report.mail_policy import Decision, LastMail, Policy, changes, decide, last_mail
 
 ALWAYS, RED, CHANGE = Policy("always", 24), Policy("when_red", 24), Policy("on_change", 24)
 FINE, LATE, LOSING = run_of(healthy(), "c"), run_of(lagging(), "c"), run_of(defective(), "c")
@@ -70,7 +70,7 @@ def test_what_turned_is_a_change_and_is_said(then: FleetRun, now: FleetRun, said
 
 def test_lag_that_comes_and_goes_is_no_change() -> None:
     then = replace(FINE, lag_records=0, divergences=0)
-    assert changes(replace(then, lag_records=4, divergences=4), [earlier(then)]) == []
+    assert changes(replace(then, lag_records=4, divergences=4), [earlier(then)], LastMail("before", NOW)) == []
 
 
 def test_a_first_run_is_told() -> None:
@@ -78,8 +78,8 @@ def test_a_first_run_is_told() -> None:
 
 
 def test_after_a_failed_audit_the_last_judged_run_counts() -> None:
-    past = [earlier(FINE, 24), earlier(GONE, 12)]
-    assert decide(CHANGE, LOSING, past, LastMail("x", NOW)).changes[:2] == (
+    past = [at(FINE, "a", 24), at(GONE, "b", 12)]
+    assert decide(CHANGE, LOSING, past, mailed("b")).changes[:2] == (
         "The audit works again.",
         "Verdict: clean → errors.",
     )
@@ -93,10 +93,147 @@ def test_a_mail_that_was_not_sent_is_owed() -> None:
     assert decision.changes == ("The mail of run before was not sent: nothing listens there.",)
 
 
+def test_what_was_owed_is_compared_with_what_was_told() -> None:
+    """The mail about the defects could not be sent: who has the next one has not heard of them."""
+    past = [at(FINE, "a", 24), at(LOSING, "b", 12)]
+    owed = LastMail("b", NOW, "nothing listens there", mailed("a"))
+    assert decide(CHANGE, settled(LOSING), past, owed).changes[:2] == (
+        "The mail of run b was not sent: nothing listens there.",
+        "Verdict: clean → errors.",
+    )
+
+
 def test_what_stands_and_was_never_told_is_told() -> None:
-    assert decide(CHANGE, settled(LOSING), [earlier(LOSING)], None).reason == "reminder"
+    decision = decide(CHANGE, settled(LOSING), [earlier(LOSING)], None)
+    assert (decision.reason, decision.changes) == ("change", ("No mail has told of this cluster before.",))
 
 
 def test_a_run_of_an_earlier_release_does_not_make_everything_new() -> None:
     old = replace(earlier(FINE), label="", headline="", phase="", gates={}, open_checks=())
-    assert changes(replace(FINE, open_checks=("FIN-01",)), [old]) == []
+    assert changes(replace(FINE, open_checks=("FIN-01",)), [old], LastMail("before", NOW)) == []
+
+
+# What was told is what the newest mail that was sent told of, not the run before: that one may have told nobody.
+
+
+def at(run: FleetRun, run_id: str, hours: float) -> FleetRun:
+    ended = NOW - timedelta(hours=hours)
+    return replace(run, run_id=run_id, started_at=ended - timedelta(seconds=40), finished_at=ended)
+
+
+def mailed(run_id: str, hours: float = 3) -> LastMail:
+    return LastMail(run_id, NOW - timedelta(hours=hours))
+
+
+@pytest.mark.parametrize("policy", [CHANGE, RED, ALWAYS])
+def test_a_change_whose_run_was_stopped_before_its_mail_is_told_by_the_next(policy: Policy) -> None:
+    """Clean was told; the run that found lost writes was killed after gold `runs`; the next one finds them persisting."""
+    past = [at(FINE, "told", 3), at(LOSING, "killed", 2)]
+    decision = decide(policy, settled(LOSING), past, mailed("told"))
+    assert decision.wanted
+    assert "Verdict: clean → errors." in decision.changes
+    assert "3 new defects." in decision.changes
+
+
+def test_no_reminder_says_that_nothing_changed_when_something_did() -> None:
+    """A day later still: what is told is the change, and when it comes round, what has not changed since."""
+    past = [
+        at(FINE, "told", 30),
+        *(at(LOSING if n == 29 else settled(LOSING), f"killed-{n}", n) for n in range(29, 1, -1)),
+    ]
+    decision = decide(CHANGE, settled(LOSING), past, mailed("told", 30))
+    assert (decision.reason, decision.changes[0]) == ("change", "Verdict: clean → errors.")
+    assert not any("has changed since" in change for change in decision.changes)
+
+
+def test_the_next_run_is_quiet_once_the_change_was_told() -> None:
+    past = [at(FINE, "old", 4), at(LOSING, "killed", 3), at(settled(LOSING), "told", 2)]
+    assert decide(CHANGE, settled(LOSING), past, mailed("told", 2)) == Decision()
+
+
+def test_a_reminder_names_the_mail_whose_words_still_stand() -> None:
+    past = [at(LOSING, "told", 26), *(at(settled(LOSING), f"quiet-{n}", n) for n in (20, 10))]
+    decision = decide(CHANGE, settled(LOSING), past, mailed("told", 26))
+    assert (decision.reason, decision.changes) == (
+        "reminder",
+        (
+            "No verdict, gate, check or defect has changed since the mail of 2026-11-20 05:00 UTC: what it told still "
+            "stands.",
+        ),
+    )
+
+
+@pytest.mark.parametrize("policy", [CHANGE, RED])
+def test_what_came_and_went_untold_is_told(policy: Policy) -> None:
+    past = [at(FINE, "told", 3), at(LOSING, "killed", 2)]
+    decision = decide(policy, replace(FINE, statuses={"resolved": 5}), past, mailed("told"))
+    assert decision.reason == "change"
+    assert f"No mail has told of run killed of 2026-11-21 04:59 UTC: errors, {LOSING.headline}." in decision.changes
+    assert {"3 new defects.", "5 defects resolved."} <= set(decision.changes)
+
+
+def test_as_many_new_defects_as_resolved_ones_are_a_change() -> None:
+    """Five defects as before, and yet one of them is another: the run that found that out told nobody."""
+    past = [
+        at(LOSING, "told", 3),
+        at(replace(LOSING, statuses={"new": 1, "persisting": 4, "resolved": 1}), "killed", 2),
+    ]
+    decision = decide(CHANGE, settled(LOSING), past, mailed("told"))
+    assert decision.changes == ("1 new defect.", "1 defect resolved.")
+
+
+def test_a_failure_that_came_and_went_untold_is_told() -> None:
+    past = [at(FINE, "told", 3), at(GONE, "killed", 2)]
+    assert decide(CHANGE, FINE, past, mailed("told")).changes == (
+        "No mail has told of run killed of 2026-11-21 04:59 UTC: there is no folder /nowhere.",
+    )
+
+
+def test_what_was_found_between_two_equal_failures_is_told() -> None:
+    past = [at(FINE, "a", 4), at(GONE, "told", 3), at(LOSING, "killed", 2)]
+    (said,) = decide(CHANGE, GONE, past, mailed("told")).changes
+    assert said.startswith("No mail has told of run killed of ")
+
+
+def test_what_a_failure_hid_is_told_after_it() -> None:
+    past = [at(GONE, "told", 3), at(LOSING, "killed", 2)]
+    assert decide(CHANGE, settled(LOSING), past, mailed("told")).changes == (
+        "The audit works again.",
+        "Verdict: errors.",
+    )
+
+
+def test_quiet_runs_are_not_untold_ones() -> None:
+    """Lag alone came and went between two mails; nothing of it was to be told."""
+    past = [at(FINE, "told", 3), at(replace(FINE, lag_records=9, divergences=9), "quiet", 2)]
+    assert decide(CHANGE, FINE, past, mailed("told")) == Decision()
+
+
+def test_a_told_run_that_is_kept_no_more_is_told_anew() -> None:
+    decision = decide(CHANGE, FINE, [at(FINE, "b", 3)], mailed("gone"))
+    assert decision.reason == "change"
+    assert decision.changes == ("What the mail of 2026-11-21 04:00 UTC told of, run gone, is not in the warehouse.",)
+
+
+@pytest.mark.parametrize("policy", [CHANGE, RED, ALWAYS])
+def test_a_notice_is_told_whatever_the_policy(policy: Policy) -> None:
+    decision = decide(policy, FINE, [at(FINE, "told", 3)], mailed("told"), ["The report could not be written."])
+    assert decision.wanted
+    assert decision.changes == ("The report could not be written.",)
+
+
+def test_the_last_mail_is_the_newest_and_remembers_what_was_sent() -> None:
+    sent, sent_later = LastMail("a", NOW - timedelta(hours=5)), LastMail("b", NOW - timedelta(hours=4))
+    owed = LastMail("c", NOW - timedelta(hours=1), "nothing listens there")
+    assert last_mail([], NOW) is None
+    assert last_mail([owed], NOW) == owed
+    assert last_mail([sent_later, sent], NOW).sent.run_id == "b"  # type: ignore[union-attr]
+    found = last_mail([owed, sent, sent_later], NOW)
+    assert found is not None
+    assert (found.run_id, found.problem, found.sent and found.sent.run_id) == ("c", "nothing listens there", "b")
+
+
+def test_a_mail_of_a_clock_that_was_ahead_is_none() -> None:
+    """Else it would be the newest for years, and what it told of the measure of every run."""
+    ahead, sent = LastMail("2036", NOW + timedelta(days=3650)), LastMail("a", NOW - timedelta(hours=4))
+    assert last_mail([ahead, sent], NOW) == sent

@@ -14,6 +14,8 @@ from jobs.cli import main
 from jobs.commands import doctor
 from jobs.exit import OK, USAGE, WARNINGS
 from tests.captures import capture
+from tests.live.fake import CLUSTER_ID, FakeQuorum, fake_controllers
+from tests.live.test_copy import LOG
 
 
 def conf(tmp_path: Path, **more: object) -> str:
@@ -203,3 +205,63 @@ def test_unfinished_tables_are_named(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert code == OK
     [said] = [line for line in lines if "unfinished tables" in line]
     assert "gold.runs: a first write did not end; the next run makes them anew" in said
+
+
+LIVE_PASSWORD = "open-sesame-4711"
+
+
+def controllers(quorum: FakeQuorum, **security: object) -> dict[str, object]:
+    listed = [str(controller.endpoint) for controller in quorum.controllers]
+    kraft: dict[str, object] = {"controllers": listed, "cluster_id": CLUSTER_ID}
+    return {"kraft": {**kraft, "security": security} if security else kraft}
+
+
+def test_controllers_that_answer_are_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with fake_controllers(FakeQuorum.of_log(LOG)) as quorum:
+        code, lines = told(capsys, "--conf", conf(tmp_path, **controllers(quorum)))
+    assert code == OK, lines
+    assert [line for line in lines if line.startswith("ok    c: controllers") and "the log can be read" in line]
+
+
+def test_controllers_that_are_away_are_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(doctor, "_CONNECT_SECONDS", 0.5)
+    with fake_controllers(FakeQuorum.of_log(LOG)) as quorum:
+        given = controllers(quorum)
+        for controller in quorum.controllers:
+            controller.kill()
+        code, lines = told(capsys, "--conf", conf(tmp_path, **given))
+    assert code == USAGE
+    assert [line for line in lines if line.startswith("FAIL  c: controllers")]
+
+
+def test_controllers_of_another_cluster_are_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with fake_controllers(FakeQuorum.of_log(LOG)) as quorum:
+        given = controllers(quorum)
+        kraft = given["kraft"]
+        assert isinstance(kraft, dict)
+        code, lines = told(capsys, "--conf", conf(tmp_path, kraft=kraft | {"cluster_id": "other"}))
+    assert code == USAGE
+    assert [line for line in lines if line.startswith("FAIL  c: controllers") and "of another cluster" in line]
+
+
+def test_the_controllers_password_is_tried_and_its_way_is_doubted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    login = {"protocol": "SASL_PLAINTEXT", "mechanism": "PLAIN", "username": "ann", "password_env": "LIVE_PASSWORD"}
+    with fake_controllers(FakeQuorum.of_log(LOG), password=LIVE_PASSWORD) as quorum:
+        path = conf(tmp_path, **controllers(quorum, **login))
+        code, lines = told(capsys, "--conf", path)
+        assert code == USAGE
+        said = "the environment variable LIVE_PASSWORD is not set"
+        assert len([line for line in lines if line.startswith("FAIL") and said in line]) == 2, "controllers and secrets"
+        monkeypatch.setenv("LIVE_PASSWORD", "wrong-4712")
+        code, lines = told(capsys, "--conf", path)
+        assert code == USAGE
+        assert [line for line in lines if line.startswith("FAIL  c: controllers")]
+        monkeypatch.setenv("LIVE_PASSWORD", LIVE_PASSWORD)
+        code, right = told(capsys, "--conf", path)
+    assert code == WARNINGS
+    assert [line for line in right if line.startswith("warn  c: the way to controllers") and "in clear text" in line]
+    assert "471" not in "\n".join(line for line in [*lines, *right] if "127.0.0.1" not in line)

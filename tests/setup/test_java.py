@@ -16,6 +16,8 @@ from jobs.runtime.java import (
     parse_java_version,
 )
 
+pytestmark = pytest.mark.java
+
 
 @pytest.mark.parametrize(
     ("text", "version"),

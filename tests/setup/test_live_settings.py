@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from jobs.exit import UsageError
-from jobs.settings import Settings, check_files, validated
+from jobs.settings import Settings, check_files, controllers_risk, validated, zookeeper_risk
 from jobs.steps.ingest_kraft import copy_folder
 
 LIVE: dict[str, Any] = {"controllers": ["c1.example.com:9093", "[::1]:9093"], "cluster_id": "Xd9sXd9sQnWmTvGm1b2c3d"}
@@ -65,3 +65,64 @@ def test_a_certificate_that_is_not_there_is_told_before_anything_starts() -> Non
     missing = settings({**LIVE, "security": {"protocol": "SSL", "ca_file": "/nowhere/ca.pem"}})
     with pytest.raises(UsageError, match=r"`kraft\.security\.ca_file`: there is no file /nowhere/ca\.pem"):
         check_files(missing)
+
+
+@pytest.mark.parametrize("name", [".", ".."])
+def test_a_cluster_is_not_called_as_a_folder_is(name: str) -> None:
+    """Its reports would lie outside their folder, and its copy of the log in that of another."""
+    with pytest.raises(UsageError, match=r"`cluster`: `\.` and `\.\.` are names of folders"):
+        validated({"cluster": name, "warehouse": "w", "kraft": LIVE}, "test")
+
+
+@pytest.mark.parametrize("name", ["...", ".a", "a..b", "-"])
+def test_other_names_with_dots_are_names(name: str) -> None:
+    assert validated({"cluster": name, "warehouse": "w", "kraft": LIVE}, "test").cluster == name
+
+
+LOGIN = {"username": "ann", "password_env": "PASSWORD"}
+
+
+@pytest.mark.parametrize(
+    ("security", "said"),
+    [
+        (
+            {"protocol": "SASL_PLAINTEXT", "mechanism": "PLAIN", **LOGIN},
+            "PLAIN over SASL_PLAINTEXT sends the password in",
+        ),
+        (
+            {"protocol": "SASL_PLAINTEXT", "mechanism": "SCRAM-SHA-256", **LOGIN},
+            "try passwords until one fits; use SASL_SSL",
+        ),
+        (
+            {"protocol": "SASL_SSL", "mechanism": "PLAIN", "verify": False, **LOGIN},
+            "gives the password to whoever answers",
+        ),
+        ({"protocol": "SASL_SSL", "mechanism": "PLAIN", **LOGIN}, ""),
+        ({"protocol": "SSL", "verify": False}, ""),
+        ({}, ""),
+    ],
+)
+def test_who_could_get_at_the_controllers_password_is_said(security: dict[str, Any], said: str) -> None:
+    risk = controllers_risk(settings({**LIVE, "security": security}).kraft)
+    assert (said in risk, bool(risk)) == (True, bool(said))
+
+
+@pytest.mark.parametrize(
+    ("zookeeper", "said"),
+    [
+        ({"auth": {"scheme": "digest", **LOGIN}}, "digest without tls sends the password in clear text"),
+        ({"auth": {"scheme": "sasl_digest_md5", **LOGIN}}, "sasl_digest_md5 without tls lets whoever can listen"),
+        ({"auth": {"scheme": "digest", **LOGIN}, "tls": {"verify": False}}, "gives the password to whoever answers"),
+        ({"auth": {"scheme": "digest", **LOGIN}, "tls": {}}, ""),
+        ({"auth": {"scheme": "sasl_gssapi"}}, ""),
+        ({}, ""),
+    ],
+)
+def test_who_could_get_at_zookeepers_password_is_said(zookeeper: dict[str, Any], said: str) -> None:
+    given = validated({"cluster": "c", "warehouse": "w", "zookeeper": {"connect": "zk:2181", **zookeeper}}, "test")
+    risk = zookeeper_risk(given.zookeeper)
+    assert (said in risk, bool(risk)) == (True, bool(said))
+
+
+def test_no_source_has_no_risk() -> None:
+    assert (zookeeper_risk(None), controllers_risk(None)) == ("", "")

@@ -13,7 +13,7 @@ from py4j.java_gateway import JavaClass, JVMView
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from jobs.runtime.java import java_home
+from jobs.runtime.java import java_home, java_without_vectors
 from jobs.runtime.spark import (
     QUIET_JVM,
     SMALL_JVM_OPTIONS,
@@ -26,6 +26,7 @@ from jobs.runtime.spark import (
     starts_at_once,
 )
 
+pytestmark = pytest.mark.java
 ROOT = Path(__file__).parents[2]
 PROGRAM = """
 import os
@@ -168,8 +169,13 @@ def test_spark_submit_wins_over_the_profile(tmp_path: Path) -> None:
 
 
 def _run(command: list[str], cwd: Path) -> subprocess.CompletedProcess[str]:
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable}
-    environment.pop("PYSPARK_GATEWAY_PORT", None)
-    done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False, timeout=300)
+    # spark-submit asks for a Java; this machine may have no other than the packaged one.
+    with java_without_vectors(java_home()) as home:
+        own = {"PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable, "JAVA_HOME": str(home)}
+        environment = os.environ | own
+        environment.pop("PYSPARK_GATEWAY_PORT", None)
+        done = subprocess.run(
+            command, cwd=cwd, env=environment, capture_output=True, text=True, check=False, timeout=300
+        )
     assert done.returncode == 0, done.stderr[-3000:]
     return done

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
 import sys
 import tomllib
 import zipfile
@@ -17,6 +18,7 @@ from tests.conftest import AUDITS, LONGEST
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
 
+from bare_machine import link_programs  # noqa: E402
 from class_list import listed_classes  # noqa: E402
 from run_uv import pip_settings, uv_environment  # noqa: E402
 
@@ -96,3 +98,30 @@ def test_the_classes_of_a_quick_start_are_those_of_these_jars() -> None:
     listed = listed_classes()
     assert [name for name in listed if name not in of_jars and not name.startswith(of_java)] == []
     assert {"org.apache.spark.SparkContext", "org.apache.spark.sql.delta.DeltaLog"} <= set(listed)
+
+
+def test_a_bare_machine_has_neither_java_nor_browser_and_everything_else(tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    for folder, names in (
+        (first, ("java", "sh", "chromium")),
+        (second, ("sh", "javac", "javanese", "google-chrome-stable")),
+    ):
+        folder.mkdir()
+        for name in names:
+            (folder / name).touch(mode=0o755)
+    (second / "data").touch(mode=0o644)
+    target = tmp_path / "target"
+    target.mkdir()
+    link_programs(os.pathsep.join(map(str, (first, second, tmp_path / "nowhere"))), target)
+    assert {link.name: link.resolve().parent for link in target.iterdir()} == {"sh": first, "javanese": second}
+
+
+def test_on_a_bare_machine_nothing_leads_to_java_or_a_browser() -> None:
+    """Of this machine, whatever it has; the command's exit code is told on."""
+    look = "import os, shutil, sys; names = ('java', 'chromium', 'google-chrome', 'spark-submit'); "
+    look += (
+        "sys.exit(3 if any(map(shutil.which, names)) or os.environ.get('JAVA_HOME') or not shutil.which('sh') else 7)"
+    )
+    command = [sys.executable, str(ROOT / "tools" / "bare_machine.py"), sys.executable, "-c", look]
+    environment = os.environ | {"JAVA_HOME": "/usr/lib/jvm/java"}
+    assert subprocess.run(command, env=environment, check=False).returncode == 7

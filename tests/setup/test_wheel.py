@@ -16,6 +16,8 @@ import pytest
 
 from tests.captures import capture
 
+pytestmark = pytest.mark.java
+
 ROOT = Path(__file__).parents[2]
 SOURCES = ("jobs", "transforms", "schemas")
 BUILD = "import sys; from setuptools import build_meta; print(build_meta.build_wheel(sys.argv[1]))"

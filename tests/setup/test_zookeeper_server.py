@@ -20,6 +20,8 @@ from jobs.runtime.java import packaged_home
 from tests.captures import capture
 from tests.certificates import self_signed
 
+pytestmark = pytest.mark.java
+
 ROOT = Path(__file__).parents[2]
 JAAS = 'Server { org.apache.zookeeper.server.auth.DigestLoginModule required user_auditor="open-sesame"; };'
 

@@ -29,6 +29,8 @@ from tests.zookeeper.journal import Node
 from tests.zookeeper.trees import REDACTOR, codes, dump_batches, of, state_rows
 from transforms.zookeeper.read.arrow import znode_batch
 
+pytestmark = pytest.mark.java
+
 STAGE = ("3.9.1", "5-dual-write-changed")
 
 

@@ -20,6 +20,8 @@ from tests.zookeeper import journal
 from tests.zookeeper.journal import Node
 from tests.zookeeper.trees import REDACTOR
 
+pytestmark = pytest.mark.java
+
 
 def free_ports(count: int) -> list[int]:
     listeners = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -99,11 +99,15 @@ class FleetCluster:
 
 @dataclass(frozen=True)
 class Fleet:
-    """All clusters, worst first, as of a moment (UTC). `stale_after_hours` is when a run is called old."""
+    """All clusters, worst first, as of a moment (UTC). `stale_after_hours` is when a run is called old.
+
+    `retired` are the names of clusters that were left out because they are no more.
+    """
 
     as_of: datetime
     stale_after_hours: float
     clusters: tuple[FleetCluster, ...]
+    retired: tuple[str, ...] = ()
 
     def of_group(self, group: str) -> list[FleetCluster]:
         """The clusters of one of GROUPS, worst first."""
@@ -117,6 +121,13 @@ def fleet(runs: Sequence[FleetRun], as_of: datetime, stale_after_hours: float) -
         by_name.setdefault(run.cluster, []).append(run)
     clusters = [_cluster(name, mine, as_of, stale_after_hours) for name, mine in by_name.items()]
     return Fleet(as_of, stale_after_hours, tuple(sorted(clusters, key=_badness)))
+
+
+def without_retired(whole: Fleet, retired: Collection[str]) -> Fleet:
+    """The fleet without clusters that are said to be no more. One that was audited lately is, and stays."""
+    gone = {cluster.name for cluster in whole.clusters if cluster.name in retired and cluster.stale}
+    kept = tuple(cluster for cluster in whole.clusters if cluster.name not in gone)
+    return replace(whole, clusters=kept, retired=tuple(sorted(gone)))
 
 
 def _cluster(name: str, runs: Sequence[FleetRun], as_of: datetime, stale_after_hours: float) -> FleetCluster:

@@ -172,6 +172,7 @@ def fleet_facts(fleet: Fleet) -> list[tuple[str, str]]:
     behind = [run.lag_records for run in known if run.lag_records]
     return [
         ("Clusters", f"{len(fleet.clusters):,}"),
+        *([("Retired, left out", listed(fleet.retired, 4))] if fleet.retired else []),
         ("Where they stand", ", ".join(f"{count:,} {name}" for name, count in phases.most_common()) or "unknown"),
         ("Defects", f"{defects:,} in {counted(sum(1 for run in known if run.defects), 'cluster')}"),
         ("New since the run before", counted(new, "defect")),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any
 
@@ -48,6 +49,17 @@ _NOT_COMPARED = {
 }
 
 
+def valid_until(report: Report, hours: float | None) -> str:
+    """`YYYY-MM-DD HH:MM UTC` when a report is so old that it says little; empty when nobody said how long it holds."""
+    if hours is None:
+        return ""
+    try:
+        ended = datetime.fromisoformat(report.finished_at).astimezone(UTC)
+        return f"{ended + timedelta(hours=hours):%Y-%m-%d %H:%M} UTC"
+    except (ValueError, OverflowError):
+        return ""
+
+
 @dataclass(frozen=True)
 class GateView:
     """One gate as the banner shows it."""
@@ -60,10 +72,11 @@ class GateView:
     blocking: view.Bounded[str]
 
 
-def render_html(report: Report, tables: Tables = _SOMEWHERE) -> str:
+def render_html(report: Report, tables: Tables = _SOMEWHERE, valid_hours: float | None = None) -> str:
     """Render a report as one HTML document. Its size is bounded whatever the report holds.
 
-    `tables` say where the run's tables are, for the commands and queries to go on with.
+    `tables` say where the run's tables are, for the commands and queries to go on with. The page says that it holds for
+    `valid_hours` after the run's end: it stays as it is when later runs fail.
     """
     groups = view.row_groups(report)
     suppressed = view.suppressed_views(report)
@@ -76,6 +89,7 @@ def render_html(report: Report, tables: Tables = _SOMEWHERE) -> str:
         .get_template("report.html.j2")
         .render(
             report=report,
+            valid_until=valid_until(report, valid_hours),
             banner=tell(report),
             defect_count=defect_count(report),
             gates=gate_views(report),

@@ -33,7 +33,7 @@ _FITS = ((12, 10, True), (12, 10, False), (4, 4, False), (0, 0, False))
 def render_mail(report: Report, location: str = "", changes: Sequence[str] = ()) -> EmailMessage:
     """Make the message, without sender and recipients; `location` says where the full report is (a path or address).
 
-    `changes` are sentences on what is different since the run before.
+    `changes` are sentences on what is different since the last mail.
     Its bytes are at most SIZE_LIMIT: a report that is too long for that lists fewer rows and says how many there are.
     """
     banner = tell(report)
@@ -74,7 +74,7 @@ def _plain(report: Report, location: str, changes: Sequence[str]) -> str:
     if changes:
         listed = "".join(f"  {visible(change, 300)}\n" for change in changes[:_MOST_CHANGES])
         first, rest = text.split("\n\n", 1)
-        text = f"{first}\n\nSince the last run\n{listed}\n{rest}"
+        text = f"{first}\n\nSince the last mail\n{listed}\n{rest}"
     if len(text) > _TEXT_LIMIT:
         text = text[:_TEXT_LIMIT].rsplit("\n", 1)[0] + f"\n...\nExit code {report.exit_code}\n"
     return f"{text}Full report: {visible(location, 300)}\n" if location else text

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from transforms.reconcile.judge import summary
@@ -15,13 +15,36 @@ ALWAYS, ON_CHANGE, WHEN_RED = "always", "on_change", "when_red"
 REASON_ALWAYS, REASON_CHANGE, REASON_REMINDER, REASON_RED = "always", "change", "reminder", "red"
 
 
+# Two machines' clocks may differ by this much; a mail from later than that was tried by one whose clock is wrong.
+_CLOCKS_DIFFER = timedelta(hours=1)
+
+
 @dataclass(frozen=True)
 class LastMail:
-    """The newest mail about a cluster that was tried: of which run, when (UTC), and why it was not sent, if so."""
+    """The newest mail about a cluster that was tried: of which run, when (UTC), and why it was not sent, if so.
+
+    `earlier` is then the newest one that was sent, None without any.
+    """
 
     run_id: str
     at: datetime
     problem: str = ""
+    earlier: LastMail | None = None
+
+    @property
+    def sent(self) -> LastMail | None:
+        """The newest mail that was sent: what people know of the cluster."""
+        return self.earlier if self.problem else self
+
+
+def last_mail(tried: Sequence[LastMail], as_of: datetime) -> LastMail | None:
+    """The newest of the mails about a cluster, as of a moment (UTC). One from the future is of a wrong clock, and none."""
+    known = sorted((mail for mail in tried if mail.at <= as_of + _CLOCKS_DIFFER), key=lambda mail: mail.at)
+    if not known:
+        return None
+    newest = known[-1]
+    sent = [mail for mail in known if not mail.problem]
+    return replace(newest, earlier=sent[-1]) if newest.problem and sent else newest
 
 
 @dataclass(frozen=True)
@@ -45,29 +68,43 @@ class Policy:
     remind_after_hours: float
 
 
-def decide(policy: Policy, now: FleetRun, before: Sequence[FleetRun], last_mail: LastMail | None) -> Decision:
+def decide(
+    policy: Policy,
+    now: FleetRun,
+    before: Sequence[FleetRun],
+    last_mail: LastMail | None,
+    notices: Sequence[str] = (),
+) -> Decision:
     """Decide about the run `now` of a cluster; `before` are its earlier runs, oldest first.
 
-    A mail that could not be sent is owed: what it was about counts as a change, whatever has happened since.
+    What counts is what people were told, which is the run of the newest mail that was sent, not the run before: a run that
+    was stopped before its mail has told nobody. A mail that could not be sent is owed. `notices` are sentences that are
+    told whatever the policy.
     """
-    found = tuple(changes(now, before, last_mail))
+    found = (*notices, *changes(now, before, last_mail))
     if policy.send == ALWAYS:
         return Decision(REASON_ALWAYS, found)
     if policy.send == WHEN_RED:
         owed = last_mail is not None and last_mail.problem
-        return Decision(REASON_RED, found) if is_red(now) else Decision(REASON_CHANGE, found) if owed else Decision()
+        untold = notices or owed or any(is_red(run) for run in _missed(now, before, last_mail))
+        return Decision(REASON_RED, found) if is_red(now) else Decision(REASON_CHANGE, found) if untold else Decision()
     if found:
         return Decision(REASON_CHANGE, found)
-    due = last_mail is None or now.finished_at - last_mail.at >= timedelta(hours=policy.remind_after_hours)
-    if is_red(now) and due:
-        return Decision(REASON_REMINDER, (_reminder(last_mail),))
+    # Nothing is different from what a mail has told: so there is one.
+    sent = None if last_mail is None else last_mail.sent
+    if sent is not None and is_red(now) and now.finished_at - sent.at >= timedelta(hours=policy.remind_after_hours):
+        return Decision(REASON_REMINDER, (_reminder(sent),))
     return Decision()
 
 
-def _reminder(last_mail: LastMail | None) -> str:
-    if last_mail is None:
-        return "Nothing has changed since the run before; no mail has told of it yet."
-    return f"Nothing has changed since the mail of {last_mail.at:%Y-%m-%d %H:%M} UTC: what it told still stands."
+def decide_unknowing(policy: Policy, notices: Sequence[str]) -> Decision:
+    """Decide about a run that can't look at earlier runs and mails: it is told, because nobody knows whether it was."""
+    return Decision(REASON_ALWAYS if policy.send == ALWAYS else REASON_RED, tuple(notices))
+
+
+def _reminder(sent: LastMail) -> str:
+    when = f"{sent.at:%Y-%m-%d %H:%M} UTC"
+    return f"No verdict, gate, check or defect has changed since the mail of {when}: what it told still stands."
 
 
 def is_red(run: FleetRun) -> bool:
@@ -76,10 +113,11 @@ def is_red(run: FleetRun) -> bool:
 
 
 def changes(now: FleetRun, before: Sequence[FleetRun], last_mail: LastMail | None = None) -> list[str]:
-    """What is different from the run before, in sentences, gravest first; nothing when nothing is.
+    """What is different from the run that the last mail told of, in sentences, gravest first; nothing when nothing is.
 
     Lag that comes and goes is no change: only verdicts, gates, checks and defects are. Of a failed run only the failure
-    is known; after it, the last run that came to its end is what counts. A first run is a change.
+    is known; after it, the last run that came to its end is what counts. What no mail has told of is a change, and so are
+    runs since then that were otherwise than both: nobody was told of them.
     """
     owed = (
         [f"The mail of run {last_mail.run_id} was not sent: {last_mail.problem}."]
@@ -88,15 +126,67 @@ def changes(now: FleetRun, before: Sequence[FleetRun], last_mail: LastMail | Non
     )
     if not before:
         return [*owed, "This is the first run."]
-    last = before[-1]
+    told = _told(before, last_mail)
+    unknown = [] if told is not None or owed else [_why_unknown(last_mail)]
+    missed = _untold_words(_missed(now, before, last_mail))
+    return [*owed, *unknown, *_turned_since(now, before, told), *missed]
+
+
+def _turned_since(now: FleetRun, before: Sequence[FleetRun], told: FleetRun | None) -> list[str]:
+    """How the run differs from what was told of, or from the run before where nothing was."""
+    last = before[-1] if told is None else told
     if now.failed:
         same = last.failed and last.failure == now.failure
-        return owed if same else [*owed, f"The audit failed: {now.failure}"]
+        return [] if same else [f"The audit failed: {now.failure}"]
     back = ["The audit works again."] if last.failed else []
-    judged = next((run for run in reversed(before) if not run.failed), None)
+    place = before.index(last)
+    judged = next((index for index in range(place, -1, -1) if not before[index].failed), None)
     if judged is None:
-        return [*owed, *back, "This is the first run that came to its end."]
-    return [*owed, *back, *_verdict(now, judged), *_gates(now, judged), *_defects(now, judged), *_checks(now, judged)]
+        first = all(run.failed for run in before)
+        return [*back, "This is the first run that came to its end." if first else f"Verdict: {_label(now)}."]
+    then = before[judged]
+    since = [*(run for run in before[judged + 1 :] if not run.failed), now]
+    return [*back, *_verdict(now, then), *_gates(now, then), *_defects(now, then, since), *_checks(now, then)]
+
+
+def _told(before: Sequence[FleetRun], last_mail: LastMail | None) -> FleetRun | None:
+    """The earlier run that the last mail told of; None when there is none, or it is not kept any more."""
+    sent = None if last_mail is None else last_mail.sent
+    return None if sent is None else next((run for run in reversed(before) if run.run_id == sent.run_id), None)
+
+
+def _why_unknown(last_mail: LastMail | None) -> str:
+    sent = None if last_mail is None else last_mail.sent
+    if sent is None:
+        return "No mail has told of this cluster before."
+    return f"What the mail of {sent.at:%Y-%m-%d %H:%M} UTC told of, run {sent.run_id}, is not in the warehouse."
+
+
+def _missed(now: FleetRun, before: Sequence[FleetRun], last_mail: LastMail | None) -> list[FleetRun]:
+    """Runs since the one that was told of that were neither as that one nor as this one is, oldest first."""
+    told = _told(before, last_mail)
+    place = -1 if told is None else before.index(told)
+    judged = next((run for run in reversed(before[: place + 1]) if not run.failed), None)
+    known = [run for run in (told, judged, now) if run is not None]
+    return [run for run in before[place + 1 :] if not any(_alike(run, each) for each in known)]
+
+
+def _alike(one: FleetRun, other: FleetRun) -> bool:
+    if one.failed or other.failed:
+        return one.failed and other.failed and one.failure == other.failure
+    return not (_verdict(other, one) or _gates(other, one) or _checks(other, one))
+
+
+def _untold_words(missed: Sequence[FleetRun]) -> list[str]:
+    red = [run for run in missed if is_red(run)]
+    if not missed:
+        return []
+    newest = (red or missed)[-1]
+    how = newest.failure if newest.failed else f"{_label(newest)}, {newest.headline}"
+    more = "" if len(missed) == 1 else f" The same holds for {counted(len(missed) - 1, 'other run')}."
+    return [
+        f"No mail has told of run {newest.run_id} of {newest.started_at:%Y-%m-%d %H:%M} UTC: {how.rstrip('.')}.{more}"
+    ]
 
 
 def _verdict(now: FleetRun, then: FleetRun) -> list[str]:
@@ -119,8 +209,9 @@ def _gates(now: FleetRun, then: FleetRun) -> list[str]:
     ]
 
 
-def _defects(now: FleetRun, then: FleetRun) -> list[str]:
-    new, resolved = now.statuses.get("new", 0), now.statuses.get("resolved", 0)
+def _defects(now: FleetRun, then: FleetRun, since: Sequence[FleetRun]) -> list[str]:
+    """`since` are the judged runs after `then`, this one the last: each says what is new to the one before it."""
+    new, resolved = (sum(run.statuses.get(name, 0) for run in since) for name in ("new", "resolved"))
     found = [f"{counted(new, 'new defect')}."] if new else []
     found += [f"{counted(resolved, 'defect')} resolved."] if resolved else []
     if not found and now.defects != then.defects:
@@ -136,6 +227,10 @@ def _checks(now: FleetRun, then: FleetRun) -> list[str]:
     gone = [name for name in then.open_checks if name not in now.open_checks]
     found = [f"Checks that fail or warn now: {listed(new, 8)}."] if new else []
     return found + ([f"Checks that no longer do: {listed(gone, 8)}."] if gone else [])
+
+
+def _label(run: FleetRun) -> str:
+    return (run.label or run.verdict).lower()
 
 
 def _plain(name: str) -> str:

@@ -199,7 +199,7 @@ def read_copy(folder: Path, split_bytes: int = SPLIT_BYTES) -> ScannedCopy:
     checkpoints: list[CheckpointFile] = []
     problem: str | None = None
     try:
-        checkpoints = _checkpoints(folder)
+        checkpoints = _checkpoints(folder, notes)
         segments, scans = _segments(folder, split_bytes, notes)
     except OSError as error:
         problem = f"{error.filename}: can't be read: {error.strerror}"
@@ -274,7 +274,7 @@ def _segments(folder: Path, split_bytes: int, notes: list[str]) -> tuple[list[Se
             with mapped(path) as data:
                 scan = scan_segment(data, previous, split_bytes)
         except FileNotFoundError:
-            notes.append(f"{path.name} went away while it was read: a controller is at work in this folder")
+            notes.append(_gone(path))
             continue
         if scan.first_offset is not None and scan.first_offset != int(matched[1]):
             notes.append(f"{path.name} begins with offset {scan.first_offset}, not with the one it is named after")
@@ -285,15 +285,23 @@ def _segments(folder: Path, split_bytes: int, notes: list[str]) -> tuple[list[Se
     return files, scans
 
 
-def _checkpoints(folder: Path) -> list[CheckpointFile]:
+def _checkpoints(folder: Path, notes: list[str]) -> list[CheckpointFile]:
     found = []
     for path in sorted(folder.iterdir()):
         matched = _CHECKPOINT.match(path.name)
-        if matched is not None and path.name != _BOOTSTRAP:
+        if matched is None or path.name == _BOOTSTRAP:
+            continue
+        try:
             with mapped(path) as data:
                 problem = checkpoint_problem(data)
                 found.append(CheckpointFile(path, int(matched[1]), int(matched[2]), len(data), problem, str(path)))
+        except FileNotFoundError:
+            notes.append(_gone(path))
     return found
+
+
+def _gone(path: Path) -> str:
+    return f"{path.name} went away while it was read: a controller is at work in this folder"
 
 
 def _proof(folder: Path, notes: list[str]) -> Proof | None:

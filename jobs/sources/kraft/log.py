@@ -8,13 +8,14 @@ Workers read byte ranges that are aligned to batches, so memory is bounded by th
 | `from_offset`, `to_offset` | only log offsets in [from, to): `to_offset` is the as-of offset, exclusive |
 | `include_control` | `false` leaves control records out (default `true`) |
 | `checkpoint` | name of a `.checkpoint` file: its records instead of the log's |
-| `fingerprint_key` | key of the secrets' fingerprints, in hex; a random one by default |
+| `fingerprint_key_env` | environment variable, on the workers, with the fingerprint key; default: a key made for this read |
 | `split_bytes` | size of a byte range (default 8 MiB) |
 """
 
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,7 +42,7 @@ OPTIONS = (
     "to_offset",
     "include_control",
     "checkpoint",
-    "fingerprint_key",
+    "fingerprint_key_env",
     "split_bytes",
 )
 _KEY_BYTES = 32
@@ -185,7 +186,9 @@ class KraftLogReader(DataSourceReader):
         self.selection = Selection(
             _number(given, "from_offset"), _number(given, "to_offset"), _flag(given, "include_control", True)
         )
-        self.masking = Fingerprinter(_key(given.get("fingerprint_key")))
+        self._key_env = given.get("fingerprint_key_env")
+        # Made here, so that every worker uses the same; it is never an option, which plans and logs would show.
+        self._key = secrets.token_bytes(_KEY_BYTES)
 
     def partitions(self) -> list[InputPartition]:
         """One partition a byte range."""
@@ -194,7 +197,8 @@ class KraftLogReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read one partition's ranges, in a worker."""
         assert isinstance(partition, RangePartition)  # noqa: S101 - Spark hands back what partitions() made
-        return read_records(partition.tasks, self.masking, self.selection)
+        key = _variable(self._key_env).encode() if self._key_env else self._key
+        return read_records(partition.tasks, Fingerprinter(key), self.selection)
 
     def _tasks(self) -> list[ReadTask]:
         copies = read_copies(self.path, self.split_bytes)
@@ -233,10 +237,8 @@ def _flag(options: Mapping[str, str], name: str, default: bool) -> bool:
     return text == "true"
 
 
-def _key(text: str | None) -> bytes:
-    if text is None:
-        return os.urandom(_KEY_BYTES)
-    try:
-        return bytes.fromhex(text)
-    except ValueError:
-        raise KraftSourceError(f"option fingerprint_key of {NAME} must be hex digits") from None
+def _variable(name: str) -> str:
+    value = os.environ.get(name)
+    if not value:
+        raise KraftSourceError(f"the environment variable {name} is not set on the worker")
+    return value

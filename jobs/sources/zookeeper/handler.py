@@ -20,6 +20,8 @@ from typing import Any
 
 from kazoo.handlers.threading import SequentialThreadingHandler
 
+from jobs.sources.zookeeper.tls import tls_connection
+
 # kazoo numbers its requests of a connection from 1; nobody sends a milliard of them.
 OWN_XIDS = 1 << 30
 _READ_BYTES = 256 * 1024
@@ -216,8 +218,9 @@ class PipeliningHandler(SequentialThreadingHandler):  # type: ignore[misc]
         self._wake = WakeSocket()
 
     def create_connection(self, *args: Any, **options: Any) -> Link:
-        """Connect as kazoo does."""
-        self.link = Link(super().create_connection(*args, **options), self._wake)
+        """Connect as kazoo does, but for whom TLS trusts (`jobs.sources.zookeeper.tls`)."""
+        connect = tls_connection if options.get("use_ssl") else super().create_connection
+        self.link = Link(connect(*args, **options), self._wake)
         return self.link
 
     def create_socket_pair(self) -> tuple[WakeSocket, WakeSocket]:

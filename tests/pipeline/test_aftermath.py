@@ -1,0 +1,282 @@
+"""What a run tells by mail whatever befalls it: killed before its mail, no page, no warehouse; with a real SMTP server."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from email import message_from_bytes
+from email.message import EmailMessage
+from email.policy import SMTP
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from jobs.audit.run import ClusterRun, Run
+from jobs.exit import UsageError
+from jobs.settings import Settings
+from jobs.sinks.delta import Warehouse, WarehouseError
+from jobs.steps import aftermath, gold, mails
+from jobs.steps.aftermath import Aftermath, after_run
+from schemas.gold import MAILS, RUNS
+from schemas.report import Report
+from tests.report.samples import defective, healthy
+from tests.report.test_mail import body
+from tests.report.test_smtp import Mailbox, running
+from transforms.secrets import Fingerprinter
+
+pytestmark = pytest.mark.slow
+BEGAN = datetime.now(UTC).replace(microsecond=0) - timedelta(minutes=1)
+
+
+def persisting() -> Report:
+    """The defects of the sample, found again: none of them is new to the run before."""
+    report = defective()
+    rows = [replace(row, status="persisting") for row in report.divergences.rows]
+    return replace(report, divergences=replace(report.divergences, rows=rows), resolved=[])
+
+
+@dataclass
+class Cluster:
+    """A cluster with mail, audited once a second: runs are made of reports, and stored and told as real ones are."""
+
+    spark: SparkSession
+    warehouse: Warehouse
+    mailbox: Mailbox
+    settings: Settings
+    runs: int = 0
+    told: list[EmailMessage] = field(default_factory=list)
+
+    def run(self) -> Run:
+        self.runs += 1
+        began = BEGAN + timedelta(seconds=self.runs)
+        clusters = {"c": ClusterRun(self.settings)}
+        return Run(clusters, f"run-{self.runs}", began, self.spark, self.warehouse, Fingerprinter(b"k" * 32))
+
+    def audited(self, report: Report | None, *, stored: bool = True) -> Run:
+        """A run up to its row in gold `runs`."""
+        run = self.run()
+        mails.note_owed(run)
+        if report is None:
+            run.fail("c", UsageError("there is no folder /nowhere"))
+        if stored and report is None:
+            gold.write_failures(run)
+        elif stored and report is not None:
+            gold.write_runs(run, {"c": replace(report, cluster="c", run_id=run.run_id)}, {})
+        return run
+
+    def tell(self, run: Run, report: Report | None, **more: Any) -> Aftermath:
+        reports = {} if report is None else {"c": replace(report, cluster="c", run_id=run.run_id)}
+        made = after_run(run, reports, {}, **more)
+        run.close()
+        return made
+
+    def mails(self) -> list[str]:
+        """The texts that came in since the last look, subject first."""
+        received, self.mailbox.received = self.mailbox.received, []
+        messages = [message_from_bytes(content, policy=SMTP) for _, _, content in received]
+        return [f"{message['Subject']}\n{body(message, 'plain')}" for message in messages]
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[tuple[Mailbox, int]]:
+    mailbox = Mailbox()
+    with running(mailbox) as port:
+        yield mailbox, port
+
+
+@pytest.fixture
+def cluster(spark: SparkSession, warehouse: Warehouse, tmp_path: Path, server: tuple[Mailbox, int]) -> Cluster:
+    mailbox, port = server
+    mailbox.received = []
+    return Cluster(spark, warehouse, mailbox, configured(tmp_path, port))
+
+
+def configured(folder: Path, port: int, **more: Any) -> Settings:
+    mail = {
+        "host": "127.0.0.1",
+        "port": port,
+        "security": "none",
+        "sender": "audit@example.com",
+        "recipients": ["team@example.com"],
+        "send": "on_change",
+        "attempts": 1,
+        **more,
+    }
+    return Settings.model_validate(
+        {
+            "cluster": "c",
+            "warehouse": str(folder / "warehouse"),
+            "kraft": {"folders": ["x"]},
+            "report": {"folder": str(folder / "reports"), "mail": mail},
+        }
+    )
+
+
+def rows(cluster: Cluster) -> list[tuple[str, str | None]]:
+    found = cluster.warehouse.read(MAILS).orderBy("run_id").select("run_id", "problem").collect()
+    return [(row["run_id"], row["problem"]) for row in found]
+
+
+def test_a_run_killed_before_its_mail_is_told_by_the_next(cluster: Cluster) -> None:
+    cluster.tell(cluster.audited(healthy()), healthy())
+    [first] = cluster.mails()
+    assert first.startswith("[kraft-audit] CLEAN c")
+    # Stored, and killed right after: nothing of it was told, and nothing is noted.
+    cluster.audited(defective()).close()
+    made = cluster.tell(cluster.audited(persisting()), persisting())
+    [mail] = cluster.mails()
+    assert mail.startswith("[kraft-audit] ERRORS c")
+    assert "Since the last mail Verdict: clean → errors." in " ".join(mail.split())
+    assert "3 new defects." in mail
+    assert "has changed since" not in mail
+    assert (made.problems, rows(cluster)) == ([], [("run-1", None), ("run-3", None)])
+    # Told now; the next run, which finds the same, has nothing to tell.
+    cluster.tell(cluster.audited(persisting()), persisting())
+    assert cluster.mails() == []
+
+
+def test_killed_between_the_mail_and_its_note_it_is_told_again(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = cluster.audited(defective())
+
+    class KilledError(BaseException):
+        pass
+
+    def killed(*_: object) -> None:
+        raise KilledError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(mails, "store", killed)
+        with pytest.raises(KilledError):
+            cluster.tell(run, defective())
+    # The same mail of the same run has the same id: a reader's program shows it once.
+    cluster.tell(run, defective())
+    first, second = (message_from_bytes(content)["Message-ID"] for _, _, content in cluster.mailbox.received)
+    assert first == second
+    cluster.mails()
+    cluster.tell(cluster.audited(persisting()), persisting())
+    assert cluster.mails() == []
+
+
+def test_a_page_that_can_t_be_written_keeps_no_mail_back(cluster: Cluster) -> None:
+    cluster.settings.report.folder.parent.mkdir(parents=True, exist_ok=True)
+    cluster.settings.report.folder.write_text("a file is in the way")
+    made = cluster.tell(
+        cluster.audited(defective()), defective(), unwritten={"c": "cannot write the report: disk full"}
+    )
+    [mail] = cluster.mails()
+    assert mail.startswith("[kraft-audit] ERRORS c")
+    assert "The report is not there: cannot write the report: disk full" in mail
+    assert made.pages == []
+    assert [problem for problem in made.problems if "cannot write the fleet's page" in problem]
+    assert rows(cluster) == [("run-1", None)]
+
+
+def test_the_mail_is_sent_before_the_page_is_written(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    order = []
+    written, sent = aftermath.write_fleet_page, mails.deliver
+    monkeypatch.setattr(aftermath, "write_fleet_page", lambda *a: (order.append("page"), written(*a))[1])
+    monkeypatch.setattr(mails, "deliver", lambda *a: (order.append("mail"), sent(*a))[1])
+    made = cluster.tell(cluster.audited(healthy()), healthy())
+    assert order == ["mail", "page"]
+    assert made.pages == [cluster.settings.report.folder / "fleet.html"]
+
+
+def test_a_failed_run_is_told_without_any_report_and_once(cluster: Cluster) -> None:
+    cluster.tell(cluster.audited(healthy()), healthy())
+    cluster.mails()
+    cluster.tell(cluster.audited(None), None)
+    [mail] = cluster.mails()
+    assert mail.startswith("[kraft-audit] FAILED")
+    assert "there is no folder /nowhere" in mail
+    cluster.tell(cluster.audited(None), None)
+    assert cluster.mails() == []
+    cluster.tell(cluster.audited(healthy()), healthy())
+    [mail] = cluster.mails()
+    assert "The audit works again." in mail
+
+
+def test_a_run_that_read_nothing_at_all_knows_what_was_told(cluster: Cluster) -> None:
+    """A run that fails before its first step has not looked up the earlier mails: it does so for its own."""
+    cluster.tell(cluster.audited(None), None)
+    assert len(cluster.mails()) == 1
+    run = cluster.run()
+    run.fail("c", UsageError("there is no folder /nowhere"))
+    gold.write_failures(run)
+    cluster.tell(run, None)
+    assert cluster.mails() == []
+
+
+def full(*_: object, **__: object) -> None:
+    raise WarehouseError("table gold.runs can't be written: no space left on device")
+
+
+def test_a_full_disk_is_told_by_mail(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster.tell(cluster.audited(healthy()), healthy())
+    cluster.mails()
+    monkeypatch.setattr(Warehouse, "append", full)
+    run = cluster.run()
+    mails.note_owed(run)
+    run.fail("c", WarehouseError("table silver.topics can't be written: no space left on device"))
+    with pytest.raises(WarehouseError):
+        gold.write_failures(run)
+    made = cluster.tell(run, None)
+    [mail] = cluster.mails()
+    assert mail.startswith("[kraft-audit] FAILED")
+    for words in ("silver.topics can't be written: no space left on device", "This run is not in the warehouse"):
+        assert words in " ".join(mail.split())
+    assert made.lines == ["Mail         team@example.com"]
+    monkeypatch.undo()
+    # That it was told could not be noted either: the run after the repair is as the last noted mail told, and adds nothing.
+    cluster.tell(cluster.audited(healthy()), healthy())
+    assert cluster.mails() == []
+
+
+def test_a_report_is_told_though_its_row_could_not_be_written(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.tell(cluster.audited(healthy()), healthy())
+    cluster.mails()
+    cluster.tell(cluster.audited(defective(), stored=False), defective())
+    [mail] = cluster.mails()
+    assert mail.startswith("[kraft-audit] ERRORS c")
+    assert "Verdict: clean → errors." in mail
+    assert "This run is not in the warehouse, which could not be written" in " ".join(mail.split())
+
+
+def test_an_unreadable_warehouse_is_told_by_mail(cluster: Cluster) -> None:
+    cluster.tell(cluster.audited(healthy()), healthy())
+    cluster.mails()
+    run = cluster.audited(defective())
+    log = Path(cluster.warehouse.location(RUNS)) / "_delta_log"
+    for commit in log.glob("*.json"):
+        os.truncate(commit, 10)
+    for check in log.glob(".*.crc"):
+        check.unlink()
+    run.mails_looked_up = False
+    made = cluster.tell(run, defective())
+    [mail] = cluster.mails()
+    assert mail.startswith("[kraft-audit] ERRORS c")
+    assert "The warehouse can't be read (" in mail
+    assert [problem for problem in made.problems if "the fleet's page stays as it was" in problem]
+    assert made.pages == []
+
+
+def test_a_letter_that_can_t_be_made_keeps_the_others_going(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> EmailMessage:
+        raise ZeroDivisionError("hunter2")
+
+    monkeypatch.setattr(mails, "message_of", broken)
+    made = cluster.tell(cluster.audited(healthy()), healthy())
+    assert made.mail_failed
+    assert made.problems[0].startswith("mail not sent: ZeroDivisionError")
+    assert "hunter2" not in "".join(made.problems)
+    assert made.pages, "the page is none of the mail's concern"
+    [(_, problem)] = rows(cluster)
+    assert problem is not None
+    assert problem.startswith("ZeroDivisionError")
