@@ -170,6 +170,8 @@ def test_the_java_of_a_killed_process_is_waited_for(tmp_path: Path) -> None:
         # A number that was given to a process that is no Java since.
         json.dumps({"host": socket.gethostname(), "pid": 2**22, "java": os.getpid(), "since": "x"}).encode(),
     ],
+    # Two processes that share the tests must call them the same: no number of one of them.
+    ids=["nothing", "half", "a-list", "no-text", "less", "elsewhere", "gone", "reused"],
 )
 @on_linux
 def test_what_stands_in_the_file_of_a_lock_that_is_free_holds_nobody_up(tmp_path: Path, left: bytes) -> None:
