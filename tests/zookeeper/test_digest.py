@@ -18,6 +18,7 @@ from kazoo.exceptions import KazooException
 from jobs.commands.demo.zookeeper_server import zookeeper_server
 from jobs.runtime.java import java_home
 from jobs.sources.zookeeper.folder import DataFolder, FolderSummary, read_folder
+from jobs.sources.zookeeper.writes import judge
 from schemas.zookeeper.findings import TREE_DIGEST, TREE_UNPROVED
 from tests.captures import capture
 from tests.zookeeper import journal
@@ -367,3 +368,12 @@ def test_a_snapshot_that_is_younger_than_the_copied_logs_is_left_for_an_older_on
     assert [each.verdict for each in summary.proofs] == [Verdict.PROVED]
     (tmp_path / "snapshot.3").unlink()
     assert "the snapshot at 0x5 may hold changes up to 0x6" in summary_of(tmp_path).problems[0]
+
+
+@pytest.mark.parametrize(("version", "stage"), EVERY_STAGE)
+def test_both_trees_of_every_capture_are_proved(version: str, stage: str) -> None:
+    folder = DataFolder(capture(version, stage) / "zookeeper")
+    barriers = judge(folder).census.barriers
+    found = codes(state_rows([batch for _, batch in folder.trees(REDACTOR, barriers[-1].zxid if barriers else None)]))
+    assert "TREE-PROVED" in found
+    assert not {"TREE-UNPROVED", "CAP-20", "CAP-07", "SOURCE-FALLBACK"} & set(found)
