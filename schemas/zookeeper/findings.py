@@ -34,7 +34,10 @@ FINDINGS: dict[str, tuple[str, str]] = {
     ),
     "TREE-PROVED": ("info", "The tree of the data folder has ZooKeeper's own digest: nothing is missing in it."),
     "TREE-UNPROVED": ("info", "No digest of ZooKeeper's proves the tree of the data folder; nothing contradicts it."),
-    "SOURCE-FALLBACK": ("warning", "ZooKeeper's newest snapshot is damaged; an older one and the logs were used."),
+    "SOURCE-FALLBACK": (
+        "warning",
+        "ZooKeeper's newest snapshot is damaged, or younger than the logs; an older one and the logs were used.",
+    ),
     "TORN-ENTRY": ("info", "The last entry of a transaction log is torn, as in the copy of a running server."),
     "START-03": ("error", "A topic has no topic id: the migration's load fails on it."),
     "START-04": ("error", "A partition's state can't be read: the load invents a state and later writes fail."),

@@ -22,6 +22,9 @@ from jobs.sources.zookeeper.folder import read_folder
 from transforms.secrets import Fingerprinter
 from transforms.zookeeper.read.redact import Redactor
 from transforms.zookeeper.read.state import znodes_to_state
+from transforms.zookeeper.storage import scan
+from transforms.zookeeper.storage.digest import UNCOUNTED, VERSION
+from transforms.zookeeper.storage.snapshot import open_snapshot
 
 _REPLICAS = 3
 _PARTITIONS_PER_TOPIC = 20
@@ -63,7 +66,13 @@ def write_snapshot(file: Path, partitions: int) -> int:
         parts.append(struct.pack(">i", len(path)) + path.encode() + held + stat)
     parts.append(struct.pack(">i", 1) + b"/")
     content = b"".join(parts)
-    file.write_bytes(content + struct.pack(">qi", zlib.adler32(content), 1) + b"/")
+    sealed = content + struct.pack(">qi", zlib.adler32(content), 1) + b"/"
+    snapshot = open_snapshot(sealed)
+    # What ZooKeeper would write behind it, so that it is recomputed on reading.
+    digests, _ = scan.crcs(snapshot.data, snapshot.positions, scan.as_bytes(UNCOUNTED.encode()))
+    sealed += struct.pack(">qiq", 9, VERSION, int(digests.sum(dtype="uint64")))
+    file.write_bytes(sealed + struct.pack(">qi", zlib.adler32(sealed), 1) + b"/")
+    file.with_name("log.a").write_bytes(struct.pack(">iiq", 0x5A4B4C47, 2, 0))
     return len(parts) - head - 1
 
 

@@ -18,13 +18,16 @@ PING = 11
 
 @dataclass
 class Hostile:
-    """`children` of any znode; `hangs_up_at` a path, `drips` a byte in so many seconds, `claims` a length of a reply."""
+    """`children` of any znode; `hangs_up_at` a path, `drips` a byte in so many seconds, `claims` a length of a reply;
+    `pause` is what every reply takes.
+    """
 
     children: int = 1
     hangs_up_at: str | None = None
     drips: float | None = None
     claims: int | None = None
     silent: bool = False
+    pause: float = 0.0
     connections: int = 0
     requests: int = 0
     address: str = ""
@@ -59,6 +62,7 @@ class Hostile:
         if self.claims is not None:
             connection.sendall(struct.pack(">ii", self.claims, xid) + bytes(100))
             return True
+        time.sleep(self.pause)
         reply = _framed(struct.pack(">iqi", xid, 1, 0) + self._body(kind))
         if self.drips is not None:
             for byte in reply:

@@ -18,6 +18,7 @@ from kazoo.exceptions import KazooException
 from jobs.commands.demo.zookeeper_server import zookeeper_server
 from jobs.runtime.java import java_home
 from jobs.sources.zookeeper.folder import DataFolder, FolderSummary, read_folder
+from jobs.sources.zookeeper.writes import judge
 from schemas.zookeeper.findings import TREE_DIGEST, TREE_UNPROVED
 from tests.captures import capture
 from tests.zookeeper import journal
@@ -348,3 +349,31 @@ def test_paths_that_a_server_may_have_encoded_otherwise_are_no_fault(tmp_path: P
     assert summary_of(other).problems == []
     (judgement,) = summary_of(other).proofs
     assert "not ASCII" in judgement.text
+
+
+def test_a_snapshot_that_is_younger_than_the_copied_logs_is_left_for_an_older_one(tmp_path: Path) -> None:
+    """rsync takes log.* before snapshot.*, and the server wrote on in between."""
+    model = a_model()
+    (tmp_path / "snapshot.3").write_bytes(model.snapshot())
+    model.create("/config/a", b"1").create("/config/b", b"2")
+    (tmp_path / "log.1").write_bytes(model.log.padded())
+    expected = [row for batch in read_folder(tmp_path, REDACTOR) for row in batch.to_pylist()]
+    before = dict(model.nodes)
+    model.create("/config/c", b"3")
+    (tmp_path / "snapshot.5").write_bytes(model.snapshot(of=before))
+    summary = FolderSummary()
+    rows = [row for batch in read_folder(tmp_path, REDACTOR, summary=summary) for row in batch.to_pylist()]
+    assert [row for row in rows if row["path"].startswith("/")] == expected
+    assert summary.problems == ["snapshot.5: the logs end before 0x6, up to which it was written; an older one is used"]
+    assert [each.verdict for each in summary.proofs] == [Verdict.PROVED]
+    (tmp_path / "snapshot.3").unlink()
+    assert "the snapshot at 0x5 may hold changes up to 0x6" in summary_of(tmp_path).problems[0]
+
+
+@pytest.mark.parametrize(("version", "stage"), EVERY_STAGE)
+def test_both_trees_of_every_capture_are_proved(version: str, stage: str) -> None:
+    folder = DataFolder(capture(version, stage) / "zookeeper")
+    barriers = judge(folder).census.barriers
+    found = codes(state_rows([batch for _, batch in folder.trees(REDACTOR, barriers[-1].zxid if barriers else None)]))
+    assert "TREE-PROVED" in found
+    assert not {"TREE-UNPROVED", "CAP-20", "CAP-07", "SOURCE-FALLBACK"} & set(found)

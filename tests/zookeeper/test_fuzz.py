@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import io
 import json
 import random
 import time
@@ -13,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jobs.sources.zookeeper.decompress import gunzip, unsnap
 from tests.captures import capture
 from tests.zookeeper import journal
 from tests.zookeeper.journal import Log, Node
@@ -31,7 +34,7 @@ from transforms.zookeeper.storage.transactions import (
     read_transactions,
 )
 
-SNAPSHOTS, LOGS = 5000, 5000
+SNAPSHOTS, LOGS, COMPRESSED = 5000, 5000, 2000
 
 
 def mutate(data: bytes, rng: random.Random, start: int = 0) -> bytes:
@@ -92,6 +95,26 @@ def test_a_damaged_snapshot_is_refused() -> None:
         assert source.startswith(damaged)
         assert len(accepted.positions) == len(open_snapshot(source).positions)
     assert refused > SNAPSHOTS * 0.9
+
+
+@pytest.mark.parametrize("form", ["gz", "snappy"])
+def test_a_damaged_compressed_snapshot_is_refused_or_the_same(form: str) -> None:
+    rng = random.Random(5)  # noqa: S311
+    good = a_snapshot()
+    source = gzip.compress(good) if form == "gz" else journal.snappy(good, block=64)
+    decompress = gunzip if form == "gz" else unsnap
+    refused = 0
+    for _ in range(COMPRESSED):
+        damaged, out = mutate(source, rng), io.BytesIO()
+        try:
+            decompress(io.BytesIO(damaged), len(damaged), out)
+            open_snapshot(out.getvalue())
+        except SnapshotError:
+            refused += 1
+            continue
+        # What a head says of itself is not the tree.
+        assert good.startswith(out.getvalue())
+    assert refused > COMPRESSED // 2
 
 
 def resealed(content: bytes) -> bytes:

@@ -69,3 +69,9 @@ def test_a_walk_of_a_hostile_server_ends(
     assert seconds < 15 * PATIENCE, name
     # kazoo may be a few connections ahead of the walk.
     assert connections <= 5 * RECONNECTS_WITHOUT_PROGRESS
+
+
+def test_a_walk_that_is_asked_to_be_slow_is_not_taken_for_one_that_stands_still() -> None:
+    slow = {"requests_per_second": 2.0, "window": 1, "patience_seconds": 0.5, "max_depth": 1, "roots": ("/brokers",)}
+    _, said, _, _ = ended({"children": 1, "pause": 0.03}, slow)
+    assert "the tree is deeper than 1 znodes" in said

@@ -175,10 +175,33 @@ class DataFolder:
 
     def _choose(self, zxid: int | None, summary: FolderSummary) -> Snapshot:
         snapshot = _choose(self._snapshots, zxid, summary)
+        if zxid is None and self._logs:
+            snapshot = self._reached(snapshot, summary)
         if not self._logs:
             # A server writes one with its first transaction and keeps those that lead on from its snapshots.
             text = f"{_LOGS}: none are there, so the tree is that of {summary.snapshot} and nothing later"
             summary.problems += [] if text in summary.problems else [text]
+        return snapshot
+
+    def _reached(self, newest: Snapshot, summary: FolderSummary) -> Snapshot:
+        """The newest snapshot whose digest the logs reach, or this one: another may be younger than a copy of the logs."""
+        older = [file for file in self._snapshots if file.zxid < summary.snapshot_zxid]
+        until = 0 if newest.digest is None else newest.digest[0]
+        if not older or until <= summary.snapshot_zxid:
+            return newest
+        last = max((each.zxid for each in self._after(summary.snapshot_zxid, None, FolderSummary())), default=0)
+        if last >= until:
+            return newest
+        before = FolderSummary()
+        try:
+            snapshot = self._reached(_choose(older, None, before), before)
+        except ZooKeeperFolderError:
+            return newest
+        summary.problems.append(
+            f"{summary.snapshot}: the logs end before {until:#x}, up to which it was written; an older one is used"
+        )
+        summary.problems += before.problems
+        summary.snapshot, summary.snapshot_zxid = before.snapshot, before.snapshot_zxid
         return snapshot
 
     def _note_end(self, transactions: list[ZkTransaction], summary: FolderSummary) -> None:

@@ -195,7 +195,7 @@ class _Walk:
                 frames += request(self._xid, kind, self._absolute(path))
                 asked += 1
         if asked:
-            self._pace.wait(asked)
+            self._progress.paused(self._pace.wait(asked))
             link.ask(bytes(frames))
 
     def _absolute(self, path: str) -> str:
@@ -331,7 +331,7 @@ class _Progress:
         return self._since + self._settings.patience_seconds
 
     def paused(self, seconds: float) -> None:
-        """Whoever takes the znodes took their time over one."""
+        """So long it was not the server that was waited for: whoever takes the znodes took their time, or the pace did."""
         self._since += seconds
 
     def check(self, waiting: int) -> None:
@@ -361,14 +361,15 @@ class _Pace:
         self._interval = 1 / per_second if per_second else 0.0
         self._next = time.monotonic()
 
-    def wait(self, requests: int) -> None:
-        """Sleep until `requests` more may be sent."""
+    def wait(self, requests: int) -> float:
+        """Sleep until `requests` more may be sent; returns the seconds that took."""
         if not self._interval:
-            return
+            return 0.0
         now = time.monotonic()
-        if self._next > now:
-            time.sleep(self._next - now)
+        early = max(self._next - now, 0.0)
+        time.sleep(early)
         self._next = max(self._next, now) + requests * self._interval
+        return early
 
 
 __all__ = ["LiveSettings", "SaslSettings", "TlsSettings", "WalkSummary", "ZooKeeperWalkError", "walk"]
