@@ -298,15 +298,20 @@ class Warehouse:
                 f"unfinished table {table.full_name}: the folder of {self.location(table)} holds files of a first write "
                 "that did not come to its end; remove that folder and run again"
             )
-        LOG.warning("unfinished table %s: an earlier first write did not end; it is made anew", table.full_name)
         # SQL and the writer's second version refuse a folder that is not empty.
         writer = self.empty(table).write.format("delta").mode("append")
         for name, value in _properties(table).items():
             writer = writer.option(name, value)
         if table.partition_columns:
             writer = writer.partitionBy(*table.partition_columns)
-        with _typed_errors(table):
+        try:
             writer.save(self.location(table))
+        except CONFLICTS:
+            # Another run has just made it.
+            return
+        LOG.warning("unfinished table %s: an earlier first write did not end; it is made anew", table.full_name)
+        if self._in_local_folder:
+            # A commit of its own, which would be in the way of another run's rows where nothing keeps runs apart.
             comment = table.comment.replace("\\", "\\\\").replace("'", "\\'")
             self.spark.sql(f"COMMENT ON TABLE {self.identifier(table)} IS '{comment}'")
 
