@@ -60,10 +60,16 @@ MISSING = (
     "DELTA_TABLE_NOT_FOUND",
     "DELTA_MISSING_DELTA_TABLE",
     "DELTA_PATH_DOES_NOT_EXIST",
+    # Files without a commit are there: an unfinished table.
+    "DELTA_TABLE_ONLY_OPERATION",
 )
-EXISTS = ("TABLE_OR_VIEW_ALREADY_EXISTS", "DELTA_TABLE_ALREADY_EXISTS")
-# Files of a first write are there, its commit is not: it is under way, or did not come to its end.
-UNFINISHED = ("DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION", "LOCATION_ALREADY_EXISTS")
+# The table is there; or files of a first write are, which is under way or did not end, and its commit is not.
+EXISTS = (
+    "TABLE_OR_VIEW_ALREADY_EXISTS",
+    "DELTA_TABLE_ALREADY_EXISTS",
+    "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION",
+    "LOCATION_ALREADY_EXISTS",
+)
 DEFAULT_WRITERS = 4
 CREATE_ATTEMPTS = 20
 DELETE_ATTEMPTS = 5
@@ -77,10 +83,6 @@ class WarehouseError(AuditError):
 
 class ConcurrentWriteError(WarehouseError):
     """Another run changed the same rows of the table at the same time; its write stands, this one left no trace."""
-
-
-class UnfinishedTableError(WarehouseError):
-    """Where the table is to be made lie files of a first write, and no commit."""
 
 
 class SchemaMismatchError(WarehouseError):
@@ -155,7 +157,7 @@ class Warehouse:
         """Create the table, empty, if it is missing."""
         with self._writing(table):
             if self.version(table) is None:
-                self._create(table, self.empty(table), {})
+                self._create_or(table, self.empty(table), {}, lambda: None)
 
     def prepare(self) -> None:
         """Look, before there is work to lose, whether this storage may be written; make a folder for its owner only.
@@ -269,12 +271,12 @@ class Warehouse:
             try:
                 self._create(table, rows, options)
                 return
-            except UnfinishedTableError:
-                # Elsewhere than in a local folder it may be another run's, under way.
-                if self._in_local_folder or attempt == CREATE_ATTEMPTS:
-                    self._create_over(table)
             except ConcurrentWriteError:
-                if attempt == CREATE_ATTEMPTS:
+                last = attempt == CREATE_ATTEMPTS
+                # Under the lock of a folder there is no other run; elsewhere it may be one, under way.
+                if (last or self._in_local_folder) and self.version(table) is None:
+                    self._create_over(table)
+                elif last:
                     raise
             try:
                 with _typed_errors(table):
@@ -296,15 +298,20 @@ class Warehouse:
                 f"unfinished table {table.full_name}: the folder of {self.location(table)} holds files of a first write "
                 "that did not come to its end; remove that folder and run again"
             )
-        LOG.warning("unfinished table %s: an earlier first write did not end; it is made anew", table.full_name)
         # SQL and the writer's second version refuse a folder that is not empty.
         writer = self.empty(table).write.format("delta").mode("append")
         for name, value in _properties(table).items():
             writer = writer.option(name, value)
         if table.partition_columns:
             writer = writer.partitionBy(*table.partition_columns)
-        with _typed_errors(table):
+        try:
             writer.save(self.location(table))
+        except CONFLICTS:
+            # Another run has just made it.
+            return
+        LOG.warning("unfinished table %s: an earlier first write did not end; it is made anew", table.full_name)
+        if self._in_local_folder:
+            # A commit of its own, which would be in the way of another run's rows where nothing keeps runs apart.
             comment = table.comment.replace("\\", "\\\\").replace("'", "\\'")
             self.spark.sql(f"COMMENT ON TABLE {self.identifier(table)} IS '{comment}'")
 
@@ -397,8 +404,6 @@ def _typed_errors(table: Table) -> Iterator[None]:
     except CONFLICTS as error:
         raise ConcurrentWriteError(_conflict(table, error)) from error
     except AnalysisException as error:
-        if _is(error, UNFINISHED):
-            raise UnfinishedTableError(f"unfinished table {table.full_name}: {_first_line(error)}") from error
         if _is(error, EXISTS):
             raise ConcurrentWriteError(_conflict(table, error)) from error
         raise
