@@ -67,11 +67,11 @@ def planted() -> dict[str, str]:
 
 @in_fleet(CLUSTER)
 def prepare(folder: Path) -> Content:
-    source = capture("3.9.1", "8")
+    source = capture("3.9.1", "5")
     tree = Tree(source / "zookeeper.jsonl.gz")
     for number, (path, text) in enumerate(planted().items()):
         at = At(5_000 + number, NOW)
-        parent = path.rpartition("/")[0]
+        parent = path.rpartition("/")[0] or "/"
         if parent not in tree.nodes:
             tree.create(parent, None, at)
         if path in tree.nodes:
