@@ -16,6 +16,7 @@ from tests.reconcile.kraft_clusters import (
     broker,
     controller,
     copy,
+    files,
     found,
     ghost,
     kraft,
@@ -23,6 +24,7 @@ from tests.reconcile.kraft_clusters import (
     voter,
     voters,
 )
+from transforms.properties import NodeProperties, NodeSettings, PropertyFiles
 from transforms.reconcile.judge import summary
 from transforms.reconcile.judge.facts import Facts, PartitionCounts, Quorum, Sample
 from transforms.reconcile.judge.gates import judge_gates, run_checks
@@ -135,9 +137,13 @@ def test_a_dynamic_quorum_is_not_asked_for_registrations() -> None:
     missing = [controller(node) for node in NODES[:2]]
     assert check(behind(controllers=missing), "UPG-01")[0] == "pass"
     static = behind(controllers=missing, quorum=Quorum())
-    verdict, evidence = check(static, "UPG-01")
-    assert verdict == "fail"
-    assert "controller 3002 has not registered, and may not support this feature" in evidence[0]
+    settings = NodeSettings(voters=frozenset(f"{node}@host:9093" for node in NODES))
+    properties = PropertyFiles(controllers=(NodeProperties("/etc/3000.properties", 3000, False, False, settings),))
+    for facts in (static, behind(controllers=missing, properties=properties)):
+        verdict, evidence = check(facts, "UPG-01")
+        assert verdict == "fail"
+        assert "controller 3002 has not registered, and may not support this feature" in evidence[0]
+    assert check(behind(controllers=missing, properties=files(named=False)), "UPG-01")[0] == "pass"
 
 
 def test_how_to_be_rid_of_a_ghost_goes_by_the_level() -> None:

@@ -28,11 +28,20 @@ def cluster_of(facts: Facts, release: tuple[int, int]) -> Cluster:
         frozenset(facts.voters) or None,
         None if facts.leader is None else facts.leader.leader_id,
         facts.state_name,
+        configured=_configured(facts),
         directory_ids=with_directory_id(
             ((voter.voter_id, voter.directory_id) for voter in (facts.quorum.voters if facts.quorum else ())),
             facts.copies,
         ),
     )
+
+
+def _configured(facts: Facts) -> frozenset[int] | None:
+    """Ids in `controller.quorum.voters` of the controllers' property files; None where these do not tell."""
+    files = facts.properties.controllers
+    named = frozenset(number for file in files for number in file.settings.voter_ids)
+    dynamic = facts.quorum is not None and facts.quorum.kraft_version > 0
+    return named if named or (files and dynamic) else None
 
 
 def finalised_of(levels: Mapping[str, int], kraft_version: int) -> dict[str, int]:
