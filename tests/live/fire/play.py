@@ -55,8 +55,11 @@ class Brokers:
     cluster_id: str
     players: list[Player]
 
-    def register(self, player: Player, chance: Random, *, clean: bool) -> int:
-        """Register under a new incarnation; the error. `clean` names the epoch before, as KIP-966 has it."""
+    def register(self, player: Player, chance: Random, level: int, *, clean: bool) -> int:
+        """Register under a new incarnation; the error. `clean` names the epoch before, as KIP-966 has it.
+
+        A broker mostly knows the finalised `level` of metadata.version, whatever the project's own table has.
+        """
         player.incarnation = random_id(chance)
         if not player.directories or chance.random() < 0.1:
             player.directories = tuple(random_id(chance) for _ in range(chance.choice((1, 1, 2))))
@@ -70,7 +73,7 @@ class Brokers:
                     REGISTER, "Listener", name="PLAINTEXT", host="127.0.0.1", port=9000, security_protocol=_PLAIN
                 ),
             ),
-            features=tuple(self._features(chance)),
+            features=tuple(self._features(chance, level)),
             rack=chance.choice((None, "a", "b")),
             is_migrating_zk_broker=False,
             log_dirs=player.directories,
@@ -82,8 +85,8 @@ class Brokers:
             player.beaten = time.monotonic()
         return int(answer.error_code.value)
 
-    def _features(self, chance: Random) -> list[Any]:
-        latest = latest_of(self.release) or 1
+    def _features(self, chance: Random, level: int) -> list[Any]:
+        latest = max(latest_of(self.release) or 1, level)
         ranges = {"metadata.version": (lowest_of(self.release), latest - chance.choice((0, 0, 0, 0, 0, 1, 2)))}
         for name, highest in FEATURES.items():
             if self.release >= _FROM.get(name, (4, 0)):

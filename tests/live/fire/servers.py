@@ -48,16 +48,20 @@ class Running:
 @contextmanager
 def controller(release: str, seed: int) -> Iterator[Running]:
     """Start a controller; it and its log are gone at the end. Raises KafkaServerError."""
+    before = tempfile.tempdir
     if _MEMORY.is_dir():
         tempfile.tempdir = str(_MEMORY)
-    with kafka_servers(
-        kafka_jars(PINS[release]),
-        controllers=1,
-        common=_PROPERTIES,
-        format_arguments=_level(release_tuple(release), Random(f"level/{seed}")),  # noqa: S311
-    ) as servers:
-        servers.start(servers.controllers)
-        yield Running(release_tuple(release), servers.controllers[0])
+    try:
+        with kafka_servers(
+            kafka_jars(PINS[release]),
+            controllers=1,
+            common=_PROPERTIES,
+            format_arguments=_level(release_tuple(release), Random(f"level/{seed}")),  # noqa: S311
+        ) as servers:
+            servers.start(servers.controllers)
+            yield Running(release_tuple(release), servers.controllers[0])
+    finally:
+        tempfile.tempdir = before
 
 
 def _level(release: tuple[int, int], chance: Random) -> list[str]:

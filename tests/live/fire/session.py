@@ -13,7 +13,7 @@ from typing import Any
 from tests.live.fire.log import Follower, Row
 from tests.live.fire.moves import elected, reassigned
 from tests.live.fire.play import Brokers, Player
-from tests.live.fire.predict import CLOSED, AlterPartition, FeatureUpdate, Question, agrees, feature_answers
+from tests.live.fire.predict import CLOSED, AlterPartition, FeatureUpdate, Question, agrees, feature_answers, level
 from tests.live.fire.servers import Running
 from tests.live.fire.steps import (
     ELECT_LEADERS,
@@ -107,7 +107,7 @@ class Session:
         while not self.world.features and time.monotonic() < deadline:
             self.take(self.follower.new())
         for player in self.brokers.players:
-            while self.brokers.register(player, chance, clean=False):
+            while self.brokers.register(player, chance, level(self.world), clean=False):
                 assert time.monotonic() < deadline, "a broker can't register"
                 time.sleep(0.05)
             player.want_fence = False
@@ -186,19 +186,23 @@ class Session:
 
     def _differs_in_partition(self, questions: Sequence[Question], answer: Any, rows: Sequence[Row]) -> None:
         parts = [None] * len(questions) if answer == CLOSED or not answer[1] else answer[1]
+        before = len(self.disagreements)
         for question, part in zip(questions, parts, strict=True):
-            if agrees([question], answer if part is None else (answer[0], [part]), _own(question, rows)):
-                continue
-            about = f"{question.answer.error.value} rule {question.answer.rule}, real {part.error if part else answer}"
-            written = [
-                {name: row.get(name) for name in row if row.get(name) is not None} for row in _own(question, rows)
-            ]
-            self._disagree(
-                "AlterPartition",
-                about,
-                f"{question.request}\n  {question.controller}\n  {question.answer}",
-                f"{part or answer}\n  written: {written}",
-            )
+            own = [row for row in rows if (row.get("topic_id"), row.get("partition_id")) == question.key]
+            if not agrees([question], answer if part is None else (answer[0], [part]), own):
+                self._differs(question, answer if part is None else part, own)
+        if len(self.disagreements) == before:
+            self._disagree("AlterPartition", "each part is right alone", repr(questions), f"{answer}\n  {rows}")
+
+    def _differs(self, question: Question, real: Any, rows: Sequence[Row]) -> None:
+        code = real.error if isinstance(real, PartAnswer) else real
+        written = [{name: value for name, value in row.items() if value is not None} for row in rows]
+        self._disagree(
+            "AlterPartition",
+            f"{question.answer.error.value} rule {question.answer.rule}, real {code}",
+            f"{question.request}\n  {question.controller}\n  {question.answer}",
+            f"{real}\n  written: {written}",
+        )
 
     def _update_features(self, action: FeatureUpdate) -> None:
         build = self.connection.build
@@ -207,10 +211,10 @@ class Session:
                 UPDATE_FEATURES,
                 "FeatureUpdateKey",
                 feature=name,
-                max_version_level=level,
+                max_version_level=wanted,
                 upgrade_type=kind,
             )
-            for name, level, kind in action.updates
+            for name, wanted, kind in action.updates
         )
         answer = self.connection.ask(
             UPDATE_FEATURES, timeout=_SOON, feature_updates=keys, validate_only=action.validate_only
@@ -299,7 +303,7 @@ class Session:
         if not player.silent:
             player.want_fence = True
             self._beat(player)
-        if self.brokers.register(player, chance, clean=clean) == 0:
+        if self.brokers.register(player, chance, level(self.world), clean=clean) == 0:
             self.take(self.follower.new())
             player.want_fence = False
             self._beat(player)
@@ -317,10 +321,6 @@ class Session:
     def _disagree(self, kind: str, about: str, predicted: str, real: str) -> None:
         self.counts["disagreements"] += 1
         self.disagreements.append(Disagreement(self.number, kind, about, predicted, real))
-
-
-def _own(question: Question, rows: Sequence[Row]) -> list[Row]:
-    return [row for row in rows if (row.get("topic_id"), row.get("partition_id")) == question.key]
 
 
 def _feature_answer(answer: Any, release: tuple[int, int]) -> tuple[tuple[str, int, str], ...]:

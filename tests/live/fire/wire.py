@@ -71,13 +71,7 @@ class Connection:
 
     def version(self, key: int) -> int:
         """The newest version of an API that the controller and kio have. Raises LookupError when there is none."""
-        for version in range(self.versions[key], -1, -1):
-            try:
-                load_request_schema(key, version)
-            except RuntimeError:
-                continue
-            return version
-        raise LookupError(f"no version of API {key} in common")
+        return _newest(key, self.versions[key])
 
     def build(self, key: int, kind: str, /, **fields: Any) -> Any:
         """An entity of the request's module, of the version in use; fields that it lacks are left out."""
@@ -133,6 +127,17 @@ class Connection:
             pieces.append(piece)
             size -= len(piece)
         return b"".join(pieces)
+
+
+@cache
+def _newest(key: int, most: int) -> int:
+    for version in range(most, -1, -1):
+        try:
+            load_request_schema(key, version)
+        except RuntimeError:
+            continue
+        return version
+    raise LookupError(f"no version of API {key} in common")
 
 
 @cache
