@@ -432,7 +432,8 @@ class _FirstLook:
             features=self.features,
             brokers_with_config=self._configured_brokers(),
             counts=self._counts(),
-            levels=self._levels(),
+            levels=[change for change in self._levels() if change.feature == FEATURE_NAME],
+            other_levels=[change for change in self._levels() if change.feature != FEATURE_NAME],
             next_producer_id=next_producer_id,
             producer_block_end=producer_block_end,
             protection=self._protection(),
@@ -558,12 +559,13 @@ class _FirstLook:
         return None
 
     def _levels(self) -> list[LevelChange]:
+        """Every FeatureLevel record that was read."""
         changes = [
             (record["offset"], json.loads(record["data"]))
             for record in (self.side.milestones if self.side else ())
             if record["type"] == FEATURE_LEVEL
         ]
-        return [LevelChange(offset, body["featureLevel"]) for offset, body in changes if body["name"] == FEATURE_NAME]
+        return [LevelChange(offset, body["featureLevel"], body["name"]) for offset, body in changes]
 
     def _counts(self) -> dict[str, dict[str, int | None]]:
         names = [entity.name for entity in ENTITIES if entity.name != "migration"]

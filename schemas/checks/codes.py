@@ -27,8 +27,6 @@ QUIET_SHRINK = "QUIET-SHRINK"
 # Elections that may have lost data and are not healed, and those that are (ISR-12).
 LOSSY_ELECTION = "LOSSY-ELECTION"
 HEALED_ELECTION = "HEALED-ELECTION"
-# /feature can't be parsed (START-22).
-FEATURE_DATA = "FEATURE-DATA"
 # A partition that is still RECOVERING after a while (ISR-11).
 RECOVERING_LONG = "RECOVERING-LONG"
 # A last known leader that leads and is not at work (ELR-02).

@@ -209,14 +209,4 @@ CHECKS: tuple[Check, ...] = (
         needs=ZOOKEEPER_ONLY,
         severity="warning",
     ),
-    check(
-        "START-22",
-        "Every broker can read /feature and supports what it finalises",
-        ("start",),
-        START_PHASES,
-        "Correct /feature, or run the brokers named with a release that supports the features: a broker in ZooKeeper mode that "
-        "can't read it, or does not support it, stops.",
-        "KIP-584; FinalizedFeatureChangeListener; FeatureZNode; S§9.1",
-        needs=ZOOKEEPER_ONLY,
-    ),
 )

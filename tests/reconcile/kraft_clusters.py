@@ -144,6 +144,7 @@ def kraft(**values: Any) -> Facts:
             "producer_ids": {KRAFT: 0},
         },
         levels=[LevelChange(2, LEVEL)],
+        other_levels=[LevelChange(3, level, name) for name, level in DEFAULTS.items()],
         quorum=Quorum(1, (voters(*NODES),)),
         activity=LogActivity(NOW - HOUR, NOW, 100_000, {"NO_OP_RECORD": 1800}, 1500, NOW - HOUR // 2, 30_000),
         broker_configs=(BrokerConfig(KRAFT, "", "min.insync.replicas", "2"),),

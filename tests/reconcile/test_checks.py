@@ -333,7 +333,6 @@ def _start() -> Iterator[tuple[str, Case]]:
     yield "START-19", tables(begin, "DUR-06")
     yield "START-20", tables(begin, "TOPIC-DATA")
     yield "START-21", tables(begin, UNDER_REPLICATED, "warn")
-    yield "START-22", case(begin, zookeeper_features={"kraft.feature": 2})
 
 
 def _configuration() -> Iterator[tuple[str, Case]]:
@@ -826,3 +825,16 @@ def test_what_was_mirrored_together_is_told_by_the_barriers() -> None:
     assert verdicts(apart)["DUR-18"].verdict == "pass"
     half_known = replace(together, deltas={302: (301, 305)})
     assert verdicts(half_known)["DUR-18"].evidence == ["acls changed at offset 302, near a lost quota change"]
+
+
+def test_a_feature_level_beyond_the_controllers_kills_the_next_one_that_starts() -> None:
+    whole = kraft_clusters.kraft()
+    late = LevelChange(1900, 2, "share.version")
+    result = verdicts(replace(whole, other_levels=[*whole.other_levels, late]))["LOG-02"]
+    assert (result.verdict, result.violations) == ("fail", 1)
+    said = "share.version was finalised at level 2, the controllers support 0 to 1 (offset 1900)"
+    assert result.evidence[0].startswith(said)
+    unregistered = replace(whole, controllers=(), other_levels=[*whole.other_levels, late])
+    assert verdicts(unregistered)["LOG-02"].evidence[0].startswith(said), "by the release, where none is registered"
+    below_the_snapshot = replace(late, offset=1400)
+    assert verdicts(replace(whole, other_levels=[*whole.other_levels, below_the_snapshot]))["LOG-02"].verdict == "pass"

@@ -11,6 +11,8 @@ from dataclasses import fields
 
 from schemas.checks import KRAFT, ZOOKEEPER, Phase
 from schemas.classes import DEFECTS
+from schemas.kraft.feature_levels import KRAFT_VERSION
+from schemas.kraft.metadata_versions import FEATURE_NAME
 from transforms.kraft.release import before
 from transforms.reconcile.judge.facts import Facts
 
@@ -100,6 +102,8 @@ def _lists_of_the_log(facts: Facts) -> Missing:
             yield name, f"the {entity} registered in the log were not read"
     if facts.level is not None and not facts.levels:
         yield "levels", "the changes of metadata.version were not read"
+    if facts.features.keys() - {FEATURE_NAME, KRAFT_VERSION} and not facts.other_levels:
+        yield "other_levels", "the changes of the features were not read"
     if facts.next_producer_id is None and _rows(facts, "producer_ids", KRAFT) != 0:
         yield "next_producer_id", "the next producer id was not read"
 

@@ -79,10 +79,11 @@ class LagMeasure:
 
 @dataclass(frozen=True)
 class LevelChange:
-    """One FeatureLevel record of metadata.version."""
+    """One FeatureLevel record, of metadata.version where nothing else is named."""
 
     offset: int
     level: int
+    feature: str = FEATURE_NAME
 
 
 @dataclass(frozen=True)
@@ -207,6 +208,7 @@ class Facts:
     got, None unless the cluster was rolled back and `/migration` tells up to where it was mirrored.
     `zookeeper` are `/migration`, `/controller` and so on as they were when ZooKeeper was read, `compared_at` the same at the
     barrier that rows are compared at (None where that is the same tree), `newest_zxid` the newest change in the tree.
+    `levels` are the changes of metadata.version, `other_levels` those of all other features.
     `previous_end` is the last offset (inclusive) of the log that the cluster's run before this one read. `out_of_sync` are,
     by side and broker, the replicas that their ISR lacks; `previous_partitions` is true when that run's partitions of
     ZooKeeper were compared with this one's. `earlier` is the newest finished run whose log was the cluster's own, `claim` how
@@ -243,6 +245,7 @@ class Facts:
     counts: Mapping[str, Mapping[str, int | None]] = field(default_factory=dict)
     defect_rows: Sequence[DivergenceRow] = ()
     levels: Sequence[LevelChange] = ()
+    other_levels: Sequence[LevelChange] = ()
     next_producer_id: int | None = None
     producer_block_end: int | None = None
     protection: Protection | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from schemas.checks import KRAFT, START_PHASES, ZOOKEEPER, Phase
-from schemas.checks.codes import CONFIG_SKIPPED, FEATURE_DATA, POISON
+from schemas.checks.codes import CONFIG_SKIPPED, POISON
 from schemas.zookeeper.findings import FINDINGS, STOP_THE_LOAD
 from transforms.kraft.quorum import foreign_copies
 from transforms.kraft.release import before
@@ -138,8 +138,8 @@ _CODES = (*(code for code in FINDINGS if not code.startswith(_OWN_CHECK)), *POIS
 
 
 def _parsed(facts: Facts) -> Outcome:
-    """CAP-09. What stops a load that is still to come is START-20's, /feature START-22's."""
-    judged = (*STOP_THE_LOAD, FEATURE_DATA) if facts.phase in START_PHASES and ZOOKEEPER in facts.collected else ()
+    """CAP-09. What stops a load that is still to come is START-20's."""
+    judged = STOP_THE_LOAD if facts.phase in START_PHASES and ZOOKEEPER in facts.collected else ()
     return sampled(facts.found(*(code for code in _CODES if code not in judged)))
 
 

@@ -19,7 +19,7 @@ from schemas.kraft.metadata_versions import FEATURE_NAME, UNREGISTER_CONTROLLERS
 
 # As modules: they themselves need this package's outcomes.
 from transforms.features import matrix, update
-from transforms.features.levels import MINIMUM_4X, latest_of, release_tuple
+from transforms.features.levels import MINIMUM_4X, highest_of, latest_of, lowest_of, release_tuple
 from transforms.kraft.release import before
 from transforms.outcome import EVIDENCE_LIMIT, Outcome, found, listed_ids, not_applicable, passed, unknown
 from transforms.reconcile.judge.checks.outcome import CheckFunction, sampled
@@ -268,8 +268,38 @@ def _replayable(facts: Facts) -> Outcome:
         return unknown("the Kafka release is not known: 4.1 throws on a ClearElr after a topic's removal")
     in_4_1 = before(facts.kafka_version, 4, 2) and not before(facts.kafka_version, 4, 1)
     poison = facts.found(*POISON, "DUR-15", *twice, *((CLEAR_REMOVED,) if in_4_1 else ()))
-    evidence = tuple(text + _held_by(facts, text) for text in poison.examples)
-    return Outcome(poison.total, evidence[:EVIDENCE_LIMIT])
+    levels = [*_beyond_controllers(facts)]
+    evidence = tuple(text + _held_by(facts, text) for text in (*levels, *poison.examples))
+    return Outcome(len(levels) + poison.total, evidence[:EVIDENCE_LIMIT])
+
+
+def _beyond_controllers(facts: Facts) -> Iterator[str]:
+    """FeatureLevel records outside of what the controllers support (`FeatureControlManager.replay`).
+
+    A controller that is registered says so itself, else its release tells; of a release that is not known nothing can be said
+    here, and the check is unknown by its absence. A node starts from the newest snapshot: what lies below is not replayed.
+    """
+    snapshot = (facts.activity.checkpoint if facts.activity else None) or 0
+    for change in (*facts.levels, *facts.other_levels):
+        if change.offset < snapshot:
+            continue
+        supported = _supported(facts, change.feature)
+        if supported is not None and not supported[0] <= change.level <= supported[1]:
+            text = f"{change.feature} was finalised at level {change.level}, the controllers support {supported[0]} to "
+            yield f"{text}{supported[1]} (offset {change.offset})"
+
+
+def _supported(facts: Facts, feature: str) -> tuple[int, int] | None:
+    """The levels that every voter supports; None when neither a registration nor the release tells."""
+    named = [matrix.node_of(row) for row in facts.controllers if row["controller_id"] in facts.voters]
+    ranges = [node.supports(feature) for node in named if node.ranges]
+    if ranges:
+        return max(lowest for lowest, _ in ranges), min(highest for _, highest in ranges)
+    if facts.kafka_version is None:
+        return None
+    release = release_tuple(facts.kafka_version)
+    highest = highest_of(release, feature)
+    return None if highest is None else (lowest_of(release) if feature == FEATURE_NAME else 0, highest)
 
 
 def _held_by(facts: Facts, text: str) -> str:

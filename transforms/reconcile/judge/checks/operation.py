@@ -67,7 +67,7 @@ def _majority(facts: Facts) -> Outcome:
 
 
 def _unregistered(facts: Facts) -> Iterator[str]:
-    if (facts.level or 0) < CONTROLLERS_REGISTER_FROM:
+    if (facts.level or 0) < CONTROLLERS_REGISTER_FROM or not facts.controllers:
         return
     registered = {row["controller_id"] for row in facts.controllers}
     for node in sorted(set(facts.voters) - registered):

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from schemas.checks import KRAFT, ZOOKEEPER, Phase
-from schemas.checks.codes import FEATURE_DATA, OFFLINE_BY_BROKER, TO_DECODE, UNDER_REPLICATED
+from schemas.checks.codes import OFFLINE_BY_BROKER, TO_DECODE, UNDER_REPLICATED
 from schemas.kraft.metadata_versions import level_name
 from schemas.zookeeper.findings import STOP_THE_LOAD
 from transforms.kraft.release import before
-from transforms.outcome import EVIDENCE_LIMIT, Outcome, found, listed_ids, not_applicable, unknown
+from transforms.outcome import Outcome, found, listed_ids, not_applicable, unknown
 from transforms.reconcile.compare.exposure import affecting
 from transforms.reconcile.judge.checks.brokers import (
     CONTROLLER_REGISTRATION_LEVEL,
@@ -228,23 +225,6 @@ def _mirrored_kinds(facts: Facts) -> Outcome:
     return sampled(facts.unmirrored_configs)
 
 
-def _zookeeper_features(facts: Facts) -> Outcome:
-    """START-22. A registration that names no features supports none."""
-    malformed = facts.found(FEATURE_DATA)
-    unsupported = [
-        f"broker {row['broker_id']} does not support {name} level {level} of /feature"
-        for row in facts.brokers_in_zookeeper
-        for name, level in sorted((facts.zookeeper_features or {}).items())
-        if not _supports(row, name, level)
-    ]
-    return Outcome(malformed.total + len(unsupported), (*malformed.examples, *unsupported)[:EVIDENCE_LIMIT])
-
-
-def _supports(row: Mapping[str, Any], name: str, level: int) -> bool:
-    ranges = {each["name"]: (each["min_level"], each["max_level"]) for each in row.get("features") or ()}
-    return name in ranges and ranges[name][0] <= level <= ranges[name][1]
-
-
 CHECKS: dict[str, CheckFunction] = {
     "START-01": _registered,
     "START-02": _replica_holders,
@@ -267,5 +247,4 @@ CHECKS: dict[str, CheckFunction] = {
     "START-19": _mirrored_kinds,
     "START-20": in_tables(*STOP_THE_LOAD),
     "START-21": in_tables(UNDER_REPLICATED),
-    "START-22": _zookeeper_features,
 }
