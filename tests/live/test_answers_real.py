@@ -15,6 +15,7 @@ import pytest
 
 from jobs.commands.demo.kafka_servers import kafka_jars
 from jobs.runtime.java import java_home
+from tests.live.amount import cases, chance
 from tests.live.fire import evidence
 from tests.live.fire.servers import PINS, RELEASES
 from transforms.features.levels import release_tuple
@@ -23,7 +24,7 @@ from transforms.isr.validate import Answer, Controller, Mode, Registration, Requ
 
 pytestmark = pytest.mark.live
 
-CASES = 30_000
+CASES = cases(30_000)
 WORLDS = 40
 BROKERS = range(1, 7)
 _STRANGER = 99
@@ -101,9 +102,9 @@ class Maker:
     worlds: Sequence[World]
 
     @staticmethod
-    def of(release: tuple[int, int]) -> Maker:
-        chance = Random(repr(release))  # noqa: S311 - the same cases in every run
-        return Maker(chance, release, [_world(chance, release) for _ in range(WORLDS)])
+    def of(release: str) -> Maker:
+        drawn, short = chance(release), release_tuple(release)
+        return Maker(drawn, short, [_world(drawn, short) for _ in range(WORLDS)])
 
     def some(self, ids: Iterable[int], least: int = 0) -> Ids:
         pool = list(ids)
@@ -183,13 +184,13 @@ def _at_work(known: Registration | None) -> bool:
     return known is not None and not known.fenced and not known.in_controlled_shutdown
 
 
-def real_answers(release: str, cases: Sequence[Case], folder: Path) -> list[str]:
+def real_answers(release: str, made: Sequence[Case], folder: Path) -> list[str]:
     """What the release's class answers, a line a case."""
     jars, tools = f"{kafka_jars(PINS[release])}/*", java_home() / "bin"
     source = Path(__file__).with_name("Answers.java")
     subprocess.run([str(tools / "javac"), "-nowarn", "-cp", jars, "-d", str(folder), str(source)], check=True)
     command = [str(tools / "java"), "-Xmx512m", "-XX:+UseSerialGC", "-cp", f"{folder}:{jars}", "Answers"]
-    lines = "\n".join(case.line() for case in cases)
+    lines = "\n".join(case.line() for case in made)
     done = subprocess.run(command, input=lines, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
@@ -235,17 +236,17 @@ def _change(text: str) -> Change | None:
 @pytest.mark.parametrize("release", RELEASES)
 def test_each_answer_is_the_release_s_own(release: str, tmp_path: Path) -> None:
     short = release_tuple(release)
-    maker = Maker.of(short)
-    cases = [maker.case() for _ in range(CASES)]
-    asked = [(case, case.controller(short)) for case in cases]
-    real = real_answers(release, cases, tmp_path)
+    maker = Maker.of(release)
+    made = [maker.case() for _ in range(CASES)]
+    asked = [(case, case.controller(short)) for case in made]
+    real = real_answers(release, made, tmp_path)
     answers = [validate(case.request, controller) for case, controller in asked]
     wrong = [
         f"{case.line()}\n  predicted {answer}\n  real {told}"
         for (case, _), answer, told in zip(asked, answers, real, strict=True)
         if not agree(case, answer, told)
     ]
-    assert not wrong, f"{len(wrong)} of {len(cases)} differ:\n" + "\n".join(wrong[:3])
+    assert not wrong, f"{len(wrong)} of {len(made)} differ:\n" + "\n".join(wrong[:3])
     assert {answer.rule for answer in answers} == {None, *evidence.RULES}
     for name, mutant in evidence.mutants(short, elr=short >= (4, 0)).items():
         with mutant() as predictor:

@@ -15,6 +15,7 @@ import pytest
 
 from jobs.commands.demo.kafka_servers import kafka_jars
 from jobs.runtime.java import java_home
+from tests.live.amount import cases, chance
 from tests.live.fire.servers import PINS, RELEASES
 from transforms.features.levels import release_tuple
 from transforms.isr.builder import Builder, Proposal
@@ -22,7 +23,7 @@ from transforms.isr.partition import Change, Ids, PartitionState
 
 pytestmark = pytest.mark.live
 
-CASES = 20_000
+CASES = cases(20_000)
 BROKERS = range(1, 7)
 # Below level 12 a shrinking ISR raises the leader epoch.
 _BUMPS_BELOW = 12
@@ -76,53 +77,53 @@ def _text(change: Change | None) -> str:
     return ";".join([*(_ids(each) for each in lists), str(leader), str(recovery)])
 
 
-def a_case(chance: Random, *, with_elr: bool) -> Case:
+def a_case(drawn: Random, *, with_elr: bool) -> Case:
     """Any partition, those included that no controller would come to, and any proposal."""
 
     def some(ids: Iterable[int], least: int = 0) -> Ids:
         pool = list(ids)
-        return tuple(chance.sample(pool, chance.randint(min(least, len(pool)), len(pool))))
+        return tuple(drawn.sample(pool, drawn.randint(min(least, len(pool)), len(pool))))
 
-    replicas = tuple(chance.sample(BROKERS, chance.randint(1, 5)))
-    adding = some(replicas) if chance.random() < 0.5 else ()
-    removing = some(each for each in replicas if each not in adding or chance.random() < 0.1)
-    removing = removing if chance.random() < 0.5 else ()
-    empty = with_elr and chance.random() < 0.15
+    replicas = tuple(drawn.sample(BROKERS, drawn.randint(1, 5)))
+    adding = some(replicas) if drawn.random() < 0.5 else ()
+    removing = some(each for each in replicas if each not in adding or drawn.random() < 0.1)
+    removing = removing if drawn.random() < 0.5 else ()
+    empty = with_elr and drawn.random() < 0.15
     isr = () if empty else some(replicas, 1)
-    elr = tuple(sorted(some(set(BROKERS) - set(isr)))) if with_elr and chance.random() < 0.5 else ()
-    last = some(BROKERS) if chance.random() < 0.3 else (chance.choice([-1, *BROKERS]),)
+    elr = tuple(sorted(some(set(BROKERS) - set(isr)))) if with_elr and drawn.random() < 0.5 else ()
+    last = some(BROKERS) if drawn.random() < 0.3 else (drawn.choice([-1, *BROKERS]),)
     partition = PartitionState(
         replicas,
         isr,
-        chance.choice([*isr, -1]),
+        drawn.choice([*isr, -1]),
         5,
         9,
-        int(chance.random() < 0.2),
+        int(drawn.random() < 0.2),
         adding,
         removing,
         elr,
-        last if with_elr and chance.random() < 0.3 else (),
+        last if with_elr and drawn.random() < 0.3 else (),
     )
-    leaders = tuple({*some(BROKERS), *((partition.leader,) if partition.leader > 0 and chance.random() < 0.8 else ())})
+    leaders = tuple({*some(BROKERS), *((partition.leader,) if partition.leader > 0 and drawn.random() < 0.8 else ())})
     return Case(
         partition,
-        a_proposal(chance, partition, some(replicas, 1)),
+        a_proposal(drawn, partition, some(replicas, 1)),
         leaders,
-        chance.random() < 0.4,
-        with_elr and chance.random() < 0.6,
-        chance.randint(1, 4),
-        chance.choice((11, 14, 19)),
+        drawn.random() < 0.4,
+        with_elr and drawn.random() < 0.6,
+        drawn.randint(1, 4),
+        drawn.choice((11, 14, 19)),
     )
 
 
-def a_proposal(chance: Random, partition: PartitionState, isr: Ids) -> Proposal:
+def a_proposal(drawn: Random, partition: PartitionState, isr: Ids) -> Proposal:
     """Another ISR, a new assignment, or the present one cancelled."""
-    now, way = Proposal.of(partition), chance.random()
+    now, way = Proposal.of(partition), drawn.random()
     if way < 0.6:
-        recovery = chance.choice((partition.leader_recovery_state, 0))
-        return Proposal(now.replicas, chance.choice((isr, isr, isr, now.isr)), now.adding, now.removing, recovery)
+        recovery = drawn.choice((partition.leader_recovery_state, 0))
+        return Proposal(now.replicas, drawn.choice((isr, isr, isr, now.isr)), now.adding, now.removing, recovery)
     if way < 0.8:
-        target = tuple(chance.sample(BROKERS, chance.randint(1, 4)))
+        target = tuple(drawn.sample(BROKERS, drawn.randint(1, 4)))
         removing = tuple(sorted(set(now.replicas) - set(target)))
         adding = tuple(sorted(set(target) - set(now.replicas)))
         return Proposal((*target, *removing), now.isr, adding or now.adding, removing or now.removing, 0)
@@ -133,16 +134,16 @@ def a_proposal(chance: Random, partition: PartitionState, isr: Ids) -> Proposal:
 
 @pytest.mark.parametrize("release", RELEASES)
 def test_a_record_is_the_one_that_the_release_builds(release: str) -> None:
-    short, chance = release_tuple(release), Random(release)  # noqa: S311 - the same cases in every run
-    cases = [a_case(chance, with_elr=short >= (4, 0)) for _ in range(CASES)]
+    short, drawn = release_tuple(release), chance(release)
+    made = [a_case(drawn, with_elr=short >= (4, 0)) for _ in range(CASES)]
     source, java = Path(__file__).with_name("ChangeBuilder.java"), java_home() / "bin" / "java"
     command = [str(java), "-Xmx256m", "-cp", f"{kafka_jars(PINS[release])}/*", str(source)]
-    lines = "\n".join(case.line() for case in cases)
+    lines = "\n".join(case.line() for case in made)
     done = subprocess.run(command, input=lines, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     wrong = [
         (case, case.record(short), real)
-        for case, real in zip(cases, done.stdout.splitlines(), strict=True)
+        for case, real in zip(made, done.stdout.splitlines(), strict=True)
         if case.record(short) != real
     ]
     assert wrong == []

@@ -142,7 +142,8 @@ def feature_answers(asked: FeatureUpdate, world: World, local: int) -> list[Feat
     return [(("", _CODES[error], text),) for error, text in dict.fromkeys(texts)]
 
 
-_PREFIX = "The update failed for all features since the following feature had an error: "
+# What a request is told in 4.x before what is wrong with the first feature.
+REQUEST_PREFIX = "The update failed for all features since the following feature had an error: "
 
 
 def _alone(update: Update, updates: Sequence[Update], world: World, local: int) -> list[tuple[str, str]]:
@@ -151,8 +152,8 @@ def _alone(update: Update, updates: Sequence[Update], world: World, local: int) 
     answer = dry_run(ordered, cluster_of(world, local)).answers[0]
     if answer.verdict is not Verdict.NO:
         return []
-    message = answer.message.removeprefix(_PREFIX)
-    return [(answer.error, _PREFIX + text) for text in _texts(message, answer.blocking)]
+    message = answer.message.removeprefix(REQUEST_PREFIX)
+    return [(answer.error, REQUEST_PREFIX + text) for text in _texts(message, answer.blocking)]
 
 
 def _texts(message: str, blocking: Sequence[str]) -> list[str]:
