@@ -131,15 +131,17 @@ def candidates(
     found = []
     for name, each in sorted(settings.items()):
         mail = each.report.mail
-        mine = sorted((run for run in runs if run.cluster == name), key=lambda run: (run.started_at, run.finished_at))
+        mine = sorted((run for run in runs if run.cluster == name), key=lambda run: run.order)
         present = [run for run in mine if run.started_at == started_at]
         if mail is None or not present:
             continue
-        before = [run for run in mine if run.started_at < started_at]
+        now = present[-1]
+        # A run that could not be written has no number, and is the newest all the same.
+        before = [run for run in mine if run not in present and (now.sequence is None or run.order < now.order)]
         policy, said = Policy(mail.send, mail.remind_after_hours), (notices or {}).get(name, ())
-        known = (present[-1], before, newest.get(name), said)
+        known = (now, before, newest.get(name), said)
         decision = decide_unknowing(policy, said) if unknowing else decide(policy, *known)
-        found.append(Candidate(mail, present[-1], reports.get(name), decision, places.get(name, "")))
+        found.append(Candidate(mail, now, reports.get(name), decision, places.get(name, "")))
     return found
 
 
