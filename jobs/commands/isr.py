@@ -244,7 +244,7 @@ def _controller(past: PastRun, mode: Mode, release: tuple[int, int], topic: str,
     return replace(
         found,
         offline=offline_replicas(mine[0]["replicas"], mine[0]["directories"] or (), directories),
-        min_isr=None if least is None else min(int(least), replicas),
+        min_isr=min(int(least), replicas) if least is not None and least.isdecimal() else None,
         unclean=settings.get("unclean.leader.election.enable") == "true",
     )
 

@@ -46,6 +46,8 @@ def _session(release: str, seed: int, requests: int, shorten: bool) -> Counter[s
         session.counts["snapshots"] = audit.snapshots(running.log)
     session.counts["findings"] = len(found)
     print(f"{release} seed {seed}: {requests / seconds:.0f} requests/s; {dict(session.counts)}", flush=True)
+    for text in session.renounced[:_SHOWN]:
+        print(f"  gave up its leadership, {text}")
     for text in found[:_SHOWN]:
         print(f"  found in the log: {text}")
     _tell(release, seed, session.disagreements, shorten)

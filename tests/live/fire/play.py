@@ -62,7 +62,8 @@ class Brokers:
         """
         player.incarnation = random_id(chance)
         if not player.directories or chance.random() < 0.1:
-            player.directories = tuple(random_id(chance) for _ in range(chance.choice((1, 1, 2))))
+            # Brokers tell them in order (`BrokerLifecycleManager`), as a snapshot has them.
+            player.directories = tuple(sorted(random_id(chance) for _ in range(chance.choice((1, 1, 2)))))
         answer = self.connection.ask(
             REGISTER,
             broker_id=player.number,

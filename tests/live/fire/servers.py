@@ -22,7 +22,7 @@ _PROPERTIES = {
     # A write is answered as soon as it is on disk, not when 25 ms have passed.
     "controller.quorum.append.linger.ms": "0",
     "broker.session.timeout.ms": str(SESSION_MS),
-    "metadata.log.max.record.bytes.between.snapshots": "1000000",
+    "metadata.log.max.record.bytes.between.snapshots": "100000",
     "metadata.log.segment.bytes": str(8 << 20),
     "metadata.max.retention.bytes": str(1 << 30),
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",

@@ -32,6 +32,7 @@ from transforms.isr.history import Step
 
 # An answer may rest on a state that came about between the last look at the log and the request: at most so many records.
 MOST_RACED = 200
+NOT_CONTROLLER = 41
 _SOON = timedelta(seconds=10)
 Changed = list[tuple[Key, Step]]
 
@@ -77,6 +78,7 @@ class Session:
     keep_asked: bool = False
     steps: list[tuple[Key, Step]] = field(default_factory=list)
     rows: list[Row] = field(default_factory=list)
+    renounced: list[str] = field(default_factory=list)
     number: int = -1
 
     @staticmethod
@@ -125,6 +127,8 @@ class Session:
     def run(self, numbers: Iterable[int]) -> None:
         """Fire the steps of these numbers: a step's chance is its number's, whatever came before."""
         for number in numbers:
+            if self.renounced:
+                return
             self.number = number
             for player in self.brokers.due():
                 self.brokers.beat(player, self.follower.next_offset)
@@ -164,6 +168,8 @@ class Session:
         except ClosedError:
             answer = CLOSED
         rows = self.follower.new()
+        if answer != CLOSED and self._given_up(answer[0], rows):
+            return
         self.counts["AlterPartition"] += len(action.parts)
         first: list[Question] = []
 
@@ -183,6 +189,19 @@ class Session:
 
         if self._raced(wrong, rows):
             self._differs_in_partition(first, answer, rows)
+
+    def _given_up(self, error: int, rows: Sequence[Row]) -> bool:
+        """Whether the controller is none at present: it gave up its leadership, for a reason that its own log has.
+
+        No answer is a controller's from then on: the session is over.
+        """
+        if error != NOT_CONTROLLER:
+            return False
+        self.take(rows)
+        self.counts["renounced"] += 1
+        said = [line for line in self.running.node.said().splitlines() if "enouncing" in line or "ERROR" in line]
+        self.renounced.append(f"step {self.number}: {said[-1][:400] if said else 'its log does not say why'}")
+        return True
 
     def _differs_in_partition(self, questions: Sequence[Question], answer: Any, rows: Sequence[Row]) -> None:
         parts = [None] * len(questions) if answer == CLOSED or not answer[1] else answer[1]
@@ -220,6 +239,8 @@ class Session:
             UPDATE_FEATURES, timeout=_SOON, feature_updates=keys, validate_only=action.validate_only
         )
         rows = self.follower.new()
+        if self._given_up(int(answer.error_code.value), rows):
+            return
         self.counts["UpdateFeatures"] += 1
         real = _feature_answer(answer, self.world.release)
         predicted: list[Any] = []
@@ -243,6 +264,8 @@ class Session:
         answer = self.connection.ask(REASSIGN, timeout=_SOON, topics=(topic,), allow_replication_factor_change=True)
         rows = self.follower.new()
         error = int(answer.error_code.value)
+        if self._given_up(error, rows):
+            return
         error = error or int(answer.responses[0].partitions[0].error_code.value)
         self.counts["cancel" if action.target is None else "reassign"] += 1
         if error == -1:

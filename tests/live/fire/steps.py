@@ -85,7 +85,7 @@ class Maker:
             (4, self._scram),
             (12, self._topic),
             (4, self._partitions),
-            (4, self._unregister),
+            (1, self._unregister),
             (12, self._assign),
         ]
         weights = [weight for weight, _ in made]
@@ -258,7 +258,9 @@ class Maker:
         build = self.connection.build
         topic = self._one([*self.world.topics, ""])
         kind, name = (_TOPIC, topic) if topic else (_BROKER, "")
-        value: Any = self._one(("1", "2", "2", "3", "7", "none")) if self._often(0.6) else None
+        # Controllers take any value for all topics, and then fail on it: brokers are the ones who look at it.
+        wrong = ("none",) if topic else ()
+        value: Any = self._one(("1", "2", "2", "3", "7", *wrong)) if self._often(0.6) else None
         key = MIN_ISR if value else UNCLEAN
         value = value or self._one(("true", "false"))
         if self._often(0.05):
