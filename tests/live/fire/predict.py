@@ -9,7 +9,7 @@ from typing import Any
 from tests.live.fire.log import Row
 from tests.live.fire.wire import Part, PartAnswer
 from tests.live.fire.world import METADATA_VERSION, World
-from transforms.features.matrix import BROKER, CONTROLLER, KRAFT_VERSION, Node
+from transforms.features.matrix import BROKER, CONTROLLER, Node
 from transforms.features.update import Cluster, Kind, Update, Verdict, dry_run
 from transforms.isr.partition import PartitionState, change_of, merged
 from transforms.isr.validate import Answer, Controller, Error, Request, validate
@@ -111,10 +111,11 @@ FeatureAnswers = tuple[tuple[str, int, str], ...]
 
 def cluster_of(world: World, local: int) -> Cluster:
     """The world in the words of `features`. The only adapter between the harness and `transforms.features`."""
-    finalised = {name: level for name, level in world.features.items() if name != KRAFT_VERSION}
+    finalised = {name: level for name, level in world.features.items() if level}
     nodes = [Node(BROKER, number, broker.ranges) for number, broker in world.brokers.items()]
     nodes += [Node(CONTROLLER, number, ranges) for number, ranges in world.controllers.items()]
-    return Cluster(world.release, finalised, nodes, frozenset({local}), local)
+    voters = frozenset({local})
+    return Cluster(world.release, finalised, nodes, voters, local, directory_ids=voters)
 
 
 def feature_answers(asked: FeatureUpdate, world: World, local: int) -> list[FeatureAnswers] | None:
