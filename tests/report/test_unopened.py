@@ -66,7 +66,7 @@ def test_the_command_tells_it_and_ends_as_it_would(
     listening: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     @contextmanager
-    def opened(_settings: Any) -> Iterator[None]:
+    def opened(*_: Any, **_named: Any) -> Iterator[None]:
         raise AuditError(FULL)
         yield
 
@@ -80,7 +80,7 @@ def test_the_command_tells_it_and_ends_as_it_would(
 
 def test_an_audit_of_files_once_sends_no_mail(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     @contextmanager
-    def opened(_settings: Any) -> Iterator[None]:
+    def opened(*_: Any, **_named: Any) -> Iterator[None]:
         raise UsageError(FULL)
         yield
 

@@ -53,7 +53,8 @@ def test_a_file_that_java_refuses_is_named_and_none_of_its_values(tmp_path: Path
 
 def test_of_a_controllers_file_only_what_is_asked_is_kept() -> None:
     kept = node_properties("c.properties", CONTROLLER)
-    roles = NodeSettings(process_roles=frozenset({"controller"}))
+    dropped = ("password.encoder.secret", "zookeeper.metadata.migration.enable")
+    roles = NodeSettings(process_roles=frozenset({"controller"}), dropped=dropped)
     assert kept == NodeProperties("c.properties", 3000, has_encoder_secret=True, migration_enabled=True, settings=roles)
     assert SECRET not in repr(kept)
 
@@ -61,10 +62,13 @@ def test_of_a_controllers_file_only_what_is_asked_is_kept() -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("broker.id=1\npassword.encoder.secret=\n", NodeProperties("f", 1, False, False)),
+        (
+            "broker.id=1\npassword.encoder.secret=\n",
+            NodeProperties("f", 1, False, False, NodeSettings(dropped=("password.encoder.secret",))),
+        ),
         (
             "#password.encoder.secret=x\nzookeeper.metadata.migration.enable=false",
-            NodeProperties("f", None, False, False),
+            NodeProperties("f", None, False, False, NodeSettings(dropped=("zookeeper.metadata.migration.enable",))),
         ),
         ("node.id=one", NodeProperties("f", None, False, False)),
     ],
@@ -76,9 +80,9 @@ def test_what_is_not_set(text: str, expected: NodeProperties) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("#\n#Sat Nov 21\nbroker.id=0\nversion=0\ncluster.id=F6\n", MetaProperties("m", 0, 0)),
-        ("node.id=3\ndirectory.id=W\nversion=1\ncluster.id=F6\n", MetaProperties("m", 3, 1)),
-        ("cluster.id=F6\n", MetaProperties("m", None, None)),
+        ("#\n#Sat Nov 21\nbroker.id=0\nversion=0\ncluster.id=F6\n", MetaProperties("m", 0, 0, "F6")),
+        ("node.id=3\ndirectory.id=W\nversion=1\ncluster.id=F6\n", MetaProperties("m", 3, 1, "F6")),
+        ("cluster.id=F6\n", MetaProperties("m", None, None, "F6")),
     ],
 )
 def test_meta_properties_of_both_versions(text: str, expected: MetaProperties) -> None:
