@@ -2,7 +2,7 @@
 # make demo    two audits of a real migration, from a live ZooKeeper server to the report
 # make test    every check that starts no Kafka and no Spark cluster
 # make test-fast  the checks and tests that start no Spark
-# make test-bare  those, and the tests that start Java, with this machine's Java and browsers hidden
+# make test-bare  set-up, pages and the tests that start Java, with this machine's Java and browsers hidden
 # make test-live  real Kafka controllers and a real Spark cluster, started on loopback, a real migration, ten audits of a cluster that
 #                 changes, the profile of large inputs: half an hour; Kafka is fetched from Maven Central on first use
 # make lock    new lock files from pyproject.toml
