@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,6 +22,10 @@ LONG_LIVED = {
     "spark.databricks.delta.delta.log.cacheSize": "64",
     "spark.sql.ui.retainedExecutions": "10",
 }
+
+# Reads of one log that are held against each other need one fingerprint key; Spark's workers have the environment of its start.
+KEY_ENV = "KRAFT_AUDIT_TESTS_KEY"
+os.environ.setdefault(KEY_ENV, "a key of the tests, as long as one is")
 
 
 @pytest.fixture(scope="session")

@@ -57,6 +57,7 @@ from transforms.reconcile.judge.facts import Facts
 from transforms.reconcile.judge.gates import FAIL, judge_gates, run_checks
 from transforms.reconcile.judge.kraft_summary import kraft_health
 from transforms.reconcile.judge.presence import broker_ledger
+from transforms.report.bounds import shortened
 from transforms.report.json import from_json, to_json
 
 
@@ -208,14 +209,18 @@ def _with_tables(report: Report, gathered: ClusterFacts, side: KraftSide | None)
 
 
 def without_secrets(report: Report, fail_on: str) -> Report:
-    """The report as it may be written, stored and mailed: what has the form of a secret is withheld, and SEC-05 says where.
+    """The report as it may be written, stored and mailed: what has the form of a secret is withheld, and SEC-05 says where;
+    long texts are cut.
 
     All that is shown to anybody is made from the report, so that this is the last place to look.
     """
     document, found = without_leaks(json.loads(to_json(report)))
-    if not found:
+    document, cut = shortened(document)
+    if not found and not cut:
         return report
     cleaned = from_json(json.dumps(document))
+    if not found:
+        return cleaned
     checks = [_with_places(check, found) if check.id == "SEC-05" else check for check in cleaned.checks]
     return replace(
         cleaned,

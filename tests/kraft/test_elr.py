@@ -17,6 +17,7 @@ from jobs.sources.kraft.log import KraftLogDataSource
 from schemas.bronze import LOG_RECORD_COLUMNS, RUN_COLUMNS
 from schemas.kraft.records import CLEAR_ELR, PARTITION_TYPES, RECORD_TYPES
 from tests.captures import capture, stages
+from tests.conftest import KEY_ENV
 from tests.held import held, held_log, hold
 from tests.kraft.dumps import DumpedRecord, log_folder, parse_dump
 from tests.pipeline import expected
@@ -314,7 +315,7 @@ def test_partitions_of_a_kraft_cluster_are_what_kafkas_own_dump_and_checkpoints_
 
 
 def read(spark: SparkSession, folder: Path, controller: int, **options: str) -> DataFrame:
-    reader = spark.read.format("kraft_log").option("controller", str(controller))
+    reader = spark.read.format("kraft_log").option("controller", str(controller)).option("fingerprint_key_env", KEY_ENV)
     return reader.options(**options).load(str(folder.parents[1]))
 
 

@@ -111,7 +111,8 @@ def test_a_tree_of_hostile_content_is_audited_to_the_end(audited: Callable[[str]
     report = found.report
     assert report.verdict == "errors"
     checks = {check.id: check.verdict for check in report.checks}
-    assert checks["START-13"] == "fail"
+    # The load is over: what would stop one is told by what must be parsed.
+    assert checks["CAP-09"] in ("fail", "warn")
     stored = {row["path"] for row in found.frame(ZK_ZNODES).select("path").collect()}
     assert planted().keys() <= stored
 

@@ -61,10 +61,13 @@ def check(audit: Audit, check_id: str) -> CheckResult:
 
 
 @pytest.mark.parametrize("stage", HEALTHY)
-def test_a_healthy_cluster_is_clean_and_may_be_upgraded(told: Told, stage: str) -> None:
+def test_a_healthy_cluster_may_be_upgraded_but_for_what_a_restart_interrupts(told: Told, stage: str) -> None:
+    """Its topics with one replica, and those that need all of theirs, are what the operator made them."""
     report = told(stage).report
-    assert (report.verdict, report.exit_code, report.gates["upgrade"].verdict) == ("clean", 0, "go")
-    assert [result.id for result in report.checks if result.verdict in ("unknown", "warn", "fail")] == []
+    gate = report.gates["upgrade"]
+    assert (report.verdict, report.exit_code, gate.verdict, gate.blocking) == ("warnings", 10, "no_go", ["UPG-04"])
+    assert [result.id for result in report.checks if result.verdict in ("unknown", "warn", "fail")] == ["UPG-04"]
+    assert check(told(stage), "UPG-04").evidence[0].endswith("without a leader while their broker restarts")
 
 
 def test_churn_is_told_by_broker_and_the_one_that_is_down_is_a_warning(told: Told) -> None:
@@ -126,10 +129,11 @@ def test_an_upgrade_is_blocked_in_the_controllers_own_words_and_open_once_the_gh
     told_by_kafka = capture(RELEASE, "upgrade-2-blocked-by-ghost") / "operations.jsonl.gz"
     operations = gzip.decompress(told_by_kafka.read_bytes()).decode()
     gate = blocked.gates["upgrade"]
-    assert (gate.verdict, gate.blocking, blocked.exit_code) == ("no_go", ["UPG-01"], 10)
-    assert gate.explanation in operations
-    assert gate.explanation.endswith("Controller 3003 only supports versions 1-21")
-    assert told("upgrade-3-done").report.gates["upgrade"].verdict == "go"
+    assert (gate.verdict, gate.blocking, blocked.exit_code) == ("no_go", ["UPG-01", "UPG-04"], 10)
+    words = gate.explanation.partition("; ")[0]
+    assert words in operations
+    assert words.endswith("Controller 3003 only supports versions 1-21")
+    assert told("upgrade-3-done").report.gates["upgrade"].blocking == ["UPG-04"]
 
 
 @pytest.mark.parametrize(

@@ -838,3 +838,9 @@ def test_a_feature_level_beyond_the_controllers_kills_the_next_one_that_starts()
     assert verdicts(unregistered)["LOG-02"].evidence[0].startswith(said), "by the release, where none is registered"
     below_the_snapshot = replace(late, offset=1400)
     assert verdicts(replace(whole, other_levels=[*whole.other_levels, below_the_snapshot]))["LOG-02"].verdict == "pass"
+
+
+def test_whoever_accepts_interruptions_is_warned_of_them_and_may_upgrade() -> None:
+    facts = replace(kraft_clusters.failing()["UPG-04"][0], interruption_accepted=True)
+    assert verdicts(facts)["UPG-04"].verdict == "warn"
+    assert judge_gates(run_checks(facts), facts)["upgrade"].verdict == "go"

@@ -35,14 +35,8 @@ SHARE_STATE_TOPIC = "__share_group_state"
 INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state", SHARE_STATE_TOPIC, "__remote_log_metadata")
 # KIP-1191: the topic that a share group sends what it could not process to.
 DEAD_LETTER_TOPIC = "errors.deadletterqueue.topic.name"
-# Configurations of a topic that a reassignment with a throttle sets, and of a broker.
-THROTTLES = (
-    "leader.replication.throttled.replicas",
-    "follower.replication.throttled.replicas",
-    "leader.replication.throttled.rate",
-    "follower.replication.throttled.rate",
-    "replica.alter.log.dirs.io.max.bytes.per.second",
-)
+# The replicas that a reassignment with a throttle slows down. A broker's rate alone slows down nobody.
+THROTTLES = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
 # `ScramMechanism.minIterations`, of both mechanisms.
 LEAST_ITERATIONS = 4096
 # From 4.4-IV1 on the host of an ACL may be a range of addresses (KIP-1276); below it is compared as a text.
