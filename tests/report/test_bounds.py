@@ -7,7 +7,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.report.samples import defective
+from tests.report.samples import healthy
 from transforms.report.bounds import LONGEST_TEXT, shortened
 from transforms.report.json import from_json, to_json
 
@@ -31,7 +31,7 @@ def test_what_is_long_is_cut_wherever_it_stands_and_says_how_long_it_was() -> No
 
 
 def test_an_ordinary_report_is_as_it_was() -> None:
-    report = defective()
+    report = healthy()
     document, cut = shortened(json.loads(to_json(report)))
     assert cut == 0
     assert from_json(json.dumps(document)) == report
