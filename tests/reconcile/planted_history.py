@@ -12,7 +12,7 @@ from schemas.entities.partitions import PARTITIONS
 from tests.held import hold
 from tests.reconcile.planted import ALONE, Row, frame, isr_change, partition, samples
 from transforms.isr.frames import isr_history
-from transforms.isr.violations import Present, history_violations
+from transforms.isr.violations import JUDGED, Present, history_violations
 from transforms.kraft.replay.partitions import partition_records
 from transforms.reconcile.judge.facts import Sample
 
@@ -83,7 +83,7 @@ def history_samples(
     """What the rules find in these histories, as the facts of a run have it."""
     records = [partition(number, number, [0, 1, 2]) for number in range(len(histories))]
     records += [row for story in histories for row in story]
-    history = hold(isr_history(partition_records(frame(spark, KRAFT_RECORDS.struct, records))))
+    history = hold(isr_history(partition_records(frame(spark, KRAFT_RECORDS.struct, records))).select(*JUDGED))
     rows = [_now(number, story) for number, story in enumerate(histories)]
     partitions = frame(spark, PARTITIONS.table.struct, rows)
     return samples(history_violations(history, partitions, {ALONE: present})).get(ALONE, {})

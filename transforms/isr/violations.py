@@ -61,6 +61,8 @@ JUDGED = (
     "leader",
     "leader_epoch",
     "leader_epoch_before",
+    "leader_recovery_state",
+    "isr",
     "isr_before",
     "eligible_leader_replicas_before",
 )
