@@ -29,6 +29,7 @@ OTHER, GONE = {"cluster": "other", "run_id": "r3"}, {"cluster": "prod", "run_id"
 _EARLIER = ((GONE, [8]), (OLD, [9]))
 PARTITION = {"topic": "orders", "partition": 3}
 FAILED = {"cluster": "prod", "run_id": "r4", "verdict": "failed", "started_at": datetime(2026, 11, 21, 9)}
+FAILED["finished_at"] = FAILED["started_at"]
 _PARTITIONS = [
     {**NEW, **PARTITION, "source": "zookeeper", "isr": [0, 1, 2], "zk_mzxid": 799, "zk_mtime": 1_000},
     {**NEW, **PARTITION, "source": "kraft", "isr": [0, 1], "kraft_offset": 1215},
@@ -69,6 +70,7 @@ def _run(run: dict[str, str], hour: int, version: int) -> dict[str, Any]:
         **counts,
         **versions,
         "started_at": started,
+        "finished_at": started,
         "verdict": "errors",
         "state": "MIGRATION",
         "report": report,

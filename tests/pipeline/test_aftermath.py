@@ -26,6 +26,7 @@ from schemas.report import Report
 from tests.report.samples import defective, healthy
 from tests.report.test_mail import body
 from tests.report.test_smtp import Mailbox, running
+from transforms.reconcile.judge.earlier import LogKnown
 from transforms.secrets import Fingerprinter
 
 pytestmark = pytest.mark.slow
@@ -65,7 +66,7 @@ class Cluster:
         if stored and report is None:
             gold.write_failures(run)
         elif stored and report is not None:
-            gold.write_runs(run, {"c": replace(report, cluster="c", run_id=run.run_id)}, {})
+            gold.write_runs(run, {"c": replace(report, cluster="c", run_id=run.run_id)}, {}, {"c": LogKnown()})
         return run
 
     def tell(self, run: Run, report: Report | None, **more: Any) -> Aftermath:
