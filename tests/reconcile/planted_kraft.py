@@ -146,7 +146,8 @@ FINDINGS: list[Row] = [
         "subject": 'partitions {"topic":"t"}',
         "detail": "differ",
         "place": "checkpoint 5",
-    }
+    },
+    {"source": "zookeeper", "code": "CONFIG-COST", "subject": "0", "detail": "too dear", "place": "/config/brokers/0"},
 ]
 OPERATIONS: list[Row] = [
     {"kind": "isr_change", "subject": "t-0", "zk_path": "/isr_change_notification/1", "zk_mtime": END_MS - 90_000}

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from schemas.checks import CHECKS, KRAFT, ZOOKEEPER, Phase
-from schemas.checks.codes import BROKER_REPLACED, ISR_ORDER, TO_DECODE, UNDER_REPLICATED
+from schemas.checks.codes import BROKER_REPLACED, CLEAR_REMOVED, ISR_ORDER, TO_DECODE, UNDER_REPLICATED
 from schemas.report import CheckResult, DivergenceRow
 from tests.reconcile import between_runs, kraft_clusters
 from transforms.kraft.quorum import Checkpoint, LogCopy, committed_end, plan_read
@@ -844,3 +844,11 @@ def test_whoever_accepts_interruptions_is_warned_of_them_and_may_upgrade() -> No
     facts = replace(kraft_clusters.failing()["UPG-04"][0], interruption_accepted=True)
     assert verdicts(facts)["UPG-04"].verdict == "warn"
     assert judge_gates(run_checks(facts), facts)["upgrade"].verdict == "go"
+
+
+@pytest.mark.parametrize(
+    ("version", "verdict"), [("4.0", "pass"), ("4.1", "fail"), ("4.2", "pass"), ("4.3", "pass"), (None, "unknown")]
+)
+def test_4_1_alone_throws_on_a_clearing_after_a_removal(version: str | None, verdict: str) -> None:
+    facts = replace(kraft_clusters.kraft(), findings={CLEAR_REMOVED: ONE}, kafka_version=version)
+    assert verdicts(facts)["LOG-02"].verdict == verdict

@@ -222,7 +222,7 @@ def found_in(
     def rows(planted: list[dict[str, Any]]) -> list[dict[str, Any]]:
         return [row for cluster in fleet for row in of_cluster(cluster, planted)]
 
-    silver = {name: frame(spark, TABLES[name], rows(planted)) for name, planted in ROWS.items()}
+    silver = {name: frame(spark, columns, rows(ROWS.get(name, []))) for name, columns in TABLES.items()}
     znodes, records = frame(spark, ZK_ZNODES.struct, rows(ZNODES)), frame(spark, KRAFT_RECORDS.struct, rows(RECORDS))
     found: dict[str, Violations] = {cluster: defaultdict(list) for cluster in fleet}
     for row in queries.violations(silver, znodes, records, seen).collect():
