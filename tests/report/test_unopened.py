@@ -22,6 +22,12 @@ from tests.report.test_smtp import Mailbox, free_port, running
 FULL = "the warehouse /srv/tables can't be written: No space left on device"
 
 
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run notes beside its tables that it has begun."""
+    monkeypatch.chdir(tmp_path)
+
+
 def settings(port: int, name: str = "c", **more: Any) -> Settings:
     mail = {
         "host": "127.0.0.1",
