@@ -55,7 +55,10 @@ class Cluster:
         self.runs += 1
         began = BEGAN + timedelta(seconds=self.runs)
         clusters = {"c": ClusterRun(self.settings)}
-        return Run(clusters, f"run-{self.runs}", began, self.spark, self.warehouse, Fingerprinter(b"k" * 32))
+        run = Run(clusters, f"run-{self.runs}", began, self.spark, self.warehouse, Fingerprinter(b"k" * 32))
+        # A run learns its number where it asks for those before it.
+        run.sequences = {"c": self.runs}
+        return run
 
     def audited(self, report: Report | None, *, stored: bool = True) -> Run:
         """A run up to its row in gold `runs`."""
