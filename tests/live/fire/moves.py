@@ -84,8 +84,9 @@ def _kinds_of_cancel(state: PartitionState, *, lossy: bool, asked: Reassign, row
     lossy = lossy or change.leader_recovery_state == RECOVERING
     # Where the same replicas are added and removed, the end and the cancel of a reassignment leave the same record.
     alike = set(state.adding) & set(state.replicas) == set(state.removing) & set(state.replicas)
-    named = Kind.REASSIGNMENT_CANCELLED in kinds or (alike and Kind.REASSIGNMENT_COMPLETED in kinds)
-    if told != lossy or not named:
+    if alike and Kind.REASSIGNMENT_COMPLETED in kinds:
+        return None
+    if told != lossy or Kind.REASSIGNMENT_CANCELLED not in kinds:
         return f"a cancel {'that loses' if lossy else 'that is clean'} is called {[kind.value for kind in kinds]}"
     return None
 
