@@ -10,7 +10,7 @@ from typing import Any
 from tests.live.fire.log import Row, checkpoint
 from tests.live.fire.world import Key, World
 from transforms.isr import checks
-from transforms.isr.history import LOSSY, Step
+from transforms.isr.history import Step
 from transforms.isr.partition import PartitionState
 from transforms.kraft.replay.entities import DELETE, PATCH, READERS
 from transforms.kraft.replay.entities.event import EventReader
@@ -104,20 +104,6 @@ def findings(world: World, steps: Sequence[tuple[Key, Step]]) -> list[str]:
     }
     outcomes = [checks.isr_of_replicas(states), checks.leader_in_isr(states), checks.leader_of_replicas(states)]
     return [text for outcome in outcomes for text in outcome.evidence]
-
-
-def unexplained_losses(steps: Sequence[tuple[Key, Step]], allowed: bool) -> list[Step]:
-    """Elections that are called lossy though nothing that was done can lead to one.
-
-    What can: unclean elections are enabled somewhere, a reassignment was cancelled, or an ISR came to its last known leader.
-    """
-    if allowed:
-        return []
-    return [
-        step
-        for _, step in steps
-        if step.election in LOSSY and step.before is not None and not step.before.last_known_elr
-    ]
 
 
 def by_partition(steps: Sequence[tuple[Key, Step]]) -> dict[str, list[Step]]:
