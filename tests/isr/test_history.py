@@ -191,6 +191,26 @@ CASES: dict[str, tuple[PartitionState, Change, tuple[Kind, ...]]] = {
         Change(replicas=(1, 2), isr=(1, 2), leader=1, adding=(), removing=()),
         (Kind.EPOCH_BUMP, Kind.REASSIGNMENT_COMPLETED, Kind.SHRINK, Kind.EXPAND),
     ),
+    "the same, and the leader was in no ISR before": (
+        PartitionState((1, 3), (3,), 3, 5, 10, adding=(3,), removing=(3,)),
+        Change(replicas=(1,), isr=(1,), leader=1, adding=(), removing=()),
+        (Kind.CLEAN_ELECTION, Kind.LEADER_MOVE, Kind.REASSIGNMENT_COMPLETED, Kind.SHRINK, Kind.EXPAND),
+    ),
+    "the same, once the last of the ISR is back": (
+        PartitionState((1, 3), (1,), -1, 5, 10, adding=(3,), removing=(3,)),
+        Change(replicas=(1,), leader=1, adding=(), removing=()),
+        (Kind.CLEAN_ELECTION, Kind.LEADER_MOVE, Kind.REASSIGNMENT_COMPLETED),
+    ),
+    "reassignment cancelled of a replica that is both added and removed, and nobody leads": (
+        PartitionState((1, 3), (3,), 3, 5, 10, adding=(3,), removing=(3,)),
+        Change(replicas=(1,), isr=(1,), leader=-1, adding=(), removing=()),
+        (Kind.UNCLEAN_ELECTION, Kind.LEADER_LOST, Kind.REASSIGNMENT_CANCELLED, Kind.SHRINK, Kind.EXPAND),
+    ),
+    "the same, and nobody led either": (
+        PartitionState((1, 3), (3,), -1, 5, 10, adding=(3,), removing=(3,)),
+        Change(replicas=(1,), isr=(1,), leader=1, adding=(), removing=()),
+        (Kind.UNCLEAN_ELECTION, Kind.LEADER_MOVE, Kind.REASSIGNMENT_CANCELLED, Kind.SHRINK, Kind.EXPAND),
+    ),
     "ELR gained": (STATE, Change(isr=(1,), elr=(2,)), (Kind.SHRINK, Kind.ELR_GAINED)),
     "directories only": (STATE, Change(), (Kind.DIRECTORIES,)),
     "replaced": (STATE, Change(replicas=(1,), isr=(1,), leader=1, whole=True), (Kind.REPLACED,)),

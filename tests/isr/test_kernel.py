@@ -9,10 +9,12 @@ import pyarrow as pa
 import pytest
 
 from tests.isr.test_frames import any_story
+from tests.isr.test_history import CASES
 from transforms.clusters import CLUSTER
 from transforms.isr.frames import step_of
 from transforms.isr.history import Record, Step, steps
 from transforms.isr.kernel import HISTORY, READ, histories
+from transforms.isr.partition import Change, PartitionState
 
 _COLUMNS = {
     "adding": "adding_replicas",
@@ -88,6 +90,21 @@ def test_one_batch_is_what_the_rules_say() -> None:
     for row in told(iter([rows_of(STORIES)])):
         found.setdefault(str(row["topic_id"]), []).append(step_of(row))
     assert found == {topic: list(steps(story)) for topic, story in STORIES.items()}
+
+
+def made(state: PartitionState) -> Change:
+    """The PartitionRecord of a state."""
+    return Change(**vars(state), whole=True)
+
+
+def test_each_case_of_the_rules_is_the_same_here() -> None:
+    stories = {
+        case: [Record(10, 0, made(before)), Record(11, 0, change)] for case, (before, change, _) in CASES.items()
+    }
+    rows = told(iter([rows_of(stories)]))
+    found = {str(row["topic_id"]): step_of(row) for row in rows if row["offset"] == 11}
+    assert found == {case: list(steps(story))[1] for case, story in stories.items()}
+    assert len(found) > 25
 
 
 @pytest.mark.parametrize("seed", range(5))

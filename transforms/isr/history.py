@@ -158,13 +158,21 @@ def _cancelled(before: PartitionState, after: PartitionState) -> bool:
     """Tell whether the reassignment that ends is taken back.
 
     Both ways lead to the same replicas where a replica was both added and removed. Then only a completion, which is by
-    3.8 to 4.2 only, has the whole target in the ISR.
+    3.8 to 4.2 only, has the whole target in the ISR; and only a leader that goes on leading brings in a member that was
+    in neither ISR nor ELR. A cancel that is like a completion even so needs unclean.leader.election.enable.
     """
     if not _ends(before, after):
         return False
     target = set(before.target)
     both = bool(set(before.adding) & set(before.removing))
-    return set(after.replicas) != target or (both and not target <= set(after.isr))
+    led = NO_LEADER not in (before.leader, after.leader)
+    completes = target <= set(after.isr) and (led or not _strangers(before, after))
+    return set(after.replicas) != target or (both and not completes)
+
+
+def _strangers(before: PartitionState, after: PartitionState) -> set[int]:
+    """Members of the ISR that were in neither ISR nor ELR."""
+    return set(after.isr) - set(before.isr) - set(before.elr)
 
 
 def _reverted_uncleanly(before: PartitionState, after: PartitionState) -> bool:
@@ -173,7 +181,7 @@ def _reverted_uncleanly(before: PartitionState, after: PartitionState) -> bool:
     The first of the replicas that are left becomes the ISR, though it was in none: Kafka asks for
     unclean.leader.election.enable, but writes no RECOVERING. It leads at once, or later, when it is there.
     """
-    return _cancelled(before, after) and bool(set(after.isr) - set(before.isr) - set(before.elr))
+    return _cancelled(before, after) and bool(_strangers(before, after))
 
 
 def _leader(before: PartitionState, change: Change, after: PartitionState) -> list[Kind]:

@@ -315,14 +315,21 @@ class _Change:
         same = (after["replicas"].minus(target).sizes == 0) & (target.minus(after["replicas"]).sizes == 0)
         adding, removing = before["adding_replicas"], before["removing_replicas"]
         both = adding.minus(removing).sizes < adding.sizes
-        cancelled: Flags = self._ends & (~same | (both & (target.minus(after["isr"]).sizes > 0)))
+        led = (self.before.leader != NO_LEADER) & (self.after.leader != NO_LEADER)
+        completes = (target.minus(after["isr"]).sizes == 0) & (led | ~self._strangers)
+        cancelled: Flags = self._ends & (~same | (both & ~completes))
         return cancelled
+
+    @cached_property
+    def _strangers(self) -> Flags:
+        """`transforms.isr.history._strangers`: whether there are any."""
+        found: Flags = self.joined.minus(self.before.lists["eligible_leader_replicas"]).sizes > 0
+        return found
 
     @property
     def _reverted_uncleanly(self) -> Flags:
         """`transforms.isr.history._reverted_uncleanly`."""
-        strangers = self.joined.minus(self.before.lists["eligible_leader_replicas"])
-        return self._merges & self._cancelled & (strangers.sizes > 0)
+        return self._merges & self._cancelled & self._strangers
 
     @property
     def _merges(self) -> Flags:

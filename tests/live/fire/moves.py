@@ -82,13 +82,19 @@ def _kinds_of_cancel(state: PartitionState, *, lossy: bool, asked: Reassign, row
     kinds = classify(state, change, merged(state, change))
     told = any(kind in LOSSY for kind in kinds)
     lossy = lossy or change.leader_recovery_state == RECOVERING
-    # Where the same replicas are added and removed, the end and the cancel of a reassignment leave the same record.
-    alike = set(state.adding) & set(state.replicas) == set(state.removing) & set(state.replicas)
-    if alike and Kind.REASSIGNMENT_COMPLETED in kinds:
+    if Kind.REASSIGNMENT_COMPLETED in kinds and _like_a_completion(state, merged(state, change)):
         return None
     if told != lossy or Kind.REASSIGNMENT_CANCELLED not in kinds:
         return f"a cancel {'that loses' if lossy else 'that is clean'} is called {[kind.value for kind in kinds]}"
     return None
+
+
+def _like_a_completion(before: PartitionState, after: PartitionState) -> bool:
+    """Tell whether the completion of a reassignment that adds and removes the same replicas would leave this record."""
+    same = set(before.adding) & set(before.replicas) == set(before.removing) & set(before.replicas)
+    brought_in = set(after.isr) - {*before.isr, *before.elr}
+    led = NO_LEADER not in (before.leader, after.leader)
+    return same and set(after.replicas) <= set(after.isr) and (led or not brought_in)
 
 
 def elected(asked: Elect, world: World, changed: Sequence[tuple[tuple[str, int], Step]]) -> str | None:
