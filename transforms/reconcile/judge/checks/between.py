@@ -164,16 +164,8 @@ def _moved(facts: Facts) -> Outcome:
     if since is None or ends != (earlier.log.log_end_offset, earlier.log.newest_append_time):
         return found([])
     stood = (claim.now - since) / 1000
-    if stood <= claim.stale_after:
-        return found([])
-    if facts.level is not None and facts.level < _NO_OPS:
-        return not_applicable("below metadata.version 3.3-IV1 an idle leader appends nothing")
-    return found(
-        [
-            f"the log ends at offset {ends[0]}, as it did {_hours(stood)} ago: its copy is not renewed, or no controller "
-            "leads"
-        ]
-    )
+    still = f"the log ends at offset {ends[0]}, as it did {_hours(stood)} ago: its copy is not renewed, or no controller leads"
+    return _stale(facts, still) if stood > claim.stale_after else found([])
 
 
 def _new_enough(facts: Facts) -> Outcome:
@@ -187,16 +179,17 @@ def _new_enough(facts: Facts) -> Outcome:
     if newest is None:
         return unknown("no record of the log has a time")
     age = (claim.now - newest) / 1000
-    if age <= claim.stale_after:
-        return found([])
+    old = (
+        f"the log's newest record is of {_moment(newest)}, {_hours(age)} ago by this machine's clock: the copy is old, or "
+        "no controller leads"
+    )
+    return _stale(facts, old) if age > claim.stale_after else found([])
+
+
+def _stale(facts: Facts, evidence: str) -> Outcome:
     if facts.level is not None and facts.level < _NO_OPS:
         return not_applicable("below metadata.version 3.3-IV1 an idle leader appends nothing")
-    return found(
-        [
-            f"the log's newest record is of {_moment(newest)}, {_hours(age)} ago by this machine's clock: the copy is old, or "
-            "no controller leads"
-        ]
-    )
+    return found([evidence])
 
 
 def _hours(seconds: float) -> str:

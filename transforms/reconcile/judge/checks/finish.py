@@ -65,16 +65,26 @@ def _settled(facts: Facts) -> Outcome:
 
 def _controllers_close(facts: Facts) -> Outcome:
     """FIN-06."""
-    voters = facts.voters
-    if facts.plan is None or not voters:
+    if facts.plan is None or not facts.voters:
         return unknown("neither quorum-state nor the log tells which controllers vote")
-    ends = ends_of_voters(facts.copies)
-    best = max(facts.plan.leading.end, *ends.values()) if ends else facts.plan.leading.end
-    far = sorted(node for node in ends if node in voters and best - ends[node] > CONTROLLER_LAG_RECORDS)
+    far = far_behind(facts)
     if far:
-        return found(f"controller {node} ends at offset {ends[node] - 1}, the best at {best - 1}" for node in far)
-    absent = [node for node in voters if node not in ends]
+        return found(far.values())
+    absent = set(facts.voters) - ends_of_voters(facts.copies).keys()
     return unknown(f"no log of controller {listed_ids(absent)} was given") if absent else found([])
+
+
+def far_behind(facts: Facts) -> dict[int, str]:
+    """Voters whose log ends far before the best one, each with the evidence; a voter without a known end is in none."""
+    ends = ends_of_voters(facts.copies)
+    if facts.plan is None or not ends:
+        return {}
+    best = max(facts.plan.leading.end, *ends.values())
+    return {
+        node: f"controller {node} ends at offset {ends[node] - 1}, the best at {best - 1}"
+        for node in sorted(ends.keys() & set(facts.voters))
+        if best - ends[node] > CONTROLLER_LAG_RECORDS
+    }
 
 
 def _flags(facts: Facts) -> Outcome:

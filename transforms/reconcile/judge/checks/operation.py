@@ -23,7 +23,7 @@ from transforms.features.update import CONTROLLERS_REGISTER_FROM, ELR
 from transforms.kraft.quorum import ends_of_voters
 from transforms.kraft.release import before
 from transforms.outcome import EVIDENCE_LIMIT, Outcome, found, listed_ids, not_applicable, unknown
-from transforms.reconcile.judge.checks.finish import CONTROLLER_LAG_RECORDS
+from transforms.reconcile.judge.checks.finish import far_behind
 from transforms.reconcile.judge.checks.outcome import CheckFunction, in_tables, sampled
 from transforms.reconcile.judge.facts import Facts
 
@@ -75,15 +75,10 @@ def _unregistered(facts: Facts) -> Iterator[str]:
 
 
 def _short_of_majority(facts: Facts) -> Iterator[str]:
-    ends = ends_of_voters(facts.copies)
-    if facts.plan is None or not ends:
-        return
-    best = max(facts.plan.leading.end, *ends.values())
-    far = [node for node in facts.voters if node in ends and best - ends[node] > CONTROLLER_LAG_RECORDS]
-    close, majority = len(facts.voters) - len(far), len(facts.voters) // 2 + 1
-    if far and close - 1 < majority:
-        for node in sorted(far):
-            yield f"controller {node} ends at offset {ends[node] - 1}, the best at {best - 1}: no other one may restart"
+    far, majority = far_behind(facts), len(facts.voters) // 2 + 1
+    if len(facts.voters) - len(far) - 1 < majority:
+        for evidence in far.values():
+            yield f"{evidence}: no other one may restart"
 
 
 def _fenced(facts: Facts) -> Outcome:
