@@ -19,7 +19,7 @@ class Compiler(Protocol):
         """The function, compiled."""
 
 
-def compiler(package: str, sources: Sequence[str]) -> Compiler:
+def compiler(package: str, sources: Sequence[str], *, inlined: bool = False) -> Compiler:
     """A decorator for the functions of a package whose `sources` are compiled together.
 
     A function is compiled once; the machine code is kept on disk. Without numba's runtime nothing can be allocated in it and
@@ -33,6 +33,8 @@ def compiler(package: str, sources: Sequence[str]) -> Compiler:
 
     def compiled(function: _Function) -> _Function:
         options: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy", "_nrt": False}
+        if inlined:
+            options["forceinline"] = True
         dispatcher = njit(**options)(function)
         file = dispatcher._cache._cache_file
         file._source_stamp = (file._source_stamp, stamp)

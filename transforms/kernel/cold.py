@@ -1,0 +1,158 @@
+"""All metadata but topics, partitions and brokers: a row for each key that Kafka replays by, by the rules for one record.
+
+The last event of a key decides; a removal leaves the row that it removed. What belongs to a topic is in the topic's shard.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from schemas.bronze import RUN_COLUMNS
+from schemas.entities import ENTITIES, Entity
+from schemas.entities.entity import PROVENANCE_COLUMNS
+from schemas.replayed import EVENT_COLUMNS
+from transforms.clusters import CLUSTER
+from transforms.kernel.topics import At, Finding
+from transforms.kraft.replay.entities import DELETE, UPSERT, Event
+from transforms.kraft.replay.keys import canonical_key
+
+KRAFT_PROVENANCE = tuple(column for column in PROVENANCE_COLUMNS if column.name.startswith("kraft_"))
+# Rows as a later run goes on from them; `schemas.replayed` says what each column is.
+ROWS: pa.Schema = to_arrow_schema(StructType([*EVENT_COLUMNS]))
+
+# What Kafka replays by an identity that must be there to be removed: `AclControlManager`, `ScramControlManager` and, for
+# controllers, `ClusterControlManager` (4.4) throw when it is not.
+_REMOVED_BY_ID = ("acls", "scram_credentials", "controllers")
+_ENTITIES = {entity.name: entity for entity in ENTITIES}
+_CONFIGS, _PRODUCER_IDS = "configs", "producer_ids"
+
+
+def silver_schema(entity: Entity) -> pa.Schema:
+    """Columns of an entity's silver rows from KRaft, without the run's: `cluster`, its own, where the log says so."""
+    return to_arrow_schema(StructType([RUN_COLUMNS[0], *entity.columns, *KRAFT_PROVENANCE]))
+
+
+@dataclass(slots=True)
+class Row:
+    """A row: its columns as JSON (None where only removals named its key), its last event, the offset of its first one with columns."""
+
+    text: str | None
+    removed: bool
+    at: At
+    created: int | None
+
+
+Key = tuple[str, str]
+
+
+@dataclass
+class Cold:
+    """Rows by entity and the key that Kafka replays by, as a JSON array."""
+
+    rows: dict[Key, Row] = field(default_factory=dict)
+    _configs_of: dict[str, list[Key]] = field(default_factory=lambda: defaultdict(list))
+
+    def apply(self, event: Event, at: At) -> Finding | None:
+        """Apply an event; gives what is wrong with it."""
+        key = (event.entity, json.dumps(event.key))
+        known = self.rows.get(key)
+        if event.op == DELETE:
+            self.rows[key] = Row(*((None, True, at, None) if known is None else (known.text, True, at, known.created)))
+            return _unknown_removal(key, known, at)
+        made = Row(json.dumps(event.row), False, at, at.offset)
+        if known is not None and known.created is not None:
+            made.created = known.created
+        self.put(key, made)
+        return _falling(known, made) if event.entity == _PRODUCER_IDS else None
+
+    def put(self, key: Key, row: Row) -> None:
+        """Take a row as it is."""
+        entity, replayed = key
+        known = self.rows.get(key)
+        self.rows[key] = row
+        if entity == _CONFIGS and row.text is not None and (known is None or known.text is None):
+            kind, name, _ = json.loads(replayed)
+            if kind == "TOPIC":
+                self._configs_of[name].append(key)
+
+    def remove_configs_of(self, topic: str, at: At) -> None:
+        """What removing a topic removes beside it (`ConfigurationControlManager.deleteTopicConfigs`)."""
+        for key in self._configs_of.get(topic, ()):
+            self.rows[key] = Row(self.rows[key].text, True, at, self.rows[key].created)
+
+    def tables(self, cluster: str) -> dict[str, pa.Table]:
+        """Rows that are there, as silver has them, by entity."""
+        rows: dict[str, list[dict[str, object]]] = {name: [] for name in _ENTITIES if name not in _ELSEWHERE}
+        for (entity, _), row in self.rows.items():
+            if entity in rows and not row.removed and row.text is not None:
+                rows[entity].append({CLUSTER: cluster, **json.loads(row.text), **provenance(row.at, row.created)})
+        return {name: pa.Table.from_pylist(mine, silver_schema(_ENTITIES[name])) for name, mine in rows.items()}
+
+    def kept(self) -> pa.Table:
+        """All rows, those that were removed too: columns ROWS."""
+        rows = [
+            {
+                "entity": entity,
+                "replay_key": replayed,
+                "key": _canonical(entity, row.text),
+                "op": DELETE if row.removed else UPSERT,
+                "row": row.text,
+                **row.at._asdict(),
+                "created_offset": row.created,
+            }
+            for (entity, replayed), row in self.rows.items()
+        ]
+        return pa.Table.from_pylist(rows, ROWS)
+
+    @staticmethod
+    def restored(rows: pa.Table) -> Cold:
+        """What `kept` gave."""
+        cold = Cold()
+        for row in rows.to_pylist():
+            at = At(row["offset"], row["epoch"], row["append_time"])
+            kept = Row(row["row"], row["op"] == DELETE, at, row["created_offset"])
+            cold.put((row["entity"], row["replay_key"]), kept)
+        return cold
+
+
+# Tables of others, and the state of the migration, whose every record is a row.
+_ELSEWHERE = ("topics", "partitions", "brokers", "migration")
+
+
+def provenance(at: At, created: int | None) -> dict[str, int | None]:
+    """The columns KRAFT_PROVENANCE."""
+    return {
+        "kraft_offset": at.offset,
+        "kraft_created_offset": created,
+        "kraft_epoch": at.epoch,
+        "kraft_append_time": at.append_time,
+    }
+
+
+def _canonical(entity: str, text: str | None) -> str | None:
+    return None if text is None else canonical_key(Event(entity, (), UPSERT, json.loads(text)))
+
+
+def _unknown_removal(key: Key, known: Row | None, at: At) -> Finding | None:
+    entity, replayed = key
+    if entity not in _REMOVED_BY_ID or (known is not None and not known.removed):
+        return None
+    what = "was never made" if known is None else "is removed already"
+    return Finding.at(at.offset, "REMOVAL-UNKNOWN", replayed, f"a removal of an id in {entity} that {what}")
+
+
+def _falling(known: Row | None, made: Row) -> Finding | None:
+    """Producer ids that do not rise (`ProducerIdControlManager.replay` throws; ids would be handed out twice)."""
+    if known is None or known.text is None or made.text is None:
+        return None
+    before, following = (json.loads(row.text or "{}")["next_producer_id"] for row in (known, made))
+    if following > before:
+        return None
+    detail = f"next producer id {following} after {before}"
+    return Finding.at(made.at.offset, "DUR-15", "producer ids", detail)
