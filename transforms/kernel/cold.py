@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from dataclasses import dataclass, field
+from operator import itemgetter
 
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -95,7 +96,7 @@ class Cold:
         return {name: pa.Table.from_pylist(mine, silver_schema(_ENTITIES[name])) for name, mine in rows.items()}
 
     def kept(self) -> pa.Table:
-        """All rows, those that were removed too: columns ROWS."""
+        """All rows in the order of their keys, those that were removed too: columns ROWS."""
         rows = [
             {
                 "entity": entity,
@@ -106,7 +107,7 @@ class Cold:
                 **row.at._asdict(),
                 "created_offset": row.created,
             }
-            for (entity, replayed), row in self.rows.items()
+            for (entity, replayed), row in sorted(self.rows.items(), key=itemgetter(0))
         ]
         return pa.Table.from_pylist(rows, ROWS)
 

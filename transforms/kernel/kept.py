@@ -11,11 +11,13 @@ from collections.abc import Iterable
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from transforms.kernel.brokers import Brokers
 from transforms.kernel.cold import Cold
 from transforms.kernel.fold import Fold
-from transforms.kernel.layout import FIRST_SLOT, NULL
+from transforms.kernel.layout import FIRST_SLOT, NAME, NAMESAKE, NULL, Longs
+from transforms.kernel.partitions import one_chunk
 from transforms.kernel.shards import Shard
 from transforms.kernel.texts import Texts
 from transforms.kernel.topics import Finding
@@ -31,26 +33,48 @@ class NotContinuedError(ValueError):
 
 
 def to_bytes(fold: Fold, offset: int) -> bytes:
-    """The state below `offset`."""
+    """The state below `offset`: the same bytes for the same state, whatever batches and passes it came from."""
     topics = fold.topics
+    ids, numbers = _in_order(topics.ids)
+    names, name_numbers = _in_order(topics.names)
     rows = topics.longs[: len(topics.ids)].copy()
     rows[:, FIRST_SLOT] = NULL
+    rows[:, NAME] = name_numbers[rows[:, NAME]]
+    rows[:, NAMESAKE] = numbers[rows[:, NAMESAKE]]
+    newest = numbers[topics.newest[: len(topics.names)]]
+    partitions, directories = fold.partitions.kept(numbers)
+    found = sorted(fold.found, key=lambda finding: (finding.place, finding.code, finding.subject))
     parts = {
-        "ids": _texts(topics.ids),
-        "names": _texts(topics.names),
-        "directories": _texts(fold.partitions.directories),
-        "topics": pa.table({str(column): rows[:, column] for column in range(rows.shape[1])}),
-        "newest": pa.table({"topic": topics.newest[: len(topics.names)]}),
-        "partitions": fold.partitions.kept(),
+        "ids": _texts(ids),
+        "names": _texts(names),
+        "directories": _texts(directories),
+        "topics": pa.table({str(column): _placed(rows[:, column], numbers) for column in range(rows.shape[1])}),
+        "newest": pa.table({"topic": _placed(newest, name_numbers)}),
+        "partitions": partitions,
         "rows": fold.cold.kept(),
         "brokers": fold.brokers.kept(),
-        "findings": pa.Table.from_pylist([vars(finding) for finding in fold.found], _FINDING),
+        "findings": pa.Table.from_pylist([vars(finding) for finding in found], _FINDING),
         "clears": pa.table({"offset": pa.array(fold.clears, pa.int64())}),
     }
     header = {"format": FORMAT, "shard": fold.shard.number, "shards": fold.shard.of, "offset": offset}
-    names, streams = [*parts], [_stream(part) for part in parts.values()]
+    part_names, streams = [*parts], [_stream(part) for part in parts.values()]
     schema = pa.schema([("part", pa.string()), ("rows", pa.large_binary())], {_HEADER: json.dumps(header)})
-    return _stream(pa.table([names, streams], schema), compression=None)
+    return _stream(pa.table([part_names, streams], schema), compression=None)
+
+
+def _in_order(texts: Texts) -> tuple[pa.StringArray, Longs]:
+    """Texts in order, and the place of each number among them; -1 for the number -1, which is the last."""
+    order = pc.sort_indices(texts.all()).to_numpy().astype(np.int64)
+    places = np.full(len(order) + 1, NULL, np.int64)
+    places[order] = np.arange(len(order))
+    return texts.all().take(pa.array(order)), places
+
+
+def _placed(values: Longs, places: Longs) -> Longs:
+    """Values by number as values by place."""
+    placed = np.empty(len(values), np.int64)
+    placed[places[: len(values)]] = values
+    return placed
 
 
 def from_bytes(kept: bytes, cluster: str, shard: Shard) -> tuple[Fold, int]:
@@ -80,11 +104,11 @@ def from_bytes(kept: bytes, cluster: str, shard: Shard) -> tuple[Fold, int]:
 def _restored(tables: dict[str, pa.Table], cluster: str, shard: Shard) -> Fold:
     fold = Fold(cluster, shard)
     topics, partitions = fold.topics, fold.partitions
-    for texts, part in ((topics.ids, "ids"), (topics.names, "names"), (partitions.directories, "directories")):
-        _read(texts, tables[part])
+    for texts, part in ((topics.ids, "ids"), (topics.names, "names")):
+        texts.numbers(one_chunk(tables[part]["text"]))
     topics.longs = np.stack([column.to_numpy() for column in tables["topics"].itercolumns()], axis=1)
     topics.newest = tables["newest"]["topic"].to_numpy().copy()
-    partitions.restore(tables["partitions"])
+    partitions.restore(tables["partitions"], one_chunk(tables["directories"]["text"]))
     fold.cold = Cold.restored(tables["rows"])
     fold.brokers = Brokers.restored(tables["brokers"])
     fold.found = [Finding(**row) for row in tables["findings"].to_pylist()]
@@ -92,13 +116,8 @@ def _restored(tables: dict[str, pa.Table], cluster: str, shard: Shard) -> Fold:
     return fold
 
 
-def _texts(texts: Texts) -> pa.Table:
-    return pa.table({"text": texts.all()})
-
-
-def _read(texts: Texts, rows: pa.Table) -> None:
-    for chunk in rows["text"].chunks:
-        texts.numbers(chunk)
+def _texts(texts: pa.StringArray) -> pa.Table:
+    return pa.table({"text": texts})
 
 
 def _stream(rows: pa.Table, compression: str | None = "zstd") -> bytes:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
@@ -200,25 +201,39 @@ class Partitions:
         ids = self.topics.ids.column(self._topic()[picked]).to_pylist()
         return [f"{topic}/{number}" for topic, number in zip(ids, self._partition()[picked].tolist(), strict=True)]
 
-    def kept(self) -> pa.Table:
-        """All slots, as `restore` takes them: topics and directories by number."""
-        every = np.arange(int(self.slots.used[layout.SLOTS]))
-        columns: dict[str, pa.Array] = {
-            "topic": pa.array(self._topic().astype(np.int32)),
-            "partition": pa.array(self._partition()),
-            **{name: pa.array(self._longs(column)) for name, column in _LONGS.items()},
-            "epoch": pa.array(self._ints(layout.EPOCH)),
-            **{name: pa.array(self._ints(k)) for k, name in enumerate(_NUMBERS)},
-            **{name: self._list(every, k) for k, name in enumerate((*LISTS, "directories"))},
-        }
-        return pa.table(columns)
+    def kept(self, topics: Longs) -> tuple[pa.Table, pa.StringArray]:
+        """All slots as `restore` takes them, and the directories that they name; `topics` says by which number each topic is kept.
 
-    def restore(self, rows: pa.Table) -> None:
-        """Take the slots of `kept`; the texts they name, and the topics, are there already."""
+        In the order of topics and partitions, so that the same state gives the same rows whatever way it came about.
+        """
+        topic, partition = topics[self._topic()], self._partition()
+        order = np.lexsort((partition, topic))
+        lists = {name: self._list(order, k) for k, name in enumerate((*LISTS, "directories"))}
+        numbers = lists["directories"].values.to_numpy()
+        texts = self.directories.column(np.unique(np.append(numbers, 0)))
+        texts = texts.take(pc.sort_indices(texts))
+        named = Texts()
+        named.numbers(texts)
+        renumbered = pa.array(named.find(self.directories.all())[numbers].astype(np.int32))
+        null = lists["directories"].is_null()
+        lists["directories"] = pa.ListArray.from_arrays(lists["directories"].offsets, renumbered, mask=null)
+        columns: dict[str, pa.Array] = {
+            "topic": pa.array(topic[order].astype(np.int32)),
+            "partition": pa.array(partition[order]),
+            **{name: pa.array(self._longs(column)[order]) for name, column in _LONGS.items()},
+            "epoch": pa.array(self._ints(layout.EPOCH)[order]),
+            **{name: pa.array(self._ints(k)[order]) for k, name in enumerate(_NUMBERS)},
+            **lists,
+        }
+        return pa.table(columns), texts
+
+    def restore(self, rows: pa.Table, directories: pa.StringArray) -> None:
+        """Take the slots and directories of `kept`; the topics are there already."""
+        known = self.directories.numbers(directories)
         table = rows.combine_chunks()
         count = table.num_rows
         numbers = {name: _numbers(table[name]) for name in table.column_names if not pa.types.is_list(table[name].type)}
-        lists = [_one_chunk(table[name]) for name in (*LISTS, "directories")]
+        lists = [one_chunk(table[name]) for name in (*LISTS, "directories")]
         lengths = [np.diff(each.offsets.to_numpy()) for each in lists]
         capacities = np.sum(lengths, axis=0, dtype=np.int64)
         slots = _empty_slots(max(count, 1), int(capacities.sum()))
@@ -236,7 +251,9 @@ class Partitions:
             null = each.is_null().to_numpy(zero_copy_only=False)
             slots.ints[:count, layout.LENGTHS + k] = np.where(null, layout.NULL, length)
         for k, each in enumerate(lists):
-            put_lists(slots, k, each.offsets.to_numpy(), each.values.to_numpy())
+            values = each.values.to_numpy()
+            ids = known[values].astype(np.int32) if k == layout.DIRECTORIES else values
+            put_lists(slots, k, each.offsets.to_numpy(), ids)
         enter_all(slots, self.topics.longs)
         self.slots, self._step = slots, _empty_step(slots)
 
@@ -260,7 +277,8 @@ def _empty_step(slots: Slots) -> Step:
     )
 
 
-def _one_chunk(column: pa.ChunkedArray) -> pa.Array:
+def one_chunk(column: pa.ChunkedArray) -> pa.Array:
+    """A column of a table as one array."""
     chunks = column.chunks
     return chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks) if chunks else pa.array([], column.type)
 
