@@ -86,7 +86,7 @@ def from_bytes(kept: bytes, cluster: str, shard: Shard) -> tuple[Fold, int]:
         outer = pa.ipc.open_stream(kept).read_all()
         header = json.loads(outer.schema.metadata[_HEADER.encode()])
         parts = dict(zip(outer["part"].to_pylist(), outer["rows"].to_pylist(), strict=True))
-    except (pa.ArrowInvalid, KeyError, TypeError, ValueError) as error:
+    except (OSError, KeyError, TypeError, ValueError) as error:
         raise NotContinuedError(f"these bytes are no kept state: {type(error).__name__}") from error
     if header["format"] != FORMAT:
         raise NotContinuedError(f"format {header['format']} instead of {FORMAT}")
@@ -97,7 +97,7 @@ def from_bytes(kept: bytes, cluster: str, shard: Shard) -> tuple[Fold, int]:
     try:
         tables = {name: pa.ipc.open_stream(rows).read_all() for name, rows in parts.items()}
         return _restored(tables, cluster, shard), header["offset"]
-    except (pa.ArrowInvalid, OSError, KeyError) as error:
+    except (OSError, KeyError, TypeError, ValueError) as error:
         raise NotContinuedError(f"a part of the kept state can't be read: {type(error).__name__}") from error
 
 
