@@ -71,6 +71,8 @@ IS_MADE, IS_WHOLE, NAMES_LEADER, RECOVERS, CLEARS, AT_OFFSET, AT_EPOCH, AT_TIME,
 # Not looked at.
 LOOKED_AHEAD = 10
 FACTS = 11
+# So many records are looked at together.
+AHEAD = 256
 # Halves of a step; lists of the second stand after those of the first.
 BEFORE, AFTER = 0, 1
 FROM, SIZE = 0, 1
@@ -137,12 +139,16 @@ class Records(NamedTuple):
 
 
 class Step(NamedTuple):
-    """One change: where in the pool each of its lists begins and how long it is, numbers before and after, what else is known."""
+    """One change: where in the pool each of its lists begins and how long it is, numbers before and after, what else is known.
+
+    `ahead` are slots of the next records, which are looked at together.
+    """
 
     pool: Ints
     spans: Longs
     numbers: Longs
     facts: Longs
+    ahead: Longs
 
 
 class Changes(NamedTuple):

@@ -274,6 +274,7 @@ def _empty_step(slots: Slots) -> Step:
         spans=np.zeros((2, 2 * layout.LISTS), np.int64),
         numbers=np.zeros((2, layout.NUMBERS), np.int64),
         facts=np.zeros(layout.FACTS, np.int64),
+        ahead=np.zeros(layout.AHEAD, np.int64),
     )
 
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 from transforms.isr.partition import NO_LEADER, NO_LEADER_CHANGE, NO_RECOVERY_CHANGE, RECOVERING
 from transforms.kernel.layout import (
     AFTER,
+    AHEAD,
     ALIVE,
     APPEND_TIME,
     AT_EPOCH,
@@ -107,7 +108,6 @@ from transforms.kernel.rules import kinds_of
 _PARTITION_BITS = 32
 _PARTITION_MASK = (1 << _PARTITION_BITS) - 1
 _SLACK = 12
-_AHEAD = 512
 _MIGRATING = 0
 
 
@@ -117,7 +117,7 @@ def fold(
 ) -> int:
     """Apply the records at the places from `first` on; returns the place of the first that found no room, or the number of places."""
     for place in range(first, records.rows.size):
-        if (place - first) % _AHEAD == 0:
+        if (place - first) % AHEAD == 0:
             _look_ahead(records, place, slots, topics, step)
         row, topic = records.rows[place], records.topics[place]
         if records.does[row] == CLEAR:
@@ -131,16 +131,29 @@ def fold(
 
 @compiled
 def _look_ahead(records: Records, first: int, slots: Slots, topics: Longs, step: Step) -> None:
-    """Look at what the next records need: the processor waits for all of it at once, and not for one after the other."""
-    seen = 0
-    for place in range(first, min(first + _AHEAD, records.rows.size)):
-        topic = records.topics[place]
-        if topic >= 0:
-            seen += topics[topic, MADE]
-            slot = slots.table[find(slots, key_of(topic, records.partition[records.rows[place]])), 1] - 1
-            if slot >= 0:
-                seen += slots.ints[slot, CAPACITY] + slots.pool[slots.longs[slot, START]]
+    """Look at what the next records need, in loops so short that the processor waits for many of them at once.
+
+    Memory is some hundred times slower than all else here, if each record waits for its own.
+    """
+    count, mask, seen = min(AHEAD, records.rows.size - first), slots.table.shape[0] - 1, 0
+    for at in range(count):
+        key = key_of(records.topics[first + at], records.partition[records.rows[first + at]])
+        step.ahead[at] = slots.table[_mixed(key) & mask, 1] - 1
+    for at in range(count):
+        seen += topics[max(records.topics[first + at], 0), MADE]
+        if step.ahead[at] >= 0:
+            seen += slots.longs[step.ahead[at], KEY] + slots.ints[step.ahead[at], LEADER]
+    for at in range(count):
+        if step.ahead[at] >= 0:
+            seen += slots.pool[slots.longs[step.ahead[at], START]]
+    # Otherwise the compiler leaves out what nobody needs.
     step.facts[LOOKED_AHEAD] = seen
+
+
+@inlined
+def _mixed(key: int) -> int:
+    mixed = key * -7046029254386353131
+    return mixed ^ (mixed >> 32)
 
 
 @compiled
@@ -190,8 +203,7 @@ def key_of(topic: int, partition: int) -> int:
 def find(slots: Slots, key: int) -> int:
     """The row of the table where a key stands, or is to stand."""
     mask = slots.table.shape[0] - 1
-    mixed = key * -7046029254386353131
-    place = (mixed ^ (mixed >> 32)) & mask
+    place = _mixed(key) & mask
     while slots.table[place, 1] != 0 and slots.table[place, 0] != key:
         place = (place + 1) & mask
     return place

@@ -23,6 +23,7 @@ compiled = compiler(__package__, ("texts.py",))
 inlined = compiler(__package__, ("texts.py",), inlined=True)
 
 _COUNT = 0
+_AHEAD = 256
 _NOTHING = np.zeros(1, np.uint8)
 
 
@@ -45,9 +46,8 @@ def _word(data: Bytes, at: int) -> int:
     )
 
 
-@compiled
-def _place(texts: _Arrays, data: Bytes, start: int, end: int) -> int:
-    """Where in the table a text stands, or is to stand."""
+@inlined
+def _hash(data: Bytes, start: int, end: int) -> int:
     value, at = np.int64(-3750763034362895579), start
     while at + 4 <= end:
         value = (value ^ _word(data, at)) * np.int64(-7046029254386353131)
@@ -55,8 +55,14 @@ def _place(texts: _Arrays, data: Bytes, start: int, end: int) -> int:
     while at < end:
         value = (value ^ np.int64(data[at])) * np.int64(-7046029254386353131)
         at += 1
+    return value ^ (value >> 32)
+
+
+@inlined
+def _place(texts: _Arrays, data: Bytes, start: int, end: int, hashed: int) -> int:
+    """Where in the table a text stands, or is to stand."""
     mask = texts.table.size - 1
-    place = (value ^ (value >> 32)) & mask
+    place = hashed & mask
     while texts.table[place] != 0:
         number = texts.table[place] - 1
         if _is_text(texts, number, data, start, end):
@@ -82,10 +88,10 @@ def _is_text(texts: _Arrays, number: int, data: Bytes, start: int, end: int) -> 
     return True
 
 
-@compiled
-def _number(texts: _Arrays, data: Bytes, start: int, end: int) -> int:
+@inlined
+def _number(texts: _Arrays, data: Bytes, start: int, end: int, hashed: int) -> int:
     """A text's number; it is added where it is new, and there is room."""
-    place = _place(texts, data, start, end)
+    place = _place(texts, data, start, end, hashed)
     if texts.table[place] == 0:
         number = texts.used[_COUNT]
         first = texts.ends[number]
@@ -98,22 +104,41 @@ def _number(texts: _Arrays, data: Bytes, start: int, end: int) -> int:
 
 
 @compiled
-def _number_all(texts: _Arrays, data: Bytes, offsets: Ints, rows: Longs, numbers: Longs) -> None:
-    for at in range(rows.size):
-        numbers[at] = _number(texts, data, offsets[rows[at]], offsets[rows[at] + 1])
+def _number_all(texts: _Arrays, data: Bytes, offsets: Ints, rows: Longs, numbers: Longs, ahead: Longs) -> None:
+    """Numbers of the texts in some rows.
+
+    As in `transforms.kernel.steps`, what many of them need of memory is looked at in loops as short as can be.
+    """
+    for first in range(0, rows.size, ahead.size):
+        count, mask, seen = min(ahead.size, rows.size - first), texts.table.size - 1, 0
+        for at in range(count):
+            row = rows[first + at]
+            ahead[at] = _hash(data, offsets[row], offsets[row + 1])
+        for at in range(count):
+            numbers[first + at] = max(texts.table[ahead[at] & mask] - 1, 0)
+        for at in range(count):
+            numbers[first + at] = texts.ends[numbers[first + at]]
+        for at in range(count):
+            seen += texts.blob[numbers[first + at]]
+        # Otherwise the compiler leaves out what nobody needs.
+        numbers[first] = seen
+        for at in range(count):
+            row = rows[first + at]
+            numbers[first + at] = _number(texts, data, offsets[row], offsets[row + 1], ahead[at])
 
 
 @compiled
 def _find_all(texts: _Arrays, data: Bytes, offsets: Ints, numbers: Longs) -> None:
     for at in range(numbers.size):
-        numbers[at] = texts.table[_place(texts, data, offsets[at], offsets[at + 1])] - 1
+        hashed = _hash(data, offsets[at], offsets[at + 1])
+        numbers[at] = texts.table[_place(texts, data, offsets[at], offsets[at + 1], hashed)] - 1
 
 
 @compiled
 def _fill_table(texts: _Arrays) -> None:
     for number in range(texts.used[_COUNT]):
-        place = _place(texts, texts.blob, texts.ends[number], texts.ends[number + 1])
-        texts.table[place] = number + 1
+        start, end = texts.ends[number], texts.ends[number + 1]
+        texts.table[_place(texts, texts.blob, start, end, _hash(texts.blob, start, end))] = number + 1
 
 
 class Texts:
@@ -121,10 +146,11 @@ class Texts:
 
     def __init__(self) -> None:
         self._arrays = _Arrays(
-            np.empty(0, np.uint8), np.zeros(1, np.int32), np.zeros(4, np.int32), np.zeros(1, np.int64)
+            np.zeros(1, np.uint8), np.zeros(1, np.int32), np.zeros(4, np.int32), np.zeros(1, np.int64)
         )
         # At least so many texts and bytes more find room.
         self._spare = [0, 0]
+        self._ahead = np.zeros(_AHEAD, np.int64)
 
     def __len__(self) -> int:
         return int(self._arrays.used[_COUNT])
@@ -136,15 +162,12 @@ class Texts:
         if len(rows):
             data, offsets = _buffers(column)
             self._reserve(len(rows), int(offsets[-1] - offsets[0]))
-            _number_all(self._arrays, data, offsets, rows, numbers)
+            _number_all(self._arrays, data, offsets, rows, numbers, self._ahead)
         return numbers
 
     def number(self, text: str) -> int:
         """A text's number; it is added where it is new."""
-        data = np.frombuffer(utf8(text) or b"\0", np.uint8)
-        size = len(utf8(text))
-        self._reserve(1, size)
-        return _number(self._arrays, data, 0, size)
+        return int(self.numbers(pa.array([utf8(text)], pa.string()))[0])
 
     def find(self, column: pa.StringArray) -> Longs:
         """Numbers of all texts of a column; -1 for one that is not here."""
