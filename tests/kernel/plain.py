@@ -144,20 +144,23 @@ class Plain:
                     config.update({"removed": True, **_moved(config, at)})
 
     def state(self) -> dict[str, list[Row]]:
-        """The state as silver has it, without what is null: rows of each entity, and partitions that went with their topic."""
-        found: dict[str, list[Row]] = {"topics": [], "partitions": [], "gone partitions": []}
+        """The state as silver has it, without what is null: rows of each entity, and of what is gone."""
+        found: dict[str, list[Row]] = {}
         for topic in self.topics.values():
-            if topic["alive"]:
-                found["topics"].append({name: value for name, value in topic.items() if name != "alive"})
+            row = {name: value for name, value in topic.items() if name != "alive"}
+            found.setdefault("topics" if topic["alive"] else "gone topics", []).append(row)
         for (topic_id, number), partition in self.partitions.items():
             topic = self.topics.get(topic_id, {})
             if topic:
                 row = {"topic": topic["topic"], "topic_id": topic_id, "partition": number, **_silver(partition)}
-                found["partitions" if topic["alive"] else "gone partitions"].append(row)
+                if not topic["alive"]:
+                    row |= {name: topic[name] for name in ("kraft_offset", "kraft_epoch", "kraft_append_time")}
+                found.setdefault("partitions" if topic["alive"] else "gone partitions", []).append(row)
         for (entity, _), each in self.rows.items():
-            if not each["removed"] and entity != "migration":
+            if entity != "migration" and not (each["removed"] and entity == "brokers"):
                 where = {name: value for name, value in each.items() if name.startswith("kraft_")}
-                found.setdefault(entity, []).append({**each["row"], **where})
+                name = f"gone {entity}" if each["removed"] else entity
+                found.setdefault(name, []).append({**each["row"], **where})
         return {name: without_nothing(rows) for name, rows in found.items()}
 
 

@@ -87,11 +87,11 @@ class Cold:
         for key in self._configs_of.get(topic, ()):
             self.rows[key] = Row(self.rows[key].text, True, at, self.rows[key].created)
 
-    def tables(self, cluster: str) -> dict[str, pa.Table]:
-        """Rows that are there, as silver has them, by entity."""
+    def tables(self, cluster: str, *, gone: bool = False) -> dict[str, pa.Table]:
+        """Rows that are there, as silver has them, by entity; or those that were removed, as they were."""
         rows: dict[str, list[dict[str, object]]] = {name: [] for name in _ENTITIES if name not in _ELSEWHERE}
         for (entity, _), row in self.rows.items():
-            if entity in rows and not row.removed and row.text is not None:
+            if entity in rows and row.removed == gone and row.text is not None:
                 rows[entity].append({CLUSTER: cluster, **json.loads(row.text), **provenance(row.at, row.created)})
         return {name: pa.Table.from_pylist(mine, silver_schema(_ENTITIES[name])) for name, mine in rows.items()}
 

@@ -33,7 +33,7 @@ from transforms.kernel.layout import (
 from transforms.kernel.partitions import Partitions
 from transforms.kernel.records import Batch
 from transforms.kernel.shards import Shard
-from transforms.kernel.topics import At, Finding, Topics
+from transforms.kernel.topics import At, Finding, Flags, Topics
 from transforms.kraft.replay.entities import DELETE, READERS, Event
 
 FINDINGS: pa.Schema = to_arrow_schema(StructType([f for f in FINDINGS_TABLE.columns if f.name != "run_id"]))
@@ -140,14 +140,22 @@ class Fold:
     def tables(self) -> dict[str, pa.Table]:
         """The state as silver has it, without the run's columns: a table by entity."""
         return {
-            "topics": self._topics(),
+            "topics": self._topics(self.topics.here),
             "partitions": self.partitions.table(self.partitions.living()),
             "brokers": self.brokers.table(self.cluster),
             **self.cold.tables(self.cluster),
         }
 
-    def _topics(self) -> pa.Table:
-        numbers = np.flatnonzero(self.topics.here)
+    def gone(self) -> dict[str, pa.Table]:
+        """What was removed, as it was; where the log says so is the removal. Brokers that are no more are not in it."""
+        return {
+            "topics": self._topics(self.topics.gone),
+            "partitions": self.partitions.table(self.partitions.gone(), gone=True),
+            **self.cold.tables(self.cluster, gone=True),
+        }
+
+    def _topics(self, which: Flags) -> pa.Table:
+        numbers = np.flatnonzero(which)
         rows = self.topics.longs[numbers]
         columns = [
             pa.repeat(pa.scalar(self.cluster), len(rows)),

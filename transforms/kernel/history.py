@@ -34,7 +34,7 @@ def empty_changes(rows: int, ids: int) -> Changes:
     changes = Changes(
         longs=np.empty((layout.CHANGE_LONGS, rows), np.int64),
         ints=np.empty((layout.CHANGE_INTS, rows), np.int32),
-        ends=np.empty((layout.CHANGE_LISTS, rows + 1), np.int32),
+        ends=np.empty((layout.CHANGE_LISTS, rows + 1), np.uint32),
         values=np.empty((layout.CHANGE_LISTS, rows * _LISTS_PER_ROW + ids + _PADDING), np.int32),
         used=np.zeros(2, np.int64),
     )

@@ -106,8 +106,8 @@ def _restored(tables: dict[str, pa.Table], cluster: str, shard: Shard) -> Fold:
     topics, partitions = fold.topics, fold.partitions
     for texts, part in ((topics.ids, "ids"), (topics.names, "names")):
         texts.numbers(one_chunk(tables[part]["text"]))
-    topics.longs = np.stack([column.to_numpy() for column in tables["topics"].itercolumns()], axis=1)
-    topics.newest = tables["newest"]["topic"].to_numpy().copy()
+    rows = np.stack([column.to_numpy() for column in tables["topics"].itercolumns()], axis=1)
+    topics.restore(rows, tables["newest"]["topic"].to_numpy())
     partitions.restore(tables["partitions"], one_chunk(tables["directories"]["text"]))
     fold.cold = Cold.restored(tables["rows"])
     fold.brokers = Brokers.restored(tables["brokers"])

@@ -20,6 +20,8 @@ Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int32]
 Longs = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
+# Of what is never negative the compiler need not look whether it counts from the end of an array.
+Places = npt.NDArray[np.uint32]
 
 # Lists of a partition; directories are numbers of texts. The first six have the order of `transforms.isr.kernel.LISTS`.
 REPLICAS, ADDING, REMOVING, ISR, ELR, LAST_ELR, DIRECTORIES = range(7)
@@ -75,7 +77,6 @@ FACTS = 11
 AHEAD = 256
 # Halves of a step; lists of the second stand after those of the first.
 BEFORE, AFTER = 0, 1
-FROM, SIZE = 0, 1
 
 # Rows of Changes.longs and .ints, and its lists. After LISTS_AFTER come the lists after the change, then those before it.
 C_OFFSET, C_TIME, C_BEFORE_TIME, C_LEADERLESS = range(4)
@@ -145,7 +146,8 @@ class Step(NamedTuple):
     """
 
     pool: Ints
-    spans: Longs
+    starts: Places
+    sizes: Ints
     numbers: Longs
     facts: Longs
     ahead: Longs
@@ -156,7 +158,7 @@ class Changes(NamedTuple):
 
     longs: Longs
     ints: Ints
-    ends: Ints
+    ends: Places
     values: Ints
     used: Longs
 

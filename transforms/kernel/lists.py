@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from transforms.compiled import compiler
-from transforms.kernel.layout import FROM, SIZE, Ints, Step
+from transforms.kernel.layout import Ints, Step
 
 # Of all that is compiled together, so that machine code on disk is not used after one of them has changed.
 _SOURCES = ("layout.py", "lists.py", "rules.py", "states.py", "steps.py")
@@ -23,8 +23,8 @@ COPIED = 4
 @inlined
 def has(step: Step, k: int, wanted: int) -> bool:
     """Whether a list holds an id."""
-    first = step.spans[FROM, k]
-    for at in range(first, first + step.spans[SIZE, k]):
+    first = step.starts[k]
+    for at in range(first, first + step.sizes[k]):
         if step.pool[at] == wanted:
             return True
     return False
@@ -33,7 +33,7 @@ def has(step: Step, k: int, wanted: int) -> bool:
 @inlined
 def is_one(step: Step, k: int, other: int) -> bool:
     """Whether two lists are at one place: the record says nothing of them."""
-    return step.spans[FROM, k] == step.spans[FROM, other]
+    return step.starts[k] == step.starts[other]
 
 
 @inlined
@@ -41,8 +41,8 @@ def lacks(step: Step, k: int, of: int) -> bool:
     """Whether list `k` lacks an id of list `of`."""
     if is_one(step, k, of):
         return False
-    first = step.spans[FROM, of]
-    for at in range(first, first + step.spans[SIZE, of]):
+    first = step.starts[of]
+    for at in range(first, first + step.sizes[of]):
         if not has(step, k, step.pool[at]):
             return True
     return False
@@ -53,11 +53,11 @@ def same(step: Step, k: int, other: int) -> bool:
     """Whether two lists hold the same ids in the same order; null is an empty one."""
     if is_one(step, k, other):
         return True
-    size = max(step.spans[SIZE, k], 0)
-    if size != max(step.spans[SIZE, other], 0):
+    size = max(step.sizes[k], 0)
+    if size != max(step.sizes[other], 0):
         return False
     for at in range(size):
-        if step.pool[step.spans[FROM, k] + at] != step.pool[step.spans[FROM, other] + at]:
+        if step.pool[step.starts[k] + at] != step.pool[step.starts[other] + at]:
             return False
     return True
 
@@ -72,8 +72,11 @@ def copy(source: Ints, start: int, size: int, target: Ints, at: int) -> None:
 @inlined
 def append(source: Ints, start: int, size: int, target: Ints, at: int) -> int:
     """Copy a list to where nothing is yet; returns the place after it. What is copied too much is written over by what follows."""
-    for index in range(COPIED):
-        target[at + index] = source[start + index]
+    first, second, third, fourth = source[start], source[start + 1], source[start + 2], source[start + 3]
+    target[at] = first
+    target[at + 1] = second
+    target[at + 2] = third
+    target[at + 3] = fourth
     for index in range(COPIED, size):
         target[at + index] = source[start + index]
     return at + max(size, 0)

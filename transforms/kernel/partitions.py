@@ -24,7 +24,7 @@ from transforms.kernel.records import Batch
 from transforms.kernel.states import ALONE, EQUAL, compare, list_ends, list_values, put_lists
 from transforms.kernel.steps import enter_all, fill_table, fold
 from transforms.kernel.texts import Texts
-from transforms.kernel.topics import Finding, Topics
+from transforms.kernel.topics import Finding, Flags, Topics
 
 MIGRATING = "AAAAAAAAAAAAAAAAAAAAAA"
 SILVER: pa.Schema = to_arrow_schema(
@@ -140,31 +140,35 @@ class Partitions:
 
     def living(self) -> Longs:
         """Slots of the partitions that are there: made, and of a topic that is there."""
-        if not self.slots.used[layout.SLOTS]:
-            return np.empty(0, np.int64)
-        return np.flatnonzero((self._longs(layout.CREATED) >= 0) & self.topics.here[self._topic()])
+        return self._made_of(self.topics.here)
 
     def gone(self) -> Longs:
         """Slots of the partitions that went with their topic."""
-        if not self.slots.used[layout.SLOTS]:
-            return np.empty(0, np.int64)
-        alive, mine = self.topics.longs[self._topic(), layout.ALIVE], self.topics.owned[self._topic()]
-        named = self.topics.longs[self._topic(), layout.MADE] >= 0
-        return np.flatnonzero((self._longs(layout.CREATED) >= 0) & mine & named & (alive == 0))
+        return self._made_of(self.topics.gone)
 
-    def table(self, picked: Longs) -> pa.Table:
-        """Some slots as rows of SILVER, in the order of their first record."""
+    def _made_of(self, topics: Flags) -> Longs:
+        if not len(topics):
+            return np.empty(0, np.int64)
+        return np.flatnonzero((self._longs(layout.CREATED) >= 0) & topics[self._topic()])
+
+    def table(self, picked: Longs, *, gone: bool = False) -> pa.Table:
+        """Some slots as rows of SILVER; with `gone` where the log says so is the removal of their topic."""
         topic = self._topic()[picked]
+        slots = self.slots
+        at: list[Longs | Ints] = [slots.longs[picked, k] for k in (layout.OFFSET, layout.APPEND_TIME)]
+        at.append(slots.ints[picked, layout.EPOCH])
+        if gone:
+            at = [self.topics.longs[topic, k] for k in (layout.LAST_OFFSET, layout.LAST_TIME, layout.LAST_EPOCH)]
         columns = {
             CLUSTER: pa.repeat(pa.scalar(self.cluster), len(picked)),
             "topic": self.topics.names.column(self.topics.longs[topic, layout.NAME]),
             "topic_id": self.topics.ids.column(topic),
             "partition": pa.array(self._partition()[picked]),
             "directories": self._directories(picked),
-            "kraft_offset": pa.array(self._longs(layout.OFFSET)[picked]),
+            "kraft_offset": pa.array(at[0]),
             "kraft_created_offset": pa.array(self._longs(layout.CREATED)[picked]),
-            "kraft_epoch": pa.array(self._ints(layout.EPOCH)[picked]),
-            "kraft_append_time": pa.array(self._longs(layout.APPEND_TIME)[picked]),
+            "kraft_epoch": pa.array(at[2]),
+            "kraft_append_time": pa.array(at[1]),
             **{name: self._list(picked, k) for k, name in enumerate(LISTS)},
             **{name: pa.array(self._ints(k)[picked]) for k, name in enumerate(_NUMBERS)},
         }
@@ -271,7 +275,8 @@ def _empty_slots(count: int, ids: int) -> Slots:
 def _empty_step(slots: Slots) -> Step:
     return Step(
         pool=slots.pool,
-        spans=np.zeros((2, 2 * layout.LISTS), np.int64),
+        starts=np.zeros(2 * layout.LISTS, np.uint32),
+        sizes=np.zeros(2 * layout.LISTS, np.int32),
         numbers=np.zeros((2, layout.NUMBERS), np.int64),
         facts=np.zeros(layout.FACTS, np.int64),
         ahead=np.zeros(layout.AHEAD, np.int64),

@@ -33,7 +33,7 @@ class Kind(StrEnum):
     HISTORY = "history"
     # State below an offset: silver's rows of an entity (`Told.entity`), without the run's columns.
     STATE = "state"
-    # Partitions that went with their topic, as they were then.
+    # What was removed below it, as it was: the same columns, where the log says so is the removal.
     GONE = "gone"
     # What breaks a rule of replay, and rows that differ from Kafka's checkpoint: silver findings without the run's columns.
     FINDINGS = "findings"
@@ -173,8 +173,8 @@ class _Pass:
         if last or offset in plan.states_at:
             for entity, rows in self.fold.tables().items():
                 yield Told(Kind.STATE, offset, entity, rows)
-            partitions = self.fold.partitions
-            yield Told(Kind.GONE, offset, "partitions", partitions.table(partitions.gone()))
+            for entity, rows in self.fold.gone().items():
+                yield Told(Kind.GONE, offset, entity, rows)
         if last:
             yield Told(Kind.FINDINGS, offset, "findings", self.fold.findings(plan.snapshot))
 

@@ -18,7 +18,6 @@ from transforms.kernel.layout import (
     BEFORE,
     CLEARS,
     ELR,
-    FROM,
     IS_MADE,
     IS_WHOLE,
     ISR,
@@ -30,7 +29,6 @@ from transforms.kernel.layout import (
     RECOVERY,
     REMOVING,
     REPLICAS,
-    SIZE,
     Step,
 )
 from transforms.kernel.lists import has, inlined, lacks, same
@@ -108,7 +106,7 @@ def _joined_in_time(step: Step, cancelled: bool) -> bool:
 
 @inlined
 def _is_reassigning(step: Step, half: int) -> bool:
-    return step.spans[SIZE, half * LISTS + ADDING] > 0 or step.spans[SIZE, half * LISTS + REMOVING] > 0
+    return step.sizes[half * LISTS + ADDING] > 0 or step.sizes[half * LISTS + REMOVING] > 0
 
 
 @inlined
@@ -137,8 +135,8 @@ def _is_target(step: Step, wanted: int) -> bool:
 @inlined
 def _reaches_target(step: Step) -> bool:
     """Whether the replicas after the change are the target of the reassignment before it."""
-    first = step.spans[FROM, LISTS + REPLICAS]
-    for at in range(first, first + step.spans[SIZE, LISTS + REPLICAS]):
+    first = step.starts[LISTS + REPLICAS]
+    for at in range(first, first + step.sizes[LISTS + REPLICAS]):
         if not _is_target(step, step.pool[at]):
             return False
     return _all_of_target(step, LISTS + REPLICAS)
@@ -152,8 +150,8 @@ def _holds_target(step: Step) -> bool:
 
 @inlined
 def _all_of_target(step: Step, k: int) -> bool:
-    first = step.spans[FROM, REPLICAS]
-    for at in range(first, first + step.spans[SIZE, REPLICAS]):
+    first = step.starts[REPLICAS]
+    for at in range(first, first + step.sizes[REPLICAS]):
         wanted = step.pool[at]
         if _is_target(step, wanted) and not has(step, k, wanted):
             return False
@@ -163,8 +161,8 @@ def _all_of_target(step: Step, k: int) -> bool:
 @inlined
 def _adds_and_removes(step: Step) -> bool:
     """Whether a replica was both added and removed."""
-    first = step.spans[FROM, ADDING]
-    for at in range(first, first + step.spans[SIZE, ADDING]):
+    first = step.starts[ADDING]
+    for at in range(first, first + step.sizes[ADDING]):
         if has(step, REMOVING, step.pool[at]):
             return True
     return False
@@ -173,8 +171,8 @@ def _adds_and_removes(step: Step) -> bool:
 @inlined
 def _has_strangers(step: Step) -> bool:
     """`_strangers`: whether there are any."""
-    first = step.spans[FROM, LISTS + ISR]
-    for at in range(first, first + step.spans[SIZE, LISTS + ISR]):
+    first = step.starts[LISTS + ISR]
+    for at in range(first, first + step.sizes[LISTS + ISR]):
         member = step.pool[at]
         if not has(step, ISR, member) and not has(step, ELR, member):
             return True

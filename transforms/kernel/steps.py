@@ -8,10 +8,12 @@ already as they are.
 
 # ruff: noqa: SIM110 - what is compiled is loops
 
-# mypy: disable-error-code="no-any-return,return-value"
+# mypy: disable-error-code="no-any-return,return-value,arg-type"
 # In compiled code numpy's integers are the integers.
 
 from __future__ import annotations
+
+import numpy as np
 
 from transforms.isr.partition import NO_LEADER, NO_LEADER_CHANGE, NO_RECOVERY_CHANGE, RECOVERING
 from transforms.kernel.layout import (
@@ -46,7 +48,6 @@ from transforms.kernel.layout import (
     ELR,
     EPOCH,
     FIRST_SLOT,
-    FROM,
     IS_MADE,
     IS_WHOLE,
     ISR,
@@ -86,7 +87,6 @@ from transforms.kernel.layout import (
     ROWS,
     SEEN_FIRST,
     SEEN_LAST,
-    SIZE,
     SLOTS,
     START,
     TIMES,
@@ -102,7 +102,7 @@ from transforms.kernel.layout import (
     Step,
     Window,
 )
-from transforms.kernel.lists import COPIED, append, compiled, copy, has, inlined, is_one
+from transforms.kernel.lists import append, compiled, copy, has, inlined, is_one
 from transforms.kernel.rules import kinds_of
 
 _PARTITION_BITS = 32
@@ -369,35 +369,35 @@ def _take_lists(records: Records, row: int, slot: int, slots: Slots, step: Step)
     at = slots.longs[slot, START]
     for k in range(LISTS):
         size = slots.ints[slot, LENGTHS + k]
-        step.spans[FROM, k] = at
-        step.spans[SIZE, k] = size
-        step.spans[FROM, LISTS + k] = at
-        step.spans[SIZE, LISTS + k] = size
+        step.starts[k] = at
+        step.sizes[k] = size
+        step.starts[LISTS + k] = at
+        step.sizes[LISTS + k] = size
         at += max(size, 0)
     # One further, so that no list that a record says is where an empty one of the last slot is.
     does, at = records.does[row], slots.used[POOL] + 1
     if does == CLEAR:
         for k in (ELR, LAST_ELR):
-            step.spans[FROM, LISTS + k] = at
-            step.spans[SIZE, LISTS + k] = 0
+            step.starts[LISTS + k] = at
+            step.sizes[LISTS + k] = 0
     elif does == WHOLE or records.said[row] >= 0:
         for k in range(LISTS):
             size = records.sizes[row, k]
             if size >= 0 or does == WHOLE:
-                step.spans[FROM, LISTS + k] = at
-                step.spans[SIZE, LISTS + k] = size
+                step.starts[LISTS + k] = at
+                step.sizes[LISTS + k] = size
                 at = append(records.values, records.starts[row, k], size, step.pool, at)
-        if does == WHOLE and step.spans[SIZE, LISTS + DIRECTORIES] < 0:
+        if does == WHOLE and step.sizes[LISTS + DIRECTORIES] < 0:
             _migrate(step)
 
 
 @inlined
 def _migrate(step: Step) -> None:
     """A PartitionRecord without directories means MIGRATING for each replica."""
-    first, size = step.spans[FROM, LISTS + DIRECTORIES], max(step.spans[SIZE, LISTS + REPLICAS], 0)
+    first, size = step.starts[LISTS + DIRECTORIES], max(step.sizes[LISTS + REPLICAS], 0)
     for at in range(size):
         step.pool[first + at] = _MIGRATING
-    step.spans[SIZE, LISTS + DIRECTORIES] = size
+    step.sizes[LISTS + DIRECTORIES] = size
 
 
 @inlined
@@ -442,7 +442,7 @@ def _store(slot: int, slots: Slots, step: Step) -> None:
 def _says_lists(slots: Slots, step: Step) -> bool:
     """Whether a list of the step is one that its record says, behind all slots."""
     for k in range(LISTS, 2 * LISTS):
-        if step.spans[FROM, k] > slots.used[POOL]:
+        if step.starts[k] > slots.used[POOL]:
             return True
     return False
 
@@ -452,12 +452,12 @@ def _store_lists(slot: int, slots: Slots, step: Step) -> None:
     """Put the lists after the step together behind all else, then where the slot has room."""
     ints, total = slots.ints[slot], 0
     for k in range(LISTS, 2 * LISTS):
-        total += max(step.spans[SIZE, k], 0)
+        total += max(step.sizes[k], 0)
     first = slots.used[POOL] + 1 + total
     at = first
     for k in range(LISTS):
-        ints[LENGTHS + k] = step.spans[SIZE, LISTS + k]
-        at = append(step.pool, step.spans[FROM, LISTS + k], step.spans[SIZE, LISTS + k], step.pool, at)
+        ints[LENGTHS + k] = step.sizes[LISTS + k]
+        at = append(step.pool, step.starts[LISTS + k], step.sizes[LISTS + k], step.pool, at)
     ints[TOTAL] = total
     if total > ints[CAPACITY]:
         # Room to grow: one that grows again and again leaves less behind than it has.
@@ -470,7 +470,7 @@ def _store_lists(slot: int, slots: Slots, step: Step) -> None:
 @inlined
 def _tell(slot: int, slots: Slots, step: Step, changes: Changes) -> None:
     """Add the step to the changes."""
-    row, longs, ints = changes.used[ROWS], changes.longs, changes.ints
+    row, longs, ints = np.uint32(changes.used[ROWS]), changes.longs, changes.ints
     longs[C_OFFSET, row] = step.facts[AT_OFFSET]
     longs[C_TIME, row] = step.facts[AT_TIME]
     longs[C_BEFORE_TIME, row] = slots.longs[slot, APPEND_TIME]
@@ -503,11 +503,8 @@ def _end(changes: Changes, column: int, row: int, end: int) -> None:
 @inlined
 def _tell_list(step: Step, k: int, changes: Changes, column: int, row: int) -> int:
     """Append a list, and return how long it is."""
-    first, size, at = step.spans[FROM, k], max(step.spans[SIZE, k], 0), changes.ends[column, row]
-    for index in range(COPIED):
-        changes.values[column, at + index] = step.pool[first + index]
-    for index in range(COPIED, size):
-        changes.values[column, at + index] = step.pool[first + index]
+    at, size = changes.ends[column, row], max(step.sizes[k], 0)
+    append(step.pool, step.starts[k], size, changes.values[column], at)
     changes.ends[column, row + 1] = at + size
     return size
 
@@ -517,8 +514,8 @@ def _only_in(step: Step, k: int, other: int, changes: Changes, column: int, end:
     """Append the ids of a list that another lacks, in their order."""
     if is_one(step, k, other):
         return end
-    first = step.spans[FROM, k]
-    for at in range(first, first + step.spans[SIZE, k]):
+    first = step.starts[k]
+    for at in range(first, first + step.sizes[k]):
         if not has(step, other, step.pool[at]):
             changes.values[column, end] = step.pool[at]
             end += 1
@@ -544,8 +541,8 @@ def _tell_brokers(step: Step, changes: Changes, row: int) -> None:
 def _concern(step: Step, k: int, other: int, changes: Changes, first: int, end: int) -> int:
     if is_one(step, k, other):
         return end
-    start = step.spans[FROM, k]
-    for at in range(start, start + step.spans[SIZE, k]):
+    start = step.starts[k]
+    for at in range(start, start + step.sizes[k]):
         if not has(step, other, step.pool[at]):
             end = _insert(changes, first, end, step.pool[at])
     return end

@@ -119,6 +119,11 @@ class Topics:
         _moved(topic, at)
         return finding
 
+    def restore(self, rows: Longs, newest: Longs) -> None:
+        """Take topics as they were, and the newest of each name; their texts are there already."""
+        self.longs, self.newest = _with_room(self.longs, len(rows)), _with_room(self.newest, len(newest))
+        self.longs[: len(rows)], self.newest[: len(newest)] = rows, newest
+
     def name_of(self, topic_id: str) -> str | None:
         """The name of a topic of this shard, of one that is gone too."""
         name = int(self.longs[self.number(topic_id), NAME])
@@ -149,6 +154,13 @@ class Topics:
         rows = self.longs[: len(self.ids)]
         here: Flags = self.owned & (rows[:, MADE] >= 0) & (rows[:, ALIVE] == 1)
         return here
+
+    @property
+    def gone(self) -> Flags:
+        """Topics of this shard that were there."""
+        rows = self.longs[: len(self.ids)]
+        gone: Flags = self.owned & (rows[:, MADE] >= 0) & (rows[:, ALIVE] == 0)
+        return gone
 
     def findings(self, clears: Sequence[int], snapshot: int) -> Iterator[Finding]:
         """What breaks a rule. `clears` are the offsets of CLEAR_ELR records of all topics, `snapshot` that of the newest checkpoint."""
