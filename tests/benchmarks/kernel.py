@@ -14,7 +14,9 @@ import base64
 import json
 import resource
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +25,7 @@ import pyarrow.compute as pc
 
 from transforms.clusters import CLUSTER
 from transforms.isr.kernel import LISTS, READ, histories
-from transforms.kernel.replay import Kind, Plan, replay
+from transforms.kernel.replay import Kind, Plan, replay, warm_up
 from transforms.kraft.decode.rows import RECORD_SCHEMA
 from transforms.kraft.replay.extent import Extent
 
@@ -47,6 +49,7 @@ class GeneratedLog:
     def __init__(self, partitions: int, records: int) -> None:
         self.partitions = partitions
         self.changes = records - partitions
+        self.end = records + -(-partitions // PER_TOPIC)
         self.topics = pa.array([topic_id(number) for number in range(-(-partitions // PER_TOPIC))])
 
     def batches(self) -> Iterator[pa.RecordBatch]:
@@ -54,7 +57,7 @@ class GeneratedLog:
         offset = 0
         for first in range(0, self.partitions, BATCH):
             numbers = np.arange(first, min(first + BATCH, self.partitions))
-            for batch in (self._topic_records(numbers, offset), self._partition_records(numbers, offset)):
+            for batch in (self._topic_records(numbers), self._partition_records(numbers)):
                 yield _placed(batch, offset)
                 offset += batch.num_rows
         chance = np.random.default_rng(1)
@@ -63,14 +66,14 @@ class GeneratedLog:
             yield _placed(batch, offset)
             offset += batch.num_rows
 
-    def _topic_records(self, numbers: npt.NDArray[np.int64], offset: int) -> pa.RecordBatch:
+    def _topic_records(self, numbers: npt.NDArray[np.int64]) -> pa.RecordBatch:
         topics = np.unique(numbers // PER_TOPIC)
         made = [topic for topic in topics.tolist() if topic * PER_TOPIC >= numbers[0]]
         ids = self.topics.take(pa.array(made, pa.int64())).to_pylist()
         bodies = [json.dumps({"name": f"topic-{n}", "topicId": each}) for n, each in zip(made, ids, strict=True)]
         return _rows(len(made), type=pa.repeat("TOPIC_RECORD", len(made)), data=pa.array(bodies, pa.string()))
 
-    def _partition_records(self, numbers: npt.NDArray[np.int64], offset: int) -> pa.RecordBatch:
+    def _partition_records(self, numbers: npt.NDArray[np.int64]) -> pa.RecordBatch:
         count = len(numbers)
         replicas = _replicas(numbers)
         none = pa.ListArray.from_arrays(pa.array(np.zeros(count + 1, np.int32)), pa.array([], pa.int32()))
@@ -142,13 +145,6 @@ def _placed(batch: pa.RecordBatch, offset: int) -> pa.RecordBatch:
     return batch
 
 
-def timed(rows: Callable[[], Iterable[int]]) -> tuple[int, float]:
-    """The number of rows, and the seconds of processor time that making them took."""
-    begun = time.process_time()
-    total = sum(rows())
-    return total, time.process_time() - begun
-
-
 class Consumed:
     """Batches, and the processor time that making them took: not the kernel's."""
 
@@ -166,11 +162,28 @@ class Consumed:
             yield batch
 
 
-def kernel_rows(batches: Iterable[pa.RecordBatch], end: int) -> Iterator[int]:
-    """Rows of the history that the kernel tells, one number a batch."""
-    for told in replay(Plan("one", Extent(end)), batches):
+@dataclass
+class Measured:
+    """A pass: changes told, seconds of processor time by what was told, and the kept bytes."""
+
+    changes: int = 0
+    seconds: dict[Kind, float] = field(default_factory=lambda: defaultdict(float))
+    kept: bytes = b""
+
+
+def measured(plan: Plan, batches: Iterable[pa.RecordBatch], kept: bytes | None = None) -> Measured:
+    """Run a pass over batches that are made as they are read."""
+    read, found = Consumed(batches), Measured()
+    begun, reading = time.process_time(), 0.0
+    for told in replay(plan, read, kept):
+        now = time.process_time()
+        found.seconds[told.kind] += now - begun - (read.seconds - reading)
+        begun, reading = now, read.seconds
         if told.kind == Kind.HISTORY:
-            yield told.rows.num_rows
+            found.changes += told.rows.num_rows
+        elif told.kind == Kind.KEPT:
+            found.kept = told.rows["kept"][0].as_py()
+    return found
 
 
 def sorted_for_spark(batches: Iterable[pa.RecordBatch]) -> list[pa.RecordBatch]:
@@ -197,24 +210,28 @@ def main() -> None:
     parser.add_argument("--records", type=int, default=10_000_000)
     parser.add_argument("--compared", type=int, default=500_000, help="records given to the Spark workers' kernel, too")
     asked = parser.parse_args()
-    warm = GeneratedLog(100, 1000)
-    list(kernel_rows(warm.batches(), 2000))
+    warm_up()
     log = GeneratedLog(asked.partitions, asked.records)
-    batches = Consumed(log.batches())
-    rows, seconds = timed(lambda: kernel_rows(batches, 1 << 60))
-    seconds -= batches.seconds
+    plan = Plan("one", Extent(log.end), keep_at=log.end)
+    whole = measured(plan, log.batches())
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(f"kernel: {rows:,} changes of {asked.partitions:,} partitions in {seconds:.1f} s, at most {memory:,.0f} MiB")
-    small = GeneratedLog(asked.compared // 10, asked.compared)
-    mine, mine_seconds = timed(lambda: kernel_rows(list(small.batches()), 1 << 60))
-    _, making_seconds = timed(lambda: [batch.num_rows for batch in small.batches()])
-    ordered = sorted_for_spark(small.batches())
-    theirs, their_seconds = timed(lambda: [batch.num_rows for batch in histories(iter(ordered))])
-    if mine != theirs:
-        raise SystemExit(f"{mine:,} changes here, {theirs:,} there")
-    rate = mine / (mine_seconds - making_seconds)
     print(
-        f"on the same {mine:,} records: {rate:,.0f} a second, {rate * their_seconds / theirs:.1f} times the Spark workers' kernel"
+        f"{whole.changes:,} changes of {asked.partitions:,} partitions folded and told in {whole.seconds[Kind.HISTORY]:.1f} s, "
+        f"kept as {len(whole.kept) / 1e6:.1f} MB in {whole.seconds[Kind.KEPT]:.1f} s, at most {memory:,.0f} MiB"
+    )
+    rest = measured(plan, [], whole.kept)
+    print(f"gone on from there, to the tables of the whole state: {sum(rest.seconds.values()):.1f} s")
+    small = GeneratedLog(asked.compared // 10, asked.compared)
+    mine = measured(Plan("one", Extent(small.end)), small.batches())
+    ordered = sorted_for_spark(small.batches())
+    begun = time.process_time()
+    theirs = sum(batch.num_rows for batch in histories(iter(ordered)))
+    seconds = time.process_time() - begun
+    if mine.changes != theirs:
+        raise SystemExit(f"{mine.changes:,} changes here, {theirs:,} there")
+    rate = theirs / mine.seconds[Kind.HISTORY]
+    print(
+        f"{theirs:,} changes: {rate:,.0f} a second here, {rate * seconds / theirs:.1f} times the Spark workers' kernel"
     )
 
 

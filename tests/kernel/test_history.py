@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import re
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -15,10 +17,13 @@ from tests.kernel.logs import ONE, Outcome, Row, batch, made_of, plan, run
 from transforms.isr.frames import step_of
 from transforms.isr.history import ELECTIONS, Kind, Record, Step, steps
 from transforms.isr.kernel import HISTORY, histories
+from transforms.isr.kernel import LISTS as WORKERS_LISTS
 from transforms.isr.partition import PartitionState
+from transforms.kernel import lists
 from transforms.kernel.history import HISTORY as SCHEMA
 from transforms.kernel.history import empty_changes
-from transforms.kernel.layout import ISR, LISTS, SLOT_LONGS, TOPIC_LONGS
+from transforms.kernel.layout import ISR, LIST_NAMES, SLOT_LONGS, TOPIC_LONGS
+from transforms.kernel.lists import SOURCES
 from transforms.kernel.rules import ORDER
 
 
@@ -92,7 +97,16 @@ def test_kinds_are_named_in_the_order_of_the_rules() -> None:
 def test_columns_and_lists_are_where_the_layout_says() -> None:
     assert SCHEMA.names == ["cluster", "topic", *[name for name in HISTORY if name != "cluster"]]
     assert (SLOT_LONGS * 8) % 64 == (TOPIC_LONGS * 8) % 64 == 0
-    assert 0 <= ISR < LISTS
+    assert LIST_NAMES == WORKERS_LISTS
+    assert LIST_NAMES[ISR] == "isr"
+
+
+def test_machine_code_is_kept_for_all_sources_that_are_compiled_together() -> None:
+    """Otherwise a change of one of them would go on running as it was."""
+    folder = Path(lists.__file__).parent
+    compiled = {path.name for path in folder.glob("*.py") if re.search("^@(compiled|inlined)$", path.read_text(), re.M)}
+    assert {f"kernel/{name}" for name in compiled - {"texts.py"}} | {"kernel/layout.py"} <= {*SOURCES}
+    assert {"isr/history.py", "isr/partition.py"} <= {*SOURCES}
 
 
 WIDE = tuple(range(100, 400))

@@ -14,7 +14,7 @@ from schemas.checks.codes import CONFIG_SKIPPED
 from tests.kernel.logs import AnyLog, Outcome, Row, batch, checkpoint_of, cut, plan, run
 from tests.kernel.test_findings import acl, broker, change, made, producer_ids, row, topic
 from transforms.kernel import kept
-from transforms.kernel.kept import NotContinuedError, parts_of
+from transforms.kernel.kept import NotContinuedError
 from transforms.kernel.shards import Shard
 
 LOG = AnyLog(5, 300)
@@ -32,12 +32,6 @@ def test_the_same_state_is_the_same_bytes_whatever_batches_it_came_from() -> Non
         chance = random.Random(seed)  # noqa: S311 - the seed makes a failure repeatable
         assert run(plan(300, keep_at=200), cut(ROWS, chance)).kept[200] == whole
     assert kept_at(201) != whole
-
-
-def test_its_parts_are_named() -> None:
-    parts = dict(parts_of(kept_at(300)))
-    assert {*parts} >= {"partitions", "topics", "rows", "brokers", "findings"}
-    assert all(size > 0 for size in parts.values())
 
 
 def test_other_bytes_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,8 @@ import pyarrow as pa
 from schemas.checks.codes import BROKER_REPLACED
 from schemas.entities.brokers import BROKERS
 from transforms.clusters import CLUSTER
-from transforms.kernel.cold import provenance, silver_schema
+from transforms.kernel.cold import provenance
+from transforms.kernel.silver import silver_schema
 from transforms.kernel.topics import At, Finding
 from transforms.kraft.replay.entities import DELETE, PATCH, UPSERT
 

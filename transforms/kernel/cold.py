@@ -14,16 +14,14 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from schemas.bronze import RUN_COLUMNS
-from schemas.entities import ENTITIES, Entity
-from schemas.entities.entity import PROVENANCE_COLUMNS
+from schemas.entities import ENTITIES
 from schemas.replayed import EVENT_COLUMNS
 from transforms.clusters import CLUSTER
+from transforms.kernel.silver import silver_schema
 from transforms.kernel.topics import At, Finding
 from transforms.kraft.replay.entities import DELETE, UPSERT, Event
 from transforms.kraft.replay.keys import canonical_key
 
-KRAFT_PROVENANCE = tuple(column for column in PROVENANCE_COLUMNS if column.name.startswith("kraft_"))
 # Rows as a later run goes on from them; `schemas.replayed` says what each column is.
 ROWS: pa.Schema = to_arrow_schema(StructType([*EVENT_COLUMNS]))
 
@@ -32,11 +30,6 @@ ROWS: pa.Schema = to_arrow_schema(StructType([*EVENT_COLUMNS]))
 _REMOVED_BY_ID = ("acls", "scram_credentials", "controllers")
 _ENTITIES = {entity.name: entity for entity in ENTITIES}
 _CONFIGS, _PRODUCER_IDS = "configs", "producer_ids"
-
-
-def silver_schema(entity: Entity) -> pa.Schema:
-    """Columns of an entity's silver rows from KRaft, without the run's: `cluster`, its own, where the log says so."""
-    return to_arrow_schema(StructType([RUN_COLUMNS[0], *entity.columns, *KRAFT_PROVENANCE]))
 
 
 @dataclass(slots=True)
@@ -127,7 +120,7 @@ _ELSEWHERE = ("topics", "partitions", "brokers", "migration")
 
 
 def provenance(at: At, created: int | None) -> dict[str, int | None]:
-    """The columns KRAFT_PROVENANCE."""
+    """Where the log says so, as columns of a silver row."""
     return {
         "kraft_offset": at.offset,
         "kraft_created_offset": created,

@@ -18,7 +18,7 @@ from schemas.kraft.records import CLEAR_ELR, CONFIG, REMOVE_TOPIC, TOPIC
 from schemas.silver import FINDINGS as FINDINGS_TABLE
 from transforms.clusters import CLUSTER
 from transforms.kernel.brokers import BrokerEvent, Brokers
-from transforms.kernel.cold import Cold, silver_schema
+from transforms.kernel.cold import Cold
 from transforms.kernel.layout import (
     CLEAR,
     EVERY_TOPIC,
@@ -33,6 +33,7 @@ from transforms.kernel.layout import (
 from transforms.kernel.partitions import Partitions
 from transforms.kernel.records import Batch
 from transforms.kernel.shards import Shard
+from transforms.kernel.silver import silver_schema
 from transforms.kernel.topics import At, Finding, Flags, Topics
 from transforms.kraft.replay.entities import DELETE, READERS, Event
 
@@ -45,7 +46,7 @@ _COLD = ("type", "data", "epoch", "append_time")
 
 
 class Fold:
-    """All that records made of a shard. Raises ValueError for a shard that is none."""
+    """All that records made of a shard."""
 
     def __init__(self, cluster: str, shard: Shard) -> None:
         self.cluster = cluster

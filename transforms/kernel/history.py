@@ -12,10 +12,9 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from schemas.gold import ISR_CHANGE
 from transforms.clusters import CLUSTER
 from transforms.isr.history import ELECTIONS
-from transforms.isr.kernel import LISTS
 from transforms.isr.partition import NO_LEADER
 from transforms.kernel import layout
-from transforms.kernel.layout import Changes
+from transforms.kernel.layout import LIST_NAMES, NUMBER_NAMES, Changes
 from transforms.kernel.rules import ORDER
 from transforms.kernel.texts import Texts
 
@@ -23,7 +22,6 @@ HISTORY: pa.Schema = to_arrow_schema(ISR_CHANGE)
 _LISTS_PER_ROW = 4
 # Columns whose lengths are a power of two would all be in the way of each other in the processor's cache.
 _PADDING = 80
-_NUMBERS = ("leader", "leader_recovery_state", "leader_epoch", "partition_epoch")
 _NAMES = np.array([kind.value for kind in ORDER])
 _ELECTIONS = frozenset(kind.value for kind in ELECTIONS)
 
@@ -65,10 +63,10 @@ def history(changes: Changes, cluster: str, ids: Texts, names: Texts) -> pa.Reco
         "before_time": _numbers(longs[layout.C_BEFORE_TIME], made),
         "leaderless_since": _numbers(longs[layout.C_LEADERLESS], led),
     }
-    for k, name in enumerate(LISTS):
+    for k, name in enumerate(LIST_NAMES):
         columns[name] = _lists(changes, layout.LISTS_AFTER + k, rows)
         columns[f"{name}_before"] = _lists(changes, layout.LISTS_BEFORE + k, rows, made)
-    for k, name in enumerate(_NUMBERS):
+    for k, name in enumerate(NUMBER_NAMES):
         columns[name] = _numbers(ints[layout.C_NUMBERS + k])
         columns[f"{name}_before"] = _numbers(ints[layout.C_NUMBERS + layout.NUMBERS + k], made)
     return pa.RecordBatch.from_arrays([columns[field.name] for field in HISTORY], schema=HISTORY)

@@ -7,7 +7,6 @@ Arrow stream of its own, compressed. Numbers of texts are places in the parts `i
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 
 import numpy as np
 import pyarrow as pa
@@ -125,9 +124,3 @@ def _stream(rows: pa.Table, compression: str | None = "zstd") -> bytes:
     with pa.ipc.new_stream(sink, rows.schema, options=pa.ipc.IpcWriteOptions(compression=compression)) as writer:
         writer.write_table(rows.combine_chunks())
     return bytes(sink.getvalue())
-
-
-def parts_of(kept: bytes) -> Iterable[tuple[str, int]]:
-    """Names of the parts, and the bytes of each: where the size of a kept state comes from."""
-    outer = pa.ipc.open_stream(kept).read_all()
-    return [(name, len(rows)) for name, rows in zip(outer["part"].to_pylist(), outer["rows"].to_pylist(), strict=True)]

@@ -23,10 +23,11 @@ Bools = npt.NDArray[np.bool_]
 # Of what is never negative the compiler need not look whether it counts from the end of an array.
 Places = npt.NDArray[np.uint32]
 
-# Lists of a partition; directories are numbers of texts. The first six have the order of `transforms.isr.kernel.LISTS`.
+# Lists of a partition, and their columns; directories are numbers of texts.
 REPLICAS, ADDING, REMOVING, ISR, ELR, LAST_ELR, DIRECTORIES = range(7)
 LISTS = 7
 BROKER_LISTS = 6
+LIST_NAMES = ("replicas", "adding_replicas", "removing_replicas", "isr", "eligible_leader_replicas", "last_known_elr")
 NULL = -1
 
 # Columns of Slots.longs. KEY is topic << 32 | partition; CREATED is -1 while no PartitionRecord made it; LOST_AT, when it lost
@@ -37,6 +38,7 @@ SLOT_LONGS = 8
 # lists, TOTAL is their sum, CAPACITY what there is room for in the pool.
 LEADER, RECOVERY, LEADER_EPOCH, PARTITION_EPOCH = range(4)
 NUMBERS = 4
+NUMBER_NAMES = ("leader", "leader_recovery_state", "leader_epoch", "partition_epoch")
 EPOCH, CAPACITY, TOTAL, LENGTHS = 4, 5, 6, 7
 SLOT_INTS = 16
 # Entries of Slots.used. NEED: how many ids the record had that found no room.
@@ -107,6 +109,13 @@ def grown(array: npt.NDArray[_Number], least: int) -> npt.NDArray[_Number]:
     longer = room((max(least, 2 * len(array)), *array.shape[1:]), array.dtype.type)
     longer[: len(array)] = array
     return longer
+
+
+def read_only(array: npt.NDArray[_Number]) -> npt.NDArray[_Number]:
+    """The same array for reading, as those of Arrow are: for another kind of array all would be compiled once more."""
+    same = array.view()
+    same.flags.writeable = False
+    return same
 
 
 class Slots(NamedTuple):

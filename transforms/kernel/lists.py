@@ -11,10 +11,13 @@ from transforms.compiled import compiler
 from transforms.kernel.layout import Ints, Step
 
 # Of all that is compiled together, so that machine code on disk is not used after one of them has changed.
-_SOURCES = ("layout.py", "lists.py", "rules.py", "states.py", "steps.py")
-compiled = compiler(__package__, _SOURCES)
-inlined = compiler(__package__, _SOURCES, inlined=True)
-
+SOURCES = (
+    *[f"kernel/{name}.py" for name in ("layout", "lists", "rules", "states", "steps")],
+    "isr/history.py",
+    "isr/partition.py",
+)
+compiled = compiler(SOURCES)
+inlined = compiler(SOURCES, inlined=True)
 
 # Most lists are short: so many ids are copied at once, without looking how many there are.
 COPIED = 4

@@ -9,38 +9,37 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import StructType
 
-from schemas.bronze import RUN_COLUMNS
-from schemas.entities.entity import PROVENANCE_COLUMNS
 from schemas.entities.partitions import PARTITIONS
 from transforms.clusters import CLUSTER
-from transforms.isr.kernel import LISTS
 from transforms.kernel import layout
 from transforms.kernel.history import empty_changes, history
-from transforms.kernel.layout import Changes, Ints, Longs, Records, Slots, Step, Window, grown, room
+from transforms.kernel.layout import (
+    LIST_NAMES,
+    NUMBER_NAMES,
+    Changes,
+    Ints,
+    Longs,
+    Records,
+    Slots,
+    Step,
+    Window,
+    grown,
+    read_only,
+    room,
+)
 from transforms.kernel.records import Batch
+from transforms.kernel.silver import silver_schema
 from transforms.kernel.states import ALONE, EQUAL, compare, list_ends, list_values, put_lists
 from transforms.kernel.steps import enter_all, fill_table, fold
 from transforms.kernel.texts import Texts
 from transforms.kernel.topics import Finding, Flags, Topics
 
 MIGRATING = "AAAAAAAAAAAAAAAAAAAAAA"
-SILVER: pa.Schema = to_arrow_schema(
-    StructType(
-        [
-            RUN_COLUMNS[0],
-            *PARTITIONS.columns,
-            *[field for field in PROVENANCE_COLUMNS if field.name.startswith("kraft_")],
-        ]
-    )
-)
-_IDS = pa.list_(pa.int32())
+SILVER: pa.Schema = silver_schema(PARTITIONS)
 _FEWEST_CHANGES = 1024
 _SMALLEST_TABLE = 256
 _SLACK = 16
-_NUMBERS = ("leader", "leader_recovery_state", "leader_epoch", "partition_epoch")
 _LONGS = {"offset": layout.OFFSET, "append_time": layout.APPEND_TIME, "created": layout.CREATED}
 _LONGS |= {"lost_at": layout.LOST_AT, "unmade": layout.UNMADE}
 
@@ -169,8 +168,8 @@ class Partitions:
             "kraft_created_offset": pa.array(self._longs(layout.CREATED)[picked]),
             "kraft_epoch": pa.array(at[2]),
             "kraft_append_time": pa.array(at[1]),
-            **{name: self._list(picked, k) for k, name in enumerate(LISTS)},
-            **{name: pa.array(self._ints(k)[picked]) for k, name in enumerate(_NUMBERS)},
+            **{name: self._list(picked, k) for k, name in enumerate(LIST_NAMES)},
+            **{name: pa.array(self._ints(k)[picked]) for k, name in enumerate(NUMBER_NAMES)},
         }
         nothing = {field.name: pa.nulls(len(picked), field.type) for field in SILVER if field.name not in columns}
         return pa.table([(columns | nothing)[field.name].cast(field.type) for field in SILVER], SILVER)
@@ -212,7 +211,7 @@ class Partitions:
         """
         topic, partition = topics[self._topic()], self._partition()
         order = np.lexsort((partition, topic))
-        lists = {name: self._list(order, k) for k, name in enumerate((*LISTS, "directories"))}
+        lists = {name: self._list(order, k) for k, name in enumerate((*LIST_NAMES, "directories"))}
         numbers = lists["directories"].values.to_numpy()
         texts = self.directories.column(np.unique(np.append(numbers, 0)))
         texts = texts.take(pc.sort_indices(texts))
@@ -226,7 +225,7 @@ class Partitions:
             "partition": pa.array(partition[order]),
             **{name: pa.array(self._longs(column)[order]) for name, column in _LONGS.items()},
             "epoch": pa.array(self._ints(layout.EPOCH)[order]),
-            **{name: pa.array(self._ints(k)[order]) for k, name in enumerate(_NUMBERS)},
+            **{name: pa.array(self._ints(k)[order]) for k, name in enumerate(NUMBER_NAMES)},
             **lists,
         }
         return pa.table(columns), texts
@@ -237,7 +236,7 @@ class Partitions:
         table = rows.combine_chunks()
         count = table.num_rows
         numbers = {name: _numbers(table[name]) for name in table.column_names if not pa.types.is_list(table[name].type)}
-        lists = [one_chunk(table[name]) for name in (*LISTS, "directories")]
+        lists = [one_chunk(table[name]) for name in (*LIST_NAMES, "directories")]
         lengths = [np.diff(each.offsets.to_numpy()) for each in lists]
         capacities = np.sum(lengths, axis=0, dtype=np.int64)
         slots = _empty_slots(max(count, 1), int(capacities.sum()))
@@ -248,7 +247,7 @@ class Partitions:
             slots.longs[:count, column] = numbers[name]
         slots.ints[:count, layout.CAPACITY] = slots.ints[:count, layout.TOTAL] = capacities
         slots.ints[:count, layout.EPOCH] = numbers["epoch"]
-        for k, name in enumerate(_NUMBERS):
+        for k, name in enumerate(NUMBER_NAMES):
             slots.ints[:count, k] = numbers[name]
         slots.used[:] = count, capacities.sum(), 0
         for k, (each, length) in enumerate(zip(lists, lengths, strict=True)):
@@ -257,7 +256,7 @@ class Partitions:
         for k, each in enumerate(lists):
             values = each.values.to_numpy()
             ids = known[values].astype(np.int32) if k == layout.DIRECTORIES else values
-            put_lists(slots, k, each.offsets.to_numpy(), ids)
+            put_lists(slots, k, each.offsets.to_numpy(), read_only(ids))
         enter_all(slots, self.topics.longs)
         self.slots, self._step = slots, _empty_step(slots)
 

@@ -11,22 +11,26 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from schemas.kraft.records import CLEAR_ELR, PARTITION, PARTITION_TYPES
-from transforms.isr.kernel import LISTS
 from transforms.isr.partition import NO_LEADER, NO_LEADER_CHANGE, NO_RECOVERY_CHANGE, RECOVERED
-from transforms.kernel.layout import CHANGE, CLEAR, NULL, WHOLE, Ints, Longs, Records
+from transforms.kernel.layout import (
+    CHANGE,
+    CLEAR,
+    LIST_NAMES,
+    NULL,
+    NUMBER_NAMES,
+    WHOLE,
+    Ints,
+    Longs,
+    Records,
+    read_only,
+)
 from transforms.kernel.lists import COPIED
 from transforms.kernel.steps import place_lists
 from transforms.kernel.texts import Texts
 
 _PARTITION_TYPES = pa.array([kind.name for kind in PARTITION_TYPES])
-# Columns of numbers, in the order of `transforms.kernel.layout.LEADER` and so on: what null means in a PartitionRecord, and
-# in a change of one.
-_NUMBERS = {
-    "leader": (NO_LEADER, NO_LEADER_CHANGE),
-    "leader_recovery_state": (RECOVERED, NO_RECOVERY_CHANGE),
-    "leader_epoch": (0, 0),
-    "partition_epoch": (0, 0),
-}
+# What null means in a column of NUMBER_NAMES: in a PartitionRecord, and in a change of one.
+_UNSAID = {"leader": (NO_LEADER, NO_LEADER_CHANGE), "leader_recovery_state": (RECOVERED, NO_RECOVERY_CHANGE)}
 
 
 class _Lists(NamedTuple):
@@ -43,7 +47,7 @@ class Batch:
 
     def __init__(self, rows: pa.RecordBatch, offsets: Longs | None = None) -> None:
         self.rows = rows
-        self.offsets: Longs = _longs(rows["offset"], -1) if offsets is None else offsets
+        self.offsets: Longs = read_only(_longs(rows["offset"], -1) if offsets is None else offsets)
 
     @cached_property
     def good(self) -> npt.NDArray[np.bool_]:
@@ -75,23 +79,23 @@ class Batch:
     @cached_property
     def _fixed(self) -> tuple[Ints, Longs, Ints, Longs, Ints]:
         whole = self.does == WHOLE
-        numbers = np.empty((len(whole), len(_NUMBERS)), np.int32)
-        for at, (name, (in_whole, in_change)) in enumerate(_NUMBERS.items()):
-            column = self.rows[name]
+        numbers = np.empty((len(whole), len(NUMBER_NAMES)), np.int32)
+        for at, name in enumerate(NUMBER_NAMES):
+            column, (in_whole, in_change) = self.rows[name], _UNSAID.get(name, (0, 0))
             numbers[:, at] = _ints(column, in_change)
             if column.null_count:
                 numbers[whole, at] = _ints(column, in_whole)[whole]
         return (
-            _ints(self.rows["partition_id"], 0),
+            read_only(_ints(self.rows["partition_id"], 0)),
             self.offsets,
-            _ints(self.rows["epoch"], 0),
-            _longs(self.rows["append_time"], 0),
+            read_only(_ints(self.rows["epoch"], 0)),
+            read_only(_longs(self.rows["append_time"], 0)),
             numbers,
         )
 
     def _lists(self, directories: Texts) -> _Lists:
         if self._read_lists is None:
-            columns = [*[self.rows[name] for name in LISTS], self.rows["directories"]]
+            columns = [*[self.rows[name] for name in LIST_NAMES], self.rows["directories"]]
             ids = [column.values.to_numpy() for column in columns[:-1]]
             ids.append(directories.numbers(columns[-1].values).astype(np.int32))
             ends = np.cumsum([0, *map(len, ids)])

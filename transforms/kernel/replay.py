@@ -14,12 +14,14 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from schemas.kraft.records import PARTITION, TOPIC
 from transforms.kernel.checkpoint import differences
 from transforms.kernel.fold import Fold
 from transforms.kernel.kept import from_bytes, to_bytes
 from transforms.kernel.layout import Longs
 from transforms.kernel.records import Batch
 from transforms.kernel.shards import WHOLE, Shard
+from transforms.kraft.decode.rows import RECORD_SCHEMA
 from transforms.kraft.replay.extent import Extent
 from transforms.kraft.replay.transactions import TransactionLog
 
@@ -99,6 +101,25 @@ def replay(plan: Plan, log: Iterable[pa.RecordBatch], kept: bytes | None = None)
     Raises `transforms.kernel.kept.NotContinuedError` where they can't be continued, and ValueError for records that are not in order.
     """
     return _Pass(plan, kept).told(log)
+
+
+def warm_up() -> None:
+    """Compile what is compiled, and leave the machine code in numba's cache on disk, so that no run has to."""
+    rows = _some_log()
+    end = rows.num_rows
+    [kept] = [told.rows for told in replay(Plan("", Extent(end), keep_at=end), [rows]) if told.kind == Kind.KEPT]
+    checkpoints = {end + 1: Checkpoint(None, lambda: [rows])}
+    for _ in replay(Plan("", Extent(end + 1), checkpoints=checkpoints), [], kept["kept"][0].as_py()):
+        pass
+
+
+def _some_log() -> pa.RecordBatch:
+    """A topic and as many partitions as make everything grow once."""
+    common = dict.fromkeys(RECORD_SCHEMA.names) | {"epoch": 0, "append_time": 0, "control": False}
+    rows = [{**common, "offset": 0, "type": TOPIC.name, "data": '{"name": "", "topicId": ""}'}]
+    made = {**common, "type": PARTITION.name, "topic_id": "", "replicas": [0], "directories": [""]}
+    rows += [{**made, "offset": 1 + number, "partition_id": number} for number in range(1000)]
+    return pa.RecordBatch.from_pylist(rows, RECORD_SCHEMA)
 
 
 class _Pass:

@@ -19,8 +19,8 @@ from transforms.compiled import compiler
 from transforms.kernel.layout import Bytes, Ints, Longs, grown
 from transforms.kernel.shards import utf8
 
-compiled = compiler(__package__, ("texts.py",))
-inlined = compiler(__package__, ("texts.py",), inlined=True)
+compiled = compiler(["kernel/texts.py"])
+inlined = compiler(["kernel/texts.py"], inlined=True)
 
 _COUNT = 0
 _AHEAD = 256

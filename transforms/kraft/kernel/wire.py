@@ -23,7 +23,7 @@ UUID_BYTES = 16
 UUID_TEXT = 22
 
 _SOURCES = ("batches.py", "partitions.py", "text.py", "wire.py", "program.py")
-compiled = compiler(__package__, _SOURCES)
+compiled = compiler([f"kraft/kernel/{name}" for name in _SOURCES])
 
 
 def _crc_tables() -> npt.NDArray[np.uint32]:
