@@ -8,12 +8,12 @@ from pathlib import Path
 
 PROBE = """
 from tests.kernel.logs import AnyLog, batch, checkpoint_of, plan, run
-from transforms.kernel import lists, states, steps, texts
+from transforms.kernel import entries, slots, states, steps, texts
 from transforms.kernel.replay import warm_up
 
 compiled = {
     function
-    for module in (lists, states, steps, texts)
+    for module in (entries, slots, states, steps, texts)
     for function in vars(module).values()
     if hasattr(function, "signatures") and not function.targetoptions.get("forceinline")
 }
@@ -25,8 +25,8 @@ for rows in (batch(log.rows), batch(log.rows).slice(5), batch([{**row, "director
     kept = run(plan(200, keep_at=200), [rows]).kept[200]
     run(plan(300, checkpoints={250: checkpoint_of(state)}), [rows], kept)
 # Those that only compiled code calls have none of their own when they come from the disk.
-entries = ("fold", "fill_table", "enter_all", "place_lists", "make_topics", "list_ends", "list_values", "put_lists", "compare")
-print({*after.items()} >= {(name, 1) for name in (*entries, "_number_all", "_find_all", "_fill_table")})
+named = ("fold", "fill_table", "enter_all", "place_lists", "make_topics", "list_ends", "list_values", "put_lists", "compare")
+print({*after.items()} >= {(name, 1) for name in (*named, "_number_all", "_find_all", "_fill_table")})
 print({f.__name__: len(f.signatures) for f in compiled if len(f.signatures) != after[f.__name__]})
 """
 

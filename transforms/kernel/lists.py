@@ -12,7 +12,7 @@ from transforms.kernel.layout import Ints, Step
 
 # Of all that is compiled together, so that machine code on disk is not used after one of them has changed.
 SOURCES = (
-    *[f"kernel/{name}.py" for name in ("layout", "lists", "rules", "states", "steps")],
+    *[f"kernel/{name}.py" for name in ("changes", "entries", "layout", "lists", "rules", "slots", "states", "steps")],
     "isr/history.py",
     "isr/partition.py",
 )

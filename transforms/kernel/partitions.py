@@ -30,8 +30,9 @@ from transforms.kernel.layout import (
 )
 from transforms.kernel.records import Batch
 from transforms.kernel.silver import silver_schema
+from transforms.kernel.slots import enter_all, fill_table
 from transforms.kernel.states import ALONE, EQUAL, compare, list_ends, list_values, put_lists
-from transforms.kernel.steps import enter_all, fill_table, fold
+from transforms.kernel.steps import fold
 from transforms.kernel.texts import Texts
 from transforms.kernel.topics import Finding, Flags, Topics
 

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from schemas.kraft.records import CLEAR_ELR, PARTITION, PARTITION_TYPES
 from transforms.isr.partition import NO_LEADER, NO_LEADER_CHANGE, NO_RECOVERY_CHANGE, RECOVERED
+from transforms.kernel.entries import place_lists
 from transforms.kernel.layout import (
     CHANGE,
     CLEAR,
@@ -25,7 +26,6 @@ from transforms.kernel.layout import (
     read_only,
 )
 from transforms.kernel.lists import COPIED
-from transforms.kernel.steps import place_lists
 from transforms.kernel.texts import Texts
 
 _PARTITION_TYPES = pa.array([kind.name for kind in PARTITION_TYPES])

@@ -18,7 +18,7 @@ from transforms.kernel.layout import (
     Slots,
 )
 from transforms.kernel.lists import compiled
-from transforms.kernel.steps import find, key_of
+from transforms.kernel.slots import find, key_of
 
 # What `compare` finds of a slot.
 EQUAL, DIFFERENT, ALONE = range(3)

@@ -3,7 +3,6 @@
 A text's number is its place in the order of arrival. `table` is a hash table with open addressing: a number plus one, or 0.
 """
 
-
 # mypy: disable-error-code="no-any-return,return-value"
 # In compiled code numpy's integers are the integers.
 

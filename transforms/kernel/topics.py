@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from schemas.checks.codes import CLEAR_REMOVED, TOPIC_UNKNOWN
+from transforms.kernel.entries import make_topics
 from transforms.kernel.layout import (
     ALIVE,
     LAST_EPOCH,
@@ -32,7 +33,6 @@ from transforms.kernel.layout import (
     grown,
 )
 from transforms.kernel.shards import Shard
-from transforms.kernel.steps import make_topics
 from transforms.kernel.texts import Texts
 
 Flags = npt.NDArray[np.bool_]
