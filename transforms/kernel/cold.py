@@ -7,23 +7,30 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from operator import itemgetter
 
 import pyarrow as pa
-from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import StructType
 
 from schemas.entities import ENTITIES
-from schemas.replayed import EVENT_COLUMNS
 from transforms.clusters import CLUSTER
 from transforms.kernel.silver import silver_schema
 from transforms.kernel.topics import At, Finding
-from transforms.kraft.replay.entities import DELETE, UPSERT, Event
-from transforms.kraft.replay.keys import canonical_key
+from transforms.kraft.replay.entities import DELETE, Event
 
-# Rows as a later run goes on from them; `schemas.replayed` says what each column is.
-ROWS: pa.Schema = to_arrow_schema(StructType([*EVENT_COLUMNS]))
+# Rows as a later pass goes on from them.
+ROWS = pa.schema(
+    [
+        ("entity", pa.string()),
+        ("replay_key", pa.string()),
+        ("text", pa.string()),
+        ("removed", pa.bool_()),
+        ("created", pa.int64()),
+        ("offset", pa.int64()),
+        ("epoch", pa.int32()),
+        ("append_time", pa.int64()),
+    ]
+)
 
 # What Kafka replays by an identity that must be there to be removed: `AclControlManager`, `ScramControlManager` and, for
 # controllers, `ClusterControlManager` (4.4) throw when it is not.
@@ -62,18 +69,16 @@ class Cold:
         made = Row(json.dumps(event.row), False, at, at.offset)
         if known is not None and known.created is not None:
             made.created = known.created
-        self.put(key, made)
+        self._put(key, event.key, made)
         return _falling(known, made) if event.entity == _PRODUCER_IDS else None
 
-    def put(self, key: Key, row: Row) -> None:
-        """Take a row as it is."""
-        entity, replayed = key
+    def _put(self, key: Key, parts: Sequence[object], row: Row) -> None:
+        """Take a row; `parts` is what its key replays by. Which configurations are a topic's is asked when it goes."""
         known = self.rows.get(key)
         self.rows[key] = row
-        if entity == _CONFIGS and row.text is not None and (known is None or known.text is None):
-            kind, name, _ = json.loads(replayed)
-            if kind == "TOPIC":
-                self._configs_of[name].append(key)
+        new = row.text is not None and (known is None or known.text is None)
+        if new and key[0] == _CONFIGS and parts[0] == "TOPIC":
+            self._configs_of[str(parts[1])].append(key)
 
     def remove_configs_of(self, topic: str, at: At) -> None:
         """What removing a topic removes beside it (`ConfigurationControlManager.deleteTopicConfigs`)."""
@@ -82,36 +87,26 @@ class Cold:
 
     def tables(self, cluster: str, *, gone: bool = False) -> dict[str, pa.Table]:
         """Rows that are there, as silver has them, by entity; or those that were removed, as they were."""
-        rows: dict[str, list[dict[str, object]]] = {name: [] for name in _ENTITIES if name not in _ELSEWHERE}
+        rows: dict[str, list[Row]] = {name: [] for name in _ENTITIES if name not in _ELSEWHERE}
         for (entity, _), row in self.rows.items():
             if entity in rows and row.removed == gone and row.text is not None:
-                rows[entity].append({CLUSTER: cluster, **json.loads(row.text), **provenance(row.at, row.created)})
-        return {name: pa.Table.from_pylist(mine, silver_schema(_ENTITIES[name])) for name, mine in rows.items()}
+                rows[entity].append(row)
+        return {name: _table(cluster, mine, silver_schema(_ENTITIES[name])) for name, mine in rows.items()}
 
     def kept(self) -> pa.Table:
         """All rows in the order of their keys, those that were removed too: columns ROWS."""
-        rows = [
-            {
-                "entity": entity,
-                "replay_key": replayed,
-                "key": _canonical(entity, row.text),
-                "op": DELETE if row.removed else UPSERT,
-                "row": row.text,
-                **row.at._asdict(),
-                "created_offset": row.created,
-            }
-            for (entity, replayed), row in sorted(self.rows.items(), key=itemgetter(0))
-        ]
-        return pa.Table.from_pylist(rows, ROWS)
+        keys = sorted(self.rows)
+        rows = [(*key, row.text, row.removed, row.created, *row.at) for key in keys for row in [self.rows[key]]]
+        columns = [*zip(*rows, strict=True)] or [()] * len(ROWS)
+        return pa.table([pa.array(each, f.type) for each, f in zip(columns, ROWS, strict=True)], ROWS)
 
     @staticmethod
     def restored(rows: pa.Table) -> Cold:
         """What `kept` gave."""
         cold = Cold()
-        for row in rows.to_pylist():
-            at = At(row["offset"], row["epoch"], row["append_time"])
-            kept = Row(row["row"], row["op"] == DELETE, at, row["created_offset"])
-            cold.put((row["entity"], row["replay_key"]), kept)
+        for entity, replayed, text, removed, created, *at in zip(*rows.to_pydict().values(), strict=True):
+            parts = json.loads(replayed) if entity == _CONFIGS else ()
+            cold._put((entity, replayed), parts, Row(text, removed, At(*at), created))
         return cold
 
 
@@ -129,8 +124,9 @@ def provenance(at: At, created: int | None) -> dict[str, int | None]:
     }
 
 
-def _canonical(entity: str, text: str | None) -> str | None:
-    return None if text is None else canonical_key(Event(entity, (), UPSERT, json.loads(text)))
+def _table(cluster: str, rows: Sequence[Row], schema: pa.Schema) -> pa.Table:
+    read = [{CLUSTER: cluster, **provenance(row.at, row.created), **json.loads(row.text or "{}")} for row in rows]
+    return pa.table([pa.array([each.get(f.name) for each in read], f.type) for f in schema], schema)
 
 
 def _unknown_removal(key: Key, known: Row | None, at: At) -> Finding | None:
