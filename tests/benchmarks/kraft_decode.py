@@ -28,7 +28,7 @@ from transforms.kraft.decode.decode_pass import Continuation, DecodePass
 from transforms.kraft.decode.framing import Batch, frames
 from transforms.kraft.decode.rows import Origin
 from transforms.kraft.decode.segments import decode_by_declarations, decode_segment
-from transforms.kraft.kernel.batches import fast
+from transforms.kraft.kernel import fast
 from transforms.kraft.kernel.columnar import to_batch
 from transforms.kraft.kernel.wire import crc32c
 from transforms.secrets import Fingerprinter
