@@ -40,7 +40,7 @@ class Fired:
         self.counts += session.counts
         self.disagreements += session.disagreements
         self.findings += audit.beside_snapshots(session.rows, session.running.log, self.release)
-        self.findings += audit.findings(session.world, session.steps)
+        self.findings += audit.findings(session.world)
 
 
 @pytest.fixture(scope="module", params=["3.9.1", "4.4.0"])
