@@ -9,14 +9,10 @@ through all further reads, so that callers test once.
 
 from __future__ import annotations
 
-import pkgutil
-import zlib
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
-
 import numpy as np
 import numpy.typing as npt
-from numba import njit
+
+from transforms.compiled import compiler
 
 Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int32]
@@ -26,36 +22,8 @@ Shorts = npt.NDArray[np.int16]
 UUID_BYTES = 16
 UUID_TEXT = 22
 
-
-_Function = TypeVar("_Function", bound=Callable[..., object])
-
-
 _SOURCES = ("batches.py", "partitions.py", "text.py", "wire.py", "program.py")
-
-
-def sources_stamp() -> int:
-    """CRC over the sources that are compiled together."""
-    stamp = 0
-    for name in _SOURCES:
-        stamp = zlib.crc32(pkgutil.get_data(__package__, name) or b"", stamp)
-    return stamp
-
-
-_STAMP = sources_stamp()
-
-
-def compiled(function: _Function) -> _Function:
-    """Compile a function with numba, once; the machine code is kept on disk.
-
-    Without numba's runtime nothing can be allocated in it and no reference to an array is counted: counting alone made
-    the kernel several times slower. Numba trusts machine code on disk while the function's own file is unchanged,
-    although functions of other files are compiled into it; the stamp of all of them is therefore added to its own.
-    """
-    options: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy", "_nrt": False}
-    dispatcher = njit(**options)(function)
-    file = dispatcher._cache._cache_file
-    file._source_stamp = (file._source_stamp, _STAMP)
-    return cast(_Function, dispatcher)
+compiled = compiler([f"kraft/kernel/{name}" for name in _SOURCES])
 
 
 def _crc_tables() -> npt.NDArray[np.uint32]:

@@ -7,9 +7,7 @@ Partition and PartitionChange records are not here: they are most of any log and
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
@@ -18,10 +16,29 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from schemas.bronze import RUN_COLUMNS
-from schemas.entities import ENTITIES
 from schemas.replayed import EVENT_COLUMNS
 from transforms.clusters import CLUSTER, by_cluster
-from transforms.kraft.replay.entities import READERS, UPSERT, Event
+from transforms.kraft.replay.entities import READERS
+from transforms.kraft.replay.extent import Extent, Ranges
+from transforms.kraft.replay.keys import canonical_key, key_text
+
+__all__ = [
+    "EVENT",
+    "PARTITION",
+    "PARTITION_CHANGE",
+    "PARTITION_TYPES",
+    "Cache",
+    "Extent",
+    "Ranges",
+    "applied",
+    "canonical_key",
+    "events",
+    "key_text",
+    "read_batch",
+    "uncached",
+    "with_cascades",
+    "within",
+]
 
 PARTITION = "PARTITION_RECORD"
 PARTITION_CHANGE = "PARTITION_CHANGE_RECORD"
@@ -35,22 +52,6 @@ _ARROW_EVENT: pa.Schema = to_arrow_schema(EVENT)
 
 # Keeps rows that several queries read, so that they are made once.
 Cache = Callable[[DataFrame], DataFrame]
-Ranges = Sequence[tuple[int, int | None]]
-
-
-@dataclass(frozen=True)
-class Extent:
-    """Which part of a cluster's log is applied.
-
-    Records from offset `start` (inclusive) to `end` (exclusive) are, but for those in `discarded`: offset ranges with
-    both ends inclusive (None: to the end of the log), of transactions that were aborted or are still open. With a `base`
-    (the exclusive end offset of a checkpoint) the checkpoint's records come first.
-    """
-
-    end: int
-    start: int = 0
-    base: int | None = None
-    discarded: Ranges = ()
 
 
 def applied(records: DataFrame, extents: Mapping[str, Extent]) -> DataFrame:
@@ -161,25 +162,6 @@ def read_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(
         [pa.array(values, field.type) for values, field in zip(arrays, _ARROW_EVENT, strict=True)], schema=_ARROW_EVENT
     )
-
-
-_ENTITIES = {entity.name: entity for entity in ENTITIES}
-_CONTROL = re.compile(r"\\u00[0-9a-f]{2}")
-
-
-def canonical_key(event: Event) -> str | None:
-    """The canonical key of an upsert, in the very text that `transforms.reconcile.compare.canonical.key_json` makes of it."""
-    if event.op != UPSERT or event.row is None:
-        return None
-    row = event.row
-    return key_text({name: row[name] for name in _ENTITIES[event.entity].key})
-
-
-def key_text(key: Mapping[str, object]) -> str:
-    """A canonical key as text; its fields must stand in the entity's order."""
-    text = json.dumps(key, ensure_ascii=False, separators=(",", ":"))
-    # Jackson writes other control characters with upper-case hex digits.
-    return _CONTROL.sub(lambda match: "\\u" + match[0][2:].upper(), text)
 
 
 def _dump(row: dict[str, object] | None) -> str | None:

@@ -1,0 +1,220 @@
+"""Logs for the kernel: rows to batches, cut anywhere; random ones; and what comes out of a pass, gathered."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tests.isr.random_logs import any_change, record_row
+from tests.kraft.test_kept_state import RandomLog
+from transforms.isr.history import Record
+from transforms.isr.partition import CLEARED, PartitionState
+from transforms.kernel.replay import Checkpoint, Kind, Plan, replay
+from transforms.kernel.shards import Shard
+from transforms.kraft.decode.rows import RECORD_SCHEMA
+from transforms.kraft.replay.extent import Extent
+
+Row = dict[str, Any]
+ONE = "one"
+
+
+def batch(rows: Iterable[Mapping[str, Any]]) -> pa.RecordBatch:
+    """Rows of bronze as a batch; columns that are left out are null."""
+    names = RECORD_SCHEMA.names
+    return pa.RecordBatch.from_pylist([{name: row.get(name) for name in names} for row in rows], RECORD_SCHEMA)
+
+
+def cut(rows: pa.RecordBatch, chance: random.Random) -> Iterator[pa.RecordBatch]:
+    """Slices of a batch, some of them empty."""
+    start = 0
+    while start < rows.num_rows:
+        size = chance.choice([0, 1, 1, 2, 5, 30])
+        yield rows.slice(start, size)
+        start += size
+
+
+def plan(end: int, **more: Any) -> Plan:
+    """A plan for a whole log, from offset 0."""
+    extent = {name: more.pop(name) for name in ("start", "base", "discarded") if name in more}
+    return Plan(ONE, Extent(end, **extent), **more)
+
+
+@dataclass
+class Outcome:
+    """All that a pass told: rows as dicts, the state by offset and entity; rows of history in the order of their keys."""
+
+    history: list[Row] = field(default_factory=list)
+    states: dict[int, dict[str, list[Row]]] = field(default_factory=dict)
+    findings: list[Row] = field(default_factory=list)
+    differences: list[Row] = field(default_factory=list)
+    kept: dict[int, bytes] = field(default_factory=dict)
+
+    def since(self, offset: int) -> Outcome:
+        """The outcome without what a pass that goes on from `offset` does not tell again."""
+        states = {at: state for at, state in self.states.items() if at >= offset}
+        return replace(self, history=[row for row in self.history if row["offset"] >= offset], states=states, kept={})
+
+
+def run(asked: Plan, batches: Iterable[pa.RecordBatch], kept: bytes | None = None) -> Outcome:
+    """All that a pass tells."""
+    found = Outcome()
+    for told in replay(asked, batches, kept):
+        if told.kind == Kind.KEPT:
+            found.kept[told.offset] = told.rows["kept"][0].as_py()
+            continue
+        rows = told.rows.to_pylist()
+        if told.kind == Kind.HISTORY:
+            found.history += rows
+        elif told.kind == Kind.FINDINGS:
+            found.findings += rows
+        elif told.kind == Kind.DIFFERENCES:
+            found.differences += rows
+        else:
+            name = told.entity if told.kind == Kind.STATE else f"{told.kind} {told.entity}"
+            found.states.setdefault(told.offset, {})[name] = rows
+    return sort(found)
+
+
+def sort(found: Outcome) -> Outcome:
+    """The same in an order that does not depend on the order of rows."""
+    found.history.sort(key=lambda row: (row["offset"], row["topic_id"], row["partition"]))
+    for rows in (
+        found.findings,
+        found.differences,
+        *[rows for state in found.states.values() for rows in state.values()],
+    ):
+        rows.sort(key=lambda row: json.dumps(row, sort_keys=True))
+    return found
+
+
+def in_shards(asked: Plan, rows: pa.RecordBatch, number: int) -> Outcome:
+    """The union of what the shards of a cluster tell."""
+    whole = Outcome()
+    for shard in range(number):
+        part = run(replace(asked, shard=Shard(shard, number)), [rows])
+        whole.history += part.history
+        whole.findings += part.findings
+        whole.differences += part.differences
+        for offset, state in part.states.items():
+            for name, mine in state.items():
+                whole.states.setdefault(offset, {}).setdefault(name, []).extend(mine)
+    return sort(whole)
+
+
+def checkpoint_of(rows: Iterable[Mapping[str, Any]], level: int | None = 30) -> Checkpoint:
+    """A checkpoint that holds some rows."""
+    held = batch([{**row, "offset": place} for place, row in enumerate(rows)])
+    return Checkpoint(level, lambda: [held])
+
+
+DIRECTORIES = ("AAAAAAAAAAAAAAAAAAAAAA", "p8VBf8LbRtS0sPcqJXXXXX", "t1uZ1e9sRqWCXr6ZYYYYYY")
+
+
+class AnyLog(RandomLog):
+    """Records of all kinds, some of which a controller would hardly write in a row; with `faults` some that no controller writes.
+
+    Topics hold partitions of any state, some of them replaced; CLEAR_ELR of one topic and of all; topics made again under their
+    name, and with faults under their id.
+    """
+
+    def __init__(self, seed: int, length: int, *, faults: bool = False) -> None:
+        self.faults = faults
+        self.gone: list[str] = []
+        self.acls: list[str] = []
+        super().__init__(seed, length)
+
+    def _one(self) -> None:
+        steps = [self._topic, self._config, self._broker, self._quota, self._producer_ids, self._clear, self._acl]
+        steps += [self._scram, self._partition, *[self._any_partition] * 8]
+        if self.faults:
+            steps += [self._fault]
+        self.random.choice(steps)()
+
+    def _topic(self) -> None:
+        before = {*self.topics.values()}
+        super()._topic()
+        self.gone += before - {*self.topics.values()}
+
+    def _clear(self) -> None:
+        name = self.random.choice(["", *self.topics])
+        self._add("CLEAR_ELR_RECORD", {"topicName": name})
+
+    def _acl(self) -> None:
+        if self.acls and self.random.random() < 0.4:
+            self._add("REMOVE_ACCESS_CONTROL_ENTRY_RECORD", {"id": self.acls.pop()})
+            return
+        self.acls.append(f"acl-{len(self.rows)}")
+        body = {"id": self.acls[-1], "resourceType": 2, "resourceName": "orders", "patternType": 3}
+        body |= {"principal": "User:ann", "host": "*", "operation": 3, "permissionType": 3}
+        self._add("ACCESS_CONTROL_ENTRY_RECORD", body)
+
+    def _scram(self) -> None:
+        body = {"name": self.random.choice("ab"), "mechanism": 1, "salt": "s", "storedKey": "k", "serverKey": "v"}
+        self._add("USER_SCRAM_CREDENTIAL_RECORD", {**body, "iterations": 4096})
+
+    def _any_partition(self) -> None:
+        if self.topics:
+            topic_id = self.topics[self.random.choice(sorted(self.topics))]
+            self._record(topic_id, self.random.randrange(3), known_only=True)
+
+    def _record(self, topic_id: str, partition: int, *, known_only: bool) -> None:
+        whole = self.random.random() < 0.15
+        if known_only and (topic_id, partition) not in self.partitions:
+            whole = True
+        if known_only:
+            self.partitions.add((topic_id, partition))
+        change = CLEARED if not whole and self.random.random() < 0.1 else any_change(self.random, whole=whole)
+        offset = len(self.rows)
+        row = record_row(ONE, topic_id, Record(offset, 1000 * offset, change))
+        if change.replicas is not None and self.random.random() < 0.5:
+            row["directories"] = [self.random.choice(DIRECTORIES) for _ in change.replicas]
+        if whole and self.random.random() < 0.5:
+            row["eligible_leader_replicas"] = row["last_known_elr"] = None
+        self.rows.append({**row, "partition_id": partition, "epoch": 1 + offset // 50})
+
+    def _fault(self) -> None:
+        fault = self.random.randrange(7)
+        if fault == 0:
+            self._record(self.random.choice([*self.gone, "id-unknown", f"id-{self.made + 1}"]), 0, known_only=False)
+        elif fault == 1 and self.topics:
+            self._record(self.random.choice([*self.topics.values()]), 9, known_only=False)
+        elif fault == 2:
+            self._add("REMOVE_TOPIC_RECORD", {"topicId": self.random.choice([*self.gone, "id-unknown"])})
+        elif fault == 3:
+            self._add("CLEAR_ELR_RECORD", {"topicName": self.random.choice(["orders", "payments", "nothing"])})
+        elif fault == 4 and self.topics:
+            name, topic_id = self.random.choice([*self.topics.items()])
+            self._add(
+                "TOPIC_RECORD", {"name": name, "topicId": self.random.choice([topic_id, f"twin-{len(self.rows)}"])}
+            )
+        elif fault == 5:
+            self._add("PRODUCER_IDS_RECORD", {"brokerId": 1, "brokerEpoch": 1, "nextProducerId": self.producer_id})
+        else:
+            self._add("REMOVE_ACCESS_CONTROL_ENTRY_RECORD", {"id": "acl-0"})
+
+    def discarded(self) -> tuple[tuple[int, int | None], ...]:
+        """Two ranges that do not take effect, the second to the end of the log."""
+        places = sorted(self.random.sample(range(len(self.rows)), 3))
+        return (places[0], min(places[0] + 5, places[1] - 1)), (places[2], None)
+
+
+def made_of(state: PartitionState, offset: int, **columns: Any) -> Row:
+    """The PartitionRecord of a state."""
+    lists = {"adding": "adding_replicas", "removing": "removing_replicas", "elr": "eligible_leader_replicas"}
+    values = {lists.get(name, name): list(v) if isinstance(v, tuple) else v for name, v in vars(state).items()}
+    return (
+        {"offset": offset, "epoch": 1, "append_time": offset, "control": False, "type": "PARTITION_RECORD"}
+        | values
+        | columns
+    )
+
+
+def numbers(*values: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Numbers of rows."""
+    return np.array(values, np.int64)

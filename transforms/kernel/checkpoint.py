@@ -1,0 +1,120 @@
+"""Kafka's own checkpoint as a witness: the state at its offset must equal it (CAP-08).
+
+A checkpoint is what Kafka made of the same records. It leaves out what its metadata.version has no record for (S§3.4),
+writes the producer ids without their broker, and knows nothing of row history; all else must be the same, row for row.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+import pyarrow as pa
+
+from schemas.checks.codes import CONFIG_SKIPPED
+from schemas.kraft.kept_configs import KEPT_CONFIGS
+from schemas.kraft.metadata_versions import DEFAULT_LEVEL, SNAPSHOT_KEEPS_FROM
+from transforms.kernel.cold import Row
+from transforms.kernel.fold import Fold, findings_table
+from transforms.kernel.layout import NAME, Longs
+from transforms.kernel.partitions import Partitions
+from transforms.kernel.topics import Finding
+
+MISMATCH = "CAP-08"
+_DIFFERENT = "the replay and the checkpoint differ"
+_MISSING = "in the checkpoint, not in the replay"
+_MORE = "in the replay, not in the checkpoint"
+_OF_A_BROKER = ("broker_epoch", "incarnation_id", "is_migrating_zk_broker", "fenced", "rack")
+_LISTS_OF_A_BROKER = ("endpoints", "features", "cordoned_log_dirs")
+_PRODUCER_IDS, _CONFIGS = "producer_ids", "configs"
+# Compared as partitions and brokers are, or not at all: no checkpoint of 4.x has the state of the migration.
+_ELSEWHERE = ("brokers", "migration")
+
+
+def differences(replayed: Fold, checkpoint: Fold, offset: int, level: int | None) -> pa.Table:
+    """Rows in which the state below a checkpoint's offset is not the checkpoint: columns of `transforms.kernel.fold.FINDINGS`.
+
+    Both are of one shard. `offset` is the checkpoint's (exclusive), `level` its metadata.version. Equal states give no row. A
+    configuration that Kafka skips from 4.3 on has a code of its own (CONFIG_SKIPPED).
+    """
+    known = DEFAULT_LEVEL if level is None else level
+    found = [
+        *_partitions(replayed.partitions, checkpoint.partitions, known),
+        *_rows("topics", _topics(replayed), _topics(checkpoint)),
+        *_rows("brokers", _brokers(replayed), _brokers(checkpoint)),
+        *_cold(replayed, checkpoint, known),
+    ]
+    place = f"checkpoint {offset}"
+    return findings_table(
+        replayed.cluster, [Finding(code, f"{entity} {key}", detail, place) for code, entity, key, detail in found]
+    )
+
+
+Found = Iterator[tuple[str, str, str, str]]
+
+
+def _partitions(mine: Partitions, theirs: Partitions, level: int) -> Found:
+    """A checkpoint holds the partitions of living topics only; a removed topic's are in the log alone."""
+    found = mine.against(theirs, directories=level >= SNAPSHOT_KEEPS_FROM["directories"])
+    told: list[tuple[Partitions, Longs, str]] = [
+        (theirs, found.different, _DIFFERENT),
+        (theirs, found.missing, _MISSING),
+        (mine, found.more, _MORE),
+    ]
+    for side, slots, detail in told:
+        for key in side.keys(slots):
+            yield MISMATCH, "partitions", key, detail
+
+
+def _rows(entity: str, mine: Mapping[str, str | None], theirs: Mapping[str, str | None]) -> Found:
+    for key in sorted(mine.keys() | theirs.keys()):
+        if key not in mine:
+            yield MISMATCH, entity, key, _MISSING
+        elif key not in theirs:
+            yield CONFIG_SKIPPED if entity == _CONFIGS and _is_skipped(mine[key]) else MISMATCH, entity, key, _MORE
+        elif mine[key] != theirs[key]:
+            yield MISMATCH, entity, key, _DIFFERENT
+
+
+def _is_skipped(row: str | None) -> bool:
+    """A configuration of a name that Kafka 4.3 does not know (`DefaultSupportedConfigChecker`)."""
+    columns = json.loads(row or "{}")
+    names = KEPT_CONFIGS.get(columns["resource_type"])
+    return names is not None and columns["config"] not in names
+
+
+def _topics(fold: Fold) -> dict[str, str | None]:
+    numbers = np.flatnonzero(fold.topics.here)
+    names = fold.topics.names.column(fold.topics.longs[numbers, NAME]).to_pylist()
+    ids = fold.topics.ids.column(numbers).to_pylist()
+    return {json.dumps([topic_id]): name for topic_id, name in zip(ids, names, strict=True)}
+
+
+def _brokers(fold: Fold) -> dict[str, str | None]:
+    rows: dict[str, str | None] = {}
+    for broker in fold.brokers.registered():
+        columns = {name: broker.get(name) for name in _OF_A_BROKER}
+        columns |= {name: broker.get(name) or [] for name in _LISTS_OF_A_BROKER}
+        rows[str(broker["broker_id"])] = json.dumps(columns)
+    return rows
+
+
+def _cold(replayed: Fold, checkpoint: Fold, level: int) -> Found:
+    mine, theirs = _by_entity(replayed, level), _by_entity(checkpoint, level)
+    for entity in sorted(mine.keys() | theirs.keys()):
+        yield from _rows(entity, mine.get(entity, {}), theirs.get(entity, {}))
+
+
+def _by_entity(fold: Fold, level: int) -> dict[str, dict[str, str | None]]:
+    """Rows that are there and that a checkpoint of this level keeps, as text, by entity and key."""
+    found: dict[str, dict[str, str | None]] = {}
+    for (entity, key), row in fold.cold.rows.items():
+        if row.removed or entity in _ELSEWHERE or level < SNAPSHOT_KEEPS_FROM.get(entity, 0):
+            continue
+        found.setdefault(entity, {})["" if entity == _PRODUCER_IDS else key] = _compared(entity, row)
+    return found
+
+
+def _compared(entity: str, row: Row) -> str | None:
+    return str(json.loads(row.text or "{}")["next_producer_id"]) if entity == _PRODUCER_IDS else row.text

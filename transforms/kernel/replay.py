@@ -1,0 +1,209 @@
+"""One pass over a shard of a cluster's log: state, history, findings, and what a later pass goes on from.
+
+Pure: batches of decoded records in the order of the log come in, Arrow tables go out, one after the other, so that no more
+than a batch of the history is ever held.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from schemas.kraft.records import PARTITION, TOPIC
+from transforms.kernel.checkpoint import differences
+from transforms.kernel.fold import Fold
+from transforms.kernel.kept import from_bytes, to_bytes
+from transforms.kernel.layout import Longs
+from transforms.kernel.records import Batch
+from transforms.kernel.shards import WHOLE, Shard
+from transforms.kraft.decode.rows import RECORD_SCHEMA
+from transforms.kraft.replay.extent import Extent
+from transforms.kraft.replay.transactions import TransactionLog
+
+KEPT: pa.Schema = pa.schema([("kept", pa.large_binary())])
+
+
+class Kind(StrEnum):
+    """What a table that comes out is."""
+
+    # Changes of partitions: gold isr_history without the run's columns, in the order of the log.
+    HISTORY = "history"
+    # State below an offset: silver's rows of an entity (`Told.entity`), without the run's columns.
+    STATE = "state"
+    # What was removed below it, as it was: the same columns, where the log says so is the removal.
+    GONE = "gone"
+    # What breaks a rule of replay, and rows that differ from Kafka's checkpoint: silver findings without the run's columns.
+    FINDINGS = "findings"
+    DIFFERENCES = "differences"
+    # One row with the bytes that a later pass goes on from.
+    KEPT = "kept"
+
+
+class Told(NamedTuple):
+    """A table that comes out: what it is, below which offset it is so (exclusive), of which entity, and its rows."""
+
+    kind: Kind
+    offset: int
+    entity: str
+    rows: pa.Table | pa.RecordBatch
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A checkpoint of Kafka's: its metadata.version, and its records, decoded (`decode_checkpoint`)."""
+
+    level: int | None
+    records: Callable[[], Iterable[pa.RecordBatch]]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to make of a cluster's log.
+
+    `extent` is the part that takes effect; its base is one of the `checkpoints` (by offset, exclusive). All others between its
+    start and its end are compared with the state there. The state is told at each of `states_at` and at the end, and kept at
+    `keep_at`: exclusive ends too; where a transaction is open, give `before_open`. The history is told up to `history_end`
+    (exclusive), where it ends before the extent. `snapshot` is the offset of the newest checkpoint of the quorum.
+    """
+
+    cluster: str
+    extent: Extent
+    shard: Shard = WHOLE
+    states_at: Sequence[int] = ()
+    keep_at: int | None = None
+    history_end: int | None = None
+    checkpoints: Mapping[int, Checkpoint] = field(default_factory=dict)
+    snapshot: int | None = None
+
+
+def before_open(offset: int, transactions: TransactionLog) -> int:
+    """Where the state below an offset (exclusive) is that of: before a transaction that is open there.
+
+    A transaction takes effect with its end marker.
+    """
+    begun = [
+        begin
+        for begin, end in transactions.discarded_at(offset - 1)
+        if begin < offset and (end is None or end >= offset)
+    ]
+    return min(begun, default=offset)
+
+
+def replay(plan: Plan, log: Iterable[pa.RecordBatch], kept: bytes | None = None) -> Iterator[Told]:
+    """Replay a shard: `log` are the decoded records (bronze's columns) of the log, without its checkpoints, in its order.
+
+    `kept` are the bytes of an earlier pass over the same shard: of what is below their offset, nothing is read but they.
+    Raises `transforms.kernel.kept.NotContinuedError` where they can't be continued, and ValueError for records that are not in order.
+    """
+    return _Pass(plan, kept).told(log)
+
+
+def warm_up() -> None:
+    """Compile what is compiled, and leave the machine code in numba's cache on disk, so that no run has to."""
+    rows = _some_log()
+    end = rows.num_rows
+    [kept] = [told.rows for told in replay(Plan("", Extent(end), keep_at=end), [rows]) if told.kind == Kind.KEPT]
+    checkpoints = {end + 1: Checkpoint(None, lambda: [rows])}
+    for _ in replay(Plan("", Extent(end + 1), checkpoints=checkpoints), [], kept["kept"][0].as_py()):
+        pass
+
+
+def _some_log() -> pa.RecordBatch:
+    """A topic and as many partitions as make everything grow once."""
+    common = dict.fromkeys(RECORD_SCHEMA.names) | {"epoch": 0, "append_time": 0, "control": False}
+    rows = [{**common, "offset": 0, "type": TOPIC.name, "data": '{"name": "", "topicId": ""}'}]
+    made = {**common, "type": PARTITION.name, "topic_id": "", "replicas": [0], "directories": [""]}
+    rows += [{**made, "offset": 1 + number, "partition_id": number} for number in range(1000)]
+    return pa.RecordBatch.from_pylist(rows, RECORD_SCHEMA)
+
+
+class _Pass:
+    def __init__(self, plan: Plan, kept: bytes | None) -> None:
+        self.plan = plan
+        self.kept = kept
+        extent = plan.extent
+        if kept is None:
+            self.fold, self.start = Fold(plan.cluster, plan.shard), max(extent.start, extent.base or 0)
+        else:
+            self.fold, self.start = from_bytes(kept, plan.cluster, plan.shard)
+        self.last = self.start - 1
+        between = [offset for offset in plan.checkpoints if self.start < offset <= extent.end and offset != extent.base]
+        asked = {*plan.states_at, *between, *([] if plan.keep_at is None else [plan.keep_at])}
+        self.stops = sorted(offset for offset in asked if self.start <= offset < extent.end)
+        self.compared = frozenset(between)
+
+    def told(self, log: Iterable[pa.RecordBatch]) -> Iterator[Told]:
+        """All that comes out."""
+        base = self.plan.extent.base
+        if self.kept is None and base is not None:
+            _read_checkpoint(self.fold, self.plan.checkpoints[base], base)
+        for rows in log:
+            yield from self._read(rows)
+        for stop in self.stops:
+            yield from self._at(stop)
+        yield from self._at(self.plan.extent.end, last=True)
+
+    def _read(self, rows: pa.RecordBatch) -> Iterator[Told]:
+        batch = Batch(rows)
+        applied = self._applied(batch)
+        while len(applied):
+            stop = self.stops[0] if self.stops else self.plan.extent.end
+            here = int(np.searchsorted(batch.offsets[applied], stop))
+            if here:
+                for changes in self.fold.read(batch, applied[:here], self.start, self._history_end):
+                    yield Told(Kind.HISTORY, stop, "isr_history", changes)
+            applied = applied[here:]
+            if len(applied):
+                yield from self._at(self.stops.pop(0))
+
+    @property
+    def _history_end(self) -> int:
+        return self.plan.extent.end if self.plan.history_end is None else self.plan.history_end
+
+    def _applied(self, batch: Batch) -> Longs:
+        """Rows of the records that take effect (`transforms.kraft.replay.events.applied`)."""
+        offsets = batch.offsets
+        good = batch.good & (offsets >= self.start) & (offsets < self.plan.extent.end)
+        for begin, last in self.plan.extent.discarded:
+            good &= (offsets < begin) | (offsets > (offsets if last is None else last))
+        rows = np.flatnonzero(good)
+        steps = np.diff(offsets[rows], prepend=self.last)
+        if (steps <= 0).any():
+            place = int(np.argmax(steps <= 0))
+            raise ValueError(
+                f"offset {offsets[rows[place]]} of the log comes after offset {offsets[rows[place]] - steps[place]}"
+            )
+        if len(rows):
+            self.last = int(offsets[rows[-1]])
+        return rows
+
+    def _at(self, offset: int, *, last: bool = False) -> Iterator[Told]:
+        """What is told below an offset."""
+        plan = self.plan
+        if offset in self.compared:
+            checkpoint = plan.checkpoints[offset]
+            theirs = _read_checkpoint(Fold(plan.cluster, plan.shard), checkpoint, offset)
+            yield Told(Kind.DIFFERENCES, offset, "findings", differences(self.fold, theirs, offset, checkpoint.level))
+        if offset == plan.keep_at:
+            yield Told(Kind.KEPT, offset, "", pa.table([[to_bytes(self.fold, offset)]], KEPT))
+        if last or offset in plan.states_at:
+            for entity, rows in self.fold.tables().items():
+                yield Told(Kind.STATE, offset, entity, rows)
+            for entity, rows in self.fold.gone().items():
+                yield Told(Kind.GONE, offset, entity, rows)
+        if last:
+            yield Told(Kind.FINDINGS, offset, "findings", self.fold.findings(plan.snapshot))
+
+
+def _read_checkpoint(fold: Fold, checkpoint: Checkpoint, offset: int) -> Fold:
+    """Read a checkpoint's records, which stand just before its end: before all that is in the log."""
+    for rows in checkpoint.records():
+        batch = Batch(rows, np.full(rows.num_rows, offset - 1))
+        for _ in fold.read(batch, np.flatnonzero(batch.good), offset, offset):
+            raise AssertionError("records of a checkpoint are where a history begins, and no changes")
+    return fold

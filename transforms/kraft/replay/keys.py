@@ -1,0 +1,28 @@
+"""Canonical keys as text, as both sides of a comparison spell them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+
+from schemas.entities import ENTITIES
+from transforms.kraft.replay.entities import UPSERT, Event
+
+_ENTITIES = {entity.name: entity for entity in ENTITIES}
+_CONTROL = re.compile(r"\\u00[0-9a-f]{2}")
+
+
+def canonical_key(event: Event) -> str | None:
+    """The canonical key of an upsert, in the very text that `transforms.reconcile.compare.canonical.key_json` makes of it."""
+    if event.op != UPSERT or event.row is None:
+        return None
+    row = event.row
+    return key_text({name: row[name] for name in _ENTITIES[event.entity].key})
+
+
+def key_text(key: Mapping[str, object]) -> str:
+    """A canonical key as text; its fields must stand in the entity's order."""
+    text = json.dumps(key, ensure_ascii=False, separators=(",", ":"))
+    # Jackson writes other control characters with upper-case hex digits.
+    return _CONTROL.sub(lambda match: "\\u" + match[0][2:].upper(), text)
