@@ -43,6 +43,13 @@ AUDITS = "audits"
 QUICK = -1
 # The groups that take longest, longest first (minutes to 40 seconds): whoever begins one of them last works on alone.
 LONGEST = (
+    "tests/live/test_ten_runs.py",
+    # It has few tests, so xdist gives its process another group at once: one that does not take long.
+    "tests/live/test_real_migration.py",
+    "tests/live/test_features_real.py",
+    "tests/live/test_real_quorums.py",
+    "tests/cluster/test_standalone.py",
+    "tests/pipeline/test_profile_local.py",
     AUDITS,
     "tests/pipeline/test_runs.py",
     "tests/pipeline/test_planted_live.py",
@@ -74,7 +81,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         item.add_marker(pytest.mark.xdist_group(group[item]))
         if "spark" in _fixtures(item):
             item.add_marker("spark")
-        quick = item.get_closest_marker("slow") is None and "spark" not in _fixtures(item)
+        slow = any(item.get_closest_marker(name) for name in ("slow", "live"))
+        quick = not slow and "spark" not in _fixtures(item)
         place[group[item]] = max(place.get(group[item], QUICK), QUICK if quick else _place(group[item]))
     items.sort(key=lambda item: place[group[item]])
 

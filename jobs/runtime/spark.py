@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.utils import is_remote
 
 from jobs.runtime.java import java_home, java_version, java_without_vectors
+from jobs.runtime.stopping import not_halfway
 
 # small: demonstration, tests, one-off audits; local: one big machine; cluster: whatever spark-submit was told.
 Profile = Literal["small", "local", "cluster"]
@@ -129,11 +130,14 @@ def spark_session(
     if active is not None:
         yield active
         return
-    session = _start(profile, app_name, cores, driver_memory, dict(settings or {}))
+    session: SparkSession | None = None
     try:
+        with not_halfway():
+            session = _start(profile, app_name, cores, driver_memory, dict(settings or {}))
         yield session
     finally:
-        session.stop()
+        if session is not None:
+            session.stop()
 
 
 @contextmanager

@@ -36,6 +36,7 @@ class Stopping:
     minutes: float | None = None
     noted: Callable[[str, int], None] = lambda _why, _code: None
     stopped: Stopped | None = None
+    put_off: bool = False
     _before: dict[int, Any] = field(default_factory=dict)
 
     @contextmanager
@@ -46,12 +47,14 @@ class Stopping:
             return
         self._before = {each: signal.getsignal(each) for each in (*_WORDS, signal.SIGALRM)}
         self.arm()
+        _armed.append(self)
         if self.minutes is not None:
             signal.setitimer(signal.ITIMER_REAL, self.minutes * 60)
         try:
             yield
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
+            _armed.remove(self)
             for each, handler in self._before.items():
                 # None: it was not Python's.
                 signal.signal(each, signal.SIG_DFL if handler is None else handler)
@@ -73,7 +76,8 @@ class Stopping:
         self.stopped = Stopped(why, code, timed_out=number == signal.SIGALRM)
         self.noted(why, code)
         self._watch(self.stopped)
-        raise self.stopped
+        if not self.put_off:
+            raise self.stopped
 
     def _watch(self, stopped: Stopped) -> None:
         """End the process after a while even if something hangs, or an exception in a handler was lost."""
@@ -81,6 +85,27 @@ class Stopping:
         watch = threading.Timer(grace, _end, (stopped,))
         watch.daemon = True
         watch.start()
+
+
+_armed: list[Stopping] = []
+
+
+@contextmanager
+def not_halfway() -> Iterator[None]:
+    """Put a stop off until what is begun here is done: a Java that is left while it starts never ends.
+
+    The seconds of grace count from the signal on, here as elsewhere.
+    """
+    for each in _armed:
+        each.put_off = True
+    try:
+        yield
+    finally:
+        for each in _armed:
+            each.put_off = False
+    for each in _armed:
+        if each.stopped is not None:
+            raise each.stopped
 
 
 def _end(stopped: Stopped) -> None:

@@ -113,6 +113,17 @@ CHECKS: tuple[Check, ...] = (
         severity="warning",
     ),
     check(
+        "ELR-05",
+        "Eligible and last known leaders are replicas of their partition",
+        (),
+        IN_KRAFT,
+        "Do not move the partition to the broker named while it stands there: the controller answers UNKNOWN_SERVER_ERROR. "
+        "Bring the ISR up to min.insync.replicas, which empties both lists.",
+        "KIP-966; S§8.6",
+        needs=KRAFT_ONLY,
+        severity="warning",
+    ),
+    check(
         "SHR-01",
         "Every partition of the share groups' state has a leader",
         (),

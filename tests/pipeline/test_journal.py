@@ -15,7 +15,7 @@ import pytest
 from jobs.audit.journal import begin, died, died_runs
 from jobs.exit import CRASH, INTERRUPTED, TERMINATED, AuditError, guarded
 from jobs.runtime import stopping
-from jobs.runtime.stopping import Stopped, Stopping
+from jobs.runtime.stopping import Stopped, Stopping, not_halfway
 from transforms.report.fleet_model import FleetRun
 
 BEGAN = datetime(2026, 11, 24, 12, tzinfo=UTC)
@@ -134,6 +134,28 @@ def test_time_that_was_given_runs_out(monkeypatch: pytest.MonkeyPatch) -> None:
     with Stopping(1000).armed():
         pass
     assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+
+
+def test_what_must_not_be_left_halfway_comes_to_its_end_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Stopping, "_watch", lambda _self, _stopped: None)
+    done = []
+
+    def stopped(*, halfway: bool) -> None:
+        with Stopping().armed():
+            with not_halfway():
+                if halfway:
+                    os.kill(os.getpid(), signal.SIGTERM)
+                    signal.sigtimedwait([], 0.01)
+                done.append("java")
+            if not halfway:
+                os.kill(os.getpid(), signal.SIGTERM)
+                signal.pause()
+            done.append("session")
+
+    for halfway in (True, False):
+        with pytest.raises(Stopped):
+            stopped(halfway=halfway)
+    assert done == ["java", "java"]
 
 
 HANGING = """

@@ -39,12 +39,16 @@ class Place:
     conf: Path
     root: Path
 
-    def start(self, *argv: str) -> subprocess.Popen[str]:
-        """A run in a process of its own, at the point where it stands still."""
+    def begin(self, *argv: str) -> subprocess.Popen[str]:
+        """A run in a process of its own, which gets to the point where it stands still and no further."""
         command = [sys.executable, "-c", STANDING_STILL, "run", "--conf", str(self.conf), "--quiet", *argv]
-        process = subprocess.Popen(
+        return subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT, env={**os.environ}
         )
+
+    def start(self) -> subprocess.Popen[str]:
+        """A run at the point where it stands still."""
+        process = self.begin()
         assert process.stdout is not None
         assert process.stdout.readline() == "standing\n"
         return process
@@ -81,8 +85,8 @@ def test_every_end_from_outside_is_told_and_none_counts_as_finished(
         ("failed", "stopped by SIGTERM", 1)
     ]
 
-    # --timeout ends it in the same way.
-    process = place.start("--timeout", "0.02")
+    # --timeout ends it in the same way, also while its Java starts. Java has its end of the pipes, so it is gone then, too.
+    process = place.begin("--timeout", "0.02")
     _, err = process.communicate(timeout=180)
     assert process.returncode == 1
     said = "ended after 0.02 minutes, as --timeout says"

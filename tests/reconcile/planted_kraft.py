@@ -78,6 +78,7 @@ PARTITIONS: list[Row] = [
     row("in-one-rack", replicas=[0, 2], isr=[0], directories=["d0", "d2"]),
     row("waits-for-one", leader=-1, isr=[], eligible_leader_replicas=[1]),
     row("__share_group_state", leader=-1, isr=[], eligible_leader_replicas=[1]),
+    row("left-behind", eligible_leader_replicas=[1, 5], last_known_elr=[7]),
     row("letters", leader=-1, isr=[], eligible_leader_replicas=[1]),
     row("not-placed", replicas=[0, 4], isr=[0], directories=["d0", MIGRATING], kraft_append_time=END_MS - 2 * HOUR),
     row("closed-in", replicas=[0, 4], isr=[0], directories=["d0", "d4-closed"]),

@@ -711,6 +711,20 @@ def test_a_broker_with_the_migration_enabled_reads_both_versions() -> None:
         assert verdicts(replace(dual_write(), properties=given))["RB-09"].verdict == verdict
 
 
+@pytest.mark.parametrize("version", [0, 1])
+def test_a_file_of_another_cluster_is_none_to_go_back_to(version: int) -> None:
+    given = property_files(
+        broker_meta=(MetaProperties("/data/0/meta.properties", 0, version, "another"),),
+        brokers=(node(0, migration=True),),
+    )
+    own = {**(dual_write().zookeeper or {}), "cluster_id": "own"}
+    result = verdicts(replace(dual_write(), properties=given, zookeeper=own, copies=[]))["RB-09"]
+    assert (result.verdict, result.evidence) == (
+        "fail",
+        ["/data/0/meta.properties is of cluster another, this one is own"],
+    )
+
+
 def test_a_broker_whose_file_is_missing_stays_open() -> None:
     given = property_files(broker_meta=property_files().broker_meta[:2])
     result = verdicts(replace(dual_write(), properties=given))["RB-09"]

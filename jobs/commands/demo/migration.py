@@ -28,6 +28,7 @@ _ZOOKEEPER = {"tickTime": "2000", "minSessionTimeout": "4000", "maxSessionTimeou
 _STEP_SECONDS = 180
 _MIGRATION_FLAGS = {"zookeeper.metadata.migration.enable": "true"}
 _KEPT = 5
+_ATTEMPTS, _PAUSE_SECONDS = 50, 0.2
 # Nobody logs in here: whoever connects may do everything, and ACLs are there to be mirrored.
 _IN_KRAFT = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
@@ -179,15 +180,26 @@ class Load:
             client.close()
 
     def _make(self, client: Any, number: int) -> None:
-        from kafka.admin import ConfigResource, ConfigResourceType, NewTopic  # noqa: PLC0415
+        from kafka.admin import NewTopic  # noqa: PLC0415
 
         name = f"load-{number}"
         client.create_topics([NewTopic(name, 3, 1, topic_configs={"retention.ms": str(1000 + number)})])
         client.create_acls([_acl(name)])
         if number > 0:
-            # The broker may not have heard yet of the topic that was made just now.
-            changed = {"retention.ms": str(2000 + number)}
-            client.alter_configs([ConfigResource(ConfigResourceType.TOPIC, f"load-{number - 1}", changed)])
+            self._configure(client, f"load-{number - 1}", str(2000 + number))
+
+    def _configure(self, client: Any, topic: str, retention: str) -> None:
+        """Change a topic's configuration as soon as the broker has heard of the topic: till then it knows no name of one."""
+        from kafka.admin import ConfigResource, ConfigResourceType  # noqa: PLC0415
+
+        resource = ConfigResource(ConfigResourceType.TOPIC, topic, {"retention.ms": retention})
+        for last in (*[False] * _ATTEMPTS, True):
+            try:
+                client.alter_configs([resource])
+                return
+            except ValueError:
+                if last or self._stop.wait(_PAUSE_SECONDS):
+                    raise
 
     def _remove(self, client: Any, number: int) -> None:
         name = f"load-{number}"

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import shutil
 import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 
 from tests.live.fire import audit, shrink
 from tests.live.fire.servers import RELEASES, controller
@@ -24,17 +26,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--requests", type=int, default=20_000, help="of each session")
     parser.add_argument("--sessions", type=int, default=1, help="of each release, each with the next seed")
     parser.add_argument("--shrink", action="store_true", help="look for the shortest sequence of each disagreement")
+    parser.add_argument(
+        "--keep", type=Path, help="a folder for the logs, to be audited: kraft-audit check --kraft FOLDER"
+    )
     asked = parser.parse_args(arguments)
     total: dict[str, Counter[str]] = {}
     for release in RELEASES if asked.release == "all" else asked.release.split(","):
         total[release] = Counter()
         for seed in range(asked.seed, asked.seed + asked.sessions):
-            total[release] += _session(release, seed, asked.requests, asked.shrink)
+            total[release] += _session(release, seed, asked.requests, asked.shrink, asked.keep)
     _table(total)
     return int(any(counts["disagreements"] or counts["findings"] for counts in total.values()))
 
 
-def _session(release: str, seed: int, requests: int, shorten: bool) -> Counter[str]:
+def _session(release: str, seed: int, requests: int, shorten: bool, keep: Path | None) -> Counter[str]:
     with controller(release, seed) as running:
         begun = time.monotonic()
         session = Session.of(running, seed)
@@ -42,8 +47,10 @@ def _session(release: str, seed: int, requests: int, shorten: bool) -> Counter[s
         seconds = time.monotonic() - begun
         session.take(session.follower.new())
         found = audit.beside_snapshots(session.rows, running.log, running.release)
-        found += audit.findings(session.world, session.steps)
+        found += audit.findings(session.world)
         session.counts["snapshots"] = audit.snapshots(running.log)
+        if keep is not None:
+            shutil.copytree(running.log.parent, keep / f"{release}-{seed}")
     session.counts["findings"] = len(found)
     print(f"{release} seed {seed}: {requests / seconds:.0f} requests/s; {dict(session.counts)}", flush=True)
     for text in session.renounced[:_SHOWN]:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from tests.live.fire.log import Row, checkpoint
-from tests.live.fire.world import Key, World
+from tests.live.fire.world import World
 from transforms.isr import checks
-from transforms.isr.history import Step
 from transforms.isr.partition import PartitionState
 from transforms.kraft.replay.entities import DELETE, PATCH, READERS
 from transforms.kraft.replay.entities.event import EventReader
@@ -91,24 +89,20 @@ def _entities_unlike(ours: Entities, theirs: Entities) -> Iterator[str]:
 
 
 def _kept(entity: str, row: dict[str, Any] | None) -> dict[str, Any] | None:
-    """What a snapshot keeps of a row: of producer ids only the next one (`ProducerIdsImage`)."""
-    if row is None or entity != "producer_ids":
-        return row
-    return {"next_producer_id": row["next_producer_id"]}
+    """What a snapshot keeps of a row.
+
+    Of producer ids only the next one (`ProducerIdsImage`); and a migration that never was is one in state NONE there
+    (`FeaturesImage.write`), also where the log was begun below the level that has migrations.
+    """
+    if row is None or (entity == "migration" and row["state_code"] == 0):
+        return None
+    return {"next_producer_id": row["next_producer_id"]} if entity == "producer_ids" else row
 
 
-def findings(world: World, steps: Sequence[tuple[Key, Step]]) -> list[str]:
-    """What the checks of the ISR say of the state that is left and of its past."""
+def findings(world: World) -> list[str]:
+    """What the checks of single partitions say of the state that is left."""
     states: dict[str, PartitionState] = {
         f"{world.names[topic_id]}/{number}": each.state for (topic_id, number), each in world.partitions.items()
     }
     outcomes = [checks.isr_of_replicas(states), checks.leader_in_isr(states), checks.leader_of_replicas(states)]
     return [text for outcome in outcomes for text in outcome.evidence]
-
-
-def by_partition(steps: Sequence[tuple[Key, Step]]) -> dict[str, list[Step]]:
-    """Steps as the checks of histories take them."""
-    found: dict[str, list[Step]] = defaultdict(list)
-    for (topic_id, number), step in steps:
-        found[f"{topic_id}/{number}"].append(step)
-    return found

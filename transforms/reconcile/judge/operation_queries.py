@@ -15,6 +15,7 @@ from schemas.checks import KRAFT
 from schemas.checks.codes import (
     CIDR_DENY,
     DEAD_LETTERS,
+    ELR_NO_REPLICA,
     ELR_WAITING,
     FEW_ITERATIONS,
     ONE_RACK,
@@ -83,6 +84,8 @@ def _reassignment_rules(health: Mapping[str, Health], name: Column) -> list[RowR
 
 def _state_rules(health: Mapping[str, Health], name: Column) -> list[RowRule]:
     elr = F.coalesce(F.col("eligible_leader_replicas"), F.array().cast("array<int>"))
+    last_known = F.coalesce(F.col("last_known_elr"), F.array().cast("array<int>"))
+    strangers = F.array_except(F.array_union(elr, last_known), F.col("replicas"))
     no_leader = _kraft() & (F.col("leader") == -1)
     waiting = no_leader & (F.size("isr") == 0) & (F.size(elr) > 0)
     racks = by_cluster({cluster: _by_text(each.racks) for cluster, each in health.items()}, "map<string,string>")
@@ -92,6 +95,11 @@ def _state_rules(health: Mapping[str, Health], name: Column) -> list[RowRule]:
     together = _kraft() & several & (F.size("replicas") > 1) & known & (F.size(F.array_distinct(of_replicas)) == 1)
     return [
         RowRule(ELR_WAITING, waiting, F.concat(name, F.lit("the ISR is empty, waiting for one of "), listed(elr))),
+        RowRule(
+            ELR_NO_REPLICA,
+            _kraft() & (F.size(strangers) > 0),
+            F.concat(name, F.lit("ELR or last known leaders that are no replicas: "), listed(strangers)),
+        ),
         RowRule(SHARE_STATE, no_leader & (F.col("topic") == SHARE_STATE_TOPIC), F.concat(name, F.lit("no leader"))),
         RowRule(ONE_RACK, together, F.concat(name, F.lit("all replicas are in rack "), of_replicas[0])),
     ]

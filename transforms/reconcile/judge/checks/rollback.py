@@ -5,7 +5,7 @@ from __future__ import annotations
 from schemas.classes import DEFECTS, LAG
 from schemas.kraft.metadata_versions import level_name
 from transforms.outcome import Outcome, found, listed_ids, not_applicable, passed, unknown
-from transforms.properties import MetaProperties
+from transforms.reconcile.judge.checks.between import cluster_id
 from transforms.reconcile.judge.checks.brokers import other_protocols, zookeeper_brokers
 from transforms.reconcile.judge.checks.outcome import CheckFunction, sampled
 from transforms.reconcile.judge.facts import Facts, Sample
@@ -94,6 +94,10 @@ def _readable_in_zookeeper_mode(facts: Facts) -> Outcome:
     files = facts.properties
     if not files.broker_meta:
         return unknown("give the brokers' meta.properties (properties.broker_meta)")
+    own = cluster_id(facts)
+    foreign = [file for file in files.broker_meta if None not in (own, file.cluster_id) and file.cluster_id != own]
+    if foreign:
+        return found(f"{file.location} is of cluster {file.cluster_id}, this one is {own}" for file in foreign)
     wrong = [file for file in files.broker_meta if file.version != 0]
     if wrong:
         migrating = {file.node_id for file in files.brokers if file.migration_enabled}
@@ -101,26 +105,10 @@ def _readable_in_zookeeper_mode(facts: Facts) -> Outcome:
             (f"broker {file.broker_id}: {file.location} is of version {file.version}" for file in wrong),
             tolerable=all(file.broker_id in migrating for file in wrong),
         )
-    foreign = [file for file in files.broker_meta if _is_foreign(file, facts)]
-    if foreign:
-        return found(
-            f"{file.location} is of cluster {file.cluster_id}, this one is {cluster_id_of(facts)}" for file in foreign
-        )
     absent = {broker["broker_id"] for broker in facts.brokers_in_kraft} - {file.broker_id for file in files.broker_meta}
     if absent:
         return unknown(f"give meta.properties of broker {listed_ids(absent)} (properties.broker_meta)")
     return found([])
-
-
-def _is_foreign(file: MetaProperties, facts: Facts) -> bool:
-    own = cluster_id_of(facts)
-    return own is not None and file.cluster_id is not None and file.cluster_id != own
-
-
-def cluster_id_of(facts: Facts) -> str | None:
-    """The cluster's id by /cluster/id, else by the copies' meta.properties."""
-    named = (facts.zookeeper or {}).get("cluster_id")
-    return named or next((copy.cluster_id for copy in facts.copies if copy.cluster_id is not None), None)
 
 
 def _brokers_back(facts: Facts) -> Outcome:
