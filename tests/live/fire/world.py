@@ -8,12 +8,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from schemas.kraft import control
+from schemas.kraft.feature_levels import KRAFT_VERSION
 from tests.live.fire.log import Row
 from transforms.features.update import ELR
 from transforms.isr.checks import bumps_on_shrink
 from transforms.isr.history import Step, classify
 from transforms.isr.partition import CLEARED, Change, PartitionState, change_of, merged
 from transforms.isr.validate import Controller, Mode, Registration, offline_replicas
+from transforms.kraft.replay.partitions import MIGRATING_DIRECTORY
 
 METADATA_VERSION = "metadata.version"
 _TOPIC, _BROKER = 2, 4
@@ -56,6 +59,9 @@ class World:
     def apply(self, row: Row) -> list[tuple[Key, Step]]:
         """Take one record; the steps of the partitions that it changes."""
         if row["control"]:
+            # Before 4.1 UpdateFeatures writes a FeatureLevelRecord, which the quorum does not heed.
+            if row["type"] == control.KRAFT_VERSION.name and self.release >= (4, 1):
+                self.features[KRAFT_VERSION] = row["body"]["kRaftVersion"]
             return []
         if row["type"] in ("PARTITION_RECORD", "PARTITION_CHANGE_RECORD"):
             return [self._partition(row)]
@@ -77,9 +83,11 @@ class World:
         old = None if before is None else before.state
         state = merged(old, change)
         directories = row.get("directories")
-        if directories is None and before is not None and len(before.directories) == len(state.replicas):
-            directories = before.directories
-        self.partitions[key] = Partition(state, tuple(directories or ()))
+        if directories is None:
+            kept = () if before is None or change.whole else before.directories
+            # `PartitionRegistration`: where the record has none, each is MIGRATING.
+            directories = kept if len(kept) == len(state.replicas) else [MIGRATING_DIRECTORY] * len(state.replicas)
+        self.partitions[key] = Partition(state, tuple(directories))
         return Step(row["offset"], row["append_time"], old, state, classify(old, change, state))
 
     def _clear_elr(self, row: Row) -> list[tuple[Key, Step]]:
