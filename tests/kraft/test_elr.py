@@ -15,6 +15,7 @@ from pyspark.sql.types import StructType
 
 from jobs.sources.kraft.log import KraftLogDataSource
 from schemas.bronze import LOG_RECORD_COLUMNS, RUN_COLUMNS
+from schemas.kraft.feature_levels import ELR_VERSION
 from schemas.kraft.records import CLEAR_ELR, PARTITION_TYPES, RECORD_TYPES
 from tests.captures import capture, stages
 from tests.conftest import KEY_ENV
@@ -312,6 +313,20 @@ def test_partitions_of_a_kraft_cluster_are_what_kafkas_own_dump_and_checkpoints_
     if own:
         theirs = Log.of_checkpoints(checkpoint_records(records, {ONE: own}))
         assert checkpoint_differences(log, theirs, {ONE: dict.fromkeys(own, LEVEL)}).collect() == []
+
+
+@pytest.mark.parametrize("elr", [0, 1])
+def test_a_checkpoint_without_the_feature_has_no_lists(spark: SparkSession, elr: int) -> None:
+    """What was written while the feature was on is in the log alone; with the feature, the lists have to be the same."""
+
+    def level(offset: int, number: int) -> Row:
+        return row(offset, "FEATURE_LEVEL_RECORD", {"name": ELR_VERSION, "featureLevel": number})
+
+    log = [topic(0, "a", "A"), level(1, 1), made(2, "A", last_known_elr=[1]), level(3, elr)]
+    own = [topic(3, "a", "A"), *([level(3, elr)] if elr else []), made(3, "A")]
+    replayed, theirs = whole_log(bronze(spark, {ONE: log}), 4), Log.of_checkpoints(bronze(spark, {ONE: own}))
+    found = checkpoint_differences(replayed, theirs, {ONE: {4: LEVEL}}).collect()
+    assert [each["subject"] for each in found] == (["partitions A/0"] if elr else [])
 
 
 def read(spark: SparkSession, folder: Path, controller: int, **options: str) -> DataFrame:

@@ -27,6 +27,7 @@ from tests.zookeeper.trees import ENCODER_SECRET, FINGERPRINT, REDACTOR, codes, 
 from transforms.secrets import Fingerprinter
 from transforms.zookeeper.read.bracket import bracket
 from transforms.zookeeper.read.redact import Redactor
+from transforms.zookeeper.storage.chroot import needed
 
 STAGE = ("3.9.1", "5-dual-write-changed")
 OTHER = Redactor(Fingerprinter(b"another key"))
@@ -125,7 +126,7 @@ def test_the_data_source(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -
     rows = {
         row["path"]: row.asDict(recursive=True) for row in spark.read.format("zookeeper").load(str(folder)).collect()
     }
-    dumped = {row["path"]: row for batch in dump_batches(*STAGE) for row in batch.to_pylist()}
+    dumped = {row["path"]: row for batch in map(needed, dump_batches(*STAGE)) for row in batch.to_pylist()}
     assert rows.keys() == dumped.keys()
     hidden = {path for path, row in dumped.items() if row["redacted"]}
     assert {path: row for path, row in rows.items() if path not in hidden} == {

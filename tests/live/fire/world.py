@@ -59,7 +59,7 @@ class World:
     def apply(self, row: Row) -> list[tuple[Key, Step]]:
         """Take one record; the steps of the partitions that it changes."""
         if row["control"]:
-            # Before 4.1 UpdateFeatures writes a FeatureLevelRecord, which the quorum does not heed.
+            # Before 4.1 UpdateFeatures writes a FeatureLevelRecord instead.
             if row["type"] == control.KRAFT_VERSION.name and self.release >= (4, 1):
                 self.features[KRAFT_VERSION] = row["body"]["kRaftVersion"]
             return []
@@ -147,6 +147,9 @@ class World:
             settings[body["name"]] = body["value"]
 
     def _feature_level(self, body: Mapping[str, Any]) -> None:
+        if body["name"] == KRAFT_VERSION and self.release >= (4, 0):
+            # From 4.0.1 on it is skipped (KAFKA-18979).
+            return
         self.features[body["name"]] = body["featureLevel"]
         if body["featureLevel"] == 0:
             del self.features[body["name"]]

@@ -12,6 +12,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from schemas.checks.codes import CONFIG_SKIPPED
+from schemas.kraft.feature_levels import ELR_VERSION
 from schemas.kraft.kept_configs import KEPT_CONFIGS
 from schemas.kraft.metadata_versions import DEFAULT_LEVEL, SNAPSHOT_KEEPS_FROM
 from transforms.clusters import CLUSTER, by_cluster
@@ -27,6 +28,7 @@ _LATER = ("leader_recovery_state", "eligible_leader_replicas", "last_known_elr")
 # Which checkpoint a row belongs to, by its offset, and whether it is the replay's or the checkpoint's own.
 _CHECKPOINT, _REPLAYED = "checkpoint", "replayed"
 _BY = (CLUSTER, _CHECKPOINT, _REPLAYED)
+_ELR_IS_ON = "elr_is_on"
 # Offset and metadata.version of each checkpoint, by cluster.
 Levels = Mapping[str, Mapping[int, int | None]]
 
@@ -144,6 +146,7 @@ def _partitions(records: DataFrame, folded: DataFrame, levels: Levels) -> DataFr
         *_BY, F.get_json_object("row", "$.topic_id").alias("topic_id")
     )
     rows = fold_partitions(records, (_CHECKPOINT, _REPLAYED)).join(F.broadcast(living), [*_BY, "topic_id"], "left_semi")
+    rows = rows.join(F.broadcast(_with_elr(folded)), [*_BY], "left")
     directories = F.when(_keeps(levels, SNAPSHOT_KEEPS_FROM["directories"]), F.col("directories")).alias("directories")
     return rows.select(
         *_BY,
@@ -153,8 +156,15 @@ def _partitions(records: DataFrame, folded: DataFrame, levels: Levels) -> DataFr
     )
 
 
+def _with_elr(folded: DataFrame) -> DataFrame:
+    """States in which eligible leader replicas are on: without, a checkpoint has no ELR lists (`PartitionRegistration.toRecord`)."""
+    feature, level = (F.get_json_object("row", f"$.{name}") for name in ("feature", "level"))
+    features = folded.where("entity = 'features' AND NOT removed").where(feature == ELR_VERSION)
+    return features.where(level.cast("int") > 0).select(*_BY, F.lit(True).alias(_ELR_IS_ON))
+
+
 def _written(name: str) -> Column:
     """ELR lists are absent in a record when they are empty."""
     if name in ("eligible_leader_replicas", "last_known_elr"):
-        return F.when(F.size(name) > 0, F.col(name)).alias(name)
+        return F.when(F.col(_ELR_IS_ON) & (F.size(name) > 0), F.col(name)).alias(name)
     return F.col(name)
