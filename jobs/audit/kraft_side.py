@@ -98,7 +98,8 @@ def log_copies(run: Run) -> dict[str, list[dict[str, Any]]]:
     if run.scanned:
         return {name: run.scanned.get(name, []) for name in asked}
     if asked:
-        for row in run.rows(KRAFT_LOG_COPIES).collect():
+        # A table has no order, and what is read of copies that are alike must not hang on one.
+        for row in sorted(run.rows(KRAFT_LOG_COPIES).collect(), key=lambda row: str(row["location"])):
             copies.setdefault(row["cluster"], []).append(row.asDict(recursive=True))
     return copies
 

@@ -134,8 +134,9 @@ def lag(facts: Facts) -> Lag:
 
 
 def copies(facts: Facts) -> list[LogCopyLine]:
-    """Every controller's copy of the log, and what was taken from it."""
-    return [_copy(copy, facts.plan) for copy in facts.copies]
+    """Every controller's copy of the log, by controller and place, and what was taken from it."""
+    ordered = sorted(facts.copies, key=lambda copy: (copy.controller_id is None, copy.controller_id, copy.location))
+    return [_copy(copy, facts.plan) for copy in ordered]
 
 
 def _copy(copy: LogCopy, plan: ReadPlan | None) -> LogCopyLine:
