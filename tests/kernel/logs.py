@@ -107,10 +107,10 @@ def in_shards(asked: Plan, rows: pa.RecordBatch, number: int) -> Outcome:
     return sort(whole)
 
 
-def checkpoint_of(rows: Iterable[Mapping[str, Any]], level: int | None = 30) -> Checkpoint:
+def checkpoint_of(rows: Iterable[Mapping[str, Any]], level: int | None = 30, *, elr: bool = True) -> Checkpoint:
     """A checkpoint that holds some rows."""
     held = batch([{**row, "offset": place} for place, row in enumerate(rows)])
-    return Checkpoint(level, lambda: [held])
+    return Checkpoint(level, elr, lambda: [held])
 
 
 DIRECTORIES = ("AAAAAAAAAAAAAAAAAAAAAA", "p8VBf8LbRtS0sPcqJXXXXX", "t1uZ1e9sRqWCXr6ZYYYYYY")

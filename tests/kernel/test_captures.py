@@ -11,6 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from schemas.kraft.feature_levels import ELR_VERSION
 from tests.captures import KRAFT_VERSIONS, VERSIONS, capture, stages
 from tests.isr.random_logs import bronze_row
 from tests.kernel.logs import ONE, Outcome, Row, cut, in_shards, plan, run
@@ -93,7 +94,12 @@ def _segment(path: Path) -> Iterator[pa.RecordBatch]:
 
 def _checkpoint(path: Path, level: int | None) -> Checkpoint:
     origin = Origin(1, path.name, int(path.name[:20]))
-    return Checkpoint(level, lambda: decode_checkpoint(path.read_bytes(), origin, MASKING))
+
+    def records() -> Iterator[pa.RecordBatch]:
+        yield from decode_checkpoint(path.read_bytes(), origin, MASKING)
+
+    elr = any(ELR_VERSION in (data or "") for rows in records() for data in rows["data"].to_pylist())
+    return Checkpoint(level, elr, records)
 
 
 @cache

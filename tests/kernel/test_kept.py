@@ -95,10 +95,10 @@ HELD = [
 LATER = [topic("b", "B"), made("B")]
 
 
-def compared(held: list[Row], before: list[Row] = BEFORE, level: int | None = 30) -> Outcome:
+def compared(held: list[Row], before: list[Row] = BEFORE, level: int | None = 30, *, elr: bool = True) -> Outcome:
     rows = [{**each, "offset": place} for place, each in enumerate([*before, *LATER])]
     at = len(before)
-    return run(plan(len(rows), checkpoints={at: checkpoint_of(held, level)}), [batch(rows)])
+    return run(plan(len(rows), checkpoints={at: checkpoint_of(held, level, elr=elr)}), [batch(rows)])
 
 
 def differing(held: list[Row], **more: Any) -> set[tuple[str, str, str, str]]:
@@ -125,6 +125,13 @@ CONFIG = 'configs ["TOPIC", "a", "retention.ms"]'
 
 def test_a_checkpoint_that_is_the_state_is_no_difference() -> None:
     assert differing(HELD) == set()
+
+
+def test_elr_lists_are_compared_where_the_feature_is_on() -> None:
+    before = [*BEFORE, {**change("A"), "last_known_elr": [2]}]
+    held = changed(1, partition_epoch=2)
+    assert differing(held, before=before, elr=False) == set()
+    assert differing(held, before=before) == {("CAP-08", "partitions A/0", DIFFERENT, f"checkpoint {len(before)}")}
 
 
 @pytest.mark.parametrize(

@@ -32,15 +32,16 @@ _PRODUCER_IDS, _CONFIGS = "producer_ids", "configs"
 _ELSEWHERE = ("brokers", "migration")
 
 
-def differences(replayed: Fold, checkpoint: Fold, offset: int, level: int | None) -> pa.Table:
+def differences(replayed: Fold, checkpoint: Fold, offset: int, level: int | None, *, elr: bool) -> pa.Table:
     """Rows in which the state below a checkpoint's offset is not the checkpoint: columns of `transforms.kernel.fold.FINDINGS`.
 
-    Both are of one shard. `offset` is the checkpoint's (exclusive), `level` its metadata.version. Equal states give no row. A
+    Both are of one shard. `offset` is the checkpoint's (exclusive), `level` its metadata.version, `elr` whether
+    eligible leader replicas are on: without, a checkpoint has none (`PartitionRegistration.toRecord`). Equal states give no row. A
     configuration that Kafka skips from 4.3 on has a code of its own (CONFIG_SKIPPED).
     """
     known = DEFAULT_LEVEL if level is None else level
     found = [
-        *_partitions(replayed.partitions, checkpoint.partitions, known),
+        *_partitions(replayed.partitions, checkpoint.partitions, known, elr=elr),
         *_rows("topics", _topics(replayed), _topics(checkpoint)),
         *_rows("brokers", _brokers(replayed), _brokers(checkpoint)),
         *_cold(replayed, checkpoint, known),
@@ -54,9 +55,9 @@ def differences(replayed: Fold, checkpoint: Fold, offset: int, level: int | None
 Found = Iterator[tuple[str, str, str, str]]
 
 
-def _partitions(mine: Partitions, theirs: Partitions, level: int) -> Found:
+def _partitions(mine: Partitions, theirs: Partitions, level: int, *, elr: bool) -> Found:
     """A checkpoint holds the partitions of living topics only; a removed topic's are in the log alone."""
-    found = mine.against(theirs, directories=level >= SNAPSHOT_KEEPS_FROM["directories"])
+    found = mine.against(theirs, directories=level >= SNAPSHOT_KEEPS_FROM["directories"], elr=elr)
     told: list[tuple[Partitions, Longs, str]] = [
         (theirs, found.different, _DIFFERENT),
         (theirs, found.missing, _MISSING),

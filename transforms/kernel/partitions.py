@@ -189,13 +189,13 @@ class Partitions:
         null = numbers.is_null()
         return pa.ListArray.from_arrays(numbers.offsets, texts, mask=null)
 
-    def against(self, theirs: Partitions, *, directories: bool) -> Differences:
+    def against(self, theirs: Partitions, *, directories: bool, elr: bool) -> Differences:
         """Living partitions of another state of the same log that differ from those here, or are on one side only."""
         picked = theirs.living()
         topic_of = self.topics.ids.find(theirs.topics.ids.all())
         directory_of = self.directories.find(theirs.directories.all()) if directories else np.empty(0, np.int64)
         partners, found = np.empty(len(picked), np.int64), np.empty(len(picked), np.int32)
-        compare(self.slots, theirs.slots, picked, topic_of, directory_of, partners, found)
+        compare(self.slots, theirs.slots, picked, topic_of, directory_of, elr, partners, found)
         living = self.living()
         missing = (found == ALONE) | ~np.isin(partners, living)
         return Differences(picked[(found != EQUAL) & ~missing], picked[missing], living[~np.isin(living, partners)])

@@ -55,9 +55,10 @@ class Told(NamedTuple):
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A checkpoint of Kafka's: its metadata.version, and its records, decoded (`decode_checkpoint`)."""
+    """A checkpoint of Kafka's: its metadata.version, whether ELR is on, and its records, decoded (`decode_checkpoint`)."""
 
     level: int | None
+    elr: bool
     records: Callable[[], Iterable[pa.RecordBatch]]
 
 
@@ -108,7 +109,7 @@ def warm_up() -> None:
     rows = _some_log()
     end = rows.num_rows
     [kept] = [told.rows for told in replay(Plan("", Extent(end), keep_at=end), [rows]) if told.kind == Kind.KEPT]
-    checkpoints = {end + 1: Checkpoint(None, lambda: [rows])}
+    checkpoints = {end + 1: Checkpoint(None, True, lambda: [rows])}
     for _ in replay(Plan("", Extent(end + 1), checkpoints=checkpoints), [], kept["kept"][0].as_py()):
         pass
 
@@ -188,7 +189,8 @@ class _Pass:
         if offset in self.compared:
             checkpoint = plan.checkpoints[offset]
             theirs = _read_checkpoint(Fold(plan.cluster, plan.shard), checkpoint, offset)
-            yield Told(Kind.DIFFERENCES, offset, "findings", differences(self.fold, theirs, offset, checkpoint.level))
+            rows = differences(self.fold, theirs, offset, checkpoint.level, elr=checkpoint.elr)
+            yield Told(Kind.DIFFERENCES, offset, "findings", rows)
         if offset == plan.keep_at:
             yield Told(Kind.KEPT, offset, "", pa.table([[to_bytes(self.fold, offset)]], KEPT))
         if last or offset in plan.states_at:

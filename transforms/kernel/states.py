@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from transforms.kernel.layout import (
     DIRECTORIES,
+    ELR,
     KEY,
+    LAST_ELR,
     LENGTHS,
     LISTS,
     NUMBERS,
@@ -60,12 +62,19 @@ def _start(slots: Slots, slot: int, k: int) -> int:
 
 @compiled
 def compare(
-    mine: Slots, theirs: Slots, picked: Longs, topic_of: Longs, directory_of: Longs, partners: Longs, found: Ints
+    mine: Slots,
+    theirs: Slots,
+    picked: Longs,
+    topic_of: Longs,
+    directory_of: Longs,
+    elr: bool,
+    partners: Longs,
+    found: Ints,
 ) -> None:
     """What each picked slot of `theirs` is to the slot of the same partition in `mine`, and which that is (-1: none).
 
     `topic_of` and `directory_of` say by which number `mine` knows theirs (-1: not at all); without directories
-    `directory_of` is empty, and they are not compared.
+    `directory_of` is empty, and they are not compared; nor are the ELR lists without `elr`.
     """
     for at in range(picked.size):
         key = theirs.longs[picked[at], KEY]
@@ -76,15 +85,18 @@ def compare(
         if partners[at] < 0:
             found[at] = ALONE
         else:
-            found[at] = EQUAL if _is_equal(mine, partners[at], theirs, picked[at], directory_of) else DIFFERENT
+            equal = _is_equal(mine, partners[at], theirs, picked[at], directory_of, elr)
+            found[at] = EQUAL if equal else DIFFERENT
 
 
 @compiled
-def _is_equal(mine: Slots, slot: int, theirs: Slots, other: int, directory_of: Longs) -> bool:
+def _is_equal(mine: Slots, slot: int, theirs: Slots, other: int, directory_of: Longs, elr: bool) -> bool:
     for k in range(NUMBERS):
         if mine.ints[slot, k] != theirs.ints[other, k]:
             return False
     for k in range(LISTS if directory_of.size > 0 else DIRECTORIES):
+        if not elr and k in (ELR, LAST_ELR):
+            continue
         size = max(mine.ints[slot, LENGTHS + k], 0)
         if size != max(theirs.ints[other, LENGTHS + k], 0):
             return False
