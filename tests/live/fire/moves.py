@@ -81,7 +81,10 @@ def _kinds_of_cancel(state: PartitionState, *, lossy: bool, asked: Reassign, row
     change = change_of(row, whole=False)
     kinds = classify(state, change, merged(state, change))
     told = any(kind in LOSSY for kind in kinds)
+    # It may be RECOVERING already, and the record does not repeat that.
+    after = merged(state, change)
     lossy = lossy or change.leader_recovery_state == RECOVERING
+    lossy = lossy or (after.recovering and after.leader not in (NO_LEADER, *state.isr, *state.elr))
     if Kind.REASSIGNMENT_COMPLETED in kinds and _like_a_completion(state, merged(state, change)):
         return None
     if told != lossy or Kind.REASSIGNMENT_CANCELLED not in kinds:
