@@ -8,7 +8,7 @@ from functools import partial
 from pyspark.sql import DataFrame
 
 from jobs.runtime.spark import reused
-from transforms.kraft.replay.events import Extent
+from transforms.kraft.replay.extent import Extent
 from transforms.kraft.replay.image import Log
 
 # As a run over small clusters does.

@@ -14,7 +14,8 @@ from jobs.audit.past import Finished
 from schemas.bronze import KRAFT_RECORDS
 from schemas.gold import RUNS
 from transforms.clusters import CLUSTER
-from transforms.kraft.replay.events import Extent, applied
+from transforms.kraft.replay.events import applied
+from transforms.kraft.replay.extent import Extent
 from transforms.kraft.replay.transactions import MARKERS, Marker, read_transactions
 from transforms.runs import FAILED, oldest_first
 

@@ -13,7 +13,8 @@ from pyspark.sql import functions as F
 
 from schemas.classes import FOREIGN_WRITE, LOST_WRITE
 from transforms.clusters import CLUSTER
-from transforms.kraft.replay.events import Cache, key_text
+from transforms.kraft.replay.events import Cache
+from transforms.kraft.replay.keys import key_text
 from transforms.reconcile.compare.context import Children, Context, Homes
 from transforms.reconcile.compare.difference import VERSION_FIELDS
 from transforms.reconcile.compare.differing import Written

@@ -17,7 +17,7 @@ from schemas.bronze import KRAFT_LOG_COPIES, KRAFT_RECORDS
 from schemas.kraft.metadata_versions import FEATURE_NAME
 from transforms.clusters import of_clusters
 from transforms.kraft.quorum import CommittedEnd, LogCopy, NoUsableLogError, ReadPlan, committed_end, plan_read
-from transforms.kraft.replay.events import Extent
+from transforms.kraft.replay.extent import Extent
 from transforms.kraft.replay.transactions import MARKERS, Marker, TransactionLog, read_transactions
 
 STATE, LEADER_CHANGE = "ZK_MIGRATION_STATE_RECORD", "LEADER_CHANGE"

@@ -21,7 +21,8 @@ from schemas.checks import Phase
 from schemas.entities import MIRRORED
 from schemas.entities.migration import MIGRATION
 from schemas.silver import ADMIN_OPERATIONS, ZOOKEEPER_WRITES
-from transforms.kraft.replay.events import Cache, Extent, applied
+from transforms.kraft.replay.events import Cache, applied
+from transforms.kraft.replay.extent import Extent
 from transforms.kraft.replay.image import Log, image, row_versions, versions_of
 from transforms.kraft.replay.rows import fold
 from transforms.reconcile.compare.between import located

@@ -117,8 +117,8 @@ CHECKS: tuple[Check, ...] = (
         "Eligible and last known leaders are replicas of their partition",
         (),
         IN_KRAFT,
-        "Do not move the partition to the broker named while it stands there: the controller answers UNKNOWN_SERVER_ERROR. "
-        "Bring the ISR up to min.insync.replicas, which empties both lists.",
+        "Bring the ISR up to min.insync.replicas: that empties both lists. Until then, do not reassign the partition to a broker "
+        "named here: the controller answers UNKNOWN_SERVER_ERROR.",
         "KIP-966; S§8.6",
         needs=KRAFT_ONLY,
         severity="warning",

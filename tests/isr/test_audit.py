@@ -20,7 +20,7 @@ from transforms.isr.audit import LINE, isr_audit
 from transforms.isr.frames import isr_history
 from transforms.isr.history import HOUR, LOSSY, Record
 from transforms.isr.hourly import SO, hourly_sums
-from transforms.kraft.replay.events import Extent
+from transforms.kraft.replay.extent import Extent
 from transforms.kraft.replay.image import Log
 
 # The topics' own, and the cluster's default where there is one.

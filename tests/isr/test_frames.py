@@ -18,7 +18,7 @@ from transforms.isr.frames import isr_history, step_of
 from transforms.isr.history import Kind, Record, Step, steps
 from transforms.isr.partition import Change
 from transforms.kraft.replay.compaction import compacted_below
-from transforms.kraft.replay.events import Extent
+from transforms.kraft.replay.extent import Extent
 from transforms.kraft.replay.image import Log
 
 # Real shrinks, expansions and leader moves; elections of all kinds, reassignments, cleared ELRs, removed topics.

@@ -27,7 +27,7 @@ from transforms.explain.keys import parse_key
 from transforms.explain.records import partition_states, partition_versions, row_events
 from transforms.kraft.replay.compaction import compacted_below, compacted_then
 from transforms.kraft.replay.entities import READERS
-from transforms.kraft.replay.events import Extent
+from transforms.kraft.replay.extent import Extent
 from transforms.kraft.replay.image import Log, image
 from transforms.kraft.replay.partitions import fold_partitions
 from transforms.kraft.replay.transactions import MARKERS

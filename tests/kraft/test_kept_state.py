@@ -22,7 +22,7 @@ from tests.held import held, held_log, hold
 from tests.kraft.dumps import log_folder
 from transforms.clusters import CLUSTER, by_cluster
 from transforms.kraft.replay.compaction import compacted_below, compacted_then
-from transforms.kraft.replay.events import Extent
+from transforms.kraft.replay.extent import Extent
 from transforms.kraft.replay.findings import log_findings
 from transforms.kraft.replay.image import Log, image, row_versions
 from transforms.kraft.replay.rows import fold

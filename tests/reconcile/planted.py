@@ -23,7 +23,8 @@ from tests.zookeeper.malformed import MALFORMED
 from tests.zookeeper.trees import of, state_of, state_rows, znode
 from transforms.clusters import CLUSTER
 from transforms.kraft.replay import rows as replay
-from transforms.kraft.replay.events import Extent, applied
+from transforms.kraft.replay.events import applied
+from transforms.kraft.replay.extent import Extent
 from transforms.kraft.replay.findings import log_findings
 from transforms.kraft.replay.image import Log
 from transforms.kraft.replay.verify import checkpoint_differences, checkpoint_records

@@ -10,10 +10,10 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from schemas.kraft.enums import DIRECTORY_MIGRATING
 from transforms.clusters import CLUSTER
 from transforms.downgrade.evidence import TRACES, Trace
 from transforms.downgrade.ledger import OF_KRAFT, Seen
-from transforms.kraft.replay.partitions import MIGRATING_DIRECTORY
 
 _EXAMPLE = "_example"
 
@@ -50,7 +50,7 @@ def _shown_by(trace: Trace) -> Column:
 
 def formats_of_partitions(partitions: DataFrame) -> DataFrame:
     """The same of KRaft's formats, from silver rows of KRaft's partitions."""
-    placed = F.exists("directories", lambda each: each != F.lit(MIGRATING_DIRECTORY))
+    placed = F.exists("directories", lambda each: each != F.lit(DIRECTORY_MIGRATING))
     held = F.size("eligible_leader_replicas") > 0
     columns = []
     for name, shows in zip(OF_KRAFT, (placed, held), strict=True):

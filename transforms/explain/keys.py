@@ -13,7 +13,7 @@ from schemas.entities import ENTITIES, Entity
 from schemas.entities.migration import MIGRATION
 from schemas.kraft.enums import CONFIG_RESOURCE_TYPES, SCRAM_MECHANISMS
 from transforms.kraft.replay.entities.event import UPSERT, Event
-from transforms.kraft.replay.events import canonical_key
+from transforms.kraft.replay.keys import canonical_key
 from transforms.nearest import suggestion
 from transforms.reconcile.compare.classify import report_key
 from transforms.report.printable import key_text

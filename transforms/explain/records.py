@@ -14,7 +14,8 @@ from schemas.kraft.records import CLEAR_ELR
 from transforms.explain.keys import RowKey
 from transforms.kraft.replay.elr import cleared
 from transforms.kraft.replay.entities import DELETE, PATCH, RECORDS_OF, UPSERT
-from transforms.kraft.replay.events import PARTITION, PARTITION_CHANGE, Ranges, events, with_cascades
+from transforms.kraft.replay.events import PARTITION, PARTITION_CHANGE, events, with_cascades
+from transforms.kraft.replay.extent import Ranges
 from transforms.kraft.replay.partitions import partition_history, partition_records
 
 _REMOVE_TOPIC = "REMOVE_TOPIC_RECORD"

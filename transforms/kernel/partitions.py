@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from schemas.entities.partitions import PARTITIONS
+from schemas.kraft.enums import DIRECTORY_MIGRATING
 from transforms.clusters import CLUSTER
 from transforms.kernel import layout
 from transforms.kernel.history import empty_changes, history
@@ -36,7 +37,6 @@ from transforms.kernel.steps import fold
 from transforms.kernel.texts import Texts
 from transforms.kernel.topics import Finding, Flags, Topics
 
-MIGRATING = "AAAAAAAAAAAAAAAAAAAAAA"
 SILVER: pa.Schema = silver_schema(PARTITIONS)
 _FEWEST_CHANGES = 1024
 _SMALLEST_TABLE = 256
@@ -60,7 +60,7 @@ class Partitions:
         self.cluster = cluster
         self.topics = topics
         self.directories = Texts()
-        self.directories.number(MIGRATING)
+        self.directories.number(DIRECTORY_MIGRATING)
         self.slots = _empty_slots(64, 256)
         self._step = _empty_step(self.slots)
         self._found: list[Finding] = []

@@ -28,7 +28,7 @@ _ZOOKEEPER = {"tickTime": "2000", "minSessionTimeout": "4000", "maxSessionTimeou
 _STEP_SECONDS = 180
 _MIGRATION_FLAGS = {"zookeeper.metadata.migration.enable": "true"}
 _KEPT = 5
-_ATTEMPTS, _PAUSE_SECONDS = 50, 0.2
+_HEARD_SECONDS, _PAUSE_SECONDS = 10, 0.2
 # Nobody logs in here: whoever connects may do everything, and ACLs are there to be mirrored.
 _IN_KRAFT = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
@@ -193,13 +193,15 @@ class Load:
         from kafka.admin import ConfigResource, ConfigResourceType  # noqa: PLC0415
 
         resource = ConfigResource(ConfigResourceType.TOPIC, topic, {"retention.ms": retention})
-        for last in (*[False] * _ATTEMPTS, True):
+        deadline = time.monotonic() + _HEARD_SECONDS
+        while not self._stop.is_set():
             try:
                 client.alter_configs([resource])
                 return
             except ValueError:
-                if last or self._stop.wait(_PAUSE_SECONDS):
+                if time.monotonic() > deadline:
                     raise
+                self._stop.wait(_PAUSE_SECONDS)
 
     def _remove(self, client: Any, number: int) -> None:
         name = f"load-{number}"

@@ -79,13 +79,13 @@ def _kinds_of_cancel(state: PartitionState, *, lossy: bool, asked: Reassign, row
     row = _mine(asked, rows)
     assert row is not None
     change = change_of(row, whole=False)
-    kinds = classify(state, change, merged(state, change))
-    told = any(kind in LOSSY for kind in kinds)
-    # It may be RECOVERING already, and the record does not repeat that.
     after = merged(state, change)
+    kinds = classify(state, change, after)
+    told = any(kind in LOSSY for kind in kinds)
     lossy = lossy or change.leader_recovery_state == RECOVERING
+    # It may be RECOVERING already, and the record does not repeat that.
     lossy = lossy or (after.recovering and after.leader not in (NO_LEADER, *state.isr, *state.elr))
-    if Kind.REASSIGNMENT_COMPLETED in kinds and _like_a_completion(state, merged(state, change)):
+    if Kind.REASSIGNMENT_COMPLETED in kinds and _like_a_completion(state, after):
         return None
     if told != lossy or Kind.REASSIGNMENT_CANCELLED not in kinds:
         return f"a cancel {'that loses' if lossy else 'that is clean'} is called {[kind.value for kind in kinds]}"

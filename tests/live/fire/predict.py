@@ -11,11 +11,10 @@ from tests.live.fire.wire import Part, PartAnswer
 from tests.live.fire.world import METADATA_VERSION, World
 from transforms.features.matrix import BROKER, CONTROLLER, Node
 from transforms.features.update import Cluster, Kind, Update, Verdict, dry_run
-from transforms.isr.partition import PartitionState, change_of, merged
+from transforms.isr.partition import Ids, PartitionState, change_of, merged
 from transforms.isr.validate import Answer, Controller, Error, Request, validate
 
 CHANGE = "PARTITION_CHANGE_RECORD"
-FENCING = ("BROKER_REGISTRATION_CHANGE_RECORD", "FENCE_BROKER_RECORD")
 CLOSED = "closed"
 
 
@@ -92,11 +91,29 @@ def _written(questions: Sequence[Question], rows: Sequence[Row]) -> bool:
         if merged(question.controller.partition, change_of(row, whole=False)) != question.answer.result:
             return False
     # What is written later is another event's; a change of a partition that should have none is not.
-    mine = {question.key for question in questions if not question.answer.writes and not question.answer.code}
+    # A silent broker's session may have ended since: what its fencing takes from partitions that it leads or is in sync with.
+    fenced = set(map(_fenced, rows))
+    mine = {
+        question.key
+        for question in questions
+        if not question.answer.writes and not question.answer.code and fenced.isdisjoint(_members(question))
+    }
     stray = any((row["topic_id"], row["partition_id"]) in mine for row in changes[len(wanted) :])
-    # A silent broker's session may have ended since: the leaders that its fencing takes away are that event's.
-    fenced = any(row["type"] in FENCING for row in rows)
-    return len(changes) >= len(wanted) and (fenced or not stray)
+    return len(changes) >= len(wanted) and not stray
+
+
+def _members(question: Question) -> Ids:
+    state = question.controller.partition
+    return () if state is None else (state.leader, *state.isr)
+
+
+def _fenced(row: Row) -> int | None:
+    """The broker that a record fences."""
+    if row["type"] == "FENCE_BROKER_RECORD":
+        return int(row["body"]["id"])
+    if row["type"] == "BROKER_REGISTRATION_CHANGE_RECORD" and row["body"].get("fenced") == 1:
+        return int(row["body"]["brokerId"])
+    return None
 
 
 @dataclass(frozen=True)

@@ -207,6 +207,7 @@ class Session:
         parts = [None] * len(questions) if answer == CLOSED or not answer[1] else answer[1]
         before = len(self.disagreements)
         for question, part in zip(questions, parts, strict=True):
+            # Its own records, and those of no partition: who was fenced.
             whose = (question.key, (None, None))
             own = [row for row in rows if (row.get("topic_id"), row.get("partition_id")) in whose]
             if not agrees([question], answer if part is None else (answer[0], [part]), own):

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from schemas.kraft import control
+from schemas.kraft.enums import DIRECTORY_MIGRATING
 from schemas.kraft.feature_levels import KRAFT_VERSION
 from tests.live.fire.log import Row
 from transforms.features.update import ELR
@@ -16,7 +17,6 @@ from transforms.isr.checks import bumps_on_shrink
 from transforms.isr.history import Step, classify
 from transforms.isr.partition import CLEARED, Change, PartitionState, change_of, merged
 from transforms.isr.validate import Controller, Mode, Registration, offline_replicas
-from transforms.kraft.replay.partitions import MIGRATING_DIRECTORY
 
 METADATA_VERSION = "metadata.version"
 _TOPIC, _BROKER = 2, 4
@@ -86,7 +86,7 @@ class World:
         if directories is None:
             kept = () if before is None or change.whole else before.directories
             # `PartitionRegistration`: where the record has none, each is MIGRATING.
-            directories = kept if len(kept) == len(state.replicas) else [MIGRATING_DIRECTORY] * len(state.replicas)
+            directories = kept if len(kept) == len(state.replicas) else [DIRECTORY_MIGRATING] * len(state.replicas)
         self.partitions[key] = Partition(state, tuple(directories))
         return Step(row["offset"], row["append_time"], old, state, classify(old, change, state))
 

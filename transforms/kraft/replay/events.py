@@ -20,25 +20,7 @@ from schemas.replayed import EVENT_COLUMNS
 from transforms.clusters import CLUSTER, by_cluster
 from transforms.kraft.replay.entities import READERS
 from transforms.kraft.replay.extent import Extent, Ranges
-from transforms.kraft.replay.keys import canonical_key, key_text
-
-__all__ = [
-    "EVENT",
-    "PARTITION",
-    "PARTITION_CHANGE",
-    "PARTITION_TYPES",
-    "Cache",
-    "Extent",
-    "Ranges",
-    "applied",
-    "canonical_key",
-    "events",
-    "key_text",
-    "read_batch",
-    "uncached",
-    "with_cascades",
-    "within",
-]
+from transforms.kraft.replay.keys import canonical_key
 
 PARTITION = "PARTITION_RECORD"
 PARTITION_CHANGE = "PARTITION_CHANGE_RECORD"

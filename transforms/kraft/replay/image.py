@@ -16,7 +16,8 @@ from transforms.clusters import CLUSTER, by_cluster, of_clusters
 from transforms.kraft.replay import rows as replay
 from transforms.kraft.replay.elr import cleared
 from transforms.kraft.replay.entities.event import DELETE, PATCH
-from transforms.kraft.replay.events import Cache, Extent, applied, events, uncached, with_cascades
+from transforms.kraft.replay.events import Cache, applied, events, uncached, with_cascades
+from transforms.kraft.replay.extent import Extent
 from transforms.kraft.replay.partitions import fold_partitions, named, partition_history, partition_records
 from transforms.reconcile.compare.canonical import key_json, row_json
 

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F
 
+from schemas.kraft.enums import DIRECTORY_MIGRATING
 from transforms.clusters import CLUSTER
 from transforms.kraft.replay.events import PARTITION, PARTITION_TYPES
 
@@ -21,7 +22,6 @@ PARTITION_KEY = ["topic_id", "partition_id"]
 KEY = [*PARTITION_KEY, CLUSTER]
 NO_LEADER_CHANGE = -2
 NO_RECOVERY_CHANGE = -1
-MIGRATING_DIRECTORY = "AAAAAAAAAAAAAAAAAAAAAA"
 
 _LISTS = (
     "replicas",
@@ -40,7 +40,7 @@ def partition_records(records: DataFrame) -> DataFrame:
     records = records.where(F.col("type").isin(list(PARTITION_TYPES)))
     whole = F.col("type") == PARTITION
     # Compiled with all the rest, as a lambda is not.
-    no_directories = F.array_repeat(F.lit(MIGRATING_DIRECTORY), F.size("replicas"))
+    no_directories = F.array_repeat(F.lit(DIRECTORY_MIGRATING), F.size("replicas"))
     return records.select(
         *KEY,
         whole.alias("whole"),
