@@ -82,9 +82,9 @@ def test_a_busy_healthy_cluster_has_no_defects_and_an_edit_of_zookeeper_is_found
 ) -> None:
     with gauge(kafka_jars(DEMO_JARS), cluster.servers.controllers, tmp_path) as behind, load(cluster.broker) as work:
         for _ in range(AUDITS):
-            before = committed(cluster)
+            before, began = committed(cluster), time.monotonic()
             report = audited(cluster, tmp_path)
-            written = committed(cluster) - before
+            written, took = committed(cluster) - before, time.monotonic() - began
             assert defects(report) == {}, report.divergences.rows[:5]
             assert report.mode == "bracket"
             assert report.migration.state == "MIGRATION"
@@ -94,7 +94,8 @@ def test_a_busy_healthy_cluster_has_no_defects_and_an_edit_of_zookeeper_is_found
             assert report.lag.records is not None
             assert report.lag.records <= max(behind.readings()) + written
             assert report.lag.seconds is not None
-            assert report.lag.seconds < 10
+            # What the controller owed when the walk began, at most ten seconds, and the walk and the copy after it.
+            assert report.lag.seconds < 10 + took
         assert len(behind.readings()) > 10 * AUDITS
     assert work.done > 10
     assert not work.failed
