@@ -324,10 +324,11 @@ class Session:
         self._beat(player)
 
     def _return(self, player: Player, chance: Random, *, clean: bool) -> None:
-        """A process that starts: its predecessor is fenced, or the controller refuses it."""
+        """A process that starts when its predecessor has ended: the controller may refuse it, and then nobody is there."""
         if not player.silent:
             player.want_fence = True
             self._beat(player)
+            player.silent = True
         if self.brokers.register(player, chance, level(self.world), clean=clean) == 0:
             self.take(self.follower.new())
             player.want_fence = False
