@@ -107,7 +107,9 @@ def elected(asked: Elect, world: World, changed: Sequence[tuple[tuple[str, int],
         before = step.before
         if mine != topic_id or before is None or step.after.leader == NO_LEADER:
             continue
-        safe = step.after.leader in (*before.isr, *before.elr)
+        # Who is RECOVERING already is not called so again. Without its feature a partition may still have an ELR that Kafka does not use.
+        known = step.after.leader in (*before.isr, *before.elr)
+        safe = known if before.recovering else not step.after.recovering
         lossy = step.election in LOSSY
         if step.election is not None and lossy == safe:
             return f"{asked.topic}/{number}: {before} to {step.after} is called {[kind.value for kind in step.kinds]}"
