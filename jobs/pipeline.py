@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
 
+from jobs.audit import kept
 from jobs.audit.journal import Begun, begin
 from jobs.audit.run import LOG, Failure, Run, new_run_id, open_run, shared
 from jobs.exit import CRASH, OK, USAGE, WARNINGS, AuditError, UsageError, guarded, unexpected, worst
@@ -73,46 +74,18 @@ def run_all(run: Run, out: Path | None = None, progress: Progress | None = None)
 def _audited(run: Run, progress: Progress) -> dict[str, Report]:
     """Reports of the clusters that could be audited; `run` knows of the others why not.
 
-    When a query over all of them dies, it is asked again over each half: so the cluster to blame is found.
+    What is a cluster's own is told by its source or its pass. What stops a step is the warehouse's, the session's or the call's.
     """
     try:
         return _steps(run, progress)
-    except (UsageError, AuditError) as error:
-        # Nothing of a cluster's: the warehouse, the session, the call.
+    except Exception as error:
+        run.drop_writes()
         for name in run.going:
             run.fail(name, error)
         gold.write_failures(run)
         if len(run.clusters) == 1:
             raise
         return {}
-    except Exception as error:
-        going = run.going
-        if len(going) <= 1:
-            for name in going:
-                run.fail(name, error)
-            gold.write_failures(run)
-            if len(run.clusters) == 1 and run.parent is None:
-                raise
-            return {}
-        LOG.warning("a query over %d clusters failed; looking for the one to blame", len(going))
-        run.drop_writes()
-        gold.write_failures(run)
-        return _halves(run, going, progress)
-
-
-def _halves(run: Run, going: Sequence[str], progress: Progress) -> dict[str, Report]:
-    reports: dict[str, Report] = {}
-    middle = len(going) // 2
-    for clusters in (going[:middle], going[middle:]):
-        half = run.part(clusters, new_run_id(run.started_at))
-        try:
-            reports |= _audited(half, progress)
-        finally:
-            half.close()
-        run.recorded |= half.recorded
-        for name in clusters:
-            run.clusters[name] = half.clusters[name]
-    return reports
 
 
 def _steps(run: Run, progress: Progress) -> dict[str, Report]:
@@ -129,16 +102,16 @@ def _steps(run: Run, progress: Progress) -> dict[str, Report]:
         gold.write_failures(run)
         return {}
     mails.note_owed(run)
+    kept.look_up(run)
     timed("reading ZooKeeper", lambda: ingest_zookeeper.run_step(run))
     timed("reading the metadata log", lambda: ingest_kraft.run_step(run))
     if any(settings.bracketed for settings in run.settings_of().values()):
         timed("reading ZooKeeper again", lambda: ingest_zookeeper.run_second_walk(run))
     reports: dict[str, Report] = {}
     if run.going:
-        state = timed("replaying into state", lambda: materialize.run_step(run))
+        given, found = timed("replaying and comparing", lambda: materialize.run_step(run))
     if run.going:
-        reports = timed("comparing and judging", lambda: reconcile.run_step(run, state))
-    run.finish_writes()
+        reports = timed("judging", lambda: reconcile.run_step(run, given, found))
     gold.write_failures(run)
     return reports
 

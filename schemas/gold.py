@@ -258,6 +258,12 @@ RUNS = Table(
             "False when the log was another one than earlier runs had read, or an older copy (RUN-01 to RUN-03, CAP-11): "
             "later runs are held against the run before it.",
         ),
+        column(
+            "kept",
+            StringType(),
+            "What the next run goes on from, as one JSON object (`jobs.audit.kept`): where the state is that was kept, up to "
+            "which offset, and digests of its bytes; null for a run that failed.",
+        ),
     ),
 )
 
@@ -289,7 +295,6 @@ RUN_STEPS = Table(
         column("walks", _STRINGS, "snapshot_id in bronze zk_znodes of the tree to judge, and of a bracket's second."),
         column("walked_at_ms", LongType(), "Begin of the walk of a live ZooKeeper, milliseconds since the epoch."),
         column("log_seen_at_ms", LongType(), "When the end of the log was looked up, milliseconds since the epoch."),
-        column("few_rows", BooleanType(), "True when all that the run has read so far fits into memory."),
         column(
             "attempt", StringType(), "Which attempt at the step it is; null before a release that tells them apart."
         ),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pyspark.sql.types import LongType, StringType
 
-from schemas import replayed
 from schemas.bronze import RUN_COLUMNS
 from schemas.entities import ENTITIES
+from schemas.examined import EXAMINED
 from schemas.table import Layer, Table, column
 from schemas.zookeeper.trees import TREE_COLUMN
 from schemas.zookeeper.writes import BARRIER_COLUMNS, WRITE_COLUMNS
@@ -70,4 +70,4 @@ STATE_TABLES: tuple[Table, ...] = (
     ADMIN_OPERATIONS,
     FINDINGS,
 )
-TABLES: tuple[Table, ...] = (*STATE_TABLES, *replayed.TABLES)
+TABLES: tuple[Table, ...] = (*STATE_TABLES, EXAMINED)

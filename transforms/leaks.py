@@ -1,19 +1,16 @@
 """Secrets by their form, wherever a reader missed one: the other half of `transforms.secrets` (SEC-05).
 
-What replaces a secret is a fingerprint, so that the same places without one hold the secret itself. One expression, in
-the syntax that Java's and Python's regular expressions share: tables are searched by Spark, reports here.
+What replaces a secret is a fingerprint, so that the same places without one hold the secret itself. Tables and reports are
+searched by the same forms.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import reduce
-from operator import or_
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from pyspark.sql import Column
-from pyspark.sql import functions as F
+import polars as pl
 
 from schemas.sensitive import PASSWORD_CONFIGS, SCRAM_SECRETS
 from transforms.secrets import is_sensitive_config
@@ -37,9 +34,8 @@ FORMS: Mapping[str, str] = {
     # What `PasswordEncoder` writes.
     "an encrypted password": rf"encryptedPassword:(?!{_FINGERPRINT})",
 }
-_ANY = "|".join(f"(?:{form})" for form in FORMS.values())
 # Without one of these no form matches: looking for them costs little in millions of rows.
-_HINTS = (
+_HINTS = [
     "salt",
     "ed_key",
     "er_key",
@@ -51,19 +47,22 @@ _HINTS = (
     "password.encoder.",
     "LoginModule",
     "encryptedPassword",
-)
+]
 _FORMS = {name: re.compile(form) for name, form in FORMS.items()}
 WITHHELD = "(withheld: it looks like a secret)"
 
 
-def leaking(columns: Sequence[str]) -> Column:
-    """True for rows in which one of these texts holds a secret by its form."""
-    return reduce(or_, [F.coalesce(_leaking(column), F.lit(False)) for column in columns])
+def leaking(rows: pl.DataFrame, *columns: str) -> pl.DataFrame:
+    """Rows in which one of these texts holds a secret by its form."""
+    texts = [pl.col(column).cast(pl.String) for column in columns]
+    hinted = rows.filter(pl.any_horizontal(text.str.contains_any(_HINTS).fill_null(False) for text in texts))
+    # Forms look ahead, which Polars' expressions can't; few rows have a hint.
+    held = [any(text and _leaks(text) for text in row) for row in hinted.select(texts).iter_rows()]
+    return hinted.filter(pl.Series(held, dtype=pl.Boolean))
 
 
-def _leaking(column: str) -> Column:
-    hinted = reduce(or_, [F.contains(F.col(column), F.lit(hint)) for hint in _HINTS])
-    return hinted & F.col(column).rlike(_ANY)
+def _leaks(text: str) -> bool:
+    return any(form.search(text) for form in _FORMS.values())
 
 
 def leaks(text: str) -> str | None:

@@ -9,12 +9,11 @@ from dataclasses import dataclass, field
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from jobs.audit.kraft_side import oldest_base
 from jobs.audit.past import Finished
+from jobs.audit.past_records import applied, oldest_base
 from schemas.bronze import KRAFT_RECORDS
 from schemas.gold import RUNS
 from transforms.clusters import CLUSTER
-from transforms.kraft.replay.events import applied
 from transforms.kraft.replay.extent import Extent
 from transforms.kraft.replay.transactions import MARKERS, Marker, read_transactions
 from transforms.runs import FAILED, oldest_first
@@ -121,7 +120,7 @@ def _applied(finished: Finished, log: OneLog) -> AppliedLog:
         .collect()
     ]
     extent = Extent(log.end, base or 0, base, read_transactions(markers).discarded)
-    return AppliedLog(log, applied(records, {finished.cluster: extent}), base)
+    return AppliedLog(log, applied(records, extent), base)
 
 
 def _by_run(parts: Mapping[str, tuple[int, int]], which: int) -> Column:

@@ -14,7 +14,6 @@ from jobs.sources.remote import RemoteError, is_remote, local_path, remote_size
 # Below the output folder of `kraft-audit check`.
 TABLES_FOLDER = "tables"
 _SMALL_BYTES = 64 * 1024 * 1024
-_SMALL_ZNODES = 200_000
 
 
 def profile_of_run(several: Sequence[Settings]) -> Profile:
@@ -31,20 +30,6 @@ def profile_of_run(several: Sequence[Settings]) -> Profile:
     return "local" if any(_reads_live(settings) for settings in several) else _by_files(several)
 
 
-def expects_few_rows(several: Sequence[Settings], profile: Profile) -> bool:
-    """True when all rows of the run fit into memory, by what is known before anything live is read (`has_many_rows`)."""
-    if profile == "small":
-        return True
-    chosen_here = several[0].spark.profile == "auto" and profile == "local"
-    # Without a live source it is the files that are many: they are not looked through again.
-    return chosen_here and any(_reads_live(settings) for settings in several) and _by_files(several) == "small"
-
-
-def has_many_rows(znodes: int, logs: Sequence[str]) -> bool:
-    """True when what was read of live sources is more than few: so many znodes, and copies of logs at these places."""
-    return znodes >= _SMALL_ZNODES or profile_for(logs) != "small"
-
-
 def profile_of_tables(settings: Settings) -> Profile:
     """The profile of a command that reads the tables of finished runs."""
     if settings.spark.profile != "auto":
@@ -54,7 +39,7 @@ def profile_of_tables(settings: Settings) -> Profile:
 
 def profile_for(paths: Sequence[str]) -> Literal["small", "local"]:
     """A few thousand rows need little: Spark's settings follow the size of what is read."""
-    return "small" if sum(_size(path) for path in paths) < _SMALL_BYTES else "local"
+    return "small" if sum(size_of(path) for path in paths) < _SMALL_BYTES else "local"
 
 
 def _by_files(several: Sequence[Settings]) -> Literal["small", "local"]:
@@ -74,7 +59,7 @@ def _files(settings: Settings) -> Iterator[str]:
         yield from settings.kraft.folders
 
 
-def _size(location: str) -> int:
+def size_of(location: str) -> int:
     """Bytes below a path; 0 for one that can't be read: the reader of it says why, and whose it is."""
     if is_remote(location):
         with suppress(RemoteError):

@@ -14,11 +14,10 @@ from pyspark.sql import functions as F
 
 from jobs.audit.inputs import TABLES_FOLDER, profile_of_tables
 from jobs.exit import UsageError
-from jobs.runtime.spark import reused, spark_session
+from jobs.runtime.spark import spark_session
 from jobs.settings import ReportSettings, Settings, load_settings
 from jobs.sinks.delta import Warehouse
 from jobs.steps.fleet import fleet_runs
-from schemas.bronze import ZK_ZNODES
 from schemas.gold import RUNS
 from schemas.report import Report
 from schemas.table import Layer, Table
@@ -27,7 +26,6 @@ from transforms.report.fleet_model import FleetRun
 from transforms.report.json import from_json
 from transforms.report.printable import visible
 from transforms.report.run_standing import RunStanding, standing_of
-from transforms.zookeeper.read.trees import at_barrier
 
 
 def add_warehouse_arguments(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
@@ -47,14 +45,13 @@ def add_run_argument(parser: argparse.ArgumentParser) -> None:
 
 @dataclass(frozen=True)
 class Finished:
-    """Where finished runs are looked for: a warehouse, the cluster asked for, and whether its tables are `small`.
+    """Where finished runs are looked for: a warehouse, and the cluster asked for.
 
     `stale_after_hours` is when a run is old, as configured.
     """
 
     warehouse: Warehouse
     cluster: str
-    small: bool = False
     stale_after_hours: float = ReportSettings().stale_after_hours
 
 
@@ -71,7 +68,7 @@ def open_warehouse(arguments: argparse.Namespace) -> Iterator[Finished]:
         warehouse = Warehouse(spark, settings.warehouse, settings.catalog, settings.warehouse_single_driver)
         cluster = settings.cluster if arguments.conf is not None else _cluster(warehouse, arguments.cluster)
         old = settings.report.stale_after_hours
-        yield Finished(warehouse, cluster, profile == "small", old)
+        yield Finished(warehouse, cluster, old)
 
 
 @contextmanager
@@ -138,7 +135,6 @@ class PastRun:
     versions: Mapping[str, int]
     walks: Sequence[str]
     standing: RunStanding
-    small: bool = False
 
     @property
     def spark(self) -> SparkSession:
@@ -150,15 +146,6 @@ class PastRun:
         version = self.versions.get(table.full_name) if table.layer is Layer.SILVER else None
         rows = self.warehouse.read(table, version)
         return rows.where((F.col("cluster") == self.cluster) & (F.col("run_id") == self.run_id))
-
-    def cache(self, rows: DataFrame) -> DataFrame:
-        """Rows that several queries read, made once (`jobs.runtime.spark.reused`)."""
-        return reused(rows, small=self.small)
-
-    def walk(self, number: int = 0) -> DataFrame:
-        """Znodes of the tree that was compared, or of a bracket's second walk."""
-        rows = self.read(ZK_ZNODES).where(F.col("snapshot_id").isin([*self.walks[number : number + 1]]))
-        return rows.where(at_barrier())
 
 
 def past_run(finished: Finished, run_id: str | None = None) -> PastRun:
@@ -180,7 +167,7 @@ def past_run(finished: Finished, run_id: str | None = None) -> PastRun:
     versions = dict(found["table_versions"] or {})
     walks = tuple(found["walks"] or (wanted,))
     report = from_json(found["report"])
-    return PastRun(finished.warehouse, cluster, wanted, report, versions, walks, standing, finished.small)
+    return PastRun(finished.warehouse, cluster, wanted, report, versions, walks, standing)
 
 
 class NoRunError(UsageError):

@@ -21,23 +21,22 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from jobs.audit.finished import finished_runs
-from jobs.audit.inputs import expects_few_rows, has_many_rows, profile_of_run
+from jobs.audit.inputs import profile_of_run
 from jobs.disk import said
 from jobs.exit import CRASH, USAGE, AuditError, UsageError
 from jobs.expectations import engine
 from jobs.expectations.suites import read_suites
 from jobs.expectations.validate import check_conditions
-from jobs.runtime.spark import reused, settings_for_few_rows, spark_session
+from jobs.runtime.spark import spark_session
 from jobs.settings import Settings, check_files, secret_from_environment
 from jobs.sinks.delta import Warehouse
 from jobs.sinks.storage import make_private
 from jobs.sources.remote import is_remote, local_path
 from jobs.sources.suppressions import read_suppressions
 from schemas import silver
-from schemas.gold import RUNS
 from schemas.table import Table
 from transforms.clusters import of_clusters
+from transforms.examination.asked import Recorded
 from transforms.expectations.suite import Suite
 from transforms.reconcile.compare.suppressions import SuppressionRule
 from transforms.report.mail_policy import LastMail
@@ -48,7 +47,6 @@ _KEY_FILE = ".fingerprint-key"
 _KEY_BYTES = 32
 # Tables are written beside the judging: two at a time, so that the judging has the machine too.
 _WRITERS = 2
-_TASKS, _TASKS_OF_SMALL = 16, 2
 
 
 @dataclass(frozen=True)
@@ -96,12 +94,12 @@ class Run:
 
     `in_steps` is true when each step is a process of its own: then a repeated step must not write its rows again. `attempt` tells
     the times apart that a step was begun (`jobs.audit.steps`).
-    `parent` is the run over more clusters of which this one is a part, after a query over all of them failed. `logs`
-    are the log folders as `jobs.steps.ingest_kraft` scanned them, `scanned` their rows of kraft_log_copies, by cluster;
-    `stored_walks` the snapshot_ids of trees that went to bronze part by part; `steps_done` the steps that other
-    processes have done for this run. `small` is true when all rows of the run fit into memory, `znodes_walked` how many
-    live walks have read. `found_states` are the kept states that this run has found readable (`jobs.audit.kept_state`),
-    `newest_mails` is the newest mail about each cluster that has mail configured, once they are `mails_looked_up`; `sequences`
+    `logs` are the log folders as `jobs.steps.ingest_kraft` scanned them, `scanned` their rows of kraft_log_copies, by cluster;
+    `steps_done` the steps that other processes have done for this run. `kept` is what each cluster's run before this one has left for
+    it (`jobs.audit.kept`), without the state of the log where this run reads that from its start, `recorded_changes` which changes of
+    partitions they have recorded.
+    `newest_mails` is the newest mail about each cluster that has mail configured, once they are `mails_looked_up`; `previous` are
+    each cluster's runs before this one, once they were looked up (`jobs.steps.gold.previous_runs`), `sequences`
     which of its cluster's runs this one is, where the cluster has any before it; `recorded` are the clusters with a row in gold `runs`;
     `counted(source, number, noun)` hears of what was read so far.
     """
@@ -113,25 +111,19 @@ class Run:
     warehouse: Warehouse
     fingerprinter: Fingerprinter
     durations: dict[str, float] = field(default_factory=dict)
-    small: bool = False
-    znodes_walked: int = 0
     in_steps: bool = False
     attempt: str = ""
-    parent: str | None = None
     scanned: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     logs: dict[str, Any] = field(default_factory=dict)
-    stored_walks: set[str] = field(default_factory=set)
     steps_done: set[str] = field(default_factory=set)
+    kept: dict[str, Any] = field(default_factory=dict)
+    recorded_changes: dict[str, Recorded] = field(default_factory=dict)
     newest_mails: dict[str, LastMail] = field(default_factory=dict)
-    found_states: Any = None
+    previous: dict[str, list[Any]] | None = None
     sequences: dict[str, int] = field(default_factory=dict)
     recorded: set[str] = field(default_factory=set)
     mails_looked_up: bool = False
     counted: Callable[[str, int, str], None] = _uncounted
-    _finished: DataFrame | None = None
-    _as_for_many_rows: Callable[[], None] | None = None
-    _made: dict[str, DataFrame] = field(default_factory=dict)
-    _cached: list[DataFrame] = field(default_factory=list)
     _writes: list[Future[None]] = field(default_factory=list)
     _pool: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(_WRITERS))
 
@@ -143,31 +135,6 @@ class Run:
     def settings_of(self) -> dict[str, Settings]:
         """Settings of the clusters that have not failed, by name."""
         return {name: self.clusters[name].settings for name in self.going}
-
-    def expect_few_rows(self) -> None:
-        """Go on as a run over few rows, until what is read of live sources shows many (`measure`)."""
-        self.small, self._as_for_many_rows = True, settings_for_few_rows(self.spark)
-
-    def measure(self) -> None:
-        """Go on as a run over many rows if that is what was read so far. Asked before anything is held in memory."""
-        if self._as_for_many_rows is None:
-            return
-        copies = [copy.location for found in self.logs.values() for copy in found.copies]
-        if has_many_rows(self.znodes_walked, copies):
-            self.expect_many_rows()
-
-    def expect_many_rows(self) -> None:
-        """Take back `expect_few_rows`, if that was said."""
-        if self._as_for_many_rows is not None:
-            # From here on tables are read back: what is on its way to them has to be there.
-            self.finish_writes()
-            self._as_for_many_rows()
-            self.small, self._as_for_many_rows = False, None
-
-    @property
-    def tasks(self) -> int:
-        """In how many tasks sources are read, at least where there are as many."""
-        return _TASKS_OF_SMALL if self.small else _TASKS
 
     def fail(self, cluster: str, error: Exception) -> None:
         """Leave a cluster out of the rest of the run. The reason is the error's text if it was written for a person."""
@@ -181,82 +148,18 @@ class Run:
         self.clusters[cluster].failure = Failure(reason, code)
         LOG.debug("cluster %s failed", cluster, exc_info=error)
 
-    def finished_runs(self) -> DataFrame | None:
-        """The runs of these clusters that had finished when this run first asked (cluster, run_id); None without any table.
+    def keep(self, table: Table, rows: DataFrame, series: str = "") -> None:
+        """Store `rows` (the table's columns but run_id) as this run's, beside the rest of the run until `finish_writes`.
 
-        Rows that another run has left count when it is one of them, and never before (`jobs.audit.finished`).
-        """
-        if self._finished is None and self.warehouse.version(RUNS) is not None:
-            self._finished = self.cache(finished_runs(self.warehouse, self.clusters))
-        return self._finished
-
-    def of_going(self, rows: DataFrame) -> DataFrame:
-        """Leave out the rows of clusters that have failed."""
-        return rows if len(self.going) == len(self.clusters) else rows.where(of_clusters(self.going))
-
-    def cache(self, rows: DataFrame) -> DataFrame:
-        """Rows that several queries read, made once (`jobs.runtime.spark.reused`), and let go when the run ends."""
-        cached = reused(rows, small=self.small)
-        if not self.small:
-            self._cached.append(cached)
-        return cached
-
-    def cache_now(self, rows: DataFrame) -> DataFrame:
-        """`cache`, and make the rows at once: queries that start together would each make them for itself."""
-        cached = self.cache(rows)
-        if not self.small:
-            cached.count()
-        return cached
-
-    def keep(
-        self, table: Table, rows: DataFrame, *, hold: bool = False, few: bool = False, series: str = ""
-    ) -> DataFrame:
-        """Make `rows` (the table's columns but run_id) this run's rows of a table, and return them for further use.
-
-        Small ones are written beside the rest of the run, and used as they are: `hold` when more than one query reads
-        them. Others are written first and read back, which costs no memory; `few` when they are so few, also in a large
-        run, that they are read back once: Delta looks up the files of a table anew wherever a query names it. A table
-        that a run adds rows to more than once needs a `series` for each time (`append`).
+        A table that a run adds rows to more than once needs a `series` for each time (`append`).
         """
         mine = rows.withColumn("run_id", F.lit(self.run_id))
-        if self.small:
-            made = self.cache(mine) if hold else mine
-            self._writes.append(self._pool.submit(self.append, table, made, series=series))
-        else:
-            self.append(table, mine, series=series)
-            made = self.cache(self.stored(table)) if few else self.stored(table)
-        self._made[table.full_name] = made
-        return made
-
-    def set_made(self, table: Table, rows: DataFrame) -> None:
-        """Let other rows stand for a table's rows of this run."""
-        self._made[table.full_name] = rows
-
-    def add_made(self, table: Table, rows: DataFrame) -> None:
-        """Count further rows of a table, which are stored already, among those this run has made."""
-        made = self._made.get(table.full_name)
-        self._made[table.full_name] = rows if made is None else made.unionByName(rows)
+        self._writes.append(self._pool.submit(self.append, table, mine, series=series))
 
     def rows(self, table: Table) -> DataFrame:
-        """This run's rows of a table, of the clusters that have not failed: as they were made, else as they are stored."""
-        made = self._made.get(table.full_name)
-        if made is None:
-            # What a whole run has not made is not there; steps of their own find what the ones before them stored.
-            made = self._stored_by_earlier_steps(table) if self.in_steps else self.warehouse.empty(table)
-        return self.of_going(made)
-
-    def _stored_by_earlier_steps(self, table: Table) -> DataFrame:
-        """Few rows are read from their table once: a dozen questions about it would each look up its files anew."""
-        rows = self.stored(table)
-        if self.small:
-            rows = self.cache(rows)
-            self.set_made(table, rows)
-        return rows
-
-    def stored(self, table: Table) -> DataFrame:
-        """This run's rows of a table as they are stored, those of all its clusters."""
+        """This run's rows of a table as they are stored, of the clusters that have not failed."""
         rows = self.warehouse.read(table)
-        return rows.where(of_clusters(self.clusters) & (F.col("run_id") == self.run_id))
+        return rows.where(of_clusters(self.going) & (F.col("run_id") == self.run_id))
 
     def append(self, table: Table, rows: DataFrame, part: int = 1, series: str = "") -> None:
         """Add rows (all columns of the table), in a step of its own once for each attempt.
@@ -287,25 +190,12 @@ class Run:
 
     def table_versions(self) -> dict[str, int]:
         """Delta versions, for time travel to this run, of the tables whose rows don't stay for ever."""
-        versions = {table.full_name: self.warehouse.version(table) for table in silver.STATE_TABLES}
+        versions = {table.full_name: self.warehouse.version(table) for table in silver.TABLES}
         return {name: version for name, version in versions.items() if version is not None}
 
     def close(self) -> None:
-        """Let go of the writers and of cached rows; writes that were not begun are given up."""
+        """Let go of the writers; writes that were not begun are given up."""
         self._pool.shutdown(wait=True, cancel_futures=True)
-        # A session may go on for long after the run, and Spark keeps what is cached as long as it lives.
-        for rows in self._cached:
-            # Where Spark itself has come to an end, that is what has to be told.
-            with suppress(Exception):
-                rows.unpersist()
-
-    def part(self, clusters: Sequence[str], run_id: str) -> Run:
-        """A run of its own over some of the clusters, in the same session, begun at the same time."""
-        whole = {name: self.clusters[name] for name in clusters}
-        mine = {name: ClusterRun(each.settings, each.suppressions, each.suites) for name, each in whole.items()}
-        part = Run(mine, run_id, self.started_at, self.spark, self.warehouse, self.fingerprinter, parent=self.run_id)
-        part.small, part.counted, part._cached = self.small, self.counted, self._cached
-        return part
 
 
 def note_risk(run: Run, cluster: str, risk: str) -> None:
@@ -358,10 +248,6 @@ def open_run(
         warehouse.prepare()
         _check_suites(clusters, warehouse, keep_failures=keep_failures)
         run = Run(clusters, run_id or new_run_id(started_at), started_at, spark, warehouse, fingerprinter)
-        if profile == "small":
-            run.small = True
-        elif expects_few_rows(several, profile):
-            run.expect_few_rows()
         try:
             yield run
         finally:

@@ -10,6 +10,7 @@ import argparse
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +23,11 @@ from jobs.settings import load_settings
 from jobs.steps.gold import write_failures
 from schemas import gold
 from schemas.bronze import KRAFT_LOG_COPIES, KRAFT_RECORDS, QUARANTINE, ZK_TRANSACTIONS, ZK_ZNODES
-from schemas.gold import ISR_HISTORY, MAILS, RUN_STEPS, RUNS
-from schemas.replayed import REPLAYED_STATES
+from schemas.examined import EXAMINED
+from schemas.gold import DIVERGENCES, ISR_HISTORY, MAILS, RUN_STEPS, RUNS
 from schemas.silver import BARRIERS, STATE_TABLES, ZOOKEEPER_WRITES
 from schemas.table import Table
 from transforms.clusters import CLUSTER, of_clusters
-from transforms.unions import union_all
 
 # Which steps a step builds on, where the configuration has the side it reads.
 _NEEDS: dict[str, tuple[str, ...]] = {
@@ -41,8 +41,17 @@ _READS = ("ingest_zookeeper", "ingest_kraft")
 # What a step writes anew when it is repeated. The rows of a walk have a name of their own, and gold runs comes first: while
 # the others are written again, the run has not finished.
 _OF_ZOOKEEPER = (ZK_TRANSACTIONS, BARRIERS, ZOOKEEPER_WRITES)
-_OF_STATE = (*(table for table in STATE_TABLES if table not in _OF_ZOOKEEPER), QUARANTINE, ISR_HISTORY, REPLAYED_STATES)
-_OF_VERDICT = (RUNS, *(table for table in gold.TABLES if table not in (RUNS, RUN_STEPS, MAILS, ISR_HISTORY)))
+_OF_STATE = (
+    *(table for table in STATE_TABLES if table not in _OF_ZOOKEEPER),
+    EXAMINED,
+    QUARANTINE,
+    ISR_HISTORY,
+    DIVERGENCES,
+)
+_OF_VERDICT = (
+    RUNS,
+    *(table for table in gold.TABLES if table not in (RUNS, RUN_STEPS, MAILS, ISR_HISTORY, DIVERGENCES)),
+)
 _WRITES: dict[str, tuple[Table, ...]] = {
     "ingest_zookeeper": _OF_ZOOKEEPER,
     "ingest_kraft": (KRAFT_LOG_COPIES, KRAFT_RECORDS),
@@ -97,9 +106,6 @@ def begin(run: Run, step: str) -> None:
     run.in_steps, run.attempt = True, secrets.token_hex(4)
     rows = run.warehouse.read(RUN_STEPS).where(of_clusters(run.clusters) & (F.col("run_id") == run.run_id)).collect()
     done_rows = [row for row in rows if row["finished_at"] is not None]
-    # What the steps before it have read, a process of its own has not seen.
-    if not all(row["few_rows"] for row in done_rows):
-        run.expect_many_rows()
     for name, cluster in run.clusters.items():
         mine = sorted((row for row in done_rows if row[CLUSTER] == name), key=lambda row: row["finished_at"])
         done = {row["step"] for row in mine}
@@ -179,7 +185,7 @@ def rows_read(run: Run) -> DataFrame:
         counted.append(
             rows.groupBy(CLUSTER).agg(F.count("*").alias("rows")).select(CLUSTER, F.lit(name).alias("table"), "rows")
         )
-    return union_all(counted)
+    return reduce(DataFrame.unionAll, counted)
 
 
 def differing_rows(read: Mapping[str, int], there: Mapping[str, int]) -> str | None:
@@ -201,7 +207,6 @@ def _append(run: Run, step: str, clusters: Sequence[str], finished_at: datetime 
             "step": step,
             "started_at": run.started_at,
             "finished_at": finished_at,
-            "few_rows": run.small,
             "attempt": run.attempt,
             **{
                 field: getattr(run.clusters[name], field)

@@ -5,26 +5,19 @@ Records of the log hold no principal: who asked for a change is told by no copy 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
-
-from jobs.audit.all_runs import AppliedLog, OneLog, applied_logs
+from jobs.audit.all_runs import OneLog, applied_logs
 from jobs.audit.past import Finished
+from jobs.audit.row_records import configs_of, lives_of, partitions_of, row_versions
 from jobs.exit import UsageError
-from schemas.entities.configs import CONFIGS
-from schemas.entities.partitions import PARTITIONS
 from schemas.entities.topics import TOPICS
 from transforms.explain.keys import KeyFormError, RowKey, parse_key
-from transforms.explain.records import VersionAfter, partition_states, partition_versions, row_events, versions
+from transforms.explain.records import VersionAfter, partition_versions, versions
 from transforms.explain.text import utc_time
 from transforms.explain.timeline import change_text, row_text
-from transforms.kraft.replay.entities import UPSERT
-from transforms.kraft.replay.events import events, with_cascades
 from transforms.report.printable import visible
 
 _LINE = 2_000
@@ -54,57 +47,20 @@ def changes_of_row(run: Finished, entity: str, key: str | None) -> Iterator[tupl
     except KeyFormError as error:
         raise UsageError(visible(str(error))) from None
     for applied in applied_logs(run):
-        yield applied.log, list(_row_changes(row, _versions(applied, row)))
+        yield applied.log, list(_row_changes(row, row_versions(applied.records, row, applied.base_end)))
 
 
 def changes_of_topic(run: Finished, topic: str) -> Iterator[tuple[OneLog, list[RowChange]]]:
     """The changes of a topic, its configurations and its partitions, one list a log, in the log's order."""
     name = parse_key(TOPICS.name, {"topic": topic})
     for applied in applied_logs(run):
-        lives = [event.asDict() for event in row_events(applied.records, name).collect()]
+        lives = lives_of(applied.records, name)
         found = [*_row_changes(name, versions(lives))]
-        for row, events_of_row in _configs(applied.records, topic):
-            found += _row_changes(row, versions(events_of_row))
-        for row, states in _partitions(applied, topic, lives):
+        for row, events in configs_of(applied.records, topic):
+            found += _row_changes(row, versions(events))
+        for row, states in partitions_of(applied.records, topic, lives):
             found += _row_changes(row, partition_versions(states, lives, applied.base_end))
         yield applied.log, sorted(found, key=lambda change: (change.offset, change.row.shown))
-
-
-def _versions(applied: AppliedLog, row: RowKey) -> list[VersionAfter]:
-    if row.entity is not PARTITIONS:
-        return versions(event.asDict() for event in row_events(applied.records, row).collect())
-    lives = [
-        e.asDict() for e in row_events(applied.records, parse_key(TOPICS.name, {"topic": row.key["topic"]})).collect()
-    ]
-    states = [state.asDict(recursive=True) for state in partition_states(applied.records, row, lives).collect()]
-    return partition_versions(states, lives, applied.base_end)
-
-
-def _configs(records: DataFrame, topic: str) -> Iterator[tuple[RowKey, list[dict[str, Any]]]]:
-    """Events of every configuration that the topic ever had, by its row."""
-    stream = with_cascades(events(records)).where(F.col("entity") == CONFIGS.name)
-    types = records.where("checkpoint_offset IS NULL").select("offset", "type")
-    of_topic = (F.get_json_object("row", "$.resource_type") == "TOPIC") & (
-        F.get_json_object("row", "$.resource_name") == topic
-    )
-    keys = stream.where((F.col("op") == UPSERT) & of_topic).select("replay_key").distinct()
-    rows = stream.join(F.broadcast(keys), "replay_key", "left_semi").join(types, "offset", "left").collect()
-    by_key: dict[str, list[dict[str, Any]]] = {}
-    for row in rows:
-        by_key.setdefault(row["replay_key"], []).append(row.asDict())
-    for mine in by_key.values():
-        content = next(json.loads(event["row"]) for event in mine if event["op"] == UPSERT)
-        yield RowKey(CONFIGS, {name: content[name] for name in CONFIGS.key}), mine
-
-
-def _partitions(
-    applied: AppliedLog, topic: str, lives: Sequence[Mapping[str, Any]]
-) -> Iterator[tuple[RowKey, list[dict[str, Any]]]]:
-    by_partition: dict[int, list[dict[str, Any]]] = {}
-    for state in partition_states(applied.records, None, lives).collect():
-        by_partition.setdefault(state["partition_id"], []).append(state.asDict(recursive=True))
-    for number, states in sorted(by_partition.items()):
-        yield RowKey(PARTITIONS, {"topic": topic, "partition": number}), states
 
 
 def _row_changes(row: RowKey, found: Sequence[VersionAfter]) -> Iterator[RowChange]:

@@ -9,18 +9,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
-
 from jobs.audit.past import Finished, PastRun, open_warehouse, past_run
+from jobs.audit.two_states import differing
 from jobs.exit import OK, WARNINGS, UsageError
-from schemas.entities import ENTITIES
-from transforms.reconcile.compare.states import Rules, StateDifference, differing_states, state_differences
+from transforms.reconcile.compare.states import Rules, StateDifference, state_differences
 from transforms.report.printable import counted, key_text, value_text, visible
 from transforms.report.table import aligned
 
 _LIMIT = 100
-_BY_NAME = {entity.name: entity for entity in ENTITIES}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -56,8 +52,9 @@ def execute(arguments: argparse.Namespace) -> int:
         rules = Rules(left.cluster != right.cluster, brokers)
         if brokers and not rules.twin:
             raise UsageError("--broker-map: goes with two clusters; a cluster keeps its own broker ids")
-        rows = differing_states(_state(left), _state(right), rules).orderBy("entity", "key").collect()
-    found = list(state_differences((row.asDict() for row in rows), rules))
+        for past in (left, right):
+            _check_log(past)
+        found = list(state_differences(differing(left, right, rules), rules))
     _print(arguments, left, right, rules, found)
     return WARNINGS if found else OK
 
@@ -90,11 +87,9 @@ def _broker_map(text: str) -> dict[int, int]:
     return found
 
 
-def _state(past: PastRun) -> dict[str, DataFrame]:
-    """The run's silver rows of KRaft, by entity."""
+def _check_log(past: PastRun) -> None:
     if past.report.migration.log_end_offset is None:
         raise UsageError(f"run {past.run_id} of {past.cluster} has no metadata log: there is no KRaft state to compare")
-    return {name: past.read(entity.table).where(F.col("source") == "kraft") for name, entity in _BY_NAME.items()}
 
 
 def _print(

@@ -5,24 +5,30 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import LongType, StructField, StructType
 
+from jobs.audit.as_of import divergences_as_of
 from jobs.audit.past import PastRun, add_run_argument, add_warehouse_arguments, open_warehouse, past_run
-from jobs.audit.past_state import divergences_as_of
 from jobs.exit import OK, UsageError
 from schemas.classes import CLASSES
 from schemas.entities import MIRRORED
 from schemas.gold import DIVERGENCES
+from transforms.examination.made import slices
+from transforms.frames import columns_of, from_arrow
 from transforms.nearest import suggestion
-from transforms.reconcile.compare.divergences import ranked
+from transforms.reconcile.compare.divergences import first_of
 from transforms.report.divergence_table import COLUMNS, as_record, as_table
 from transforms.report.printable import counted
 
 _LIMIT = 100
+_SHOWN = StructType([each for each in DIVERGENCES.columns if each.name in COLUMNS])
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,11 +52,7 @@ def execute(arguments: argparse.Namespace) -> int:
     _check(arguments)
     with open_warehouse(arguments) as run:
         past = past_run(run, arguments.run_id)
-        rows = _rows(past, arguments)
-        rows = past.cache(rows) if arguments.as_of is not None else rows
-        total = rows.count()
-        kept = ranked(rows).orderBy("rank").limit(arguments.limit) if arguments.limit else ranked(rows).orderBy("rank")
-        found = [row.asDict() for row in kept.select(*COLUMNS).collect()]
+        found, total = _first(_rows(past, arguments), arguments.limit)
     _print(past, arguments, found, total)
     # What a reader of objects must know, too.
     for line in past.standing.lines(run.stale_after_hours):
@@ -76,6 +78,19 @@ def _rows(past: PastRun, arguments: argparse.Namespace) -> DataFrame:
     for name, wanted in (("entity", arguments.entity), ("class", arguments.class_)):
         rows = rows if wanted is None else rows.where(F.col(name) == wanted)
     return rows
+
+
+def _first(rows: DataFrame, limit: int) -> tuple[list[dict[str, Any]], int]:
+    """The first rows, as a worker ranks them, and how many there are."""
+    told = StructType([*_SHOWN.fields, StructField("total", LongType())])
+    schema: pa.Schema = to_arrow_schema(told)
+
+    def ranked(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for piece in slices(first_of(from_arrow(batches, columns_of(_SHOWN)), limit)):
+            yield from piece.cast(schema).to_batches()
+
+    found = rows.select(*_SHOWN.names).coalesce(1).mapInArrow(ranked, told).collect()
+    return [{name: row[name] for name in COLUMNS} for row in found], found[0]["total"] if found else 0
 
 
 def _print(past: PastRun, arguments: argparse.Namespace, found: Sequence[dict[str, Any]], total: int) -> None:

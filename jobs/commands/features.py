@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 
 from jobs.audit.past import add_run_argument, add_warehouse_arguments, open_warehouse, past_run
-from jobs.audit.standing import Standing, standing
+from jobs.audit.standing import PastStanding, standing
 from jobs.exit import OK, UsageError
 from schemas.kraft.metadata_versions import FEATURE_NAME, level_name
 from transforms.features.levels import UnknownLevelError, level_of, release_tuple
@@ -113,7 +113,7 @@ def _of_the_tool(arguments: argparse.Namespace, asked: Asked) -> list[str]:
         raise UsageError(visible(str(error), 200)) from None
 
 
-def _lines(arguments: argparse.Namespace, known: Standing, asked: Asked) -> list[str]:
+def _lines(arguments: argparse.Namespace, known: PastStanding, asked: Asked) -> list[str]:
     cluster = known.asked
     if arguments.what == "describe":
         end = known.past.report.migration.committed_end_offset

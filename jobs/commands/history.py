@@ -11,6 +11,7 @@ from typing import Any
 
 from pyspark.sql import functions as F
 
+from jobs.audit.finished import stored_counts
 from jobs.audit.journal import died_runs
 from jobs.audit.past import (
     Finished,
@@ -26,7 +27,6 @@ from jobs.steps.fleet import from_micros
 from schemas.gates import GATES
 from schemas.gold import RUNS
 from schemas.report import CheckResult, Gate
-from transforms.reconcile.compare.divergences import stored_counts
 from transforms.report.fleet_model import FleetRun
 from transforms.report.printable import visible
 from transforms.report.run_standing import why_gate_is_shut

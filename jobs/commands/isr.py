@@ -3,47 +3,42 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from jobs.audit.finished import finished_runs, of_finished
 from jobs.audit.past import Finished, PastRun, add_run_argument, add_warehouse_arguments, open_warehouse, past_run
-from jobs.audit.standing import Standing, standing
+from jobs.audit.past_log import migration_znodes, past_kraft
+from jobs.audit.row_records import lives_of, records_of_partitions
+from jobs.audit.standing import PastStanding, standing
 from jobs.exit import OK, UsageError
+from schemas.checks import KRAFT, ZOOKEEPER, Phase
 from schemas.entities.brokers import BROKERS
 from schemas.entities.configs import CONFIGS
 from schemas.entities.partitions import PARTITIONS
+from schemas.entities.topics import TOPICS
 from schemas.gold import ISR_HISTORY
-from schemas.kraft.metadata_versions import FEATURE_NAME
-from schemas.kraft.records import CLEAR_ELR
+from schemas.table import Table
 from transforms.clusters import CLUSTER
 from transforms.explain.keys import parse_key
-from transforms.explain.records import row_events
 from transforms.explain.text import utc_time
-from transforms.features.update import ELR
-from transforms.isr.checks import bumps_on_shrink
-from transforms.isr.frames import step_of
-from transforms.isr.history import Record, Step, steps
-from transforms.isr.hourly import RECORD
-from transforms.isr.partition import CLEARED, RECOVERED, RECOVERING, change_of, state_of
+from transforms.frames import columns_of, from_arrow
+from transforms.isr.asked import Histories, at_levels, controller_of, histories, of_topic, recorded
+from transforms.isr.history import Step
+from transforms.isr.partition import RECOVERED, RECOVERING
 from transforms.isr.validate import (
     Answer,
     Controller,
     Mode,
-    Registration,
     Request,
     api_name,
     listed,
-    offline_replicas,
     partition_epoch_name,
     validate,
 )
-from transforms.kraft.replay.entities import DELETE
-from transforms.kraft.replay.events import PARTITION, PARTITION_TYPES
 from transforms.report.printable import visible
 
 _VALIDATE = "validate"
@@ -88,8 +83,12 @@ def execute(arguments: argparse.Namespace) -> int:
         if arguments.what != _VALIDATE and arguments.run_id is None:
             lines = _recorded(run, arguments.what)
         if lines is None:
-            known = standing(past_run(run, arguments.run_id), arguments.kafka_version)
-            lines = _answer(arguments, known) if arguments.what == _VALIDATE else _history(arguments.what, known)
+            past = past_run(run, arguments.run_id)
+            lines = (
+                _answer(arguments, standing(past, arguments.kafka_version))
+                if arguments.what == _VALIDATE
+                else _history(arguments.what, past)
+            )
         for line in lines:
             print(visible(line, 400))
     return OK
@@ -107,60 +106,28 @@ def _recorded(run: Finished, what: str) -> list[str] | None:
     wanted = mine if partition is None else mine & (F.col("partition") == partition)
     # What a run has left that was killed counts for nobody.
     rows = of_finished(run.warehouse.read(ISR_HISTORY).where(wanted), finished_runs(run.warehouse, [run.cluster]))
-    # Two runs at the same time may both have found a change new. A later run has a later part of a log, or another log.
-    in_order = rows.dropDuplicates([*RECORD]).orderBy("run_id", "offset").collect()
-    found: dict[tuple[int, str], list[Step]] = {}
-    for row in in_order:
-        found.setdefault((row["partition"], row["topic_id"]), []).append(step_of(row.asDict()))
-    return [line for name, history in sorted(found.items()) for line in _lines(name, history, None)] or None
+    changes = recorded(from_arrow(rows.toArrow(), columns_of(ISR_HISTORY.columns)))
+    return _told(changes, None) or None
 
 
-def _history(what: str, known: Standing) -> list[str]:
-    if known.log is None:
-        raise UsageError(f"run {known.past.run_id} has no metadata log: ZooKeeper keeps no history of its partitions")
+def _history(what: str, past: PastRun) -> list[str]:
+    log = past_kraft(past, migration_znodes(past))
+    if log is None:
+        raise UsageError(f"run {past.run_id} has no metadata log: ZooKeeper keeps no history of its partitions")
     topic, partition = _asked(what)
-    records = known.log.applied()
-    lives = [row.asDict() for row in row_events(records, parse_key("topics", {"topic": topic})).collect()]
+    records = log.applied()
+    lives = lives_of(records, parse_key(TOPICS.name, {"topic": topic}))
     if not lives:
-        raise UsageError(f"there never was a topic {visible(topic, 120)} in the log of run {known.past.run_id}")
-    histories = _steps(records, topic, lives, partition)
-    if not histories:
-        raise UsageError(f"there never was a partition {visible(what, 120)} in the log of run {known.past.run_id}")
-    return [
-        line
-        for name, history in sorted(histories.items())
-        for line in _lines(name, history, known.log.side.committed.end_exclusive)
-    ]
+        raise UsageError(f"there never was a topic {visible(topic, 120)} in the log of run {past.run_id}")
+    mine = records_of_partitions(records, lives, partition)
+    found = histories(mine.filter(of_topic(lives, partition)), topic, lives)
+    if not found:
+        raise UsageError(f"there never was a partition {visible(what, 120)} in the log of run {past.run_id}")
+    return _told(found, log.side.committed.end_exclusive)
 
 
-def _steps(
-    records: DataFrame, topic: str, lives: Sequence[Mapping[str, Any]], partition: int | None
-) -> dict[tuple[int, str], list[Step]]:
-    """Steps by partition and topic id: a topic that was made again has a history for each of its lives."""
-    made = {_topic_id(event): event["offset"] for event in lives if event["op"] != DELETE}
-    gone = {_topic_id(event): event["offset"] for event in lives if event["op"] == DELETE}
-    mine = F.col("type").isin(list(PARTITION_TYPES)) & F.col("topic_id").isin(list(made))
-    if partition is not None:
-        mine = mine & (F.col("partition_id") == partition)
-    named = F.get_json_object("data", "$.topicName")
-    clears = (F.col("type") == CLEAR_ELR.name) & named.isin("", topic)
-    rows = records.where(mine | clears).orderBy("offset").collect()
-    found: dict[tuple[int, str], list[Record]] = {}
-    for row in rows:
-        if row["type"] == CLEAR_ELR.name:
-            for (_, topic_id), changes in found.items():
-                if row["offset"] < gone.get(topic_id, row["offset"] + 1):
-                    changes.append(Record(row["offset"], row["append_time"], CLEARED, clears_elr=True))
-            continue
-        change = change_of(row.asDict(recursive=True), whole=row["type"] == PARTITION)
-        key = (row["partition_id"], row["topic_id"])
-        found.setdefault(key, []).append(Record(row["offset"], row["append_time"], change))
-    return {key: list(steps(changes)) for key, changes in found.items()}
-
-
-def _topic_id(event: Mapping[str, Any]) -> str:
-    key: str = event["replay_key"]
-    return key.strip('["]')
+def _told(found: Histories, committed_end: int | None) -> list[str]:
+    return [line for name, history in sorted(found.items()) for line in _lines(name, history, committed_end)]
 
 
 def _lines(name: tuple[int, str], history: Sequence[Step], committed_end: int | None) -> list[str]:
@@ -181,11 +148,11 @@ def _lines(name: tuple[int, str], history: Sequence[Step], committed_end: int | 
     return lines
 
 
-def _answer(arguments: argparse.Namespace, known: Standing) -> list[str]:
-    release = known.release
-    if release is None:
+def _answer(arguments: argparse.Namespace, known: PastStanding) -> list[str]:
+    stands = known.standing
+    if stands.release is None:
         raise UsageError("--kafka-version: give the controller's release, the run does not know it")
-    mode = Mode(arguments.mode) if arguments.mode else Mode.ZOOKEEPER if known.by_zookeeper else Mode.KRAFT
+    mode = Mode(arguments.mode) if arguments.mode else Mode.ZOOKEEPER if stands.by_zookeeper else Mode.KRAFT
     request = Request(
         arguments.leader_epoch,
         arguments.partition_epoch,
@@ -196,15 +163,10 @@ def _answer(arguments: argparse.Namespace, known: Standing) -> list[str]:
         RECOVERING if arguments.recovering else RECOVERED,
         arguments.request_version,
     )
-    controller = _controller(known.past, mode, release, arguments.topic_name, arguments.partition)
-    if mode is Mode.KRAFT and known.kraft is not None:
-        migrating = known.phase == "dual_write"
-        level = known.kraft.finalised.get(FEATURE_NAME)
-        controller = replace(
-            controller,
-            bumps_on_shrink=bumps_on_shrink(release, level, migrating),
-            elr=known.kraft.finalised.get(ELR, 0) > 0,
-        )
+    controller = _controller(known.past, mode, stands.release, arguments.topic_name, arguments.partition)
+    if mode is Mode.KRAFT and stands.kraft is not None:
+        migrating = stands.facts.phase is Phase.DUAL_WRITE
+        controller = at_levels(controller, stands.kraft.finalised, migrating=migrating)
     return _said(validate(request, controller), controller)
 
 
@@ -224,38 +186,25 @@ def _epochs(text: str | None) -> dict[int, int]:
 
 
 def _controller(past: PastRun, mode: Mode, release: tuple[int, int], topic: str, partition: int) -> Controller:
-    source = "zookeeper" if mode is Mode.ZOOKEEPER else "kraft"
-    rows = past.read(PARTITIONS.table).where((F.col("source") == source) & (F.col("topic") == topic)).collect()
-    mine = [row.asDict(recursive=True) for row in rows if row["partition"] == partition]
-    brokers = past.read(BROKERS.table).where(F.col("source") == source).collect()
-    registered = {
-        row["broker_id"]: Registration(row["broker_epoch"], bool(row["fenced"]), bool(row["in_controlled_shutdown"]))
-        for row in brokers
-    }
-    if not registered:
-        raise UsageError(f"--mode: run {past.run_id} has no brokers of {source}")
-    found = Controller(mode, release, registered, state_of(mine[0]) if mine else None, bool(rows))
-    if mode is Mode.ZOOKEEPER or not mine:
-        return found
-    directories = {row["broker_id"]: row["log_dirs"] or () for row in brokers}
-    replicas = min(len(row["replicas"]) for row in rows if row["partition"] == min(each["partition"] for each in rows))
-    settings = _settings(past, topic)
-    least = settings.get("min.insync.replicas")
-    return replace(
-        found,
-        offline=offline_replicas(mine[0]["replicas"], mine[0]["directories"] or (), directories),
-        min_isr=min(int(least), replicas) if least is not None and least.isdecimal() else None,
-        unclean=settings.get("unclean.leader.election.enable") == "true",
-    )
+    source = ZOOKEEPER if mode is Mode.ZOOKEEPER else KRAFT
 
+    def rows(table: Table, wanted: Column) -> list[dict[str, Any]]:
+        found = past.read(table).where((F.col("source") == source) & wanted).collect()
+        return [row.asDict(recursive=True) for row in found]
 
-def _settings(past: PastRun, topic: str) -> dict[str, str]:
-    """Configurations of a topic as the log has them: its own, else the cluster-wide ones. Static ones are not stored."""
-    of_topic = (F.col("resource_type") == "TOPIC") & (F.col("resource_name") == topic)
+    of_itself = (F.col("resource_type") == "TOPIC") & (F.col("resource_name") == topic)
     of_all = (F.col("resource_type") == "BROKER") & (F.col("resource_name") == "")
-    rows = past.read(CONFIGS.table).where((F.col("source") == "kraft") & (of_topic | of_all)).collect()
-    ordered = sorted(rows, key=lambda row: row["resource_type"] == "TOPIC")
-    return {row["config"]: row["value"] for row in ordered if row["value"] is not None}
+    found = controller_of(
+        mode,
+        release,
+        rows(BROKERS.table, F.lit(True)),
+        rows(PARTITIONS.table, F.col("topic") == topic),
+        rows(CONFIGS.table, of_itself | of_all) if source == KRAFT else (),
+        partition,
+    )
+    if found is None:
+        raise UsageError(f"--mode: run {past.run_id} has no brokers of {source}")
+    return found
 
 
 def _said(answer: Answer, controller: Controller) -> list[str]:

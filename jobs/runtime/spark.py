@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import pyspark
 from pyspark import SparkConf, SparkContext, java_gateway
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql.utils import is_remote
 
 from jobs.runtime.java import java_home, java_version, java_without_vectors
@@ -77,7 +77,6 @@ SMALL_SETTINGS: dict[str, str] = {
     # What follows from a filter saves reading on large tables; to look for it is a tenth to a fifth of an audit of small ones.
     "spark.sql.constraintPropagation.enabled": "false",
 }
-_AT_START_ONLY = ("spark.default.parallelism",)
 # Arrow looks at the bounds of its memory with every value that goes to Python or comes from there: a fifth of the time that
 # ten million records take there and back. Spark makes room before it writes, and asks what is null before it reads.
 ARROW_UNCHECKED = "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"
@@ -162,15 +161,6 @@ def spark_java(settings: Mapping[str, str]) -> Iterator[Any]:
         gateway.proc.wait(_JAVA_END_SECONDS)
 
 
-def reused(rows: DataFrame, *, small: bool) -> DataFrame:
-    """Rows that several queries read: made once, and a leaf in their plans.
-
-    A query over `small` inputs takes longer to plan than to run, so its rows are kept in memory without their lineage;
-    others are cached when they are first read, and can be made again when an executor is lost.
-    """
-    return rows.localCheckpoint() if small else rows.persist()
-
-
 def java_of(spark: SparkSession) -> int | None:
     """Number of the process that commits for this session, if it is one of this machine; None when that can't be told."""
     # Spark Connect has no Java here, and a shared cluster does not let anybody look.
@@ -181,23 +171,6 @@ def java_of(spark: SparkSession) -> int | None:
             return int(started.pid)
         return int(gateway.jvm.java.lang.ProcessHandle.current().pid())
     return None
-
-
-def settings_for_few_rows(spark: SparkSession) -> Callable[[], None]:
-    """Give a session, whatever its profile, the settings that few rows want; what is returned takes them back."""
-    # Spark calls those of Delta unknown until Delta's classes are loaded, and takes them all the same.
-    wanted = {key: value for key, value in SMALL_SETTINGS.items() if key not in _AT_START_ONLY}
-    before = {key: spark.conf.get(key, None) for key in wanted}
-    _change(spark, wanted)
-    return lambda: _change(spark, before)
-
-
-def _change(spark: SparkSession, settings: Mapping[str, str | None]) -> None:
-    for key, value in settings.items():
-        if value is None:
-            spark.conf.unset(key)
-        else:
-            spark.conf.set(key, value)
 
 
 def profile_settings(profile: Profile, cores: int | None = None, driver_memory: str | None = None) -> dict[str, str]:

@@ -13,6 +13,8 @@ from pyspark.sql.types import StructType
 from jobs.exit import AuditError, UsageError
 
 T = TypeVar("T")
+# Tasks at least, where there are as many sources, and bytes of each, so that a fleet's small files make few files of a table.
+_TASKS, _TASK_BYTES = 4, 16 * 1024 * 1024
 # Rows with this in `problem` are no data: the source of the cluster could not be read.
 FAILED = "kraft-audit could not read the source: "
 
@@ -22,14 +24,15 @@ def in_workers(
     sources: Sequence[T],
     read: Callable[[T], Iterator[pa.RecordBatch]],
     struct: StructType,
-    tasks: int,
+    size: int,
 ) -> DataFrame:
     """Rows of the sources, each read by a worker, so that they never pass through the driver.
 
-    In `tasks` tasks at most: one takes some hundredths of a second to begin, here and in every query over these rows, so
-    that sources together in one cost less than one each.
+    In tasks by their `size` in bytes, all together: one takes some hundredths of a second to begin, so that small sources
+    together in one cost less than one each.
     """
-    groups = [list(sources[start::tasks]) for start in range(min(tasks, len(sources)))]
+    tasks = min(len(sources), max(_TASKS, size // _TASK_BYTES))
+    groups = [list(sources[start::tasks]) for start in range(tasks)]
 
     def read_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:

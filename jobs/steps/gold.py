@@ -14,16 +14,17 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from jobs.audit.finished import stored_counts
 from jobs.audit.journal import Died, died
 from jobs.audit.run import LOG, Run, time_in_run_id
 from jobs.sinks.delta import ConcurrentWriteError, in_parallel
 from schemas import silver
+from schemas.examined import EXAMINED
 from schemas.gold import BROKER_PRESENCE, CHECKS, EXPECTATIONS, GATES, LAG_SERIES, RUNS
 from schemas.gold import LAG as LAG_TABLE
 from schemas.report import ExpectationResult, Report, RunPoint
 from schemas.table import Table
 from transforms.clusters import CLUSTER, of_clusters
-from transforms.reconcile.compare.divergences import stored_counts
 from transforms.reconcile.judge import summary
 from transforms.reconcile.judge.earlier import COLUMNS, EarlierRun, LogKnown, goes_on
 from transforms.report.fleet_model import fleet_columns
@@ -47,23 +48,27 @@ def write(run: Run, reports: Mapping[str, Report]) -> None:
     # Nothing to say takes no commit.
     filled = [table for table in rows if rows[table]]
     in_parallel([lambda table=table: _append(run, table, rows[table]) for table in filled])  # type: ignore[misc]
-    run.finish_writes()
 
 
 def write_runs(
-    run: Run, reports: Mapping[str, Report], previous: Mapping[str, Sequence[Any]], known: Mapping[str, LogKnown]
+    run: Run,
+    reports: Mapping[str, Report],
+    known: Mapping[str, LogKnown],
+    kept: Mapping[str, str],
+    needed: Collection[str],
 ) -> None:
     """The rows of `runs`, after all others: a run without one never counts, so an interrupted run changes no report.
 
-    `known` is what each cluster's run leaves for the next one to be held against.
+    `known` is what each cluster's run leaves for the next one to be held against, `kept` what of it that one goes on from; the bytes of
+    the runs `needed` for that are not forgotten.
     """
     judged = [row for name, report in reports.items() for row in expectation_rows(name, report.expectations)]
     if judged:
         _append(run, EXPECTATIONS, judged)
     finished = {name: report for name, report in reports.items() if name in run.going}
-    _append(run, RUNS, [_run_row(run, report, known[name]) for name, report in finished.items()])
+    _append(run, RUNS, [_run_row(run, report, known[name], kept.get(name)) for name, report in finished.items()])
     run.recorded |= finished.keys()
-    _forget_old_state(run, previous)
+    _forget_old_state(run, needed)
 
 
 def write_failures(run: Run) -> None:
@@ -189,9 +194,10 @@ def _append(run: Run, table: Table, rows: Sequence[Row], series: str = "") -> No
     run.append(table, run.spark.createDataFrame(values, StructType(list(table.columns))), series=series)
 
 
-def _run_row(run: Run, report: Report, known: LogKnown) -> Row:
+def _run_row(run: Run, report: Report, known: LogKnown, kept: str | None) -> Row:
     return {
         **known.row(),
+        "kept": kept,
         "goes_on": goes_on({check.id: check.verdict for check in report.checks}),
         "sequence": run.sequences.get(report.cluster, 1),
         CLUSTER: report.cluster,
@@ -220,7 +226,10 @@ def previous_runs(run: Run) -> dict[str, list[Any]]:
     the cluster has in all; a run that failed is none. `own_log` is the newest run whose log was the cluster's own
     (`earlier_run`). In the same query the run learns which of its cluster's runs it is (`Run.sequences`).
     """
+    if run.previous is not None:
+        return run.previous
     found: dict[str, list[Any]] = defaultdict(list)
+    run.previous = found
     if run.warehouse.version(RUNS) is None:
         return found
     rows = run.warehouse.read(RUNS).where(of_clusters(run.clusters) & (F.col("run_id") != run.run_id))
@@ -244,7 +253,7 @@ def _numbered(rows: DataFrame) -> DataFrame:
     same_end = Window.partitionBy(CLUSTER, *_SAME_END)
     # A maximum over runs by their order: the columns that decide it come first.
     order: list[Column | str] = [F.coalesce("sequence", F.lit(0)).alias("order"), "started_at", "finished_at", "run_id"]
-    known = F.struct([*order, *COLUMNS, "unmoved_since"])
+    known = F.struct([*order, *COLUMNS, "unmoved_since", "kept"])
     counts = F.col("log_end_offset").isNotNull() | F.col("cluster_id").isNotNull()
     return (
         rows.withColumn("failed", F.col("verdict") == FAILED)
@@ -319,14 +328,14 @@ def iso(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _forget_old_state(run: Run, previous: Mapping[str, Sequence[Any]]) -> None:
+def _forget_old_state(run: Run, needed: Collection[str]) -> None:
     """Every few runs, remove a cluster's silver rows of all but its newest runs: bronze and gold keep everything.
 
     So go the rows of runs that were killed or failed before the oldest of those. Delta keeps the removed rows for a week,
     so that these runs can be looked into by time travel that long.
     """
     conditions = []
-    for name, rows in previous.items():
+    for name, rows in previous_runs(run).items():
         keep = run.clusters[name].settings.keep_state_of_runs
         if len(rows) > keep and rows[-1]["finished"] % keep == 0:
             ids = [row["run_id"] for row in rows]
@@ -336,9 +345,10 @@ def _forget_old_state(run: Run, previous: Mapping[str, Sequence[Any]]) -> None:
     if not conditions:
         return
     condition = reduce(or_, conditions)
-    for table in [table for table in silver.STATE_TABLES if run.warehouse.version(table) is not None]:
+    for table in [table for table in silver.TABLES if run.warehouse.version(table) is not None]:
+        mine = condition & ~F.col("run_id").isin(sorted(needed)) if table is EXAMINED else condition
         try:
-            run.warehouse.delete(table, condition)
+            run.warehouse.delete(table, mine)
         except ConcurrentWriteError as error:
             LOG.info("old rows of %s are kept for now: %s", table.full_name, error)
 

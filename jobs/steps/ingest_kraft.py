@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StringType, StructField, StructType
 
-from jobs.audit.kept_state import KeptState, newest_states, versions_from
+from jobs.audit.kept import Kept, look_up
 from jobs.audit.run import LOG, Run, note_risk, now_ms
 from jobs.audit.steps import step_main
 from jobs.exit import UsageError
@@ -27,10 +27,11 @@ from jobs.sources.kraft.folder import KraftSourceError, ScannedCopy, read_copies
 from jobs.sources.kraft.log import ReadTask, Selection, plan_checkpoint, plan_log, read_records
 from jobs.sources.remote import is_remote, local_path
 from schemas.bronze import KRAFT_LOG_COPIES, KRAFT_RECORDS, LOG_COPY_COLUMNS, LOG_RECORD_COLUMNS, ZK_ZNODES
+from schemas.zookeeper.trees import BARRIER, TREE
 from transforms.clusters import CLUSTER
 from transforms.kraft.decode.masking import Masking
 from transforms.kraft.quorum import LogCopy, NoUsableLogError, ReadPlan, committed_end, plan_read
-from transforms.zookeeper.read.trees import at_barrier
+from transforms.kraft.side import versions_from
 
 _CLUSTER = StructField(CLUSTER, StringType())
 _COPIES = StructType([_CLUSTER, *LOG_COPY_COLUMNS])
@@ -66,11 +67,15 @@ def run_step(run: Run) -> None:
         cluster = run.clusters[name]
         cluster.log_seen_at_ms = now_ms()
         cluster.notes += [note for copy in found.copies for note in notes_of(copy) if note not in cluster.notes]
-    kept = _continued(run, logs)
-    starts = {name: kept[name].offset - 1 if name in kept else 0 for name in logs}
+    _continue_or_not(run, logs)
+    starts = {name: max(0, _begin(run, name) - 1) for name in logs}
     rows = {
         name: [
-            {**copy.row(), **_chosen(copy, found.plan, starts[name]), "base_run": _run_of(kept.get(name))}
+            {
+                **copy.row(),
+                **_chosen(copy, found.plan, starts[name]),
+                "base_run": run.kept[name].run_id if _begin(run, name) else None,
+            }
             for copy in found.copies
         ]
         for name, found in logs.items()
@@ -81,14 +86,14 @@ def run_step(run: Run) -> None:
         for name, mine in rows.items()
         for row in mine
     ]
-    run.keep(KRAFT_LOG_COPIES, run.spark.createDataFrame(flat, _COPIES), few=True)
+    run.keep(KRAFT_LOG_COPIES, run.spark.createDataFrame(flat, _COPIES))
     groups = [
         _Group(name, run.fingerprinter, tuple(work))
         for name, found in logs.items()
         for work in _grouped(list(_work(found, starts[name])))
     ]
-    tasks = run.tasks if run.small else max(run.tasks, len(groups) // 8)
-    run.keep(KRAFT_RECORDS, in_workers(run.spark, groups, _read_group, _RECORDS, tasks), hold=True)
+    size = sum(task.end - task.start for group in groups for task, _ in group.work)
+    run.keep(KRAFT_RECORDS, in_workers(run.spark, groups, _read_group, _RECORDS, size))
 
 
 def notes_of(copy: ScannedCopy) -> list[str]:
@@ -97,8 +102,9 @@ def notes_of(copy: ScannedCopy) -> list[str]:
     return [note if folder in note else f"{copy.location}: {note}" for note in copy.notes]
 
 
-def _run_of(kept: KeptState | None) -> str | None:
-    return None if kept is None else kept.run_id
+def _begin(run: Run, name: str) -> int:
+    """First offset whose record is not in a state that the run goes on from."""
+    return run.kept[name].offset if name in run.kept else 0
 
 
 def scan_logs(run: Run, only: Collection[str] | None = None) -> dict[str, Copies]:
@@ -118,7 +124,6 @@ def scan_logs(run: Run, only: Collection[str] | None = None) -> dict[str, Copies
         else:
             run.clusters[name].notes += notes
             note_risk(run, name, controllers_risk(asked[name].kraft))
-    run.measure()
     return {name: found for name, found in run.logs.items() if name in run.settings_of()}
 
 
@@ -167,18 +172,17 @@ def find_copies(folders: Sequence[str]) -> Copies:
         return Copies(copies, None, str(error))
 
 
-def _continued(run: Run, logs: Mapping[str, Copies]) -> dict[str, KeptState]:
-    """The kept states that logs go on from: it is the same log, and no row's versions below it are asked for."""
-    asked = [name for name in logs if not getattr(run.clusters[name].settings.kraft, "full", False)]
-    run.found_states = newest_states(run, [name for name in asked if logs[name].plan is not None])
-    kept: dict[str, KeptState] = run.found_states.states
-    for name, problem in run.found_states.problems.items():
-        run.clusters[name].notes.append(problem)
-    migrations = _migration_znodes(run) if kept else {}
-    return {name: state for name, state in kept.items() if _goes_on(run, logs[name], state, migrations.get(name, {}))}
+def _continue_or_not(run: Run, logs: Mapping[str, Copies]) -> None:
+    """Go on from the kept state where it is of the same log, and no row's versions below it are asked for."""
+    folds = {name: kept for name, kept in run.kept.items() if name in logs and kept.fold is not None}
+    migrations = _migration_znodes(run) if folds else {}
+    for name, kept in folds.items():
+        full = getattr(run.clusters[name].settings.kraft, "full", False)
+        if full or not _goes_on(run, logs[name], kept, migrations.get(name, {})):
+            run.kept[name] = kept.without_fold
 
 
-def _goes_on(run: Run, found: Copies, kept: KeptState, migration: Mapping[str, int]) -> bool:
+def _goes_on(run: Run, found: Copies, kept: Kept, migration: Mapping[str, int]) -> bool:
     if found.plan is None:
         return False
     facts = [LogCopy.from_row(copy.row()) for copy in found.copies]
@@ -192,7 +196,10 @@ def _goes_on(run: Run, found: Copies, kept: KeptState, migration: Mapping[str, i
 def _migration_znodes(run: Run) -> dict[str, dict[str, int]]:
     """Numbers of each cluster's `/migration`; none of them where it is absent or can't be read."""
     walks = [run.clusters[name].walks[0] for name in run.going if run.clusters[name].walks]
-    rows = run.rows(ZK_ZNODES).where((F.col("path") == "/migration") & F.col("snapshot_id").isin(walks) & at_barrier())
+    run.finish_writes()
+    # Of two trees of a cluster, the one that is compared with the log.
+    compared = F.col(TREE).isNull() | (F.col(TREE) == BARRIER)
+    rows = run.rows(ZK_ZNODES).where(compared & (F.col("path") == "/migration") & F.col("snapshot_id").isin(walks))
     return {row[CLUSTER]: _numbers(row["data"]) for row in rows.select(CLUSTER, "data").collect()}
 
 
@@ -279,9 +286,15 @@ def _grouped(work: list[Work]) -> list[list[Work]]:
     return groups
 
 
+def _alone(run: Run) -> None:
+    """The step alone: the controllers' log folders into bronze, from where the run before has kept its state."""
+    look_up(run)
+    run_step(run)
+
+
 def main(argv: list[str] | None = None) -> int:
     """Entry point of the step alone."""
-    return step_main("ingest_kraft", run_step, argv)
+    return step_main("ingest_kraft", _alone, argv)
 
 
 if __name__ == "__main__":

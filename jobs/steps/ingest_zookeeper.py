@@ -20,6 +20,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StringType, StructField, StructType
 
+from jobs.audit.inputs import size_of
 from jobs.audit.run import LOG, Run, note_risk, now_ms
 from jobs.audit.steps import step_main
 from jobs.exit import UsageError
@@ -34,7 +35,7 @@ from jobs.steps.ingest_kraft import Copies, scan_logs
 from schemas.bronze import ZK_TRANSACTIONS, ZK_ZNODES, ZNODE_COLUMNS
 from schemas.silver import BARRIERS, ZOOKEEPER_WRITES
 from schemas.zookeeper.trees import TREE, TREE_COLUMN
-from transforms.clusters import CLUSTER, of_clusters
+from transforms.clusters import CLUSTER
 from transforms.kraft.quorum import LogCopy
 from transforms.zookeeper.read.redact import Redactor
 from transforms.zookeeper.storage.chroot import needed
@@ -90,10 +91,9 @@ def run_step(run: Run) -> None:
     logs = scan_logs(run, [name for name, source in sources.items() if source.folder])
     files = _files(run, sources, logs)
     walked = _walk_all(run, {name: source for name, source in sources.items() if source.connect}, 0)
-    trees = in_workers(run.spark, files, _read_tree, _WALKED, run.tasks)
+    trees = in_workers(run.spark, files, _read_tree, _WALKED, sum(map(_size, files)))
     rows = trees.unionByName(walked) if walked is not None else trees
-    run.keep(ZK_ZNODES, rows, hold=True, series=_series(run, sources))
-    _add_stored_parts(run, 0)
+    run.keep(ZK_ZNODES, rows, series=_series(run, sources))
     folders = [each for each in files if each.folder is not None]
     if folders:
         _keep_history(run, folders)
@@ -111,12 +111,8 @@ def run_second_walk(run: Run) -> None:
     for name in sources:
         run.clusters[name].walks = [run.clusters[name].walks[0], _new_walk(run)]
     walked = _walk_all(run, sources, 1)
-    first = run.rows(ZK_ZNODES)
     if walked is not None:
-        second = run.keep(ZK_ZNODES, walked, hold=True, series=_series(run, sources))
-        if run.small:
-            run.set_made(ZK_ZNODES, first.unionByName(second))
-    _add_stored_parts(run, 1)
+        run.keep(ZK_ZNODES, walked, series=_series(run, sources))
 
 
 def _new_walk(run: Run) -> str:
@@ -155,6 +151,10 @@ def _files(run: Run, sources: Mapping[str, ZooKeeperSettings], logs: Mapping[str
     return files
 
 
+def _size(files: TreeFiles) -> int:
+    return sum(size_of(str(path)) for path in (files.dump, files.folder, files.log_folder) if path is not None)
+
+
 def _read_tree(files: TreeFiles) -> Iterator[pa.RecordBatch]:
     names = {CLUSTER: files.cluster, "snapshot_id": files.snapshot_id}
     large = LargeZnodes()
@@ -175,20 +175,19 @@ def _read_writes(files: TreeFiles) -> Iterator[pa.RecordBatch]:
 
 
 def _keep_history(run: Run, folders: Sequence[TreeFiles]) -> None:
-    history = in_workers(run.spark, folders, _read_writes, _TRANSACTION_LOGS, run.tasks)
-    writes = run.cache_now(history)
+    """Each table reads the logs for itself: what is held in memory instead would be held by every Spark there is, or by none."""
     for table, kind in ((ZK_TRANSACTIONS, OPERATION), (BARRIERS, BARRIER), (ZOOKEEPER_WRITES, WRITE)):
-        run.keep(table, writes.where(F.col(kind).isNotNull()).select(CLUSTER, f"{kind}.*"))
+        history = in_workers(run.spark, folders, _read_writes, _TRANSACTION_LOGS, sum(map(_size, folders)))
+        run.keep(table, history.where(F.col(kind).isNotNull()).select(CLUSTER, f"{kind}.*"))
 
 
 @dataclass
 class _LiveWalk:
-    """A live tree on its way: rows still in memory, how many parts have gone to bronze, and all znodes at its end."""
+    """A live tree on its way: rows still in memory, and how many parts have gone to bronze."""
 
     batches: list[pa.RecordBatch] = field(default_factory=list)
     rows: int = 0
     parts: int = 0
-    znodes: int = 0
 
 
 def _walk_all(run: Run, sources: Mapping[str, ZooKeeperSettings], number: int) -> DataFrame | None:
@@ -201,11 +200,9 @@ def _walk_all(run: Run, sources: Mapping[str, ZooKeeperSettings], number: int) -
     for name, walk in walks.items():
         try:
             found = walk.result()
-            run.znodes_walked += found.znodes
             tables += found.batches
         except Exception as error:
             run.fail(name, error)
-    run.measure()
     if not tables:
         # A chroot that is not there is walked without a znode.
         return run.spark.createDataFrame([], _WALKED)
@@ -228,7 +225,6 @@ def _walk(run: Run, name: str, source: ZooKeeperSettings, number: int) -> _LiveW
                 _store_part(run, walk, cluster.walks[number])
     except (ZooKeeperWalkError, TooLargeError) as error:
         raise UsageError(f"ZooKeeper {source.connect}: {error}") from error
-    walk.znodes = summary.znodes
     if walk.parts and walk.batches:
         _store_part(run, walk, cluster.walks[number])
     cluster.notes.append(
@@ -244,16 +240,6 @@ def _store_part(run: Run, walk: _LiveWalk, snapshot_id: str) -> None:
     walk.parts += 1
     walk.batches, walk.rows = [], 0
     run.append(ZK_ZNODES, rows.withColumn("run_id", F.lit(run.run_id)), walk.parts, snapshot_id)
-    run.stored_walks.add(snapshot_id)
-
-
-def _add_stored_parts(run: Run, number: int) -> None:
-    """Walks that were too large for memory are read back from bronze, where they went part by part."""
-    walks = {run.clusters[name].walks[number] for name in run.going if len(run.clusters[name].walks) > number}
-    stored = sorted(walks & run.stored_walks)
-    if run.small and stored:
-        rows = run.warehouse.read(ZK_ZNODES).where(of_clusters(run.clusters) & F.col("snapshot_id").isin(stored))
-        run.add_made(ZK_ZNODES, rows)
 
 
 def live_settings(source: ZooKeeperSettings) -> LiveSettings:

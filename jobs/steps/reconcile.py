@@ -1,63 +1,44 @@
-"""Step 4: silver to gold: what differs, why, and whether the gates are open."""
+"""Step 4: what was found of each cluster to gold: what differs, why, and whether the gates are open."""
 
 from __future__ import annotations
 
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from jobs.audit import kip_tables
-from jobs.audit.compare import Compared, Comparison, compare, shown
-from jobs.audit.facts import ClusterFacts, Gathering, deltas
-from jobs.audit.isr_history import changes
-from jobs.audit.kept_state import keep_states
-from jobs.audit.kraft_side import KraftSide, kraft_sides, log_copies, milestone_rows
+from jobs.audit import kept
+from jobs.audit.examine import Examined, stored
+from jobs.audit.opening import opened
 from jobs.audit.run import ClusterRun, Run
 from jobs.audit.steps import step_main
 from jobs.exit import ERRORS, OK, WARNINGS
-from jobs.settings import Settings, claim_of
+from jobs.settings import Settings
+from jobs.sources.property_files import read_property_files
 from jobs.steps.expect import with_expectations
-from jobs.steps.gold import (
-    HISTORY,
-    clock_notes,
-    earlier_run,
-    iso,
-    log_end_before,
-    previous_runs,
-    run_before,
-    stored_point,
-    write,
-    write_runs,
-)
-from jobs.steps.materialize import State
-from jobs.steps.replay_log import replay_logs
+from jobs.steps.gold import HISTORY, clock_notes, iso, previous_runs, stored_point, write, write_runs
+from jobs.steps.materialize import given_of
 from jobs.version import tool_version
-from schemas.bronze import KRAFT_RECORDS
-from schemas.entities import MIRRORED
-from schemas.entities.migration import MIGRATION
-from schemas.gold import ISR_CHANGE
-from schemas.replayed import ROW_VERSION
 from schemas.report import BrokerPresence, CheckResult, Gate, LagPoint, Report, RunPoint
-from schemas.zookeeper.trees import BARRIER, NEWEST, TREE
-from transforms.clusters import CLUSTER
-from transforms.kraft.replay.image import row_versions
+from transforms.examination.examine import COMPARED, DELTAS, FIRST, RECORDED, SECOND
+from transforms.kraft.side import KraftSide
 from transforms.leaks import without_leaks
 from transforms.outcome import EVIDENCE_LIMIT
-from transforms.reconcile.judge import summary
+from transforms.reconcile.judge import kip_tables, summary
 from transforms.reconcile.judge.asked import asked_of
 from transforms.reconcile.judge.checks.between import known_of
 from transforms.reconcile.judge.dashboard import metrics, state_spellings
 from transforms.reconcile.judge.defects import exposure
-from transforms.reconcile.judge.deltas import offsets_asked
+from transforms.reconcile.judge.evidence import ClusterFacts, facts_of, with_differences
 from transforms.reconcile.judge.facts import Facts
 from transforms.reconcile.judge.gates import FAIL, judge_gates, run_checks
+from transforms.reconcile.judge.given import Given
 from transforms.reconcile.judge.kraft_summary import kraft_health
 from transforms.reconcile.judge.presence import broker_ledger
 from transforms.report.bounds import shortened
+from transforms.report.comparison import NOTHING, Asked, Comparison, comparison, shown
 from transforms.report.json import from_json, to_json
 
 
@@ -72,25 +53,14 @@ class Judged:
     verdict: str
 
 
-def run_step(run: Run, state: State) -> dict[str, Report]:
-    """Compare, classify, check and decide; write gold and return the report of each cluster that has not failed."""
+def run_step(run: Run, given: Mapping[str, Given], found: Mapping[str, Examined]) -> dict[str, Report]:
+    """Check and decide by what was found of each cluster; write gold and return the report of each that has not failed."""
     previous = previous_runs(run)
-    newest = {name: run_before(rows) for name, rows in previous.items() if rows}
-    gathering = Gathering(run, state, newest)
-    facts = gathering.without_samples()
-    with ThreadPoolExecutor(1) as beside:
-        asked = beside.submit(gathering.samples)
-        compared = compare(run, state, facts, newest)
-    samples = asked.result()
-    gathered = {name: samples[name].added_to(each) for name, each in facts.items()}
-    judged = _judge(run, gathered, compared, previous)
-    listings = shown(run, compared, {name: each.facts for name, each in judged.items()})
-    reports = {}
+    judged, reports = {}, {}
     for name in run.going:
         try:
-            report = _report(run, gathered[name], judged[name], listings[name], previous.get(name, ()))
-            whole = _with_tables(report, gathered[name], state.sides.get(name))
-            reports[name] = without_secrets(whole, run.clusters[name].settings.fail_on)
+            judged[name], report = _reported(run, run.clusters[name], given[name], found[name], previous.get(name, ()))
+            reports[name] = without_secrets(report, run.clusters[name].settings.fail_on)
         except Exception as error:
             run.fail(name, error)
     write(run, reports)
@@ -99,52 +69,45 @@ def run_step(run: Run, state: State) -> dict[str, Report]:
         # Rows that fail an expectation come from the tables: this is the last look at what is written from here on.
         reports[name] = without_secrets(replace(report, exit_code=exit_code(report.verdict, fail_on)), fail_on)
     reports = {name: held_to_its_gate(report, run.clusters[name].settings) for name, report in reports.items()}
-    keep_states(run, state.keeping)
-    write_runs(run, reports, previous, {name: known_of(each.facts) for name, each in judged.items()})
+    left = {name: kept.left(run, name, found[name].answers) for name in reports}
+    said = {name: kept.said(run, each, found[name].answers[RECORDED]) for name, each in left.items()}
+    needed = [*left.values(), *run.kept.values()]
+    known = {name: known_of(each.facts) for name, each in judged.items()}
+    write_runs(run, reports, known, said, kept.needed_runs(needed))
     return {name: report for name, report in reports.items() if name in run.going}
 
 
-def _judge(
-    run: Run, gathered: Mapping[str, ClusterFacts], compared: Compared, previous: Mapping[str, Sequence[Any]]
-) -> dict[str, Judged]:
-    rows = {name: tuple(compared.of(name).summary.rows) for name in gathered}
-    found = deltas(
-        run,
-        {name: offsets_asked(rows[name]) for name in gathered},
-        {name: _loaded_at(each.facts) for name, each in gathered.items()},
+def _reported(
+    run: Run, cluster: ClusterRun, given: Given, found: Examined, previous: Sequence[Any]
+) -> tuple[Judged, Report]:
+    settings, answers = cluster.settings, found.answers
+    properties = read_property_files(settings.properties)
+    gathered = facts_of(given, answers[FIRST], answers[SECOND], properties)
+    differing = answers[COMPARED]
+    compared = NOTHING if differing is None else comparison(differing, settings.report.rows)
+    judged = _judged(settings, gathered, compared, answers[DELTAS])
+    today, asked = run.started_at.date(), Asked(settings.report.rows, settings.gate, settings.allow_unknown)
+    listed = shown(compared, differing or {}, cluster.suppressions, today, judged.facts, asked)
+    report = _report(run, gathered, judged, listed, previous)
+    return judged, _with_tables(report, replace(gathered, facts=judged.facts), given.side)
+
+
+def _judged(
+    settings: Settings, gathered: ClusterFacts, compared: Comparison, deltas: Sequence[Mapping[str, int]]
+) -> Judged:
+    facts = with_differences(
+        gathered.facts,
+        compared=compared.compared,
+        samples=compared.samples,
+        rows=compared.summary.rows,
+        duplicated=compared.duplicated,
+        deltas={each["offset"]: (each["before"], each["after"]) for each in deltas},
     )
-    judged = {}
-    for name in run.going:
-        comparison, before = compared.of(name), previous.get(name, ())
-        earlier = earlier_run(before)
-        facts = replace(
-            gathered[name].facts,
-            divergences=comparison.samples,
-            duplicated=comparison.duplicated,
-            compared=comparison.compared,
-            defect_rows=rows[name],
-            deltas=found.get(name, {}),
-            previous_end=log_end_before(before),
-            earlier=earlier,
-            claim=claim_of(run.clusters[name].settings, run.started_at),
-        )
-        try:
-            judged[name] = _judged(run.clusters[name], facts, comparison)
-        except Exception as error:
-            run.fail(name, error)
-    return judged
-
-
-def _judged(cluster: ClusterRun, facts: Facts, comparison: Comparison) -> Judged:
     checks = run_checks(facts)
     gates = judge_gates(checks, facts)
-    asked, lenient = cluster.settings.gate, cluster.settings.allow_unknown
-    verdict = summary.verdict(comparison.summary, checks, gates, facts.phase, asked, allow_unknown=lenient)
+    asked, lenient = settings.gate, settings.allow_unknown
+    verdict = summary.verdict(compared.summary, checks, gates, facts.phase, asked, allow_unknown=lenient)
     return Judged(facts, checks, gates, broker_ledger(facts), verdict)
-
-
-def _loaded_at(facts: Facts) -> int | None:
-    return next((change.append_time_ms for change in facts.states if facts.name_of(change) == "MIGRATION"), None)
 
 
 def _report(
@@ -250,35 +213,11 @@ def held_to_its_gate(report: Report, settings: Settings) -> Report:
     return report if not shut else replace(report, exit_code=ERRORS, notes=[shut, *report.notes])
 
 
-def stored_state(run: Run) -> State:
-    """What `materialize` made, when that was another process: from the tables it wrote."""
-    rows = run.rows(MIGRATION.table).where("source = 'zookeeper'").collect()
-    migrations, compared = (
-        {**dict.fromkeys(run.going), **{row[CLUSTER]: _znodes(row) for row in rows if row[TREE] in (None, tree)}}
-        for tree in (NEWEST, BARRIER)
-    )
-    records = run.rows(KRAFT_RECORDS)
-    milestones: dict[str, list[dict[str, Any]]] = {name: [] for name in run.going}
-    for row in milestone_rows(records).collect():
-        milestones[row[CLUSTER]].append(row.asDict())
-    sides = kraft_sides(run.warehouse, log_copies(run), milestones, compared)
-    versions, replayed = run.spark.createDataFrame([], ROW_VERSION), None
-    history = run.spark.createDataFrame([], ISR_CHANGE)
-    if sides:
-        offsets = {name: (compared[name] or {}).get("kraft_metadata_offset") for name in sides}
-        replayed = replay_logs(run, records, sides, offsets, verify=False)
-        versions = row_versions(replayed.compact, replayed.folded, replayed.versions_from_inclusive, MIRRORED)
-        history = changes(replayed.log, sides)
-    log = None if replayed is None else replayed.log
-    return State(sides, migrations, compared, run.cache_now(versions), run.cache(history), log)
-
-
-def _znodes(row: Any) -> Mapping[str, Any]:
-    return {name: value for name, value in row.asDict().items() if name != TREE}
-
-
 def _alone(run: Run) -> dict[str, int]:
-    return {name: report.exit_code for name, report in run_step(run, stored_state(run)).items()}
+    """The step alone, by what `materialize` has stored."""
+    kept.look_up(run, kept.bases(run))
+    given = given_of(run, opened(run))
+    return {name: report.exit_code for name, report in run_step(run, given, stored(run)).items()}
 
 
 def main(argv: list[str] | None = None) -> int:

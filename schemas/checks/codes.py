@@ -56,5 +56,5 @@ CORDONED = "CORDONED"
 CIDR_DENY = "CIDR-DENY"
 FEW_ITERATIONS = "FEW-ITERATIONS"
 TOKEN_EXPIRED = "TOKEN-EXPIRED"  # noqa: S105 - a code
-# Findings of replay on which Kafka's own replay throws in every release (`transforms.kraft.replay.findings`).
+# Findings of replay on which Kafka's own replay throws in every release (`transforms.kernel`).
 POISON = ("PARTITION-UNKNOWN", "DIRECTORIES", "BROKER-CHANGE", "REMOVAL-UNKNOWN", TOPIC_UNKNOWN, CLEAR_UNKNOWN)

@@ -1,10 +1,9 @@
-"""How fast the kernel folds records of partitions and tells their whole history, beside the Spark workers' kernel on the same rows.
+"""How fast the kernel folds records of partitions and tells their whole history.
 
-    python -m tests.benchmarks.kernel [--partitions N] [--records N] [--compared N]
+    python -m tests.benchmarks.kernel [--partitions N] [--records N]
 
 A log is made as a controller writes it: topics with their partitions, then shrinks, expansions and moves of leaders at random.
-The kernel reads it in the order of the log; `transforms.isr.kernel` gives the history of the first records of the same log, which
-are sorted for it, outside of its time. Figures are of the processor's time of one core; the ratio is of records a second.
+The kernel reads it in the order of the log. Figures are of the processor's time of one core.
 """
 
 from __future__ import annotations
@@ -21,10 +20,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from transforms.clusters import CLUSTER
-from transforms.isr.kernel import LISTS, READ, histories
 from transforms.kernel.replay import Kind, Plan, replay, warm_up
 from transforms.kraft.decode.rows import RECORD_SCHEMA
 from transforms.kraft.replay.extent import Extent
@@ -186,29 +182,11 @@ def measured(plan: Plan, batches: Iterable[pa.RecordBatch], kept: bytes | None =
     return found
 
 
-def sorted_for_spark(batches: Iterable[pa.RecordBatch]) -> list[pa.RecordBatch]:
-    """Records of partitions as Spark's workers get them: the columns READ, by partition."""
-    rows = pa.Table.from_batches(batches)
-    rows = rows.filter(pc.is_in(rows["type"], pa.array(["PARTITION_RECORD", "PARTITION_CHANGE_RECORD"])))
-    rows = rows.sort_by([("topic_id", "ascending"), ("partition_id", "ascending"), ("offset", "ascending")])
-    whole = pc.equal(rows["type"], "PARTITION_RECORD")
-    nothing = pa.nulls(rows.num_rows, pa.int64())
-    leader = pc.if_else(pc.equal(rows["leader"], -2), pa.scalar(None, pa.int32()), rows["leader"])
-    recovery = rows["leader_recovery_state"].cast(pa.int32())
-    recovery = pc.if_else(pc.equal(recovery, -1), pa.scalar(None, pa.int32()), recovery)
-    made = {CLUSTER: pa.repeat("one", rows.num_rows), "whole": whole, "created_offset": nothing, "leader": leader}
-    made |= {"leader_recovery_state": recovery, "directories": pc.is_valid(rows["directories"])}
-    made |= {name: rows[name].combine_chunks() for name in LISTS}
-    table = pa.table({name: made.get(name, rows[name] if name in rows.column_names else None) for name in READ})
-    return table.combine_chunks().to_batches(max_chunksize=10_000)
-
-
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--partitions", type=int, default=1_000_000)
     parser.add_argument("--records", type=int, default=10_000_000)
-    parser.add_argument("--compared", type=int, default=500_000, help="records given to the Spark workers' kernel, too")
     asked = parser.parse_args()
     warm_up()
     log = GeneratedLog(asked.partitions, asked.records)
@@ -221,18 +199,6 @@ def main() -> None:
     )
     rest = measured(plan, [], whole.kept)
     print(f"gone on from there, to the tables of the whole state: {sum(rest.seconds.values()):.1f} s")
-    small = GeneratedLog(asked.compared // 10, asked.compared)
-    mine = measured(Plan("one", Extent(small.end)), small.batches())
-    ordered = sorted_for_spark(small.batches())
-    begun = time.process_time()
-    theirs = sum(batch.num_rows for batch in histories(iter(ordered)))
-    seconds = time.process_time() - begun
-    if mine.changes != theirs:
-        raise SystemExit(f"{mine.changes:,} changes here, {theirs:,} there")
-    rate = theirs / mine.seconds[Kind.HISTORY]
-    print(
-        f"{theirs:,} changes: {rate:,.0f} a second here, {rate * seconds / theirs:.1f} times the Spark workers' kernel"
-    )
 
 
 if __name__ == "__main__":

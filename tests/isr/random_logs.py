@@ -4,28 +4,18 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
-
-from schemas.bronze import LOG_RECORD_COLUMNS, RUN_COLUMNS
 from tests.isr.logs import CHANGE, COLUMNS, PARTITION
 from tests.kraft.dumps import DumpedRecord
 from transforms.clusters import CLUSTER
 from transforms.isr.history import Record
 from transforms.isr.partition import CLEARED, Change
 
-RECORDS = StructType([RUN_COLUMNS[0], *LOG_RECORD_COLUMNS])
 BROKERS = (1, 2, 3, 4)
 LENGTH = 30
 Row = dict[str, Any]
-
-
-def bronze(spark: SparkSession, rows: Iterable[Row]) -> DataFrame:
-    names = RECORDS.fieldNames()
-    return spark.createDataFrame([tuple(row.get(name) for name in names) for row in rows], RECORDS)
 
 
 def bronze_row(record: DumpedRecord, cluster: str) -> Row:

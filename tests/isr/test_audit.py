@@ -8,20 +8,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+import polars as pl
 import pytest
-from pyspark.sql import DataFrame, SparkSession
 
 from schemas.entities.configs import CONFIGS
 from schemas.entities.partitions import PARTITIONS
-from tests.held import hold
-from tests.isr.random_logs import Row, any_story, bronze, record_row
-from tests.reconcile.planted import frame
-from transforms.isr.audit import LINE, isr_audit
-from transforms.isr.frames import isr_history
+from tests.isr.random_logs import Row, any_story, record_row
+from tests.isr.told import history_of
+from transforms.frames import columns_of, frame
+from transforms.isr import hourly
+from transforms.isr.audit import LINE, isr_audit, recent_of
 from transforms.isr.history import HOUR, LOSSY, Record
 from transforms.isr.hourly import SO, hourly_sums
-from transforms.kraft.replay.extent import Extent
-from transforms.kraft.replay.image import Log
 
 # The topics' own, and the cluster's default where there is one.
 LEAST = {("one", "topic-3"): 3, ("one", ""): 2, ("two", "topic-4"): 2}
@@ -42,28 +40,25 @@ def timed(story: Iterable[Record], chance: random.Random) -> list[Record]:
 
 
 @pytest.fixture(scope="module")
-def history(spark: SparkSession) -> DataFrame:
+def history() -> dict[str, pl.DataFrame]:
+    """Every change by cluster."""
     chance = random.Random(5)  # noqa: S311 - the seed makes a failure repeatable
-    rows = [
-        record_row(cluster, f"id-{number}", record)
-        for cluster, topics in TOPICS.items()
-        for number in range(topics)
-        for record in timed(any_story(number if cluster == "one" else 1000 + number), chance)
-    ]
-    log = Log.of(bronze(spark, rows), dict.fromkeys(TOPICS, Extent(10_000)), clearing=False)
-    names = [
-        (cluster, f"id-{number}", f"topic-{number}") for cluster, topics in TOPICS.items() for number in range(topics)
-    ]
-    topics = spark.createDataFrame(names, "cluster string, topic_id string, topic string")
-    return hold(isr_history(log.partition_records, topics))
+    found: dict[str, list[pl.DataFrame]] = defaultdict(list)
+    for cluster, topics in TOPICS.items():
+        for number in range(topics):
+            story = timed(any_story(number if cluster == "one" else 1000 + number), chance)
+            told = history_of([record_row(cluster, f"id-{number}", record) for record in story])
+            found[cluster].append(told.with_columns(topic=pl.lit(f"topic-{number}")))
+    return {cluster: pl.concat(each) for cluster, each in found.items()}
 
 
 @pytest.fixture(scope="module")
-def changes(history: DataFrame) -> dict[tuple[str, str], list[Row]]:
+def changes(history: Mapping[str, pl.DataFrame]) -> dict[tuple[str, str], list[Row]]:
     """Every change by cluster and topic id, in the order of the log."""
     found: dict[tuple[str, str], list[Row]] = defaultdict(list)
-    for row in sorted((row.asDict(recursive=True) for row in history.collect()), key=lambda row: int(row["offset"])):
-        found[row["cluster"], row["topic_id"]].append(row)
+    for cluster, mine in history.items():
+        for row in mine.sort("offset").to_dicts():
+            found[cluster, row["topic_id"]].append({**row, "cluster": cluster})
     return found
 
 
@@ -81,50 +76,54 @@ def present(changes: Mapping[tuple[str, str], list[Row]]) -> list[Row]:
     return [{**row, "source": "kraft"} for row in last if row["topic"] not in GONE]
 
 
+Tables = dict[str, tuple[pl.DataFrame, pl.DataFrame]]
+
+
 @pytest.fixture(scope="module")
-def tables(spark: SparkSession, changes: Any) -> tuple[DataFrame, DataFrame]:
-    """Silver partitions and configs."""
+def tables(changes: Any) -> Tables:
+    """Silver partitions and configs by cluster."""
     configs = [
         {"cluster": cluster, "resource_type": "TOPIC" if topic else "BROKER", "resource_name": topic}
         | {"config": "min.insync.replicas", "value": str(least)}
         for (cluster, topic), least in LEAST.items()
     ]
-    return frame(spark, PARTITIONS.table.struct, present(changes)), frame(spark, CONFIGS.table.struct, configs)
+    columns = [columns_of(entity.table.columns, "cluster", "run_id") for entity in (PARTITIONS, CONFIGS)]
+    return {
+        cluster: (
+            frame([row for row in present(changes) if row["cluster"] == cluster], columns[0]),
+            frame([row for row in configs if row["cluster"] == cluster], columns[1]),
+        )
+        for cluster in TOPICS
+    }
 
 
-BATCHES = "spark.sql.execution.arrow.maxRecordsPerBatch"
+def audited(
+    history: Mapping[str, pl.DataFrame], tables: Tables, ends: Mapping[str, int], most: int, at_a_time: int
+) -> list[Line]:
+    """The lines of the last hours; most partitions are by themselves where few changes are summed up at a time."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(hourly, "_STRIDE", at_a_time)
+        return [
+            {"cluster": name, **line}
+            for name, mine in history.items()
+            for line in isr_audit(recent_of(mine, ends[name], WINDOW // HOUR), *tables[name], ends[name], most)
+        ]
 
 
 @pytest.fixture(scope="module")
-def audit(
-    spark: SparkSession, history: DataFrame, tables: tuple[DataFrame, DataFrame], ends: Any
-) -> dict[int, list[Line]]:
-    """The lines of the last hours, all of them; and at most five of each subject, most partitions being in several batches."""
-    whole, found = spark.conf.get(BATCHES), {}
-    try:
-        for most, rows in ((EVERY, whole), (5, "7")):
-            spark.conf.set(BATCHES, rows)
-            found[most] = [row.asDict() for row in isr_audit(history, *tables, ends, WINDOW // HOUR, most).collect()]
-    finally:
-        spark.conf.set(BATCHES, whole)
-    return found
+def audit(history: Any, tables: Tables, ends: Any) -> dict[int, list[Line]]:
+    """All lines; and at most five of each subject."""
+    return {
+        EVERY: audited(history, tables, ends, EVERY, EVERY),
+        5: audited(history, tables, ends, 5, 7),
+    }
 
 
 def test_changes_that_two_runs_recorded_at_once_count_once(
-    spark: SparkSession,
-    history: DataFrame,
-    tables: tuple[DataFrame, DataFrame],
-    ends: Any,
-    audit: dict[int, list[Line]],
+    history: Mapping[str, pl.DataFrame], tables: Tables, ends: Any, audit: dict[int, list[Line]]
 ) -> None:
-    whole = spark.conf.get(BATCHES)
-    twice = history.unionByName(history)
-    try:
-        # Batches end between a change and its double.
-        spark.conf.set(BATCHES, "7")
-        found = [row.asDict() for row in isr_audit(twice, *tables, ends, WINDOW // HOUR, EVERY).collect()]
-    finally:
-        spark.conf.set(BATCHES, whole)
+    twice = {name: pl.concat([mine, mine]) for name, mine in history.items()}
+    found = audited(twice, tables, ends, EVERY, 7)
     assert in_any_order(found) == in_any_order(audit[EVERY])
     assert any(line["flaps"] for line in found)
 
@@ -257,5 +256,9 @@ def test_the_worst_are_kept_and_the_others_counted(audit: dict[int, list[Line]])
             assert [badness(line) for line in every] == sorted(badness(line) for line in every)
 
 
-def test_no_changes_are_no_lines() -> None:
-    assert list(hourly_sums([], 5)) == []
+def test_no_changes_are_no_lines(history: Mapping[str, pl.DataFrame], tables: Tables) -> None:
+    nothing = history["one"].clear()
+    partitions, configs = tables["one"]
+    assert isr_audit(recent_of(nothing, 0, 1), partitions.clear(), configs.clear(), 0, 5) == []
+    sums = hourly_sums(pl.DataFrame(schema=dict.fromkeys(hourly.READ, pl.Int64)).clear(), 5)
+    assert (sums.total, sums.partitions.height, sums.brokers.height, sums.since.height) == (0, 0, 0, 0)

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict
+from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
 from schemas.entities.partitions import PARTITIONS
-from tests.reconcile.planted import ALONE, Row, frame
+from transforms.frames import columns_of, frame
 from transforms.isr import checks
 from transforms.isr.partition import PartitionState, state_of
 from transforms.isr.validate import Registration
 from transforms.isr.violations import Present
 from transforms.outcome import Outcome
-from transforms.reconcile.judge.kraft_queries import Health, partition_rules
+from transforms.reconcile.judge.kraft_queries import Health, kraft_rules, zookeeper_rules
 from transforms.reconcile.judge.rules import broken
 
 BROKERS = {0: Registration(1), 1: Registration(2), 2: Registration(3, fenced=True), 3: Registration(4, False, True)}
 AT_WORK = (0, 1)
+Row = dict[str, Any]
 
 
 def some_partitions(count: int = 300) -> list[Row]:
@@ -51,13 +52,13 @@ def some_partitions(count: int = 300) -> list[Row]:
 
 
 @pytest.fixture(scope="module")
-def by_columns(spark: SparkSession) -> dict[str, set[str]]:
+def by_columns() -> dict[str, set[str]]:
     health = Health(brokers=list(AT_WORK), zookeeper=True, present=Present(1, at_work=AT_WORK))
-    kraft = some_partitions()
-    rows = [*kraft, *({**row, "source": "zookeeper"} for row in kraft)]
+    rows = frame(some_partitions(), columns_of(PARTITIONS.table.columns, "cluster", "run_id"))
     found: dict[str, set[str]] = defaultdict(set)
-    for row in broken(frame(spark, PARTITIONS.table.struct, rows), partition_rules({ALONE: health})).collect():
-        found[row["code"]].add(row["text"].partition(":")[0])
+    for rules in (kraft_rules(health), zookeeper_rules(health)):
+        for code, text in broken(rows, rules).iter_rows():
+            found[code].add(text.partition(":")[0])
     return found
 
 

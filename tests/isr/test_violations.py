@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
-from pyspark.sql import SparkSession
 
 from schemas.checks.codes import (
     CHURN,
@@ -23,8 +22,8 @@ from transforms.reconcile.judge.facts import Sample
 
 
 @pytest.fixture(scope="module")
-def found(spark: SparkSession) -> Mapping[str, Sample]:
-    return history_samples(spark, HISTORIES)
+def found() -> Mapping[str, Sample]:
+    return history_samples(HISTORIES)
 
 
 def test_elections_are_told_by_offset_and_kind_and_only_unhealed_ones_are_open(found: Mapping[str, Sample]) -> None:
@@ -56,9 +55,9 @@ def test_a_shrink_that_leaves_the_leader_epoch_is_told_where_it_must_rise(found:
     assert found["DUR-13"].examples == ("t partition 7: 2 left the ISR, the leader epoch stayed (offset 27)",)
 
 
-def test_what_is_older_than_an_hour_does_not_count_as_churn(spark: SparkSession) -> None:
+def test_what_is_older_than_an_hour_does_not_count_as_churn() -> None:
     later = replace(PRESENT, log_end_ms=END_MS + 2 * 3_600_000, bumps_on_shrink=False, dual_write=None)
-    past = history_samples(spark, HISTORIES, later)
+    past = history_samples(HISTORIES, later)
     assert set(past) == {LOSSY_ELECTION, HEALED_ELECTION, LAST_KNOWN_FENCED}
 
 
@@ -73,10 +72,10 @@ def cancelled(number: int, leader: int) -> list[Row]:
     ]
 
 
-def test_a_cancelled_reassignment_is_open_until_the_isr_it_made_has_grown(spark: SparkSession) -> None:
+def test_a_cancelled_reassignment_is_open_until_the_isr_it_made_has_grown() -> None:
     """It sets no RECOVERING that would tell when it is over."""
     stories = [[], cancelled(1, 0), cancelled(2, -1), [*cancelled(3, 0), isr_change(53, 3, [0, 1])]]
-    past = history_samples(spark, stories, replace(PRESENT, bumps_on_shrink=False))
+    past = history_samples(stories, replace(PRESENT, bumps_on_shrink=False))
     assert past[LOSSY_ELECTION].examples == (
         "t/1: unclean election of broker 0 at offset 52; before it ISR [3], ELR []",
         "t/2: unclean election of broker 0 at offset 52; before it ISR [3], ELR []",

@@ -12,7 +12,6 @@ import numpy as np
 import pyarrow as pa
 
 from tests.isr.random_logs import any_change, record_row
-from tests.kraft.test_kept_state import RandomLog
 from transforms.isr.history import Record
 from transforms.isr.partition import CLEARED, PartitionState
 from transforms.kernel.replay import Checkpoint, Kind, Plan, replay
@@ -40,7 +39,8 @@ def cut(rows: pa.RecordBatch, chance: random.Random) -> Iterator[pa.RecordBatch]
 
 
 def plan(end: int, **more: Any) -> Plan:
-    """A plan for a whole log, from offset 0."""
+    """A plan for a whole log, from offset 0; the state at its end is always told."""
+    more["states_at"] = [*more.get("states_at", ()), end]
     extent = {name: more.pop(name) for name in ("start", "base", "discarded") if name in more}
     return Plan(ONE, Extent(end, **extent), **more)
 
@@ -53,6 +53,7 @@ class Outcome:
     states: dict[int, dict[str, list[Row]]] = field(default_factory=dict)
     findings: list[Row] = field(default_factory=list)
     differences: list[Row] = field(default_factory=list)
+    versions: list[Row] = field(default_factory=list)
     kept: dict[int, bytes] = field(default_factory=dict)
 
     def since(self, offset: int) -> Outcome:
@@ -75,10 +76,17 @@ def run(asked: Plan, batches: Iterable[pa.RecordBatch], kept: bytes | None = Non
             found.findings += rows
         elif told.kind == Kind.DIFFERENCES:
             found.differences += rows
+        elif told.kind == Kind.VERSIONS:
+            found.versions += map(parsed, rows)
         else:
-            name = told.entity if told.kind == Kind.STATE else f"{told.kind} {told.entity}"
-            found.states.setdefault(told.offset, {})[name] = rows
+            found.states.setdefault(told.offset, {})[told.entity] = rows
     return sort(found)
+
+
+def parsed(version: Mapping[str, Any]) -> Row:
+    """A row of ROW_VERSION with key and row as they are; columns of a partition that are null are left out."""
+    key, row = json.loads(version["key"]), json.loads(version["row"])
+    return {**version, "key": key, "row": {name: value for name, value in row.items() if value is not None}}
 
 
 def sort(found: Outcome) -> Outcome:
@@ -87,6 +95,7 @@ def sort(found: Outcome) -> Outcome:
     for rows in (
         found.findings,
         found.differences,
+        found.versions,
         *[rows for state in found.states.values() for rows in state.values()],
     ):
         rows.sort(key=lambda row: json.dumps(row, sort_keys=True))
@@ -101,6 +110,7 @@ def in_shards(asked: Plan, rows: pa.RecordBatch, number: int) -> Outcome:
         whole.history += part.history
         whole.findings += part.findings
         whole.differences += part.differences
+        whole.versions += part.versions
         for offset, state in part.states.items():
             for name, mine in state.items():
                 whole.states.setdefault(offset, {}).setdefault(name, []).extend(mine)
@@ -114,6 +124,94 @@ def checkpoint_of(rows: Iterable[Mapping[str, Any]], level: int | None = 30, *, 
 
 
 DIRECTORIES = ("AAAAAAAAAAAAAAAAAAAAAA", "p8VBf8LbRtS0sPcqJXXXXX", "t1uZ1e9sRqWCXr6ZYYYYYY")
+
+
+TOPIC_NAMES = ("orders", "payments", "audit")
+BROKERS = (1, 2, 3)
+
+
+class RandomLog:
+    """Records as Kafka's controller makes them: names reused under new ids, partitions remade, configs cascaded away."""
+
+    def __init__(self, seed: int, length: int) -> None:
+        self.random = random.Random(seed)  # noqa: S311 - the seed makes a failure repeatable
+        self.topics: dict[str, str] = {}
+        self.partitions: set[tuple[str, int]] = set()
+        self.brokers: dict[int, int] = {}
+        self.made = 0
+        self.producer_id = 0
+        self.rows: list[dict[str, object]] = []
+        while len(self.rows) < length:
+            self._one()
+
+    def _one(self) -> None:
+        step = self.random.choice(
+            [self._topic, self._config, self._broker, self._quota, self._producer_ids, *[self._partition] * 5]
+        )
+        step()
+
+    def _add(self, type_: str, body: dict[str, object] | None, **columns: object) -> None:
+        offset = len(self.rows)
+        data = None if body is None else json.dumps(body)
+        self.rows.append(
+            {"offset": offset, "epoch": 1 + offset // 50, "append_time": 1_000 * offset, "control": False}
+            | {"type": type_, "version": 0, "data": data, **columns}
+        )
+
+    def _topic(self) -> None:
+        name = self.random.choice(TOPIC_NAMES)
+        if name in self.topics:
+            topic_id = self.topics.pop(name)
+            self.partitions = {(t, p) for t, p in self.partitions if t != topic_id}
+            self._add("REMOVE_TOPIC_RECORD", {"topicId": topic_id})
+            return
+        self.made += 1
+        self.topics[name] = f"id-{self.made}"
+        self._add("TOPIC_RECORD", {"name": name, "topicId": self.topics[name]})
+
+    def _config(self) -> None:
+        value = self.random.choice([None, "1", "2"])
+        name = self.random.choice([*self.topics, "orders"])
+        config = self.random.choice(["retention.ms", "segment.ms"])
+        self._add("CONFIG_RECORD", {"resourceType": 2, "resourceName": name, "name": config, "value": value})
+
+    def _broker(self) -> None:
+        broker = self.random.choice(BROKERS)
+        if broker not in self.brokers or self.random.random() < 0.3:
+            self.brokers[broker] = len(self.rows)
+            body = {"brokerId": broker, "brokerEpoch": len(self.rows), "incarnationId": f"i{len(self.rows)}"}
+            body |= {"fenced": True, "rack": None, "endPoints": [], "features": []}
+            self._add("REGISTER_BROKER_RECORD", body)
+        elif self.random.random() < 0.2:
+            epoch = self.brokers.pop(broker)
+            self._add("UNREGISTER_BROKER_RECORD", {"brokerId": broker, "brokerEpoch": epoch})
+        else:
+            body = {"brokerId": broker, "brokerEpoch": self.brokers[broker], "fenced": self.random.choice([1, -1])}
+            self._add("BROKER_REGISTRATION_CHANGE_RECORD", body)
+
+    def _quota(self) -> None:
+        entity = [{"entityType": "user", "entityName": self.random.choice(["ann", None])}]
+        body = {"entity": entity, "key": "producer_byte_rate", "remove": self.random.random() < 0.3, "value": 7.0}
+        self._add("CLIENT_QUOTA_RECORD", body)
+
+    def _producer_ids(self) -> None:
+        self.producer_id += 1000
+        self._add("PRODUCER_IDS_RECORD", {"brokerId": 1, "brokerEpoch": 1, "nextProducerId": self.producer_id})
+
+    def _partition(self) -> None:
+        if not self.topics:
+            return
+        topic_id, partition = self.topics[self.random.choice(sorted(self.topics))], self.random.randrange(2)
+        columns: dict[str, object] = {"topic_id": topic_id, "partition_id": partition}
+        if (topic_id, partition) not in self.partitions or self.random.random() < 0.1:
+            self.partitions.add((topic_id, partition))
+            columns |= {"replicas": [1, 2, 3], "isr": [1, 2], "adding_replicas": [], "removing_replicas": []}
+            columns |= {"leader": 1, "leader_epoch": self.random.randrange(9), "partition_epoch": 0}
+            self._add("PARTITION_RECORD", None, **columns, leader_recovery_state=0)
+        else:
+            isr = self.random.choice([None, [1], [2, 3]])
+            columns |= {"isr": isr, "leader": self.random.choice([-2, -1, 2]), "leader_recovery_state": -1}
+            self._add("PARTITION_CHANGE_RECORD", None, **columns)
 
 
 class AnyLog(RandomLog):

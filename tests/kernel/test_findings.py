@@ -25,13 +25,13 @@ def removal(topic_id: str) -> Row:
 
 
 def made(topic_id: str, partition: int = 0, **columns: Any) -> Row:
-    whole = {"replicas": [1, 2], "isr": [1], "adding_replicas": [], "removing_replicas": [], "leader": 1}
+    whole: Row = {"replicas": [1, 2], "isr": [1], "adding_replicas": [], "removing_replicas": [], "leader": 1}
     whole |= {"leader_epoch": 0, "partition_epoch": 0, "leader_recovery_state": 0}
     return row("PARTITION_RECORD", topic_id=topic_id, partition_id=partition, **{**whole, **columns})
 
 
 def change(topic_id: str, partition: int = 0) -> Row:
-    same = {"leader": -2, "leader_recovery_state": -1, "isr": [1, 2]}
+    same: Row = {"leader": -2, "leader_recovery_state": -1, "isr": [1, 2]}
     return row("PARTITION_CHANGE_RECORD", topic_id=topic_id, partition_id=partition, **same)
 
 

@@ -10,21 +10,25 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tests.isr.random_logs import any_change, record_row
+from schemas.gold import ISR_CHANGE
+from tests.isr.random_logs import any_change, any_story, record_row
 from tests.isr.test_history import CASES
-from tests.isr.test_kernel import STORIES, made, rows_of
 from tests.kernel.logs import ONE, Outcome, Row, batch, made_of, plan, run
 from transforms.isr.frames import step_of
 from transforms.isr.history import ELECTIONS, Kind, Record, Step, steps
-from transforms.isr.kernel import HISTORY, histories
-from transforms.isr.kernel import LISTS as WORKERS_LISTS
-from transforms.isr.partition import PartitionState
+from transforms.isr.partition import Change, PartitionState
 from transforms.kernel import lists
 from transforms.kernel.history import HISTORY as SCHEMA
 from transforms.kernel.history import empty_changes
 from transforms.kernel.layout import ISR, LIST_NAMES, SLOT_LONGS, TOPIC_LONGS
 from transforms.kernel.lists import SOURCES
 from transforms.kernel.rules import ORDER
+
+STORIES = {f"topic-{seed:03}": list(any_story(seed)) for seed in range(30)}
+
+
+def made(state: PartitionState) -> Change:
+    return Change(whole=True, **vars(state))
 
 
 def told(stories: dict[str, list[Record]]) -> Outcome:
@@ -73,19 +77,14 @@ def test_each_case_of_the_rules_is_the_same_here() -> None:
         assert same_but_for_offsets(found[topic], [*steps(story)]), topic
 
 
-def test_stories_are_told_as_the_rules_and_the_workers_kernel_tell_them() -> None:
+def test_stories_are_told_as_the_rules_tell_them() -> None:
     outcome = told(STORIES)
     found = by_topic(outcome)
     for topic, story in STORIES.items():
         assert same_but_for_offsets(found[topic], [*steps(story)]), topic
     kinds = {kind for row in outcome.history for kind in row["kinds"]}
     assert kinds == {*Kind}
-    theirs = [row for rows in histories(iter([rows_of(STORIES)])) for row in rows.to_pylist()]
-    mine = sorted(outcome.history, key=lambda row: (row["topic_id"], row["offset"]))
-    left = ("offset", "cluster", "epoch")
-    without = [{name: row[name] for name in HISTORY if name not in left} for row in mine]
-    assert without == [{name: row[name] for name in HISTORY if name not in left} for row in theirs]
-    assert {row["topic"] for row in mine} == {*STORIES}
+    assert {row["topic"] for row in outcome.history} == {*STORIES}
 
 
 def test_kinds_are_named_in_the_order_of_the_rules() -> None:
@@ -95,9 +94,8 @@ def test_kinds_are_named_in_the_order_of_the_rules() -> None:
 
 
 def test_columns_and_lists_are_where_the_layout_says() -> None:
-    assert SCHEMA.names == ["cluster", "topic", *[name for name in HISTORY if name != "cluster"]]
+    assert SCHEMA.names == ISR_CHANGE.fieldNames()
     assert (SLOT_LONGS * 8) % 64 == (TOPIC_LONGS * 8) % 64 == 0
-    assert LIST_NAMES == WORKERS_LISTS
     assert LIST_NAMES[ISR] == "isr"
 
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from schemas.checks.codes import CONFIG_SKIPPED
+from schemas.replayed import FORMAT
 from tests.kernel.logs import AnyLog, Outcome, Row, batch, checkpoint_of, cut, plan, run
 from tests.kernel.test_findings import acl, broker, change, made, producer_ids, row, topic
 from transforms.kernel import kept
@@ -41,8 +42,8 @@ def test_other_bytes_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
             run(plan(300), [], damaged)
     with pytest.raises(NotContinuedError, match="shard 0 of 1 instead of 1 of 2"):
         run(plan(300, shard=Shard(1, 2)), [], good)
-    monkeypatch.setattr(kept, "FORMAT", kept.FORMAT + 1)
-    with pytest.raises(NotContinuedError, match=f"format {kept.FORMAT - 1} instead of {kept.FORMAT}"):
+    monkeypatch.setattr(kept, "FORMAT", FORMAT + 1)
+    with pytest.raises(NotContinuedError, match=f"format {FORMAT} instead of {FORMAT + 1}"):
         run(plan(300), [], good)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Iterator
 
@@ -64,7 +65,32 @@ def test_random_logs_hold_what_they_are_for() -> None:
     faulty = [run(plan(LENGTH), [batch(log(seed, faults=True).rows)]) for seed in FAULTY]
     codes = {row["code"] for found in faulty for row in found.findings}
     assert codes >= {"PARTITION-UNKNOWN", "TOPIC-UNKNOWN", "REMOVAL-UNKNOWN", "CLEAR-UNKNOWN", "DUR-08", "DUR-15"}
-    assert all(found.states[LENGTH]["gone partitions"] for found in outcomes)
+    versions = [row for seed in SEEDS for row in run(plan(LENGTH, versions_from=200), [batch(log(seed).rows)]).versions]
+    told = {(row["entity"], row["removed"]) for row in versions}
+    assert told >= {(name, gone) for name in ("topics", "partitions", "configs", "acls") for gone in (False, True)}
+
+
+def texts(versions: list[Row]) -> list[str]:
+    return sorted(json.dumps(row, sort_keys=True) for row in versions)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_versions_are_those_of_the_rows_that_are_touched_and_removals(seed: int) -> None:
+    mine, chance = log(seed), random.Random(seed)  # noqa: S311 - the seed makes a failure repeatable
+    plain = Plain().read(mine.rows)
+    for since in (0, *chance.sample(range(1, LENGTH), 5), LENGTH):
+        found = run(plan(LENGTH, versions_from=since), cut(batch(mine.rows), chance)).versions
+        assert texts(found) == texts(plain.versions(since)), since
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_versions_go_beyond_the_committed_end(seed: int) -> None:
+    rows = batch(log(seed).rows)
+    whole = run(plan(LENGTH, versions_from=150), [rows])
+    part = run(plan(LENGTH, versions_from=150, committed=200), [rows])
+    assert part.versions == whole.versions
+    assert part.history == [row for row in whole.history if row["offset"] < 200]
+    assert run(plan(LENGTH, versions_from=250, committed=200), [rows]).history == part.history
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -87,6 +113,13 @@ def test_a_damaged_log_is_told_in_shards_and_batches_as_in_one(seed: int) -> Non
 
 
 @pytest.mark.parametrize("seed", SEEDS)
+def test_versions_are_told_in_shards_as_in_one(seed: int) -> None:
+    rows = batch(log(seed).rows)
+    whole = run(plan(LENGTH, versions_from=150), [rows])
+    assert in_shards(plan(LENGTH, versions_from=150), rows, 3) == whole
+
+
+@pytest.mark.parametrize("seed", SEEDS)
 def test_stops_tell_the_state_there(seed: int) -> None:
     mine, chance = log(seed), random.Random(seed)  # noqa: S311 - the seed makes a failure repeatable
     stops = sorted(chance.sample(range(1, LENGTH), 4))
@@ -102,14 +135,14 @@ def test_going_on_from_anywhere_is_the_whole(seed: int, faults: bool) -> None:
     mine, chance = log(seed, faults=faults), random.Random(seed)  # noqa: S311 - the seed makes a failure repeatable
     rows = batch(mine.rows)
     first, second = sorted(chance.sample(range(LENGTH + 1), 2))
-    whole = run(plan(LENGTH, keep_at=second), [rows])
+    whole = run(plan(LENGTH, keep_at=second, versions_from=second), [rows])
     at_first = run(plan(first, keep_at=first), [rows.slice(0, first)]).kept[first]
     # Records below the offset may come along; nothing is read but those after it.
-    rest = run(plan(LENGTH, keep_at=second), cut(rows, chance), at_first)
+    rest = run(plan(LENGTH, keep_at=second, versions_from=second), cut(rows, chance), at_first)
     assert rest.since(first) == whole.since(first)
     # The state is the same to the byte, so that it can be gone on from again and again.
     assert rest.kept == whole.kept
-    again = run(plan(LENGTH), [rows.slice(second)], rest.kept[second])
+    again = run(plan(LENGTH, versions_from=second), [rows.slice(second)], rest.kept[second])
     assert again.since(second) == whole.since(second)
 
 
@@ -129,7 +162,7 @@ def test_each_shard_goes_on_from_its_own(seed: int) -> None:
 
 def test_a_history_ends_where_it_is_to_end() -> None:
     rows = batch(log(3).rows)
-    whole, until = run(plan(LENGTH), [rows]), run(plan(LENGTH, history_end=200), [rows])
+    whole, until = run(plan(LENGTH), [rows]), run(plan(LENGTH, committed=200), [rows])
     assert until.history == [row for row in whole.history if row["offset"] < 200]
     assert until.states == whole.states
 

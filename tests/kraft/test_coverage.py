@@ -2,32 +2,39 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from typing import Any
 
+import polars as pl
 import pytest
 
 from schemas.bronze import LOG_COPY_COLUMNS
-from transforms.kraft.coverage import CHECKPOINT, NOWHERE, PlannedLog, planned_log, shortfall
+from transforms.kraft.coverage import CHECKPOINT, NOWHERE, Counted, PlannedLog, planned_log, shortfall
 from transforms.kraft.quorum import Slice
 
 PLAN = PlannedLog(40, (Slice("old", 40, 100), Slice("new", 100, 250)))
 Rows = dict[int, list[int]]
 
 
-def counted(rows: Rows, damaged: int = 0) -> list[dict[str, Any]]:
-    """What `transforms.kraft.coverage.counted` makes of offsets by slice; the damage is in the last slice."""
-    return [
-        {
-            "slice": place,
-            "rows": len(offsets),
-            "damaged": damaged if place == 1 else 0,
-            "first": min(offsets, default=None),
-            "last": max(offsets, default=None),
-            "sum": str(sum(offsets)),
-        }
+Record = tuple[int | None, int | None, str | None]
+RECORD = pl.Schema({"offset": pl.Int64, "checkpoint_offset": pl.Int64, "problem": pl.String})
+
+
+def counted(rows: Rows, damaged: int = 0, plan: PlannedLog = PLAN) -> list[dict[str, Any]]:
+    """What is counted of offsets by slice, read in any order a few at once; the damage is in the last slice."""
+    records: list[Record] = [
+        (offset, plan.base if place == CHECKPOINT else None, None)
         for place, offsets in rows.items()
+        for offset in offsets
     ]
+    records += [(plan.slices[-1].from_offset_inclusive, None, "damaged")] * damaged
+    chance = random.Random(len(records))  # noqa: S311
+    chance.shuffle(records)
+    seen = Counted(plan)
+    for some in pl.DataFrame(records, schema=RECORD, orient="row").iter_slices(chance.choice([1, 7, 1000])):
+        seen.add(some)
+    return seen.rows()
 
 
 def whole() -> Rows:
@@ -106,10 +113,30 @@ def test_a_fetched_copy_may_lack_offset_0_and_nothing_else() -> None:
     slices = (Slice("copy", 0, 250),)
     fetched, own = PlannedLog(None, slices, frozenset({"copy"})), PlannedLog(None, slices)
     lacking_0, lacking_1 = list(range(1, 250)), [0, *range(2, 250)]
-    assert shortfall(fetched, counted({0: lacking_0})) is None
-    assert shortfall(fetched, counted({0: list(range(250))})) is None
-    assert shortfall(fetched, counted({0: lacking_1})) is not None
-    assert shortfall(own, counted({0: lacking_0})) is not None
+    assert shortfall(fetched, counted({0: lacking_0}, plan=fetched)) is None
+    assert shortfall(fetched, counted({0: list(range(250))}, plan=fetched)) is None
+    assert shortfall(fetched, counted({0: lacking_1}, plan=fetched)) is not None
+    assert shortfall(own, counted({0: lacking_0}, plan=own)) is not None
+
+
+def test_what_is_read_is_counted_slice_by_slice() -> None:
+    records: list[Record] = [
+        (3, None, None),
+        (40, None, None),
+        (99, None, None),
+        (2**63 - 1, None, None),
+        (2**63 - 2, None, None),
+    ]
+    records += [(0, 40, None), (1, 40, None), (0, 30, None), (None, None, "no batch"), (50, None, "its checksum")]
+    seen = Counted(PLAN)
+    seen.add(pl.DataFrame(records, schema=RECORD, orient="row"))
+    seen.add(pl.DataFrame(schema=RECORD))
+    assert [tuple(row.values()) for row in seen.rows()] == [
+        (CHECKPOINT, 2, 0, 0, 1, "1"),
+        (NOWHERE, 1, 1, 3, 3, "3"),
+        (0, 2, 1, 40, 99, "139"),
+        (1, 2, 0, 2**63 - 2, 2**63 - 1, str(2**64 - 3)),
+    ]
 
 
 def copy(**more: object) -> dict[str, Any]:

@@ -3,37 +3,27 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
 
-from jobs.sources.kraft.log import KraftLogDataSource
-from schemas.bronze import LOG_RECORD_COLUMNS, RUN_COLUMNS
 from schemas.kraft.feature_levels import ELR_VERSION
 from schemas.kraft.records import CLEAR_ELR, PARTITION_TYPES, RECORD_TYPES
 from tests.captures import capture, stages
-from tests.conftest import KEY_ENV
-from tests.held import held, held_log, hold
+from tests.kernel.logs import Outcome, batch, checkpoint_of, plan, run
 from tests.kraft.dumps import DumpedRecord, log_folder, parse_dump
 from tests.pipeline import expected
-from transforms.clusters import CLUSTER
-from transforms.explain.keys import parse_key
-from transforms.explain.records import partition_states, partition_versions, row_events
-from transforms.kraft.replay.compaction import compacted_below, compacted_then
+from transforms.kernel.replay import Checkpoint
+from transforms.kraft.decode.rows import Origin
+from transforms.kraft.decode.segments import decode_checkpoint, decode_segment
 from transforms.kraft.replay.entities import READERS
-from transforms.kraft.replay.extent import Extent
-from transforms.kraft.replay.image import Log, image
-from transforms.kraft.replay.partitions import fold_partitions
 from transforms.kraft.replay.transactions import MARKERS
-from transforms.kraft.replay.verify import checkpoint_differences, checkpoint_records
+from transforms.secrets import Fingerprinter
 
-RECORDS = StructType(list(LOG_RECORD_COLUMNS))
+MASKING = Fingerprinter(b"tests")
 RELEASE = "4.3.1-kraft"
 # Of the checkpoints of these clusters that are compared: all metadata is kept in them.
 LEVEL = 30
@@ -71,32 +61,20 @@ def clear(offset: int, name: str = "") -> Row:
     return row(offset, "CLEAR_ELR_RECORD", {"topicName": name})
 
 
-def bronze(spark: SparkSession, logs: Mapping[str, list[Row]]) -> DataFrame:
-    """The records of each cluster's log."""
-    names = RECORDS.fieldNames()
-    rows = [(cluster, *(each.get(name) for name in names)) for cluster, log in logs.items() for each in log]
-    return spark.createDataFrame(rows, StructType([RUN_COLUMNS[0], *RECORDS]))
+def replayed(rows: Sequence[Row], end: int | None = None, **more: Any) -> Outcome:
+    """What a log comes to, with its history."""
+    return run(plan(len(rows) if end is None else end, **more), [batch(rows)])
 
 
-def whole_log(records: DataFrame, end: int, **more: Any) -> Log:
-    return held_log(records, {ONE: Extent(end, **more)})
+def told(found: Outcome) -> Held:
+    """What the partitions hold at the end."""
+    state = found.states[max(found.states)]["partitions"]
+    return {(each["topic_id"], each["partition"]): _held(each) for each in state}
 
 
-def told_by_cluster(log: Log) -> dict[str, Held]:
-    found: dict[str, Held] = defaultdict(dict)
-    for each in image(log)["partitions"].collect():
-        found[each[CLUSTER]][each["topic_id"], each["partition"]] = (
-            each["eligible_leader_replicas"] or [],
-            each["last_known_elr"] or [],
-            each["partition_epoch"],
-            each["leader_epoch"],
-            each["kraft_offset"],
-        )
-    return found
-
-
-def told(log: Log) -> Held:
-    return told_by_cluster(log)[ONE]
+def _held(each: Row) -> tuple[list[int], list[int], int, int, int]:
+    lists = (each["eligible_leader_replicas"] or [], each["last_known_elr"] or [])
+    return (*lists, each["partition_epoch"], each["leader_epoch"], each["kraft_offset"])
 
 
 # Types that replay to nothing, and why.
@@ -113,8 +91,7 @@ def test_every_declared_record_type_is_replayed_or_named_as_one_without_effect()
     assert not replayed & set(WITHOUT_EFFECT)
 
 
-ONE = "one"
-HELD = {"eligible_leader_replicas": [2], "last_known_elr": [1]}
+HELD: dict[str, Any] = {"eligible_leader_replicas": [2], "last_known_elr": [1]}
 
 LOGS: dict[str, tuple[list[Row], Held]] = {
     "both lists of the topic named are emptied, and the partition epoch rises": (
@@ -173,57 +150,37 @@ LOGS: dict[str, tuple[list[Row], Held]] = {
 }
 
 
-@pytest.fixture(scope="module")
-def replayed(spark: SparkSession) -> dict[str, Held]:
-    """What each log comes to: the logs stand together as clusters."""
-    logs = {what: rows for what, (rows, _) in LOGS.items()}
-    return told_by_cluster(held_log(bronze(spark, logs), {what: Extent(len(rows)) for what, rows in logs.items()}))
-
-
 @pytest.mark.parametrize("what", LOGS)
-def test_a_log_with_clear_elr_replays_as_the_controller_does(replayed: dict[str, Held], what: str) -> None:
-    _, wanted = LOGS[what]
-    assert replayed[what] == wanted
+def test_a_log_with_clear_elr_replays_as_the_controller_does(what: str) -> None:
+    rows, wanted = LOGS[what]
+    assert told(replayed(rows)) == wanted
 
 
-def test_one_replays_the_same_after_any_state(spark: SparkSession) -> None:
+AGAIN = "what is held again afterwards stays, or is cleared again"
+
+
+@pytest.mark.parametrize("cut", [3, 6])
+def test_one_replays_the_same_after_any_state(cut: int) -> None:
     """As between two runs: the topic and what its partitions hold are known from what an earlier run has kept."""
-    rows, wanted = LOGS["what is held again afterwards stays, or is cleared again"]
-    records = bronze(spark, {ONE: rows})
-    whole = whole_log(records, len(rows))
-    for cut in (3, 6):
-        state = held(compacted_below(whole, {ONE: cut}))
-        rest = held_log(records, {ONE: Extent(len(rows), start=cut)}, state)
-        assert told(rest) == wanted
-        assert told(compacted_then(state, whole, {ONE: cut})) == wanted
+    rows, wanted = LOGS[AGAIN]
+    kept = replayed(rows[:cut], keep_at=cut).kept[cut]
+    assert told(run(plan(len(rows)), [batch(rows[cut:])], kept)) == wanted
 
 
-def test_a_record_clears_nothing_of_another_cluster(spark: SparkSession) -> None:
-    records = bronze(spark, {ONE: [topic(0, "a", "A"), made(1, "A", **HELD), clear(2), change(3, "A", isr=[1])]})
-    other = records.where("type <> 'CLEAR_ELR_RECORD'").withColumn(CLUSTER, F.lit("two"))
-    log = held_log(records.unionByName(other), {ONE: Extent(4), "two": Extent(4)})
-    cleared = {each[CLUSTER]: each["eligible_leader_replicas"] for each in image(log)["partitions"].collect()}
-    assert cleared == {ONE: [], "two": [2]}
+def test_one_in_an_aborted_transaction_clears_nothing() -> None:
+    rows = [topic(0, "a", "A"), made(1, "A", **HELD), clear(3), change(6, "A", isr=[1, 2])]
+    assert told(replayed(rows, 7, discarded=((2, 4),))) == {("A", 0): ([2], [1], 11, 5, 6)}
 
 
-def test_one_in_an_aborted_transaction_clears_nothing(spark: SparkSession) -> None:
-    records = bronze(spark, {ONE: [topic(0, "a", "A"), made(1, "A", **HELD), clear(3), change(6, "A", isr=[1, 2])]})
-    assert told(whole_log(records, 7, discarded=((2, 4),))) == {("A", 0): ([2], [1], 11, 5, 6)}
-
-
-def test_the_story_of_a_partition_names_the_record_that_cleared_it(spark: SparkSession) -> None:
-    rows, _ = LOGS["what is held again afterwards stays, or is cleared again"]
-    records = hold(bronze(spark, {ONE: rows}))
-    lives = [each.asDict() for each in row_events(records, parse_key("topics", "a")).collect()]
-    states = partition_states(records, parse_key("partitions", "a/0"), lives).collect()
-    found = partition_versions([each.asDict(recursive=True) for each in states], lives, None)
-    assert [(version.offset, version.type) for version in found] == [
-        (1, "PARTITION_RECORD"),
-        (3, "CLEAR_ELR_RECORD"),
-        (4, "PARTITION_CHANGE_RECORD"),
-        (7, "CLEAR_ELR_RECORD"),
+def test_the_story_of_a_partition_has_the_record_that_cleared_it() -> None:
+    rows, _ = LOGS[AGAIN]
+    found = [row for row in replayed(rows).history if row["partition"] == 0]
+    assert [(row["offset"], row["kinds"], row["partition_epoch"]) for row in found] == [
+        (1, ["created"], 10),
+        (3, ["elr_cleared"], 11),
+        (4, ["elr_gained"], 12),
+        (7, ["elr_cleared"], 13),
     ]
-    assert [(version.row or {})["partition_epoch"] for version in found] == [10, 11, 12, 13]
 
 
 # Stages of one cluster, by the last one: whose log holds that of all of them, and the checkpoint that it starts from.
@@ -280,58 +237,50 @@ def logged(stage: str) -> list[DumpedRecord]:
     return [*(record for name in base for record in files[name]), *(r for r in log if r.offset >= (start or 0))]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("last", LIVES)
-def test_partitions_of_a_kraft_cluster_are_what_kafkas_own_dump_and_checkpoints_say(
-    spark: SparkSession, last: str
-) -> None:
+def test_partitions_of_a_kraft_cluster_are_what_kafkas_own_dump_and_checkpoints_say(last: str) -> None:
     controller, lived, base = LIVES[last]
-    spark.dataSource.register(KraftLogDataSource)
     folder = log_folder(RELEASE, last, controller)
-    files = [path.name for path in sorted(folder.glob("*.checkpoint")) if not path.name.startswith("0" * 20)]
-    records = read(spark, folder, controller)
-    for name in files:
-        records = records.unionByName(read(spark, folder, controller, checkpoint=name))
-    records = hold(records.withColumn(CLUSTER, F.lit(ONE)))
+    checkpoints = {int(path.name[:20]): checkpoint(path) for path in folder.glob("*.checkpoint") if int(path.name[:20])}
     truths = {stage: expected.load(capture(RELEASE, stage)) for stage in lived}
-    log = whole_log(records, max(truth["end_offset"] for truth in truths.values()), base=base)
-    ends = F.array(*[F.lit(truth["end_offset"]) for truth in truths.values()])
-    copies = log.partition_records.withColumn("end", F.explode(F.filter(ends, lambda end: end > F.col("offset"))))
+    ends = sorted({truth["end_offset"] for truth in truths.values()})
+    asked = plan(ends[-1], base=base, checkpoints=checkpoints, states_at=ends[:-1])
+    found = run(asked, [rows for path in sorted(folder.glob("*.log")) for rows in segment(path)])
     cleared_in = clears(last)
     assert cleared_in or base is not None
-    found = [each.asDict() for each in fold_partitions(copies, ["end"]).collect()]
     for stage, truth in truths.items():
         names = {each["value"]: each["key"] for each in truth["state"]["topics"]}
-        mine = [each for each in found if each["end"] == truth["end_offset"] and each["topic_id"] in names]
-        rows = {(names[each["topic_id"]], each["partition_id"]): compared(each) for each in mine}
+        mine = found.states[truth["end_offset"]]["partitions"]
+        rows = {(each["topic"], each["partition"]): compared(each) for each in mine if each["topic_id"] in names}
         wanted = {key: wanted_of(each) for key, each in expected.partitions(truth["state"]).items()}
         for (topic_id, partition), offsets in cleared_in.items():
             if (key := (names.get(topic_id), partition)) in wanted:
                 wanted[key]["partition_epoch"] += sum(o < truth["end_offset"] for o in offsets)
         assert rows == wanted, stage
-    own = sorted({int(name[:20]) for name in files} - {base})
-    if own:
-        theirs = Log.of_checkpoints(checkpoint_records(records, {ONE: own}))
-        assert checkpoint_differences(log, theirs, {ONE: dict.fromkeys(own, LEVEL)}).collect() == []
+    assert found.differences == []
 
 
-@pytest.mark.parametrize("elr", [0, 1])
-def test_a_checkpoint_without_the_feature_has_no_lists(spark: SparkSession, elr: int) -> None:
+def segment(path: Path) -> Iterator[pa.RecordBatch]:
+    yield from decode_segment(path.read_bytes(), Origin(1, path.name), MASKING)
+
+
+def checkpoint(path: Path) -> Checkpoint:
+    origin = Origin(1, path.name, int(path.name[:20]))
+
+    def records() -> Iterator[pa.RecordBatch]:
+        yield from decode_checkpoint(path.read_bytes(), origin, MASKING)
+
+    elr = any(ELR_VERSION in (data or "") for rows in records() for data in rows["data"].to_pylist())
+    return Checkpoint(LEVEL, elr, records)
+
+
+@pytest.mark.parametrize("elr", [False, True])
+def test_a_checkpoint_without_the_feature_has_no_lists(elr: bool) -> None:
     """What was written while the feature was on is in the log alone; with the feature, the lists have to be the same."""
-
-    def level(offset: int, number: int) -> Row:
-        return row(offset, "FEATURE_LEVEL_RECORD", {"name": ELR_VERSION, "featureLevel": number})
-
-    log = [topic(0, "a", "A"), level(1, 1), made(2, "A", last_known_elr=[1]), level(3, elr)]
-    own = [topic(3, "a", "A"), *([level(3, elr)] if elr else []), made(3, "A")]
-    replayed, theirs = whole_log(bronze(spark, {ONE: log}), 4), Log.of_checkpoints(bronze(spark, {ONE: own}))
-    found = checkpoint_differences(replayed, theirs, {ONE: {4: LEVEL}}).collect()
+    log = [topic(0, "a", "A"), made(1, "A", last_known_elr=[1]), topic(2, "b", "B")]
+    own = checkpoint_of([topic(0, "a", "A"), made(1, "A")], LEVEL, elr=elr)
+    found = replayed(log, checkpoints={2: own}).differences
     assert [each["subject"] for each in found] == (["partitions A/0"] if elr else [])
-
-
-def read(spark: SparkSession, folder: Path, controller: int, **options: str) -> DataFrame:
-    reader = spark.read.format("kraft_log").option("controller", str(controller)).option("fingerprint_key_env", KEY_ENV)
-    return reader.options(**options).load(str(folder.parents[1]))
 
 
 def compared(each: Row) -> Row:

@@ -108,7 +108,7 @@ def test_a_run_from_the_future_hides_no_later_one(told: Told) -> None:
     rows = {row["run_id"]: row for row in told.warehouse.read(RUNS).collect()}
     assert [rows[report.run_id]["sequence"] for report in told.reports] == [1, 2, 3, 4, 5, 6, 7]
     assert [rows[report.run_id]["goes_on"] for report in told.reports] == [True, False, False, False, False, True, True]
-    past = past_run(Finished(told.warehouse, "test", small=True))
+    past = past_run(Finished(told.warehouse, "test"))
     assert past.run_id == told.reports[-1].run_id
     assert any("the clock was set back" in note for note in told.reports[1].notes)
     standing = fleet_of(fleet_runs(told.warehouse), 48)

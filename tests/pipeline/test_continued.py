@@ -13,14 +13,14 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from jobs.audit.past import Finished, past_run
-from jobs.audit.past_state import migration_znodes, past_kraft
+from jobs.audit.past_log import migration_znodes, past_kraft
+from jobs.audit.past_records import kept_by
 from jobs.audit.run import Failure
 from jobs.cli import main
 from jobs.commands.changes import changes_of_row, changes_of_topic
 from schemas.bronze import KRAFT_LOG_COPIES, KRAFT_RECORDS
 from schemas.entities import ENTITIES
 from schemas.gold import ISR_HISTORY
-from schemas.replayed import REPLAYED_STATES
 from schemas.silver import FINDINGS
 from tests.captures import capture
 from tests.pipeline.audits import Audit, Content, audits, executions, in_fleet, settings_content
@@ -187,7 +187,8 @@ def test_the_whole_log_is_still_there_to_be_asked(series: dict[str, Audit]) -> N
     past = past_run(Finished(last.warehouse, last.cluster), last.run_id)
     kraft = past_kraft(past, migration_znodes(past))
     assert kraft is not None
-    offsets = sorted(row["offset"] for row in kraft.records.select("offset").collect())
+    records = kraft.records.where("checkpoint_offset IS NULL").select("offset")
+    offsets = sorted(row["offset"] for row in records.collect())
     assert offsets == list(range(kraft.side.plan.leading.end))
 
 
@@ -237,8 +238,9 @@ def test_another_log_is_read_from_its_start(runs: list[dict[str, Audit]]) -> Non
 
 
 def test_a_log_with_findings_keeps_nothing(runs: list[dict[str, Audit]]) -> None:
-    kept = runs[0]["damaged"].rows(REPLAYED_STATES)
-    assert [row["offset"] for row in kept] == [-1]
+    damaged, whole = runs[0]["damaged"], runs[0]["lost"]
+    assert kept_by(damaged.warehouse, damaged.cluster, damaged.run_id) is None
+    assert kept_by(whole.warehouse, whole.cluster, whole.run_id) is not None
 
 
 def test_what_was_lost_is_judged_by_what_earlier_runs_have_read(runs: list[dict[str, Audit]]) -> None:

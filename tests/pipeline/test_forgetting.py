@@ -16,6 +16,8 @@ from jobs.audit.run import new_run_id, time_in_run_id
 from jobs.sinks.delta import Warehouse
 from jobs.steps import gold
 from schemas import silver
+from schemas.examined import EXAMINED
+from schemas.table import Table
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 KEEP = 2
@@ -47,10 +49,7 @@ def test_a_collected_time_is_told_in_utc() -> None:
     assert run["run_id"].startswith(f"{time_in_run_id(run['started_at'])}-")
 
 
-def test_rows_of_old_and_of_broken_runs_go_and_no_others(
-    spark: SparkSession, warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(silver, "STATE_TABLES", [silver.FINDINGS])
+def test_rows_of_old_and_of_broken_runs_go_and_no_others(spark: SparkSession, warehouse: Warehouse) -> None:
     runs = finished_runs(4)
     killed, failing_now = new_run_id(NOON + timedelta(minutes=5)), new_run_id(NOON + timedelta(hours=9))
     shared = runs[0]["run_id"]
@@ -62,12 +61,24 @@ def test_rows_of_old_and_of_broken_runs_go_and_no_others(
         # One run over two clusters: the other one has not had enough runs for its own to be old.
         ("young", shared),
     ]
-    table = silver.FINDINGS
-    values = [tuple({"cluster": c, "run_id": r}.get(name) for name in table.column_names) for c, r in rows]
-    warehouse.append(table, spark.createDataFrame(values, StructType(list(table.columns))))
+    for table in (silver.FINDINGS, EXAMINED):
+        values = [tuple({"cluster": c, "run_id": r}.get(name) for name in table.column_names) for c, r in rows]
+        warehouse.append(table, spark.createDataFrame(values, StructType(list(table.columns))))
     cluster = SimpleNamespace(settings=SimpleNamespace(keep_state_of_runs=KEEP))
-    run = SimpleNamespace(clusters={"c": cluster, "young": cluster}, warehouse=warehouse)
-    gold._forget_old_state(run, {"c": runs, "young": finished_runs(1)})
-    left = {(row["cluster"], row["run_id"]) for row in warehouse.read(table).collect()}
-    kept = [("c", each["run_id"]) for each in runs[-KEEP:]]
-    assert left == {*kept, ("c", failing_now), ("c", "mine-of-old"), ("young", shared)}
+    previous = {"c": runs, "young": finished_runs(1)}
+    run = SimpleNamespace(clusters={"c": cluster, "young": cluster}, warehouse=warehouse, previous=previous)
+    # The newest run goes on from what the second one has kept.
+    needed = runs[1]["run_id"]
+    gold._forget_old_state(run, {needed})
+    kept = {
+        ("c", failing_now),
+        ("c", "mine-of-old"),
+        ("young", shared),
+        *(("c", each["run_id"]) for each in runs[-KEEP:]),
+    }
+    assert left_in(warehouse, silver.FINDINGS) == kept
+    assert left_in(warehouse, EXAMINED) == {*kept, ("c", needed)}
+
+
+def left_in(warehouse: Warehouse, table: Table) -> set[tuple[str, str]]:
+    return {(row["cluster"], row["run_id"]) for row in warehouse.read(table).collect()}

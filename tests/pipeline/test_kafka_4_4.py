@@ -165,7 +165,7 @@ def test_the_command_downgrade_says_what_the_report_says(audited: Told, name: st
     audit = audited(name)
     report = audit.report.downgrade
     assert report is not None
-    past = past_run(Finished(audit.warehouse, audit.cluster, small=True), audit.run_id)
+    past = past_run(Finished(audit.warehouse, audit.cluster), audit.run_id)
     state = state_of(standing(past), None)
     assert [shown(release) for release in targets(state)] == [target.release for target in report.targets]
     floor = floor_of(state)

@@ -19,8 +19,9 @@ from transforms.report.json import to_json
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("spark")]
 
-# Measured for one small cluster in a new warehouse: 81 of them are the creation of 27 tables, three each.
-MOST = 99
+# Measured for one small cluster in a new warehouse: most of them are the creation of its tables, three each, and a look by Delta for the
+# files of each table that is read; a table of rows that passes made is read once for each table they go to.
+MOST = 112
 
 
 @dataclass(frozen=True)

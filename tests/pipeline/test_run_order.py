@@ -52,6 +52,7 @@ def a_run(warehouse: Warehouse, run_id: str = "now", failure: Failure | None = N
 
     return SimpleNamespace(
         clusters={"c": SimpleNamespace(failure=failure)},
+        previous=None,
         run_id=run_id,
         started_at=NOON + timedelta(hours=50),
         warehouse=warehouse,

@@ -5,51 +5,53 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from collections.abc import Iterator
 from email import message_from_bytes
 from email.policy import SMTP
 from pathlib import Path
-from typing import Any
 
-import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+from jobs.audit import examine as passes
 from jobs.audit.run import open_run
 from jobs.cli import main
 from jobs.exit import CRASH, ERRORS, USAGE, UsageError
 from jobs.pipeline import run_all
 from jobs.settings import load_settings, validated
 from jobs.sinks.delta import Warehouse
-from jobs.steps import materialize
 from jobs.steps.report import stored_report
 from schemas.gold import MAILS
 from tests.captures import capture
 from tests.pipeline.audits import settings_content
 from tests.report.test_smtp import Mailbox, running
-from transforms.zookeeper.read import state as znode_state
+from transforms.examination.asked import Asked
+from transforms.examination.examine import examine
+from transforms.examination.made import Made, failure
+from transforms.units import Feed
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("spark")]
 
 
-def hostile_batches(batches: Any) -> Any:
+def hostile_pass(asked: Asked, feed: Feed) -> Iterator[Made]:
     """What a fault in the audit's own code looks like: it dies on the content of one cluster."""
-    for batch in batches:
-        if "to-blame" in pa.compute.unique(batch["cluster"]).to_pylist():
-            raise ZeroDivisionError("orders-secret")
-        yield from znode_state.state_batches([batch])
+    if asked.given.name == "to-blame":
+        return iter([failure(ZeroDivisionError("orders-secret"))])
+    return examine(asked, feed)
 
 
-def test_when_a_joint_query_dies_the_cluster_to_blame_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(materialize, "state_batches", hostile_batches)
+def test_a_cluster_whose_pass_dies_is_the_only_one_to_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(passes, "examine", hostile_pass)
     names = ["fine", "to-blame"]
     contents = [settings_content(capture("3.9.1", "3"), tmp_path, cluster=name) for name in names]
     with open_run([validated(content, "test") for content in contents]) as run:
         outcomes = run_all(run)
     assert {name for name, each in outcomes.items() if each.report is not None} == {"fine"}
-    failure = outcomes["to-blame"].failure
-    assert failure is not None
-    assert failure.exit_code == CRASH
-    assert "orders-secret" not in failure.reason, "what is in an exception may be a secret"
+    found = outcomes["to-blame"].failure
+    assert found is not None
+    assert found.exit_code == CRASH
+    assert "orders-secret" not in found.reason, "what is in an exception may be a secret"
+    assert found.reason == "ZeroDivisionError inside the audit; audit this cluster alone to see where"
 
 
 def test_a_fleet_is_told_worst_first_on_the_terminal_as_a_page_and_by_mail(
@@ -131,8 +133,8 @@ def test_two_runs_of_one_cluster_at_the_same_time_read_what_they_wrote(spark: Sp
     with open_run(load_settings(conf)) as run:
         reports = [stored_report(run, "test", run_id) for run_id in ids]
     assert [report.divergences.by_class for report in reports] == [{"lost_write": 2}] * 2
-    # Both began before either had come to its end.
-    assert [report.divergences.by_status for report in reports] == [{"new": 2}, {"persisting": 2}]
+    # Both were examined before either had come to its end.
+    assert [report.divergences.by_status for report in reports] == [{"new": 2}, {"new": 2}]
     assert [point.defects for point in reports[1].history] == [2, 2]
 
 

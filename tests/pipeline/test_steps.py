@@ -8,14 +8,12 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 
 from jobs.audit.run import ClusterRun, Run
 from jobs.audit.steps import begin, finish
 from jobs.settings import validated
 from jobs.sinks.delta import Warehouse
 from schemas.bronze import QUARANTINE
-from schemas.gold import RUN_STEPS
 from transforms.secrets import Fingerprinter
 
 SETTINGS = validated(
@@ -26,9 +24,7 @@ SETTINGS = validated(
 def a_process(spark: SparkSession, folder: Path) -> Run:
     """The run as every step finds it, which is a process of its own."""
     warehouse = Warehouse(spark, str(folder / "warehouse"))
-    run = Run({"c": ClusterRun(SETTINGS)}, "r", datetime.now(UTC), spark, warehouse, Fingerprinter(b"0" * 32))
-    run.expect_few_rows()
-    return run
+    return Run({"c": ClusterRun(SETTINGS)}, "r", datetime.now(UTC), spark, warehouse, Fingerprinter(b"0" * 32))
 
 
 @pytest.fixture
@@ -38,30 +34,21 @@ def process(spark: SparkSession, tmp_path: Path) -> Iterator[Run]:
     run.close()
 
 
-@pytest.mark.parametrize("few", [True, False])
-def test_a_step_expects_as_many_rows_as_those_before_it_have_read(
-    spark: SparkSession, tmp_path: Path, process: Run, few: bool
-) -> None:
+def test_a_step_takes_over_what_those_before_it_left(spark: SparkSession, tmp_path: Path, process: Run) -> None:
     begin(process, "ingest_zookeeper")
-    assert process.small, "nothing is read yet"
-    if not few:
-        process.znodes_walked = 200_000
-        process.measure()
+    walked = process.clusters["c"]
+    walked.notes, walked.walks, walked.walked_at_ms = ["said"], ["walk"], 5
     finish(process, "ingest_zookeeper")
     following = a_process(spark, tmp_path)
     begin(following, "ingest_kraft")
-    assert following.small is few
+    taken = following.clusters["c"]
+    assert (taken.notes, taken.walks, taken.walked_at_ms) == (["said"], ["walk"], 5)
+    assert set(taken.rows_read.values()) == {0}
+    assert following.started_at == process.started_at
+    following.close()
 
 
-def test_steps_of_a_release_that_did_not_say_it_may_have_read_many(process: Run) -> None:
-    finish(process, "ingest_zookeeper")
-    unsaid = process.warehouse.read(RUN_STEPS).withColumn("few_rows", F.lit(None).cast("boolean"))
-    process.warehouse.append(RUN_STEPS, unsaid)
-    begin(process, "ingest_kraft")
-    assert not process.small
-
-
-def test_what_earlier_steps_stored_is_read_once(process: Run) -> None:
+def test_what_earlier_steps_of_the_run_stored_is_its_own(process: Run) -> None:
     def store(run_id: str) -> None:
         rows = [("c", run_id, "kraft", "a.log", 0, 61, position, "cut off") for position in range(3)]
         process.warehouse.append(QUARANTINE, process.spark.createDataFrame(rows, QUARANTINE.struct))
@@ -70,7 +57,3 @@ def test_what_earlier_steps_stored_is_read_once(process: Run) -> None:
     store("r")
     store("another")
     assert process.rows(QUARANTINE).count() == 3
-    # A step that is repeated meanwhile changes nothing for this one.
-    store("r")
-    assert process.rows(QUARANTINE).count() == 3
-    assert process.stored(QUARANTINE).count() == 6

@@ -8,49 +8,49 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
+import polars as pl
 
-from schemas.bronze import KRAFT_RECORDS, ZK_ZNODES
+from schemas.bronze import KRAFT_RECORDS, ZK_TRANSACTIONS, ZK_ZNODES
 from schemas.entities import ENTITIES
-from schemas.replayed import ROW_VERSION
-from schemas.silver import ADMIN_OPERATIONS, FINDINGS
+from schemas.replayed import ROW_VERSION_COLUMNS
+from schemas.silver import ADMIN_OPERATIONS, BARRIERS, FINDINGS, ZOOKEEPER_WRITES
 from schemas.zookeeper.findings import TREE_DIGEST, TREE_UNPROVED
-from tests.held import held, held_log, hold
+from tests.isr.told import batch
 from tests.zookeeper.malformed import MALFORMED
 from tests.zookeeper.trees import of, state_of, state_rows, znode
-from transforms.clusters import CLUSTER
-from transforms.kraft.replay import rows as replay
-from transforms.kraft.replay.events import applied
+from transforms.frames import columns_of, frame, from_arrow
+from transforms.kernel.replay import Checkpoint, Kind, Plan, replay
 from transforms.kraft.replay.extent import Extent
-from transforms.kraft.replay.findings import log_findings
-from transforms.kraft.replay.image import Log
-from transforms.kraft.replay.verify import checkpoint_differences, checkpoint_records
 from transforms.reconcile.judge import queries
 from transforms.reconcile.judge.facts import Sample
+from transforms.reconcile.judge.log_look import LogLook, LogParams
+from transforms.reconcile.judge.questions import broken_rules
+from transforms.reconcile.judge.samples import Samples
+from transforms.reconcile.judge.transaction_look import TransactionLook
+from transforms.reconcile.judge.znode_look import ZnodeLook
+from transforms.reconcile.judge.zookeeper_writes import Logged
 from transforms.zookeeper.read.arrow import znode_batch
 
 Row = dict[str, Any]
-# The cluster of rows that name none.
-ALONE = "c"
-TABLES: dict[str, StructType] = {entity.name: entity.table.struct for entity in ENTITIES} | {
-    "findings": FINDINGS.struct,
-    "admin_operations": ADMIN_OPERATIONS.struct,
-    "row_versions": ROW_VERSION,
+_OF_A_RUN = ("cluster", "run_id", "snapshot_id")
+TABLES: dict[str, pl.Schema] = {entity.name: columns_of(entity.table.columns, *_OF_A_RUN) for entity in ENTITIES} | {
+    "findings": columns_of(FINDINGS.columns, *_OF_A_RUN),
+    "admin_operations": columns_of(ADMIN_OPERATIONS.columns, *_OF_A_RUN),
+    "row_versions": columns_of(ROW_VERSION_COLUMNS, *_OF_A_RUN),
+    "barriers": columns_of(BARRIERS.columns, *_OF_A_RUN),
+    "zookeeper_writes": columns_of(ZOOKEEPER_WRITES.columns, *_OF_A_RUN),
+    "records": columns_of(KRAFT_RECORDS.columns, *_OF_A_RUN),
+    "znodes": columns_of(ZK_ZNODES.columns, *_OF_A_RUN),
+    "transactions": columns_of(ZK_TRANSACTIONS.columns, *_OF_A_RUN),
 }
 
 
-def frame(spark: SparkSession, columns: StructType, rows: Sequence[Row]) -> DataFrame:
-    """Rows with these columns; what is not given is null, but for the cluster."""
-    values = [tuple({CLUSTER: ALONE, **row}.get(name) for name in columns.fieldNames()) for row in rows]
-    return spark.createDataFrame(values, columns)
-
-
-def of_cluster(cluster: str, rows: Sequence[Row]) -> list[Row]:
-    """The rows as another cluster has them."""
-    return [{**row, CLUSTER: cluster} for row in rows]
+def table(name: str, rows: Sequence[Row]) -> pl.DataFrame:
+    """Rows of one of TABLES; what is not given is null."""
+    return frame(rows, TABLES[name])
 
 
 def record(offset: int, type_: str, body: Mapping[str, Any] | None = None, **columns: Any) -> Row:
@@ -109,7 +109,7 @@ def acl_and_credential(offset: int) -> list[Row]:
         "endPoints": [],
         "features": [],
     }
-    steps = [
+    steps: list[tuple[str, Row]] = [
         ("ACCESS_CONTROL_ENTRY_RECORD", acl),
         ("USER_SCRAM_CREDENTIAL_RECORD", scram),
         ("REGISTER_CONTROLLER_RECORD", controller),
@@ -233,23 +233,20 @@ def checkpoint(log: Sequence[Row], *, without: int | None = None) -> list[Row]:
     return [*made, {**changed, "checkpoint_offset": CHECKPOINT}]
 
 
-def log_rows(
-    spark: SparkSession,
-    log: Sequence[Row],
-    snapshot: Sequence[Row],
-) -> DataFrame:
-    """Rows of silver findings that the logs and checkpoints of one cluster or several lead to."""
-    bronze = hold(frame(spark, KRAFT_RECORDS.struct, [*log, *snapshot]))
-    clusters = {row.get(CLUSTER, ALONE) for row in log}
-    extents = {cluster: Extent(1000) for cluster in clusters}
-    replayed = held_log(bronze.where("checkpoint_offset IS NULL"), extents)
-    found = log_findings(replayed, replayed, hold(replay.fold(replayed.events)), applied(bronze, extents), {})
-    levels: dict[str, dict[int, int | None]] = defaultdict(dict)
-    for row in snapshot:
-        levels[row.get(CLUSTER, ALONE)][row["checkpoint_offset"]] = 13
-    offsets = {cluster: sorted(mine) for cluster, mine in levels.items()}
-    own = held(Log.of_checkpoints(checkpoint_records(bronze, offsets)))
-    return hold(found.unionByName(checkpoint_differences(replayed, own, levels)))
+def log_findings(log: Sequence[Row], snapshot: Sequence[Row] = ()) -> pl.DataFrame:
+    """Silver findings that a log and its checkpoints lead to."""
+    in_order = sorted(log, key=lambda row: int(row["offset"]))
+    checkpoints = {
+        offset: Checkpoint(13, True, lambda offset=offset: [batch(_of_checkpoint(snapshot, offset))])  # type: ignore[misc]
+        for offset in {row["checkpoint_offset"] for row in snapshot}
+    }
+    told = replay(Plan("one", Extent(1000), checkpoints=checkpoints), [batch(in_order)])
+    found = [each.rows for each in told if each.kind in (Kind.FINDINGS, Kind.DIFFERENCES)]
+    return pl.concat([table("findings", ()), *(from_arrow(rows, TABLES["findings"]) for rows in found)])
+
+
+def _of_checkpoint(snapshot: Sequence[Row], offset: int) -> list[Row]:
+    return [row for row in snapshot if row["checkpoint_offset"] == offset]
 
 
 def znode_findings() -> list[Row]:
@@ -263,28 +260,90 @@ def znode_findings() -> list[Row]:
     return [{"source": "zookeeper", "place": fact["subject"], **fact} for fact in facts]
 
 
-def samples(found: DataFrame) -> dict[str, dict[str, Sample]]:
-    """What `queries.violations` found, as the facts of a run have it, by cluster."""
-    totals: dict[tuple[str, str], int] = {}
-    texts: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for row in sorted(queries.samples(found).collect(), key=lambda row: int(row["number"])):
-        totals[row[CLUSTER], row["code"]] = row["total"]
-        texts[row[CLUSTER], row["code"]].append(row["text"])
-    by_cluster: dict[str, dict[str, Sample]] = defaultdict(dict)
-    for (cluster, code), total in totals.items():
-        by_cluster[cluster][code] = Sample(total, tuple(texts[cluster, code]))
-    return dict(by_cluster)
+def samples(*found: pl.DataFrame | Samples) -> dict[str, Sample]:
+    """What broke a rule, as the facts of a run have it."""
+    every = Samples()
+    for each in found:
+        every.merge(each if isinstance(each, Samples) else Samples([each]))
+    totals: dict[str, int] = {}
+    texts: dict[str, list[str]] = defaultdict(list)
+    for row in every.rows():
+        totals[row["code"]] = row["total"]
+        texts[row["code"]].append(row["text"])
+    return {code: Sample(total, tuple(texts[code])) for code, total in totals.items()}
+
+
+@dataclass(frozen=True)
+class Sides:
+    """Both sides as tables."""
+
+    tables: Mapping[str, pl.DataFrame]
+    findings: pl.DataFrame
+    admin_operations: pl.DataFrame
+    row_versions: pl.DataFrame
+
+
+@dataclass(frozen=True)
+class Trees:
+    """Znodes without their data, and what all of them showed."""
+
+    znodes: pl.DataFrame
+    look: ZnodeLook
+
+
+@dataclass(frozen=True)
+class LogRead:
+    """What all records showed."""
+
+    look: LogLook
+
+
+@dataclass(frozen=True)
+class Written:
+    """ZooKeeper's transaction logs; of a dump there are none."""
+
+    barriers: pl.DataFrame = field(default_factory=lambda: table("barriers", ()))
+    writes: pl.DataFrame = field(default_factory=lambda: table("zookeeper_writes", ()))
+    logged: Logged = field(default_factory=Logged)
+    look: TransactionLook = field(default_factory=TransactionLook)
+    born: int | None = None
+
+
+def trees_of(rows: Sequence[Row], at_once: int = 1000) -> Trees:
+    """Znodes of both trees as a run reads them, so many at once."""
+    znodes, look = table("znodes", rows), ZnodeLook()
+    for some in znodes.iter_slices(at_once):
+        look.add(some)
+    return Trees(znodes.drop("data", "data_is_null"), look)
+
+
+def log_read(rows: Sequence[Row], params: LogParams, at_once: int = 1000) -> LogRead:
+    """Records as a run reads them, so many at once."""
+    look = LogLook(params)
+    for some in table("records", rows).iter_slices(at_once):
+        look.add(some)
+    return LogRead(look)
+
+
+def sides_of(tables: Mapping[str, Sequence[Row]], *findings: pl.DataFrame) -> Sides:
+    """Silver rows by table, and findings beside those among them."""
+    silver = {name: table(name, tables.get(name, ())) for name in TABLES}
+    return Sides(
+        {entity.name: silver[entity.name] for entity in ENTITIES},
+        pl.concat([silver["findings"], *findings]),
+        silver["admin_operations"],
+        silver["row_versions"],
+    )
 
 
 def gathered(
-    spark: SparkSession,
     tables: Mapping[str, Sequence[Row]],
-    findings: DataFrame,
+    findings: Sequence[pl.DataFrame],
     bronze: tuple[Sequence[Row], Sequence[Row]],
-    known: Mapping[str, queries.Known],
-) -> dict[str, dict[str, Sample]]:
-    """Violations by cluster and code of silver rows, of findings and of bronze (znodes, records)."""
-    silver = {name: frame(spark, columns, tables.get(name, ())) for name, columns in TABLES.items()}
-    silver["findings"] = silver["findings"].unionByName(findings, allowMissingColumns=True)
-    znodes, records = frame(spark, ZK_ZNODES.struct, bronze[0]), frame(spark, KRAFT_RECORDS.struct, bronze[1])
-    return samples(queries.violations(silver, znodes, records, known))
+    known: queries.Known,
+    at_once: int = 1000,
+) -> Samples:
+    """What breaks a rule in silver rows, in findings and in bronze (znodes, records), so many of which are read at once."""
+    loads = [] if known.load is None else [known.load]
+    trees, read = trees_of(bronze[0], at_once), log_read(bronze[1], LogParams(loads=loads), at_once)
+    return broken_rules(known, sides_of(tables, *findings), trees, read, Written(), None)

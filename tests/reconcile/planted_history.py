@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pyspark.sql import SparkSession
+import polars as pl
 
-from schemas.bronze import KRAFT_RECORDS
 from schemas.entities.partitions import PARTITIONS
-from tests.held import hold
-from tests.reconcile.planted import ALONE, Row, frame, isr_change, partition, samples
-from transforms.isr.frames import isr_history
+from tests.isr.told import history_of
+from tests.reconcile.planted import Row, isr_change, partition
+from transforms.frames import columns_of, frame
 from transforms.isr.violations import JUDGED, Present, history_violations
-from transforms.kraft.replay.partitions import partition_records
 from transforms.reconcile.judge.facts import Sample
 
 END_MS = 1_000_000
@@ -77,13 +75,18 @@ def _now(number: int, story: Sequence[Row]) -> Row:
     }
 
 
-def history_samples(
-    spark: SparkSession, histories: Sequence[list[Row]], present: Present = PRESENT
-) -> Mapping[str, Sample]:
+def planted_history(histories: Sequence[list[Row]]) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The changes of these partitions, and KRaft's silver rows of them."""
+    changes = [
+        history_of([partition(number, number, [0, 1, 2]), *story]).select(*JUDGED)
+        for number, story in enumerate(histories)
+    ]
+    now = [_now(number, story) for number, story in enumerate(histories)]
+    return pl.concat(changes), frame(now, columns_of(PARTITIONS.table.columns, "cluster", "run_id"))
+
+
+def history_samples(histories: Sequence[list[Row]], present: Present = PRESENT) -> Mapping[str, Sample]:
     """What the rules find in these histories, as the facts of a run have it."""
-    records = [partition(number, number, [0, 1, 2]) for number in range(len(histories))]
-    records += [row for story in histories for row in story]
-    history = hold(isr_history(partition_records(frame(spark, KRAFT_RECORDS.struct, records))).select(*JUDGED))
-    rows = [_now(number, story) for number, story in enumerate(histories)]
-    partitions = frame(spark, PARTITIONS.table.struct, rows)
-    return samples(history_violations(history, partitions, {ALONE: present})).get(ALONE, {})
+    found = history_violations(*planted_history(histories), present)
+    texts = {code: sorted(rows["text"]) for (code,), rows in found.partition_by("code", as_dict=True).items()}
+    return {str(code): Sample(len(each), tuple(each)) for code, each in texts.items()}

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pyspark.sql import SparkSession
-
-from tests.reconcile.planted import ALONE, TABLES, Row, frame, samples
+from tests.reconcile.planted import Row, samples, table
 from transforms.isr.violations import Present
 from transforms.reconcile.judge import kraft_queries
+from transforms.reconcile.judge.directory_rules import LOST, MIGRATING, directories
 from transforms.reconcile.judge.facts import Sample
-from transforms.reconcile.judge.kraft_queries import LOST, MIGRATING, Health
+from transforms.reconcile.judge.kraft_queries import Health
 
 HOUR = 3_600_000
 END_MS = 40 * HOUR
@@ -155,12 +154,11 @@ OPERATIONS: list[Row] = [
 ]
 
 
-def other_samples(spark: SparkSession) -> Mapping[str, Sample]:
+def other_samples() -> Mapping[str, Sample]:
     """Rules that need another cluster than HEALTH, or an earlier run."""
-    columns = TABLES["partitions"]
-    low = kraft_queries.directories(frame(spark, columns, [row("early")]), {ALONE: Health(level=14)})
+    low = directories(table("partitions", [row("early")]), 14, {})
     earlier = [in_zookeeper("in-order", leader_epoch=9), in_zookeeper("in-order", partition_epoch=1)]
     now = [in_zookeeper("in-order"), in_zookeeper("made-again", zk_czxid=6)]
     made_again = in_zookeeper("made-again", leader_epoch=9, zk_czxid=1)
-    fallen = kraft_queries.fallen_epochs(frame(spark, columns, now), frame(spark, columns, [*earlier, made_again]))
-    return samples(low.unionByName(fallen))[ALONE]
+    then = table("partitions", [*earlier, made_again])
+    return samples(low, kraft_queries.fallen_epochs(table("partitions", now), then))

@@ -6,9 +6,9 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
-from jobs.audit.kraft_health import activity_of
 from tests.reconcile.kraft_clusters import HOUR, NOW, kraft
 from transforms.reconcile.judge.gates import run_checks
+from transforms.reconcile.judge.kraft_health import activity_of
 
 ROW = {"type": "NO_OP_RECORD", "records": 7, "bytes": 700, "first": NOW - HOUR // 60, "last": NOW, "below": None}
 NEWEST = [{**ROW, "behind": 700}]

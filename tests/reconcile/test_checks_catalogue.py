@@ -10,22 +10,20 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 import pytest
-from pyspark.sql import SparkSession
 
 from schemas.checks import CHECKS
 from schemas.checks.codes import CHURN_PAST, CLEAR_REMOVED, HEALED_ELECTION, ISR_ORDER, NO_LEADER_FOR_GOOD, REASSIGNING
 from schemas.report import CheckResult
-from schemas.silver import FINDINGS
 from tests.reconcile import planted_history, planted_kraft
 from tests.reconcile.planted import (
-    ALONE,
     BROKEN_LOG,
     HEALTHY_LOG,
     Row,
     checkpoint,
-    frame,
     gathered,
-    log_rows,
+    log_findings,
+    samples,
+    table,
     znode_findings,
 )
 from tests.reconcile.test_checks import CASES, HEALTHY
@@ -103,22 +101,21 @@ REMARKS = {
 
 
 @pytest.fixture(scope="module")
-def planted(spark: SparkSession) -> dict[str, Sample]:
-    log = log_rows(spark, BROKEN_LOG, checkpoint(BROKEN_LOG, without=30))
-    found = log.unionByName(frame(spark, FINDINGS.struct, znode_findings()).drop("run_id"))
+def planted() -> dict[str, Sample]:
+    found = [log_findings(BROKEN_LOG, checkpoint(BROKEN_LOG, without=30)), table("findings", znode_findings())]
     names = {*ROWS, *KRAFT_ROWS}
     rows = {name: [*ROWS.get(name, ()), *KRAFT_ROWS.get(name, ())] for name in names}
-    of_rows = gathered(spark, rows, found, (ZNODES, RECORDS), {ALONE: IN_KRAFT})[ALONE]
-    past = planted_history.history_samples(spark, planted_history.HISTORIES)
-    return {**of_rows, **past, **planted_kraft.other_samples(spark)}
+    of_rows = samples(gathered(rows, found, (ZNODES, RECORDS), IN_KRAFT))
+    past = planted_history.history_samples(planted_history.HISTORIES)
+    return {**of_rows, **past, **planted_kraft.other_samples()}
 
 
 @pytest.fixture(scope="module")
-def nothing_planted(spark: SparkSession) -> dict[str, Sample]:
-    log = log_rows(spark, HEALTHY_LOG, checkpoint(HEALTHY_LOG))
+def nothing_planted() -> dict[str, Sample]:
+    found = [log_findings(HEALTHY_LOG, checkpoint(HEALTHY_LOG))]
     rows = {**HEALTHY_ROWS, "partitions": [*HEALTHY_ROWS["partitions"], *planted_kraft.HEALTHY]}
-    of_rows = gathered(spark, rows, log, (ZNODES[:1], RECORDS[:4]), {ALONE: IN_KRAFT}).get(ALONE, {})
-    return {**of_rows, **planted_history.history_samples(spark, planted_history.HEALTHY)}
+    of_rows = samples(gathered(rows, found, (ZNODES[:1], RECORDS[:4]), IN_KRAFT))
+    return {**of_rows, **planted_history.history_samples(planted_history.HEALTHY)}
 
 
 def counted(facts: Facts, planted: dict[str, Sample]) -> Facts:

@@ -5,12 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 
 import pytest
-from pyspark.sql import SparkSession
 
-from jobs.steps.replay_log import near_together
-from schemas.bronze import KRAFT_RECORDS
-from schemas.entities.partitions import PARTITIONS
-from tests.held import hold
+from tests.isr.told import history_of
 from tests.reconcile.planted import (
     BROKEN_LOG,
     CHECKPOINT,
@@ -19,20 +15,15 @@ from tests.reconcile.planted import (
     Row,
     checkpoint,
     config,
-    frame,
-    log_rows,
-    of_cluster,
+    log_findings,
     samples,
+    table,
     topic,
 )
 from tests.reconcile.planted_history import END_MS
-from transforms.clusters import CLUSTER
-from transforms.isr.frames import isr_history
-from transforms.isr.violations import Present, history_violations
-from transforms.kraft.replay.partitions import partition_records
+from transforms.isr.violations import JUDGED, Present, history_violations
 
-# Logs that stand together.
-FLEET: dict[str, tuple[list[Row], list[Row]]] = {
+LOGS: dict[str, tuple[list[Row], list[Row]]] = {
     "broken": (BROKEN_LOG, checkpoint(BROKEN_LOG, without=30)),
     "healthy": (HEALTHY_LOG, checkpoint(HEALTHY_LOG)),
     "no-checkpoint": (BROKEN_LOG, []),
@@ -43,21 +34,25 @@ Findings = list[tuple[str, str, str, str]]
 
 
 @pytest.fixture(scope="module")
-def alone(spark: SparkSession) -> dict[str, Findings]:
-    """What each log shows by itself: code, subject, detail, place."""
-    return {cluster: findings_of(spark, cluster)[cluster] for cluster in FLEET}
+def shown() -> dict[str, Findings]:
+    """What each log shows: code, subject, detail, place."""
+    return {name: findings_of(*log) for name, log in LOGS.items()}
+
+
+def findings_of(log: list[Row], snapshot: list[Row]) -> Findings:
+    return sorted(log_findings(log, snapshot).select("code", "subject", "detail", "place").rows())
 
 
 @pytest.fixture(scope="module")
-def found(alone: dict[str, Findings]) -> dict[str, list[tuple[str, str, str]]]:
+def found(shown: dict[str, Findings]) -> dict[str, list[tuple[str, str, str]]]:
     by_code: dict[str, list[tuple[str, str, str]]] = defaultdict(list)
-    for code, subject, detail, place in alone["broken"]:
+    for code, subject, detail, place in shown["broken"]:
         by_code[code].append((subject, detail, place))
     return by_code
 
 
-def test_a_healthy_log_shows_nothing(alone: dict[str, Findings]) -> None:
-    assert alone["healthy"] == []
+def test_a_healthy_log_shows_nothing(shown: dict[str, Findings]) -> None:
+    assert shown["healthy"] == []
 
 
 @pytest.mark.parametrize(
@@ -126,8 +121,8 @@ def test_only_what_was_planted_is_found(
     assert found[code] == rows
 
 
-def test_a_configuration_that_kafka_knows_is_in_every_checkpoint(alone: dict[str, Findings]) -> None:
-    ((code, subject, detail, _),) = alone["a-known-config"]
+def test_a_configuration_that_kafka_knows_is_in_every_checkpoint(shown: dict[str, Findings]) -> None:
+    ((code, subject, detail, _),) = shown["a-known-config"]
     assert (code, detail) == ("CAP-08", "in the replay, not in the checkpoint")
     assert "retention.ms" in subject
 
@@ -136,49 +131,41 @@ def test_no_other_code_is_found(found: dict[str, list[tuple[str, str, str]]]) ->
     assert len(found) == 13
 
 
+def test_the_state_is_that_of_a_checkpoint_that_lacks_nothing(shown: dict[str, Findings]) -> None:
+    assert [row for row in shown["as-its-checkpoint"] if row[0] == "CAP-08"] == []
+    assert shown["no-checkpoint"] == [row for row in shown["broken"] if not row[3].startswith("checkpoint ")]
+
+
 # The same logs, and where each cluster writes to both sides.
-IN_DUAL_WRITE: dict[str, tuple[list[Row], tuple[int, int | None] | None]] = {
-    "broken": (BROKEN_LOG, DUAL_WRITE),
-    "healthy": (HEALTHY_LOG, DUAL_WRITE),
-    "written-to-both-sides-later": (BROKEN_LOG, (62, None)),
-    "not-yet-loaded": (BROKEN_LOG, None),
-}
-
-
-def findings_of(spark: SparkSession, *clusters: str) -> dict[str, Findings]:
-    logs, snapshots = [], []
-    for cluster in clusters:
-        log, snapshot = FLEET[cluster]
-        logs += of_cluster(cluster, log)
-        snapshots += of_cluster(cluster, snapshot)
-    found: dict[str, Findings] = {cluster: [] for cluster in clusters}
-    for row in log_rows(spark, logs, snapshots).collect():
-        found[row[CLUSTER]].append((row["code"], row["subject"], row["detail"], row["place"]))
-    return {cluster: sorted(rows) for cluster, rows in found.items()}
-
-
-def test_a_log_among_others_shows_what_it_shows_alone(spark: SparkSession, alone: dict[str, Findings]) -> None:
-    assert findings_of(spark, *FLEET) == alone
-    assert [row for row in alone["as-its-checkpoint"] if row[0] == "CAP-08"] == []
-
-
-def test_a_shrink_in_dual_write_that_leaves_the_leader_epoch_is_found(spark: SparkSession) -> None:
-    rows = [row for cluster, (log, _) in IN_DUAL_WRITE.items() for row in of_cluster(cluster, log)]
-    history = hold(isr_history(partition_records(frame(spark, KRAFT_RECORDS.struct, rows))))
-    present = {cluster: Present(END_MS, dual_write=during) for cluster, (_, during) in IN_DUAL_WRITE.items()}
-    # Its topic is not there any more: what broke the rule counts all the same.
-    found = samples(history_violations(history, frame(spark, PARTITIONS.table.struct, []), present))
-    shrinks = {cluster: mine["DUR-13"].examples for cluster, mine in found.items() if "DUR-13" in mine}
-    assert shrinks == {
-        "broken": (
+IN_DUAL_WRITE: dict[str, tuple[list[Row], tuple[int, int | None] | None, tuple[str, ...]]] = {
+    "broken": (
+        BROKEN_LOG,
+        DUAL_WRITE,
+        (
             "t partition 5: 1 left the ISR, the leader epoch stayed (offset 63)",
             "t partition 5: 2 left the ISR, the leader epoch stayed (offset 61)",
         ),
-        "written-to-both-sides-later": (
+    ),
+    "healthy": (HEALTHY_LOG, DUAL_WRITE, ()),
+    "written to both sides later": (
+        BROKEN_LOG,
+        (62, None),
+        (
             "t partition 0: 1 left the ISR, the leader epoch stayed (offset 96)",
             "t partition 5: 1 left the ISR, the leader epoch stayed (offset 63)",
         ),
-    }
+    ),
+    "not yet loaded": (BROKEN_LOG, None, ()),
+}
+
+
+@pytest.mark.parametrize("name", IN_DUAL_WRITE)
+def test_a_shrink_in_dual_write_that_leaves_the_leader_epoch_is_found(name: str) -> None:
+    log, during, texts = IN_DUAL_WRITE[name]
+    history = history_of(log).select(*JUDGED)
+    # Its topic is not there any more: what broke the rule counts all the same.
+    found = samples(history_violations(history, table("partitions", []), Present(END_MS, dual_write=during)))
+    assert (found["DUR-13"].examples if "DUR-13" in found else ()) == texts
 
 
 LATER = 41
@@ -212,16 +199,8 @@ TWO_CHECKPOINTS = {
 }
 
 
-def test_each_checkpoint_is_compared_with_the_state_at_its_own_offset(spark: SparkSession) -> None:
-    logs = [row for cluster in TWO_CHECKPOINTS for row in of_cluster(cluster, LATER_LOG)]
-    snapshots = [row for cluster, (rows, _) in TWO_CHECKPOINTS.items() for row in of_cluster(cluster, rows)]
-    told: dict[str, list[tuple[str, str, str]]] = {cluster: [] for cluster in TWO_CHECKPOINTS}
-    for row in log_rows(spark, logs, snapshots).collect():
-        told[row[CLUSTER]].append((row["code"], row["detail"], row["place"]))
-    assert told == {cluster: wanted for cluster, (_, wanted) in TWO_CHECKPOINTS.items()}
-
-
-def test_checkpoints_are_compared_together_only_when_little_lies_between() -> None:
-    assert near_together([]) == []
-    assert near_together([10, 20_010, 20_011, 90_000]) == [[10, 20_010], [20_011], [90_000]]
-    assert [len(group) for group in near_together(range(1, 41))] == [16, 16, 8]
+@pytest.mark.parametrize("name", TWO_CHECKPOINTS)
+def test_each_checkpoint_is_compared_with_the_state_at_its_own_offset(name: str) -> None:
+    snapshots, told = TWO_CHECKPOINTS[name]
+    found = log_findings(LATER_LOG, snapshots)
+    assert found.select("code", "detail", "place").rows() == told

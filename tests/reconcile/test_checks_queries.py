@@ -6,20 +6,23 @@ import json
 from collections import defaultdict
 from typing import Any
 
+import polars as pl
 import pytest
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
-from schemas.bronze import KRAFT_RECORDS, ZK_ZNODES
-from tests.reconcile.planted import ALONE, TABLES, frame, of_cluster
-from transforms.clusters import CLUSTER, of_clusters
+from tests.reconcile.planted import gathered, sides_of, table, trees_of
 from transforms.reconcile.judge import kraft_queries, queries
-from transforms.reconcile.judge.deltas import deltas_of
-from transforms.reconcile.judge.left_behind import left_behind
 from transforms.reconcile.judge.load import Load
+from transforms.reconcile.judge.rules import VIOLATIONS
+from transforms.reconcile.judge.samples import SAMPLE, Samples, samples
 
-OPEN, KAFKA_ONLY = [(31, "world", "anyone")], [(31, "sasl", "kafka")]
-READABLE = [(31, "sasl", "kafka"), (1, "world", "anyone")]
+
+def entry(permissions: int, scheme: str, identity: str) -> dict[str, Any]:
+    """One entry of an ACL."""
+    return {"perms": permissions, "scheme": scheme, "id": identity}
+
+
+OPEN, KAFKA_ONLY = [entry(31, "world", "anyone")], [entry(31, "sasl", "kafka")]
+READABLE = [*KAFKA_ONLY, entry(1, "world", "anyone")]
 LOADED_AT = 1_000_000
 KNOWN = queries.Known(
     starting=True,
@@ -95,8 +98,18 @@ ROWS: dict[str, list[dict[str, Any]]] = {
         {"source": "kraft", "resource_type": "GROUP", "resource_name": "team/app"},
     ],
     "client_quotas": [
-        {"source": "kraft", "entity": [("client-id", "still-has-one")], "quota": "producer_byte_rate", "value": 1.0},
-        {"source": "kraft", "entity": [("client-id", None)], "quota": "producer_byte_rate", "value": 1.0},
+        {
+            "source": "kraft",
+            "entity": [{"type": "client-id", "name": "still-has-one"}],
+            "quota": "producer_byte_rate",
+            "value": 1.0,
+        },
+        {
+            "source": "kraft",
+            "entity": [{"type": "client-id", "name": None}],
+            "quota": "producer_byte_rate",
+            "value": 1.0,
+        },
     ],
     "findings": [
         {"source": "zookeeper", "code": "START-13", "subject": "/config/users/x", "detail": "bad", "place": "p"},
@@ -165,7 +178,7 @@ ZNODES: list[dict[str, Any]] = [
         "ctime": 0,
         "data": _leaked("encryptedPassword:c2Vj"),
     },
-    {"path": "/config/topics/d", "acl": [(31, "digest", f"kafka:{'x' * 27}=")], "ctime": 0},
+    {"path": "/config/topics/d", "acl": [entry(31, "digest", f"kafka:{'x' * 27}=")], "ctime": 0},
 ]
 RECORDS: list[dict[str, Any]] = [
     {"controller_id": 3000, "file": "a.log", "position": 0},
@@ -197,9 +210,9 @@ RECORDS: list[dict[str, Any]] = [
 ]
 
 
-# The same rows, as clusters of which less is known, or something else.
-FLEET = {
-    ALONE: KNOWN,
+# The same rows, in clusters of which less is known, or something else.
+CLUSTERS = {
+    "known": KNOWN,
     "nothing-known": queries.Known(),
     "further-on": queries.Known(
         live=[0, 1, 2, 9],
@@ -214,59 +227,66 @@ FLEET = {
 Violations = dict[str, list[str]]
 
 
-def found_in(
-    spark: SparkSession, fleet: dict[str, queries.Known], seen: dict[str, queries.Known]
-) -> dict[str, Violations]:
-    """Violations by cluster and code, of the planted rows in each cluster of `fleet`; the query is told of `seen`."""
-
-    def rows(planted: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        return [row for cluster in fleet for row in of_cluster(cluster, planted)]
-
-    silver = {name: frame(spark, columns, rows(ROWS.get(name, []))) for name, columns in TABLES.items()}
-    znodes, records = frame(spark, ZK_ZNODES.struct, rows(ZNODES)), frame(spark, KRAFT_RECORDS.struct, rows(RECORDS))
-    found: dict[str, Violations] = {cluster: defaultdict(list) for cluster in fleet}
-    for row in queries.violations(silver, znodes, records, seen).collect():
-        found[row[CLUSTER]][row["code"]].append(row["text"])
-    return {cluster: {code: sorted(texts) for code, texts in mine.items()} for cluster, mine in found.items()}
+def found_in(known: queries.Known, at_once: int = 1000) -> Violations:
+    """Violations of the planted rows by code, in the order of their texts."""
+    found: Violations = defaultdict(list)
+    for row in gathered(ROWS, (), (ZNODES, RECORDS), known, at_once).rows():
+        found[row["code"]].append(row["text"])
+    return found
 
 
 @pytest.fixture(scope="module")
-def of_fleet(spark: SparkSession) -> dict[str, Violations]:
-    return found_in(spark, FLEET, FLEET)
+def found() -> dict[str, Violations]:
+    return {name: found_in(known) for name, known in CLUSTERS.items()}
 
 
 @pytest.fixture(scope="module")
-def violations(of_fleet: dict[str, Violations]) -> Violations:
-    return of_fleet[ALONE]
+def violations(found: dict[str, Violations]) -> Violations:
+    return found["known"]
 
 
-@pytest.mark.parametrize("cluster", FLEET)
-def test_a_cluster_among_others_is_judged_as_it_is_alone(
-    spark: SparkSession, of_fleet: dict[str, Violations], cluster: str
-) -> None:
-    alone = {cluster: FLEET[cluster]}
-    assert of_fleet[cluster] == found_in(spark, alone, alone)[cluster]
+@pytest.mark.parametrize("cluster", CLUSTERS)
+def test_how_many_rows_are_read_at_once_does_not_matter(found: dict[str, Violations], cluster: str) -> None:
+    assert found_in(CLUSTERS[cluster], at_once=1) == found[cluster]
 
 
-def test_what_is_known_of_one_cluster_judges_no_other(of_fleet: dict[str, Violations]) -> None:
-    assert len({str(sorted(found.items())) for found in of_fleet.values()}) == len(FLEET)
-    assert not {"START-16", "RB-03", "DUR-07", "DUR-16", "SEC-02"} & of_fleet["nothing-known"].keys()
-    assert of_fleet["starting-elsewhere"]["START-16"] != of_fleet[ALONE]["START-16"]
-    assert "RB-03" not in of_fleet["further-on"], "an election has raised the epoch there"
+def test_what_is_known_of_a_cluster_decides_what_its_rows_break(found: dict[str, Violations]) -> None:
+    assert len({str(sorted(each.items())) for each in found.values()}) == len(CLUSTERS)
+    assert not {"START-16", "RB-03", "DUR-07", "DUR-16", "SEC-02"} & found["nothing-known"].keys()
+    assert found["starting-elsewhere"]["START-16"] != found["known"]["START-16"]
+    assert "RB-03" not in found["further-on"], "an election has raised the epoch there"
+    assert found["further-on"]["DUR-07"] == ["PARTITION_RECORD of version 1 at offset 95: the load writes version 0"]
+    assert found["starting-elsewhere"]["DUR-07"] == [
+        "TOPIC_RECORD of version 0 at offset 12 is before MIGRATION and outside the load, 8 to 11"
+    ]
 
 
-def test_samples_are_the_first_of_each_cluster_and_the_totals_exact(spark: SparkSession) -> None:
-    many, few = queries.SAMPLE + 5, 2
-    planted = [("many", "DUR-01", f"{n:03}") for n in range(many)]
-    planted += [("few", "DUR-01", f"{n:03}") for n in range(few)] + [("many", "DUR-02", "other")]
-    rows = spark.createDataFrame(planted, "cluster string, code string, text string")
-    told = {
-        (row[CLUSTER], row["code"], row["text"]): (row["total"], row["number"])
-        for row in queries.samples(rows).collect()
-    }
-    expected = {("many", "DUR-01", f"{n:03}"): (many, n + 1) for n in range(queries.SAMPLE)}
-    expected |= {("few", "DUR-01", f"{n:03}"): (few, n + 1) for n in range(few)}
-    assert told == {**expected, ("many", "DUR-02", "other"): (1, 1)}
+def violations_of(code: str, *texts: str | None) -> pl.DataFrame:
+    return pl.DataFrame({"code": [code] * len(texts), "text": texts}, schema=VIOLATIONS)
+
+
+def test_samples_are_the_first_texts_of_each_code_and_the_totals_exact() -> None:
+    many = [f"{n:03}" for n in range(SAMPLE + 5)]
+    added = Samples()
+    # The last ones come first, and some of them twice.
+    for each in (*reversed(many), "024"):
+        added.add(violations_of("DUR-01", each))
+    added.add(violations_of("DUR-02", "other"))
+    expected = [
+        {"code": "DUR-01", "total": SAMPLE + 6, "text": text, "number": number}
+        for number, text in enumerate(many[:SAMPLE], 1)
+    ]
+    assert added.rows() == [*expected, {"code": "DUR-02", "total": 1, "text": "other", "number": 1}]
+    assert samples(violations_of("DUR-01", *many, "024"), violations_of("DUR-02", "other")) == added.rows()
+    halves = [Samples([violations_of("DUR-01", *part)]) for part in (many[::2], [*many[1::2], "024"])]
+    halves[0].merge(halves[1])
+    assert halves[0].rows() == expected
+    assert (added.total("DUR-01", "DUR-02"), added.total("DUR-03")) == (SAMPLE + 7, 0)
+
+
+def test_texts_are_in_the_order_of_their_bytes_and_what_has_none_is_first() -> None:
+    found = samples(violations_of("C", "\U00010000", "\uffff", "b", None, "B"))
+    assert [row["text"] for row in found] == [None, "B", "b", "\uffff", "\U00010000"]
 
 
 @pytest.mark.parametrize(
@@ -343,11 +363,16 @@ def test_no_other_code_is_found(violations: dict[str, list[str]]) -> None:
     assert len(violations) == 27
 
 
-def test_how_protected_the_tree_is(spark: SparkSession) -> None:
-    shut = of_cluster("shut", [{"path": "/config", "acl": KAFKA_ONLY, "mtime": 3}])
-    rows = queries.protection(frame(spark, ZK_ZNODES.struct, [*ZNODES, *shut])).collect()
-    told = {row[CLUSTER]: (row["znodes"], row["open"], row["time"]) for row in rows}
-    assert told == {ALONE: (11, 2, LOADED_AT + 5), "shut": (1, 0, 3)}
+@pytest.mark.parametrize("at_once", [1, 1000])
+def test_how_protected_the_tree_is(at_once: int) -> None:
+    def told(rows: list[dict[str, Any]]) -> list[tuple[int, int, int, int]]:
+        answers = trees_of(rows, at_once).look.answers()["protection"]
+        return [(row["znodes"], row["open"], row["time"], row["zxid"]) for row in answers]
+
+    # What was open at the barrier and is gone counts no more.
+    assert told(ZNODES) == [(10, 1, LOADED_AT + 5, 901)]
+    assert told([{"path": "/config", "acl": KAFKA_ONLY, "mtime": 3, "mzxid": 1, "pzxid": 7}]) == [(1, 0, 3, 7)]
+    assert told([]) == []
 
 
 def test_partitions_whose_leader_the_controller_in_office_would_not_elect(violations: dict[str, list[str]]) -> None:
@@ -357,100 +382,50 @@ def test_partitions_whose_leader_the_controller_in_office_would_not_elect(violat
     ]
 
 
-def test_who_made_the_znodes(spark: SparkSession) -> None:
+def test_who_made_the_znodes() -> None:
     rows = [*ZNODES, {"path": "/brokers/topics", "acl": KAFKA_ONLY}, {"path": "/brokers/ids/0/x", "acl": KAFKA_ONLY}]
-    found = {tuple(row)[1:] for row in queries.identities(frame(spark, ZK_ZNODES.struct, rows)).collect()}
-    assert found == {("/brokers/ids/0", "sasl", "kafka"), ("/brokers/topics", "sasl", "kafka")}
+    expected = [("/brokers/ids/0", "sasl", "kafka"), ("/brokers/topics", "sasl", "kafka")]
+    for at_once in (1, 1000):
+        found = trees_of(rows, at_once).look.answers()["identities"]
+        assert [(row["path"], row["scheme"], row["id"]) for row in found] == expected
 
 
-def test_what_a_rollback_left_behind(spark: SparkSession) -> None:
-    def side(zk: bool, entity: str, key: str, row: str, offset: int | None = None) -> tuple[Any, ...]:
-        return ALONE, zk, entity, key, row, offset
-
-    rows = [
-        side(False, "configs", "kept", "1", 101),
-        side(True, "configs", "kept", "1"),
-        side(False, "configs", "changed", "2", 102),
-        side(True, "configs", "changed", "1"),
-        side(False, "topics", "made", "{}", 103),
-        side(False, "topics", "deleted since in ZooKeeper", "{}", 100),
-        side(False, "partitions", "elected since", "a", 104),
-        side(True, "partitions", "elected since", "b"),
-        side(False, "partitions", "added", "a", 105),
-    ]
-    both = spark.createDataFrame(
-        rows, "cluster string, zk boolean, entity string, key string, row string, kraft_offset bigint"
-    )
-    assert sorted(row["text"] for row in left_behind(both, {ALONE: 100}).collect()) == [
-        "configs changed, of offset 102",
-        "partitions added, of offset 105",
-        "topics made, of offset 103",
-    ]
-
-
-def test_replicas_that_are_being_added_are_counted_apart(spark: SparkSession) -> None:
+def test_replicas_that_are_being_added_are_counted_apart() -> None:
     rows = [{**PARTITION, "topic": "a"}, {**PARTITION, "topic": "b", "adding_replicas": [2]}]
-    rows += of_cluster("other", [{**PARTITION, "topic": "a"}, {**PARTITION, "topic": "c", "replicas": [5]}])
-    # A topic that is pending deletion in one cluster is not in another one of the same name.
-    pending = spark.createDataFrame([(ALONE, "c"), ("other", "a")], "cluster string, topic string")
-    counts = queries.replica_counts(frame(spark, TABLES["partitions"], rows), pending).collect()
-    assert {(c[CLUSTER], c["broker_id"], c["replicas"], c["adding"]) for c in counts} == {
-        (ALONE, 0, 2, 0),
-        (ALONE, 1, 2, 0),
-        (ALONE, 2, 2, 1),
-        ("other", 5, 1, 0),
-    }
+    rows += [{**PARTITION, "topic": "pending", "replicas": [0, 5]}]
+    pending = pl.DataFrame({"topic": ["pending"]})
+    counts = queries.replica_counts(table("partitions", rows), pending)
+    assert counts.select("broker_id", "replicas", "adding").rows() == [(0, 2, 0), (1, 2, 0), (2, 2, 1)]
 
 
-def test_which_topics_an_unknown_broker_holds(spark: SparkSession) -> None:
+def test_which_topics_an_unknown_broker_holds() -> None:
     rows = [
         {**PARTITION, "topic": "orders", "partition": 3},
         {**PARTITION, "topic": "orders", "partition": 1},
         {**PARTITION, "topic": "__consumer_offsets"},
     ]
-    partitions = frame(spark, TABLES["partitions"], [*rows, *of_cluster("other", rows)])
-    found = queries.partitions_on(partitions, {ALONE: [0, 1], "other": [0, 1, 2]}, 5).collect()
-    told = sorted((row[CLUSTER], row["broker_id"], row["number"], row["text"]) for row in found)
-    assert told == [(ALONE, 2, 1, "orders/1 and 1 more"), (ALONE, 2, 2, "__consumer_offsets/0")]
-
-
-def test_times_of_the_records_behind_migration_are_each_clusters_own(spark: SparkSession) -> None:
-    records = [
-        {"offset": offset, "type": type_, "append_time": 100 * offset}
-        for offset, type_ in ((5, "NO_OP_RECORD"), (6, "TOPIC_RECORD"), (7, "NO_OP_RECORD"), (8, "TOPIC_RECORD"))
+    partitions = table("partitions", rows)
+    found = queries.partitions_on(partitions, [0, 1], 5)
+    assert found.select("broker_id", "number", "text").rows() == [
+        (2, 1, "orders/1 and 1 more"),
+        (2, 2, "__consumer_offsets/0"),
     ]
-    fleet = {ALONE: queries.Mirrored(5, 9, 750), "behind": queries.Mirrored(7, 8), "unasked": None}
-    rows = frame(spark, KRAFT_RECORDS.struct, [row for cluster in fleet for row in of_cluster(cluster, records)])
-    asked = {cluster: mirrored for cluster, mirrored in fleet.items() if mirrored is not None}
-    names = ("newest", "oldest_behind", "at_migration", "changes", "before_written")
-    told = {row[CLUSTER]: tuple(row[n] for n in names) for row in queries.append_times(rows, asked).collect()}
-    assert told == {ALONE: (800, 600, 500, 2, 7), "behind": (700, None, 700, 0, None)}
-    for cluster, mirrored in asked.items():
-        [row] = queries.append_times(rows.where(of_clusters([cluster])), {cluster: mirrored}).collect()
-        assert tuple(row[n] for n in names) == told[cluster]
-    assert queries.append_times(rows, {}).collect() == []
+    assert queries.partitions_on(partitions, [0, 1], 1).height == 1
+    assert queries.partitions_on(partitions, [0, 1, 2], 5).is_empty()
 
 
-def test_the_barriers_around_lost_writes(spark: SparkSession) -> None:
-    offsets = [300, 302, 310, 400]
-    passed = [(ALONE, n) for n in (290, 295, 305, 306, 350)] + [("other", n) for n in (291, 301, 399, 401)]
-    barriers = spark.createDataFrame(passed, "cluster string, kraft_metadata_offset bigint")
-    between = queries.barriers_between(barriers, {ALONE: offsets, "other": [400]})
-    rows = {cluster: of_one(between.where(F.col(CLUSTER) == cluster)) for cluster in (ALONE, "other")}
-    assert deltas_of(offsets, rows[ALONE]) == {300: (295, 305), 302: (295, 305), 310: (306, 350)}
-    assert deltas_of([400], rows["other"]) == {400: (399, 401)}
+def test_rows_are_counted_by_table_and_side() -> None:
+    tables = sides_of({"topics": ROWS["topics"], "acls": ROWS["acls"]}).tables
+    counts = queries.row_counts({name: tables[name] for name in ("topics", "acls", "configs")})
+    assert counts.rows() == [("acls", "kraft", 2), ("topics", "zookeeper", 2)]
 
 
-def of_one(between: DataFrame) -> list[tuple[int, int, int]]:
-    return [(row["passed"], row["lowest"], row["highest"]) for row in between.collect()]
-
-
-def test_unclean_elections_are_allowed_however_true_is_spelled(spark: SparkSession) -> None:
+def test_unclean_elections_are_allowed_however_true_is_spelled() -> None:
     spelled = {"a": "true", "b": "TRUE", "c": "false", "d": "untrue", "e": "true?", "f": None}
     partitions = [{**PARTITION, "topic": name, "source": "kraft", "leader": -1} for name in spelled]
     topic = {"source": "kraft", "resource_type": "TOPIC", "config": "unclean.leader.election.enable"}
     configs = [{**topic, "resource_name": name, "value": value} for name, value in spelled.items()]
     found = kraft_queries.unclean_leaderless(
-        frame(spark, TABLES["partitions"], partitions), frame(spark, TABLES["configs"], configs), {}
+        table("partitions", partitions), table("configs", configs), everywhere=False
     )
-    assert {row.text.split("/")[0] for row in found.collect()} == {"a", "b"}
+    assert {text.split("/")[0] for text in found["text"]} == {"a", "b"}

@@ -5,13 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import polars as pl
 import pytest
 
 from schemas.report import CheckResult
+from schemas.silver import ZOOKEEPER_WRITES
 from tests.reconcile.test_checks import CLAIM, EPOCH, NOW, dual_write, election, with_transactions
+from transforms.frames import columns_of, frame
+from transforms.reconcile.judge import zookeeper_writes as module
 from transforms.reconcile.judge.facts import Facts, LeaderEpoch
 from transforms.reconcile.judge.gates import judge_gates, run_checks
-from transforms.reconcile.judge.zookeeper_writes import Election, ZooKeeperWrites, of_answers
+from transforms.reconcile.judge.zookeeper_writes import Election, Logged, ZooKeeperWrites, of_answers, questions
 
 VOTERS = (3000, 3001, 3002)
 FAILED_OVER = replace(
@@ -119,6 +123,38 @@ def test_evidence_names_transaction_session_time_and_path() -> None:
     assert found.refused[1][0].endswith("refused with BadVersion (check+error+error)")
     assert "by controller 3000" in found.refused[1][0]
     assert found == ZooKeeperWrites(1, 9, (), found.refused, found.foreign)
+
+
+def writes(*rows: dict[str, Any]) -> pl.DataFrame:
+    return frame([row(**each) for each in rows], columns_of(ZOOKEEPER_WRITES.columns, "cluster", "run_id"))
+
+
+def test_of_all_writes_the_answers_are_bounded_and_their_totals_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_FOREIGN", 2)
+    monkeypatch.setattr(module, "MOST_ELECTIONS", 2)
+    foreign = [{"zxid": zxid, "kind": "foreign"} for zxid in (9, 7, 8)]
+    refused = [{"zxid": zxid, "kind": "envelope_failed", "error": error} for zxid, error in enumerate(ERRORS, 20)]
+    elected = [{"zxid": zxid, "kind": "claim", "controller_epoch": zxid} for zxid in (3, 1, 2)]
+    found = questions(writes(*foreign, *refused, *elected, {"zxid": 4, "kind": "fenced", "error": -103}))
+    assert [(each["zxid"], each["total"]) for each in found["foreign"]] == [(7, 3), (8, 3)], "the oldest ones"
+    assert [(each["zxid"], each["error"], each["total"]) for each in found["refused"]] == [(20, -103, 2), (21, None, 2)]
+    assert [each["zxid"] for each in found["elections"]] == [2, 3], "the newest ones"
+    told = of_answers(lambda name: found.get(name, []))
+    assert (told.foreign[0], told.refused[0], [each.zxid for each in told.elections]) == (3, 2, [2, 3])
+
+
+# Kafka writes another way when a znode is there already, or is not there.
+ERRORS = (-103, None, -110, -101)
+
+
+def test_the_logs_are_known_from_their_first_transaction_to_their_last() -> None:
+    logged = Logged()
+    assert logged.answers() == {"logged": [], "transactions": []}
+    for batch in ([(5, 50), (4, 70)], [], [(9, 60)]):
+        logged.add(pl.DataFrame(batch, schema={"zxid": pl.Int64, "time": pl.Int64}, orient="row"))
+    assert logged.answers() == {"logged": [{"first": 4, "last": 9}], "transactions": [{"time": 70, "zxid": 9}]}
+    found = of_answers(lambda name: logged.answers().get(name, []))
+    assert (found.first_zxid, found.last_zxid) == (4, 9)
 
 
 def test_epochs_of_the_healthy_cluster_are_those_of_the_log() -> None:

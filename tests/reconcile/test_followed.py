@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+import polars as pl
 import pytest
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
 
-from schemas.gold import DIVERGENCES
-from transforms.clusters import CLUSTER
+from transforms.frames import frame
 from transforms.reconcile.compare.between import located
-from transforms.reconcile.compare.divergences import DIVERGENCE, fingerprint, followed, listed, ranked
+from transforms.reconcile.compare.divergences import DIVERGENCE, FOLLOWED, fingerprint, followed, listed, ranked
+
+NOTHING = pl.DataFrame(schema=FOLLOWED)
 
 
-def found(spark: SparkSession, *topics: str, cluster: str = "c") -> DataFrame:
-    rows: list[dict[str, Any]] = [
+def found(*topics: str) -> pl.DataFrame:
+    rows = [
         {
-            "cluster": cluster,
             "fingerprint": fingerprint("topics", topic, None, "lost_write"),
             "entity": "topics",
             "key": topic,
@@ -26,62 +22,46 @@ def found(spark: SparkSession, *topics: str, cluster: str = "c") -> DataFrame:
         }
         for topic in topics
     ]
-    values = [tuple(row.get(name) for name in DIVERGENCE.fieldNames()) for row in rows]
-    return located(spark.createDataFrame(values, DIVERGENCE), None)
+    return located(frame(rows, DIVERGENCE), None)
 
 
-def stored(run: DataFrame, run_id: str) -> DataFrame:
-    return run.withColumn("run_id", F.lit(run_id)).localCheckpoint()
+def told(run: pl.DataFrame) -> dict[str, tuple[str, str]]:
+    assert run.schema == FOLLOWED
+    assert run["key"].is_unique().all()
+    return {key: (status, first) for key, status, first in run.select("key", "status", "first_seen_run").iter_rows()}
 
 
-def told(run: DataFrame, cluster: str = "c") -> dict[str, tuple[str, str]]:
-    rows = run.where(F.col(CLUSTER) == cluster).collect()
-    assert len({row["key"] for row in rows}) == len(rows)
-    return {row["key"]: (row["status"], row["first_seen_run"]) for row in rows}
-
-
-def test_a_divergence_appears_persists_disappears_and_comes_back(spark: SparkSession) -> None:
-    before = spark.createDataFrame([], StructType(list(DIVERGENCES.columns)))
-    first = stored(followed(found(spark, "a", "b"), before, "run-1"), "run-1")
+def test_a_divergence_appears_persists_disappears_and_comes_back() -> None:
+    first = followed(found("a", "b"), NOTHING, "run-1")
     assert told(first) == {"a": ("new", "run-1"), "b": ("new", "run-1")}
-    second = stored(followed(found(spark, "a", "b", "c"), first, "run-2"), "run-2")
+    second = followed(found("a", "b", "c"), first, "run-2")
     assert told(second) == {"a": ("persisting", "run-1"), "b": ("persisting", "run-1"), "c": ("new", "run-2")}
-    third = stored(followed(found(spark, "b"), second, "run-3"), "run-3")
+    third = followed(found("b"), second, "run-3")
     assert told(third) == {"a": ("resolved", "run-1"), "b": ("persisting", "run-1"), "c": ("resolved", "run-2")}
-    fourth = stored(followed(found(spark, "a", "b"), third, "run-4"), "run-4")
+    fourth = followed(found("a", "b"), third, "run-4")
     assert told(fourth) == {"a": ("new", "run-4"), "b": ("persisting", "run-1")}, "resolved once is said once"
 
 
-def test_the_same_divergence_in_two_clusters_has_two_stories(spark: SparkSession) -> None:
-    """Clusters that one run audits were audited apart before: each goes on from its own run before, or from none."""
-    nothing = spark.createDataFrame([], StructType(list(DIVERGENCES.columns)))
-    ours = stored(followed(found(spark, "a", "b"), nothing, "ours-1"), "ours-1")
-    theirs = stored(followed(found(spark, "a", "c", cluster="d"), nothing, "theirs-1"), "theirs-1")
-    now = found(spark, "a").unionByName(found(spark, "b", "c", cluster="d")).unionByName(found(spark, "a", cluster="e"))
-    both = followed(now, ours.unionByName(theirs), "both")
-    assert told(both) == {"a": ("persisting", "ours-1"), "b": ("resolved", "ours-1")}
-    assert told(both, "d") == {
-        "a": ("resolved", "theirs-1"),
-        "b": ("new", "both"),
-        "c": ("persisting", "theirs-1"),
-    }
-    assert told(both, "e") == {"a": ("new", "both")}
+def test_stored_rows_name_their_cluster_and_run_and_what_follows_does_not() -> None:
+    stored = followed(found("a", "b"), NOTHING, "run-1").select(
+        pl.lit("c").alias("cluster"), pl.lit("run-1").alias("run_id"), pl.all()
+    )
+    assert told(followed(found("b"), stored, "run-2")) == {"a": ("resolved", "run-1"), "b": ("persisting", "run-1")}
 
 
-def test_of_each_cluster_the_first_rows_are_listed_and_no_count_is_lost(spark: SparkSession) -> None:
-    columns = "cluster string, class string, severity string, entity string, key string, column string, status string"
-    rows = [("c", "lost_write", "error", "topics", f"{n}", None, "new") for n in range(4)]
-    rows += [("c", "lag", "info", "topics", "9", None, "new"), ("c", "lag", "info", "topics", "8", None, "resolved")]
-    both = [*rows, *[("d", *row[1:]) for row in rows]]
-    limits = {"c": 2, "d": 4}
-    kept: dict[str, list[tuple[str, str, int]]] = {"c": [], "d": []}
-    for row in listed(spark.createDataFrame(both, columns), limits).orderBy("cluster", "key").collect():
-        kept[row["cluster"]].append((row["key"], row["status"], row["total"]))
-    small = [("8", "resolved", 1), ("9", "new", 1)]
-    assert kept == {
-        "c": [*[(f"{n}", "new", 4) for n in range(2)], *small],
-        "d": [*[(f"{n}", "new", 4) for n in range(4)], *small],
-    }
+LISTED = {"class": pl.String, "severity": pl.String, "entity": pl.String, "key": pl.String, "column": pl.String}
+
+
+@pytest.mark.parametrize("limit", [2, 4])
+def test_the_first_rows_are_listed_and_no_count_is_lost(limit: int) -> None:
+    rows = [("lost_write", "error", "topics", f"{n}", None, "new") for n in range(4)]
+    rows += [("lag", "info", "topics", "9", None, "new"), ("lag", "info", "topics", "8", None, "resolved")]
+    kept = listed(pl.DataFrame(rows, schema={**LISTED, "status": pl.String}, orient="row"), limit).sort("key")
+    assert kept.select("key", "status", "total", "place").rows() == [
+        *[(f"{n}", "new", 4, n + 1) for n in range(limit)],
+        ("8", "resolved", 1, 1),
+        ("9", "new", 1, 5),
+    ]
 
 
 def test_another_class_of_the_same_row_is_another_divergence() -> None:
@@ -90,7 +70,20 @@ def test_another_class_of_the_same_row_is_another_divergence() -> None:
 
 
 @pytest.mark.parametrize("order", [("lost_write", "lag"), ("lag", "lost_write")])
-def test_defects_come_first(spark: SparkSession, order: tuple[str, ...]) -> None:
+def test_defects_come_first(order: tuple[str, ...]) -> None:
     rows = [(name, "info", "topics", "k", None) for name in order]
-    frame = spark.createDataFrame(rows, "class string, severity string, entity string, key string, column string")
-    assert [row["class"] for row in ranked(frame).orderBy("rank").collect()] == ["lost_write", "lag"]
+    assert ranked(pl.DataFrame(rows, schema=LISTED, orient="row"))["class"].to_list() == ["lost_write", "lag"]
+
+
+def test_rows_of_a_class_are_in_order_of_severity_entity_key_and_column() -> None:
+    in_order = [
+        ("lost_write", "critical", "topics", "k", "topic_id"),
+        ("lost_write", "error", "configs", "z", None),
+        ("lost_write", "error", "topics", "a", None),
+        ("lost_write", "error", "topics", "b", None),
+        ("lost_write", "error", "topics", "b", "topic_id"),
+        ("lost_write", "error", "topics", "é", None),
+        ("lag", "critical", "topics", "a", None),
+    ]
+    rows = pl.DataFrame(in_order, schema=LISTED, orient="row")
+    assert ranked(rows.reverse()).rows() == in_order

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-from pyspark.sql import SparkSession
-
-from tests.reconcile.planted import ALONE, TABLES, frame, of_cluster
-from transforms.clusters import CLUSTER
+from schemas.entities.configs import CONFIGS
+from schemas.entities.partitions import PARTITIONS
+from schemas.entities.producer_ids import PRODUCER_IDS
+from transforms.frames import columns_of, frame
 from transforms.reconcile.judge.skew import ClockSkew, OneByOne, clock_skew, mirroring_times
 
 AHEAD = 30_000
@@ -43,26 +42,21 @@ def configs() -> list[Row]:
     return rows
 
 
-@pytest.fixture(scope="module")
-def measured(spark: SparkSession) -> dict[str, ClockSkew | None]:
-    rows = {
-        "partitions": [*partitions(), *of_cluster("few", both(1, 200, AHEAD))],
-        "configs": configs(),
-        "producer_ids": [],
-    }
-    tables = {name: frame(spark, TABLES[name], mine) for name, mine in rows.items()}
-    spans = dict.fromkeys((ALONE, "few"), OneByOne(LOADED, MIRRORED, LAST_WRITE))
-    found = mirroring_times(tables, spans).collect()
-    return {row[CLUSTER]: clock_skew(row["quantiles"], row["pairs"]) for row in found}
+def measured(of_partitions: list[Row], of_configs: list[Row]) -> ClockSkew | None:
+    rows = [(PARTITIONS, of_partitions), (CONFIGS, of_configs), (PRODUCER_IDS, [])]
+    tables = {entity.name: frame(mine, columns_of(entity.table.columns, "cluster", "run_id")) for entity, mine in rows}
+    found = mirroring_times(tables, OneByOne(LOADED, MIRRORED, LAST_WRITE))
+    return clock_skew(found[0]["quantiles"], found[0]["pairs"]) if found else None
 
 
-def test_only_what_was_mirrored_one_by_one_counts(measured: dict[str, ClockSkew | None]) -> None:
-    skew = measured[ALONE]
+def test_only_what_was_mirrored_one_by_one_counts() -> None:
+    skew = measured(partitions(), configs())
     assert skew is not None
     assert (skew.pairs, skew.median) == (10, AHEAD + 50)
     assert skew.spread <= 50
     assert skew.furthest <= 100
 
 
-def test_few_changes_tell_nothing(measured: dict[str, ClockSkew | None]) -> None:
-    assert measured["few"] is None
+def test_few_changes_tell_nothing() -> None:
+    assert measured(both(1, 200, AHEAD), []) is None
+    assert measured([], []) is None

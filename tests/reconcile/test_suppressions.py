@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
 from datetime import date
 from pathlib import Path
 
+import polars as pl
 import pytest
-from pyspark.sql import SparkSession
 
 from jobs.exit import UsageError
 from jobs.sources.suppressions import read_suppressions
@@ -110,26 +110,20 @@ ROWS = [
 KEY = '{"topic": "orders", "partition": 3}'
 
 
-COLUMNS = "cluster string, fingerprint string, entity string, key string, column string, class string"
+COLUMNS = ("fingerprint", "entity", "key", "column", "class")
 Matched = tuple[dict[str, int | None], set[int], dict[str, int]]
 
 
-def matched_in(spark: SparkSession, rules: Mapping[str, Sequence[SuppressionRule]]) -> dict[str, Matched]:
-    """Marks by fingerprint, positions of the rules that match a row, and suppressed rows by class; of each cluster."""
-    frame = spark.createDataFrame([(cluster, *row) for cluster in rules for row in ROWS], COLUMNS)
-    rows = marked(frame, rules).localCheckpoint()
-    found: dict[str, Matched] = {cluster: ({}, set(), {}) for cluster in rules}
-    for row in rows.collect():
-        found[row["cluster"]][0][row["fingerprint"]] = row[MARK]
-    for row in counted_matches(rows, rules).collect():
-        _, matching, by_class = found[row["cluster"]]
-        matching.update(row["matched"])
-        by_class[row["class"]] = row["suppressed"]
-    return found
-
-
-def matched(spark: SparkSession, *rules: SuppressionRule) -> Matched:
-    return matched_in(spark, {"c": rules})["c"]
+def matched(*rules: SuppressionRule) -> Matched:
+    """Marks by fingerprint, positions of the rules that match a row, and suppressed rows by class."""
+    rows = marked(pl.DataFrame(ROWS, schema=dict.fromkeys(COLUMNS, pl.String()), orient="row"), rules)
+    counts = counted_matches(rows, rules)
+    assert json.loads(json.dumps(counts)) == counts
+    return (
+        dict(rows.select("fingerprint", MARK).iter_rows()),
+        {position for row in counts for position in row["matched"]},
+        {row["class"]: row["suppressed"] for row in counts},
+    )
 
 
 @pytest.mark.parametrize(
@@ -143,36 +137,32 @@ def matched(spark: SparkSession, *rules: SuppressionRule) -> Matched:
         (SuppressionRule(1, WORD, None, "topics", KEY, None, "lag"), set()),
     ],
 )
-def test_a_rule_matches_what_it_says_and_no_more(spark: SparkSession, rule: SuppressionRule, hit: set[str]) -> None:
-    marks, each, by_class = matched(spark, rule)
+def test_a_rule_matches_what_it_says_and_no_more(rule: SuppressionRule, hit: set[str]) -> None:
+    marks, each, by_class = matched(rule)
     assert {name for name, mark in marks.items() if mark is not None} == hit
     assert each == ({0} if hit else set())
     assert sum(by_class.values()) == len(hit)
 
 
-def test_the_first_rule_speaks_and_every_rule_is_counted(spark: SparkSession) -> None:
+def test_the_first_rule_speaks_and_every_rule_is_counted() -> None:
     wide = SuppressionRule(1, WORD, None, "partitions", None, None, "lag")
     marks, each, by_class = matched(
-        spark, wide, SuppressionRule(2, WORD, fingerprint="f1"), SuppressionRule(3, WORD, fingerprint="none")
+        wide, SuppressionRule(2, WORD, fingerprint="f1"), SuppressionRule(3, WORD, fingerprint="none")
     )
     assert marks == {"f1": 0, "f2": 0, "f3": 0, "f4": None, "f5": None}
     assert each == {0, 1}
     assert by_class == {"lag": 3}
 
 
-def test_a_word_for_one_cluster_is_none_for_another(spark: SparkSession) -> None:
-    wide = SuppressionRule(1, WORD, None, "partitions", None, None, "lag")
-    rules = {
-        "c": (wide, SuppressionRule(2, WORD, fingerprint="f4")),
-        "d": (SuppressionRule(1, WORD, fingerprint="f1"), wide),
-        "e": (),
-    }
-    found = matched_in(spark, rules)
-    assert found["c"] == ({"f1": 0, "f2": 0, "f3": 0, "f4": 1, "f5": None}, {0, 1}, {"lag": 3, "lost_write": 1})
-    assert found["d"] == ({"f1": 0, "f2": 1, "f3": 1, "f4": None, "f5": None}, {0, 1}, {"lag": 3})
-    assert found["e"] == (dict.fromkeys(("f1", "f2", "f3", "f4", "f5")), set(), {})
-    for cluster in ("c", "d"):
-        assert found[cluster] == matched_in(spark, {cluster: rules[cluster]})[cluster]
+def test_rules_count_by_class_and_a_narrow_one_before_a_wide_one_speaks() -> None:
+    wide, lost = (
+        SuppressionRule(1, WORD, None, "partitions", None, None, "lag"),
+        SuppressionRule(2, WORD, fingerprint="f4"),
+    )
+    narrow = SuppressionRule(1, WORD, fingerprint="f1")
+    both = {"lag": 3, "lost_write": 1}
+    assert matched(wide, lost) == ({"f1": 0, "f2": 0, "f3": 0, "f4": 1, "f5": None}, {0, 1}, both)
+    assert matched(narrow, wide) == ({"f1": 0, "f2": 1, "f3": 1, "f4": None, "f5": None}, {0, 1}, {"lag": 3})
 
 
 def test_what_is_over_and_what_matches_nothing_is_said() -> None:

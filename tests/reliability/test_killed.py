@@ -24,7 +24,7 @@ def harness(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ha
 
 @pytest.mark.parametrize(
     ("commit", "when"),
-    [("append bronze.kraft_records", BEFORE), ("append silver.replayed_states", AFTER), ("append gold.runs", AFTER)],
+    [("append bronze.kraft_records", BEFORE), ("append silver.examined", AFTER), ("append gold.runs", AFTER)],
 )
 def test_a_step_that_was_killed_is_repeated_and_the_report_is_the_same(
     harness: Harness, commit: str, when: str

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+import polars as pl
 import pytest
 
 from jobs.steps.reconcile import without_secrets
@@ -12,7 +13,7 @@ from schemas.configs import PASSWORDS
 from schemas.report import CheckResult, ExpectationResult
 from tests.report.samples import healthy
 from transforms.expectations.outcome import without_secrets as results_without_secrets
-from transforms.leaks import FORMS, WITHHELD, leaks, without_leaks
+from transforms.leaks import FORMS, WITHHELD, leaking, leaks, without_leaks
 from transforms.report.html import render_html
 from transforms.report.json import to_json
 from transforms.report.mail import render_mail
@@ -58,6 +59,14 @@ def test_every_form_is_planted() -> None:
 @pytest.mark.parametrize("text", HARMLESS)
 def test_what_replaces_a_secret_is_none(text: str) -> None:
     assert leaks(text) is None
+
+
+def test_rows_of_a_table_are_found_by_any_of_their_texts() -> None:
+    texts = [*(text for _, text in SECRETS), *HARMLESS, None]
+    rows = pl.DataFrame({"number": range(len(texts)), "data": texts, "problem": None}, strict=False)
+    swapped = rows.select("number", pl.col("problem").alias("data"), pl.col("data").alias("problem"))
+    for each in (rows, swapped):
+        assert leaking(each, "data", "problem")["number"].to_list() == list(range(len(SECRETS)))
 
 
 def test_a_document_is_cleaned_and_tells_where() -> None:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from jobs.audit import inputs
 from jobs.audit import run as runs
-from jobs.audit.inputs import expects_few_rows, profile_for, profile_of_run
+from jobs.audit.inputs import profile_for, profile_of_run
 from jobs.exit import UsageError
 from jobs.settings import ZooKeeperTls, check_files, validated
 from jobs.sources.zookeeper.client import LiveSettings, TlsSettings, make_client
@@ -104,50 +101,6 @@ def test_the_profile_follows_what_all_clusters_of_a_run_read(
         for number, each in enumerate(sources)
     ]
     assert profile_of_run(several) == profile
-    # A run whose only large part may be a live one begins as a small one.
-    large_file, told = "LARGE" in str(sources), any("spark" in each for each in sources)
-    few = profile == "small" or (profile == "local" and not large_file and not told)
-    assert expects_few_rows(several, profile_of_run(several)) is few
-
-
-class _Session:
-    """Notes what a run asks of its session."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.asked: list[str] = []
-        monkeypatch.setattr(runs, "settings_for_few_rows", self.few)
-
-    def few(self, _: object) -> Callable[[], None]:
-        self.asked.append("few")
-        return lambda: self.asked.append("many")
-
-
-@pytest.mark.parametrize(
-    ("znodes", "log_bytes", "small"),
-    [(10, 10, True), (200_000, 10, False), (10, 65 * 1024 * 1024, False)],
-)
-def test_a_run_that_reads_more_than_it_expected_goes_on_as_a_large_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, znodes: int, log_bytes: int, small: bool
-) -> None:
-    session = _Session(monkeypatch)
-    with (tmp_path / "00000000000000000000.log").open("wb") as file:
-        file.truncate(log_bytes)
-    run = runs.Run({}, "r", datetime.now(UTC), *[SimpleNamespace()] * 3)
-    run.expect_few_rows()
-    run.logs = {"c": SimpleNamespace(copies=[SimpleNamespace(location=str(tmp_path))])}
-    run.znodes_walked = znodes
-    run.measure()
-    run.measure()
-    assert run.small is small
-    assert session.asked == (["few"] if small else ["few", "many"])
-
-
-def test_who_is_told_that_rows_are_few_is_not_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    session = _Session(monkeypatch)
-    run = runs.Run({}, "r", datetime.now(UTC), *[SimpleNamespace()] * 3)
-    run.small, run.znodes_walked = True, 1_000_000
-    run.measure()
-    assert (run.small, session.asked) == (True, [])
 
 
 def test_tls_verifies_the_host_name_unless_told_not_to() -> None:

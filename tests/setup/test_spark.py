@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from py4j.java_gateway import JavaClass, JVMView
@@ -17,10 +16,8 @@ from jobs.runtime.java import java_home, java_without_vectors
 from jobs.runtime.spark import (
     QUIET_JVM,
     SMALL_JVM_OPTIONS,
-    SMALL_SETTINGS,
     class_archive,
     profile_settings,
-    settings_for_few_rows,
     spark_java,
     spark_session,
     starts_at_once,
@@ -55,25 +52,6 @@ def test_profiles_differ_where_it_matters() -> None:
     assert profile_settings("small")["spark.sql.shuffle.partitions"] == "1"
 
 
-def test_settings_for_few_rows_are_taken_back(spark: SparkSession) -> None:
-    keys = (
-        "spark.sql.shuffle.partitions",
-        "spark.sql.codegen.wholeStage",
-        "spark.databricks.delta.history.metricsEnabled",
-    )
-    before = {key: spark.conf.get(key, None) for key in keys}
-    try:
-        spark.conf.set(keys[0], "7")
-        spark.conf.unset(keys[1])
-        as_before = settings_for_few_rows(spark)
-        assert [spark.conf.get(key) for key in keys] == ["1", "false", "false"]
-        as_before()
-        assert [spark.conf.get(key, None) for key in keys[:2]] == ["7", None]
-    finally:
-        for key, value in before.items():
-            spark.conf.set(key, str(value))
-
-
 def test_expressions_look_nothing_up_in_java(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
 
@@ -92,15 +70,6 @@ def test_expressions_look_nothing_up_in_java(spark: SparkSession, monkeypatch: p
     assert [tuple(row.both) for row in spark.range(3).where(some).select(both).collect()] == [(1, "one"), (2, "many")]
 
 
-class _NewConf(dict[str, str]):
-    """Settings of a session in which Delta was not used yet: Spark does not know that its settings can be changed."""
-
-    def isModifiable(self, key: str) -> bool:  # noqa: N802 - Spark's name
-        return key in self
-
-    set, unset = dict.__setitem__, dict.__delitem__
-
-
 @pytest.mark.parametrize(
     ("system", "java", "at_once"),
     [("linux", 17, True), ("linux", 24, True), ("linux", 25, False), ("linux", None, False), ("darwin", 17, False)],
@@ -116,14 +85,6 @@ def test_java_is_not_asked_for_what_it_refuses(
 def test_java_starts_programs_without_a_helper(spark: SparkSession) -> None:
     told = spark._jvm.System.getProperty("jdk.lang.Process.launchMechanism")
     assert told == ("VFORK" if starts_at_once() else None)
-
-
-def test_a_new_session_gets_all_settings_for_few_rows() -> None:
-    session = SimpleNamespace(conf=_NewConf({"spark.sql.shuffle.partitions": "4"}))
-    as_before = settings_for_few_rows(session)
-    assert session.conf == {key: value for key, value in SMALL_SETTINGS.items() if key != "spark.default.parallelism"}
-    as_before()
-    assert session.conf == {"spark.sql.shuffle.partitions": "4"}
 
 
 @pytest.mark.slow

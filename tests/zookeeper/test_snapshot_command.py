@@ -10,10 +10,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 from kazoo.client import KazooClient
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import SparkSession
 
 from jobs.commands import snapshot_zookeeper
 from jobs.commands.demo.zookeeper_server import zookeeper_server
@@ -21,11 +21,13 @@ from jobs.sources.zookeeper.datasource import ZooKeeperDataSource
 from jobs.sources.zookeeper.dump import read_dump
 from jobs.sources.zookeeper.live import read_live
 from jobs.sources.zookeeper.walk import LiveSettings
+from schemas.bronze import ZNODE_COLUMNS
 from tests.captures import capture
 from tests.zookeeper.test_state import secrets_of
 from tests.zookeeper.trees import ENCODER_SECRET, FINGERPRINT, REDACTOR, codes, dump_batches, state_rows
+from transforms.frames import columns_of, from_arrow
 from transforms.secrets import Fingerprinter
-from transforms.zookeeper.read.bracket import bracket
+from transforms.zookeeper.read.bracket import bracket, moved_znodes
 from transforms.zookeeper.read.redact import Redactor
 from transforms.zookeeper.storage.chroot import needed
 
@@ -136,10 +138,9 @@ def test_the_data_source(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -
     assert early.agg({"mzxid": "max"}).collect()[0][0] <= 0x100
 
 
-def test_two_walks_keep_what_stood_still(spark: SparkSession) -> None:
-    def walked(address: str) -> list[dict[str, Any]]:
-        batches = list(read_live(LiveSettings(address), REDACTOR))
-        return [row for batch in batches for row in batch.to_pylist()]
+def test_two_walks_keep_what_stood_still() -> None:
+    def walked(address: str) -> pl.DataFrame:
+        return from_arrow(read_live(LiveSettings(address), REDACTOR), columns_of(ZNODE_COLUMNS))
 
     with zookeeper_server(capture(*STAGE) / "zookeeper") as server:
         before = walked(server.address)
@@ -153,25 +154,27 @@ def test_two_walks_keep_what_stood_still(spark: SparkSession) -> None:
         writer.stop()
         writer.close()
         after = walked(server.address)
-    schema = ZooKeeperDataSource({}).schema()
 
-    def of_fleet(moving: list[dict[str, Any]], still: list[dict[str, Any]]) -> DataFrame:
-        """A cluster in which nothing moved beside the one with the changes."""
-        clusters = {"quiet": still, "moving": moving}
-        frames = [spark.createDataFrame(rows, schema).withColumn("cluster", F.lit(c)) for c, rows in clusters.items()]
-        return frames[0].unionByName(frames[1])
-
-    all_kept, all_moved = bracket(of_fleet(before, before), of_fleet(after, before))
-    assert all_kept.where("cluster = 'quiet'").count() == len(before)
-    assert all_moved.where("cluster = 'quiet'").count() == 0
-    kept, moved = (rows.where("cluster = 'moving'").drop("cluster") for rows in (all_kept, all_moved))
+    still, nothing = bracket(before, before)
+    assert still.sort("path").equals(before.sort("path"))
+    assert nothing.is_empty()
+    kept, moved = bracket(before, after)
     changes = {
         "/config/topics/wide": "data",
         "/config/topics/new": "appeared",
         "/config/ips/10.1.2.4": "vanished",
         "/config/ips/10.1.2.3": "recreated",
     }
-    assert {row["path"]: row["moved"] for row in moved.collect()} == changes
-    paths = {row["path"] for row in kept.select("path").collect()}
-    assert paths == {row["path"] for row in after} - changes.keys()
-    assert kept.columns == schema.names
+    assert {row["path"]: row["moved"] for row in moved.to_dicts()} == changes
+    assert set(kept["path"]) == set(after["path"]) - changes.keys()
+    assert kept.columns == after.columns
+
+
+def test_a_walk_alone_tells_nothing_of_what_moved() -> None:
+    columns = {"path": ["/a", "/b", "/c"], "czxid": [1, 1, 1], "mzxid": [2, None, 2], "aversion": [0, 0, 0]}
+    before = pl.DataFrame(columns)
+    after = before.with_columns(aversion=pl.Series([0, 0, 1]))
+    assert moved_znodes(before, None) is None
+    moved = moved_znodes(before, after)
+    assert moved is not None
+    assert moved.to_dicts() == [{"path": "/c", "moved": "acl", "mzxid_before": 2, "mzxid_after": 2}]

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from schemas.zookeeper.trees import NEWEST, TREE
+from schemas.zookeeper.trees import BARRIER, NEWEST, TREE
 from tests.captures import capture
 from tests.zookeeper.malformed import GOOD_STATE, GOOD_TOPIC, MALFORMED, TOKEN, js
 from tests.zookeeper.trees import (
@@ -26,12 +26,11 @@ from tests.zookeeper.trees import (
     state_rows,
     znode,
 )
-from transforms.clusters import CLUSTER
 from transforms.secrets import is_sensitive_config
 from transforms.zookeeper.read import routes
 from transforms.zookeeper.read.arrow import znode_batch
 from transforms.zookeeper.read.reading import ZnodeView
-from transforms.zookeeper.read.state import state_batches
+from transforms.zookeeper.read.state import STATE, cluster_state
 
 RESOURCE_TYPES = {2: "TOPIC", 3: "GROUP", 4: "CLUSTER", 5: "TRANSACTIONAL_ID", 6: "DELEGATION_TOKEN", 7: "USER"}
 PATTERN_TYPES = {3: "LITERAL", 4: "PREFIXED"}
@@ -256,30 +255,30 @@ def test_a_malformed_znode_costs_its_neighbours_nothing() -> None:
 
 
 def test_trees_in_one_batch_are_each_read_as_they_are_alone() -> None:
-    """The same topic can be in every cluster: rows that lie between another cluster's change nothing, nor do odd ones."""
+    """The same topic can be in both trees: rows that lie between another tree's change nothing, nor do odd ones."""
     odd = znode_batch([znode("/brokers/topics/wide", b"{"), znode("/config/topics/wide", b"[]")])
     trees = {
-        "early": dump_batches("3.9.1", "5-dual-write-changed"),
-        "late": dump_batches("3.9.1", "12-finalized"),
-        "odd": [*dump_batches("3.6.2", "5-dual-write-changed"), odd],
+        None: [*dump_batches("3.6.2", "5-dual-write-changed"), odd],
+        BARRIER: dump_batches("3.9.1", "5-dual-write-changed"),
+        NEWEST: dump_batches("3.9.1", "12-finalized"),
     }
-    named = {cluster: of_cluster(cluster, batches) for cluster, batches in trees.items()}
-    mixed = pa.concat_tables(named.values()).sort_by("path").combine_chunks()
-    together = pa.Table.from_batches(list(state_batches(mixed.to_batches()))).to_pylist()
-    assert {row[CLUSTER] for row in together} == trees.keys()
-    for cluster, tree in named.items():
-        alone = pa.Table.from_batches(list(state_batches(tree.to_batches()))).to_pylist()
-        assert in_order(row for row in together if row[CLUSTER] == cluster) == in_order(alone)
-        unnamed = [{name: value for name, value in row.items() if name not in (CLUSTER, TREE)} for row in alone]
-        assert in_order(unnamed) == in_order(state_rows(trees[cluster], parsed=False))
+    named = [of_tree(tree, batches) for tree, batches in trees.items()]
+    mixed = pa.concat_tables(named).sort_by("path").combine_chunks()
+    together = cluster_state(mixed.to_batches()).to_dicts()
+    assert {row[TREE] for row in together} == trees.keys()
+    for tree, batches in trees.items():
+        alone = [{name: value for name, value in row.items() if name != TREE} for row in together if row[TREE] == tree]
+        assert in_order(alone) == in_order(state_rows(batches, parsed=False))
 
 
-def of_cluster(cluster: str, batches: list[pa.RecordBatch]) -> pa.Table:
+def test_without_znodes_there_is_no_state() -> None:
+    empty = of_tree(None, [znode_batch([znode("/a", b"")])]).to_batches()[0].slice(0, 0)
+    assert cluster_state([]).schema == cluster_state([empty]).schema == STATE
+
+
+def of_tree(tree: str | None, batches: list[pa.RecordBatch]) -> pa.Table:
     table = pa.Table.from_batches(batches)
-    named = table.append_column(CLUSTER, pa.array([cluster] * table.num_rows, pa.string()))
-    # Every other znode is only in one of two trees: that changes nothing of how it is read.
-    marks = [None if number % 2 else NEWEST for number in range(table.num_rows)]
-    return named.append_column(TREE, pa.array(marks, pa.string()))
+    return table.append_column(TREE, pa.array([tree] * table.num_rows, pa.string()))
 
 
 def in_order(rows: Iterable[dict[str, Any]]) -> list[str]:

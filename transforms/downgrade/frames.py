@@ -1,69 +1,79 @@
-"""How many rows of the tables have each persistent format, and where one of them is: all formats in one aggregate."""
+"""How many rows of the tables have each persistent format, and where one of them is."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import reduce
-from operator import or_
 from typing import Any
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+import polars as pl
 
 from schemas.kraft.enums import DIRECTORY_MIGRATING
-from transforms.clusters import CLUSTER
 from transforms.downgrade.evidence import TRACES, Trace
 from transforms.downgrade.ledger import OF_KRAFT, Seen
 
 _EXAMPLE = "_example"
+_EMPTY = ("{}", "[]")
 
 
-def formats_of_tree(znodes: DataFrame) -> DataFrame:
-    """A row a cluster: for each format of `TRACES` how many znodes have it, and the first one's path (`<id>_example`).
+class TreeFormats:
+    """The formats of `TRACES` that the znodes of one tree have, counted as the tree is read."""
 
-    `znodes` are rows of bronze zk_znodes of one walk a cluster.
-    """
-    had = [F.when(reduce(or_, [_shown_by(trace) for trace in traces]), F.lit(name)) for name, traces in TRACES.items()]
-    # A filter and two aggregates would each parse a znode's JSON anew: what comes out of the first look is its formats.
-    found = znodes.select(CLUSTER, "path", F.explode(F.array_compact(F.array(*had))).alias("format"))
-    columns = []
-    for name in TRACES:
-        has = F.col("format") == name
-        columns += [F.count_if(has).alias(name), F.min(F.when(has, F.col("path"))).alias(name + _EXAMPLE)]
-    return found.groupBy(CLUSTER).agg(*columns)
+    def __init__(self) -> None:
+        """Nothing was read."""
+        self._seen = dict.fromkeys(TRACES, Seen(0))
+
+    def add(self, znodes: pl.DataFrame) -> None:
+        """Take in some of the tree's znodes (path, data), each once."""
+        for name, traces in TRACES.items():
+            paths = [_showing(znodes, trace) for trace in traces]
+            # A znode may show one format in two ways.
+            new = paths[0] if len(paths) == 1 else pl.concat(paths).unique()
+            if len(new):
+                known = self._seen[name]
+                first = str(new.min())
+                self._seen[name] = Seen(known.total + len(new), min(known.example or first, first))
+
+    def answer(self) -> list[dict[str, Any]]:
+        """One row, for `seen`: how many znodes have a format, and the first one's path (`<id>_example`); none without any."""
+        if not any(each.total for each in self._seen.values()):
+            return []
+        row: dict[str, Any] = {}
+        for name, each in self._seen.items():
+            row |= {name: each.total, name + _EXAMPLE: each.example or None}
+        return [row]
 
 
-def _shown_by(trace: Trace) -> Column:
+def _showing(znodes: pl.DataFrame, trace: Trace) -> pl.Series:
+    """Paths of the znodes that show a format."""
+    path, data = pl.col("path"), pl.col("data")
     # Most znodes are ruled out by how their path begins, which costs far less than the pattern.
     prefix = trace.pattern.removeprefix("^").partition("[")[0].removesuffix("$")
-    begins, matches = F.col("path").startswith(prefix), F.col("path").rlike(trace.pattern)
+    likely = znodes.select("path", "data").filter(path.str.starts_with(prefix))
     if trace.key is None:
-        return begins & matches
+        return likely.filter(path.str.contains(trace.pattern))["path"]
     # So are most of the rest by not having the key at all: a tree is mostly states of partitions.
-    matched = begins & F.coalesce(F.contains("data", F.lit(f'"{trace.key}"')), F.lit(False)) & matches
-    value = F.get_json_object("data", f"$.{trace.key}")
-    there = value.isNotNull() & ~value.isin("{}", "[]")
-    if trace.least is not None:
-        there = F.coalesce(value.try_cast("int") >= trace.least, F.lit(False))
-    return matched & F.coalesce(there, F.lit(False))
+    keyed = likely.filter(data.str.contains(f'"{trace.key}"', literal=True)).filter(path.str.contains(trace.pattern))
+    value = data.str.json_path_match(f"$.{trace.key}")
+    there = ~value.is_in(_EMPTY) if trace.least is None else value.cast(pl.Int32, strict=False) >= trace.least
+    return keyed.filter(there)["path"]
 
 
-def formats_of_partitions(partitions: DataFrame) -> DataFrame:
-    """The same of KRaft's formats, from silver rows of KRaft's partitions."""
-    placed = F.exists("directories", lambda each: each != F.lit(DIRECTORY_MIGRATING))
-    held = F.size("eligible_leader_replicas") > 0
-    columns = []
+def formats_of_partitions(partitions: pl.DataFrame) -> list[dict[str, Any]]:
+    """The same of KRaft's formats, from silver rows of KRaft's partitions; none without partitions."""
+    if partitions.is_empty():
+        return []
+    placed = pl.col("directories").list.eval(pl.element() != DIRECTORY_MIGRATING).list.any()
+    held = pl.col("eligible_leader_replicas").list.len() > 0
+    row: dict[str, Any] = {}
     for name, shows in zip(OF_KRAFT, (placed, held), strict=True):
-        has = F.coalesce(shows, F.lit(False))
-        newest = F.max(F.when(has, F.col("kraft_offset"))).cast("string")
-        columns += [
-            F.count_if(has).alias(name),
-            F.concat(F.lit("PARTITION records, offset "), newest).alias(name + _EXAMPLE),
-        ]
-    return partitions.groupBy(CLUSTER).agg(*columns)
+        having = partitions.filter(shows)
+        newest = having.select(pl.col("kraft_offset").max()).item()
+        example = None if newest is None else f"PARTITION records, offset {newest}"
+        row |= {name: having.height, name + _EXAMPLE: example}
+    return [row]
 
 
 def seen(row: Mapping[str, Any] | None, formats: Sequence[str]) -> dict[str, Seen]:
-    """A collected row of these as the ledger takes it. Without a row nothing was there to have a format."""
+    """A row of these as the ledger takes it. Without a row nothing was there to have a format."""
     found = row or {}
     return {name: Seen(found.get(name) or 0, found.get(name + _EXAMPLE) or "") for name in formats}

@@ -1,36 +1,32 @@
-"""What sorted changes of partitions add up to by the hour, on Arrow batches: churn, elections, flapping, times; the worst first.
+"""What changes of partitions add up to by the hour: churn, elections, flapping, times; the worst first.
 
 Nothing is looked at row by row: a day of a large cluster has millions of changes, and what is told of them are some hundred
-lines. A partition that goes on in the next batch is put before it, so that each is summed up whole.
+lines. They are put in order by their keys alone and summed up some whole partitions at a time, so that what is held of them
+all is small.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
-from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
+import polars as pl
 
-from transforms.clusters import CLUSTER
-from transforms.isr.columns import begins, flags, latest
+from transforms.frames import shaped
 from transforms.isr.history import HOUR
-from transforms.isr.id_lists import Flags, Numbers
 
-PARTITION, BROKER = "partition", "broker"
-KEY = ("topic_id", "partition", CLUSTER)
+KEY = ("topic_id", "partition")
 # A record in one log: topic ids outlive a rollback and a second migration, whose log counts its offsets from 0 again.
 RECORD = (*KEY, "offset", "append_time")
+_KEY = ("id", "partition")
+_RECORD = (*_KEY, "offset", "append_time")
 # What a partition can be, for a time: short of a replica in its ISR, under min.insync.replicas, leaderless.
 SO = ("short", "under", "leaderless")
 COUNTS = ("shrinks", "expansions", "elections", "lossy_elections")
 TIMES = {"leaderless_ms": "leaderless", "under_min_ms": "under", "out_of_sync_ms": "short"}
-# Columns of the batches: `made` by this record, what was `elected` and whether that was `lossy`, and what is so after and
+# What is read of a change: `made` by this record, what was `elected` and whether that was `lossy`, and what is so after and
 # before it. `before_time` and `leaderless_since` are those of the history.
 READ = (
     *KEY,
@@ -48,190 +44,206 @@ READ = (
     "before_time",
     "leaderless_since",
 )
-# What comes out: lines of partitions and of brokers by hour; without an hour, since when (ms) a partition is what it is at
-# its last change, and how many lines of a cluster's partitions were left out.
-_NUMBERS = (*COUNTS, "flaps", *TIMES, *[f"{name}_since" for name in SO], "left_out")
-SUMS = StructType(
-    [
-        *[StructField(name, StringType()) for name in (CLUSTER, "subject", "topic_id", "topic")],
-        *[StructField(name, IntegerType()) for name in ("partition", "broker_id")],
-        *[StructField(name, LongType()) for name in ("hour", *_NUMBERS)],
-    ]
+# A line: a partition, or a broker, in one hour (its start, ms); without an hour, what is so at the log's end.
+LINES = pl.Schema(
+    {
+        "topic_id": pl.String,
+        "topic": pl.String,
+        "partition": pl.Int32,
+        "broker_id": pl.Int32,
+        "hour": pl.Int64,
+        **dict.fromkeys((*COUNTS, "flaps", *TIMES, "leads", "preferred"), pl.Int64),
+    }
 )
-_SCHEMA: pa.Schema = to_arrow_schema(SUMS)
-# What makes one line of a partition worse than another, in this order.
-WORST = ("lossy_elections", "leaderless_ms", "under_min_ms", "flaps", "moves", "out_of_sync_ms")
-_PLACE = ("topic", "partition", "hour")
-
-
-def hourly_sums(batches: Iterable[pa.RecordBatch], most: int) -> Iterator[pa.RecordBatch]:
-    """Lines of SUMS: at most `most` of each cluster's partitions, the worst, and all those of brokers.
-
-    `batches` have the columns READ, in the order of RECORD; a partition's changes may lie in several of them, and a
-    change may be there twice: two runs at the same time record it both. A broker's line counts what these batches hold,
-    so that lines of one broker and hour from several workers add up.
-    """
-    worst, brokers = _Worst(most), _no_lines()
-    for rows in _whole_partitions(batches):
-        changes = _Changes.of(rows.filter(pa.array(begins(rows, RECORD))))
-        worst.add(changes.by_partition())
-        brokers = _added(brokers, changes.by_broker())
-        yield from _lines(changes.going_on())
-    yield from _lines(worst.lines)
-    yield from _lines(worst.left_out())
-    yield from _lines(brokers)
-
-
-def _lines(table: pa.Table) -> Iterator[pa.RecordBatch]:
-    for batch in table.to_batches():
-        absent = {field.name: pa.nulls(batch.num_rows, field.type) for field in _SCHEMA}
-        columns = absent | {name: batch[name] for name in batch.schema.names}
-        yield pa.RecordBatch.from_arrays([columns[field.name].cast(field.type) for field in _SCHEMA], schema=_SCHEMA)
-
-
-def _no_lines() -> pa.Table:
-    return _SCHEMA.empty_table()
-
-
-def _whole_partitions(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The rows of the batches, no partition in two of them."""
-    waiting: pa.RecordBatch | None = None
-    for batch in batches:
-        if not batch.num_rows:
-            continue
-        rows = batch if waiting is None else pa.concat_batches([waiting, batch])
-        last = int(np.flatnonzero(begins(rows, KEY))[-1])
-        if last:
-            yield rows.slice(0, last)
-        waiting = rows.slice(last)
-    if waiting is not None:
-        yield waiting
+# Since when (ms) a partition is what it is after its last change.
+SINCE = pl.Schema(
+    {"topic_id": pl.String, "partition": pl.Int32, **dict.fromkeys([f"{name}_since" for name in SO], pl.Int64)}
+)
+# What makes one line worse than another, in this order; and the order of those that are alike.
+_WORST = ("lossy_elections", "leaderless_ms", "under_min_ms", "flaps", "moves", "out_of_sync_ms", "skew")
+_PLACE = ("topic", "partition", "broker_id", "hour")
+# Changes that are summed up at a time.
+_STRIDE = 250_000
+Numbers = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class _Changes:
-    """Changes of whole partitions: which partition each is of, where that begins, its hour, and what was since when."""
+class Sums:
+    """Lines of partitions, the worst, and how many there were; those of all brokers; and SINCE."""
 
-    rows: pa.RecordBatch
-    partition: Numbers
-    first: Numbers
-    time: Numbers
-    hour: Numbers
-    made: Flags
+    partitions: pl.DataFrame
+    total: int
+    brokers: pl.DataFrame
+    since: pl.DataFrame
 
-    @staticmethod
-    def of(rows: pa.RecordBatch) -> _Changes:
-        other = begins(rows, KEY)
-        first = latest(other)
-        time = rows["append_time"].to_numpy().astype(np.int64)
-        # The remainder has the sign of the time, as Spark's has.
-        return _Changes(rows, np.cumsum(other) - 1, first, time, time - np.fmod(time, HOUR), flags(rows["made"]))
 
-    def by_partition(self) -> pa.Table:
-        """A line for each partition and hour, of changes of partitions that were there before."""
-        columns = {
-            "number": self.partition,
-            "hour": self.hour,
-            "row": np.arange(len(self.hour)),
-            "shrinks": _sizes(self.rows["departed"]) > 0,
-            "expansions": _sizes(self.rows["joined"]) > 0,
-            "elections": flags(self.rows["elected"]),
-            "lossy_elections": flags(self.rows["lossy"]),
-            "flaps": self._flaps(),
-            **{name: self._ended(so) for name, so in TIMES.items()},
-        }
-        changed = pa.table({name: each[~self.made].astype(np.int64) for name, each in columns.items()})
-        sums = [(name, "sum") for name in (*COUNTS, *TIMES)]
-        lines = _grouped(changed, ["number", "hour"], [("row", "min"), ("flaps", "max"), *sums])
-        named = self.rows.select([*KEY, "topic"]).take(lines["row"].combine_chunks())
-        for name in named.schema.names:
-            lines = lines.append_column(name, named[name])
-        return lines.append_column("subject", pa.repeat(PARTITION, len(lines)))
+def hourly_sums(changes: pl.DataFrame, most: int) -> Sums:
+    """Sum up changes with the columns READ, in any order: lines of at most `most` partitions, and of all brokers.
 
-    def by_broker(self) -> pa.Table:
-        """A line for each move of a broker: an ISR that it left or joined, or a partition that it was elected for."""
-        moves = self._moves
-        columns = {
-            "broker_id": moves.broker,
-            "hour": self.hour[moves.row],
-            "shrinks": moves.kind == _DEPARTED,
-            "expansions": moves.kind == _JOINED,
-            "elections": moves.kind == _ELECTED,
-            "lossy_elections": (moves.kind == _ELECTED) & flags(self.rows["lossy"])[moves.row],
-            "flaps": moves.flaps,
-        }
-        table = pa.table({name: each.astype(np.int64) for name, each in columns.items()})
-        table = table.append_column(CLUSTER, self.rows[CLUSTER].take(pa.array(moves.row)))
-        return table.append_column("subject", pa.repeat(BROKER, len(table)))
+    A change may be there twice: two runs at the same time record it both.
+    """
+    # A number stands for a topic's id and its name while the changes are put in order: texts are slow to move about.
+    topics = changes.group_by("topic_id").agg(pl.col("topic").max()).with_row_index("id")
+    numbered = changes.drop("topic").join(topics.drop("topic"), on="topic_id", how="left").drop("topic_id")
+    worst, total = pl.DataFrame(schema=LINES), 0
+    brokers, since = [pl.DataFrame(schema=LINES)], [pl.DataFrame(schema=SINCE)]
+    for part in _whole_partitions(numbered.rechunk()):
+        rows = _placed(part)
+        moves = _moves(rows)
+        lines = _telling(_named(_by_partition(rows, moves), topics, LINES))
+        total += lines.height
+        worst = worst_first(pl.concat([worst, lines])).head(most)
+        brokers.append(_by_broker(moves))
+        since.append(_named(_going_on(rows), topics, SINCE))
+    return Sums(worst, total, _added(pl.concat(brokers)), pl.concat(since))
 
-    def going_on(self) -> pa.Table:
-        """A line for each partition that is short, under or leaderless after its last change: since when."""
-        last = np.flatnonzero(np.append(self.first[1:] == np.arange(1, len(self.first)), True))
-        since = {}
-        for name in SO:
-            begun = latest(self._begun(name))[last]
-            there = flags(self.rows[name])[last] & (begun >= self.first[last])
-            since[f"{name}_since"] = pa.array(self.time[np.maximum(begun, 0)], mask=~there)
-        keys = self.rows.select(list(KEY)).take(pa.array(last))
-        table = pa.table({**{name: keys[name] for name in KEY}, **since, "subject": pa.repeat(PARTITION, len(last))})
-        return table.filter(pc.is_valid(pc.coalesce(*[table[name] for name in since])))
 
-    def _begun(self, name: str) -> Flags:
-        return flags(self.rows[name]) & ~flags(self.rows[f"{name}_before"])
+def _named(rows: pl.DataFrame, topics: pl.DataFrame, columns: pl.Schema) -> pl.DataFrame:
+    """Rows with the id and the name of their topic, which stand at its number."""
+    return shaped(pl.concat([rows, topics.drop("id")[rows["id"]]], how="horizontal"), columns)
 
-    def _ended(self, name: str) -> Numbers:
-        """How long (ms) something was so that each change ended; before the first change at hand, by what the history says."""
-        earlier = latest(self._begun(name))
-        earlier = np.append(-1, earlier[:-1])
-        unseen = self.rows["leaderless_since" if name == "leaderless" else "before_time"]
-        unseen_since = pc.coalesce(unseen, self.rows["append_time"]).to_numpy().astype(np.int64)
-        since = np.where(earlier >= self.first, self.time[np.maximum(earlier, 0)], unseen_since)
-        ended = flags(self.rows[f"{name}_before"]) & ~flags(self.rows[name])
-        return np.where(ended, np.maximum(0, self.time - since), 0)
 
-    @cached_property
-    def _moves(self) -> _Moves:
-        return _Moves.of(self)
+def worst_first(lines: pl.DataFrame) -> pl.DataFrame:
+    """The lines that tell something, the worst first; nulls count as 0."""
+    scores = [_score(name) for name in _WORST]
+    down = [*[True for _ in scores], *[False for _ in _PLACE]]
+    return _telling(lines).sort([*scores, *_PLACE], descending=down, maintain_order=True)
 
-    def _flaps(self) -> Numbers:
-        """The most flaps of a broker that each change moves."""
-        moves, most = self._moves, np.zeros(len(self.hour), np.int64)
-        np.maximum.at(most, moves.row, moves.flaps)
-        return most
+
+def _score(name: str) -> pl.Expr:
+    if name == "moves":
+        return _score("shrinks") + _score("expansions")
+    if name == "skew":
+        return (_score("leads") - _score("preferred")).abs()
+    return pl.col(name).fill_null(0)
+
+
+def _telling(lines: pl.DataFrame) -> pl.DataFrame:
+    return lines.filter(pl.any_horizontal(*[_score(name) > 0 for name in (*_WORST, "elections")]))
+
+
+def _whole_partitions(changes: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    """The changes, each once, in the order of _RECORD, some at a time, no partition in two of them."""
+    keys = changes.select(*_RECORD).with_row_index("row").sort(*_RECORD, maintain_order=True)
+    rows, other = keys["row"], keys.select(_is_other(*_KEY)).to_series()
+    rows_once = keys.select(_is_other(*_RECORD)).to_series()
+    begins = other.arg_true().to_numpy()
+    start = 0
+    while start < keys.height:
+        following = begins[np.searchsorted(begins, start + _STRIDE) :]
+        end = int(following[0]) if len(following) else keys.height
+        yield changes[rows[start:end].filter(rows_once[start:end])]
+        start = end
+
+
+def _is_other(*columns: str) -> pl.Expr:
+    """Rows that differ from the one before them."""
+    return pl.any_horizontal(*[pl.col(name).ne_missing(pl.col(name).shift()) for name in columns]) | (
+        pl.int_range(pl.len()) == 0
+    )
+
+
+def _placed(rows: pl.DataFrame) -> pl.DataFrame:
+    """Changes with their place (`row`), that of their partition's first one (`first`), and their hour."""
+    time = pl.col("append_time")
+    placed = rows.with_columns(
+        _is_other(*_KEY).alias("begins"),
+        # The remainder has the sign of the time.
+        hour=time - pl.when(time < 0).then(-(-time % HOUR)).otherwise(time % HOUR),
+    ).with_row_index("row")
+    return placed.with_columns(first=pl.when("begins").then("row").forward_fill())
+
+
+def _by_partition(rows: pl.DataFrame, moves: pl.DataFrame) -> pl.DataFrame:
+    """A line for each partition and hour, of changes of partitions that were there before."""
+    counts = {
+        "shrinks": pl.col("departed").list.len() > 0,
+        "expansions": pl.col("joined").list.len() > 0,
+        "elections": pl.col("elected"),
+        "lossy_elections": pl.col("lossy"),
+    }
+    counted = rows.select(
+        *_KEY,
+        "first",
+        "hour",
+        "made",
+        **{name: each.cast(pl.Int64) for name, each in counts.items()},
+        **{name: _ended(so) for name, so in TIMES.items()},
+    )
+    sums = [pl.col(name).sum() for name in (*COUNTS, *TIMES)]
+    named = [pl.col(name).first() for name in _KEY]
+    lines = counted.filter(~pl.col("made")).group_by("first", "hour").agg(*named, *sums)
+    flaps = moves.group_by("first", "hour").agg(pl.col("flaps").max())
+    summed = lines.join(flaps, on=["first", "hour"], how="left")
+    return summed.with_columns(pl.col("flaps").fill_null(0))
+
+
+def _begun(so: str) -> pl.Expr:
+    return pl.col(so) & ~pl.col(f"{so}_before")
+
+
+def _ended(so: str) -> pl.Expr:
+    """How long (ms) something was so that each change ended; before the first change at hand, by what the history says."""
+    row, time = (pl.when(_begun(so)).then(name).forward_fill().shift() for name in ("row", "append_time"))
+    unseen = pl.coalesce("leaderless_since" if so == "leaderless" else "before_time", "append_time")
+    since = pl.when(row >= pl.col("first")).then(time).otherwise(unseen)
+    lasted = (pl.col("append_time") - since).clip(lower_bound=0)
+    return pl.when(pl.col(f"{so}_before") & ~pl.col(so)).then(lasted).otherwise(pl.lit(0, pl.Int64))
+
+
+def _going_on(rows: pl.DataFrame) -> pl.DataFrame:
+    """A line for each partition that is short, under or leaderless after its last change: since when."""
+    begun = {
+        f"{so}_since": pl.when(pl.col(so) & (pl.when(_begun(so)).then("row").forward_fill() >= pl.col("first"))).then(
+            pl.when(_begun(so)).then("append_time").forward_fill()
+        )
+        for so in SO
+    }
+    last = rows.select(*_KEY, "first", **begun).filter((pl.col("first") != pl.col("first").shift(-1)).fill_null(True))
+    return last.drop("first").filter(pl.any_horizontal(*[pl.col(name).is_not_null() for name in begun]))
 
 
 _DEPARTED, _JOINED, _ELECTED = range(3)
 
 
-@dataclass(frozen=True)
-class _Moves:
-    """What happened to one broker each: by which row, what kind it was, and how often the broker left or joined this ISR in
-    the hour up to then.
-    """
-
-    row: Numbers
-    broker: Numbers
-    kind: Numbers
-    flaps: Numbers
-
-    @staticmethod
-    def of(changes: _Changes) -> _Moves:
-        rows = changes.rows
-        elected = np.flatnonzero(flags(rows["elected"]))
-        moved = [_each(rows["departed"]), _each(rows["joined"]), (elected, rows["leader"].to_numpy()[elected])]
-        row = np.concatenate([which for which, _ in moved]).astype(np.int64)
-        broker = np.concatenate([ids for _, ids in moved]).astype(np.int64)
-        kind = np.repeat([_DEPARTED, _JOINED, _ELECTED], [len(which) for which, _ in moved])
-        there = ~changes.made[row]
-        row, broker, kind = row[there], broker[there], kind[there]
-        flaps = _within_the_hour(changes.partition[row], broker, changes.time[row], kind != _ELECTED)
-        return _Moves(row, broker, kind, flaps)
+def _moves(rows: pl.DataFrame) -> pl.DataFrame:
+    """What happened to one broker each: what kind it was, and how often it left or joined this ISR in the hour up to then."""
+    there = rows.filter(~pl.col("made"))
+    happened = {
+        _DEPARTED: there.with_columns(broker_id="departed"),
+        _JOINED: there.with_columns(broker_id="joined"),
+        _ELECTED: there.filter("elected").with_columns(broker_id=pl.concat_list("leader")),
+    }
+    each = [
+        found.select("first", "hour", "append_time", "lossy", "broker_id", kind=kind).explode("broker_id")
+        for kind, found in happened.items()
+    ]
+    # An empty list comes out as a null.
+    moved = pl.concat(each).drop_nulls("broker_id")
+    first, broker, time, kind = (
+        moved[name].to_numpy().astype(np.int64) for name in ("first", "broker_id", "append_time", "kind")
+    )
+    return moved.with_columns(flaps=pl.Series(_within_the_hour(first, broker, time, kind != _ELECTED)))
 
 
-def _each(lists: pa.ListArray) -> tuple[Numbers, Numbers]:
-    """The row and the id of every id in a column of lists."""
-    ids = lists.flatten().to_numpy()
-    return np.repeat(np.arange(len(lists)), _sizes(lists)), ids
+def _by_broker(moves: pl.DataFrame) -> pl.DataFrame:
+    """A line for each broker and hour: ISRs that it left or joined, and partitions that it was elected for."""
+    elected = pl.col("kind") == _ELECTED
+    lines = moves.group_by("broker_id", "hour").agg(
+        shrinks=(pl.col("kind") == _DEPARTED).sum(),
+        expansions=(pl.col("kind") == _JOINED).sum(),
+        elections=elected.sum(),
+        lossy_elections=(elected & pl.col("lossy")).sum(),
+        flaps=pl.col("flaps").max(),
+    )
+    return shaped(lines, LINES)
+
+
+def _added(lines: pl.DataFrame) -> pl.DataFrame:
+    """The lines of brokers, one for each hour."""
+    sums = [pl.col(name).sum() for name in COUNTS]
+    return shaped(lines.group_by("broker_id", "hour").agg(*sums, pl.col("flaps").max()), LINES)
 
 
 def _within_the_hour(partition: Numbers, broker: Numbers, time: Numbers, counted: Flags) -> Numbers:
@@ -251,57 +263,3 @@ def _within_the_hour(partition: Numbers, broker: Numbers, time: Numbers, counted
         before[np.searchsorted(place, place, "right")] - before[np.searchsorted(place, group * stride + earliest)]
     )
     return found
-
-
-class _Worst:
-    """The worst lines of the partitions of each cluster so far, and how many more there were."""
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self.lines = _no_lines()
-        self._seen: dict[str, int] = {}
-
-    def add(self, lines: pa.Table) -> None:
-        """Take in lines; those that tell nothing are none."""
-        moves = pc.add(lines["shrinks"], lines["expansions"])
-        telling = np.logical_or.reduce([lines[name].to_numpy() > 0 for name in (*COUNTS, "flaps", *TIMES)])
-        found = lines.append_column("moves", moves).filter(pa.array(telling))
-        for each in found[CLUSTER].value_counts().to_pylist():
-            self._seen[each["values"]] = self._seen.get(each["values"], 0) + each["counts"]
-        every = pa.concat_tables([self.lines, found], promote_options="permissive")
-        worst_first = [(CLUSTER, "ascending"), *[(name, "descending") for name in WORST]]
-        ordered = every.sort_by([*worst_first, *[(name, "ascending") for name in _PLACE]])
-        self.lines = ordered.filter(pa.array(_place(ordered) < self._most))
-
-    def left_out(self) -> pa.Table:
-        """How many lines of each cluster are not among those that were kept."""
-        kept = {each["values"]: each["counts"] for each in self.lines[CLUSTER].value_counts().to_pylist()}
-        left = [
-            {CLUSTER: name, "left_out": seen - kept[name]} for name, seen in self._seen.items() if seen > kept[name]
-        ]
-        table = pa.Table.from_pylist(left, pa.schema([_SCHEMA.field(name) for name in (CLUSTER, "left_out")]))
-        return table.append_column("subject", pa.repeat(PARTITION, len(table)))
-
-
-def _place(lines: pa.Table) -> Numbers:
-    """The place of each line among those of its cluster, which stand together."""
-    column = pa.record_batch({CLUSTER: lines[CLUSTER].combine_chunks()})
-    return np.arange(len(lines)) - latest(begins(column, [CLUSTER]))
-
-
-def _added(lines: pa.Table, more: pa.Table) -> pa.Table:
-    """The lines of brokers by hour, with further ones."""
-    every = pa.concat_tables([lines, more], promote_options="permissive")
-    return _grouped(
-        every, [CLUSTER, "subject", "broker_id", "hour"], [("flaps", "max"), *[(each, "sum") for each in COUNTS]]
-    )
-
-
-def _grouped(table: pa.Table, keys: list[str], sums: list[tuple[str, str]]) -> pa.Table:
-    grouped = table.group_by(keys).aggregate(sums)
-    return grouped.rename_columns([*keys, *[name for name, _ in sums]])
-
-
-def _sizes(lists: pa.ListArray) -> npt.NDArray[np.int64]:
-    sizes: npt.NDArray[np.int64] = pc.fill_null(pc.list_value_length(lists), 0).to_numpy().astype(np.int64)
-    return sizes

@@ -67,7 +67,8 @@ class Change:
 
 CLEARED = Change(elr=(), last_known_elr=())
 
-_LISTS = {
+# Columns of a partition's lists, and the fields that they are here.
+LISTS = {
     "replicas": "replicas",
     "isr": "isr",
     "adding_replicas": "adding",
@@ -81,7 +82,7 @@ def state_of(row: Mapping[str, Any]) -> PartitionState | None:
     """A silver partition row as a state; None for a ZooKeeper partition without a state znode."""
     if row["isr"] is None or row["leader"] is None:
         return None
-    lists = {name: _ids(row.get(column)) or () for column, name in _LISTS.items()}
+    lists = {name: _ids(row.get(column)) or () for column, name in LISTS.items()}
     return PartitionState(
         leader=row["leader"],
         leader_epoch=row["leader_epoch"],
@@ -100,7 +101,7 @@ def change_of(row: Mapping[str, Any], *, whole: bool) -> Change:
         whole=whole,
         leader_epoch=row.get("leader_epoch") or 0,
         partition_epoch=row.get("partition_epoch") or 0,
-        **{name: _ids(row.get(column)) for column, name in _LISTS.items()},
+        **{name: _ids(row.get(column)) for column, name in LISTS.items()},
     )
 
 
@@ -125,7 +126,7 @@ def merged(before: PartitionState | None, change: Change) -> PartitionState:
         )
     if before is None:
         raise ValueError("a change of a partition that was never made")
-    named = {name: value for name in (*_LISTS.values(), "leader") if (value := getattr(change, name)) is not None}
+    named = {name: value for name in (*LISTS.values(), "leader") if (value := getattr(change, name)) is not None}
     recovery = before.leader_recovery_state if change.leader_recovery_state is None else change.leader_recovery_state
     return replace(
         before,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -50,6 +50,7 @@ class Row:
 
 
 Key = tuple[str, str]
+Watch = Callable[[Key, Row | None, Row], None]
 
 
 @dataclass
@@ -57,6 +58,8 @@ class Cold:
     """Rows by entity and the key that Kafka replays by, as a JSON array."""
 
     rows: dict[Key, Row] = field(default_factory=dict)
+    # Is told what each record makes of a row, and what it was before.
+    watch: Watch | None = None
     _configs_of: dict[str, list[Key]] = field(default_factory=lambda: defaultdict(list))
 
     def apply(self, event: Event, at: At) -> Finding | None:
@@ -64,7 +67,7 @@ class Cold:
         key = (event.entity, json.dumps(event.key))
         known = self.rows.get(key)
         if event.op == DELETE:
-            self.rows[key] = Row(*((None, True, at, None) if known is None else (known.text, True, at, known.created)))
+            self._set(key, Row(*((None, True, at, None) if known is None else (known.text, True, at, known.created))))
             return _unknown_removal(key, known, at)
         made = Row(json.dumps(event.row), False, at, at.offset)
         if known is not None and known.created is not None:
@@ -75,7 +78,7 @@ class Cold:
     def _put(self, key: Key, parts: Sequence[object], row: Row) -> None:
         """Take a row; `parts` is what its key replays by. Which configurations are a topic's is asked when it goes."""
         known = self.rows.get(key)
-        self.rows[key] = row
+        self._set(key, row)
         new = row.text is not None and (known is None or known.text is None)
         if new and key[0] == _CONFIGS and parts[0] == "TOPIC":
             self._configs_of[str(parts[1])].append(key)
@@ -83,13 +86,18 @@ class Cold:
     def remove_configs_of(self, topic: str, at: At) -> None:
         """What removing a topic removes beside it (`ConfigurationControlManager.deleteTopicConfigs`)."""
         for key in self._configs_of.get(topic, ()):
-            self.rows[key] = Row(self.rows[key].text, True, at, self.rows[key].created)
+            self._set(key, Row(self.rows[key].text, True, at, self.rows[key].created))
 
-    def tables(self, cluster: str, *, gone: bool = False) -> dict[str, pa.Table]:
-        """Rows that are there, as silver has them, by entity; or those that were removed, as they were."""
+    def _set(self, key: Key, row: Row) -> None:
+        if self.watch is not None:
+            self.watch(key, self.rows.get(key), row)
+        self.rows[key] = row
+
+    def tables(self, cluster: str) -> dict[str, pa.Table]:
+        """Rows that are there, as silver has them, by entity."""
         rows: dict[str, list[Row]] = {name: [] for name in _ENTITIES if name not in _ELSEWHERE}
         for (entity, _), row in self.rows.items():
-            if entity in rows and row.removed == gone and row.text is not None:
+            if entity in rows and not row.removed and row.text is not None:
                 rows[entity].append(row)
         return {name: _table(cluster, mine, silver_schema(_ENTITIES[name])) for name, mine in rows.items()}
 

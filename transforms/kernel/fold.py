@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
@@ -34,7 +35,8 @@ from transforms.kernel.partitions import Partitions
 from transforms.kernel.records import Batch
 from transforms.kernel.shards import Shard
 from transforms.kernel.silver import silver_schema
-from transforms.kernel.topics import At, Finding, Flags, Topics
+from transforms.kernel.topics import At, Finding, Topics
+from transforms.kernel.versions import VERSIONS, Versions, holding_elr
 from transforms.kraft.replay.entities import DELETE, READERS, Event
 
 FINDINGS: pa.Schema = to_arrow_schema(StructType([f for f in FINDINGS_TABLE.columns if f.name != "run_id"]))
@@ -58,6 +60,18 @@ class Fold:
         # What was found as its record was read, and offsets of CLEAR_ELR records of all topics.
         self.found: list[Finding] = []
         self.clears: list[int] = []
+        self.versions: Versions | None = None
+
+    def record(self, versions: Versions) -> None:
+        """Tell what the rows that further records touch were and become."""
+        self.versions = versions
+        self.cold.watch = versions.row
+
+    def row_versions(self) -> pl.DataFrame:
+        """What was recorded: columns of `transforms.kernel.versions.VERSIONS`; no rows where nothing was to be."""
+        if self.versions is None:
+            return pl.DataFrame(schema=VERSIONS)
+        return self.versions.table(self.topics, self.partitions, self.cold)
 
     def read(self, batch: Batch, rows: Longs, first: int, end: int) -> Iterator[pa.RecordBatch]:
         """Apply the records in some rows, in order; gives the changes of partitions at offsets from `first` to `end` (exclusive)."""
@@ -67,21 +81,39 @@ class Fold:
             yield from self._read_partitions(batch, part[batch.of_partitions[part]], clears, window)
             if every is not None:
                 self.clears.append(int(batch.offsets[every]))
-                yield from self.partitions.read(batch, np.array([every]), np.array([EVERY_TOPIC]), window)
+                if self.versions is not None:
+                    self.versions.touch(holding_elr(self.partitions, self.topics), self.topics, self.partitions)
+                yield from self._told(self.partitions.read(batch, np.array([every]), np.array([EVERY_TOPIC]), window))
 
     def _read_partitions(
         self, batch: Batch, rows: Longs, clears: list[tuple[int, int]], window: Window
     ) -> Iterator[pa.RecordBatch]:
         """Records of partitions and those (row, topic) that clear one topic's, in their order."""
         topics = self.topics.numbers(batch.rows["topic_id"], rows)
+        if self.versions is not None:
+            self._touch(topics, clears)
         if clears:
             more = np.array(clears)
             rows, topics = np.concatenate([rows, more[:, 0]]), np.concatenate([topics, more[:, 1]])
             in_order = np.argsort(rows, kind="stable")
             rows, topics = rows[in_order], topics[in_order]
         if len(rows):
-            yield from self.partitions.read(batch, rows, topics, window)
+            yield from self._told(self.partitions.read(batch, rows, topics, window))
             self.found += self.partitions.take_findings()
+
+    def _touch(self, topics: Longs, clears: list[tuple[int, int]]) -> None:
+        """What versions are told of is taken before the records on it are applied."""
+        if clears:
+            named = np.array([topic for _, topic in clears], np.int64)
+            topics = np.concatenate([topics, holding_elr(self.partitions, self.topics, named)])
+        if self.versions is not None:
+            self.versions.touch(topics, self.topics, self.partitions)
+
+    def _told(self, changes: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in changes:
+            if self.versions is not None:
+                self.versions.take(batch)
+            yield batch
 
     def _read_cold(self, batch: Batch, rows: Longs) -> list[tuple[int, int]]:
         """Apply all other records; gives the rows of those that clear one topic's ELR, with its number."""
@@ -126,6 +158,8 @@ class Fold:
             self._note(self.cold.apply(event, at))
 
     def _apply_topic(self, event: Event, topic_id: str, at: At) -> None:
+        if self.versions is not None:
+            self.versions.topic(self.topics, topic_id, None if event.row is None else event.row["topic"], at)
         if event.row is not None:
             self.topics.make(topic_id, event.row["topic"], at)
             return
@@ -141,22 +175,14 @@ class Fold:
     def tables(self) -> dict[str, pa.Table]:
         """The state as silver has it, without the run's columns: a table by entity."""
         return {
-            "topics": self._topics(self.topics.here),
+            "topics": self._topics(),
             "partitions": self.partitions.table(self.partitions.living()),
             "brokers": self.brokers.table(self.cluster),
             **self.cold.tables(self.cluster),
         }
 
-    def gone(self) -> dict[str, pa.Table]:
-        """What was removed, as it was; where the log says so is the removal. Brokers that are no more are not in it."""
-        return {
-            "topics": self._topics(self.topics.gone),
-            "partitions": self.partitions.table(self.partitions.gone(), gone=True),
-            **self.cold.tables(self.cluster, gone=True),
-        }
-
-    def _topics(self, which: Flags) -> pa.Table:
-        numbers = np.flatnonzero(which)
+    def _topics(self) -> pa.Table:
+        numbers = np.flatnonzero(self.topics.here)
         rows = self.topics.longs[numbers]
         columns = [
             pa.repeat(pa.scalar(self.cluster), len(rows)),
@@ -166,12 +192,15 @@ class Fold:
         ]
         return pa.table([each.cast(f.type) for each, f in zip(columns, _TOPICS, strict=True)], _TOPICS)
 
-    def findings(self, snapshot: int | None = None) -> pa.Table:
-        """What breaks a rule of replay: columns FINDINGS. `snapshot` is the offset (exclusive) of the newest checkpoint."""
+    def findings(self, snapshot: int | None = None, committed: int | None = None) -> pa.Table:
+        """What breaks a rule of replay: columns FINDINGS.
+
+        `snapshot` is the offset (exclusive) of the newest checkpoint, `committed` that of the committed end, where the log goes on.
+        """
         found = [
             *self.found,
             *self.partitions.findings(),
-            *self.topics.findings(self.clears, snapshot or 0),
+            *self.topics.findings(self.clears, snapshot or 0, committed),
             *self.brokers.findings(),
         ]
         return findings_table(self.cluster, found)

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from schemas.replayed import FORMAT
 from transforms.kernel.brokers import Brokers
 from transforms.kernel.cold import Cold
 from transforms.kernel.fold import Fold
@@ -21,8 +22,6 @@ from transforms.kernel.shards import Shard
 from transforms.kernel.texts import Texts
 from transforms.kernel.topics import Finding
 
-# Rises whenever the bytes of an earlier release must not be continued: another meaning, another column.
-FORMAT = 1
 _HEADER = "kernel"
 _FINDING = pa.schema([(name, pa.string()) for name in ("code", "subject", "detail", "place")])
 

@@ -119,41 +119,49 @@ class Partitions:
 
     def findings(self) -> Iterator[Finding]:
         """Changes of a partition that no PartitionRecord had made (`ReplicationControlManager.replay` throws)."""
-        unmade = self._longs(layout.UNMADE)
-        mine = self.topics.owned[self._topic()]
+        unmade = self.longs(layout.UNMADE)
+        mine = self.topics.owned[self.topic()]
         for slot in np.flatnonzero((unmade >= 0) & mine).tolist():
-            subject = self._subject(int(self._topic()[slot]), int(self._partition()[slot]))
+            subject = self._subject(int(self.topic()[slot]), int(self._partition()[slot]))
             detail = "a change of a partition that was never made"
             yield Finding.at(int(unmade[slot]), "PARTITION-UNKNOWN", subject, detail)
 
-    def _longs(self, column: int) -> Longs:
-        return self.slots.longs[: self.slots.used[layout.SLOTS], column]
+    @property
+    def count(self) -> int:
+        """Number of slots."""
+        return int(self.slots.used[layout.SLOTS])
+
+    def longs(self, column: int) -> Longs:
+        """A column of Slots.longs, of all slots."""
+        return self.slots.longs[: self.count, column]
 
     def _ints(self, column: int) -> Ints:
-        return self.slots.ints[: self.slots.used[layout.SLOTS], column]
+        return self.slots.ints[: self.count, column]
 
-    def _topic(self) -> Longs:
-        return self._longs(layout.KEY) >> 32
+    def topic(self) -> Longs:
+        """Number of each slot's topic."""
+        return self.longs(layout.KEY) >> 32
 
     def _partition(self) -> Ints:
-        return self._longs(layout.KEY).astype(np.int32)
+        return self.longs(layout.KEY).astype(np.int32)
 
     def living(self) -> Longs:
         """Slots of the partitions that are there: made, and of a topic that is there."""
-        return self._made_of(self.topics.here)
+        return self.made(self.topics.here)
 
     def gone(self) -> Longs:
         """Slots of the partitions that went with their topic."""
-        return self._made_of(self.topics.gone)
+        return self.made(self.topics.gone)
 
-    def _made_of(self, topics: Flags) -> Longs:
+    def made(self, topics: Flags) -> Longs:
+        """Slots of the partitions of some topics that a PartitionRecord made."""
         if not len(topics):
             return np.empty(0, np.int64)
-        return np.flatnonzero((self._longs(layout.CREATED) >= 0) & topics[self._topic()])
+        return np.flatnonzero((self.longs(layout.CREATED) >= 0) & topics[self.topic()])
 
     def table(self, picked: Longs, *, gone: bool = False) -> pa.Table:
         """Some slots as rows of SILVER; with `gone` where the log says so is the removal of their topic."""
-        topic = self._topic()[picked]
+        topic = self.topic()[picked]
         slots = self.slots
         at: list[Longs | Ints] = [slots.longs[picked, k] for k in (layout.OFFSET, layout.APPEND_TIME)]
         at.append(slots.ints[picked, layout.EPOCH])
@@ -166,7 +174,7 @@ class Partitions:
             "partition": pa.array(self._partition()[picked]),
             "directories": self._directories(picked),
             "kraft_offset": pa.array(at[0]),
-            "kraft_created_offset": pa.array(self._longs(layout.CREATED)[picked]),
+            "kraft_created_offset": pa.array(self.longs(layout.CREATED)[picked]),
             "kraft_epoch": pa.array(at[2]),
             "kraft_append_time": pa.array(at[1]),
             **{name: self._list(picked, k) for k, name in enumerate(LIST_NAMES)},
@@ -202,7 +210,7 @@ class Partitions:
 
     def keys(self, picked: Longs) -> list[str]:
         """Topic id and number of some partitions, as one text each."""
-        ids = self.topics.ids.column(self._topic()[picked]).to_pylist()
+        ids = self.topics.ids.column(self.topic()[picked]).to_pylist()
         return [f"{topic}/{number}" for topic, number in zip(ids, self._partition()[picked].tolist(), strict=True)]
 
     def kept(self, topics: Longs) -> tuple[pa.Table, pa.StringArray]:
@@ -210,7 +218,7 @@ class Partitions:
 
         In the order of topics and partitions, so that the same state gives the same rows whatever way it came about.
         """
-        topic, partition = topics[self._topic()], self._partition()
+        topic, partition = topics[self.topic()], self._partition()
         order = np.lexsort((partition, topic))
         lists = {name: self._list(order, k) for k, name in enumerate((*LIST_NAMES, "directories"))}
         numbers = lists["directories"].values.to_numpy()
@@ -224,7 +232,7 @@ class Partitions:
         columns: dict[str, pa.Array] = {
             "topic": pa.array(topic[order].astype(np.int32)),
             "partition": pa.array(partition[order]),
-            **{name: pa.array(self._longs(column)[order]) for name, column in _LONGS.items()},
+            **{name: pa.array(self.longs(column)[order]) for name, column in _LONGS.items()},
             "epoch": pa.array(self._ints(layout.EPOCH)[order]),
             **{name: pa.array(self._ints(k)[order]) for k, name in enumerate(NUMBER_NAMES)},
             **lists,

@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 
 from schemas.kraft.records import PARTITION, TOPIC
@@ -21,6 +22,7 @@ from transforms.kernel.kept import from_bytes, to_bytes
 from transforms.kernel.layout import Longs
 from transforms.kernel.records import Batch
 from transforms.kernel.shards import WHOLE, Shard
+from transforms.kernel.versions import Versions
 from transforms.kraft.decode.rows import RECORD_SCHEMA
 from transforms.kraft.replay.extent import Extent
 from transforms.kraft.replay.transactions import TransactionLog
@@ -35,8 +37,8 @@ class Kind(StrEnum):
     HISTORY = "history"
     # State below an offset: silver's rows of an entity (`Told.entity`), without the run's columns.
     STATE = "state"
-    # What was removed below it, as it was: the same columns, where the log says so is the removal.
-    GONE = "gone"
+    # Versions of compared rows from an offset on, and what was removed: `transforms.kernel.versions.VERSIONS`.
+    VERSIONS = "versions"
     # What breaks a rule of replay, and rows that differ from Kafka's checkpoint: silver findings without the run's columns.
     FINDINGS = "findings"
     DIFFERENCES = "differences"
@@ -67,17 +69,21 @@ class Plan:
     """What to make of a cluster's log.
 
     `extent` is the part that takes effect; its base is one of the `checkpoints` (by offset, exclusive). All others between its
-    start and its end are compared with the state there. The state is told at each of `states_at` and at the end, and kept at
-    `keep_at`: exclusive ends too; where a transaction is open, give `before_open`. The history is told up to `history_end`
-    (exclusive), where it ends before the extent. `snapshot` is the offset of the newest checkpoint of the quorum.
+    start and its end are compared with the state there. The state is told at each of `states_at` (None: at the end), and kept at
+    `keep_at`: exclusive ends too; where a transaction is open, give `before_open`. Versions of compared rows are told from
+    `versions_from` on (inclusive), if it is given, with `every_row` of those, too, that no record touches. `committed` is the
+    committed end (exclusive), up to which the history is told, where the extent goes on. `snapshot` is the offset of the newest
+    checkpoint of the quorum.
     """
 
     cluster: str
     extent: Extent
     shard: Shard = WHOLE
-    states_at: Sequence[int] = ()
+    states_at: Sequence[int] | None = None
     keep_at: int | None = None
-    history_end: int | None = None
+    versions_from: int | None = None
+    every_row: bool = False
+    committed: int | None = None
     checkpoints: Mapping[int, Checkpoint] = field(default_factory=dict)
     snapshot: int | None = None
 
@@ -133,10 +139,19 @@ class _Pass:
         else:
             self.fold, self.start = from_bytes(kept, plan.cluster, plan.shard)
         self.last = self.start - 1
+        self.committed = extent.end if plan.committed is None else plan.committed
+        self.states_at = frozenset((extent.end,) if plan.states_at is None else plan.states_at)
         between = [offset for offset in plan.checkpoints if self.start < offset <= extent.end and offset != extent.base]
-        asked = {*plan.states_at, *between, *([] if plan.keep_at is None else [plan.keep_at])}
+        marks = (plan.keep_at, self.versions_from, self.committed)
+        asked = {*self.states_at, *between, *[offset for offset in marks if offset is not None]}
         self.stops = sorted(offset for offset in asked if self.start <= offset < extent.end)
         self.compared = frozenset(between)
+
+    @property
+    def versions_from(self) -> int | None:
+        """Where to begin with versions: not before what is read."""
+        asked = self.plan.versions_from
+        return None if asked is None else max(asked, self.start)
 
     def told(self, log: Iterable[pa.RecordBatch]) -> Iterator[Told]:
         """All that comes out."""
@@ -156,18 +171,21 @@ class _Pass:
             stop = self.stops[0] if self.stops else self.plan.extent.end
             here = int(np.searchsorted(batch.offsets[applied], stop))
             if here:
-                for changes in self.fold.read(batch, applied[:here], self.start, self._history_end):
-                    yield Told(Kind.HISTORY, stop, "isr_history", changes)
+                yield from self._history(batch, applied[:here], stop)
             applied = applied[here:]
             if len(applied):
                 yield from self._at(self.stops.pop(0))
 
-    @property
-    def _history_end(self) -> int:
-        return self.plan.extent.end if self.plan.history_end is None else self.plan.history_end
+    def _history(self, batch: Batch, rows: Longs, stop: int) -> Iterator[Told]:
+        """Apply some rows, all of them on one side of the committed end."""
+        told = stop <= self.committed
+        wanted = told or self.fold.versions is not None
+        for changes in self.fold.read(batch, rows, self.start, stop if wanted else self.start):
+            if told:
+                yield Told(Kind.HISTORY, stop, "isr_history", changes)
 
     def _applied(self, batch: Batch) -> Longs:
-        """Rows of the records that take effect (`transforms.kraft.replay.events.applied`)."""
+        """Rows of the good records that take effect (`transforms.kraft.replay.extent.Extent`)."""
         offsets = batch.offsets
         good = batch.good & (offsets >= self.start) & (offsets < self.plan.extent.end)
         for begin, last in self.plan.extent.discarded:
@@ -184,7 +202,7 @@ class _Pass:
         return rows
 
     def _at(self, offset: int, *, last: bool = False) -> Iterator[Told]:
-        """What is told below an offset."""
+        """What is told below an offset, and what begins there."""
         plan = self.plan
         if offset in self.compared:
             checkpoint = plan.checkpoints[offset]
@@ -193,13 +211,17 @@ class _Pass:
             yield Told(Kind.DIFFERENCES, offset, "findings", rows)
         if offset == plan.keep_at:
             yield Told(Kind.KEPT, offset, "", pa.table([[to_bytes(self.fold, offset)]], KEPT))
-        if last or offset in plan.states_at:
+        if offset in self.states_at:
             for entity, rows in self.fold.tables().items():
                 yield Told(Kind.STATE, offset, entity, rows)
-            for entity, rows in self.fold.gone().items():
-                yield Told(Kind.GONE, offset, entity, rows)
+        if offset == self.versions_from and plan.versions_from is not None:
+            self.fold.record(Versions(plan.versions_from, plan.every_row))
         if last:
-            yield Told(Kind.FINDINGS, offset, "findings", self.fold.findings(plan.snapshot))
+            yield Told(Kind.FINDINGS, offset, "findings", self.fold.findings(plan.snapshot, self.committed))
+            if plan.versions_from is not None:
+                # In the newest of Polars' forms nothing is copied.
+                rows = self.fold.row_versions().to_arrow(compat_level=pl.CompatLevel.newest())
+                yield Told(Kind.VERSIONS, offset, "", rows)
 
 
 def _read_checkpoint(fold: Fold, checkpoint: Checkpoint, offset: int) -> Fold:

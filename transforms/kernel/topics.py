@@ -32,7 +32,7 @@ from transforms.kernel.layout import (
     Longs,
     grown,
 )
-from transforms.kernel.shards import Shard
+from transforms.kernel.shards import Shard, utf8
 from transforms.kernel.texts import Texts
 
 Flags = npt.NDArray[np.bool_]
@@ -88,6 +88,10 @@ class Topics:
         number = self.ids.number(topic_id)
         self.longs = _with_room(self.longs, len(self.ids))
         return number
+
+    def find(self, topic_id: str) -> int:
+        """The number of a topic's id; -1 for one that no record has named."""
+        return int(self.ids.find(pa.array([utf8(topic_id)], pa.string()))[0])
 
     def make(self, topic_id: str, name: str, at: At) -> None:
         """A TopicRecord; it counts from `settle` on, which makes many at once."""
@@ -162,10 +166,13 @@ class Topics:
         gone: Flags = self.owned & (rows[:, MADE] >= 0) & (rows[:, ALIVE] == 0)
         return gone
 
-    def findings(self, clears: Sequence[int], snapshot: int) -> Iterator[Finding]:
-        """What breaks a rule. `clears` are the offsets of CLEAR_ELR records of all topics, `snapshot` that of the newest checkpoint."""
+    def findings(self, clears: Sequence[int], snapshot: int, committed: int | None = None) -> Iterator[Finding]:
+        """What breaks a rule. `clears` are the offsets of CLEAR_ELR records of all topics, `snapshot` that of the newest checkpoint.
+
+        Topics that share a name are looked for below `committed` (exclusive): what comes after it may be taken back.
+        """
         yield from self._unknown()
-        yield from self._made_twice()
+        yield from self._made_twice(committed)
         yield from self._made_again()
         yield from self._cleared_after_removal(np.array(clears, np.int64), snapshot)
 
@@ -185,10 +192,11 @@ class Topics:
                 detail = f"a record of a partition after its topic was removed at offset {removed}"
             yield Finding.at(int(offset), TOPIC_UNKNOWN, subject, detail)
 
-    def _made_twice(self) -> Iterator[Finding]:
+    def _made_twice(self, committed: int | None) -> Iterator[Finding]:
         """A TopicRecord for a name that is still there under another id: a second load, or a corrupt log (DUR-08)."""
         rows = self.longs[: len(self.ids)]
-        mine = rows[self.owned & (rows[:, MADE] >= 0)]
+        below = np.iinfo(np.int64).max if committed is None else committed
+        mine = rows[self.owned & (rows[:, MADE] >= 0) & (rows[:, MADE] < below)]
         mine = mine[np.lexsort((mine[:, MADE], mine[:, NAME]))]
         topic, following = mine[:-1], mine[1:]
         there = (topic[:, ALIVE] == 1) | (topic[:, LAST_OFFSET] > following[:, MADE])

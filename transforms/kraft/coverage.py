@@ -9,10 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+import polars as pl
 
-from transforms.clusters import CLUSTER, by_cluster
 from transforms.kraft.quorum import LogCopy, NoUsableLogError, Slice, plan_read
 
 # The place of the base checkpoint among the slices, and of rows that are in none.
@@ -52,30 +50,53 @@ def planned_log(copies: Sequence[Mapping[str, Any]]) -> PlannedLog | None:
     return PlannedLog(base if len(epochs) == 1 else None, slices, fetched)
 
 
-def counted(records: DataFrame, planned: Mapping[str, PlannedLog]) -> DataFrame:
-    """What was read: cluster, slice (place in the plan, CHECKPOINT or NOWHERE), rows, damaged, first, last, sum.
+class Counted:
+    """What was read of a planned log, slice by slice, counted as its records go by in any order."""
 
-    `first`, `last` and `sum` (as text) are of the offsets of `rows`, the good ones.
-    """
-    begins = {name: [each.from_offset_inclusive for each in plan.slices] for name, plan in planned.items()}
-    bases = {name: plan.base for name, plan in planned.items() if plan.base is not None}
-    offset, checkpoint, good = F.col("offset"), F.col("checkpoint_offset"), F.col("problem").isNull()
-    place = F.size(F.filter(by_cluster(begins, "array<bigint>"), lambda begin: begin <= offset)) - 1
-    of_base = checkpoint == by_cluster(bases, "bigint") if bases else F.lit(False)
-    wanted = records.where(F.col(CLUSTER).isin(sorted(planned)) & (checkpoint.isNull() | of_base))
-    slices = wanted.withColumn("slice", F.when(checkpoint.isNotNull(), F.lit(CHECKPOINT)).otherwise(place))
-    mine = F.when(good, offset)
-    return slices.groupBy(CLUSTER, "slice").agg(
-        F.count_if(good).alias("rows"),
-        F.count_if(~good).alias("damaged"),
-        F.min(mine).alias("first"),
-        F.max(mine).alias("last"),
-        F.sum(mine.cast("decimal(38,0)")).cast("string").alias("sum"),
-    )
+    def __init__(self, planned: PlannedLog) -> None:
+        """Nothing was read."""
+        self._begins = pl.Series([each.from_offset_inclusive for each in planned.slices], dtype=pl.Int64)
+        self._base = planned.base
+        self._found: dict[int, dict[str, Any]] = {}
+
+    def add(self, records: pl.DataFrame) -> None:
+        """Take in rows of bronze kraft_records (offset, checkpoint_offset, problem)."""
+        offset, good, of_log = pl.col("offset"), pl.col("problem").is_null(), pl.col("checkpoint_offset").is_null()
+        wanted = of_log if self._base is None else of_log | (pl.col("checkpoint_offset") == self._base)
+        rows = records.select("offset", "problem", "checkpoint_offset").filter(wanted)
+        # Damage may lie where no offset can be read.
+        place = pl.Series(self._begins.search_sorted(rows["offset"].fill_null(-1), side="right"), dtype=pl.Int64) - 1
+        slices = rows.with_columns(pl.when(of_log).then(place).otherwise(CHECKPOINT).alias("slice"))
+        mine = pl.when(good).then(offset)
+        counts = slices.group_by("slice").agg(
+            good.sum().cast(pl.Int64).alias("rows"),
+            (~good).sum().cast(pl.Int64).alias("damaged"),
+            mine.min().alias("first"),
+            mine.max().alias("last"),
+            mine.cast(pl.Int128).sum().alias("sum"),
+        )
+        for row in counts.iter_rows(named=True):
+            self._merge(row)
+
+    def _merge(self, row: dict[str, Any]) -> None:
+        known = self._found.setdefault(row["slice"], row)
+        if known is row:
+            return
+        for name in ("rows", "damaged", "sum"):
+            known[name] += row[name]
+        for name, chosen in (("first", min), ("last", max)):
+            known[name] = chosen((each[name] for each in (known, row) if each[name] is not None), default=None)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """For each slice that has any: slice (place in the plan, CHECKPOINT or NOWHERE), rows, damaged, first, last, sum.
+
+        `first`, `last` and `sum` (as text) are of the offsets of `rows`, the good ones.
+        """
+        return [{**row, "sum": str(row["sum"])} for _, row in sorted(self._found.items())]
 
 
 def shortfall(planned: PlannedLog, rows: Iterable[Mapping[str, Any]]) -> str | None:
-    """What of a cluster's `counted` rows is not what was to be read, in one line; None when all is.
+    """What of the rows of `Counted` is not what was to be read, in one line; None when all is.
 
     Of a log with damage fewer good rows are expected, and never one elsewhere: the damage is told by itself, and where it says that
     it lies may be damaged, too.

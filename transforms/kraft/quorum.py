@@ -412,3 +412,8 @@ def _agreed_end(copy: LogCopy, leading: LogCopy) -> int:
     if copy is leading:
         return copy.end
     return common_end(copy, leading) or 0
+
+
+def newest_checkpoint(copies: Sequence[LogCopy]) -> int | None:
+    """Offset (exclusive) of the newest complete checkpoint that any copy has."""
+    return max((c.offset for copy in copies if copy.has_log for c in copy.checkpoints if c.complete), default=None)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 
 from schemas.entities import ENTITIES
 from transforms.kraft.replay.entities import UPSERT, Event
 
 _ENTITIES = {entity.name: entity for entity in ENTITIES}
-_CONTROL = re.compile(r"\\u00[0-9a-f]{2}")
 
 
 def canonical_key(event: Event) -> str | None:
@@ -23,6 +21,4 @@ def canonical_key(event: Event) -> str | None:
 
 def key_text(key: Mapping[str, object]) -> str:
     """A canonical key as text; its fields must stand in the entity's order."""
-    text = json.dumps(key, ensure_ascii=False, separators=(",", ":"))
-    # Jackson writes other control characters with upper-case hex digits.
-    return _CONTROL.sub(lambda match: "\\u" + match[0][2:].upper(), text)
+    return json.dumps(key, ensure_ascii=False, separators=(",", ":"))

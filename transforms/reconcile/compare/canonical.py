@@ -2,56 +2,44 @@
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+import polars as pl
+from pyspark.sql.types import DoubleType
 
 from schemas.entities import Entity
-from transforms.clusters import CLUSTER
+from transforms.frames import json_of
 
-_KEEP_NULLS = {"ignoreNullFields": "false"}
 # A partition's row comes from two znodes: its state, and its topic's, which holds the assignment.
 ASSIGNMENT_PROVENANCE = ("zk_assignment_mzxid", "zk_assignment_mtime")
 
 
-def key_json(entity: Entity) -> Column:
+def key_json(entity: Entity) -> pl.Expr:
     """The canonical key (S§6) as one JSON object; `{}` for an entity with a single row."""
-    if not entity.key:
-        return F.lit("{}")
-    return F.to_json(F.struct(*entity.key), _KEEP_NULLS)
+    return json_of(*entity.key)
 
 
-def row_json(entity: Entity) -> Column:
+def row_json(entity: Entity) -> pl.Expr:
     """The compared columns as one JSON object, sets sorted; equal rows have equal text."""
-    if not entity.compared:
-        return F.lit("{}")
-    return F.to_json(F.struct(*[_column(entity, name) for name in entity.compared]), _KEEP_NULLS)
+    text = json_of(*[compared(entity, name) for name in entity.compared])
+    for field in entity.columns:
+        if field.name in entity.compared and isinstance(field.dataType, DoubleType):
+            text = _with_number(text, field.name)
+    return text
 
 
-def _column(entity: Entity, name: str) -> Column:
-    return F.array_sort(name).alias(name) if name in entity.unordered else F.col(name)
+def _with_number(text: pl.Expr, name: str) -> pl.Expr:
+    """JSON has no numbers for NaN and the infinities, and its encoder writes null: they are spelled as texts, as Kafka does."""
+    value = pl.col(name)
+    spelled = pl.when(value.is_nan()).then(pl.lit("NaN")).when(value > 0).then(pl.lit("Infinity"))
+    told = pl.format('"{}":"{}"', pl.lit(name), spelled.otherwise(pl.lit("-Infinity")))
+    odd = value.is_nan() | value.is_infinite()
+    return pl.when(odd).then(text.str.replace(f'"{name}":null', told, literal=True)).otherwise(text)
 
 
-def comparable(entity: Entity) -> Column:
+def compared(entity: Entity, name: str) -> pl.Expr:
+    """A compared column in the order in which equal values are equal."""
+    return pl.col(name).list.sort(nulls_last=True) if name in entity.unordered else pl.col(name)
+
+
+def comparable(entity: Entity) -> pl.Expr:
     """False where a row's value is ciphertext."""
-    return F.col(entity.comparable_flag) if entity.comparable_flag else F.lit(True)
-
-
-def canonical(entity: Entity, rows: DataFrame) -> DataFrame:
-    """Silver rows of one entity to (cluster, zk: which side, entity, key, row, comparable, provenance)."""
-    assigned = entity.name == "partitions"
-    return rows.select(
-        CLUSTER,
-        (F.col("source") == "zookeeper").alias("zk"),
-        F.lit(entity.name).alias("entity"),
-        key_json(entity).alias("key"),
-        row_json(entity).alias("row"),
-        comparable(entity).alias("comparable"),
-        "zk_path",
-        "zk_czxid",
-        "zk_mzxid",
-        "zk_mtime",
-        *[(F.col(name) if assigned else F.lit(None).cast("bigint")).alias(name) for name in ASSIGNMENT_PROVENANCE],
-        "kraft_offset",
-        "kraft_created_offset",
-        "kraft_append_time",
-    )
+    return pl.col(entity.comparable_flag) if entity.comparable_flag else pl.lit(True)

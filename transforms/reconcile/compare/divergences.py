@@ -1,52 +1,33 @@
-"""Differing rows to gold divergences: classified in the workers, followed over runs by a fingerprint."""
+"""Differing rows to gold divergences: classified one by one, followed over runs by a fingerprint."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Sequence
 
-import pyarrow as pa
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import StructType
+import polars as pl
 
 from schemas.classes import IN_FLIGHT, ORDER
 from schemas.gold import DIVERGENCES
-from transforms.clusters import CLUSTER, by_cluster
+from transforms.frames import columns_of, frame, shaped
 from transforms.reconcile.compare.classify import SEVERITIES, Context, Divergence, classify
 
-_ADDED_LATER = ("run_id", "lost_after_zxid", "lost_until_zxid", "first_seen_run", "status")
-DIVERGENCE = StructType([field for field in DIVERGENCES.columns if field.name not in _ADDED_LATER])
-_ARROW: pa.Schema = to_arrow_schema(DIVERGENCE)
+# A run's rows of gold divergences, and what of them is known before anything of earlier runs is.
+FOLLOWED = columns_of(DIVERGENCES.columns, "cluster", "run_id")
+LOCATED = columns_of(DIVERGENCES.columns, "cluster", "run_id", "first_seen_run", "status")
+DIVERGENCE = pl.Schema({name: kind for name, kind in LOCATED.items() if not name.endswith("_zxid")})
 
 
-def divergences(differing: DataFrame, contexts: Mapping[str, Context]) -> DataFrame:
-    """Rows of `differing_rows` to rows of DIVERGENCE (gold divergences without what only earlier runs tell).
-
-    `contexts` says what is known of each cluster.
-    """
-    return differing.mapInArrow(_classifier(contexts), DIVERGENCE)
+def divergences(differing: pl.DataFrame, context: Context) -> pl.DataFrame:
+    """Rows of `differing_rows` to rows of DIVERGENCE (gold divergences without what only earlier runs tell)."""
+    found = (_cells(divergence) for raw in differing.iter_rows(named=True) for divergence in classify(raw, context))
+    return frame(found, DIVERGENCE)
 
 
-def _classifier(contexts: Mapping[str, Context]) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def classify_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            rows = [
-                _cells(raw["cluster"], divergence)
-                for raw in batch.to_pylist()
-                for divergence in classify(raw, contexts[raw["cluster"]])
-            ]
-            yield pa.RecordBatch.from_pylist(rows, schema=_ARROW)
-
-    return classify_batches
-
-
-def _cells(cluster: str, divergence: Divergence) -> dict[str, str | int | None]:
+def _cells(divergence: Divergence) -> dict[str, str | int | None]:
     key = json.dumps(divergence.key, sort_keys=False, ensure_ascii=False)
     return {
-        "cluster": cluster,
         "fingerprint": fingerprint(divergence.entity, key, divergence.column, divergence.class_),
         "entity": divergence.entity,
         "key": key,
@@ -70,63 +51,61 @@ def fingerprint(entity: str, key: str, column: str | None, class_: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-def followed(current: DataFrame, previous: DataFrame, run_id: str) -> DataFrame:
-    """Add first_seen_run and status, and the previous run's rows that are gone, as resolved.
+def followed(current: pl.DataFrame, previous: pl.DataFrame, run_id: str) -> pl.DataFrame:
+    """Add first_seen_run and status, and the previous run's rows that are gone, as resolved: columns FOLLOWED.
 
     `current` are rows of `between.located`.
-    `previous` are gold rows of each cluster's run before (none on its first run); resolved ones among them are history already.
+    `previous` are gold rows of the run before (none on the first run); resolved ones among them are history already.
     """
-    row = [CLUSTER, "fingerprint"]
-    before = previous.where("status <> 'resolved'").drop("run_id")
-    seen = before.groupBy(*row).agg(F.min("first_seen_run").alias("first_seen_run"))
-    now = current.join(seen, row, "left").select(
-        *[field.name for field in DIVERGENCE.fields],
-        "lost_after_zxid",
-        "lost_until_zxid",
-        F.coalesce("first_seen_run", F.lit(run_id)).alias("first_seen_run"),
-        F.when(F.col("first_seen_run").isNull(), "new").otherwise("persisting").alias("status"),
+    before = previous.filter(pl.col("status") != "resolved")
+    seen = before.group_by("fingerprint").agg(pl.col("first_seen_run").min())
+    first = pl.col("first_seen_run")
+    now = current.join(seen, on="fingerprint", how="left", maintain_order="left").with_columns(
+        first.fill_null(run_id),
+        pl.when(first.is_null()).then(pl.lit("new")).otherwise(pl.lit("persisting")).alias("status"),
     )
-    gone = before.join(current.select(*row).distinct(), row, "left_anti")
-    return now.unionByName(gone.withColumn("status", F.lit("resolved")))
+    gone = before.join(current, on="fingerprint", how="anti").with_columns(pl.lit("resolved").alias("status"))
+    return pl.concat([shaped(now, FOLLOWED), shaped(gone, FOLLOWED)])
 
 
-def seen_from(rows: DataFrame, offset: int, migration_offset: int) -> DataFrame:
+def seen_from(rows: pl.DataFrame, offset: int, migration_offset: int) -> pl.DataFrame:
     """Rows of a comparison with the image at an `offset` below /migration's: what ZooKeeper has of later records.
 
     There in_flight is not a write on its way but a write that came later, and the row says so.
     """
     why = f"ZooKeeper is at {migration_offset}: it has what the log did to the row after offset {offset}"
-    in_flight = F.col("class") == IN_FLIGHT
-    return rows.withColumn("explanation", F.when(in_flight, F.lit(why)).otherwise(F.col("explanation")))
+    in_flight = pl.col("class") == IN_FLIGHT
+    return rows.with_columns(pl.when(in_flight).then(pl.lit(why)).otherwise("explanation").alias("explanation"))
 
 
-def ranked(rows: DataFrame) -> DataFrame:
-    """Rows with a sortable `rank`: defects first, then by severity, entity and key."""
-    by_class = F.array_position(F.array(*[F.lit(name) for name in ORDER]), F.col("class"))
-    by_severity = F.array_position(F.array(*[F.lit(name) for name in SEVERITIES]), F.col("severity"))
-    return rows.withColumn("rank", F.struct(by_class.alias("c"), by_severity.alias("s"), "entity", "key", "column"))
-
-
-def stored_counts() -> Column:
-    """A run's exact counts by class as one JSON object, from its row of gold `runs`: no divergence is read for it."""
-    return F.get_json_object("report", "$.divergences.by_class")
-
-
-def listed(rows: DataFrame, limits: Mapping[str, int]) -> DataFrame:
-    """The first rows of each cluster by `ranked`, as many as its limit, and their exact counts, in one pass.
-
-    Rows of gold divergences, with `rank` and `total`: how many rows of the cluster have the same class, entity and
-    status. Of each of these groups at least the first row is there, so that no count is lost.
-    """
-    group = Window.partitionBy(CLUSTER, "class", "entity", "status")
-    gone = F.col("status") == "resolved"
-    in_order = ranked(rows).withColumns({"resolved": gone})
-    placed = in_order.withColumns(
-        {
-            "total": F.count("*").over(group),
-            "first": F.row_number().over(group.orderBy("rank")) == 1,
-            "place": F.row_number().over(Window.partitionBy(CLUSTER, "resolved").orderBy("rank")),
-        }
+def ranked(rows: pl.DataFrame) -> pl.DataFrame:
+    """Rows in order: defects first, then by severity, entity and key."""
+    return rows.sort(
+        _place_in(ORDER, "class"), _place_in(SEVERITIES, "severity"), "entity", "key", "column", maintain_order=True
     )
-    limit = by_cluster(limits, "bigint")
-    return placed.where(F.col("first") | (F.col("place") <= limit)).drop("first", "resolved")
+
+
+def first_of(rows: pl.DataFrame, limit: int) -> pl.DataFrame:
+    """The first rows by `ranked`, as many as the limit (0 for all), with `total`: how many rows there are."""
+    told = ranked(rows).with_columns(pl.lit(len(rows), pl.Int64).alias("total"))
+    return told.head(limit) if limit else told
+
+
+def _place_in(order: Sequence[str], name: str) -> pl.Expr:
+    """Where a column's value stands in an order; before all of it when it is not there."""
+    return pl.col(name).replace_strict({value: i for i, value in enumerate(order)}, default=-1, return_dtype=pl.Int32)
+
+
+def listed(rows: pl.DataFrame, limit: int) -> pl.DataFrame:
+    """The first rows by `ranked`, as many as the limit, and their exact counts.
+
+    Rows of gold divergences, with `total`: how many rows have the same class, entity and status; and `place`, from 1, those
+    that are resolved counted apart. Of each of these groups at least the first row is there, so that no count is lost.
+    """
+    group, gone = ("class", "entity", "status"), pl.col("status") == "resolved"
+    placed = ranked(rows).with_columns(
+        pl.len().cast(pl.Int64).over(group).alias("total"),
+        (pl.int_range(pl.len()).over(group) == 0).alias("first"),
+        pl.int_range(1, pl.len() + 1).over(gone).alias("place"),
+    )
+    return placed.filter(pl.col("first") | (pl.col("place") <= limit)).drop("first")

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+from typing import Any
 
-from transforms.clusters import CLUSTER
+import polars as pl
 
 _LISTED = 20
 
 
-def duplicated(differing: DataFrame) -> DataFrame:
-    """Rows of `differing_rows` whose key is on a side more than once, by cluster: total, texts (a few)."""
-    text = F.format_string(
-        "%s %s: %d rows in ZooKeeper, %d in KRaft", F.col("entity"), F.col("key"), F.col("zk_rows"), F.col("kraft_rows")
-    )
-    twice = differing.where((F.col("zk_rows") > 1) | (F.col("kraft_rows") > 1))
-    listed = F.slice(F.array_sort(F.collect_list(text)), 1, _LISTED).alias("texts")
-    return twice.groupBy(CLUSTER).agg(F.count("*").alias("total"), listed)
+def duplicated(differing: pl.DataFrame) -> list[dict[str, Any]]:
+    """Rows of `differing_rows` whose key is on a side more than once, in one row: total, texts (a few); none without any."""
+    text = pl.format("{} {}: {} rows in ZooKeeper, {} in KRaft", "entity", "key", "zk_rows", "kraft_rows")
+    texts = differing.filter((pl.col("zk_rows") > 1) | (pl.col("kraft_rows") > 1)).select(text).to_series().sort()
+    return [{"total": len(texts), "texts": texts.head(_LISTED).to_list()}] if len(texts) else []

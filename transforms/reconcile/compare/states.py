@@ -11,8 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+import polars as pl
 
 from schemas.entities import MIRRORED, Entity
 from schemas.entities.delegation_tokens import DELEGATION_TOKENS
@@ -20,18 +19,17 @@ from schemas.entities.features import FEATURES
 from schemas.entities.partitions import PARTITIONS
 from schemas.entities.producer_ids import PRODUCER_IDS
 from schemas.entities.topics import TOPICS
-from transforms.clusters import CLUSTER
-from transforms.reconcile.compare.canonical import canonical
+from schemas.replayed import ROW_VERSION_COLUMNS
+from transforms.frames import columns_of
 from transforms.reconcile.compare.classify import report_key
-from transforms.reconcile.compare.difference import Ends, differing_rows
+from transforms.reconcile.compare.difference import Ends, Sides, differing_rows
 from transforms.reconcile.compare.differing import same
-from transforms.unions import union_all
 
 # The configuration of a cluster is asked for: who leads and who is in sync is its weather, and has tables of its own.
 MOVING = frozenset({"leader", "isr", "leader_epoch", "partition_epoch", "leader_recovery_state"})
 _REPLICAS = ("replicas", "adding_replicas", "removing_replicas")
-_TOGETHER = "compared"
-_NO_TAIL = 2**62
+_NO_VERSIONS = pl.DataFrame(schema=columns_of(ROW_VERSION_COLUMNS, "cluster"))
+_NO_TAIL = Ends(2**62)
 
 
 @dataclass(frozen=True)
@@ -76,47 +74,34 @@ class StateDifference:
     right: Any
 
 
-def differing_states(left: Mapping[str, DataFrame], right: Mapping[str, DataFrame], rules: Rules) -> DataFrame:
-    """Rows of `differing_rows` in which `zk_row` is the left state's and `kraft_row` the right one's.
+def differing_states(left: Mapping[str, pl.DataFrame], right: Mapping[str, pl.DataFrame], rules: Rules) -> pl.DataFrame:
+    """Rows of `differing_rows`, by entity and key, in which `zk_row` is the left state's and `kraft_row` the right one's.
 
     `left` and `right` are silver rows of KRaft by entity, of one cluster each.
     """
-    sides = [(left, True), (right, False)]
-    both = union_all(
-        [
-            canonical(entity, _mapped(entity, rows[entity.name], rules.brokers) if first else rows[entity.name])
-            .withColumn("zk", F.lit(first))
-            .withColumn(CLUSTER, F.lit(_TOGETHER))
-            for rows, first in sides
-            for entity in rules.entities
-        ]
-    )
-    nothing = "entity string, key string, row string, removed boolean, from_offset bigint, from_append_time bigint"
-    versions = both.sparkSession.createDataFrame([], f"{CLUSTER} string, {nothing}, created_offset bigint")
-    found = differing_rows(both, versions, {_TOGETHER: Ends(_NO_TAIL)})
-    return found.where("NOT (zk_row <=> kraft_row)").select("entity", "key", "zk_row", "kraft_row", "comparable")
+    both = [
+        Sides(entity, _mapped(entity, left[entity.name], rules.brokers), right[entity.name])
+        for entity in rules.entities
+    ]
+    found = differing_rows(both, _NO_VERSIONS, _NO_TAIL).filter(pl.col("zk_row").ne_missing(pl.col("kraft_row")))
+    return found.select("entity", "key", "zk_row", "kraft_row", "comparable").sort("entity", "key")
 
 
-def _mapped(entity: Entity, rows: DataFrame, brokers: Mapping[int, int]) -> DataFrame:
+def _mapped(entity: Entity, rows: pl.DataFrame, brokers: Mapping[int, int]) -> pl.DataFrame:
     """The rows with the twin's broker ids; one that the map does not name stays as it is."""
     if not brokers:
         return rows
-    by_text = F.from_json(F.lit(json.dumps({str(ours): theirs for ours, theirs in brokers.items()})), "map<string,int>")
-
-    def twin(broker: Column) -> Column:
-        return F.coalesce(by_text[broker.cast("string")], broker)
-
     if entity.name == PARTITIONS.name:
-        return rows.withColumns({name: F.transform(name, twin) for name in _REPLICAS})
+        return rows.with_columns(pl.col(_REPLICAS).list.eval(pl.element().replace(brokers)))
     if entity.name == "configs":
-        of_broker = F.col("resource_type") == "BROKER"
-        renamed = F.coalesce(by_text[F.col("resource_name")].cast("string"), F.col("resource_name"))
-        return rows.withColumn("resource_name", F.when(of_broker, renamed).otherwise(F.col("resource_name")))
+        name = pl.col("resource_name")
+        twin = name.replace({str(ours): str(theirs) for ours, theirs in brokers.items()})
+        return rows.with_columns(pl.when(pl.col("resource_type") == "BROKER").then(twin).otherwise(name))
     return rows
 
 
 def state_differences(rows: Iterable[Mapping[str, Any]], rules: Rules) -> Iterator[StateDifference]:
-    """Collected `differing_states` as single differences; a value that only differs within its tolerance is none."""
+    """Rows of `differing_states` as single differences; a value that only differs within its tolerance is none."""
     entities = {entity.name: entity for entity in rules.entities}
     for row in rows:
         entity = entities[row["entity"]]

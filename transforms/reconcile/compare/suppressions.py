@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
-from functools import reduce
-from operator import and_
+from typing import Any
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+import polars as pl
 
 from schemas.report import Suppression
-from transforms.clusters import CLUSTER
 
 # Column that `marked` adds: position of the first rule that matches, null for none.
 MARK = "suppression"
@@ -36,7 +33,7 @@ class SuppressionRule:
         parts = (self.fingerprint, self.entity, self.key, self.column, self.class_)
         return f"suppression {self.number} ({' '.join(part for part in parts if part is not None)})"
 
-    def matches(self) -> Column:
+    def matches(self) -> pl.Expr:
         """The condition on rows of gold `divergences`."""
         wanted = {
             "fingerprint": self.fingerprint,
@@ -45,7 +42,7 @@ class SuppressionRule:
             "column": self.column,
             "class": self.class_,
         }
-        return reduce(and_, [F.col(name).eqNullSafe(F.lit(v)) for name, v in wanted.items() if v is not None])
+        return pl.all_horizontal(pl.col(name).eq_missing(pl.lit(v)) for name, v in wanted.items() if v is not None)
 
 
 def in_force(rules: Iterable[SuppressionRule], today: date) -> list[SuppressionRule]:
@@ -53,25 +50,24 @@ def in_force(rules: Iterable[SuppressionRule], today: date) -> list[SuppressionR
     return [rule for rule in rules if date.fromisoformat(rule.suppression.until) >= today]
 
 
-def marked(rows: DataFrame, rules: Mapping[str, Sequence[SuppressionRule]]) -> DataFrame:
-    """Rows of gold `divergences` with MARK; `rules` are those in force of each cluster, at least one in all."""
-    return rows.withColumn(MARK, F.coalesce(*_marks(rules)))
+def marked(rows: pl.DataFrame, rules: Sequence[SuppressionRule]) -> pl.DataFrame:
+    """Rows of gold `divergences` with MARK; `rules` are those in force, at least one."""
+    marks = [pl.when(rule.matches()).then(pl.lit(i, pl.Int32)) for i, rule in enumerate(rules)]
+    return rows.with_columns(pl.coalesce(marks).alias(MARK))
 
 
-def _marks(rules: Mapping[str, Sequence[SuppressionRule]]) -> list[Column]:
-    """For each rule: its position among its cluster's where it matches, else null."""
+def counted_matches(rows: pl.DataFrame, rules: Sequence[SuppressionRule]) -> list[dict[str, Any]]:
+    """Exact counts of `marked` rows by class: class, suppressed, and `matched`: positions of all rules that match one."""
+    hits = [rule.matches().any().alias(str(i)) for i, rule in enumerate(rules)]
+    found = rows.filter(pl.col(MARK).is_not_null()).group_by("class").agg(pl.len().alias("suppressed"), *hits)
     return [
-        F.when((F.col(CLUSTER) == F.lit(cluster)) & rule.matches(), F.lit(i))
-        for cluster, mine in rules.items()
-        for i, rule in enumerate(mine)
+        {
+            "class": row["class"],
+            "suppressed": row["suppressed"],
+            "matched": [i for i in range(len(rules)) if row[str(i)]],
+        }
+        for row in found.sort("class").iter_rows(named=True)
     ]
-
-
-def counted_matches(rows: DataFrame, rules: Mapping[str, Sequence[SuppressionRule]]) -> DataFrame:
-    """Exact counts of `marked` rows: cluster, class, suppressed, and `matched`: positions of all rules that match one."""
-    matching = F.collect_set(F.array_compact(F.array(*_marks(rules))))
-    found = rows.where(F.col(MARK).isNotNull()).groupBy(CLUSTER, "class")
-    return found.agg(F.count(MARK).alias("suppressed"), F.array_distinct(F.flatten(matching)).alias("matched"))
 
 
 def notes(rules: Sequence[SuppressionRule], today: date, matched: Collection[int] | None) -> list[str]:

@@ -1,21 +1,85 @@
 """The cluster as its active controller knows it: the one answer to who the quorum is and what is finalised.
 
-What judges an update of features and a downgrade asks here; the report keeps it (`KraftHealth`), and the commands that look
-at a finished run read it there.
+What judges an update of features and a downgrade asks here, of a run that is under way or a finished one; the report shows it
+(`KraftHealth`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
-from schemas.checks import KRAFT
+from schemas.checks import KRAFT, START_PHASES, ZOOKEEPER, Phase
 from schemas.kraft.enums import DIRECTORY_MIGRATING
 from schemas.kraft.feature_levels import KRAFT_VERSION
-from schemas.report import KraftHealth
+from transforms.downgrade.ledger import FeatureZnode
 from transforms.features.matrix import node_of
 from transforms.features.update import Cluster
 from transforms.kraft.quorum import LogCopy
+from transforms.reconcile.judge.evidence import ClusterFacts
 from transforms.reconcile.judge.facts import Facts
+
+_NO_RELEASE = (0, 0)
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Where a cluster stands, in the terms of the audits of ISR, features and downgrades.
+
+    `kraft` and `zookeeper` are the cluster as each kind of controller knows it, None where that side was not collected;
+    where `release` is None, `kraft` tells all but what goes by the release, and there is no `zookeeper`.
+    """
+
+    facts: Facts
+    release: tuple[int, int] | None
+    kraft: Cluster | None
+    zookeeper: Cluster | None
+
+    @property
+    def by_zookeeper(self) -> bool:
+        """True where a ZooKeeper controller is the one that answers."""
+        return by_zookeeper(self.facts)
+
+    @property
+    def asked(self) -> Cluster | None:
+        """The cluster as the controller knows it that would be asked; None where it was not collected, or has no release."""
+        return None if self.release is None else self.zookeeper if self.by_zookeeper else self.kraft
+
+
+def standing_of(
+    gathered: ClusterFacts, release: tuple[int, int] | None, feature_znode: FeatureZnode | None
+) -> Standing:
+    """Where a cluster stands by its facts, when its controllers are of `release`."""
+    facts = gathered.facts
+    kraft = cluster_of(facts, release or _NO_RELEASE) if KRAFT in facts.collected else None
+    in_zookeeper = facts.zookeeper is not None and release is not None
+    return Standing(
+        facts,
+        release,
+        kraft,
+        zookeeper_cluster(gathered, release or _NO_RELEASE, feature_znode) if in_zookeeper else None,
+    )
+
+
+def by_zookeeper(facts: Facts) -> bool:
+    """True while a ZooKeeper controller decides."""
+    return facts.phase in (*START_PHASES, Phase.ROLLED_BACK)
+
+
+def zookeeper_cluster(gathered: ClusterFacts, release: tuple[int, int], feature_znode: FeatureZnode | None) -> Cluster:
+    """The cluster as its ZooKeeper controller of `release` knows it, by the tree as it was read."""
+    facts = gathered.facts
+    levels = [row for row in gathered.answers.get("features", ()) if row["source"] == ZOOKEEPER]
+    controllers = [row for row in facts.controllers if row["source"] == ZOOKEEPER]
+    return Cluster(
+        release,
+        {row["feature"]: row["level"] for row in levels},
+        tuple(node_of(row) for row in (*facts.brokers_in_zookeeper, *controllers)),
+        local=(facts.zookeeper or {}).get("controller_id"),
+        zookeeper=True,
+        versioning=feature_znode is not None and feature_znode.enabled,
+        min_levels={row["feature"]: row["min_level"] for row in levels if row["min_level"] is not None},
+    )
 
 
 def cluster_of(facts: Facts, release: tuple[int, int]) -> Cluster:
@@ -48,16 +112,6 @@ def finalised_of(levels: Mapping[str, int], kraft_version: int) -> dict[str, int
     """Finalised levels, kraft.version by the control records alone: 0 is a static quorum, and named by nothing."""
     others = {name: level for name, level in levels.items() if name != KRAFT_VERSION}
     return {**others, KRAFT_VERSION: kraft_version} if kraft_version else others
-
-
-def voters_of(health: KraftHealth) -> frozenset[int] | None:
-    """The voters that a report names; None when nothing named them."""
-    return frozenset(member.controller_id for member in health.quorum if member.voter) or None
-
-
-def leader_of(health: KraftHealth) -> int | None:
-    """The leader that a report names."""
-    return next((member.controller_id for member in health.quorum if member.leader), None)
 
 
 def with_directory_id(voters: Iterable[tuple[int, str | None]], copies: Iterable[LogCopy]) -> frozenset[int]:

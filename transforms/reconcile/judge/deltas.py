@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
+
+import polars as pl
 
 from schemas.classes import LOST_WRITE
 from schemas.report import DivergenceRow
+from transforms.reconcile.compare.context import CLOCK_MARGIN_MS
 
 QUOTAS = ("client_quotas",)
 # Mirrored after quotas, so that a failure there skips them (`KRaftMigrationZkWriter.handleDelta`).
@@ -30,19 +34,15 @@ def offsets_asked(rows: Sequence[DivergenceRow]) -> list[int]:
     return sorted({offset for offset, _ in (*quotas, *later)}) if quotas and later else []
 
 
-def deltas_of(offsets: Sequence[int], between: Iterable[tuple[int, int, int]]) -> dict[int, Delta]:
+def deltas(barriers: pl.DataFrame, offsets: Sequence[int], loaded_at: int | None) -> dict[int, Delta]:
     """The delta of each offset, as (last barrier before it, first barrier at or after it); none where one is unknown.
 
-    `offsets` ascend; `between` gives (how many of them are at or below a barrier, the lowest such barrier, the highest).
+    `barriers` are silver barriers. Those of an earlier migration, before this one's load ended (milliseconds), are left out.
     """
-    groups = list(between)
-    found = {}
-    for index, offset in enumerate(offsets, 1):
-        before = [highest for passed, _, highest in groups if passed < index]
-        after = [lowest for passed, lowest, _ in groups if passed >= index]
-        if before and after:
-            found[offset] = (max(before), min(after))
-    return found
+    since = 0 if loaded_at is None else loaded_at - CLOCK_MARGIN_MS
+    passed = barriers.filter(pl.col("time") >= since)["kraft_metadata_offset"].sort().to_list()
+    places = {offset: bisect_left(passed, offset) for offset in offsets}
+    return {offset: (passed[at - 1], passed[at]) for offset, at in places.items() if 0 < at < len(passed)}
 
 
 def dropped_behind(rows: Sequence[DivergenceRow], deltas: Mapping[int, Delta]) -> list[str]:

@@ -1,28 +1,25 @@
-"""Aggregates and rules about KRaft's own health (S§8.3, S§8.4), as column expressions over all clusters of a run."""
+"""Counts and rules about KRaft's own health (S§8.3, S§8.4), as expressions over the rows of one cluster."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+import polars as pl
 
 from schemas.checks import KRAFT, ZOOKEEPER
 from schemas.checks.codes import (
-    CORDONED,
-    DIRECTORY_LOST,
-    DIRECTORY_UNKNOWN,
     ISR_ORDER,
     NO_LEADER_FOR_GOOD,
     RECOVERING_LONG,
     RESTART_REFUSED,
     UNCLEAN_LEADERLESS,
 )
-from transforms.clusters import CLUSTER, by_cluster, of_clusters
+from transforms.frames import except_ids, listed
 from transforms.isr.violations import Present, history_violations
+from transforms.reconcile.judge.directory_rules import directories
 from transforms.reconcile.judge.partition_health import lacking
-from transforms.reconcile.judge.rules import RowRule, broken
+from transforms.reconcile.judge.rules import RowRule, broken, said
 
 HOUR = 3_600_000
 REGISTER_BROKER = "REGISTER_BROKER_RECORD"
@@ -37,10 +34,6 @@ REMOVED_IN_4_0 = (
     "log.message.format.version",
     "log.message.timestamp.difference.max.ms",
 )
-# `DirectoryId`: ids that stand for no directory.
-MIGRATING, UNASSIGNED, LOST = "AAAAAAAAAAAAAAAAAAAAAA", "AAAAAAAAAAAAAAAAAAAAAQ", "AAAAAAAAAAAAAAAAAAAAAg"
-# The metadata.version that knows directories, 3.7-IV2.
-DIRECTORIES_FROM = 17
 # A leader that has not told of a grown ISR for so long is not healing (ISR-11).
 RECOVERING_MS = 30 * 60_000
 
@@ -81,386 +74,266 @@ class Health:
         return self.present.log_end_ms
 
 
-def activity(records: DataFrame, checkpoints: Mapping[str, int | None]) -> DataFrame:
-    """Records of the log by type: cluster, type, records, bytes, first, last, below, behind.
-
-    `below` is the append time of the newest record below the cluster's offset in `checkpoints` (exclusive), `behind` the
-    bytes of those from it on. Records of checkpoints do not count.
-    """
-    log = records.where(F.col("checkpoint_offset").isNull() & F.col("problem").isNull())
-    cut = by_cluster(checkpoints, "bigint") if checkpoints else F.lit(None).cast("bigint")
-    offset = F.col("offset")
-    return log.groupBy(CLUSTER, "type").agg(
-        F.count("*").alias("records"),
-        F.sum("length").alias("bytes"),
-        F.min("append_time").alias("first"),
-        F.max("append_time").alias("last"),
-        F.max(F.when(offset < cut, F.col("append_time"))).alias("below"),
-        F.sum(F.when(offset >= cut, F.col("length"))).alias("behind"),
+def broker_configs(configs: pl.DataFrame) -> pl.DataFrame:
+    """Dynamic broker configurations that checks ask for: source, broker, name, value."""
+    mine = (pl.col("resource_type") == "BROKER") & pl.col("config").is_in(ASKED_CONFIGS)
+    return configs.filter(mine & pl.col("value").is_not_null()).select(
+        "source", pl.col("resource_name").alias("broker"), pl.col("config").alias("name"), "value"
     )
 
 
-def first_append_time(records: DataFrame) -> DataFrame:
-    """Append time (ms) of the log's oldest record among these: cluster, first. Records of checkpoints do not count."""
-    log = records.where(F.col("checkpoint_offset").isNull() & F.col("problem").isNull())
-    return log.groupBy(CLUSTER).agg(F.min("append_time").alias("first")).where(F.col("first").isNotNull())
+def out_of_sync(partitions: pl.DataFrame) -> pl.DataFrame:
+    """Replicas that are missing from their ISR (`lacking`), by broker: source, broker_id, replicas."""
+    missing = partitions.select("source", lacking().alias("broker_id")).filter(pl.col("broker_id").list.len() > 0)
+    counts = missing.explode("broker_id").group_by("source", "broker_id").agg(pl.len().alias("replicas"))
+    return counts.sort("source", "broker_id")
 
 
-def restarts(records: DataFrame, ends: Mapping[str, int | None]) -> DataFrame:
-    """Registrations in the hour before the cluster's time in `ends` (ms): cluster, broker_id, restarts."""
-    named = records.where(registered_lately(ends)).select(
-        CLUSTER, F.get_json_object("data", "$.brokerId").cast("int").alias("broker_id")
-    )
-    return named.groupBy(CLUSTER, "broker_id").agg(F.count("*").alias("restarts"))
-
-
-def registered_lately(ends: Mapping[str, int | None]) -> Column:
-    """Records of the log, not of a checkpoint, by which a broker registered in the hour before its cluster's time (ms)."""
-    mine = (F.col("type") == REGISTER_BROKER) & F.col("checkpoint_offset").isNull() & F.col("problem").isNull()
-    return mine & (F.col("append_time") > by_cluster(ends, "bigint") - HOUR)
-
-
-def broker_configs(configs: DataFrame) -> DataFrame:
-    """Dynamic broker configurations that checks ask for: cluster, source, broker, name, value."""
-    mine = (F.col("resource_type") == "BROKER") & F.col("config").isin(list(ASKED_CONFIGS))
-    return configs.where(mine & F.col("value").isNotNull()).select(
-        CLUSTER, "source", F.col("resource_name").alias("broker"), F.col("config").alias("name"), "value"
-    )
-
-
-def out_of_sync(partitions: DataFrame) -> DataFrame:
-    """Replicas that are missing from their ISR (`lacking`), by broker: cluster, source, broker_id, replicas."""
-    known = partitions.where(F.col("isr").isNotNull())
-    missing = known.select(CLUSTER, "source", F.explode(lacking()).alias("broker_id"))
-    return missing.groupBy(CLUSTER, "source", "broker_id").agg(F.count("*").alias("replicas"))
-
-
-def partition_health(partitions: DataFrame) -> DataFrame:
-    """Counts over each side's partitions with a state: cluster, source, partitions, leaderless, short, recovering, moved,
+def partition_health(partitions: pl.DataFrame) -> pl.DataFrame:
+    """Counts over each side's partitions with a state: source, partitions, leaderless, short, recovering, moved,
     reassigning.
 
     `short` lack a replica in the ISR (`lacking`), `recovering` have several replicas and have not recovered from an election
     that can lose data, `moved` are led by another replica than the preferred one.
     """
-    known = partitions.where(F.col("isr").isNotNull() & F.col("leader").isNotNull())
-    leader, several = F.col("leader"), F.size("replicas") > 1
-    return known.groupBy(CLUSTER, "source").agg(
-        F.count("*").alias("partitions"),
-        F.count_if(leader == -1).alias("leaderless"),
-        F.count_if(F.size(lacking()) > 0).alias("short"),
-        F.count_if((F.col("leader_recovery_state") == 1) & several).alias("recovering"),
-        F.count_if((leader >= 0) & (F.size("replicas") > 0) & (leader != F.col("replicas")[0])).alias("moved"),
-        F.count_if(F.size("adding_replicas") + F.size("removing_replicas") > 0).alias("reassigning"),
+    known = partitions.filter(pl.col("isr").is_not_null() & pl.col("leader").is_not_null())
+    leader, replicas = pl.col("leader"), pl.col("replicas").list.len()
+    recovering = (pl.col("leader_recovery_state") == 1) & (replicas > 1)
+    moving = pl.col("adding_replicas").list.len() + pl.col("removing_replicas").list.len() > 0
+    counts = known.group_by("source").agg(
+        pl.len().alias("partitions"),
+        (leader == -1).sum().alias("leaderless"),
+        (lacking().list.len() > 0).sum().alias("short"),
+        recovering.sum().alias("recovering"),
+        ((leader >= 0) & (leader != pl.col("replicas").list.first())).sum().alias("moved"),
+        moving.sum().alias("reassigning"),
     )
+    return counts.sort("source")
 
 
 def violations(
-    partitions: DataFrame, configs: DataFrame, history: DataFrame | None, health: Mapping[str, Health]
-) -> list[DataFrame]:
-    """What more than one row, or a row's lists, show of KRaft's health: frames of (cluster, code, text).
+    partitions: pl.DataFrame, configs: pl.DataFrame, history: pl.DataFrame | None, health: Health
+) -> Iterator[pl.DataFrame]:
+    """What more than one row, or a row's lists, show of KRaft's health: frames of VIOLATIONS.
 
-    `partitions` and `configs` are this run's silver rows, `history` is `transforms.isr.frames.isr_history` of its logs; a frame
-    that no cluster needs is left out.
+    `partitions` and `configs` are silver rows of both sides, `history` the changes of the log's partitions
+    (`transforms.isr.violations.JUDGED`), None without a log.
     """
-    frames = []
-    if any(each.level is not None for each in health.values()):
-        frames.append(directories(partitions, health))
-    if health:
-        frames.append(under_min(partitions, configs, health))
-    both = [cluster for cluster, each in health.items() if each.compared]
-    if both:
-        frames.append(between_sides(partitions, both))
-    if any(each.present.log_end_ms is not None for each in health.values()) and history is not None:
-        kraft = partitions.where(F.col("source") == KRAFT)
-        frames.append(history_violations(history, kraft, {cluster: each.present for cluster, each in health.items()}))
-    if any(each.leaderless for each in health.values()):
-        frames.append(unclean_leaderless(partitions, configs, health))
-    return frames
+    kraft = partitions.filter(pl.col("source") == KRAFT)
+    if health.level is not None:
+        yield directories(
+            kraft,
+            health.level,
+            health.directories,
+            {one for mine in health.cordoned.values() for one in mine},
+            health.log_end_ms,
+        )
+    yield under_min(partitions, configs, health.min_isr)
+    if health.compared:
+        yield between_sides(partitions)
+    if health.log_end_ms is not None and history is not None:
+        yield history_violations(history, kraft, health.present)
+    if health.leaderless:
+        yield unclean_leaderless(kraft, configs, everywhere=health.unclean)
 
 
-def listed(ids: Column) -> Column:
-    """Ids as a text, `[0, 1]`."""
-    return F.concat(F.lit("["), F.array_join(ids.cast("array<string>"), ", "), F.lit("]"))
+def _name() -> pl.Expr:
+    return said("{}/{}: ", "topic", "partition")
 
 
-def partition_rules(health: Mapping[str, Health]) -> list[RowRule]:
-    """The rules that one partition's row shows (`transforms.isr.checks` has each for a single partition)."""
-    name = F.format_string("%s/%d: ", "topic", "partition")
-    isr, replicas, leader = F.col("isr"), F.col("replicas"), F.col("leader")
-    strangers = F.array_except(isr, replicas)
-    twice = F.size(F.array_distinct(isr)) < F.size(isr)
-    of_replicas = F.when(
-        F.size(strangers) > 0,
-        F.concat(
-            name,
-            listed(strangers),
-            F.lit(" of the ISR "),
-            listed(isr),
-            F.lit(" is no replica of "),
-            listed(replicas),
-        ),
-    ).otherwise(F.concat(name, F.lit("the ISR "), listed(isr), F.lit(" names a broker twice")))
-    led_by = F.concat(name, F.format_string("leader %d ", leader))
-    slow = _recovering_long(health, name) if health else []
+def _isr_rules() -> list[RowRule]:
+    """ISR-01 to ISR-03, of both sides (`transforms.isr.checks` has each rule for a single partition)."""
+    name, isr, replicas, leader = _name(), pl.col("isr"), pl.col("replicas"), pl.col("leader")
+    strangers = except_ids(isr, replicas)
+    foreign = pl.concat_str(
+        name,
+        listed(strangers),
+        pl.lit(" of the ISR "),
+        listed(isr),
+        pl.lit(" is no replica of "),
+        listed(replicas),
+    )
+    repeated = pl.concat_str(name, pl.lit("the ISR "), listed(isr), pl.lit(" names a broker twice"))
+    twice = isr.list.n_unique() < isr.list.len()
+    led_by = pl.concat_str(name, said("leader {} ", leader))
     return [
-        *slow,
-        RowRule("ISR-01", (F.size(strangers) > 0) | twice, of_replicas),
+        RowRule(
+            "ISR-01",
+            (strangers.list.len() > 0) | twice,
+            pl.when(strangers.list.len() > 0).then(foreign).otherwise(repeated),
+        ),
         RowRule(
             "ISR-02",
-            (leader >= 0) & ~F.array_contains(isr, leader),
-            F.concat(led_by, F.lit("is not in the ISR "), listed(isr)),
+            (leader >= 0) & ~isr.list.contains(leader),
+            pl.concat_str(led_by, pl.lit("is not in the ISR "), listed(isr)),
         ),
         RowRule(
             "ISR-03",
-            (leader >= 0) & ~F.array_contains(replicas, leader),
-            F.concat(led_by, F.lit("is no replica of "), listed(replicas)),
+            (leader >= 0) & ~replicas.list.contains(leader),
+            pl.concat_str(led_by, pl.lit("is no replica of "), listed(replicas)),
         ),
-        *_members(health, name),
-        *_leaderless(health, name),
     ]
 
 
-def _each(health: Mapping[str, Health], name: str, sql_type: str) -> Column:
-    values = {cluster: getattr(each, name) for cluster, each in health.items()}
-    return by_cluster(
-        {cluster: list(v) if isinstance(v, list | tuple) else v for cluster, v in values.items()}, sql_type
-    )
+def zookeeper_rules(health: Health) -> list[RowRule]:
+    """What one partition's row of ZooKeeper shows. ISR-05: each member of an ISR is in /brokers/ids."""
+    if not health.zookeeper:
+        return _isr_rules()
+    gone = except_ids("isr", health.brokers)
+    text = pl.concat_str(_name(), listed(gone), _of_the_isr(), pl.lit(" is not in /brokers/ids"))
+    return [*_isr_rules(), RowRule("ISR-05", (pl.col("leader") >= 0) & (gone.list.len() > 0), text)]
 
 
-def _members(health: Mapping[str, Health], name: Column) -> list[RowRule]:
-    """ISR-04: in KRaft each member of an ISR is at work; ISR-05: in ZooKeeper each is in /brokers/ids."""
-    if not health:
-        return []
-    isr, leader = F.col("isr"), F.col("leader")
-    idle = F.array_except(isr, _each(health, "at_work", "array<int>"))
-    gone = F.array_except(isr, _each(health, "brokers", "array<int>"))
-    last = (leader == -1) & (F.size(isr) == 1)
-    by_zookeeper = _each(health, "zookeeper", "boolean")
-    kraft = F.col("source") == KRAFT
-    of_the_isr = F.concat(F.lit(" of the ISR "), listed(isr))
+def kraft_rules(health: Health) -> list[RowRule]:
+    """What one partition's row of KRaft shows. ISR-04: each member of an ISR is at work."""
+    idle = except_ids("isr", health.at_work)
+    last = (pl.col("leader") == -1) & (pl.col("isr").list.len() == 1)
+    why = pl.lit(" is not registered, fenced, or shutting down")
+    text = pl.concat_str(_name(), listed(idle), _of_the_isr(), why)
     return [
-        RowRule(
-            "ISR-04",
-            kraft & ~last & (F.size(idle) > 0),
-            F.concat(name, listed(idle), of_the_isr, F.lit(" is not registered, fenced, or shutting down")),
-        ),
-        RowRule(
-            "ISR-05",
-            (F.col("source") == ZOOKEEPER) & by_zookeeper & (leader >= 0) & (F.size(gone) > 0),
-            F.concat(name, listed(gone), of_the_isr, F.lit(" is not in /brokers/ids")),
-        ),
+        *_recovering_long(health.log_end_ms),
+        *_isr_rules(),
+        RowRule("ISR-04", ~last & (idle.list.len() > 0), text),
+        *_leaderless(health.at_work),
     ]
 
 
-def _leaderless(health: Mapping[str, Health], name: Column) -> list[RowRule]:
+def _of_the_isr() -> pl.Expr:
+    return pl.concat_str(pl.lit(" of the ISR "), listed("isr"))
+
+
+def _leaderless(at_work: Sequence[int]) -> list[RowRule]:
     """ISR-16: no partition is without a leader, and whether one has anybody who may become it."""
-    if not health:
-        return []
-    isr = F.col("isr")
-    elr = F.coalesce(F.col("eligible_leader_replicas"), F.array().cast("array<int>"))
-    known = F.coalesce(F.col("last_known_elr"), F.array().cast("array<int>"))
-    candidates = F.array_union(isr, elr)
-    waiting = F.when(F.size(candidates) > 0, candidates).otherwise(known)
-    alive = F.size(F.array_except("replicas", _each(health, "at_work", "array<int>"))) == 0
-    kraft = (F.col("source") == KRAFT) & (F.col("leader") == -1) & isr.isNotNull()
-    for_good = F.size(waiting) == 0
-    though = F.when(alive, F.lit(", though all its replicas are at work")).otherwise(F.lit(""))
+    isr, none = pl.col("isr"), pl.lit([], pl.List(pl.Int32))
+    candidates = isr.list.set_union(pl.col("eligible_leader_replicas").fill_null(none))
+    known = pl.col("last_known_elr").fill_null(none)
+    waiting = pl.when(candidates.list.len() > 0).then(candidates).otherwise(known)
+    alive = except_ids("replicas", at_work).list.len() == 0
+    leaderless = (pl.col("leader") == -1) & isr.is_not_null()
+    for_good = waiting.list.len() == 0
+    though = pl.when(alive).then(pl.lit(", though all its replicas are at work")).otherwise(pl.lit(""))
+    lost = pl.concat_str(_name(), pl.lit("no leader for good"), though)
+    told = pl.concat_str(lost, pl.lit(": only an unclean election helps"))
+    waits = pl.concat_str(_name(), pl.lit("no leader, waiting for one of "), listed(waiting))
     return [
-        RowRule(
-            "ISR-16",
-            kraft,
-            F.when(
-                for_good,
-                F.concat(name, F.lit("no leader for good"), though, F.lit(": only an unclean election helps")),
-            ).otherwise(F.concat(name, F.lit("no leader, waiting for one of "), listed(waiting))),
-        ),
-        RowRule(
-            NO_LEADER_FOR_GOOD,
-            kraft & for_good,
-            F.concat(name, F.lit("no leader for good"), though),
-        ),
+        RowRule("ISR-16", leaderless, pl.when(for_good).then(told).otherwise(waits)),
+        RowRule(NO_LEADER_FOR_GOOD, leaderless & for_good, lost),
     ]
 
 
-def _recovering_long(health: Mapping[str, Health], name: Column) -> list[RowRule]:
+def _recovering_long(log_end_ms: int | None) -> list[RowRule]:
     """ISR-11: a leader that recovers sends a change of the ISR as soon as a replica has caught up.
 
     A one-replica partition has none to wait for and stays RECOVERING for ever. The last record on the partition is not
     older than the election.
     """
-    age = _each(health, "log_end_ms", "bigint") - F.col("kraft_append_time")
-    recovering = (F.col("source") == KRAFT) & (F.col("leader_recovery_state") == 1) & (F.col("leader") >= 0)
-    text = F.format_string("leader %d RECOVERING for %d min or longer", "leader", (age / 60_000).cast("int"))
-    slow = recovering & (F.size("replicas") > 1) & (age > RECOVERING_MS)
-    return [RowRule(RECOVERING_LONG, slow, F.concat(name, text))]
+    if log_end_ms is None:
+        return []
+    age = log_end_ms - pl.col("kraft_append_time")
+    recovering = (pl.col("leader_recovery_state") == 1) & (pl.col("leader") >= 0)
+    text = said("{}/{}: leader {} RECOVERING for {} min or longer", "topic", "partition", "leader", age // 60_000)
+    return [RowRule(RECOVERING_LONG, recovering & (pl.col("replicas").list.len() > 1) & (age > RECOVERING_MS), text)]
 
 
-def under_min(partitions: DataFrame, configs: DataFrame, health: Mapping[str, Health]) -> DataFrame:
-    """Partitions with a leader held against min.insync.replicas: (cluster, code, text).
+def under_min(partitions: pl.DataFrame, configs: pl.DataFrame, of_brokers: Mapping[str, int]) -> pl.DataFrame:
+    """Partitions with a leader held against min.insync.replicas: columns VIOLATIONS.
 
     ISR-09: the ISR has fewer members. RESTART_REFUSED: it has as many as all replicas, so that acks=all is refused while one
     of them restarts.
 
-    The topic's own configuration counts, else its leader's dynamic one, else the cluster's; what only property files tell
-    is not known. No partition needs more than its replicas (`ReplicationControlManager.getTopicEffectiveMinIsr`).
+    The topic's own configuration counts, else its leader's dynamic one, else the cluster's (key '' of `of_brokers`); what
+    only property files tell is not known. No partition needs more than its replicas
+    (`ReplicationControlManager.getTopicEffectiveMinIsr`).
     """
-    topic = configs.where((F.col("resource_type") == "TOPIC") & (F.col("config") == MIN_ISR))
-    own = topic.select(
-        CLUSTER, "source", F.col("resource_name").alias("topic"), F.col("value").cast("int").alias("own")
+    topic = configs.filter((pl.col("resource_type") == "TOPIC") & (pl.col("config") == MIN_ISR))
+    # `ConfigDef.parseType` trims what it parses.
+    own = pl.col("value").str.strip_chars().cast(pl.Int32, strict=False).alias("own")
+    topic = topic.select("source", pl.col("resource_name").alias("topic"), own)
+    leaders = pl.col("leader").cast(pl.String).replace_strict(of_brokers, default=None, return_dtype=pl.Int32)
+    least = pl.coalesce("own", leaders, pl.lit(of_brokers.get(""), pl.Int32)).alias("least")
+    led = partitions.filter(pl.col("leader") >= 0).join(topic, on=["source", "topic"], how="left")
+    # Where no value is known, nothing is too few.
+    rows = led.with_columns(least).filter(pl.col("least").is_not_null())
+    replicas, members = (pl.col(name).list.len().cast(pl.Int32) for name in ("replicas", "isr"))
+    every = (pl.col("source") == KRAFT) & (replicas > 1) & (pl.col("least") >= replicas)
+    text = pl.concat_str(
+        said("{}/{}: ISR ", "topic", "partition"), listed("isr"), said(", min.insync.replicas {}", "least")
     )
-    values = {cluster: dict(each.min_isr) for cluster, each in health.items()}
-    of_brokers = by_cluster(values, "map<string,int>") if values else F.lit(None).cast("map<string,int>")
-    least = F.coalesce(
-        F.col("own"), F.element_at(of_brokers, F.col("leader").cast("string")), F.element_at(of_brokers, F.lit(""))
-    )
-    # `least` skips nulls: where no value is known, nothing is too few.
-    short = least.isNotNull() & (F.size("isr") < F.least(least, F.size("replicas")))
-    every = (F.col("source") == KRAFT) & least.isNotNull() & (F.size("replicas") > 1) & (least >= F.size("replicas"))
-    rows = partitions.where(F.col("leader") >= 0).join(F.broadcast(own), [CLUSTER, "source", "topic"], "left")
-    text = F.concat(
-        F.format_string("%s/%d: ISR ", "topic", "partition"),
-        listed(F.col("isr")),
-        F.format_string(", min.insync.replicas %d", least),
-    )
-    refused = F.format_string(
-        "%s/%d: min.insync.replicas %d of %d replicas", "topic", "partition", least, F.size("replicas")
-    )
+    refused = said("{}/{}: min.insync.replicas {} of {} replicas", "topic", "partition", "least", replicas)
     return broken(
-        rows, [RowRule("ISR-09", F.coalesce(short, F.lit(False)), text), RowRule(RESTART_REFUSED, every, refused)]
+        rows,
+        [
+            RowRule("ISR-09", members < pl.min_horizontal("least", replicas), text),
+            RowRule(RESTART_REFUSED, every, refused),
+        ],
     )
 
 
-def between_sides(partitions: DataFrame, clusters: Sequence[str]) -> DataFrame:
-    """ISR-10 and ISR-17 over the clusters whose two sides are there: (cluster, code, text)."""
-    sides = partitions.where(of_clusters(clusters))
-    fields = F.struct("isr", "leader_epoch")
-    both = sides.groupBy(CLUSTER, "topic", "partition").agg(
-        F.max(F.when(F.col("source") == ZOOKEEPER, fields)).alias("z"),
-        F.max(F.when(F.col("source") == KRAFT, fields)).alias("k"),
+def between_sides(partitions: pl.DataFrame) -> pl.DataFrame:
+    """ISR-10 and ISR-17: the two sides' ISRs in another order, and ZooKeeper's leader epoch ahead: columns VIOLATIONS."""
+    of_zookeeper, of_kraft = (_one_each(partitions.filter(pl.col("source") == side)) for side in (ZOOKEEPER, KRAFT))
+    both = of_zookeeper.join(of_kraft, on=["topic", "partition"], suffix="_kraft")
+    known = both.filter(pl.col("isr").is_not_null() & pl.col("isr_kraft").is_not_null())
+    other = known.filter(pl.col("isr") != pl.col("isr_kraft"))
+    order = pl.concat_str(_name(), listed("isr"), pl.lit(" in ZooKeeper, "), listed("isr_kraft"), pl.lit(" in KRaft"))
+    epochs = said(
+        "{}/{}: leader epoch {} in ZooKeeper, {} in KRaft", "topic", "partition", "leader_epoch", "leader_epoch_kraft"
     )
-    name = F.format_string("%s/%d: ", "topic", "partition")
-    reordered = (F.col("z.isr") != F.col("k.isr")) & (F.sort_array("z.isr") == F.sort_array("k.isr"))
-    order = F.concat(name, listed(F.col("z.isr")), F.lit(" in ZooKeeper, "), listed(F.col("k.isr")), F.lit(" in KRaft"))
-    ahead = F.col("z.leader_epoch") > F.col("k.leader_epoch")
-    epochs = F.concat(
-        name, F.format_string("leader epoch %d in ZooKeeper, %d in KRaft", "z.leader_epoch", "k.leader_epoch")
-    )
-    found = F.array(
-        F.when(reordered, F.struct(F.lit(ISR_ORDER).alias("code"), order.alias("text"))),
-        F.when(ahead, F.struct(F.lit("ISR-17").alias("code"), epochs.alias("text"))),
-    )
-    return (
-        both.where(reordered | ahead)
-        .select(CLUSTER, F.explode(F.array_compact(found)).alias("found"))
-        .select(CLUSTER, "found.*")
+    reordered = pl.col("isr").list.sort() == pl.col("isr_kraft").list.sort()
+    ahead = pl.col("leader_epoch") > pl.col("leader_epoch_kraft")
+    return pl.concat(
+        [
+            broken(other, [RowRule(ISR_ORDER, reordered, order)]),
+            broken(both, [RowRule("ISR-17", ahead, epochs)]),
+        ]
     )
 
 
-def fallen_epochs(now: DataFrame, earlier: DataFrame) -> DataFrame:
-    """ISR-15: partitions of ZooKeeper with an epoch below the one of an earlier run: (cluster, code, text).
+def _one_each(partitions: pl.DataFrame) -> pl.DataFrame:
+    """One row of each partition of a side: of those that are there twice, the one whose ISR and leader epoch are greatest."""
+    rows = partitions.select("topic", "partition", "isr", "leader_epoch")
+    twice = rows.select(pl.struct("topic", "partition").is_duplicated()).to_series()
+    if not twice.any():
+        return rows
+    ordered = sorted(rows.filter(twice).to_dicts(), key=lambda row: (_rank(row["isr"]), _rank(row["leader_epoch"])))
+    one_each = {(row["topic"], row["partition"]): row for row in ordered}
+    return pl.concat([rows.filter(~twice), pl.DataFrame([*one_each.values()], schema=rows.schema)])
+
+
+def _rank(value: object) -> tuple[object, ...]:
+    """Nothing comes before anything."""
+    return () if value is None else (value,)
+
+
+def fallen_epochs(now: pl.DataFrame, earlier: pl.DataFrame) -> pl.DataFrame:
+    """ISR-15: partitions of ZooKeeper with an epoch below the one of an earlier run: columns VIOLATIONS.
 
     Both are silver rows of ZooKeeper. A partition that was made again has another czxid, and epochs of its own.
     """
-    then = earlier.select(
-        CLUSTER,
-        "topic",
-        "partition",
-        "zk_czxid",
-        F.col("leader_epoch").alias("leader_epoch_then"),
-        F.col("partition_epoch").alias("version_then"),
-    )
-    both = now.join(then, [CLUSTER, "topic", "partition", "zk_czxid"])
-    leader = F.col("leader_epoch") < F.col("leader_epoch_then")
-    version = F.col("partition_epoch") < F.col("version_then")
-    name = F.format_string("%s/%d: ", "topic", "partition")
-    text = F.when(leader, F.format_string("leader epoch %d after %d", "leader_epoch", "leader_epoch_then")).otherwise(
-        F.format_string("znode version %d after %d", "partition_epoch", "version_then")
-    )
-    return both.where(leader | version).select(
-        CLUSTER, F.lit("ISR-15").alias("code"), F.concat(name, text).alias("text")
-    )
+    both = now.join(earlier, on=["topic", "partition", "zk_czxid"], suffix="_then")
+    leader = pl.col("leader_epoch") < pl.col("leader_epoch_then")
+    version = pl.col("partition_epoch") < pl.col("partition_epoch_then")
+    by_leader = said("leader epoch {} after {}", "leader_epoch", "leader_epoch_then")
+    by_version = said("znode version {} after {}", "partition_epoch", "partition_epoch_then")
+    text = pl.concat_str(_name(), pl.when(leader).then(by_leader).otherwise(by_version))
+    return broken(both, [RowRule("ISR-15", leader | version, text)])
 
 
-def directories(partitions: DataFrame, health: Mapping[str, Health]) -> DataFrame:
-    """DIR-01 to DIR-04: replicas in a directory that is lost or not their broker's, or known below the level for it; in one
-    that is cordoned; and those whose directory nobody has named for an hour, where their broker has several.
+def unclean_leaderless(partitions: pl.DataFrame, configs: pl.DataFrame, *, everywhere: bool) -> pl.DataFrame:
+    """CFG-02: KRaft's partitions without a leader though unclean elections are allowed for them: columns VIOLATIONS.
 
-    Directories are known from metadata.version 3.7-IV2 (17) on; a broker that names none is not asked.
+    `everywhere` says whether the cluster allows them where a topic says nothing of its own.
     """
-    rows = partitions.where((F.col("source") == KRAFT) & (F.size("directories") == F.size("replicas")))
-    of_brokers = {
-        cluster: {str(broker): list(mine) for broker, mine in each.directories.items()}
-        for cluster, each in health.items()
-    }
-    known = by_cluster(of_brokers, "map<string,array<string>>") if of_brokers else F.lit(None)
-    cordoned = {c: sorted({one for mine in each.cordoned.values() for one in mine}) for c, each in health.items()}
-    closed = by_cluster(cordoned, "array<string>") if cordoned else F.lit(None).cast("array<string>")
-    end = _each(health, "log_end_ms", "bigint") if health else F.lit(None).cast("bigint")
-    level = _each(health, "level", "int") if health else F.lit(None).cast("int")
-    each = rows.select(
-        CLUSTER,
-        "topic",
-        "partition",
-        level.alias("level"),
-        closed.alias("closed"),
-        (end - F.col("kraft_append_time")).alias("age"),
-        F.explode(F.arrays_zip("replicas", "directories")).alias("one"),
+    of_topics = (pl.col("resource_type") == "TOPIC") & (pl.col("config") == UNCLEAN)
+    own = configs.filter((pl.col("source") == KRAFT) & of_topics).select(
+        pl.col("resource_name").alias("topic"), pl.col("value").str.contains(r"(?i)\Atrue\z").alias("own")
     )
-    pair = each.select(
-        CLUSTER,
-        "level",
-        "closed",
-        "age",
-        F.format_string("%s/%d: ", "topic", "partition").alias("name"),
-        F.col("one.replicas").alias("broker"),
-        F.col("one.directories").alias("directory"),
-    ).withColumn("mine", F.element_at(known, F.col("broker").cast("string")) if of_brokers else F.lit(None))
-    reserved = F.col("directory").isin(UNASSIGNED, LOST, MIGRATING)
-    early = (F.col("level") < DIRECTORIES_FROM) & (F.col("directory") != MIGRATING)
-    lost = (F.col("level") >= DIRECTORIES_FROM) & (F.col("directory") == LOST)
-    strange = (
-        (F.col("level") >= DIRECTORIES_FROM)
-        & ~reserved
-        & (F.size("mine") > 0)
-        & ~F.array_contains("mine", F.col("directory"))
-    )
-    text = F.when(lost, F.format_string("%sbroker %d's directory is lost", "name", "broker")).otherwise(
-        F.format_string("%sdirectory %s is none of broker %d's", "name", "directory", "broker")
-    )
-    unnamed = F.col("directory").isin(UNASSIGNED, MIGRATING) & (F.size("mine") > 1) & (F.col("age") > HOUR)
-    silent = F.coalesce((F.col("level") >= DIRECTORIES_FROM) & unnamed, F.lit(False))
-    shut = F.coalesce(F.array_contains("closed", F.col("directory")), F.lit(False))
-    nowhere = F.format_string("%sbroker %d has not said which of its directories", "name", "broker")
-    behind = F.format_string("%sbroker %d's directory %s is cordoned", "name", "broker", "directory")
-    too_early = F.format_string("%sbroker %d has directory %s", "name", "broker", "directory")
-    found = F.array(
-        F.when(early, F.struct(F.lit("DIR-01").alias("code"), too_early.alias("text"))),
-        F.when(lost | strange, F.struct(F.lit(DIRECTORY_LOST).alias("code"), text.alias("text"))),
-        F.when(silent, F.struct(F.lit(DIRECTORY_UNKNOWN).alias("code"), nowhere.alias("text"))),
-        F.when(shut, F.struct(F.lit(CORDONED).alias("code"), behind.alias("text"))),
-    )
-    return (
-        pair.where(early | lost | strange | silent | shut)
-        .select(CLUSTER, F.explode(F.array_compact(found)).alias("found"))
-        .select(CLUSTER, "found.*")
-    )
-
-
-def unclean_leaderless(partitions: DataFrame, configs: DataFrame, health: Mapping[str, Health]) -> DataFrame:
-    """CFG-02: partitions without a leader though unclean elections are allowed for them: (cluster, code, text)."""
-    allowed = configs.where(
-        (F.col("source") == KRAFT) & (F.col("resource_type") == "TOPIC") & (F.col("config") == UNCLEAN)
-    ).select(CLUSTER, F.col("resource_name").alias("topic"), F.col("value").rlike(r"(?i)\Atrue\z").alias("own"))
-    everywhere = _each(health, "unclean", "boolean") if health else F.lit(False)
-    rows = partitions.where((F.col("source") == KRAFT) & (F.col("leader") == -1))
-    joined = rows.join(F.broadcast(allowed), [CLUSTER, "topic"], "left")
-    text = F.format_string("%s/%d has no leader, and unclean elections are allowed", "topic", "partition")
-    return joined.where(F.coalesce(F.col("own"), everywhere)).select(
-        CLUSTER, F.lit(UNCLEAN_LEADERLESS).alias("code"), text.alias("text")
-    )
+    rows = partitions.filter(pl.col("leader") == -1).join(own, on="topic", how="left")
+    text = said("{}/{} has no leader, and unclean elections are allowed", "topic", "partition")
+    return broken(rows, [RowRule(UNCLEAN_LEADERLESS, pl.col("own").fill_null(everywhere), text)])
 
 
 def removed_config() -> RowRule:
     """CFG-01: a configuration that 4.0 removed, in KRaft."""
-    text = F.format_string("%s %s: %s", "resource_type", "resource_name", "config")
-    return RowRule("CFG-01", (F.col("source") == KRAFT) & F.col("config").isin(list(REMOVED_IN_4_0)), text)
+    text = said("{} {}: {}", "resource_type", "resource_name", "config")
+    return RowRule("CFG-01", (pl.col("source") == KRAFT) & pl.col("config").is_in(REMOVED_IN_4_0), text)

@@ -6,10 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as F
-
-from transforms.clusters import CLUSTER, by_cluster
+import polars as pl
 
 # Of as many parts of the series the worst point and the last one are kept.
 _PARTS = 250
@@ -27,34 +24,38 @@ class Waited:
     seconds: float
 
 
-def lag_series(barriers: DataFrame, records: DataFrame, born: Mapping[str, int]) -> DataFrame:
-    """Points of the series for each cluster, MOST_POINTS at most: the worst of each part of it is among them, and the last.
+def oldest_brought(barriers: pl.DataFrame, born: int) -> list[int]:
+    """Offsets of the first record that each barrier brought: those whose append times `lag_series` asks for."""
+    return _moved(barriers, born)["oldest"].to_list()
 
-    `barriers` are silver barriers, `records` bronze kraft_records; `born` is when the cluster's log began (append time of its
-    first record, milliseconds): barriers before that are of another quorum. Columns: cluster and those of `Waited`; a barrier
-    whose first record is not among `records` is left out.
+
+def lag_series(barriers: pl.DataFrame, append_times: Mapping[int, int], born: int) -> list[dict[str, Any]]:
+    """Points of the series, MOST_POINTS at most, in order: the worst of each part of it is among them, and the last.
+
+    `barriers` are silver barriers, `append_times` those of the log's records (milliseconds) by offset; `born` is when the
+    cluster's log began (append time of its first record): barriers before that are of another quorum. Rows have the fields of
+    `Waited`; a barrier whose first record is not in `append_times` is left out.
     """
-    in_order = Window.partitionBy(CLUSTER).orderBy("zxid")
-    offset = F.col("kraft_metadata_offset")
-    mine = barriers.where(F.col("time") >= by_cluster(born, "bigint"))
-    moved = mine.withColumn("before", F.lag(offset).over(in_order)).where(offset > F.col("before"))
-    oldest = records.where("checkpoint_offset IS NULL AND problem IS NULL").select(
-        CLUSTER, (F.col("offset") - 1).alias("before"), "append_time"
-    )
-    waited = moved.join(oldest, [CLUSTER, "before"]).select(
-        CLUSTER,
-        "zxid",
-        "time",
-        "kraft_metadata_offset",
-        (offset - F.col("before")).alias("records"),
-        ((F.col("time") - F.col("append_time")) / 1000.0).alias("seconds"),
-    )
-    number, all_of_it = F.row_number().over(in_order), F.count("*").over(Window.partitionBy(CLUSTER))
-    parts = waited.withColumn("part", F.floor((number - 1) * _PARTS / F.greatest(all_of_it, F.lit(_PARTS))))
-    part = Window.partitionBy(CLUSTER, "part")
-    worst = F.row_number().over(part.orderBy(F.col("seconds").desc(), F.col("zxid").desc())) == 1
-    last = F.row_number().over(part.orderBy(F.col("zxid").desc())) == 1
-    return parts.withColumns({"worst": worst, "last": last}).where("worst OR last").drop("part", "worst", "last")
+    times = {"oldest": list(append_times), "append_time": list(append_times.values())}
+    known = pl.DataFrame(times, schema={"oldest": pl.Int64, "append_time": pl.Int64})
+    waited = _moved(barriers, born).join(known, on="oldest").sort("zxid")
+    part = pl.int_range(pl.len()) * _PARTS // pl.max_horizontal(pl.len(), pl.lit(_PARTS))
+    parts = waited.with_columns(part=part, apart=pl.col("time") - pl.col("append_time"))
+    worst, last = (rows.group_by("part").last() for rows in (parts.sort("apart", "zxid"), parts))
+    return [_point(row) for row in pl.concat([worst, last]).unique("zxid").sort("zxid").iter_rows(named=True)]
+
+
+def _point(row: Mapping[str, Any]) -> dict[str, Any]:
+    offset = row["kraft_metadata_offset"]
+    of_barrier = {"zxid": row["zxid"], "time": row["time"], "kraft_metadata_offset": offset}
+    return {**of_barrier, "records": offset - row["oldest"] + 1, "seconds": row["apart"] / 1000}
+
+
+def _moved(barriers: pl.DataFrame, born: int) -> pl.DataFrame:
+    """Barriers that moved the offset, in order, with the offset of the first record that they brought (`oldest`)."""
+    offset = pl.col("kraft_metadata_offset")
+    mine = barriers.filter(pl.col("time") >= born).sort("zxid").with_columns(before=offset.shift(1))
+    return mine.filter(offset > pl.col("before")).with_columns(oldest=pl.col("before") + 1)
 
 
 def points(rows: Iterable[Mapping[str, Any]], skew_ms: float) -> list[Waited]:

@@ -4,25 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+import polars as pl
 
-from transforms.clusters import CLUSTER, by_cluster, of_clusters
+from schemas.entities.partitions import PARTITIONS
+from transforms.reconcile.compare.canonical import key_json, row_json
+from transforms.reconcile.compare.difference import Sides, sides_of
+from transforms.reconcile.judge.rules import VIOLATIONS
 
 
-def left_behind(both: DataFrame, migration_offsets: Mapping[str, int]) -> DataFrame:
-    """Rows that KRaft made or changed after `/migration`'s offset and ZooKeeper lacks: (cluster, code, text).
+def left_behind(tables: Mapping[str, pl.DataFrame], migration_offset: int) -> pl.DataFrame:
+    """Rows that KRaft made or changed after `/migration`'s offset and ZooKeeper lacks: VIOLATIONS.
 
-    `both` are `canonical` rows of both sides. Of partitions only those that ZooKeeper does not have at all: after a
-    rollback their leaders and replicas are ZooKeeper's to change.
+    `tables` are silver rows of both sides by entity. Of partitions only those that ZooKeeper does not have at all: after
+    a rollback their leaders and replicas are ZooKeeper's to change.
     """
-    exists = F.when(F.col("entity") == "partitions", F.lit("")).otherwise(F.col("row"))
-    rows = both.where(of_clusters(migration_offsets)).select(
-        CLUSTER, "zk", "entity", "key", exists.alias("row"), "kraft_offset"
-    )
-    late = rows.where(~F.col("zk") & (F.col("kraft_offset") > by_cluster(migration_offsets, "bigint")))
-    there = rows.where("zk").select(CLUSTER, "entity", "key", "row")
-    text = F.format_string("%s %s, of offset %d", "entity", "key", "kraft_offset")
-    return late.join(there, [CLUSTER, "entity", "key", "row"], "left_anti").select(
-        CLUSTER, F.lit("RB-13").alias("code"), text.alias("text")
-    )
+    found = [_of_entity(sides, migration_offset) for sides in sides_of(tables)]
+    return pl.concat([pl.DataFrame(schema=VIOLATIONS), *found])
+
+
+def _of_entity(sides: Sides, migration_offset: int) -> pl.DataFrame:
+    entity = sides.entity
+    key, row = key_json(entity).alias("key"), row_json(entity).alias("row")
+    late = sides.kraft.filter(pl.col("kraft_offset") > migration_offset).with_columns(key, row)
+    # Of many rows few came late: only those are spelled on ZooKeeper's side too.
+    there = sides.zk.with_columns(key).join(late, on="key", how="semi").with_columns(row)
+    same = ["key"] if entity is PARTITIONS else ["key", "row"]
+    text = pl.format(f"{entity.name} {{}}, of offset {{}}", "key", "kraft_offset").alias("text")
+    return late.join(there, on=same, how="anti").select(pl.lit("RB-13").alias("code"), text)

@@ -1,15 +1,14 @@
 """Rules about a KRaft cluster in operation (S§8.6): restarts, reassignments, racks, directories, share groups, security.
 
-They are what single rows show, as column expressions over all clusters of a run; the checks of the group `operation` and
-those of security judge what they find.
+They are what single rows show, as expressions over the rows of one cluster; the checks of the group `operation` and those of
+security judge what they find.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+import polars as pl
 
 from schemas.checks import KRAFT
 from schemas.checks.codes import (
@@ -27,9 +26,9 @@ from schemas.checks.codes import (
     THROTTLE_LEFT,
     TOKEN_EXPIRED,
 )
-from transforms.clusters import CLUSTER, by_cluster
-from transforms.reconcile.judge.kraft_queries import HOUR, Health, listed
-from transforms.reconcile.judge.rules import RowRule
+from transforms.frames import except_ids, listed
+from transforms.reconcile.judge.kraft_queries import HOUR, Health
+from transforms.reconcile.judge.rules import RowRule, broken, said
 
 SHARE_STATE_TOPIC = "__share_group_state"
 # Topics that Kafka itself makes and whose partitions every client of a kind needs.
@@ -46,115 +45,124 @@ CIDR_FROM = 32
 REASSIGNING_MS = 24 * HOUR
 
 
-def partition_rules(health: Mapping[str, Health]) -> list[RowRule]:
-    """Rules of one partition's row in KRaft; `health` is by cluster."""
-    if not health:
-        return []
-    name = F.format_string("%s/%d: ", "topic", "partition")
-    return [*_restart_rules(name), *_reassignment_rules(health, name), *_state_rules(health, name)]
+def partition_rules(health: Health) -> list[RowRule]:
+    """Rules of one partition's row in KRaft."""
+    return [
+        *_restart_rules(),
+        *_reassignment_rules(health.log_end_ms),
+        *_state_rules(),
+        *_rack_rules(health.racks),
+    ]
 
 
-def _kraft() -> Column:
-    return F.col("source") == KRAFT
+def _name() -> pl.Expr:
+    return said("{}/{}: ", "topic", "partition")
 
 
-def _each(health: Mapping[str, Health], name: str, sql_type: str) -> Column:
-    return by_cluster({cluster: getattr(each, name) for cluster, each in health.items()}, sql_type)
+def _kraft() -> pl.Expr:
+    return pl.col("source") == KRAFT
 
 
-def _restart_rules(name: Column) -> list[RowRule]:
+def _restart_rules() -> list[RowRule]:
     """A partition with one replica has no leader while that broker restarts."""
-    alone = _kraft() & (F.size("replicas") == 1) & (F.col("leader") >= 0)
-    internal = F.col("topic").isin(*INTERNAL_TOPICS)
-    text = F.concat(name, F.format_string("its only replica is on broker %d", F.col("replicas")[0]))
+    alone = (pl.col("replicas").list.len() == 1) & (pl.col("leader") >= 0)
+    internal = pl.col("topic").is_in(INTERNAL_TOPICS)
+    only = pl.col("replicas").list.first()
+    text = said("{}/{}: its only replica is on broker {}", "topic", "partition", only)
     return [RowRule(RESTART_INTERNAL, alone & internal, text), RowRule(RESTART_OFFLINE, alone & ~internal, text)]
 
 
-def _reassignment_rules(health: Mapping[str, Health], name: Column) -> list[RowRule]:
-    moving = _kraft() & (F.size("adding_replicas") + F.size("removing_replicas") > 0)
-    age = _each(health, "log_end_ms", "bigint") - F.col("kraft_append_time")
-    steps = F.concat(F.lit("adding "), listed(F.col("adding_replicas")), F.lit(", removing "))
-    what = F.concat(name, steps, listed(F.col("removing_replicas")))
-    hours = F.format_string(", without any change for %d h", (age / HOUR).cast("int"))
-    return [
-        RowRule(REASSIGNING, moving, what),
-        RowRule(REASSIGNING_LONG, moving & (age > REASSIGNING_MS), F.concat(what, hours)),
-    ]
+def _reassignment_rules(log_end_ms: int | None) -> list[RowRule]:
+    moving = pl.col("adding_replicas").list.len() + pl.col("removing_replicas").list.len() > 0
+    steps = [pl.lit("adding "), listed("adding_replicas"), pl.lit(", removing "), listed("removing_replicas")]
+    what = pl.concat_str(_name(), *steps)
+    rules = [RowRule(REASSIGNING, moving, what)]
+    if log_end_ms is not None:
+        age = log_end_ms - pl.col("kraft_append_time")
+        hours = said(", without any change for {} h", age // HOUR)
+        rules.append(RowRule(REASSIGNING_LONG, moving & (age > REASSIGNING_MS), pl.concat_str(what, hours)))
+    return rules
 
 
-def _state_rules(health: Mapping[str, Health], name: Column) -> list[RowRule]:
-    elr = F.coalesce(F.col("eligible_leader_replicas"), F.array().cast("array<int>"))
-    last_known = F.coalesce(F.col("last_known_elr"), F.array().cast("array<int>"))
-    strangers = F.array_except(F.array_union(elr, last_known), F.col("replicas"))
-    no_leader = _kraft() & (F.col("leader") == -1)
-    waiting = no_leader & (F.size("isr") == 0) & (F.size(elr) > 0)
-    racks = by_cluster({cluster: _by_text(each.racks) for cluster, each in health.items()}, "map<string,string>")
-    of_replicas = F.transform("replicas", lambda replica: F.element_at(racks, replica.cast("string")))
-    known = F.size(F.array_compact(of_replicas)) == F.size("replicas")
-    several = by_cluster({cluster: len(set(each.racks.values())) > 1 for cluster, each in health.items()}, "boolean")
-    together = _kraft() & several & (F.size("replicas") > 1) & known & (F.size(F.array_distinct(of_replicas)) == 1)
+def _state_rules() -> list[RowRule]:
+    none = pl.lit([], pl.List(pl.Int32))
+    elr, last_known = (pl.col(name).fill_null(none) for name in ("eligible_leader_replicas", "last_known_elr"))
+    strangers = except_ids(elr.list.set_union(last_known), "replicas")
+    no_leader = pl.col("leader") == -1
+    waiting = no_leader & (pl.col("isr").list.len() == 0) & (elr.list.len() > 0)
+    no_replicas = pl.lit("ELR or last known leaders that are no replicas: ")
     return [
-        RowRule(ELR_WAITING, waiting, F.concat(name, F.lit("the ISR is empty, waiting for one of "), listed(elr))),
         RowRule(
-            ELR_NO_REPLICA,
-            _kraft() & (F.size(strangers) > 0),
-            F.concat(name, F.lit("ELR or last known leaders that are no replicas: "), listed(strangers)),
+            ELR_WAITING,
+            waiting,
+            pl.concat_str(_name(), pl.lit("the ISR is empty, waiting for one of "), listed(elr)),
         ),
-        RowRule(SHARE_STATE, no_leader & (F.col("topic") == SHARE_STATE_TOPIC), F.concat(name, F.lit("no leader"))),
-        RowRule(ONE_RACK, together, F.concat(name, F.lit("all replicas are in rack "), of_replicas[0])),
+        RowRule(ELR_NO_REPLICA, strangers.list.len() > 0, pl.concat_str(_name(), no_replicas, listed(strangers))),
+        RowRule(
+            SHARE_STATE,
+            no_leader & (pl.col("topic") == SHARE_STATE_TOPIC),
+            pl.concat_str(_name(), pl.lit("no leader")),
+        ),
     ]
 
 
-def _by_text(racks: Mapping[int, str]) -> dict[str, str]:
-    return {str(broker): rack for broker, rack in racks.items()}
+def _rack_rules(racks: Mapping[int, str]) -> list[RowRule]:
+    """All replicas in one rack, where the racks of all are known and the cluster has several."""
+    numbers = {rack: number for number, rack in enumerate(sorted(set(racks.values())))}
+    if len(numbers) < 2:
+        return []
+    replicas = pl.col("replicas")
+    places = {broker: numbers[rack] for broker, rack in racks.items()}
+    of_replicas = replicas.list.eval(pl.element().replace_strict(places, default=None, return_dtype=pl.Int32))
+    known = of_replicas.list.drop_nulls().list.len() == replicas.list.len()
+    together = (replicas.list.len() > 1) & known & (of_replicas.list.n_unique() == 1)
+    rack = replicas.list.first().replace_strict(racks, default=None, return_dtype=pl.String)
+    return [RowRule(ONE_RACK, together, pl.concat_str(_name(), pl.lit("all replicas are in rack "), rack))]
 
 
-def config_rules(health: Mapping[str, Health]) -> list[RowRule]:
+def config_rules(health: Health) -> list[RowRule]:
     """Throttles of a cluster in which no partition is being reassigned."""
-    if not health:
+    if health.reassigning:
         return []
-    text = F.format_string("%s %s: %s", "resource_type", "resource_name", "config")
-    idle = ~F.coalesce(_each(health, "reassigning", "boolean"), F.lit(True))
-    return [RowRule(THROTTLE_LEFT, _kraft() & F.col("config").isin(*THROTTLES) & idle, text)]
+    text = said("{} {}: {}", "resource_type", "resource_name", "config")
+    return [RowRule(THROTTLE_LEFT, _kraft() & pl.col("config").is_in(THROTTLES), text)]
 
 
-def acl_rules(health: Mapping[str, Health]) -> list[RowRule]:
+def acl_rules(health: Health) -> list[RowRule]:
     """A DENY for a range of addresses below the level that knows ranges: it denies nobody."""
-    if not health:
+    if health.level is None or health.level >= CIDR_FROM:
         return []
-    low = F.coalesce(_each(health, "level", "int") < CIDR_FROM, F.lit(False))
-    ranged = _kraft() & F.col("host").contains("/") & (F.col("permission") == "DENY")
-    text = F.format_string("%s %s: DENY %s from %s", "resource_type", "resource_name", "principal", "host")
-    return [RowRule(CIDR_DENY, ranged & low, text)]
+    ranged = _kraft() & pl.col("host").str.contains("/", literal=True) & (pl.col("permission") == "DENY")
+    return [RowRule(CIDR_DENY, ranged, said("{} {}: DENY {} from {}", *_ACL))]
+
+
+_ACL = ("resource_type", "resource_name", "principal", "host")
 
 
 def credential_rules() -> list[RowRule]:
     """SCRAM credentials with fewer iterations than Kafka accepts for a new one."""
-    few = F.col("iterations") < LEAST_ITERATIONS
-    text = F.format_string("%s of %s: %d iterations", "mechanism", "user", "iterations")
+    few = pl.col("iterations") < LEAST_ITERATIONS
+    text = said("{} of {}: {} iterations", "mechanism", "user", "iterations")
     return [RowRule(FEW_ITERATIONS, _kraft() & few, text)]
 
 
-def token_rules(health: Mapping[str, Health]) -> list[RowRule]:
+def token_rules(health: Health) -> list[RowRule]:
     """Delegation tokens that had expired an hour before the log's end: the controller removes them every hour."""
-    if not health:
+    if health.log_end_ms is None:
         return []
-    age = _each(health, "log_end_ms", "bigint") - F.col("expiry_timestamp")
-    text = F.format_string("token %s expired %d h before the log's end", "token_id", (age / HOUR).cast("int"))
+    age = health.log_end_ms - pl.col("expiry_timestamp")
+    text = said("token {} expired {} h before the log's end", "token_id", age // HOUR)
     return [RowRule(TOKEN_EXPIRED, _kraft() & (age > 2 * HOUR), text)]
 
 
-def dead_letters(partitions: DataFrame, configs: DataFrame) -> DataFrame:
-    """Dead letter topics that a share group names and that are not there, or lack a leader: (cluster, code, text)."""
-    named = configs.where(_kraft() & (F.col("config") == DEAD_LETTER_TOPIC) & F.col("value").isNotNull()).select(
-        CLUSTER, F.col("resource_name").alias("group"), F.col("value").alias("topic")
-    )
-    topics = partitions.where(_kraft()).groupBy(CLUSTER, "topic").agg(F.count_if(F.col("leader") == -1).alias("lost"))
-    asked = topics.join(F.broadcast(named.select(CLUSTER, "topic").distinct()), [CLUSTER, "topic"], "left_semi")
-    found = named.where("topic <> ''").join(asked, [CLUSTER, "topic"], "left")
-    missing = F.col("lost").isNull()
-    text = F.when(missing, F.format_string("group %s: its dead letter topic %s does not exist", "group", "topic"))
-    told = text.otherwise(F.format_string("group %s: %d partitions of %s have no leader", "group", "lost", "topic"))
-    return found.where(missing | (F.col("lost") > 0)).select(
-        CLUSTER, F.lit(DEAD_LETTERS).alias("code"), told.alias("text")
-    )
+def dead_letters(partitions: pl.DataFrame, configs: pl.DataFrame) -> pl.DataFrame:
+    """Dead letter topics that a share group names and that are not there, or lack a leader: columns VIOLATIONS."""
+    mine = _kraft() & (pl.col("config") == DEAD_LETTER_TOPIC) & (pl.col("value") != "")
+    named = configs.filter(mine).select(pl.col("resource_name").alias("group"), pl.col("value").alias("topic"))
+    asked = partitions.filter(_kraft() & pl.col("topic").is_in(named["topic"].unique().to_list()))
+    lost = asked.group_by("topic").agg((pl.col("leader") == -1).sum().alias("lost"))
+    missing = said("group {}: its dead letter topic {} does not exist", "group", "topic")
+    leaderless = said("group {}: {} partitions of {} have no leader", "group", "lost", "topic")
+    text = pl.when(pl.col("lost").is_null()).then(missing).otherwise(leaderless)
+    broken_topic = pl.col("lost").is_null() | (pl.col("lost") > 0)
+    return broken(named.join(lost, on="topic", how="left"), [RowRule(DEAD_LETTERS, broken_topic, text)])

@@ -1,16 +1,13 @@
-"""Rules that single rows of a table break, as column expressions: one pass over the table judges all of them."""
+"""Rules that single rows of a table break, as expressions over its columns."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
-from operator import or_
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+import polars as pl
 
-from transforms.clusters import CLUSTER
+VIOLATIONS = pl.Schema({"code": pl.String, "text": pl.String})
 
 
 @dataclass(frozen=True)
@@ -18,15 +15,21 @@ class RowRule:
     """A row that meets `condition` violates the check `code`; `text` says which row and how."""
 
     code: str
-    condition: Column
-    text: Column
+    condition: pl.Expr
+    text: pl.Expr
 
 
-def broken(rows: DataFrame, rules: Sequence[RowRule]) -> DataFrame:
-    """Rows that break a rule, once for each rule: (cluster, code, text)."""
-    met = [F.when(r.condition, F.struct(F.lit(r.code).alias("code"), r.text.alias("text"))) for r in rules]
-    # Of many rows few break a rule: only those go on to be spelled.
-    violating = rows.where(reduce(or_, [rule.condition for rule in rules]))
-    return violating.select(CLUSTER, F.explode(F.array_compact(F.array(*met))).alias("found")).select(
-        CLUSTER, "found.*"
-    )
+def broken(rows: pl.DataFrame, rules: Sequence[RowRule]) -> pl.DataFrame:
+    """Rows that break a rule, once for each rule: columns VIOLATIONS. A condition that is null is not met."""
+    found = [
+        # Of many rows few break a rule: only those are spelled.
+        rows.filter(rule.condition).select(pl.lit(rule.code).alias("code"), rule.text.cast(pl.String).alias("text"))
+        for rule in rules
+    ]
+    return pl.concat([pl.DataFrame(schema=VIOLATIONS), *found])
+
+
+def said(template: str, *columns: pl.Expr | str) -> pl.Expr:
+    """A text with columns at its `{}`; what a row does not have is spelled `null`."""
+    texts = [pl.col(each) if isinstance(each, str) else each for each in columns]
+    return pl.format(template, *(each.cast(pl.String).fill_null("null") for each in texts))

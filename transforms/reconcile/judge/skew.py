@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as F
+import polars as pl
 
 from schemas.entities.configs import CONFIGS
 from schemas.entities.entity import Entity
 from schemas.entities.partitions import PARTITIONS
 from schemas.entities.producer_ids import PRODUCER_IDS
-from transforms.clusters import CLUSTER, by_cluster, of_clusters
 from transforms.reconcile.compare.context import Clocks
-from transforms.unions import union_all
 
 # Fewer changes than this say nothing of a clock: one write that was repeated late would count as skew.
 _ENOUGH = 5
@@ -69,36 +68,36 @@ def clock_skew(quantiles: Sequence[float] | None, pairs: int) -> ClockSkew | Non
     return ClockSkew(middle, (high - low) / 2, pairs, max(highest - middle, middle - lowest))
 
 
-def mirroring_times(tables: Mapping[str, DataFrame], mirrored: Mapping[str, OneByOne]) -> DataFrame:
-    """How much later a znode's mtime is than the append time of the record it mirrors: cluster, quantiles (ms), pairs.
+def mirroring_times(tables: Mapping[str, pl.DataFrame], mirrored: OneByOne) -> list[dict[str, Any]]:
+    """How much later a znode's mtime is than the append time of the record it mirrors: one row of quantiles (ms) and pairs.
 
-    `tables` are silver rows by entity.
+    `tables` are silver rows of both sides by entity. There is no row where nothing was mirrored.
     """
-    apart = union_all([_of_entity(entity, tables[entity.name], mirrored) for entity in _MEASURED])
-    return apart.groupBy(CLUSTER).agg(
-        F.percentile("apart", F.array(*[F.lit(part) for part in _QUANTILES])).alias("quantiles"),
-        F.count("*").alias("pairs"),
-    )
+    apart = pl.concat([_of_entity(entity, tables[entity.name], mirrored) for entity in _MEASURED])
+    if apart.is_empty():
+        return []
+    known = sorted(apart.drop_nulls())
+    quantiles = [_quantile(known, part) for part in _QUANTILES] if known else None
+    return [{"quantiles": quantiles, "pairs": len(apart)}]
 
 
-def _of_entity(entity: Entity, rows: DataFrame, mirrored: Mapping[str, OneByOne]) -> DataFrame:
-    key = [CLUSTER, *entity.key]
-    mine = rows.where(of_clusters(mirrored))
-    after, until, mzxid = (
-        by_cluster({cluster: getattr(each, name) for cluster, each in mirrored.items()}, "bigint")
-        for name in ("after", "until", "mzxid")
-    )
-    changed = mine.where(
-        (F.col("source") == "kraft") & (F.col("kraft_offset") > after) & (F.col("kraft_offset") <= until)
-    )
-    in_order = Window.partitionBy(CLUSTER).orderBy(F.col("kraft_offset").desc())
-    newest = changed.withColumn("number", F.row_number().over(in_order)).where(F.col("number") <= _NEWEST)
-    znodes = mine.where((F.col("source") == "zookeeper") & (F.col("zk_mzxid") <= mzxid)).select(
+def _quantile(ordered: Sequence[int], part: float) -> float:
+    """The value at a part of the way through, between its neighbours in proportion."""
+    position = (len(ordered) - 1) * part
+    low, high = math.floor(position), math.ceil(position)
+    if ordered[low] == ordered[high]:
+        return float(ordered[low])
+    return (high - position) * ordered[low] + (position - low) * ordered[high]
+
+
+def _of_entity(entity: Entity, rows: pl.DataFrame, mirrored: OneByOne) -> pl.Series:
+    key, offset = list(entity.key), pl.col("kraft_offset")
+    changed = rows.filter((pl.col("source") == "kraft") & (offset > mirrored.after) & (offset <= mirrored.until))
+    newest = changed.top_k(_NEWEST, by="kraft_offset").select(*key, "kraft_append_time")
+    znodes = rows.filter((pl.col("source") == "zookeeper") & (pl.col("zk_mzxid") <= mirrored.mzxid)).select(
         *key, "zk_path", "zk_mtime"
     )
-    both = znodes.join(F.broadcast(newest.select(*key, "kraft_append_time")), key)
+    both = znodes.join(newest, on=key) if key else znodes.join(newest, how="cross")
     # Of the rows that one znode holds, the one that changed last had it written last.
-    written = both.groupBy(CLUSTER, "zk_path").agg(
-        F.max("zk_mtime").alias("zk"), F.max("kraft_append_time").alias("kraft")
-    )
-    return written.select(CLUSTER, (F.col("zk") - F.col("kraft")).alias("apart"))
+    written = both.group_by("zk_path").agg(pl.col("zk_mtime").max(), pl.col("kraft_append_time").max())
+    return written.select(apart=pl.col("zk_mtime") - pl.col("kraft_append_time"))["apart"]

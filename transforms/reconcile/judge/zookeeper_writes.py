@@ -10,12 +10,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as F
+import polars as pl
 
-from transforms.clusters import CLUSTER
-
-# Of each kind as many rows go to the driver; elections are few, foreign writes decide what rows are (S§5.6).
+# Of each kind as many rows are told; elections are few, foreign writes decide what rows are (S§5.6).
 MOST_FOREIGN = 10_000
 MOST_ELECTIONS = 1_000
 _MOST_REFUSED = 20
@@ -82,43 +79,67 @@ class ZooKeeperWrites:
         return found
 
 
-def questions(writes: DataFrame, transactions: DataFrame) -> dict[str, DataFrame]:
-    """What is asked of silver zookeeper_writes and bronze zk_transactions: bounded answers by name, for `of_answers`."""
-    foreign = writes.where("kind = 'foreign'")
-    expected = F.coalesce(F.col("error").isin(list(_EXPECTED)), F.lit(False))
-    refused = writes.where((F.col("kind") == "envelope_failed") & ~expected)
-    elections = writes.where(F.col("controller_epoch").isNotNull())
-    last = Window.partitionBy(CLUSTER).orderBy(F.col("zxid").desc())
-    newest = elections.withColumn("number", F.row_number().over(last)).where(F.col("number") <= MOST_ELECTIONS)
+_ELECTION = (
+    "zxid",
+    "time",
+    "session",
+    "writer",
+    "kind",
+    "controller_epoch",
+    "kraft_controller_id",
+    "kraft_controller_epoch",
+)
+_WRITE = ("zxid", "time", "session", "writer", "type", "path", "error", "total")
+_ENDS = pl.Schema({"first": pl.Int64, "last": pl.Int64, "time": pl.Int64})
+
+
+def questions(writes: pl.DataFrame) -> dict[str, list[dict[str, Any]]]:
+    """What is asked of silver zookeeper_writes: bounded answers by name, for `of_answers`."""
+    foreign = writes.filter(pl.col("kind") == "foreign")
+    expected = pl.col("error").is_in(_EXPECTED).fill_null(value=False)
+    refused = writes.filter((pl.col("kind") == "envelope_failed") & ~expected)
+    elections = writes.filter(pl.col("controller_epoch").is_not_null())
     return {
         "foreign": _oldest(foreign, MOST_FOREIGN),
         "refused": _oldest(refused, _MOST_REFUSED),
-        "elections": newest.select(
-            CLUSTER,
-            "zxid",
-            "time",
-            "session",
-            "writer",
-            "kind",
-            "controller_epoch",
-            "kraft_controller_id",
-            "kraft_controller_epoch",
-        ),
-        "logged": transactions.groupBy(CLUSTER).agg(F.min("zxid").alias("first"), F.max("zxid").alias("last")),
+        "elections": elections.sort("zxid").tail(MOST_ELECTIONS).select(_ELECTION).to_dicts(),
     }
 
 
-def _oldest(writes: DataFrame, most: int) -> DataFrame:
-    mine = Window.partitionBy(CLUSTER)
-    numbered = writes.withColumns(
-        {"number": F.row_number().over(mine.orderBy("zxid")), "total": F.count("*").over(mine)}
-    )
-    columns = ("zxid", "time", "session", "writer", "type", "path", "error", "total")
-    return numbered.where(F.col("number") <= most).select(CLUSTER, *columns)
+def _oldest(writes: pl.DataFrame, most: int) -> list[dict[str, Any]]:
+    rows = writes.with_columns(total=pl.lit(writes.height, pl.Int64))
+    return rows.sort("zxid").head(most).select(_WRITE).to_dicts()
+
+
+class Logged:
+    """What transaction logs hold, from bronze zk_transactions as they are read: which part of history, and until when."""
+
+    def __init__(self) -> None:
+        """Nothing was read."""
+        self._ends = pl.DataFrame(schema=_ENDS)
+
+    def add(self, transactions: pl.DataFrame) -> None:
+        """Take in a batch (zxid, time), in any order."""
+        if transactions.height:
+            zxid, time = pl.col("zxid"), pl.col("time")
+            of_batch = transactions.select(first=zxid.min(), last=zxid.max(), time=time.max()).cast(_ENDS)
+            self._ends = pl.concat([self._ends, of_batch])
+
+    def answers(self) -> dict[str, list[dict[str, Any]]]:
+        """First and last zxid (`logged`, for `of_answers`), and the newest time with its zxid (`transactions`); none of nothing."""
+        if self._ends.is_empty():
+            return {"logged": [], "transactions": []}
+        first, last, time = self._ends.select(pl.col("first").min(), pl.col("last").max(), pl.col("time").max()).row(0)
+        return {"logged": [{"first": first, "last": last}], "transactions": [{"time": time, "zxid": last}]}
+
+
+def at_barrier(barriers: pl.DataFrame, zxid: int | None) -> list[dict[str, Any]]:
+    """The barrier of silver barriers that `/migration`'s last write (its mzxid) is; none where that is no barrier."""
+    return barriers.filter(pl.col("zxid") == pl.lit(zxid, pl.Int64)).select("zxid").to_dicts()
 
 
 def of_answers(answer: Callable[[str], Sequence[Mapping[str, Any]]]) -> ZooKeeperWrites:
-    """One cluster's answers to `questions`; `answer` gives the rows of one."""
+    """The answers to `questions`, and `logged`; `answer` gives the rows of one."""
     logged = next(iter(answer("logged")), {})
     elections = sorted((Election(**row) for row in answer("elections")), key=lambda each: each.zxid)
     return ZooKeeperWrites(

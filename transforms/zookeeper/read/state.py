@@ -1,4 +1,4 @@
-"""Znodes to state rows: `ZNODE_COLUMNS` in, `schemas.zookeeper.state.ZNODE_STATE` out, each with `cluster`.
+"""Znodes of one cluster to state rows: `ZNODE_COLUMNS` in, `schemas.zookeeper.state.ZNODE_STATE` out, each with `tree`.
 
 Partition states and topics are nine in ten znodes of any tree and take a fast way (`bulk`); every other znode, and any
 batch in which the fast way meets something odd, goes through the readers of `routes`, one znode at a time.
@@ -9,42 +9,46 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 
+import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql.types import StringType, StructField, StructType
 
 from schemas.zookeeper.state import ZNODE_STATE
 from schemas.zookeeper.trees import TREE, TREE_COLUMN
-from transforms.clusters import CLUSTER
+from transforms.frames import columns_of, from_arrow
 from transforms.zookeeper.read import bulk, routes
 from transforms.zookeeper.read.arrow import STATE_SCHEMA, one_batch
 from transforms.zookeeper.read.reading import StateRow, ZnodeView
 
-CLUSTER_STATE = StructType([StructField(CLUSTER, StringType()), TREE_COLUMN, *ZNODE_STATE.fields])
+STATE: pl.Schema = columns_of([TREE_COLUMN, *ZNODE_STATE.fields])
 _TYPED = {"partition_assignments", "partition_states"}
 _ENCODE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
+def cluster_state(batches: Iterable[pa.RecordBatch]) -> pl.DataFrame:
+    """State rows (STATE) of a cluster's znodes: batches of bronze zk_znodes with `tree` and `ZNODE_COLUMNS`."""
+    return from_arrow(state_batches(batches), STATE)
+
+
 def state_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Map bronze znode batches to state batches; for `DataFrame.mapInArrow(state_batches, CLUSTER_STATE)`."""
+    """The same in Arrow's form, batch by batch; for who looks at znodes in other ways at the same time."""
     for batch in batches:
-        for cluster, of_cluster in one_each(batch, CLUSTER):
-            for tree, znodes in one_each(of_cluster, TREE):
-                state = znodes_to_state(znodes)
-                names = [pa.repeat(pa.scalar(name, pa.string()), state.num_rows) for name in (cluster, tree)]
-                yield pa.RecordBatch.from_arrays([*names, *state.columns], names=[CLUSTER, TREE, *state.schema.names])
+        for tree, znodes in _by_tree(batch):
+            state = znodes_to_state(znodes)
+            trees = pa.repeat(pa.scalar(tree, pa.string()), state.num_rows)
+            yield pa.RecordBatch.from_arrays([trees, *state.columns], names=[TREE, *state.schema.names])
 
 
-def one_each(batch: pa.RecordBatch, column: str) -> Iterator[tuple[str | None, pa.RecordBatch]]:
-    """Split a batch by the texts in a column, null being one of them."""
-    names = batch[column]
-    distinct = pc.unique(names).to_pylist()
-    for name in distinct:
-        yield name, batch if len(distinct) == 1 else batch.filter(_is(names, name))
+def _by_tree(batch: pa.RecordBatch) -> Iterator[tuple[str | None, pa.RecordBatch]]:
+    """Split a batch by its trees, null being one of them."""
+    trees = batch[TREE]
+    distinct = pc.unique(trees).to_pylist()
+    for tree in distinct:
+        yield tree, batch if len(distinct) == 1 else batch.filter(_is(trees, tree))
 
 
-def _is(names: pa.Array, name: str | None) -> pa.Array:
-    return pc.is_null(names) if name is None else pc.fill_null(pc.equal(names, name), False)
+def _is(trees: pa.Array, tree: str | None) -> pa.Array:
+    return pc.is_null(trees) if tree is None else pc.fill_null(pc.equal(trees, tree), False)
 
 
 def znodes_to_state(batch: pa.RecordBatch) -> pa.RecordBatch:

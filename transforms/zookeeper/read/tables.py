@@ -1,83 +1,102 @@
-"""State rows of znodes to silver rows of each entity."""
+"""State rows of znodes to silver rows of each entity, of findings and of requests."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
+import polars as pl
 
+from schemas.checks import ZOOKEEPER
 from schemas.entities import ENTITIES, Entity
+from schemas.entities.migration import MIGRATION
 from schemas.entities.partitions import PARTITIONS
+from schemas.silver import ADMIN_OPERATIONS, FINDINGS
 from schemas.zookeeper.trees import TREE
-from transforms.clusters import CLUSTER
+from transforms.frames import columns_of, frame, shaped
 from transforms.zookeeper.read.trees import at_barrier, newest
 
 _PROVENANCE = ("zk_path", "zk_czxid", "zk_mzxid", "zk_mtime")
-_OWN_SHAPE = ("partitions", "migration")
+_RUN = ("cluster", "run_id")
+# Texts that the encoder of state rows writes for numbers, and that are no JSON.
+_NO_NUMBER = "NaN|Infinity"
 
 
-def tables(state: DataFrame) -> dict[str, DataFrame]:
-    """Silver rows with `cluster` by entity name from CLUSTER_STATE rows; the migration's row is made by `migration_row`.
+def tables(state: pl.DataFrame) -> dict[str, pl.DataFrame]:
+    """ZooKeeper's silver rows by entity name from rows of `transforms.zookeeper.read.state.STATE`.
 
-    What is compared is of the tree at the barrier, the rest as it was when the tree was read.
+    What is compared is of the tree at the barrier, the rest as it was when the tree was read. The migration's row is made by
+    `migration_row`.
     """
-    compared, as_read = state.where(at_barrier()), state.where(newest())
+    compared, as_read = state.filter(at_barrier()), state.filter(newest())
     made = {
         entity.name: _rows(compared if entity.mirrored else as_read, entity)
         for entity in ENTITIES
-        if entity.name not in _OWN_SHAPE
+        if entity not in (PARTITIONS, MIGRATION)
     }
-    made["partitions"] = _partitions(compared)
-    return made
+    return made | {PARTITIONS.name: _partitions(compared)}
 
 
-def _rows(state: DataFrame, entity: Entity) -> DataFrame:
-    struct = StructType(list(entity.columns))
-    rows = state.where(F.col("entity") == entity.name).withColumn("parsed", F.from_json("row", struct))
-    return rows.select(CLUSTER, *[F.col(f"parsed.{name}").alias(name) for name in struct.fieldNames()], *_PROVENANCE)
+def findings(state: pl.DataFrame) -> pl.DataFrame:
+    """ZooKeeper's rows of silver findings: what is wrong with znodes of the newest tree."""
+    rows = state.filter(newest()).with_columns(place=pl.col("zk_path"))
+    said = pl.Schema(dict.fromkeys(("code", "subject", "detail"), pl.String))
+    found = _parsed(rows, "findings", said, ("place",)).with_columns(source=pl.lit(ZOOKEEPER))
+    return shaped(found, columns_of(FINDINGS.columns, *_RUN))
 
 
-_ASSIGNED = ("replicas", "adding_replicas", "removing_replicas")
-_STATED = ("isr", "leader", "leader_epoch", "leader_recovery_state", "partition_epoch", "controller_epoch")
+def admin_operations(state: pl.DataFrame) -> pl.DataFrame:
+    """Rows of silver admin_operations, of both trees."""
+    said = pl.Schema(dict.fromkeys(("kind", "subject", "detail"), pl.String))
+    rows = _parsed(state, "admin_operations", said, (TREE, *_PROVENANCE))
+    return shaped(rows, columns_of(ADMIN_OPERATIONS.columns, *_RUN))
 
 
-def _partitions(state: DataFrame) -> DataFrame:
-    """Assignments with their states; a partition without a readable state znode keeps nulls there (START-04)."""
-    assignments = state.where("entity = 'partition_assignments'").select(
-        CLUSTER,
-        "topic",
-        "partition",
-        "topic_id",
-        *_ASSIGNED,
-        F.col("zk_path").alias("topic_path"),
-        F.col("zk_mzxid").alias("zk_assignment_mzxid"),
-        F.col("zk_mtime").alias("zk_assignment_mtime"),
-    )
-    states = state.where("entity = 'partition_states'").select(CLUSTER, "topic", "partition", *_STATED, *_PROVENANCE)
-    joined = assignments.join(states, [CLUSTER, "topic", "partition"], "left")
-    kraft_only = {
-        "directories": "array<string>",
-        "eligible_leader_replicas": "array<int>",
-        "last_known_elr": "array<int>",
-    }
-    filled = joined.withColumns({name: F.lit(None).cast(kind) for name, kind in kraft_only.items()})
-    return filled.withColumn("zk_path", F.coalesce("zk_path", "topic_path")).select(
-        CLUSTER, *[field.name for field in PARTITIONS.columns], *_PROVENANCE
-    )
-
-
-def migration_row(rows: Iterable[Mapping[str, Any]], tree: str) -> dict[str, Any] | None:
+def migration_row(state: pl.DataFrame, tree: str) -> dict[str, Any] | None:
     """Merge the few state rows of entity `migration` (one per znode, each with its own columns); None without any.
 
     Of two trees, that of `tree` (`schemas.zookeeper.trees`).
     """
     merged: dict[str, Any] = {}
-    for row in rows:
-        if row[TREE] not in (None, tree):
-            continue
-        merged |= {name: value for name, value in json.loads(row["row"]).items() if value is not None}
+    of_tree = pl.col(TREE).is_null() | (pl.col(TREE) == tree)
+    for row in state.filter((pl.col("entity") == "migration") & of_tree)["row"]:
+        merged |= {name: value for name, value in json.loads(row).items() if value is not None}
     return merged or None
+
+
+def _rows(state: pl.DataFrame, entity: Entity) -> pl.DataFrame:
+    rows = _parsed(state, entity.name, columns_of(entity.columns), _PROVENANCE)
+    return shaped(rows.with_columns(source=pl.lit(ZOOKEEPER)), columns_of(entity.table.columns, *_RUN))
+
+
+def _parsed(state: pl.DataFrame, entity: str, columns: pl.Schema, beside: Iterable[str]) -> pl.DataFrame:
+    """The columns in the JSON of an entity's state rows, and those beside it."""
+    rows = state.filter(pl.col("entity") == entity)
+    text = rows["row"]
+    if text.str.contains(_NO_NUMBER).any():
+        parsed = frame([json.loads(each) for each in text], columns)
+    else:
+        parsed = text.str.json_decode(pl.Struct(columns)).struct.unnest()
+    return parsed.hstack(rows.select(beside))
+
+
+_KEY = ("topic", "partition")
+_ASSIGNED = ("topic_id", "replicas", "adding_replicas", "removing_replicas")
+_STATED = ("isr", "leader", "leader_epoch", "leader_recovery_state", "partition_epoch", "controller_epoch")
+
+
+def _partitions(state: pl.DataFrame) -> pl.DataFrame:
+    """Assignments with their states; a partition without a readable state znode keeps nulls there (START-04)."""
+    assignments = state.filter(pl.col("entity") == "partition_assignments").select(
+        *_KEY,
+        *_ASSIGNED,
+        topic_path="zk_path",
+        zk_assignment_mzxid="zk_mzxid",
+        zk_assignment_mtime="zk_mtime",
+    )
+    states = state.filter(pl.col("entity") == "partition_states").select(*_KEY, *_STATED, *_PROVENANCE)
+    joined = assignments.join(states, on=_KEY, how="left").with_columns(
+        zk_path=pl.coalesce("zk_path", "topic_path"), source=pl.lit(ZOOKEEPER)
+    )
+    return shaped(joined, columns_of(PARTITIONS.table.columns, *_RUN))

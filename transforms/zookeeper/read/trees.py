@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from pyspark.sql import Column
-from pyspark.sql import functions as F
+import polars as pl
 
 from schemas.zookeeper.trees import BARRIER, NEWEST, TREE
 
 
-def at_barrier() -> Column:
+def at_barrier() -> pl.Expr:
     """True for rows of the tree that is compared with the log."""
-    return F.col(TREE).isNull() | (F.col(TREE) == BARRIER)
+    return pl.col(TREE).is_null() | (pl.col(TREE) == BARRIER)
 
 
-def newest() -> Column:
+def newest() -> pl.Expr:
     """True for rows of the tree as it was when it was read."""
-    return F.col(TREE).isNull() | (F.col(TREE) == NEWEST)
+    return pl.col(TREE).is_null() | (pl.col(TREE) == NEWEST)

@@ -1,4 +1,4 @@
-"""Records to events, one module per entity. Partitions are folded in columns, by `transforms.kraft.replay.partitions`."""
+"""Records to events, one module per entity. Partitions are folded in columns, by `transforms.kernel`."""
 
 from transforms.kraft.replay.entities import (
     acls,

@@ -1,4 +1,4 @@
-"""TopicRecord and RemoveTopicRecord (`ReplicationControlManager.replay`). The cascade is in `replay`."""
+"""TopicRecord and RemoveTopicRecord (`ReplicationControlManager.replay`). The cascade is in `transforms.kernel.fold`."""
 
 from __future__ import annotations
 

@@ -24,8 +24,9 @@ from transforms.kraft.release import before
 from transforms.outcome import EVIDENCE_LIMIT, Outcome, found, listed_ids, not_applicable, passed, unknown
 from transforms.reconcile.judge.checks.outcome import CheckFunction, sampled
 from transforms.reconcile.judge.cluster import cluster_of
+from transforms.reconcile.judge.directory_rules import MIGRATING
 from transforms.reconcile.judge.facts import Facts, Voter
-from transforms.reconcile.judge.kraft_queries import MIGRATING, MIN_ISR
+from transforms.reconcile.judge.kraft_queries import MIN_ISR
 
 _HOUR, _DAY = 3_600_000, 86_400_000
 # metadata.log.max.snapshot.interval.ms and metadata.log.max.record.bytes.between.snapshots, twice over.

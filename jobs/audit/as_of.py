@@ -1,0 +1,53 @@
+"""A finished run's differences with KRaft's state at another offset, found in a worker: the log never comes to the driver."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from jobs.audit.feed import Pass, Source, SpooledFeed, each_cluster, in_order, of_logs
+from jobs.audit.past import PastRun
+from jobs.audit.past_facts import past_facts
+from jobs.exit import UsageError
+from jobs.runtime.workers import without_failures
+from schemas.gold import DIVERGENCES
+from transforms.examination.as_of import AskedAt, divergences_at
+from transforms.examination.made import slices
+from transforms.reconcile.compare.divergences import LOCATED
+from transforms.reconcile.judge.summary import may_compare
+
+_LOCATED = StructType([each for each in DIVERGENCES.columns if each.name in LOCATED])
+
+
+def divergences_as_of(past: PastRun, offset: int) -> DataFrame:
+    """The run's comparison with KRaft's state at `offset` (inclusive) instead of the committed end.
+
+    Rows of gold divergences without the run's columns, and without what only earlier runs tell; whoever looks at them twice
+    keeps them. From /migration's offset on, it is the audit as if the log had ended there. Below it, ZooKeeper is ahead: what it has
+    of a later record is in_flight.
+    Raises UsageError when the run compared nothing or its log does not hold the offset.
+    """
+    known = past_facts(past)
+    if known.kraft is None or not may_compare(known.gathered.facts):
+        raise UsageError(
+            f"run {past.run_id} compared nothing (mode {past.report.mode}): there is no difference to show"
+        )
+    kraft = known.kraft
+    asked = AskedAt(known.gathered, kraft.side, kraft.base, known.given.bracketed, kraft.checked(offset))
+    source = Source(past.spark, past.read, {past.cluster: past.walks})
+    feeds = [source.clusters(), *source.trees(), *of_logs(without_failures(kraft.records), [past.cluster])]
+    return in_order(feeds, 1).mapInArrow(each_cluster(_pass(asked)), _LOCATED)
+
+
+def _pass(asked: AskedAt) -> Pass:
+    schema: pa.Schema = to_arrow_schema(_LOCATED)
+
+    def compare(_cluster: str, feed: SpooledFeed) -> Iterator[pa.RecordBatch]:
+        for piece in slices(divergences_at(asked, feed)):
+            yield from piece.select(schema.names).cast(schema).to_batches()
+
+    return compare

@@ -1,0 +1,134 @@
+"""What Spark brings to a pass over a cluster, kept there in memory while it is little, else in a file of the worker's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from itertools import groupby
+from tempfile import SpooledTemporaryFile
+from types import TracebackType
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from jobs.runtime.workers import without_failures
+from schemas.bronze import ZK_TRANSACTIONS, ZK_ZNODES
+from schemas.examined import FEED
+from schemas.silver import BARRIERS, ZOOKEEPER_WRITES
+from schemas.table import Table
+from transforms.clusters import CLUSTER, of_clusters
+from transforms.units import Kind, batches_of, packed, packed_records
+
+# Of one cluster; more goes to the disk that Spark's workers use.
+_IN_MEMORY_BYTES = 256 * 1024 * 1024
+# A task for each cluster, as far as there are not more than these.
+_TASKS = 32
+_WRITTEN = ((ZK_TRANSACTIONS, Kind.TRANSACTIONS), (BARRIERS, Kind.BARRIERS), (ZOOKEEPER_WRITES, Kind.WRITES))
+Pass = Callable[[str, "SpooledFeed"], Iterator[pa.RecordBatch]]
+
+
+@dataclass(frozen=True)
+class Source:
+    """The tables of a run, present or past, that its clusters' passes are fed from.
+
+    `rows` gives the run's rows of a table; `walks` are the snapshot_ids of each cluster's trees: the one that is compared, and a
+    bracket's second. What is given are rows of `schemas.examined.FEED`.
+    """
+
+    spark: SparkSession
+    rows: Callable[[Table], DataFrame]
+    walks: Mapping[str, Sequence[str]]
+
+    def clusters(self) -> DataFrame:
+        """What says that there is a cluster, of which there may be nothing else."""
+        return self.spark.createDataFrame([(name, int(Kind.BEGIN), 0, b"") for name in self.walks], FEED)
+
+    def trees(self) -> list[DataFrame]:
+        """Znodes of the walk that is judged, and of a bracket's second one."""
+        feeds = []
+        for number, kind in enumerate((Kind.ZNODES, Kind.SECOND_WALK)):
+            walks = [mine[number] for mine in self.walks.values() if len(mine) > number]
+            if walks:
+                znodes = without_failures(self.rows(ZK_ZNODES)).where(F.col("snapshot_id").isin(walks))
+                feeds.append(znodes.mapInArrow(packed(kind), FEED))
+        return feeds
+
+    def written(self, clusters: Collection[str]) -> list[DataFrame]:
+        """What ZooKeeper's transaction logs tell of these clusters."""
+        if not clusters:
+            return []
+        return [
+            self.rows(table).where(of_clusters(clusters)).mapInArrow(packed(kind), FEED) for table, kind in _WRITTEN
+        ]
+
+
+def of_logs(records: DataFrame, clusters: Collection[str]) -> list[DataFrame]:
+    """Rows of bronze kraft_records of these clusters as rows of FEED."""
+    if not clusters:
+        return []
+    return [records.where(of_clusters(clusters)).drop("run_id").mapInArrow(packed_records, FEED)]
+
+
+def in_order(feeds: Iterable[DataFrame], clusters: int) -> DataFrame:
+    """All that the passes over so many clusters are fed, each cluster's in the order in which it is read."""
+    tasks = max(1, min(clusters, _TASKS))
+    whole = reduce(DataFrame.unionAll, feeds)
+    return whole.repartition(tasks, CLUSTER).sortWithinPartitions(CLUSTER, "kind", "place")
+
+
+class SpooledFeed:
+    """The payloads of one cluster by kind, to be read again: what seems lost is looked for in the whole log a second time."""
+
+    def __init__(self, payloads: Iterable[tuple[int, pa.Buffer]]) -> None:
+        self._file = SpooledTemporaryFile(max_size=_IN_MEMORY_BYTES)  # noqa: SIM115 - closed with the feed
+        self._places: dict[int, list[tuple[int, int]]] = {}
+        position = 0
+        for kind, payload in payloads:
+            self._file.write(payload)
+            self._places.setdefault(kind, []).append((position, payload.size))
+            position += payload.size
+
+    def __enter__(self) -> SpooledFeed:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._file.close()
+
+    def _payloads(self, kind: int) -> Iterator[bytes]:
+        for position, size in self._places.get(kind, ()):
+            self._file.seek(position)
+            yield self._file.read(size)
+
+    def batches(self, kind: int) -> Iterator[pa.RecordBatch]:
+        """The rows of a kind, in order."""
+        for payload in self._payloads(kind):
+            yield from batches_of(payload)
+
+    def bytes_of(self, kind: int) -> bytes | None:
+        """The bytes that an earlier run has kept; None without any."""
+        return b"".join(self._payloads(kind)) if kind in self._places else None
+
+
+def each_cluster(examine: Pass) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """What runs a pass for each cluster of a feed in order, for `DataFrame.mapInArrow`."""
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for cluster, rows in groupby(_rows(batches), lambda row: row[0]):
+            with SpooledFeed((kind, payload) for _, kind, payload in rows) as feed:
+                yield from examine(cluster, feed)
+
+    return run
+
+
+def _rows(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, int, pa.Buffer]]:
+    """Rows of a feed, whose payloads stay where Arrow has them."""
+    for batch in batches:
+        payloads = batch["payload"]
+        for place, (cluster, kind) in enumerate(
+            zip(batch[CLUSTER].to_pylist(), batch["kind"].to_pylist(), strict=True)
+        ):
+            yield cluster, kind, payloads[place].as_buffer()

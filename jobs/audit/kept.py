@@ -1,0 +1,248 @@
+"""What a finished run has kept for the next one: where its bytes are, what they continue, and whether they are as they were written.
+
+The bytes are rows of silver `examined`, what is said of them is in the run's row of gold `runs` (column `kept`): nothing of a run
+counts before that row. Bytes that are gone or changed, of another release or another fingerprint key are left alone: then the whole log
+is read, and the report says why.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from jobs.audit.kraft_copies import log_copies
+from jobs.audit.run import Run
+from jobs.exit import AuditError
+from jobs.steps.gold import previous_runs, run_before
+from schemas.examined import EXAMINED
+from transforms.clusters import CLUSTER, of_clusters
+from transforms.examination.asked import Recorded
+from transforms.kraft.side import Kept as LogKept
+from transforms.units import Kind
+
+# Rises whenever what a release kept must not be continued by the next one.
+FORMAT = 1
+FOLD, MEMORY = "fold", "memory"
+_KINDS = {FOLD: Kind.FOLD, MEMORY: Kind.MEMORY}
+_KEY_PROBE = "kraft-audit"
+_OTHER_FORM = "another release kept it, in another form"
+_OTHER_KEY = "secrets were masked with another key then"
+
+
+@dataclass(frozen=True)
+class Bytes:
+    """Bytes in silver `examined`: the run that wrote them, and the SHA-256 of each piece, in order."""
+
+    run_id: str
+    digests: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What a run kept of a cluster.
+
+    `memory` is what it remembers of rows that differ, of epochs and of partitions' changes. `fold` is the state of the log below
+    `offset`, None where the log must be read from its start; the record before `offset` has `last_epoch` and `last_append_time`.
+    `milestones` are the records below it that tell how to read the others. `base_run` is the run whose fold that one went on from.
+    """
+
+    run_id: str
+    memory: Bytes
+    fold: Bytes | None = None
+    offset: int = 0
+    last_epoch: int | None = None
+    last_append_time: int | None = None
+    milestones: tuple[Mapping[str, Any], ...] = ()
+    base_run: str | None = None
+
+    @property
+    def without_fold(self) -> Kept:
+        """The same for a run that reads the log from its start."""
+        return Kept(self.run_id, self.memory)
+
+    @property
+    def of_log(self) -> LogKept | None:
+        """The state of the log, as the plan of it takes it; None without any."""
+        if self.fold is None or self.last_epoch is None or self.last_append_time is None:
+            return None
+        return LogKept(
+            self.fold.run_id, self.offset, self.last_epoch, self.last_append_time, self.milestones, self.base_run
+        )
+
+    @property
+    def bytes_of(self) -> dict[str, Bytes]:
+        """What there is, by kind."""
+        found = {MEMORY: self.memory}
+        return found if self.fold is None else {**found, FOLD: self.fold}
+
+
+@dataclass(frozen=True)
+class Found:
+    """What can be continued, and of other clusters why what their newest run kept can't be."""
+
+    kept: dict[str, Kept] = field(default_factory=dict)
+    problems: dict[str, str] = field(default_factory=dict)
+
+
+def said(run: Run, kept: Kept, recorded: Mapping[str, Any] | None) -> str:
+    """What is written of it into gold `runs`, with up to where changes of partitions are `recorded`."""
+    document = {
+        "recorded": recorded,
+        "format": FORMAT,
+        "fingerprint": run.fingerprinter.text(_KEY_PROBE),
+        **{kind: {"run_id": each.run_id, "digests": each.digests} for kind, each in kept.bytes_of.items()},
+        "offset": kept.offset,
+        "last_epoch": kept.last_epoch,
+        "last_append_time": kept.last_append_time,
+        "milestones": [dict(each) for each in kept.milestones],
+        "base_run": kept.base_run,
+    }
+    return json.dumps(document)
+
+
+def read(run_id: str, text: str) -> Kept:
+    """Read what `said` wrote."""
+    document = json.loads(text)
+    found = {
+        kind: Bytes(document[kind]["run_id"], tuple(document[kind]["digests"])) for kind in _KINDS if kind in document
+    }
+    return Kept(
+        run_id,
+        found[MEMORY],
+        found.get(FOLD),
+        document["offset"],
+        document["last_epoch"],
+        document["last_append_time"],
+        tuple(document["milestones"]),
+        document["base_run"],
+    )
+
+
+def look_up(run: Run, bases: Mapping[str, str | None] | None = None) -> None:
+    """Have the run know what each cluster's run before it has kept (`Run.kept`), where that can be continued.
+
+    That is the newest run whose log was the cluster's own; with `bases` the one that an earlier step of this run went on from.
+    Raises AuditError when that has left nothing that can be read any more.
+    """
+    left: dict[str, tuple[str, str | None]] = {}
+    for name, rows in previous_runs(run).items():
+        chosen = (bases or {}).get(name) or run_before(rows)
+        left[name] = chosen, next((row["kept"] for row in rows if row["run_id"] == chosen), None)
+    found = newest(run, left)
+    documents = {name: json.loads(text) for name, (_, text) in left.items() if text is not None}
+    run.recorded_changes = {
+        name: Recorded(**each["recorded"]) for name, each in documents.items() if each.get("recorded") is not None
+    }
+    for name, base in (bases or {}).items():
+        if base is not None and name not in found.kept:
+            raise AuditError(
+                f"cluster {name}: what run {base} kept, which this run goes on from, is gone; begin another run"
+            )
+        if base is None and name in found.kept:
+            # The step that read the log has read it from its start.
+            found.kept[name] = found.kept[name].without_fold
+    run.kept = found.kept
+    if bases is None:
+        for name, problem in found.problems.items():
+            run.clusters[name].notes.append(problem)
+
+
+def newest(run: Run, left: Mapping[str, tuple[str, str | None]]) -> Found:
+    """What these runs (run id, column `kept`) have kept, by cluster."""
+    kept, problems = {}, {}
+    probe = run.fingerprinter.text(_KEY_PROBE)
+    for name, (run_id, text) in left.items():
+        if text is None:
+            # A release that kept its state in other tables.
+            problems[name] = _refusal(run_id, _OTHER_FORM)
+            continue
+        document = json.loads(text)
+        if document["format"] != FORMAT:
+            problems[name] = _refusal(run_id, _OTHER_FORM)
+        elif document["fingerprint"] != probe:
+            problems[name] = _refusal(run_id, _OTHER_KEY)
+        else:
+            kept[name] = read(run_id, text)
+    broken = _broken(run, kept)
+    return Found(
+        {name: each for name, each in kept.items() if name not in broken},
+        problems | {name: _refusal(kept[name].run_id, why) for name, why in broken.items()},
+    )
+
+
+def _refusal(run_id: str, why: str) -> str:
+    return f"the whole log was read: the state that run {run_id} kept can't be continued ({why})"
+
+
+def _broken(run: Run, kept: Mapping[str, Kept]) -> dict[str, str]:
+    """Clusters whose bytes are not those that were written, and why."""
+    if not kept:
+        return {}
+    rows = _rows(run, kept).select(CLUSTER, "run_id", "kind", "part", F.sha2("payload", 256).alias("digest"))
+    there: dict[tuple[str, str, str], dict[int, str]] = defaultdict(dict)
+    for row in rows.collect():
+        there[row[CLUSTER], row["run_id"], row["kind"]][row["part"]] = row["digest"]
+    broken = {}
+    for name, each in kept.items():
+        for kind, wanted in each.bytes_of.items():
+            found = there[name, wanted.run_id, kind]
+            if len(found) != len(wanted.digests):
+                broken[name] = f"{len(found)} of its {len(wanted.digests)} pieces are in {EXAMINED.full_name}"
+            elif tuple(found[place] for place in sorted(found)) != wanted.digests:
+                broken[name] = f"its bytes in {EXAMINED.full_name} are not those that were written"
+    return broken
+
+
+def fed(run: Run, kept: Mapping[str, Kept]) -> DataFrame:
+    """The bytes as rows of `schemas.examined.FEED`."""
+    number = F.lit(None).cast("bigint")
+    for kind, each in _KINDS.items():
+        number = F.when(F.col("kind") == kind, F.lit(int(each)).cast("bigint")).otherwise(number)
+    return _rows(run, kept).select(CLUSTER, number.alias("kind"), F.col("part").alias("place"), "payload")
+
+
+def _rows(run: Run, kept: Mapping[str, Kept]) -> DataFrame:
+    """Rows of silver `examined` that hold the bytes."""
+    wanted = [(name, each.run_id, kind) for name, mine in kept.items() for kind, each in mine.bytes_of.items()]
+    asked = run.spark.createDataFrame(wanted, "cluster string, run_id string, kind string")
+    rows = run.warehouse.read(EXAMINED).where(of_clusters(kept))
+    return rows.join(F.broadcast(asked), [CLUSTER, "run_id", "kind"], "left_semi")
+
+
+def needed_runs(kept: Iterable[Kept]) -> set[str]:
+    """Runs whose bytes must not be forgotten."""
+    return {each.run_id for mine in kept for each in mine.bytes_of.values()}
+
+
+def bases(run: Run) -> dict[str, str | None]:
+    """The runs that an earlier step of this run went on from, by cluster."""
+    found: dict[str, str | None] = {}
+    for name, rows in log_copies(run).items():
+        found[name] = next((row["base_run"] for row in rows if row["base_run"] is not None), None)
+    return found
+
+
+def left(run: Run, name: str, answers: Mapping[str, Any]) -> Kept:
+    """What this run's pass over a cluster has kept for the next run, and what it leaves as it was."""
+    digests, keeping, before = answers["digests"], answers.get("keeping"), run.kept.get(name)
+    mine = Kept(run.run_id, Bytes(run.run_id, tuple(digests[MEMORY])))
+    if keeping is None and before is not None:
+        # Too little is new: the next run goes on from where this one did.
+        mine = replace(before, run_id=run.run_id, memory=mine.memory)
+    elif keeping is not None and keeping["offset"] >= 0:
+        mine = replace(
+            mine,
+            fold=Bytes(run.run_id, tuple(digests[FOLD])),
+            offset=keeping["offset"],
+            last_epoch=keeping["last_epoch"],
+            last_append_time=keeping["last_append_time"],
+            milestones=tuple(keeping["milestones"]),
+            base_run=keeping["base_run"],
+        )
+    return mine

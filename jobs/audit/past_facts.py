@@ -1,0 +1,63 @@
+"""What a finished run knew of its cluster: what was given to it, and what its rows answered."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import functions as F
+
+from jobs.audit.past import PastRun
+from jobs.audit.past_log import PastKraft, migration_znodes, past_copies, past_kraft
+from jobs.exit import UsageError
+from schemas.bronze import ZK_TRANSACTIONS
+from schemas.examined import EXAMINED
+from schemas.zookeeper.trees import NEWEST
+from transforms.examination.examine import FIRST
+from transforms.examination.made import ANSWERS
+from transforms.reconcile.judge.evidence import ClusterFacts
+from transforms.reconcile.judge.finished import finished_facts, given_of
+from transforms.reconcile.judge.first_look import FirstLook
+from transforms.reconcile.judge.given import Given
+
+
+@dataclass(frozen=True)
+class PastFacts:
+    """A finished run's cluster: what was given, the log, all answers by the names of `transforms.examination.examine`, and the facts.
+
+    `kraft` is None where the run had no log that could be used.
+    """
+
+    given: Given
+    kraft: PastKraft | None
+    answers: Mapping[str, Any]
+    look: FirstLook
+    gathered: ClusterFacts
+
+
+def past_facts(past: PastRun) -> PastFacts:
+    """Gather what a run knew. Raises UsageError where its answers are forgotten."""
+    answers = stored_answers(past)
+    compared = migration_znodes(past)
+    kraft = past_kraft(past, compared)
+    given = given_of(
+        past.report,
+        copies=past_copies(past),
+        side=None if kraft is None else kraft.side,
+        zookeeper=migration_znodes(past, NEWEST),
+        compared=compared,
+        walks=len(past.walks),
+        reads_data_folder=not past.read(ZK_TRANSACTIONS).isEmpty(),
+    )
+    return PastFacts(given, kraft, answers, *finished_facts(past.report, given, answers[FIRST]))
+
+
+def stored_answers(past: PastRun) -> Mapping[str, Any]:
+    """What the run's rows answered, as it has stored it. Raises UsageError where it is forgotten."""
+    found = past.read(EXAMINED).where(F.col("kind") == ANSWERS).select("payload").first()
+    if found is None:
+        raise UsageError(f"what run {past.run_id} found is forgotten: look at a newer run")
+    answers: Mapping[str, Any] = json.loads(bytes(found["payload"]))["answers"]
+    return answers

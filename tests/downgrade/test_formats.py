@@ -1,0 +1,68 @@
+"""Persistent formats, counted in the znodes of a tree and in KRaft's partitions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+import pytest
+
+from schemas.entities.partitions import PARTITIONS
+from schemas.kraft.enums import DIRECTORY_MIGRATING
+from tests.zookeeper.trees import dump_batches
+from transforms.downgrade.evidence import TRACES, of_tree
+from transforms.downgrade.frames import TreeFormats, formats_of_partitions, seen
+from transforms.downgrade.ledger import OF_KRAFT, Seen
+from transforms.frames import columns_of, frame
+
+ZNODES = pl.Schema({"path": pl.String, "data": pl.String})
+
+
+def shown(*znodes: tuple[str, str | None], at_once: int = 100) -> dict[str, Seen]:
+    formats = TreeFormats()
+    for batch in pl.DataFrame(znodes, schema=ZNODES, orient="row").iter_slices(at_once):
+        formats.add(batch)
+    return seen(next(iter(formats.answer()), None), tuple(TRACES))
+
+
+@pytest.mark.parametrize("stage", ["1", "5-dual-write-changed", "12-finalized"])
+def test_a_real_tree_shows_what_its_znodes_show_one_by_one(stage: str) -> None:
+    rows = [row for batch in dump_batches("3.9.1", stage) for row in batch.to_pylist()]
+    znodes = [(row["path"], row["data"]) for row in rows]
+    expected = of_tree(znodes).seen
+    assert shown(*znodes) == shown(*znodes, at_once=7) == expected
+    assert expected["topic_id"].total > 5
+
+
+def test_a_znode_that_shows_a_format_twice_counts_once() -> None:
+    moving = '{"adding_replicas":{"0":[1]},"removing_replicas":{"0":[2]},"topic_id":null}'
+    still = '{"adding_replicas":{},"removing_replicas": { }}'
+    found = shown(("/brokers/topics/b", moving), ("/brokers/topics/a", moving), ("/brokers/topics/c", still))
+    assert found["reassignment_keys"] == Seen(2, "/brokers/topics/a")
+    assert found["topic_id"] == Seen(0)
+
+
+@pytest.mark.parametrize("data", [None, "", "{", "[]", '{"version":4}', '{"version":"x"}', '{"version":1e400}'])
+def test_what_is_not_the_format_or_no_json_at_all_is_none(data: str | None) -> None:
+    assert shown(("/brokers/ids/0", data)) == dict.fromkeys(TRACES, Seen(0))
+    assert shown(("/brokers/ids/0", data), ("/brokers/ids/1", '{"version":5}'))["broker_znode_v5"].total == 1
+
+
+def test_a_tree_without_any_has_no_row() -> None:
+    assert TreeFormats().answer() == []
+
+
+def test_formats_of_partitions_are_told_with_their_newest_record() -> None:
+    rows: list[dict[str, Any]] = [
+        {"kraft_offset": 5, "directories": [DIRECTORY_MIGRATING, "d"], "eligible_leader_replicas": []},
+        {"kraft_offset": 9, "directories": ["d"], "eligible_leader_replicas": None},
+        {"kraft_offset": 12, "directories": [DIRECTORY_MIGRATING], "eligible_leader_replicas": []},
+        {"kraft_offset": 13, "directories": None},
+    ]
+    partitions = frame(rows, columns_of(PARTITIONS.table.columns, "cluster", "run_id"))
+    (answer,) = formats_of_partitions(partitions)
+    assert seen(answer, OF_KRAFT) == {
+        "directory_ids": Seen(2, "PARTITION records, offset 9"),
+        "eligible_leader_replicas": Seen(0),
+    }
+    assert formats_of_partitions(partitions.clear()) == []

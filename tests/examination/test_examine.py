@@ -1,0 +1,202 @@
+"""The one pass over real captures: it goes on from what it kept, asks for the whole log where it must, and fails by itself."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from jobs.audit.examine import _pass
+from jobs.audit.feed import each_cluster
+from schemas.examined import FEED
+from schemas.gold import DIVERGENCES, ISR_HISTORY
+from tests.captures import capture
+from tests.examination.one_pass import Files, Left, Outcome, examined, left_by
+from transforms.examination.examine import COMPARED, KEEPING, SECOND
+from transforms.examination.made import AGAIN, ANSWERS, FAILURE, FOLD, MEMORY, ROWS
+from transforms.units import FEED_SCHEMA, Kind
+
+LOST = capture("3.9.1", "quota-removal")
+# A later stage of a cluster after an earlier one.
+LATER = [
+    ("3.9.1", "4", "5"),
+    ("3.9.1", "5", "8"),
+    ("3.9.1", "8", "12"),
+    ("3.6.2", "5", "8"),
+    ("4.3.1-kraft", "7-elr-cleared", "8-unclean"),
+]
+HISTORY = ISR_HISTORY.full_name
+# Of a first run all is new, and a kept state does not know how long a partition had been without a leader.
+_OF_RUNS = ("status", "first_seen_run_id", "leaderless_since")
+
+
+def rows_of(outcome: Outcome, *tables: str) -> set[str]:
+    """Rows as texts, with their table."""
+    return {
+        f"{table} {sorted((name, str(value)) for name, value in row.items() if name not in _OF_RUNS)}"
+        for table in tables
+        for row in outcome.rows(table)
+        # What an earlier run has seen and this one does not find any more.
+        if row.get("status") != "resolved"
+    }
+
+
+def state_of(outcome: Outcome) -> set[str]:
+    return rows_of(outcome, *outcome.tables - {HISTORY})
+
+
+def compared_of(outcome: Outcome) -> Any:
+    rows = (outcome.answers[COMPARED] or {}).get("row", ())
+    return [
+        {name: value for name, value in row.items() if name != "status"} for row in rows if row["status"] != "resolved"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("version", "earlier", "later"), LATER, ids=[f"{version}-{one}-{other}" for version, one, other in LATER]
+)
+def test_a_pass_that_goes_on_makes_what_a_pass_over_the_whole_log_makes(version: str, earlier: str, later: str) -> None:
+    first = Files(capture(version, earlier)).examined()
+    left = left_by(first)
+    second = Files(capture(version, later), left)
+    found, whole = second.examined("r2"), Files(capture(version, later)).examined("r2")
+    assert second.start > 0, "it reads the newest part"
+    assert len(state_of(whole)) > 100
+    assert state_of(found) ^ state_of(whole) == set()
+    assert compared_of(found) == compared_of(whole)
+    # Each change of partitions is made once, whichever run made it.
+    assert len(first.rows(HISTORY)) + len(found.rows(HISTORY)) == len(whole.rows(HISTORY))
+    assert rows_of(first, HISTORY) | rows_of(found, HISTORY) == rows_of(whole, HISTORY)
+
+
+@pytest.fixture(scope="module")
+def left() -> tuple[Outcome, Left]:
+    """What a run has found and left of a cluster that lost writes below the state that it kept."""
+    first = Files(LOST).examined()
+    assert {row["class"] for row in first.rows(DIVERGENCES.full_name)} == {"lost_write"}
+    return first, left_by(first)
+
+
+def test_what_seems_lost_is_asked_for_again_and_nothing_else_is_said(left: tuple[Outcome, Left]) -> None:
+    found = Files(LOST, left[1]).examined("r2")
+    assert [(piece.kind, piece.payload) for piece in found.pieces] == [(AGAIN, b"")]
+
+
+def test_with_the_whole_log_it_is_judged_as_by_the_run_before(left: tuple[Outcome, Left]) -> None:
+    first, files = left[0], Files(LOST, left[1])
+    found = examined(replace(files.asked("r2"), whole_from=0), files.payloads(files.records(0)))
+    assert compared_of(found) == compared_of(first)
+    assert {row["status"] for row in found.answers[COMPARED]["row"]} == {"persisting"}
+    assert state_of(found) == state_of(first)
+    assert found.answers[SECOND] == first.answers[SECOND]
+    assert found.rows(HISTORY) == [], "an earlier run has made them"
+
+
+@pytest.mark.parametrize("rows", [5, 100, 100_000])
+def test_it_makes_the_same_however_the_log_is_cut(rows: int) -> None:
+    files = Files(capture("3.9.1", "8"))
+    whole = files.examined()
+    [table] = [pa.Table.from_batches(list(files.records())).combine_chunks()]
+    found = examined(files.asked("r1"), files.payloads(iter(table.to_batches(rows))))
+    assert found.answers == whole.answers
+    assert [(piece.kind, piece.name) for piece in found.pieces if piece.kind != ROWS] == [
+        (piece.kind, piece.name) for piece in whole.pieces if piece.kind != ROWS
+    ]
+    assert {table: found.rows(table) for table in found.tables} == {table: whole.rows(table) for table in whole.tables}
+
+
+def test_rows_that_are_not_all_there_are_not_judged() -> None:
+    files = Files(LOST)
+    short = (batch.slice(0, batch.num_rows - 1) for batch in files.records())
+    found = examined(files.asked("r1"), files.payloads(short))
+    assert found.kinds - {ROWS} == {FAILURE}
+    assert found.failure["for_people"]
+    assert found.failure["text"].startswith("the tables do not hold what the run has read: ")
+    assert found.failure["text"].endswith("; begin another run")
+
+
+@pytest.fixture
+def damaged(tmp_path: Path) -> Path:
+    folder = tmp_path / "damaged"
+    shutil.copytree(LOST, folder)
+    for segment in folder.glob("kraft/*/__cluster_metadata-0/*.log"):
+        content = bytearray(segment.read_bytes())
+        content[len(content) // 2] ^= 1
+        segment.write_bytes(content)
+    return folder
+
+
+def test_of_a_damaged_log_the_damage_is_told_and_nothing_is_kept(damaged: Path) -> None:
+    found = Files(damaged).examined()
+    assert found.answers[KEEPING]["offset"] == -1
+    assert FOLD not in found.kinds
+    assert {row["source"] for row in found.rows("bronze.quarantine")} == {"kraft"}
+
+
+def broken_fold(left: Left) -> Left:
+    return replace(left, fold=b"a-secret")
+
+
+def broken_memory(left: Left) -> Left:
+    return replace(left, memory=b"a-secret")
+
+
+@pytest.mark.parametrize("broken", [broken_fold, broken_memory])
+def test_what_fails_one_cluster_fails_it_alone_and_tells_no_secret(
+    left: tuple[Outcome, Left], broken: Callable[[Left], Left]
+) -> None:
+    """An exception in the audit's own code: what is in it may be a secret, its name is none."""
+    files = {"fine": Files(LOST), "other": Files(LOST), "to-blame": Files(LOST, broken(left[1]))}
+    asked = {name: each.asked("r2") for name, each in files.items()}
+    made = list(each_cluster(_pass("r2", asked))(feed_of(files)))
+    kinds: dict[str, set[str]] = {name: set() for name in files}
+    for batch in made:
+        [row] = batch.to_pylist()
+        kinds[row["cluster"]].add(row["kind"])
+        assert row["run_id"] == "r2"
+        if row["kind"] == FAILURE:
+            said = json.loads(row["payload"])
+            assert not said["for_people"]
+            assert said["text"].isidentifier()
+    assert kinds == {
+        "fine": {ROWS, FOLD, MEMORY, ANSWERS},
+        "other": {ROWS, FOLD, MEMORY, ANSWERS},
+        "to-blame": {FAILURE},
+    }
+
+
+def feed_of(files: dict[str, Files]) -> Iterator[pa.RecordBatch]:
+    """The feed of several clusters, whatever batches it comes in."""
+    rows = [
+        {"cluster": name, "kind": kind, "place": 0, "payload": payload}
+        for name, each in sorted(files.items())
+        for kind, payload in each.payloads()
+    ]
+    assert FEED_SCHEMA.names == FEED.fieldNames()
+    for begin in range(0, len(rows), 5):
+        yield pa.RecordBatch.from_pylist(rows[begin : begin + 5], FEED_SCHEMA)
+
+
+def test_the_only_cluster_of_a_run_shows_where_it_failed(left: tuple[Outcome, Left]) -> None:
+    with pytest.raises(Exception, match=r".") as raised:
+        Files(LOST, broken_memory(left[1]), alone=True).examined("r2")
+    assert raised.traceback[-1].name != "examine"
+    short = Files(LOST, alone=True)
+    found = examined(short.asked("r1"), short.payloads(batch.slice(1) for batch in short.records()))
+    assert found.failure["for_people"], "what is for people is told as everywhere"
+
+
+def test_a_cluster_of_which_nothing_was_read_is_examined_too() -> None:
+    files = Files(LOST)
+    given = replace(files.given(), has_zookeeper=False, has_kraft=False, side=None, copies=(), zookeeper=None)
+    asked = replace(files.asked("r1"), given=replace(given, compared=None, walks=0), planned=None)
+    found = examined(asked, [(int(Kind.BEGIN), b"")])
+    assert found.kinds - {ROWS} == {MEMORY, ANSWERS}
+    assert found.answers[COMPARED] is None
+    assert found.answers[KEEPING] is None

@@ -1,0 +1,74 @@
+"""Which changes of partitions are summed up, and which are judged."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import polars as pl
+
+from tests.isr.told import CHANGES
+from transforms.frames import frame
+from transforms.isr.audit import recent_of
+from transforms.isr.history import HOUR
+from transforms.isr.recorded import judged_of, log_begun, once
+
+BEGUN = 1000
+END = 100 * HOUR
+ELECTION = {"type": "LEADER_CHANGE", "offset": 0, "append_time": BEGUN, "checkpoint_offset": None}
+
+
+def change(offset: int, time: int, **columns: Any) -> dict[str, Any]:
+    return {"topic_id": "id", "partition": 0, "offset": offset, "append_time": time, "kinds": ["shrink"], **columns}
+
+
+def frame_of(*rows: dict[str, Any]) -> pl.DataFrame:
+    return frame([{"departed": [1], "joined": [], **row} for row in rows], CHANGES)
+
+
+def side(start: int, *, kept: bool = True, milestones: tuple[Any, ...] = (ELECTION,)) -> Any:
+    return SimpleNamespace(
+        milestones=milestones, extent=lambda: SimpleNamespace(start=start), kept=object() if kept else None
+    )
+
+
+def offsets(changes: pl.DataFrame | None) -> list[int] | None:
+    return None if changes is None else changes["offset"].to_list()
+
+
+def test_a_log_begins_with_its_first_election() -> None:
+    assert log_begun(side(0)) == BEGUN
+    later = {**ELECTION, "offset": 7}
+    assert log_begun(side(0, milestones=(later,))) == 0
+    assert log_begun(side(0, milestones=({**ELECTION, "checkpoint_offset": 3},))) == 0
+
+
+def test_recent_changes_reach_as_far_back_as_is_asked() -> None:
+    found = frame_of(change(20, END - 30 * HOUR), change(30, END - HOUR // 2), change(40, END))
+    assert offsets(recent_of(found, END, 24)) == [30, 40]
+    assert offsets(recent_of(found, END, 31)) == [20, 30, 40]
+    assert offsets(recent_of(found, None, 24)) == []
+
+
+def test_of_recent_changes_only_those_are_held_that_may_count() -> None:
+    same = {"departed": [], "replicas": [1, 2], "replicas_before": [1, 2], "leader": 1, "leader_before": 1}
+    still = change(1, END, **same, isr=[1, 2], isr_before=[2, 1])
+    smaller = change(2, END, **same, isr=[1], isr_before=[1, 2])
+    fewer = change(3, END, **{**same, "replicas": [1]}, isr=[1, 2], isr_before=[1, 2])
+    elected = change(4, END, **same, isr=[1, 2], isr_before=[1, 2], election="clean_election")
+    assert offsets(recent_of(frame_of(still, smaller, fewer, elected), END, 24)) == [2, 3, 4]
+
+
+def test_a_change_that_two_runs_remembered_counts_once() -> None:
+    found = frame_of(change(40, END), change(40, END), change(41, END))
+    assert offsets(once(judged_of(found, END))) == [40, 41]
+
+
+def test_old_changes_are_judged_only_where_they_tell() -> None:
+    old = END - 50 * HOUR
+    elected = change(1, old, election="unclean_election")
+    quiet = change(2, old, leader_epoch=4, leader_epoch_before=4)
+    loud = change(3, old, leader_epoch=5, leader_epoch_before=4)
+    found = frame_of(elected, quiet, loud, change(4, END))
+    assert offsets(judged_of(found, END)) == [1, 2, 4]
+    assert offsets(judged_of(found, None)) == [1, 2]

@@ -1,0 +1,352 @@
+"""A log replayed as the rules take it: the rest after what was kept is the whole, and nothing is kept of a log with faults."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from schemas.entities import ENTITIES
+from schemas.gold import ISR_CHANGE
+from tests.kernel.logs import ONE, AnyLog, RandomLog, Row, batch, parsed
+from tests.kernel.plain import Plain
+from tests.kernel.test_captures import MASKING, Copy
+from tests.kernel.test_findings import acl_removal, change, clear, made, removal, row, topic
+from transforms.kraft.decode.rows import Origin
+from transforms.kraft.decode.segments import decode_checkpoint
+from transforms.kraft.quorum import CommittedEnd
+from transforms.kraft.replayed import NOTHING, TABLES, Keeping, Records, Replayed, replayed, state_at, versions_of
+from transforms.kraft.side import (
+    FEATURE_LEVEL,
+    STATE,
+    Kept,
+    KraftSide,
+    Milestone,
+    checkpoints_to_verify,
+    continued,
+    keep_at,
+    kraft_side,
+    milestones,
+    versions_from,
+)
+
+LENGTH = 400
+SEEDS = range(6)
+# Seeds of logs as a controller writes them that break no rule.
+SOUND = (0, 3, 4, 5)
+
+
+def copy_row(end: int, start: int = 0, checkpoints: Sequence[int] = ()) -> Row:
+    """A row of bronze kraft_log_copies: the only voter's log."""
+    files = [
+        {"file": f"{at:020}-0000000001.checkpoint", "offset": at, "epoch": 1, "complete": True} for at in checkpoints
+    ]
+    row: Row = {
+        "controller_id": 1,
+        "location": "/1",
+        "cluster_id": "c",
+        "log_start_offset": start,
+        "log_end_offset": end,
+    }
+    row |= {"last_epoch": 1, "last_append_time": 1, "epoch_starts": [{"epoch": 1, "start_offset": 0}]}
+    return {
+        **row,
+        "checkpoints": files,
+        "voters": [1],
+        "quorum_leader_id": 1,
+        "quorum_leader_epoch": 1,
+        "problem": None,
+        "producer_snapshot_offset": None,
+    }
+
+
+def side_of(rows: Sequence[Row], kept: Kept | None = None, committed: int | None = None, **copy: Any) -> KraftSide:
+    end = copy.pop("end", len(rows))
+    side = kraft_side([copy_row(end, **copy)], milestones(batch(rows)), None, kept)
+    assert side is not None
+    return side if committed is None else replace(side, committed=CommittedEnd(committed, "majority", ""))
+
+
+def kept_of(keeping: Keeping | None, run_id: str = "r1") -> Kept:
+    assert keeping is not None
+    assert keeping.last_epoch is not None
+    assert keeping.last_append_time is not None
+    return Kept(
+        run_id,
+        keeping.offset,
+        keeping.last_epoch,
+        keeping.last_append_time,
+        tuple(keeping.milestones),
+        keeping.base_run,
+    )
+
+
+def at_once(rows: Sequence[Row], migration_offset: int | None = None, **more: Any) -> Replayed:
+    """A whole log in one batch."""
+    return replayed(ONE, side_of(rows, **more), [batch(rows)], {}, migration_offset, keep_every=1)
+
+
+def everything(found: Replayed, since: int = 0) -> dict[str, list[str]]:
+    """All that is told, in an order of its own; of the history what is not below `since`."""
+    frames = {**found.tables, "versions": found.row_versions, "findings": found.findings}
+    told = {name: rows.to_dicts() for name, rows in frames.items()}
+    told["history"] = [each for rows in found.isr_changes for each in rows.to_pylist() if each["offset"] >= since]
+    return {name: sorted(json.dumps(each, sort_keys=True) for each in rows) for name, rows in told.items()}
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_tables_versions_and_history_are_what_the_rules_for_one_record_say(seed: int) -> None:
+    rows, committed, migration = AnyLog(seed, LENGTH).rows, 350, 250
+    found = at_once(rows, migration, committed=committed)
+    assert {*found.tables} == {entity.name for entity in ENTITIES} - {"migration"}
+    plain, until = Plain().read(rows), Plain().read(rows[:committed])
+    state = until.state()
+    for name, table in found.tables.items():
+        assert table.schema == TABLES[name]
+        mine = [without_null({**each, "source": None}) for each in table.to_dicts()]
+        assert sorted(map(str, map(sorted_row, mine))) == sorted(map(str, map(sorted_row, state.get(name, [])))), name
+        assert table["source"].unique().to_list() in ([], ["kraft"])
+    versions = [parsed(each) for each in found.row_versions.to_dicts()]
+    assert spelled(versions) == spelled(plain.versions(migration + 1))
+    changes = [each for rows in found.isr_changes for each in rows.to_pylist()]
+    assert spelled(changes) == spelled(until.history)
+    assert [each["offset"] for each in changes] == sorted(each["offset"] for each in changes)
+    assert all(rows.schema.names == ISR_CHANGE.fieldNames()[1:] for rows in found.isr_changes)
+
+
+def without_null(row: Row) -> Row:
+    return {name: value for name, value in row.items() if value is not None}
+
+
+def sorted_row(row: Row) -> Row:
+    return dict(sorted(row.items()))
+
+
+def spelled(rows: Sequence[Row]) -> list[str]:
+    return sorted(json.dumps(each, sort_keys=True) for each in rows)
+
+
+@pytest.mark.parametrize("seed", SOUND)
+def test_the_rest_after_what_was_kept_is_the_whole(seed: int) -> None:
+    """Between runs the state is all that is left of what was below it (DESIGN §4.4)."""
+    chance = random.Random(seed)  # noqa: S311 - the seed makes a failure repeatable
+    rows = RandomLog(seed, LENGTH).rows
+    for _ in range(4):
+        cut = chance.randint(1, 200)
+        after = chance.randint(cut, LENGTH)
+        keeping = at_once(rows[:cut]).keeping
+        assert keeping is not None
+        assert keeping.offset == cut
+        kept = kept_of(keeping)
+        side = side_of(rows[cut - 1 :], kept, end=LENGTH)
+        assert continued(side) == cut
+        # The record before the offset comes along: by it the log is known again.
+        rest = replayed(ONE, side, [batch(rows[cut - 1 :])], {}, after - 1, keeping.state, keep_every=1)
+        whole = at_once(rows, after - 1)
+        assert everything(rest) == everything(whole, since=cut)
+        # What is kept next is the same to the byte, whatever way it came about.
+        assert rest.keeping is not None
+        assert whole.keeping is not None
+        assert (rest.keeping.state, rest.keeping.offset) == (whole.keeping.state, whole.keeping.offset)
+        assert rest.keeping.base_run == (None if rest.keeping == NOTHING else "r1")
+
+
+GOOD = [topic("a", "A"), made("A"), change("A"), topic("b", "B")]
+
+
+def placed(rows: Sequence[Row]) -> list[Row]:
+    return [{**each, "offset": place} for place, each in enumerate(rows)]
+
+
+def state(code: int) -> Row:
+    return row(STATE, {"zkMigrationState": code})
+
+
+def level(number: int, name: str = "metadata.version") -> Row:
+    return row(FEATURE_LEVEL, {"name": name, "featureLevel": number})
+
+
+def test_what_is_kept_names_the_record_before_it_and_the_milestones_below() -> None:
+    rows = placed([level(14), *GOOD, state(1), topic("c", "C")])
+    found = at_once(rows, 4).keeping
+    assert found is not None
+    assert (found.offset, found.last_epoch, found.last_append_time, found.base_run) == (5, 1, 5, None)
+    assert [milestone["type"] for milestone in found.milestones] == [FEATURE_LEVEL]
+    assert found.state
+
+
+@pytest.mark.parametrize("fault", [removal("X"), acl_removal("x"), made("X"), clear("none"), change("A", 7)])
+def test_nothing_is_kept_of_a_log_with_findings(fault: Row) -> None:
+    assert at_once(placed([*GOOD, fault])).keeping == NOTHING
+
+
+def test_nothing_is_said_while_the_load_waits_or_little_is_new() -> None:
+    waiting = placed([*GOOD, state(2)])
+    assert at_once(waiting).keeping is None
+    rows = placed(GOOD)
+    side = side_of(rows)
+    assert [keep_at(side, 4, every) for every in (1, 4, 5)] == [4, 4, None]
+    assert keep_at(side_of(rows, Kept("r", 3, 1, 5, ())), 4, 2) is None
+    assert replayed(ONE, side, [batch(rows)], {}, None).keeping is None
+
+
+def test_the_state_is_kept_before_a_transaction_that_is_open() -> None:
+    rows = placed([*GOOD, row("BEGIN_TRANSACTION_RECORD", {"name": "x"}), topic("c", "C")])
+    found = at_once(rows)
+    assert found.keeping is not None
+    assert found.keeping.offset == 4
+    assert found.tables["topics"]["topic"].sort().to_list() == ["a", "b"]
+
+
+def test_versions_begin_past_migration_and_with_the_tail() -> None:
+    assert [versions_from(100, seen) for seen in (None, -1, 0, 50, 99, 100, 200)] == [100, 100, 1, 51, 100, 100, 100]
+
+
+def test_a_plan_needs_a_log() -> None:
+    empty = {**copy_row(0), "last_epoch": None, "log_end_offset": None}
+    assert kraft_side([empty], [], None) is None
+
+
+def test_milestones_are_the_few_records_that_say_how_to_read_the_others() -> None:
+    rows = placed([level(14), *GOOD, state(1), {**state(3), "problem": "trailing bytes"}])
+    found = milestones(batch(rows))
+    assert [each["offset"] for each in found] == [0, 5]
+    side = side_of(rows)
+    assert (side.states(), side.dual_write(), side.metadata_version(1), side.metadata_version(0)) == (
+        [(5, 1)],
+        (5, None),
+        14,
+        None,
+    )
+    assert not side.has_elr(6)
+    assert side_of(placed([level(1, "eligible.leader.replicas.version")])).has_elr(1)
+
+
+def held_at(rows: Sequence[Row]) -> Records:
+    return lambda: [batch(placed(rows))]
+
+
+def test_a_log_that_begins_at_a_checkpoint_is_compared_with_the_later_ones() -> None:
+    base = [level(20), topic("a", "A"), made("A")]
+    log = [{**each, "offset": 10 + place} for place, each in enumerate([topic("b", "B"), made("B"), topic("c", "C")])]
+    rows = [*log]
+    found = [{**each, "checkpoint_offset": 10} for each in milestones(batch(placed(base)))]
+    side = kraft_side([copy_row(13, 10, (10, 12, 13))], found, None)
+    assert side is not None
+    assert (side.base, side.metadata_version(10), checkpoints_to_verify(side)) == (10, 20, [12, 13])
+    later = [*base, topic("b", "B"), made("B")]
+    checkpoints = {10: held_at(base), 12: held_at(later), 13: held_at(later)}
+    told = replayed(ONE, side, [batch(rows)], checkpoints, None, keep_every=1)
+    assert told.findings.select("source", "code", "subject", "place").rows() == [
+        ("kraft", "CAP-08", 'topics ["C"]', "checkpoint 13")
+    ]
+    assert told.keeping == NOTHING
+    # What is not given is not compared.
+    assert replayed(ONE, side, [batch(rows)], {10: held_at(base)}, None).findings.is_empty()
+    # With /migration before the log begins, what the checkpoint holds is a version, too.
+    early = replayed(ONE, side, [batch(rows)], {10: held_at(base)}, 3).row_versions
+    assert {(each["entity"], each["from_offset"]) for each in early.to_dicts()} == {
+        ("topics", 9), ("partitions", 9), ("topics", 10), ("partitions", 11), ("topics", 12)
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_state_at_an_offset_is_that_of_a_log_which_ends_there(seed: int) -> None:
+    rows = AnyLog(seed, LENGTH).rows
+    side = side_of(rows)
+    found = state_at(ONE, side, side.whole(None, 123), [batch(rows)], {}, 100)
+    expected = at_once(rows[:123], 99)
+    assert everything(found) == {**everything(expected), "history": []}
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_story_of_some_rows_has_every_record_on_them(seed: int) -> None:
+    rows, until = AnyLog(seed, LENGTH).rows, 320
+    side = side_of(rows)
+    every = Plain().read(rows[: until + 1]).versions(0)
+    chance = random.Random(seed)  # noqa: S311 - the seed makes a failure repeatable
+    keys = sorted({(each["entity"], compact(each["key"])) for each in every})
+    asked = chance.sample(keys, min(6, len(keys)))
+    found = versions_of(side, side.whole(None), [batch(rows)], {}, asked, until)
+    assert spelled([parsed(each) for each in found.to_dicts()]) == spelled(
+        [each for each in every if (each["entity"], compact(each["key"])) in asked]
+    )
+    assert {*found.select("entity", "key").rows()} == {*asked}
+
+
+def compact(key: Row) -> str:
+    return json.dumps(key, separators=(",", ":"))
+
+
+def test_the_story_of_a_row_begins_with_the_checkpoint() -> None:
+    base = [topic("a", "A"), made("A"), topic("z", "Z"), made("Z"), row("CONFIG_RECORD", config("a", "1"))]
+    log = [{**each, "offset": 10 + n} for n, each in enumerate([change("A"), removal("A"), topic("a", "A2")])]
+    side = kraft_side([copy_row(13, 10, (10,))], [], None)
+    assert side is not None
+    asked = [
+        ("partitions", '{"topic":"a","partition":0}'),
+        ("partitions", '{"topic":"z","partition":0}'),
+        ("topics", '{"topic":"a"}'),
+        ("configs", '{"resource_type":"TOPIC","resource_name":"a","config":"retention.ms"}'),
+        ("configs", '{"resource_type":"TOPIC","resource_name":"b","config":"retention.ms"}'),
+    ]
+    found = versions_of(side, side.whole(10), [batch(log)], {10: held_at(base)}, asked, 12)
+    told = [(each["entity"], each["from_offset"], each["removed"]) for each in found.to_dicts()]
+    assert sorted(told) == [
+        ("configs", 9, False),
+        ("configs", 11, True),
+        ("partitions", 9, False),
+        ("partitions", 9, False),
+        ("partitions", 10, False),
+        ("partitions", 11, True),
+        ("topics", 9, False),
+        ("topics", 11, True),
+        ("topics", 12, False),
+    ]
+    below = versions_of(side, side.whole(10), [batch(log)], {10: held_at(base)}, asked, 10)
+    assert max(below["from_offset"].to_list()) == 10
+
+
+def config(name: str, value: str) -> Row:
+    return {"resourceType": 2, "resourceName": name, "name": "retention.ms", "value": value}
+
+
+@pytest.mark.parametrize("part", [0.2, 0.7])
+def test_a_real_migration_cut_in_two(part: float) -> None:
+    copy = Copy("3.9.1", "12-finalized", "3001")
+    rows = pa.Table.from_batches(copy.batches)
+    [records] = rows.combine_chunks().to_batches()
+    found = milestones(records)
+    cut = int(copy.end * part)
+    checkpoints: dict[int, Records] = {
+        at: lambda path=path, at=at: decode_checkpoint(path.read_bytes(), Origin(1, path.name, at), MASKING)  # type: ignore[misc]
+        for at, path in copy.checkpoints.items()
+    }
+
+    def side(end: int, known: Sequence[Milestone], kept: Kept | None = None) -> KraftSide:
+        planned = kraft_side([copy_row(end, 0, sorted(at for at in checkpoints if at <= end))], known, None, kept)
+        assert planned is not None
+        return planned
+
+    before = [each for each in found if each["offset"] < cut]
+    # A load that waits is judged whole: this part of the log is one that says it is under way no more.
+    first = side(cut, [each for each in before if each["type"] != STATE])
+    first = replace(first, milestones=[each for each in first.milestones if each["type"] != STATE])
+    keeping = replayed(ONE, first, [records.slice(0, cut)], checkpoints, None, keep_every=1).keeping
+    kept = replace(
+        kept_of(keeping), milestones=tuple(each for each in before if each["offset"] < kept_of(keeping).offset)
+    )
+    assert keeping is not None
+    rest_side = side(copy.end, [each for each in found if each["offset"] >= kept.offset], kept)
+    rest = replayed(ONE, rest_side, [records.slice(kept.offset)], checkpoints, kept.offset, keeping.state)
+    whole = replayed(ONE, side(copy.end, found), copy.batches, checkpoints, kept.offset)
+    assert everything(rest) == everything(whole, since=kept.offset)
+    assert whole.findings.is_empty()
+    assert whole.tables["partitions"].height > 50
+    assert not whole.row_versions.filter(pl.col("entity") == "partitions").is_empty()

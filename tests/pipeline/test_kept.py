@@ -1,0 +1,166 @@
+"""What a run has kept for the next one: said and read, refused where it must be, and what is left by a run with little news."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from jobs.audit import kept
+from jobs.audit.kept import FOLD, FORMAT, MEMORY, Bytes, Kept, bases, left, look_up, needed_runs, newest, read, said
+from jobs.exit import AuditError
+from schemas.examined import EXAMINED
+from transforms.secrets import Fingerprinter
+
+KEPT = Kept(
+    "r3",
+    Bytes("r3", ("m1", "m2")),
+    Bytes("r2", ("f1",)),
+    offset=330,
+    last_epoch=3,
+    last_append_time=1_795_236_399_072,
+    milestones=({"type": "FEATURE_LEVEL_RECORD", "offset": 3, "data": '{"name": "ü"}', "append_time": None},),
+    base_run="r1",
+)
+WITHOUT_FOLD = Kept("r3", Bytes("r3", ("m1",)))
+
+
+def a_run(run_id: str = "r4", rows: Any = (), key: bytes = b"0" * 32, **more: Any) -> Any:
+    """A run over cluster `c` that finds these rows of gold `runs`, oldest first."""
+    previous = {"c": [{"own_log": None, **row} for row in rows]} if rows else {}
+    cluster = SimpleNamespace(notes=[], failure=None)
+    fingerprinter = Fingerprinter(key)
+    values = {"run_id": run_id, "previous": previous, "clusters": {"c": cluster}, "fingerprinter": fingerprinter}
+    return SimpleNamespace(**values, kept={}, **more)
+
+
+def row(each: Kept = KEPT, run: Any = None, **changes: Any) -> dict[str, Any]:
+    """A row of gold `runs`; `changes` of what it says."""
+    document = json.loads(said(run or a_run(), each, None))
+    return {"run_id": each.run_id, "kept": json.dumps({**document, **changes})}
+
+
+@pytest.fixture
+def broken(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """Clusters whose bytes are not those that were written; the tests on Delta look at the bytes themselves."""
+    found: dict[str, str] = {}
+    monkeypatch.setattr(kept, "_broken", lambda _, each: {name: why for name, why in found.items() if name in each})
+    return found
+
+
+@pytest.mark.parametrize("each", [KEPT, WITHOUT_FOLD, replace(KEPT, base_run=None, milestones=())])
+def test_it_is_read_as_it_was_said(each: Kept) -> None:
+    assert read(each.run_id, said(a_run(), each, None)) == each
+
+
+def test_what_the_plan_of_a_log_goes_on_from_is_named_by_the_run_that_wrote_it() -> None:
+    of_log = KEPT.of_log
+    assert of_log is not None
+    assert (of_log.run_id, of_log.offset, of_log.base_run) == ("r2", 330, "r1")
+    assert WITHOUT_FOLD.of_log is None
+    assert KEPT.without_fold == Kept("r3", KEPT.memory)
+    assert needed_runs([KEPT, WITHOUT_FOLD]) == {"r2", "r3"}
+
+
+@pytest.mark.usefixtures("broken")
+def test_the_newest_run_is_gone_on_with() -> None:
+    run = a_run(rows=[row(replace(KEPT, run_id="r2")), row()])
+    look_up(run)
+    assert run.kept == {"c": KEPT}
+    assert run.clusters["c"].notes == []
+
+
+OTHER_KEY, OTHER_FORM = "secrets were masked with another key then", "another release kept it, in another form"
+
+
+@pytest.mark.parametrize(
+    ("found", "why"),
+    [
+        (row(format=FORMAT + 1), OTHER_FORM),
+        (row(format=FORMAT - 1), OTHER_FORM),
+        (row(run=a_run(key=b"1" * 32)), OTHER_KEY),
+        ({"run_id": "r3", "kept": None}, OTHER_FORM),
+    ],
+)
+def test_what_can_t_be_continued_is_said_and_the_whole_log_is_read(
+    broken: dict[str, str], found: dict[str, Any], why: str
+) -> None:
+    run = a_run(rows=[row(replace(KEPT, run_id="r2")), found])
+    look_up(run)
+    assert broken == {}
+    assert run.kept == {}
+    assert run.clusters["c"].notes == [
+        f"the whole log was read: the state that run r3 kept can't be continued ({why})"
+    ], "an older one is not gone on with instead"
+
+
+def test_bytes_that_are_not_those_that_were_written_are_left_alone(broken: dict[str, str]) -> None:
+    broken["c"] = f"0 of its 1 pieces are in {EXAMINED.full_name}"
+    run = a_run(rows=[row()])
+    look_up(run)
+    assert run.kept == {}
+    assert run.clusters["c"].notes == [
+        f"the whole log was read: the state that run r3 kept can't be continued ({broken['c']})"
+    ]
+
+
+def test_a_first_run_has_nothing_to_go_on_from_and_nothing_to_say() -> None:
+    run = a_run()
+    look_up(run)
+    assert (run.kept, run.clusters["c"].notes) == ({}, [])
+    assert newest(run, {}) == kept.Found()
+
+
+@pytest.mark.usefixtures("broken")
+def test_a_later_step_goes_on_as_the_step_that_read_the_log() -> None:
+    """Another run may have finished meanwhile; and where the log was read from its start, no state comes before it."""
+    rows = [row(replace(KEPT, run_id="r2")), row()]
+    run = a_run(rows=rows)
+    look_up(run, {"c": "r2"})
+    assert run.kept == {"c": replace(KEPT, run_id="r2")}
+    run = a_run(rows=rows)
+    look_up(run, {"c": None})
+    assert run.kept == {"c": KEPT.without_fold}, "what is remembered holds all the same"
+
+
+def test_a_later_step_can_t_go_on_from_what_is_gone_meanwhile(broken: dict[str, str]) -> None:
+    broken["c"] = "its bytes are gone"
+    for rows in ([row()], [{"run_id": "r3", "kept": None}]):
+        run = a_run(rows=rows)
+        with pytest.raises(AuditError, match="cluster c: what run r3 kept, which this run goes on from, is gone"):
+            look_up(run, {"c": "r3"})
+
+
+def test_which_run_the_log_was_gone_on_from_is_asked_of_its_copies() -> None:
+    settings = {name: SimpleNamespace(kraft=object()) for name in ("c", "d")}
+    copies = {"c": [{"base_run": None}, {"base_run": "r2"}], "d": [{"base_run": None}]}
+    run = SimpleNamespace(settings_of=lambda: settings, scanned=copies)
+    assert bases(run) == {"c": "r2", "d": None}  # type: ignore[arg-type]
+
+
+def answers(keeping: dict[str, Any] | None) -> dict[str, Any]:
+    return {"digests": {MEMORY: ["new"], FOLD: ["fold"]}, "keeping": keeping}
+
+
+KEEPING = {
+    "offset": 400,
+    "last_epoch": 4,
+    "last_append_time": 5,
+    "milestones": [{"offset": 3}],
+    "base_run": "r2",
+}
+
+
+def test_a_run_leaves_what_it_has_kept_or_what_it_went_on_from() -> None:
+    run = a_run()
+    memory = Bytes("r4", ("new",))
+    made = Kept("r4", memory, Bytes("r4", ("fold",)), 400, 4, 5, ({"offset": 3},), "r2")
+    assert left(run, "c", answers(KEEPING)) == made
+    assert left(run, "c", answers(None)) == Kept("r4", memory), "a log too short for a state of its own"
+    run.kept = {"c": KEPT}
+    assert left(run, "c", answers(KEEPING)) == made
+    assert left(run, "c", answers(None)) == replace(KEPT, run_id="r4", memory=memory), "too little is new"
+    assert left(run, "c", answers({**KEEPING, "offset": -1})) == Kept("r4", memory), "each run must see its findings"

@@ -1,0 +1,178 @@
+"""A cluster's comparison from its tables to the report's lists: the second look, barriers, suppressions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from datetime import date
+from typing import Any
+
+import polars as pl
+
+from schemas.bronze import ZK_ZNODES
+from schemas.report import Suppression
+from schemas.silver import BARRIERS
+from tests.reconcile.silver import kraft, tables, version, versions, zk
+from tests.reconcile.test_checks import dual_write
+from transforms.frames import columns_of, frame
+from transforms.reconcile.compare.comparison import Answers, Compared, Inputs, compare
+from transforms.reconcile.compare.context import Context
+from transforms.reconcile.compare.difference import Ends
+from transforms.reconcile.compare.divergences import FOLLOWED
+from transforms.reconcile.compare.suppressions import SuppressionRule
+from transforms.reconcile.judge.facts import Sample
+from transforms.report.comparison import NOTHING, Asked, comparison, shown
+
+LOADED_AT = 1_000_000
+CONTEXT = Context(
+    frozen=False,
+    migration_offset=100,
+    migration_mzxid=900,
+    committed_end=110,
+    load_time_ms=LOADED_AT,
+    newest_append_time_ms=2_000_000,
+    history_from=0,
+)
+TODAY = date(2026, 11, 21)
+WORD = Suppression("Ann", "known", "2026-12-31")
+ZNODES = pl.DataFrame(schema=columns_of(ZK_ZNODES.columns, "cluster", "run_id", "data"))
+FIRST = pl.DataFrame(schema=FOLLOWED)
+
+
+def config(name: str, value: str) -> dict[str, Any]:
+    return {
+        "resource_type": "TOPIC",
+        "resource_name": "orders",
+        "config": name,
+        "value": value,
+        "comparable": not value.startswith("ciphertext"),
+    }
+
+
+IN_ZOOKEEPER = {"zk_path": "/config/topics/orders", "zk_mzxid": 500, "zk_mtime": LOADED_AT}
+IN_KRAFT = {"kraft_offset": 60, "kraft_created_offset": 40, "kraft_append_time": LOADED_AT + 5}
+TABLES = tables(
+    configs=[
+        zk(**config("lost", "1"), **IN_ZOOKEEPER),
+        kraft(**config("lost", "2"), **IN_KRAFT),
+        zk(**config("secret", "ciphertext:hmac:1"), **IN_ZOOKEEPER),
+        kraft(**config("secret", "hmac:1"), **IN_KRAFT),
+    ],
+    topics=[kraft(topic="late", topic_id="x", kraft_offset=105, kraft_append_time=1_990_000)],
+)
+MADE = version("topics", '{"topic":"late"}', 105, '{"topic_id":"x"}')
+
+
+def compared(
+    previous: pl.DataFrame = FIRST,
+    barriers: pl.DataFrame | None = None,
+    rules: Sequence[SuppressionRule] = (),
+    asked: list[Collection[tuple[str, str]]] | None = None,
+    told: pl.DataFrame | None = None,
+) -> Compared:
+    def tell(keys: Collection[tuple[str, str]]) -> pl.DataFrame:
+        if asked is not None:
+            asked.append(keys)
+        return versions() if told is None else told
+
+    inputs = Inputs(TABLES, versions(MADE), ZNODES, previous, tell, barriers=barriers)
+    found = compare(inputs, CONTEXT, Ends(110, 110), "run-2", 10, rules)
+    assert found.rows.schema == FOLLOWED
+    return found
+
+
+def as_json(answers: Answers) -> Answers:
+    """As they come back from where they were made."""
+    found: Answers = json.loads(json.dumps(answers))
+    return found
+
+
+def test_rows_are_classified_followed_and_told_and_ciphertext_is_left_out() -> None:
+    found = compared()
+    assert found.rows.select("entity", "class", "status").sort("class").rows() == [
+        ("topics", "lag", "new"),
+        ("configs", "lost_write", "new"),
+    ]
+    told = comparison(as_json(found.answers), 10)
+    assert (told.compared, told.duplicated) == (True, Sample())
+    assert (told.summary.total, told.summary.by_class) == (2, {"lag": 1, "lost_write": 1})
+    assert [(row.entity, row.column, row.zk_value, row.kraft_value) for row in told.summary.rows] == [
+        ("configs", "value", "1", "2"),
+        ("topics", None, None, "x"),
+    ]
+    assert told.samples["lost_write"].total == 1
+    [text] = told.samples["lost_write"].examples
+    assert text.startswith("lost_write: configs ")
+    again = comparison(as_json(compared(previous=found.rows).answers), 10)
+    assert again.summary.by_status == {"persisting": 2}
+
+
+def test_what_is_gone_is_resolved_and_listed_apart() -> None:
+    before = compared().rows
+    other = before.with_columns(fingerprint=pl.format("{}-", "fingerprint"), key=pl.lit('{"topic": "gone"}'))
+    told = comparison(as_json(compared(previous=pl.concat([before, other])).answers), 10)
+    assert told.summary.by_status == {"persisting": 2, "resolved": 2}
+    assert [row.key for row in told.resolved] == [{"topic": "gone"}] * 2
+    assert told.summary.total == 2
+
+
+def test_what_seems_lost_is_looked_at_again_with_all_that_the_log_tells_of_it() -> None:
+    asked: list[Collection[tuple[str, str]]] = []
+    key = '{"resource_type":"TOPIC","resource_name":"orders","config":"lost"}'
+    whole = {"resource_type": "TOPIC", "resource_name": "orders", "config": "lost"}
+    told = versions(
+        version("configs", key, 40, json.dumps({**whole, "value": "0"})),
+        version("configs", key, 60, json.dumps({**whole, "value": "2"})),
+    )
+    first = compared(asked=asked).rows.filter(pl.col("entity") == "configs")
+    assert asked == [[("configs", key)]]
+    assert first["class"].item() == "lost_write"
+    second = compared(told=told).rows.filter(pl.col("entity") == "configs")
+    assert second["class"].item() == "foreign_write", "KRaft never gave it the value that ZooKeeper has"
+
+
+def test_a_loss_lies_between_barriers_of_its_own_migration() -> None:
+    marks = [(LOADED_AT + 1, 700, 59), (LOADED_AT + 2, 800, 60), (1, 100, 59)]
+    columns = columns_of(BARRIERS.columns, "cluster", "run_id")
+    barriers = frame(
+        [{"time": time, "zxid": zxid, "kraft_metadata_offset": offset} for time, zxid, offset in marks], columns
+    )
+    lost = compared(barriers=barriers).rows.filter(pl.col("class") == "lost_write")
+    assert lost.select("lost_after_zxid", "lost_until_zxid").row(0) == (700, 800)
+    assert "after transaction 700 and by transaction 800" in lost["explanation"].item()
+
+
+def test_suppressed_rows_are_last_and_no_count_is_smaller() -> None:
+    rules = [
+        SuppressionRule(1, WORD, None, "configs", None, None, "lost_write"),
+        SuppressionRule(2, replace(WORD, until="2026-01-01"), None, "topics", None, None, "lag"),
+        SuppressionRule(3, WORD, None, "acls", None, None, "lag"),
+    ]
+    found = compared(rules=[rules[0], rules[2]])
+    whole = comparison(as_json(found.answers), 10)
+    facts = replace(dual_write(), divergences=whole.samples, defect_rows=tuple(whole.summary.rows))
+    told = shown(whole, as_json(found.answers), rules, TODAY, facts, Asked(10))
+    assert [(row.entity, row.suppressed) for row in told.summary.rows] == [("topics", None), ("configs", WORD)]
+    assert (told.summary.total, told.summary.by_class) == (2, {"lag": 1, "lost_write": 1})
+    assert (told.summary.suppressed, told.summary.suppressed_by_class) == (1, {"lost_write": 1})
+    assert told.samples == whole.samples
+    assert told.notes == [
+        "suppression 2 (topics lag) of Ann was over on 2026-01-01: its rows are shown like all others",
+        "suppression 3 (acls lag) of Ann matches nothing: remove it",
+    ]
+    assert told.unsuppressed_verdict == "clean", "nothing else is wrong"
+    of_gate = shown(whole, as_json(found.answers), rules, TODAY, facts, Asked(10, "finalize"))
+    assert of_gate.unsuppressed_verdict == "errors", "nor is the gate that was asked for open"
+    short = shown(comparison(as_json(found.answers), 1), as_json(found.answers), rules, TODAY, facts, Asked(1))
+    assert [row.entity for row in short.summary.rows] == ["topics"]
+
+
+def test_words_that_match_nothing_and_sides_that_were_not_compared_leave_all_as_it_is() -> None:
+    idle = SuppressionRule(1, WORD, None, "acls", None, None, "lag")
+    found = compared(rules=[idle])
+    whole = comparison(as_json(found.answers), 10)
+    told = shown(whole, as_json(found.answers), [idle], TODAY, dual_write(), Asked(10))
+    assert told == replace(whole, notes=["suppression 1 (acls lag) of Ann matches nothing: remove it"])
+    assert shown(NOTHING, {}, [idle], TODAY, dual_write(), Asked(10)) == NOTHING
+    assert shown(whole, as_json(compared().answers), [], TODAY, dual_write(), Asked(10)) == whole

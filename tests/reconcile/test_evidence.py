@@ -1,0 +1,316 @@
+"""From what is given of a cluster and its answers to facts: the release, the phase, what is asked next, where ZooKeeper is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from schemas.checks import KRAFT, ZOOKEEPER, Phase
+from schemas.report import CheckResult, Divergences, Lag, MigrationSummary, Report
+from tests.reconcile.kraft_clusters import END, EPOCH, HOUR, NODES, NOW, copy
+from transforms.kraft.quorum import committed_end, plan_read
+from transforms.kraft.replay.transactions import read_transactions
+from transforms.kraft.side import FEATURE_LEVEL, LEADER_CHANGE, STATE, KraftSide
+from transforms.properties import PropertyFiles
+from transforms.reconcile.judge.cluster import cluster_of, standing_of
+from transforms.reconcile.judge.contexts import context_at, context_of, ends_of
+from transforms.reconcile.judge.evidence import ClusterFacts, facts_of, first_facts, loaded_at, with_differences
+from transforms.reconcile.judge.facts import ReplicaUse, Sample
+from transforms.reconcile.judge.finished import finished_facts, given_of
+from transforms.reconcile.judge.first_look import FirstLook
+from transforms.reconcile.judge.given import Given, Thresholds
+from transforms.reconcile.judge.mirror import MirrorPosition, mirror_position, mirrored, one_by_one
+
+MIRRORED, LOADED = 1900, NOW - HOUR
+ZNODES = {
+    "controller_id": 3000,
+    "controller_persistent": True,
+    "controller_czxid": 500,
+    "controller_kraft_epoch": EPOCH,
+    "controller_epoch": 7,
+    "kraft_metadata_offset": MIRRORED,
+    "kraft_metadata_epoch": EPOCH,
+    "migration_mzxid": 900,
+    "migration_mtime": NOW - 1000,
+}
+PROPERTIES = PropertyFiles()
+
+
+def record(kind: str, offset: int, time: int = LOADED, **data: Any) -> dict[str, Any]:
+    common = {"type": kind, "offset": offset, "epoch": EPOCH, "append_time": time, "checkpoint_offset": None}
+    return {**common, "data": json.dumps(data)}
+
+
+def state(offset: int, code: int) -> dict[str, Any]:
+    return record(STATE, offset, zkMigrationState=code)
+
+
+ELECTED = record(LEADER_CHANGE, 0, leaderId=3000, voters=[{"voterId": node} for node in NODES])
+LEVEL = record(FEATURE_LEVEL, 1, name="metadata.version", featureLevel=19)
+# PRE_MIGRATION at 2, MIGRATION at 90, as 3.5 and later spell them.
+MIGRATING = (ELECTED, LEVEL, state(2, 2), state(90, 1))
+
+
+def side(*milestones: Mapping[str, Any]) -> KraftSide:
+    copies = tuple(copy(node, checkpoints=()) for node in NODES)
+    plan = plan_read(copies)
+    return KraftSide(copies, plan, committed_end(copies, plan, None, None), milestones, read_transactions([]), None)
+
+
+def given(*milestones: Mapping[str, Any], **values: Any) -> Given:
+    """A cluster in dual write, unless other records are given."""
+    whole = Given(
+        "prod",
+        kafka_version="3.8",
+        has_zookeeper=True,
+        has_kraft=True,
+        walks=1,
+        side=side(*(milestones or MIGRATING)),
+        zookeeper=ZNODES,
+        compared=ZNODES,
+    )
+    return replace(whole, **values)
+
+
+def broker(node: int, source: str, **values: Any) -> dict[str, Any]:
+    row = {"source": source, "broker_id": node, "is_migrating_zk_broker": None, "fenced": None, "rack": None}
+    return {**row, "in_controlled_shutdown": None, "log_dirs": None, "features": [], **values}
+
+
+REGISTERED = {"is_migrating_zk_broker": True, "fenced": False, "in_controlled_shutdown": False}
+ANSWERS: dict[str, list[dict[str, Any]]] = {
+    "brokers": [broker(0, ZOOKEEPER), broker(0, KRAFT, **REGISTERED)],
+    "features": [{"source": KRAFT, "feature": "metadata.version", "level": 19, "min_level": None}],
+    "counts": [
+        {"entity": "topics", "source": ZOOKEEPER, "rows": 3},
+        {"entity": "topics", "source": KRAFT, "rows": 3},
+    ],
+    "replicas": [{"broker_id": 1, "replicas": 4, "adding": 1}, {"broker_id": 0, "replicas": 9, "adding": 0}],
+    "append_times": [
+        {
+            "newest": NOW,
+            "oldest_behind": NOW - 3000,
+            "at_migration": NOW - 4000,
+            "changes": 2,
+            "before_written": 1800,
+        }
+    ],
+    "protection": [{"znodes": 10, "open": 1, "time": NOW - 500, "zxid": 950}],
+    "transactions": [{"time": NOW - 700, "zxid": 960}],
+    "pending": [{"topic": "doomed"}],
+    "configured": [{"resource_name": "0"}, {"resource_name": ""}],
+    "moved": [
+        {"code": "moved", "total": 2, "text": "/b: data", "number": 2},
+        {"code": "moved", "total": 2, "text": "/a: data", "number": 1},
+        {"code": "written", "total": 1, "text": "/migration: data", "number": 1},
+    ],
+}
+SECOND: dict[str, list[dict[str, Any]]] = {
+    "samples": [
+        {"code": "SEC-01", "total": 30, "text": "b", "number": 2},
+        {"code": "SEC-01", "total": 30, "text": "a", "number": 1},
+    ],
+    "fallen": [{"code": "ISR-19", "total": 1, "text": "t/0 fell", "number": 1}],
+    "examples": [
+        {"broker_id": 1, "number": 2, "text": "u/0"},
+        {"broker_id": 1, "number": 1, "text": "t/0 and 2 more"},
+    ],
+}
+
+
+def gathered(**values: Any) -> ClusterFacts:
+    return first_facts(FirstLook(given(**values), ANSWERS))
+
+
+def test_the_same_records_are_another_phase_by_who_holds_the_controller() -> None:
+    assert FirstLook(given(), ANSWERS).phase is Phase.DUAL_WRITE
+    brokers = given(zookeeper={**ZNODES, "controller_persistent": False})
+    assert FirstLook(brokers, ANSWERS).phase is Phase.ROLLED_BACK
+    assert FirstLook(given(ELECTED, state(2, 2)), ANSWERS).phase is Phase.WAITING
+    assert FirstLook(given(*MIGRATING, state(1000, 3)), ANSWERS).phase is Phase.FINALIZED
+    assert FirstLook(given(side=None), ANSWERS).phase is Phase.ZOOKEEPER
+
+
+def test_a_tree_with_topics_beside_a_log_without_any_is_in_zookeeper_mode() -> None:
+    alone = {"counts": [{"entity": "topics", "source": ZOOKEEPER, "rows": 3}]}
+    assert FirstLook(given(ELECTED), alone).phase is Phase.ZOOKEEPER
+    assert FirstLook(given(ELECTED), {}).phase is Phase.KRAFT
+    counts = FirstLook(given(ELECTED, has_zookeeper=False), {}).counts
+    assert counts["topics"] == {ZOOKEEPER: None, KRAFT: 0}, "a side that was not read has no number"
+
+
+def test_what_the_second_questions_need_is_known_after_the_first() -> None:
+    look = FirstLook(given(), ANSWERS)
+    known = look.known()
+    assert (known.live, known.down, known.claim, known.controller_epoch) == ([0], [], 500, 7)
+    assert (known.loaded_at, known.epoch_start, known.mirrored_until) == (LOADED, 0, None)
+    assert known.load is not None
+    assert (known.load.after, known.load.until) == (2, 90)
+    assert known.newest_znode_time_ms == NOW - 500
+    assert known.health.compared
+    assert (look.registered, look.strangers, look.mirrored_offset) == ([0], True, MIRRORED)
+    assert FirstLook(given(*MIGRATING, state(1000, 3)), ANSWERS).known().mirrored_until == 900
+
+
+def test_a_broker_that_shuts_down_is_waited_for_unless_the_cluster_is_kraft() -> None:
+    down = {"brokers": [broker(0, KRAFT, is_migrating_zk_broker=False, fenced=True, in_controlled_shutdown=True)]}
+    assert FirstLook(given(), down).known().down == [0]
+    assert FirstLook(given(ELECTED), down).known().down == []
+
+
+def test_facts_are_built_of_the_answers() -> None:
+    facts = gathered(walks=2, thresholds=Thresholds(lag_seconds=5.0)).facts
+    assert facts.lag is not None
+    assert (facts.lag.records, facts.lag.seconds, facts.lag.silence, facts.lag.changes) == (99, 3.0, 1.0, 2)
+    assert (facts.newest_znode_time_ms, facts.newest_zxid, facts.load_time_ms) == (NOW - 500, 960, LOADED)
+    assert facts.brokers_with_config == frozenset({0}), "the cluster-wide configuration is no broker's"
+    assert facts.moved == Sample(2, ("/a: data", "/b: data"))
+    assert facts.written_while_read
+    assert facts.lag_limit == 5.0
+    assert facts.compared_at is None
+    assert facts.findings is None, "not asked yet"
+    assert (facts.level, facts.voters, loaded_at(facts)) == (19, NODES, LOADED)
+    assert gathered().facts.moved is None, "one walk tells of nothing that moved"
+
+
+def test_the_second_answers_are_added() -> None:
+    whole = facts_of(given(previous=True), ANSWERS, SECOND, PROPERTIES)
+    assert whole.facts.findings == {"SEC-01": Sample(30, ("a", "b")), "ISR-19": Sample(1, ("t/0 fell",))}
+    assert whole.facts.replicas == [ReplicaUse(0, 9, ()), ReplicaUse(1, 4, ("t/0 and 2 more", "u/0"), 1)]
+    assert whole.facts.left_behind is None
+    assert whole.facts.previous_partitions
+    assert whole.answers == {**ANSWERS, **SECOND}
+
+
+def test_what_was_left_behind_is_told_of_a_cluster_that_was_rolled_back() -> None:
+    back = given(zookeeper={**ZNODES, "controller_persistent": False})
+    told = {"left_behind": [{"code": "RB-13", "total": 1, "text": "topics t, of offset 1901", "number": 1}]}
+    assert facts_of(back, ANSWERS, {}, PROPERTIES).facts.left_behind == Sample()
+    assert facts_of(back, ANSWERS, told, PROPERTIES).facts.left_behind == Sample(1, ("topics t, of offset 1901",))
+
+
+def test_copies_that_are_no_log_are_a_problem_only_where_a_log_was_to_be_read() -> None:
+    assert first_facts(FirstLook(given(side=None), {})).facts.plan_problem is not None
+    assert first_facts(FirstLook(given(side=None, has_kraft=False), {})).facts.plan_problem is None
+
+
+def test_3_4_tells_by_the_time_of_its_last_write_how_far_it_is() -> None:
+    row = ANSWERS["append_times"][0]
+    assert mirror_position(row, given(), "3.4") == MirrorPosition(None, MIRRORED, NOW - 4000)
+    assert mirror_position({**row, "before_written": 1950}, given(), "3.4").mirrored_offset == 1950
+    assert mirror_position(row, given(zookeeper={**ZNODES, "kraft_metadata_offset": -1}), "3.8") == MirrorPosition()
+    nothing = mirror_position(None, given(), "3.8").lag
+    assert nothing is not None
+    assert (nothing.records, nothing.seconds, nothing.silence) == (99, 0.0, None)
+
+
+def test_the_log_is_asked_for_times_up_to_its_end() -> None:
+    asked = mirrored(given())
+    assert asked is not None
+    assert (asked.offset, asked.log_end, asked.written_by) == (MIRRORED, END, NOW - 1000 - 60_000)
+    assert mirrored(given(zookeeper=None)) is None
+    assert mirrored(given(side=None)) is None
+
+
+def test_changes_are_mirrored_one_by_one_from_the_load_on() -> None:
+    span = one_by_one(given())
+    assert span is not None
+    assert (span.after, span.until, span.mzxid) == (90, MIRRORED, 900)
+    assert one_by_one(given(ELECTED, state(2, 2))) is None
+    assert one_by_one(given(ELECTED, state(90, 1))) is None, "3.4 records no state before its load"
+
+
+def test_the_context_of_the_comparison_is_that_of_the_facts() -> None:
+    context = context_of(gathered())
+    assert (context.migration_offset, context.committed_end, context.migration_mzxid) == (MIRRORED, END, 900)
+    assert (context.claim_zxid, context.load, context.load_claim, context.history_from) == (500, (3, 90), 500, 0)
+    assert context.pending_deletes == {"doomed"}
+    assert ends_of(gathered()).committed == END
+    with pytest.raises(ValueError, match="may_compare"):
+        context_of(gathered(side=None))
+    with pytest.raises(ValueError, match="may_compare"):
+        ends_of(gathered(side=None))
+
+
+def test_an_earlier_offset_leaves_zookeeper_ahead_and_a_later_one_is_the_logs_end() -> None:
+    context = context_of(gathered())
+    ahead, behind = context_at(context, 1000), context_at(context, 1950)
+    assert (ahead.migration_offset, ahead.committed_end) == (1000, END)
+    assert (behind.migration_offset, behind.committed_end) == (MIRRORED, 1951)
+
+
+def test_the_comparison_adds_what_differs() -> None:
+    facts = with_differences(
+        gathered().facts,
+        compared=True,
+        samples={"lag": Sample(1, ("t",))},
+        rows=[],
+        duplicated=Sample(),
+        deltas={5: (1, 9)},
+    )
+    assert (facts.compared, facts.differing("lag"), facts.deltas) == (True, Sample(1, ("t",)), {5: (1, 9)})
+
+
+def report(**values: Any) -> Report:
+    migration = MigrationSummary("MIGRATION", MIRRORED, END - 1, END - 1, 3000, EPOCH, 3000, clock_skew_ms=None)
+    whole = Report(
+        cluster="prod",
+        run_id="r",
+        started_at="",
+        finished_at="",
+        kafka_version="3.8",
+        kafka_version_evidence="",
+        mode="single",
+        mode_explanation="",
+        exit_code=0,
+        verdict="clean",
+        migration=migration,
+        lag=Lag(None, None, None),
+        gates={},
+        checks=[CheckResult("CAP-02", "fail", 3)],
+        counts={},
+        divergences=Divergences(),
+        broker_presence=[],
+    )
+    return replace(whole, **values)
+
+
+def past(told: Report) -> ClusterFacts:
+    mine = given_of(
+        told, copies=(), side=side(*MIGRATING), zookeeper=ZNODES, compared=ZNODES, walks=1, reads_data_folder=False
+    )
+    return finished_facts(told, mine, ANSWERS)[1]
+
+
+def test_a_finished_run_is_judged_by_the_same_facts() -> None:
+    then, now = past(report()).facts, gathered().facts
+    assert (then.phase, then.features, then.states, then.leader) == (now.phase, now.features, now.states, now.leader)
+    assert context_of(past(report())) == context_of(gathered())
+    assert then.damaged_log.total == 3
+    assert past(report(kafka_version="unknown")).release.evidence != "configured"
+
+
+def test_clocks_that_the_run_did_not_hold_for_measured_are_not() -> None:
+    apart = {**ANSWERS, "skew": [{"quantiles": [900.0, 950.0, 1000.0, 1050.0, 1100.0], "pairs": 9}]}
+    then = report()
+    mine = given_of(
+        then, copies=(), side=side(*MIGRATING), zookeeper=ZNODES, compared=ZNODES, walks=1, reads_data_folder=False
+    )
+    measured = replace(then, migration=replace(then.migration, clock_skew_ms=1000.0))
+    assert finished_facts(then, mine, apart)[1].facts.skew is None
+    assert finished_facts(measured, mine, apart)[1].facts.skew is not None
+
+
+def test_who_is_asked_goes_by_the_phase() -> None:
+    dual = standing_of(past(report()), (3, 8), None)
+    assert dual.asked == cluster_of(gathered().facts, (3, 8))
+    assert (dual.by_zookeeper, dual.asked and dual.asked.voters) == (False, frozenset(NODES))
+    waiting = first_facts(FirstLook(given(ELECTED, state(2, 2)), ANSWERS))
+    by_zookeeper = standing_of(waiting, (3, 8), None)
+    assert by_zookeeper.asked is not None
+    assert (by_zookeeper.asked.zookeeper, by_zookeeper.asked.local) == (True, 3000)
+    assert standing_of(waiting, None, None).asked is None

@@ -1,0 +1,84 @@
+"""A finished run's rows of ZooKeeper against KRaft's state at another offset: one pass over what that run has read."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+import polars as pl
+
+from schemas.entities import MIRRORED
+from transforms.examination.log import checkpoints_of
+from transforms.examination.trees import held_znodes, trees_of
+from transforms.kraft.replayed import Replayed, state_at, versions_of
+from transforms.kraft.side import KraftSide
+from transforms.reconcile.compare.comparison import Inputs
+from transforms.reconcile.compare.divergences import FOLLOWED
+from transforms.reconcile.judge.as_of import divergences_as_of
+from transforms.reconcile.judge.contexts import context_at, context_of
+from transforms.reconcile.judge.evidence import ClusterFacts
+from transforms.units import Feed, Kind
+from transforms.zookeeper.read.bracket import moved_znodes
+from transforms.zookeeper.read.trees import at_barrier
+
+
+@dataclass(frozen=True)
+class AskedAt:
+    """A finished run's cluster and the offset (inclusive) that is asked for.
+
+    `gathered` are its facts, by which rows can be compared. The feed has the whole log of `side`, also where the run went on from
+    an earlier one's state; `base` is the checkpoint (exclusive end) that it begins with, None for offset 0. `bracketed` is true where
+    its tree was walked twice.
+    """
+
+    gathered: ClusterFacts
+    side: KraftSide
+    base: int | None
+    bracketed: bool
+    offset: int
+
+
+def divergences_at(asked: AskedAt, feed: Feed) -> pl.DataFrame:
+    """The divergences with KRaft's state at the offset: rows of `transforms.reconcile.compare.between.located`."""
+    trees = trees_of(feed.batches(Kind.ZNODES))
+    moved = moved_znodes(trees.znodes, held_znodes(feed.batches(Kind.SECOND_WALK))) if asked.bracketed else None
+    then = context_at(context_of(asked.gathered), asked.offset)
+    log = _Log(asked, feed)
+    kraft, row_versions = log.replayed(asked.offset + 1, then.committed_end, then.migration_offset + 1)
+
+    def versions(keys: Collection[tuple[str, str]]) -> pl.DataFrame:
+        return log.versions_of(keys, then.committed_end, then.migration_offset)
+
+    inputs = Inputs(
+        {entity.name: pl.concat([trees.tables[entity.name], kraft[entity.name]]) for entity in MIRRORED},
+        row_versions,
+        trees.znodes.filter(at_barrier()),
+        pl.DataFrame(schema=FOLLOWED),
+        versions,
+        moved,
+    )
+    return divergences_as_of(asked.gathered, inputs, asked.offset)
+
+
+class _Log:
+    """The run's log, to be replayed to several ends (exclusive)."""
+
+    def __init__(self, asked: AskedAt, feed: Feed) -> None:
+        self.asked, self.feed = asked, feed
+        self.checkpoints = checkpoints_of(feed)
+
+    def replayed(self, at: int, end: int, after: int) -> tuple[Mapping[str, pl.DataFrame], pl.DataFrame]:
+        """KRaft's rows by entity below offset `at`, and the versions from `after` (inclusive) to `end`."""
+        whole = self._replayed(end, after)
+        # Of two states only one is held: the versions are few.
+        return (whole.tables if at == end else self._replayed(at).tables), whole.row_versions
+
+    def _replayed(self, end: int, after: int | None = None) -> Replayed:
+        side, extent = self.asked.side, self.asked.side.whole(self.asked.base, end)
+        name = self.asked.gathered.name
+        return state_at(name, side, extent, self.feed.batches(Kind.LOG), self.checkpoints, after)
+
+    def versions_of(self, keys: Collection[tuple[str, str]], end: int, until: int) -> pl.DataFrame:
+        """All that happened to some rows up to an offset (inclusive)."""
+        side, extent = self.asked.side, self.asked.side.whole(self.asked.base, end)
+        return versions_of(side, extent, self.feed.batches(Kind.LOG), self.checkpoints, keys, until)

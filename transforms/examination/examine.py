@@ -1,0 +1,220 @@
+"""The one pass over a cluster.
+
+First what is little, or must be there before the log is read: the trees, which become tables, and what was written to ZooKeeper.
+Then the log, a batch at a time: state, history, and what can only be counted while it goes by. Last the questions: what decides
+what others are asked (`FirstLook`), the comparison, and the rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import polars as pl
+
+from schemas.bronze import QUARANTINE
+from schemas.entities import ENTITIES
+from schemas.entities.migration import MIGRATION
+from schemas.gold import DIVERGENCES, ISR_HISTORY
+from schemas.silver import ADMIN_OPERATIONS, FINDINGS
+from transforms.examination.asked import Asked
+from transforms.examination.log import Log, LogRead
+from transforms.examination.made import AGAIN, FOLD, MEMORY, Made, Making, failure
+from transforms.examination.memory import EPOCHS, Memory
+from transforms.examination.trees import Trees, held_znodes, trees_of
+from transforms.examination.written import Written, written_of
+from transforms.frames import columns_of
+from transforms.kraft.coverage import shortfall
+from transforms.migration import migration_rows
+from transforms.reconcile.compare.comparison import Compared, Inputs, compare
+from transforms.reconcile.judge import kip_tables, summary
+from transforms.reconcile.judge.contexts import context_of, ends_of
+from transforms.reconcile.judge.deltas import deltas, offsets_asked
+from transforms.reconcile.judge.evidence import ClusterFacts, first_facts, loaded_at
+from transforms.reconcile.judge.first_look import FirstLook
+from transforms.reconcile.judge.questions import first_questions, second_questions
+from transforms.report.comparison import comparison
+from transforms.units import Feed, Kind
+from transforms.zookeeper.read.bracket import moved_znodes
+from transforms.zookeeper.read.trees import at_barrier
+
+# Names of the answers that the driver asks for (`jobs.steps.reconcile`).
+FIRST, SECOND, COMPARED, DELTAS, KEEPING, RECORDED = "first", "second", "compared", "deltas", "keeping", "recorded"
+
+
+_EMPTY = {
+    entity.name: pl.DataFrame(schema=columns_of(entity.table.columns, "cluster", "run_id")) for entity in ENTITIES
+}
+
+
+class NotExaminedError(ValueError):
+    """The rows are not those that were to be read; the message is for a person."""
+
+    for_the_user = True
+
+
+class _WholeLogNeededError(Exception):
+    """What seems lost is looked for in the whole log, of which only the newest part was read."""
+
+
+def examine(asked: Asked, feed: Feed) -> Iterator[Made]:
+    """Examine a cluster: the pieces that were made, the answers last; of one that can't be examined, why."""
+    making = Making(asked.given.name, asked.run_id)
+    try:
+        yield from _Examination(asked, feed, making).made()
+    except _WholeLogNeededError:
+        yield Made(AGAIN, None, 0, b"")
+    except Exception as error:
+        if asked.alone and not getattr(error, "for_the_user", False):
+            raise
+        yield failure(error)
+
+
+@dataclass(frozen=True)
+class _Sides:
+    """Both sides as tables, and what else the questions look at."""
+
+    tables: Mapping[str, pl.DataFrame]
+    findings: pl.DataFrame
+    admin_operations: pl.DataFrame
+    row_versions: pl.DataFrame
+
+
+class _Examination:
+    def __init__(self, asked: Asked, feed: Feed, making: Making) -> None:
+        self.asked, self.given, self.feed, self.making = asked, asked.given, feed, making
+        remembered = feed.bytes_of(Kind.MEMORY)
+        self.memory = Memory() if remembered is None else Memory.from_bytes(remembered)
+
+    def made(self) -> Iterator[Made]:
+        """Everything, in an order in which nothing is yielded of a cluster that has to be examined again."""
+        trees = trees_of(self.feed.batches(Kind.ZNODES))
+        written = written_of(self.feed, self.given)
+        moved = self._moved(trees)
+        log = Log(self.asked, self.feed, self.memory, written.offsets)
+        # Where only the newest part of the log was read its changes are few, and the whole log may have to be asked for.
+        goes_on = self.given.side is not None and self.given.side.kept is not None
+        held: list[Made] = []
+        for piece in self._history(log):
+            if goes_on:
+                held.append(piece)
+            else:
+                yield piece
+        read = log.read
+        self._refuse_uncovered(read)
+        sides = self._sides(trees, read)
+        first = first_questions(self.given, sides, trees, read, written, moved)
+        look = FirstLook(self.given, first)
+        gathered = first_facts(look)
+        compared = self._compared(gathered, sides, trees, written, moved, log)
+        yield from held
+        yield from self._rows(sides, trees, read, compared)
+        yield from self._kept(sides, read, compared)
+        yield self.making.answers(
+            {
+                FIRST: first,
+                SECOND: self._second(look, sides, trees, read, written),
+                COMPARED: None if compared is None else compared.answers,
+                DELTAS: self._deltas(gathered, compared, written),
+                KEEPING: read.keeping_said,
+                RECORDED: None if read.recorded is None else asdict(read.recorded),
+            }
+        )
+
+    def _moved(self, trees: Trees) -> pl.DataFrame | None:
+        if not self.given.bracketed:
+            return None
+        return moved_znodes(trees.znodes, held_znodes(self.feed.batches(Kind.SECOND_WALK)))
+
+    def _history(self, log: Log) -> Iterator[Made]:
+        yield from self.making.table(ISR_HISTORY, log.new_changes())
+
+    def _refuse_uncovered(self, read: LogRead) -> None:
+        """Rows that are not those that were to be read are not judged: what is missing would be taken for lost or for fine."""
+        short = None if self.asked.planned is None else shortfall(self.asked.planned, read.look.slices())
+        if short is not None:
+            raise NotExaminedError(f"the tables do not hold what the run has read: {short}; begin another run")
+
+    def _sides(self, trees: Trees, read: LogRead) -> _Sides:
+        given = self.given
+        zookeeper = trees.tables if given.has_zookeeper else {}
+        of_migration = migration_rows(given.zookeeper, given.compared, given.side.milestones if given.side else ())
+        made = {
+            entity.name: pl.concat(
+                [_EMPTY[entity.name], *(side[entity.name] for side in (zookeeper, read.tables) if side)]
+            )
+            for entity in ENTITIES
+            if entity != MIGRATION
+        }
+        return _Sides(
+            {**made, MIGRATION.name: of_migration},
+            pl.concat([trees.findings, read.findings]),
+            trees.admin_operations,
+            read.row_versions,
+        )
+
+    def _compared(
+        self,
+        gathered: ClusterFacts,
+        sides: _Sides,
+        trees: Trees,
+        written: Written,
+        moved: pl.DataFrame | None,
+        log: Log,
+    ) -> Compared | None:
+        if not summary.may_compare(gathered.facts):
+            return None
+
+        def versions(keys: Collection[tuple[str, str]]) -> pl.DataFrame:
+            if log.starts_late:
+                raise _WholeLogNeededError
+            return log.versions_of(keys, context.migration_offset)
+
+        context = context_of(gathered)
+        inputs = Inputs(
+            sides.tables,
+            sides.row_versions,
+            trees.znodes.filter(at_barrier()),
+            self.memory.differences,
+            versions,
+            moved,
+            written.barriers if self.given.reads_data_folder else None,
+        )
+        return compare(
+            inputs, context, ends_of(gathered), self.asked.run_id, self.given.report_rows, self.asked.suppressions
+        )
+
+    def _deltas(self, gathered: ClusterFacts, compared: Compared | None, written: Written) -> list[dict[str, Any]]:
+        """The barriers around what was lost, where transaction logs show them."""
+        if compared is None or not self.given.reads_data_folder:
+            return []
+        rows = comparison(compared.answers, self.given.report_rows).summary.rows
+        found = deltas(written.barriers, offsets_asked(rows), loaded_at(gathered.facts))
+        return [{"offset": offset, "before": before, "after": after} for offset, (before, after) in found.items()]
+
+    def _second(self, look: FirstLook, sides: _Sides, trees: Trees, read: LogRead, written: Written) -> dict[str, Any]:
+        side = self.given.side
+        history = None if side is None else read.judged
+        answers = second_questions(look, sides, trees, read, written, history, self.memory.epochs)
+        answers |= kip_tables.questions(sides.tables, read.recent, side)
+        if self.given.has_zookeeper:
+            answers |= {"formats": trees.formats.answer(), **trees.features.answers()}
+        return answers
+
+    def _rows(self, sides: _Sides, trees: Trees, read: LogRead, compared: Compared | None) -> Iterator[Made]:
+        for entity in ENTITIES:
+            yield from self.making.table(entity.table, sides.tables[entity.name])
+        yield from self.making.table(ADMIN_OPERATIONS, sides.admin_operations)
+        yield from self.making.table(FINDINGS, sides.findings)
+        yield from self.making.table(QUARANTINE, pl.concat([trees.unreadable, read.damage]))
+        if compared is not None:
+            yield from self.making.table(DIVERGENCES, compared.rows)
+
+    def _kept(self, sides: _Sides, read: LogRead, compared: Compared | None) -> Iterator[Made]:
+        """What the next run goes on from, and what it is held against."""
+        epochs = sides.tables["partitions"].filter(pl.col("source") == "zookeeper").select(EPOCHS.names())
+        memory = read.remembered(self.memory.differences.clear() if compared is None else compared.rows, epochs)
+        yield from self.making.kept(MEMORY, memory.to_bytes())
+        if read.keeping is not None and read.keeping.state:
+            yield from self.making.kept(FOLD, read.keeping.state)

@@ -1,0 +1,226 @@
+"""A cluster's metadata log, read once from its beginning to its end: replayed, and looked at as it goes by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from schemas.bronze import KRAFT_RECORDS, QUARANTINE
+from schemas.checks import KRAFT
+from transforms.examination.asked import Asked, Recorded
+from transforms.examination.memory import CHANGES, JUDGED_CHANGES, Memory
+from transforms.frames import columns_of, from_arrow, shaped
+from transforms.isr.audit import RECENT, recent_of
+from transforms.isr.history import HOUR
+from transforms.isr.recorded import judged_of, log_begun, once
+from transforms.isr.violations import may_tell
+from transforms.kernel.versions import VERSIONS as ROW_VERSIONS
+from transforms.kraft.replayed import FINDINGS, NOTHING, Keeping, Replayed, replaying, versions_of
+from transforms.kraft.side import KraftSide
+from transforms.reconcile.judge.kip_tables import ISR_HOURS
+from transforms.reconcile.judge.log_look import LogLook
+from transforms.units import Feed, Kind
+
+_RECORDS: pl.Schema = columns_of(KRAFT_RECORDS.columns, "cluster", "run_id")
+_QUARANTINED: pl.Schema = columns_of(QUARANTINE.columns, "cluster", "run_id")
+# What is wrong with records that the replay itself goes over: each run must see it.
+_FAULTS = ("CAP-02", "DUR-07")
+
+
+@dataclass(frozen=True)
+class LogRead:
+    """What a log came to. `tables`, `row_versions` and `findings` are those of `Replayed`; nothing without a log.
+
+    `judged` and `recent` are the partitions' changes that rules look at and that are summed up, with those that an earlier run has
+    read, where this one went on from its state. `damage` are rows of bronze quarantine. `recorded_until` is the offset (exclusive) up to
+    which all changes are in gold isr_history once this run has finished, `recorded_time` the append time of the record before it.
+    """
+
+    look: LogLook
+    tables: Mapping[str, pl.DataFrame]
+    row_versions: pl.DataFrame
+    findings: pl.DataFrame
+    judged: pl.DataFrame
+    recent: pl.DataFrame
+    damage: pl.DataFrame
+    keeping: Keeping | None
+    recorded: Recorded | None
+
+    @property
+    def keeping_said(self) -> dict[str, Any] | None:
+        """`keeping` without its bytes, as JSON can spell it."""
+        if self.keeping is None:
+            return None
+        said = {name: value for name, value in asdict(self.keeping).items() if name != "state"}
+        return {**said, "milestones": [dict(each) for each in self.keeping.milestones]}
+
+    def remembered(self, differences: pl.DataFrame, epochs: pl.DataFrame) -> Memory:
+        """What the next run is held against."""
+        return Memory(
+            differences.filter(pl.col("status") != "resolved"),
+            epochs,
+            self.judged,
+            self.recent,
+            self.look.registrations,
+            self.look.appended,
+        )
+
+
+class Log:
+    """Reads a cluster's log. `new_changes` goes through it; afterwards `read` says what it came to."""
+
+    def __init__(self, asked: Asked, feed: Feed, memory: Memory, offsets: Collection[int]) -> None:
+        """`offsets` are those whose append times are asked for."""
+        self.asked, self.feed, self.memory = asked, feed, memory
+        self.side: KraftSide | None = asked.given.side
+        until = [asked.recorded.until - 1] if asked.recorded else []
+        now = [self.side.committed.end_exclusive - 1] if self.side else []
+        self._look = LogLook.of(
+            asked.given, asked.planned, {*offsets, *until, *now}, memory.registrations, memory.appended
+        )
+        self._judged, self._recent = self._remembered()
+        self._replayed: Replayed | None = None
+        self._damage: list[pl.DataFrame] = []
+
+    @property
+    def starts_late(self) -> bool:
+        """True where the feed has the newest part of the log only."""
+        return self.side is not None and self.side.kept is not None and self.asked.whole_from is None
+
+    def new_changes(self) -> Iterator[pa.RecordBatch]:
+        """Read the log; gives the changes of partitions that no finished run has recorded."""
+        for batch in self.feed.batches(Kind.DAMAGE):
+            rows = from_arrow(batch, _RECORDS)
+            self._look.add(rows)
+            self._damage.append(_damage(rows))
+        checkpoints = checkpoints_of(self.feed)
+        for read in checkpoints.values():
+            for batch in read():
+                self._look.add(from_arrow(batch, _RECORDS))
+        if self.side is None:
+            for _ in self._passed():
+                pass
+            return
+        given = self.asked.given
+        steps = replaying(
+            given.name,
+            self.side,
+            self._passed(),
+            checkpoints,
+            (given.compared or {}).get("kraft_metadata_offset"),
+            self.feed.bytes_of(Kind.FOLD) if self.side.kept is not None else None,
+            self.asked.keep_every,
+        )
+        while True:
+            try:
+                yield from self._new(next(steps))
+            except StopIteration as end:
+                self._replayed = end.value
+                return
+
+    def _passed(self) -> Iterator[pa.RecordBatch]:
+        """The log's records, looked at as they go by; what earlier runs have read of them was looked at then."""
+        first = 0 if self.side is None or self.side.kept is None else self.side.kept.offset - 1
+        for batch in self.feed.batches(Kind.LOG):
+            mine = batch if self.asked.whole_from is None else batch.filter(pc.greater_equal(batch["offset"], first))
+            if mine.num_rows:
+                self._look.add(from_arrow(mine, _RECORDS))
+            yield batch
+
+    def _remembered(self) -> tuple[list[pl.DataFrame], list[pl.DataFrame]]:
+        """Changes that an earlier run has read, where this one goes on from its state."""
+        if self.side is None or self.side.kept is None:
+            return [], []
+        end = self.asked.given.log_end_ms
+        read_then = pl.col("offset") < self.side.kept.offset
+        recent = pl.lit(value=False) if end is None else pl.col("append_time") >= end - ISR_HOURS * HOUR
+        judged = self.memory.judged.filter(read_then)
+        return [judged.filter(may_tell(end))], [self.memory.recent.filter(read_then & recent)]
+
+    def _new(self, changes: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        rows, end = from_arrow(changes, CHANGES), self.asked.given.log_end_ms
+        # Of years of changes few are looked at later.
+        self._judged.append(judged_of(rows, end))
+        self._recent.append(recent_of(rows, end, ISR_HOURS))
+        new = changes.filter(pc.greater_equal(changes["offset"], self._recorded_until()))
+        if new.num_rows:
+            yield new
+
+    def _recorded_until(self) -> int:
+        """Where the changes begin that are in no table yet: all of them where the log is another than the one remembered."""
+        known = self.asked.recorded
+        if known is None or self.side is None or known.begun != log_begun(self.side):
+            return 0
+        same = self._look.append_times.get(known.until - 1) in (None, known.append_time)
+        return known.until if same else 0
+
+    @property
+    def read(self) -> LogRead:
+        """What the log came to, once it was read."""
+        replayed, damage = self._replayed, pl.concat([pl.DataFrame(schema=_QUARANTINED), *self._damage])
+        judged = once(pl.concat([pl.DataFrame(schema=JUDGED_CHANGES), *self._judged]))
+        recent = once(pl.concat([pl.DataFrame(schema=RECENT), *self._recent]))
+        if replayed is None or self.side is None:
+            nothing = pl.DataFrame(schema=ROW_VERSIONS)
+            found = pl.DataFrame(schema=FINDINGS)
+            return LogRead(self._look, {}, nothing, found, judged, recent, damage, None, None)
+        keeping = replayed.keeping
+        if keeping is not None and self._look.violations.total(*_FAULTS):
+            keeping = NOTHING
+        return LogRead(
+            self._look,
+            replayed.tables,
+            replayed.row_versions,
+            replayed.findings,
+            judged,
+            recent,
+            damage,
+            keeping,
+            self._now_recorded(self.side),
+        )
+
+    def _now_recorded(self, side: KraftSide) -> Recorded:
+        until, known = max(side.committed.end_exclusive, self._recorded_until()), self.asked.recorded
+        time = self._look.append_times.get(until - 1)
+        if time is None and known is not None and until == known.until:
+            time = known.append_time
+        return Recorded(until, time, log_begun(side))
+
+    def versions_of(self, keys: Collection[tuple[str, str]], until: int) -> pl.DataFrame:
+        """All that happened to some rows up to an offset (inclusive), in all their lives (`replayed.versions_of`)."""
+        if self.side is None:
+            raise ValueError("there is no log to look for rows in")
+        base = self.side.base if self.asked.whole_from is None else self.asked.whole_from or None
+        extent = self.side.whole(base)
+        return versions_of(self.side, extent, self.feed.batches(Kind.LOG), checkpoints_of(self.feed), keys, until)
+
+
+def checkpoints_of(feed: Feed) -> dict[int, Callable[[], Iterator[pa.RecordBatch]]]:
+    """What gives the records of each checkpoint, by its offset (exclusive end)."""
+    offsets = {
+        offset
+        for batch in feed.batches(Kind.CHECKPOINTS)
+        for offset in pc.unique(batch["checkpoint_offset"]).to_pylist()
+    }
+    return {offset: partial(_checkpoint, feed, offset) for offset in sorted(offsets)}
+
+
+def _checkpoint(feed: Feed, offset: int) -> Iterator[pa.RecordBatch]:
+    for batch in feed.batches(Kind.CHECKPOINTS):
+        mine = batch.filter(pc.equal(batch["checkpoint_offset"], offset))
+        if mine.num_rows:
+            yield mine
+
+
+def _damage(rows: pl.DataFrame) -> pl.DataFrame:
+    """Rows of bronze quarantine for bytes of the log that are no record."""
+    named = rows.select(
+        pl.lit(KRAFT).alias("source"), "file", "position", "length", "offset", pl.col("problem").alias("reason")
+    )
+    return shaped(named, _QUARANTINED)

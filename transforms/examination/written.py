@@ -1,0 +1,51 @@
+"""What ZooKeeper's transaction logs told: of a cluster whose data folder was read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from schemas.bronze import ZK_TRANSACTIONS
+from schemas.silver import BARRIERS, ZOOKEEPER_WRITES
+from transforms.frames import columns_of, from_arrow
+from transforms.reconcile.judge.given import Given
+from transforms.reconcile.judge.lag_series import oldest_brought
+from transforms.reconcile.judge.transaction_look import TransactionLook
+from transforms.reconcile.judge.zookeeper_writes import Logged
+from transforms.units import Feed, Kind
+
+_BARRIERS: pl.Schema = columns_of(BARRIERS.columns, "cluster", "run_id")
+_WRITES: pl.Schema = columns_of(ZOOKEEPER_WRITES.columns, "cluster", "run_id")
+_TRANSACTIONS: pl.Schema = columns_of(ZK_TRANSACTIONS.columns, "cluster", "run_id")
+
+
+@dataclass(frozen=True)
+class Written:
+    """`barriers` and `writes` are silver rows; the looks have seen all transactions.
+
+    `born` is when the log began (append time of its first record that a run reads by itself, ms), None without a log;
+    `offsets` are those whose append times the series of waiting times asks for.
+    """
+
+    barriers: pl.DataFrame
+    writes: pl.DataFrame
+    logged: Logged = field(default_factory=Logged)
+    look: TransactionLook = field(default_factory=TransactionLook)
+    born: int | None = None
+    offsets: frozenset[int] = frozenset()
+
+
+def written_of(feed: Feed, given: Given) -> Written:
+    """Read what was written to ZooKeeper."""
+    transactions, barriers, writes = (feed.batches(kind) for kind in (Kind.TRANSACTIONS, Kind.BARRIERS, Kind.WRITES))
+    logged, look = Logged(), TransactionLook()
+    for batch in transactions:
+        rows = from_arrow(batch, _TRANSACTIONS)
+        logged.add(rows)
+        look.add(rows)
+    made = from_arrow(barriers, _BARRIERS)
+    milestones = given.side.milestones if given.side else ()
+    born = milestones[0]["append_time"] if milestones and given.reads_data_folder else None
+    offsets = () if born is None else oldest_brought(made, born)
+    return Written(made, from_arrow(writes, _WRITES), logged, look, born, frozenset(offsets))

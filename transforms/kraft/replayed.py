@@ -1,0 +1,298 @@
+"""A cluster's log replayed, as the rules take it: state, versions, history and findings, and what the next run goes on from."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from schemas.checks.codes import CONFIG_SKIPPED
+from schemas.entities import ENTITIES
+from schemas.entities.configs import CONFIGS
+from schemas.entities.migration import MIGRATION
+from schemas.entities.partitions import PARTITIONS
+from schemas.entities.topics import TOPICS
+from schemas.silver import FINDINGS as FINDINGS_TABLE
+from transforms.clusters import CLUSTER
+from transforms.frames import columns_of, from_arrow
+from transforms.kernel.replay import Checkpoint, Kind, Plan, Told, replay
+from transforms.kernel.shards import Shard
+from transforms.kernel.versions import VERSIONS
+from transforms.kraft.quorum import newest_checkpoint
+from transforms.kraft.replay.extent import Extent
+from transforms.kraft.side import KraftSide, Milestone, checkpoints_to_verify, keep_at, versions_from
+
+Records = Callable[[], Iterable[pa.RecordBatch]]
+KRAFT = "kraft"
+TABLES = {
+    entity.name: columns_of(entity.table.columns, CLUSTER, "run_id") for entity in ENTITIES if entity != MIGRATION
+}
+FINDINGS = columns_of(FINDINGS_TABLE.columns, CLUSTER, "run_id")
+
+
+@dataclass(frozen=True)
+class Keeping:
+    """What is to be said of the state below `offset` (exclusive) to the next run; with offset -1, that it must not go on from any.
+
+    `state` are its bytes; the other columns are those of `transforms.kraft.side.Kept`.
+    """
+
+    offset: int
+    last_epoch: int | None = None
+    last_append_time: int | None = None
+    milestones: Sequence[Milestone] = ()
+    base_run: str | None = None
+    state: bytes = b""
+
+
+NOTHING = Keeping(-1)
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """What a log came to.
+
+    `tables` are KRaft's silver rows at the committed end, by entity, without the migration's. `row_versions` are
+    `schemas.replayed.ROW_VERSION`, `isr_changes` batches of `schemas.gold.ISR_CHANGE` in the order of the log, `findings` those of
+    silver. `keeping` is None where the next run goes on as this one did.
+    """
+
+    tables: Mapping[str, pl.DataFrame]
+    row_versions: pl.DataFrame
+    findings: pl.DataFrame
+    keeping: Keeping | None
+    isr_changes: Sequence[pa.RecordBatch] = ()
+
+
+def replayed(
+    name: str,
+    side: KraftSide,
+    log: Iterable[pa.RecordBatch],
+    checkpoints: Mapping[int, Records],
+    migration_offset: int | None,
+    kept: bytes | None = None,
+    keep_every: int | None = None,
+) -> Replayed:
+    """`replaying` to its end, with all changes of partitions held: some 250 bytes each."""
+    changes: list[pa.RecordBatch] = []
+    steps = replaying(name, side, log, checkpoints, migration_offset, kept, keep_every)
+    while True:
+        try:
+            changes.append(next(steps))
+        except StopIteration as end:
+            found: Replayed = end.value
+            return Replayed(found.tables, found.row_versions, found.findings, found.keeping, changes)
+
+
+def replaying(
+    name: str,
+    side: KraftSide,
+    log: Iterable[pa.RecordBatch],
+    checkpoints: Mapping[int, Records],
+    migration_offset: int | None,
+    kept: bytes | None = None,
+    keep_every: int | None = None,
+) -> Generator[pa.RecordBatch, None, Replayed]:
+    """Replay a log; gives the changes of partitions in its committed part batch by batch, and returns all else.
+
+    `log` are records of bronze in the order of the log, without checkpoints; `checkpoints` the records of those of Kafka's, by
+    offset (exclusive end): the one that the log begins with must be there, others are compared with the state. `kept` are the bytes
+    that `side.kept` tells of. With `keep_every` the state is kept for the next run when that many records are new.
+    """
+    committed = side.committed.end_exclusive
+    after = versions_from(committed, migration_offset)
+    at = None if keep_every is None else keep_at(side, after, keep_every)
+    extent = side.extent()
+    plan = Plan(
+        name,
+        extent,
+        states_at=[max(committed, extent.start)],
+        keep_at=at,
+        versions_from=after,
+        every_row=extent.base is not None and after < extent.base,
+        committed=committed,
+        checkpoints=_checkpoints(side, checkpoints, {*checkpoints_to_verify(side), extent.base}),
+        snapshot=newest_checkpoint(side.copies),
+    )
+    seen = _LastBefore(at)
+    gathered = _Gathered()
+    for told in replay(plan, seen.passed(log), kept):
+        if told.kind == Kind.HISTORY:
+            yield told.rows.drop_columns([CLUSTER])
+        else:
+            gathered.add(told)
+    findings = gathered.findings()
+    return Replayed(gathered.tables, gathered.versions, findings, _keeping(side, at, seen, gathered.kept, findings))
+
+
+def state_at(
+    name: str,
+    side: KraftSide,
+    extent: Extent,
+    log: Iterable[pa.RecordBatch],
+    checkpoints: Mapping[int, Records],
+    after: int | None = None,
+) -> Replayed:
+    """The state at the end of an extent (`KraftSide.whole`), and with `after` versions from there on; no history, and nothing kept.
+
+    `log` and `checkpoints` must reach back as far as the extent does.
+    """
+    begin = extent.base is not None and after is not None and after < extent.base
+    plan = Plan(
+        name,
+        extent,
+        versions_from=after,
+        every_row=begin,
+        committed=extent.start,
+        checkpoints=_checkpoints(side, checkpoints, {extent.base}),
+    )
+    gathered = _Gathered()
+    for told in replay(plan, log):
+        gathered.add(told)
+    return Replayed(gathered.tables, gathered.versions, gathered.findings(), None)
+
+
+def versions_of(
+    side: KraftSide,
+    extent: Extent,
+    log: Iterable[pa.RecordBatch],
+    checkpoints: Mapping[int, Records],
+    asked: Collection[tuple[str, str]],
+    until: int,
+) -> pl.DataFrame:
+    """Everything that happened to some rows up to offset `until` (inclusive), in all their lives: `row_versions`' columns.
+
+    `asked` are (entity, canonical key). One row for each record on the row; what a removal removed is in its row. Rows of other
+    entities than partitions hold all their columns, not the compared ones alone. `log` must reach back as far as it is to be
+    told; of the records, only those that can be on the rows are looked at.
+    """
+    upto = Extent(min(until + 1, extent.end), extent.start, extent.base, extent.discarded)
+    plan = Plan(
+        "",
+        upto,
+        _few(asked),
+        states_at=(),
+        versions_from=0,
+        every_row=True,
+        committed=upto.start,
+        checkpoints=_checkpoints(side, checkpoints, {upto.base}),
+    )
+    gathered = _Gathered()
+    for told in replay(plan, log):
+        gathered.add(told)
+    wanted = pl.DataFrame(list(asked), schema={"entity": pl.String, "key": pl.String}, orient="row").unique()
+    found = gathered.versions.join(wanted, on=["entity", "key"], how="semi", maintain_order="left")
+    of_partitions = pl.col("entity") == PARTITIONS.name
+    return found.with_columns(pl.when(of_partitions).then("created_offset").alias("created_offset"))
+
+
+@dataclass(frozen=True)
+class _Few(Shard):
+    """Only what some rows need: topics by name, and with `rest` what belongs to no topic."""
+
+    topics: frozenset[str] = frozenset()
+    rest: bool = False
+
+    def owns(self, topic: str) -> bool:
+        return topic in self.topics
+
+    @property
+    def has_the_rest(self) -> bool:
+        return self.rest
+
+
+def _few(asked: Iterable[tuple[str, str]]) -> _Few:
+    topics: set[str] = set()
+    rest = False
+    for entity, text in asked:
+        key = json.loads(text)
+        if entity in (TOPICS.name, PARTITIONS.name):
+            topics.add(key["topic"])
+        elif entity == CONFIGS.name and key["resource_type"] == "TOPIC":
+            topics.add(key["resource_name"])
+        else:
+            rest = True
+    return _Few(topics=frozenset(topics), rest=rest)
+
+
+def _checkpoints(
+    side: KraftSide, records: Mapping[int, Records], wanted: Collection[int | None]
+) -> dict[int, Checkpoint]:
+    return {
+        offset: Checkpoint(side.metadata_version(offset), side.has_elr(offset), read)
+        for offset, read in records.items()
+        if offset in wanted
+    }
+
+
+@dataclass
+class _Gathered:
+    """What a pass told, but for its history."""
+
+    tables: dict[str, pl.DataFrame] = field(default_factory=dict)
+    versions: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=VERSIONS))
+    kept: bytes = b""
+    found: list[pa.Table | pa.RecordBatch] = field(default_factory=list)
+
+    def add(self, told: Told) -> None:
+        """Take what was told."""
+        if told.kind == Kind.STATE:
+            rows = from_arrow(told.rows, TABLES[told.entity])
+            self.tables[told.entity] = rows.with_columns(pl.lit(KRAFT).alias("source"))
+        elif told.kind == Kind.VERSIONS:
+            self.versions = from_arrow(told.rows, VERSIONS)
+        elif told.kind == Kind.KEPT:
+            self.kept = told.rows["kept"][0].as_py()
+        else:
+            self.found.append(told.rows)
+
+    def findings(self) -> pl.DataFrame:
+        """Records that break a rule of replay, and rows in which the replay is not Kafka's own checkpoint."""
+        rows = [from_arrow(each, FINDINGS) for each in self.found]
+        return pl.concat([pl.DataFrame(schema=FINDINGS), *rows])
+
+
+class _Last(NamedTuple):
+    epoch: int
+    append_time: int
+
+
+class _LastBefore:
+    """The record just before an offset, seen as the log goes by."""
+
+    def __init__(self, offset: int | None) -> None:
+        self.offset = offset
+        self.last: _Last | None = None
+
+    def passed(self, log: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The same records."""
+        for rows in log:
+            if self.offset is not None and self.last is None:
+                self._look(rows, self.offset - 1)
+            yield rows
+
+    def _look(self, rows: pa.RecordBatch, offset: int) -> None:
+        place = pc.index(rows["offset"], offset).as_py()
+        if place >= 0:
+            self.last = _Last(rows["epoch"][place].as_py(), rows["append_time"][place].as_py())
+
+
+def _keeping(
+    side: KraftSide, at: int | None, seen: _LastBefore, state: bytes, findings: pl.DataFrame
+) -> Keeping | None:
+    """What the next run may go on from: nothing of a log with findings, which each run must see itself.
+
+    What Kafka itself skips is no fault of the log.
+    """
+    if at is None:
+        return None
+    if seen.last is None or not findings.filter(pl.col("code") != CONFIG_SKIPPED).is_empty():
+        return NOTHING
+    below = [milestone for milestone in side.milestones if milestone["offset"] < at]
+    base_run = None if side.kept is None else side.kept.run_id
+    return Keeping(at, seen.last.epoch, seen.last.append_time, below, base_run, state)

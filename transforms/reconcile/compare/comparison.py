@@ -1,0 +1,114 @@
+"""The comparison of one cluster's sides: its differing rows with their classes, and what of them a report asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import polars as pl
+
+from schemas.classes import NOT_COMPARABLE
+from transforms.reconcile.compare.between import located
+from transforms.reconcile.compare.context import CLOCK_MARGIN_MS, Context
+from transforms.reconcile.compare.difference import Ends, differing_rows, sides_of, with_earlier, without_moved
+from transforms.reconcile.compare.divergences import divergences, followed, listed
+from transforms.reconcile.compare.duplicates import duplicated
+from transforms.reconcile.compare.places import Doubtful, doubtful, look_up
+from transforms.reconcile.compare.suppressions import MARK, SuppressionRule, counted_matches, marked
+from transforms.reconcile.compare.writers import topic_removed
+
+# What is known of rows up to `/migration`'s offset (inclusive) in all their lives: from their (entity, canonical key) to
+# ROW_VERSION rows, one for each record on a row.
+VersionsOf = Callable[[Collection[tuple[str, str]]], pl.DataFrame]
+# Rows by the name of the answer, as JSON can spell them: what `transforms.report.comparison` makes a report's lists of.
+Answers = Mapping[str, Sequence[Mapping[str, Any]]]
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What a comparison reads of its cluster.
+
+    `tables` are silver rows of both sides by entity, `row_versions` ROW_VERSION rows, `znodes` those of the tree that is
+    compared, `previous` the rows of gold divergences of the cluster's run before (none on its first). `moved` are znodes
+    that changed between the two walks of a bracket (column path), `barriers` silver barriers; None where nobody walked
+    twice, and where no transaction logs were read.
+    """
+
+    tables: Mapping[str, pl.DataFrame]
+    row_versions: pl.DataFrame
+    znodes: pl.DataFrame
+    previous: pl.DataFrame
+    versions: VersionsOf
+    moved: pl.DataFrame | None = None
+    barriers: pl.DataFrame | None = None
+
+
+@dataclass(frozen=True)
+class Compared:
+    """The run's rows of gold divergences (columns `divergences.FOLLOWED`), and the answers a report needs.
+
+    Answers: `row` has the rows of `listed`, `twice` those of `duplicated`. Where rows are vouched for there are `matched`,
+    the rows of `counted_matches`, and the rows of `listed` of what is vouched for (`hidden`) and what is not (`others`).
+    """
+
+    rows: pl.DataFrame
+    answers: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+
+
+def compare(
+    inputs: Inputs,
+    context: Context,
+    ends: Ends,
+    run_id: str,
+    limit: int,
+    suppressions: Sequence[SuppressionRule] = (),
+) -> Compared:
+    """Compare the sides of a cluster that can be compared.
+
+    `limit` is how many rows a report lists; `suppressions` are those in force: they change what is listed, and no row.
+    """
+    differing = without_moved(differing_rows(sides_of(inputs.tables), inputs.row_versions, ends), inputs.moved)
+    found = classified(differing, context, inputs.znodes, inputs.versions)
+    current = located(found, _of_migration(inputs.barriers, context)).filter(pl.col("class") != NOT_COMPARABLE)
+    rows = followed(current, inputs.previous, run_id)
+    answers = {"row": listed(rows, limit).to_dicts(), "twice": duplicated(differing)}
+    return Compared(rows, answers | (_vouched_for(rows, suppressions, limit) if suppressions else {}))
+
+
+def classified(differing: pl.DataFrame, context: Context, znodes: pl.DataFrame, versions: VersionsOf) -> pl.DataFrame:
+    """Divergences of `differing_rows`: columns DIVERGENCE.
+
+    What seems lost is looked at twice: all values that KRaft ever gave those rows, and the places in the tree where those
+    that ZooKeeper lacks should stand, tell what somebody wrote or removed.
+    """
+    current = divergences(differing, context)
+    lost = doubtful(current)
+    if not lost.keys:
+        return current
+    looked = _looked_up(lost, context, znodes)
+    return divergences(with_earlier(differing, versions(sorted(lost.keys))), looked)
+
+
+def _looked_up(lost: Doubtful, context: Context, znodes: pl.DataFrame) -> Context:
+    homes = look_up(znodes, lost.places, context.migration_mzxid) if lost.places else context.homes
+    looked = replace(context, homes=homes)
+    gone = {topic for topic, made in lost.topics.items() if topic_removed(topic, made, looked)}
+    return replace(looked, foreign_paths=context.foreign_paths | lost.rewritten, removed_topics=frozenset(gone))
+
+
+def _of_migration(barriers: pl.DataFrame | None, context: Context) -> pl.DataFrame | None:
+    """Barriers of the present migration; None where it is not known when that began."""
+    if barriers is None or context.load_time_ms is None:
+        return None
+    return barriers.filter(pl.col("time") >= context.load_time_ms - CLOCK_MARGIN_MS)
+
+
+def _vouched_for(rows: pl.DataFrame, rules: Sequence[SuppressionRule], limit: int) -> dict[str, list[dict[str, Any]]]:
+    told = marked(rows, rules)
+    current, vouched = told.filter(pl.col("status") != "resolved"), pl.col(MARK).is_not_null()
+    return {
+        "matched": counted_matches(current, rules),
+        "others": listed(told.filter(~vouched), limit).to_dicts(),
+        "hidden": listed(current.filter(vouched), limit).to_dicts(),
+    }

@@ -1,0 +1,71 @@
+"""What a finished run has left of its evidence: its tables answer the same questions, its report says what no table does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from schemas.report import Report
+from transforms.kraft.side import KraftSide
+from transforms.properties import PropertyFiles
+from transforms.reconcile.judge.evidence import ClusterFacts, first_facts
+from transforms.reconcile.judge.facts import Sample
+from transforms.reconcile.judge.first_look import FirstLook
+from transforms.reconcile.judge.given import Given, Row, Rows, Thresholds
+
+_UNKNOWN = "unknown"
+_WITHOUT_ZOOKEEPER = "kraft_only"
+# Places of the log that could not be read. What they were is in no table that is read here.
+_DAMAGED_LOG = "CAP-02"
+
+
+def given_of(
+    report: Report,
+    *,
+    copies: Sequence[Row],
+    side: KraftSide | None,
+    zookeeper: Row | None,
+    compared: Row | None,
+    walks: int,
+    reads_data_folder: bool,
+    thresholds: Thresholds | None = None,
+) -> Given:
+    """A finished run's cluster as it was given to that run.
+
+    `copies` are its rows of bronze kraft_log_copies, `side` the plan made of them, `zookeeper` and `compared` its rows of
+    silver `migration` with source zookeeper of the newest tree and of the one that was compared (one row stands for both),
+    `walks` how many trees gold `runs` names, `reads_data_folder` whether it has rows of bronze zk_transactions. A report does not
+    hold the thresholds: those of a configuration that is at hand, else the defaults.
+    """
+    return Given(
+        name=report.cluster,
+        kafka_version=None if report.kafka_version == _UNKNOWN else report.kafka_version,
+        has_zookeeper=report.mode != _WITHOUT_ZOOKEEPER,
+        has_kraft=bool(copies),
+        reads_data_folder=reads_data_folder,
+        walks=walks,
+        captured_at_ms=report.migration.captured_at_ms,
+        thresholds=Thresholds() if thresholds is None else thresholds,
+        copies=copies,
+        side=side,
+        zookeeper=zookeeper,
+        compared=compared,
+    )
+
+
+def finished_facts(
+    report: Report, given: Given, first: Rows, properties: PropertyFiles | None = None
+) -> tuple[FirstLook, ClusterFacts]:
+    """The facts of a finished run by those of the first questions that were asked of its tables; the other facts are not there.
+
+    Where the run held its clocks not for measured, they are not; of what broke a rule only the damage of the log is told.
+    """
+    look = FirstLook(given, first)
+    gathered = first_facts(look, properties)
+    damaged = next((check.violations for check in report.checks if check.id == _DAMAGED_LOG), 0)
+    facts = replace(
+        gathered.facts,
+        skew=None if report.migration.clock_skew_ms is None else gathered.facts.skew,
+        findings={_DAMAGED_LOG: Sample(damaged)},
+    )
+    return look, replace(gathered, facts=facts, answers=first)

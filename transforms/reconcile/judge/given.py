@@ -1,0 +1,95 @@
+"""What is known of a cluster before its rows are judged, and what its rows then answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from schemas.checks import KRAFT, ZOOKEEPER
+from transforms.kraft.side import KraftSide
+from transforms.reconcile.judge.earlier import Claim, EarlierRun
+
+Row = Mapping[str, Any]
+Rows = Mapping[str, Sequence[Row]]
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """The limits that a configuration sets, in seconds, and its word that a rolling restart may interrupt partitions."""
+
+    capture_skew_seconds: float = 60.0
+    alive_seconds: float = 5.0
+    lag_seconds: float = 60.0
+    restart_may_interrupt: bool = False
+
+
+@dataclass(frozen=True)
+class Given:
+    """One cluster as a run knows it before it judges: its configuration, the plan of its log, `/migration`, the runs before.
+
+    `kafka_version` is the configured one. `has_zookeeper` and `has_kraft` say which sides are configured,
+    `reads_data_folder` that ZooKeeper's is a data folder, whose transaction logs are read; `walks` is how many times its tree
+    was walked. `captured_at_ms` and `reading_ms` are those of `Facts`. `copies` are rows of bronze kraft_log_copies, `side` the
+    plan made of them, None where none of them can be used. `zookeeper` is the row of `/migration`, `/controller` and
+    `/controller_epoch` (silver `migration`) as they were when ZooKeeper was read, `compared` the same of the tree whose rows are
+    compared. `report_rows` is how many rows of a kind a report lists.
+
+    `previous` is true where a finished run came before this one: `previous_end` is the last offset (inclusive) of its log,
+    `earlier` the newest run whose log was the cluster's own, `claim` how new this run's sources claim to be.
+    """
+
+    name: str
+    kafka_version: str | None = None
+    has_zookeeper: bool = False
+    has_kraft: bool = False
+    reads_data_folder: bool = False
+    walks: int = 0
+    captured_at_ms: int | None = None
+    reading_ms: int = 0
+    thresholds: Thresholds = field(default_factory=Thresholds)
+    copies: Sequence[Row] = ()
+    side: KraftSide | None = None
+    zookeeper: Row | None = None
+    compared: Row | None = None
+    report_rows: int = 1000
+    previous: bool = False
+    previous_end: int | None = None
+    earlier: EarlierRun | None = None
+    claim: Claim | None = None
+
+    @property
+    def collected(self) -> frozenset[str]:
+        """Sides that were read."""
+        sides = {ZOOKEEPER} if self.has_zookeeper else set()
+        return frozenset(sides | ({KRAFT} if self.side is not None else set()))
+
+    @property
+    def deciding_side(self) -> str:
+        """Side whose assignments count."""
+        return ZOOKEEPER if self.has_zookeeper else KRAFT
+
+    @property
+    def bracketed(self) -> bool:
+        """True where the tree was walked before the log was read, and again after it."""
+        return self.walks > 1
+
+    @property
+    def log_end_ms(self) -> int | None:
+        """Append time of the log's last record, milliseconds since the epoch; None without a log."""
+        return None if self.side is None else self.side.plan.leading.last_append_time
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What the questions about one cluster were answered: rows by the name of the answer."""
+
+    rows: Rows = field(default_factory=dict)
+
+    def of(self, name: str) -> Sequence[Row]:
+        """Rows of one answer."""
+        return self.rows.get(name, [])
+
+    def first(self, name: str) -> Row | None:
+        """The row of an answer that has one at most."""
+        return next(iter(self.of(name)), None)

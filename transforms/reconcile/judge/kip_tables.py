@@ -1,0 +1,201 @@
+"""What a run tells of KIP-497, KIP-584 and KIP-384: the rows of gold isr_audit, feature_matrix and downgrade_readiness.
+
+The questions go with those of the second look (`transforms.reconcile.judge.queries`); the answers of a cluster are judged here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from schemas.checks import KRAFT, START_PHASES, ZOOKEEPER, Phase
+from schemas.kraft.metadata_versions import FEATURE_NAME
+from schemas.report import DowngradeReadiness, DowngradeReason, DowngradeTarget, FeatureLine, IsrHistory, IsrLine
+from transforms.downgrade import frames as formats
+from transforms.downgrade.evidence import FEATURE_PATH, MESSAGE_FORMAT, TRACES, document_of, feature_znode
+from transforms.downgrade.ledger import OF_KRAFT, FeatureZnode, shown
+from transforms.downgrade.ordering import Configurations, violations
+from transforms.downgrade.readiness import Mode, Outcome, State, floor_of, readiness, targets, with_kraft
+from transforms.features.levels import UnknownLevelError, release_tuple
+from transforms.features.matrix import Node, matrix, node_of
+from transforms.isr.audit import LINE, isr_audit
+from transforms.kraft.side import KraftSide
+from transforms.properties import PropertyFiles
+from transforms.reconcile.judge.cluster import cluster_of
+from transforms.reconcile.judge.facts import Facts
+
+ISR_HOURS = 24
+# Rows of each subject of isr_audit that a run keeps, topics whose own message format is looked at.
+_WORST = 100
+_TOPICS = 200
+Rows = Mapping[str, Sequence[Mapping[str, Any]]]
+
+
+def questions(
+    tables: Mapping[str, pl.DataFrame], recent: pl.DataFrame, side: KraftSide | None
+) -> dict[str, list[dict[str, Any]]]:
+    """Answers by the names that the functions below ask for, but for `formats` and `feature_znode`, which znodes give.
+
+    `tables` are silver rows of both sides by entity, `recent` the partitions' changes of the log's last ISR_HOURS
+    (`transforms.isr.audit.recent_of`). Without a log (`side`) there are none.
+    """
+    answers = {"topic_formats": _topic_formats(tables["configs"])}
+    if side is not None:
+        partitions, configs = (tables[name].filter(pl.col("source") == KRAFT) for name in ("partitions", "configs"))
+        end = side.plan.leading.last_append_time
+        if end is not None:
+            answers["isr_audit"] = isr_audit(recent, partitions, configs, end, _WORST)
+        answers["kraft_formats"] = formats.formats_of_partitions(partitions)
+    return answers
+
+
+def _topic_formats(configs: pl.DataFrame) -> list[dict[str, Any]]:
+    """The message formats that topics have of their own: the first ones by name; no row where none has."""
+    own = configs.filter((pl.col("resource_type") == "TOPIC") & (pl.col("config") == MESSAGE_FORMAT))
+    topics = own.select("resource_name", "value").unique().sort("resource_name", "value").head(_TOPICS)
+    return [{"topics": topics.to_dicts()}] if topics.height else []
+
+
+class FeatureLook:
+    """Reads `/feature` out of a tree's znodes, some of them at a time."""
+
+    def __init__(self) -> None:
+        """Nothing was read yet."""
+        self._found: list[dict[str, Any]] = []
+
+    def add(self, znodes: pl.DataFrame) -> None:
+        """Look at rows of bronze zk_znodes; of their columns `path` and `data` count."""
+        self._found += znodes.filter(pl.col("path") == FEATURE_PATH).select("data").to_dicts()
+
+    def answers(self) -> dict[str, list[dict[str, Any]]]:
+        """The answer `feature_znode`: a row with the znode's data, where there is one."""
+        return {"feature_znode": self._found}
+
+
+def isr_history(answers: Rows, facts: Facts) -> IsrHistory | None:
+    """What the partitions' history adds up to; None without a log."""
+    if KRAFT not in facts.collected:
+        return None
+    rows = sorted(
+        answers.get("isr_audit", ()), key=lambda row: (row["subject"] != "partition", row["subject"], row["place"])
+    )
+    totals = {row["subject"]: row["total"] for row in rows}
+    # Texts of JSON leave null out: what is not said of a line is 0, or nothing.
+    lines = [IsrLine(**{name: row[name] for name in (*LINE, "place") if row.get(name) is not None}) for row in rows]
+    return IsrHistory(ISR_HOURS, totals, lines)
+
+
+def features(answers: Rows, facts: Facts) -> list[FeatureLine]:
+    """The matrix of the nodes that the deciding controllers know: KRaft's, and ZooKeeper's before there is a load."""
+    source = ZOOKEEPER if _by_zookeeper(facts) else KRAFT
+    return [
+        FeatureLine(
+            feature=cell.feature,
+            node_kind=cell.node.kind,
+            node_id=cell.node.node_id,
+            min_level=cell.lowest,
+            max_level=cell.highest,
+            finalised_level=cell.finalised,
+            gap=cell.gap,
+            fenced=cell.node.fenced,
+            migrating_zk=cell.node.migrating_zk,
+        )
+        for cell in matrix(_nodes(facts, source), _finalised(answers, facts, source))
+    ]
+
+
+def _by_zookeeper(facts: Facts) -> bool:
+    return facts.phase in (*START_PHASES, Phase.ROLLED_BACK)
+
+
+def _nodes(facts: Facts, source: str) -> list[Node]:
+    brokers = facts.brokers_in_zookeeper if source == ZOOKEEPER else facts.brokers_in_kraft
+    controllers = [row for row in facts.controllers if row["source"] == source]
+    return [node_of({**row, "features": row.get("features")}) for row in (*brokers, *controllers)]
+
+
+def _finalised(answers: Rows, facts: Facts, source: str) -> Mapping[str, int]:
+    if source == KRAFT:
+        return cluster_of(facts, (0, 0)).finalised
+    return {row["feature"]: row["level"] for row in answers.get("features", ()) if row["source"] == source}
+
+
+def downgrade(answers: Rows, facts: Facts, side: KraftSide | None) -> DowngradeReadiness:
+    """May the cluster go back to each older release, by what its trees, its log and its property files show."""
+    state = state_of(answers, facts, side, _release(facts.kafka_version), configurations_of(facts.properties))
+    found = []
+    for release in targets(state):
+        judged = readiness(state, release)
+        lines = [line for line in judged.lines if line.outcome is not Outcome.SAFE] or list(judged.lines)
+        reasons = [DowngradeReason(line.outcome.value, line.what, line.evidence) for line in lines]
+        found.append(DowngradeTarget(shown(release), judged.verdict.value, reasons))
+    floor = floor_of(state)
+    topics = [each for row in answers.get("topic_formats", ()) for each in row["topics"]]
+    of_topics = {each["resource_name"]: each["value"] for each in topics if each.get("value") is not None}
+    settings = violations(state.configurations, of_topics)
+    return DowngradeReadiness(state.mode.value, None if floor is None else shown(floor), found, settings)
+
+
+def state_of(
+    answers: Rows,
+    facts: Facts,
+    side: KraftSide | None,
+    release: tuple[int, int] | None,
+    configurations: Configurations | None,
+) -> State:
+    """The cluster as the judgement of a downgrade asks for it, when its nodes are of `release` and their property files so."""
+    mode = Mode.ZOOKEEPER if _by_zookeeper(facts) else Mode.DUAL_WRITE
+    mode = mode if facts.phase in (*START_PHASES, Phase.ROLLED_BACK, Phase.DUAL_WRITE) else Mode.KRAFT
+    in_tree = ZOOKEEPER in facts.collected
+    seen = formats.seen(_first(answers, "formats"), tuple(TRACES)) if in_tree else {}
+    if side is not None:
+        seen |= formats.seen(_first(answers, "kraft_formats"), OF_KRAFT)
+    state = State(
+        mode,
+        release,
+        seen,
+        feature_znode_of(answers),
+        _znode_versions(facts) if in_tree else None,
+        configurations=configurations,
+        unread=facts.damaged_log.total,
+    )
+    if side is None or mode is Mode.ZOOKEEPER:
+        return state
+    dual = mode is Mode.DUAL_WRITE
+    cluster = cluster_of(facts, state.release or (0, 0))
+    migrated = facts.states[-1].offset if facts.states and (dual or facts.phase is Phase.FINALIZED) else None
+    levels = [
+        row["kraft_offset"]
+        for row in answers.get("features", ())
+        if row["source"] == KRAFT and row["feature"] == FEATURE_NAME
+    ]
+    return with_kraft(state, cluster, migrated, next(iter(levels), None), migrating=dual)
+
+
+def _first(answers: Rows, name: str) -> Mapping[str, Any] | None:
+    return next(iter(answers.get(name, ())), None)
+
+
+def _release(text: str | None) -> tuple[int, int] | None:
+    try:
+        return None if text is None else release_tuple(text)
+    except UnknownLevelError:
+        return None
+
+
+def feature_znode_of(answers: Rows) -> FeatureZnode | None:
+    """What `/feature` of the tree said; None without one that can be read."""
+    row = _first(answers, "feature_znode")
+    document = None if row is None else document_of(row.get("data"))
+    return None if document is None else feature_znode(document)
+
+
+def _znode_versions(facts: Facts) -> dict[int, int]:
+    return {row["broker_id"]: row.get("znode_version") or 0 for row in facts.brokers_in_zookeeper}
+
+
+def configurations_of(properties: PropertyFiles) -> Configurations | None:
+    """What brokers' property files say of formats, by broker; None without any."""
+    return {file.node_id: file.settings.formats for file in properties.brokers if file.node_id is not None} or None

@@ -1,0 +1,125 @@
+"""What the answers tell of KRaft's own health, as facts and as what the rules of the second look need."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from schemas.checks import KRAFT, ZOOKEEPER
+from transforms.isr.violations import Present
+from transforms.kraft.quorum import newest_checkpoint
+from transforms.kraft.side import KRAFT_VERSION, KRAFT_VOTERS, KraftSide
+from transforms.reconcile.judge import kraft_queries
+from transforms.reconcile.judge.facts import BrokerConfig, LogActivity, PartitionCounts, Quorum, Voter, VoterSet
+
+Rows = Sequence[Mapping[str, Any]]
+
+
+def quorum_of(side: KraftSide) -> Quorum:
+    """Quorum by the log's control records."""
+    version, sets = 0, []
+    for record in side.milestones:
+        if record["type"] == KRAFT_VERSION:
+            version = json.loads(record["data"])["kRaftVersion"]
+        elif record["type"] == KRAFT_VOTERS:
+            of_checkpoint = record["checkpoint_offset"] is not None
+            voters = tuple(_voter(voter) for voter in json.loads(record["data"])["voters"])
+            sets.append(VoterSet(record["offset"], None if of_checkpoint else record["append_time"], voters))
+    return Quorum(version, tuple(sets))
+
+
+def _voter(voter: Mapping[str, Any]) -> Voter:
+    endpoints = tuple((each["name"], each["host"], each["port"]) for each in voter["endpoints"])
+    return Voter(voter["voterId"], voter["voterDirectoryId"], endpoints)
+
+
+def activity_of(rows: Rows, restarts: Rows, side: KraftSide, earlier_ms: int | None = None) -> LogActivity:
+    """Activity by the rows of `activity` and `restarts`; a log that this run read no record of has none.
+
+    `earlier_ms` is the append time of the first record in no snapshot that an earlier run has read.
+    """
+    checkpoint = newest_checkpoint(side.copies)
+    timed = [row for row in rows if row["first"] is not None]
+    if not timed:
+        end = side.plan.leading.last_append_time or 0
+        return LogActivity(end, end, 0, {}, checkpoint, end if earlier_ms is None else earlier_ms)
+    below = [row["below"] for row in rows if row["below"] is not None]
+    return LogActivity(
+        first_time_ms=min(row["first"] for row in timed),
+        last_time_ms=max(row["last"] for row in timed),
+        bytes=sum(row["bytes"] for row in rows),
+        by_type={row["type"]: row["records"] for row in rows},
+        checkpoint=checkpoint,
+        checkpoint_time_ms=max(below, default=None) if earlier_ms is None else earlier_ms,
+        bytes_behind=sum(row["behind"] or 0 for row in rows),
+        restarts=restarts_of(restarts),
+    )
+
+
+def partition_counts(rows: Rows) -> dict[str, PartitionCounts]:
+    """Counts by side, from the rows of `partition_health`; a side without partitions has none."""
+    names = ("partitions", "leaderless", "short", "recovering", "moved", "reassigning")
+    counted = {row["source"]: PartitionCounts(*(row[name] for name in names)) for row in rows}
+    return {side: counted.get(side, PartitionCounts()) for side in (ZOOKEEPER, KRAFT)}
+
+
+def out_of_sync_of(rows: Rows) -> dict[str, dict[int, int]]:
+    """Replicas that their ISR lacks, by side and broker, from the rows of `out_of_sync`."""
+    found: dict[str, dict[int, int]] = defaultdict(dict, {ZOOKEEPER: {}, KRAFT: {}})
+    for row in rows:
+        found[row["source"]][row["broker_id"]] = row["replicas"]
+    return dict(found)
+
+
+def configs_of(rows: Rows) -> tuple[BrokerConfig, ...]:
+    """Brokers' dynamic configurations, from the rows of `broker_configs`."""
+    return tuple(BrokerConfig(row["source"], row["broker"] or "", row["name"], row["value"]) for row in rows)
+
+
+def health_of(
+    brokers: Rows,
+    answers: Mapping[str, Rows],
+    *,
+    by_zookeeper: bool,
+    compared: bool,
+    level: int | None,
+    bumps: bool,
+    side: KraftSide | None,
+) -> kraft_queries.Health:
+    """What the rules of the second look need, from the answers of the first; `brokers` are silver rows of both sides,
+    `bumps` is true where a shrinking ISR must raise the leader epoch all through the log.
+    """
+    registered = [row for row in brokers if row["source"] == KRAFT]
+    in_zookeeper = [row["broker_id"] for row in brokers if row["source"] == ZOOKEEPER]
+    configs = [config for config in configs_of(answers.get("broker_configs", ())) if config.source == KRAFT]
+    least = {c.broker: c.value for c in configs if c.name == kraft_queries.MIN_ISR}
+    unclean = [c for c in configs if c.name == kraft_queries.UNCLEAN and c.value == "true"]
+    counts = partition_counts(answers.get("partition_health", ()))
+    return kraft_queries.Health(
+        brokers=in_zookeeper,
+        directories={r["broker_id"]: r["log_dirs"] for r in registered if r["log_dirs"]},
+        cordoned={r["broker_id"]: r["cordoned_log_dirs"] for r in registered if r.get("cordoned_log_dirs")},
+        racks={r["broker_id"]: r["rack"] for r in registered if r["rack"]},
+        reassigning=counts[KRAFT].reassigning > 0,
+        min_isr={broker: int(value) for broker, value in least.items() if value is not None and value.isdigit()},
+        unclean=bool(unclean),
+        leaderless=counts[KRAFT].leaderless > 0,
+        compared=compared,
+        zookeeper=by_zookeeper,
+        level=level,
+        present=Present(
+            log_end_ms=None if side is None else side.plan.leading.last_append_time,
+            at_work=tuple(r["broker_id"] for r in registered if not (r["fenced"] or r["in_controlled_shutdown"])),
+            out_of_sync=tuple(sorted(out_of_sync_of(answers.get("out_of_sync", ()))[KRAFT])),
+            restarts=restarts_of(answers.get("restarts", ())),
+            bumps_on_shrink=bumps,
+            dual_write=None if side is None else side.dual_write(),
+        ),
+    )
+
+
+def restarts_of(rows: Rows) -> dict[int, int]:
+    """Registrations of each broker in the log's last hour, from the rows of `restarts`."""
+    return {row["broker_id"]: row["restarts"] for row in rows if row["broker_id"] is not None}
