@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
@@ -33,12 +34,18 @@ from transforms.units import Feed, batches_of
 _OUTCOME: pa.Schema = to_arrow_schema(EXAMINED.struct)
 
 
+# Pieces of rows as small as this come to the driver with the answers: to read their table again takes Delta and Python's workers
+# longer than they are worth, a seventh of a small audit's queries (`tests/pipeline/test_queries.py`).
+_SMALL_PIECE = 32 * 1024
+
+
 @dataclass(frozen=True)
 class Examined:
-    """What a pass said of a cluster: answers to its questions by name, and how many rows it made for each table."""
+    """What a pass said of a cluster: answers to its questions by name, how many rows it made for each table, and small ones of them."""
 
     answers: Mapping[str, Any] = field(default_factory=dict)
     rows: Mapping[str, int] = field(default_factory=dict)
+    pieces: Mapping[str, Sequence[bytes]] = field(default_factory=dict)
 
 
 def examined(run: Run, asked: Mapping[str, Asked]) -> dict[str, Examined]:
@@ -81,14 +88,22 @@ def _pieces(run: Run, *kinds: str) -> DataFrame:
 
 def stored(run: Run) -> dict[str, Examined]:
     """What was found of each cluster, from silver `examined`."""
-    found = {}
-    for row in _pieces(run, ANSWERS, FAILURE).select(CLUSTER, "kind", "payload").collect():
-        document = json.loads(bytes(row["payload"]))
-        if row["kind"] == FAILURE:
-            run.fail(row[CLUSTER], _error_of(document))
+    small = (F.col("kind") == ROWS) & (F.length("payload") <= _SMALL_PIECE)
+    told = run.rows(EXAMINED).where(F.col("kind").isin(ANSWERS, FAILURE) | small)
+    documents: dict[str, Any] = {}
+    pieces: dict[str, dict[str, list[bytes]]] = defaultdict(lambda: defaultdict(list))
+    for row in told.select(CLUSTER, "kind", "name", "payload").collect():
+        cluster, payload = row[CLUSTER], bytes(row["payload"])
+        if row["kind"] == ROWS:
+            pieces[cluster][row["name"]].append(payload)
+        elif row["kind"] == FAILURE:
+            run.fail(cluster, _error_of(json.loads(payload)))
         else:
-            found[row[CLUSTER]] = Examined(document["answers"], document["rows"])
-    return found
+            documents[cluster] = json.loads(payload)
+    return {
+        cluster: Examined(document["answers"], document["rows"], pieces[cluster])
+        for cluster, document in documents.items()
+    }
 
 
 def _error_of(said: Mapping[str, Any]) -> Exception:
@@ -122,7 +137,17 @@ def _row(cluster: str, run_id: str, made: Made) -> pa.RecordBatch:
 def store_rows(run: Run, tables: Sequence[Table], found: Mapping[str, Examined]) -> None:
     """Bring the rows that were made to their tables; a table that has none is left alone."""
     filled = [table for table in tables if any(each.rows.get(table.full_name) for each in found.values())]
-    in_parallel([lambda table=table: run.append(table, made_rows(run, table)) for table in filled])  # type: ignore[misc]
+    in_parallel([lambda table=table: run.append(table, _rows_of(run, table, found)) for table in filled])  # type: ignore[misc]
+
+
+def _rows_of(run: Run, table: Table, found: Mapping[str, Examined]) -> DataFrame:
+    """A table's rows, as they came with the answers where all of them did."""
+    name, going = table.full_name, [found[cluster] for cluster in run.going if cluster in found]
+    batches = [batch for each in going for piece in each.pieces.get(name, ()) for batch in batches_of(piece)]
+    if sum(batch.num_rows for batch in batches) < sum(each.rows.get(name, 0) for each in going):
+        return made_rows(run, table)
+    schema = to_arrow_schema(table.struct)
+    return run.spark.createDataFrame(pa.Table.from_batches(batches, schema), table.struct)
 
 
 def made_rows(run: Run, table: Table) -> DataFrame:
