@@ -9,18 +9,20 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from jobs.audit.finished import finished_runs, of_finished
 from jobs.audit.kraft_copies import log_copies
 from jobs.audit.run import Run
 from jobs.exit import AuditError
 from jobs.steps.gold import previous_runs, run_before
 from schemas.examined import EXAMINED
+from schemas.gold import ISR_HISTORY
 from transforms.clusters import CLUSTER, of_clusters
 from transforms.examination.asked import Recorded
 from transforms.kraft.side import Kept as LogKept
@@ -136,7 +138,7 @@ def look_up(run: Run, bases: Mapping[str, str | None] | None = None) -> None:
         left[name] = chosen, next((row["kept"] for row in rows if row["run_id"] == chosen), None)
     found = newest(run, left)
     documents = {name: json.loads(text) for name, (_, text) in left.items() if text is not None}
-    run.recorded_changes = {
+    run.recorded_changes = _recorded_before(run, [name for name, (_, text) in left.items() if text is None]) | {
         name: Recorded(**each["recorded"]) for name, each in documents.items() if each.get("recorded") is not None
     }
     for name, base in (bases or {}).items():
@@ -151,6 +153,19 @@ def look_up(run: Run, bases: Mapping[str, str | None] | None = None) -> None:
     if bases is None:
         for name, problem in found.problems.items():
             run.clusters[name].notes.append(problem)
+
+
+def _recorded_before(run: Run, clusters: Collection[str]) -> dict[str, Recorded]:
+    """Up to where a release that did not say so has recorded changes: up to the newest one of a finished run."""
+    if not clusters:
+        return {}
+    finished = finished_runs(run.warehouse, clusters)
+    changes = of_finished(run.warehouse.read(ISR_HISTORY).where(of_clusters(clusters)), finished)
+    newest_change = changes.groupBy(CLUSTER).agg(F.max(F.struct("append_time", "offset")).alias("newest"))
+    return {
+        row[CLUSTER]: Recorded(row["newest"]["offset"] + 1, row["newest"]["append_time"], None)
+        for row in newest_change.collect()
+    }
 
 
 def newest(run: Run, left: Mapping[str, tuple[str, str | None]]) -> Found:

@@ -13,13 +13,13 @@ from transforms.reconcile.judge.given import Given
 class Recorded:
     """Changes of partitions below the offset `until` (exclusive) are in gold isr_history.
 
-    `append_time` is that of the record before it and `begun` when that log began (ms; 0 where that is not known), by which a later
-    run knows that it reads the same log.
+    `append_time` is that of the record before it and `begun` when that log began (ms; 0 where the log does not say), by which a later
+    run knows that it reads the same log. Of what a release recorded that did not remember `begun`, that is None.
     """
 
     until: int
     append_time: int | None
-    begun: int
+    begun: int | None
 
 
 @dataclass(frozen=True)

@@ -155,9 +155,12 @@ class Log:
     def _recorded_until(self) -> int:
         """Where the changes begin that are in no table yet: all of them where the log is another than the one remembered."""
         known = self.asked.recorded
-        if known is None or self.side is None or known.begun != log_begun(self.side):
+        if known is None or self.side is None:
             return 0
-        same = self._look.append_times.get(known.until - 1) in (None, known.append_time)
+        time = self._look.append_times.get(known.until - 1)
+        same = time in (None, known.append_time) and known.begun == log_begun(self.side)
+        if known.begun is None:
+            same = time is not None and time == known.append_time
         return known.until if same else 0
 
     @property
