@@ -13,6 +13,7 @@ from jobs.audit import kept
 from jobs.audit.kept import FOLD, FORMAT, MEMORY, Bytes, Kept, bases, left, look_up, needed_runs, newest, read, said
 from jobs.exit import AuditError
 from schemas.examined import EXAMINED
+from transforms.examination.asked import Recorded
 from transforms.secrets import Fingerprinter
 
 KEPT = Kept(
@@ -43,11 +44,16 @@ def row(each: Kept = KEPT, run: Any = None, **changes: Any) -> dict[str, Any]:
     return {"run_id": each.run_id, "kept": json.dumps({**document, **changes})}
 
 
+# Of a run that did not say what it has recorded.
+IN_HISTORY = Recorded(501, 1_700_000_000_000, None)
+
+
 @pytest.fixture
 def broken(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """Clusters whose bytes are not those that were written; the tests on Delta look at the bytes themselves."""
+    """Clusters whose bytes are not those that were written; the tests on Delta look at the bytes, and at the history, themselves."""
     found: dict[str, str] = {}
     monkeypatch.setattr(kept, "_broken", lambda _, each: {name: why for name, why in found.items() if name in each})
+    monkeypatch.setattr(kept, "_recorded_before", lambda _, clusters: dict.fromkeys(clusters, IN_HISTORY))
     return found
 
 
@@ -92,6 +98,7 @@ def test_what_can_t_be_continued_is_said_and_the_whole_log_is_read(
     look_up(run)
     assert broken == {}
     assert run.kept == {}
+    assert run.recorded_changes == ({"c": IN_HISTORY} if found["kept"] is None else {})
     assert run.clusters["c"].notes == [
         f"the whole log was read: the state that run r3 kept can't be continued ({why})"
     ], "an older one is not gone on with instead"
