@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from schemas.checks.between import CHECKS as BETWEEN
 from schemas.checks.capture import CHECKS as CAPTURE
-from schemas.checks.check import BOTH, EVERY_PHASE, KRAFT, START_PHASES, ZOOKEEPER, Check, Phase
+from schemas.checks.check import BOTH, BY_ZOOKEEPER, EVERY_PHASE, KRAFT, START_PHASES, ZOOKEEPER, Check, Phase
 from schemas.checks.configuration import CHECKS as CONFIGURATION
 from schemas.checks.dual_write import CHECKS as DUAL_WRITE
 from schemas.checks.features import CHECKS as FEATURES
@@ -37,4 +37,4 @@ CHECKS: tuple[Check, ...] = (
     *OPERATION,
 )
 
-__all__ = ["BOTH", "CHECKS", "EVERY_PHASE", "KRAFT", "START_PHASES", "ZOOKEEPER", "Check", "Phase"]
+__all__ = ["BOTH", "BY_ZOOKEEPER", "CHECKS", "EVERY_PHASE", "KRAFT", "START_PHASES", "ZOOKEEPER", "Check", "Phase"]

@@ -30,6 +30,8 @@ BOTH = frozenset({ZOOKEEPER, KRAFT})
 KRAFT_ONLY = frozenset({KRAFT})
 ZOOKEEPER_ONLY = frozenset({ZOOKEEPER})
 START_PHASES = frozenset({Phase.ZOOKEEPER, Phase.WAITING})
+# A ZooKeeper controller decides.
+BY_ZOOKEEPER = START_PHASES | {Phase.ROLLED_BACK}
 WAITING = frozenset({Phase.WAITING})
 DURING = frozenset({Phase.DUAL_WRITE})
 MIGRATED = frozenset({Phase.DUAL_WRITE, Phase.FINALIZED})

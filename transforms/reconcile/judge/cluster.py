@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from schemas.checks import KRAFT, START_PHASES, ZOOKEEPER, Phase
+from schemas.checks import BY_ZOOKEEPER, KRAFT, ZOOKEEPER
 from schemas.kraft.enums import DIRECTORY_MIGRATING
 from schemas.kraft.feature_levels import KRAFT_VERSION
 from transforms.downgrade.ledger import FeatureZnode
@@ -38,7 +38,7 @@ class Standing:
     @property
     def by_zookeeper(self) -> bool:
         """True where a ZooKeeper controller is the one that answers."""
-        return by_zookeeper(self.facts)
+        return self.facts.phase in BY_ZOOKEEPER
 
     @property
     def asked(self) -> Cluster | None:
@@ -59,11 +59,6 @@ def standing_of(
         kraft,
         zookeeper_cluster(gathered, release or _NO_RELEASE, feature_znode) if in_zookeeper else None,
     )
-
-
-def by_zookeeper(facts: Facts) -> bool:
-    """True while a ZooKeeper controller decides."""
-    return facts.phase in (*START_PHASES, Phase.ROLLED_BACK)
 
 
 def zookeeper_cluster(gathered: ClusterFacts, release: tuple[int, int], feature_znode: FeatureZnode | None) -> Cluster:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from schemas.checks import KRAFT, START_PHASES, ZOOKEEPER, Phase
+from schemas.checks import BY_ZOOKEEPER, KRAFT, START_PHASES, ZOOKEEPER, Phase
 from schemas.entities import ENTITIES
 from schemas.kraft.metadata_versions import FEATURE_NAME
 from transforms.features.levels import release_tuple
@@ -111,7 +111,7 @@ class FirstLook:
         return kraft_health.health_of(
             self.brokers,
             self.answers.rows,
-            by_zookeeper=self.phase in (*START_PHASES, Phase.ROLLED_BACK),
+            by_zookeeper=self.phase in BY_ZOOKEEPER,
             compared=self.phase is Phase.DUAL_WRITE,
             level=self.features.get(FEATURE_NAME),
             bumps=self._bumps_on_shrink(),

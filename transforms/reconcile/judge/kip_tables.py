@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 
-from schemas.checks import KRAFT, START_PHASES, ZOOKEEPER, Phase
+from schemas.checks import BY_ZOOKEEPER, KRAFT, ZOOKEEPER, Phase
 from schemas.kraft.metadata_versions import FEATURE_NAME
 from schemas.report import DowngradeReadiness, DowngradeReason, DowngradeTarget, FeatureLine, IsrHistory, IsrLine
 from transforms.downgrade import frames as formats
@@ -89,7 +89,7 @@ def isr_history(answers: Rows, facts: Facts) -> IsrHistory | None:
 
 def features(answers: Rows, facts: Facts) -> list[FeatureLine]:
     """The matrix of the nodes that the deciding controllers know: KRaft's, and ZooKeeper's before there is a load."""
-    source = ZOOKEEPER if _by_zookeeper(facts) else KRAFT
+    source = ZOOKEEPER if facts.phase in BY_ZOOKEEPER else KRAFT
     return [
         FeatureLine(
             feature=cell.feature,
@@ -104,10 +104,6 @@ def features(answers: Rows, facts: Facts) -> list[FeatureLine]:
         )
         for cell in matrix(_nodes(facts, source), _finalised(answers, facts, source))
     ]
-
-
-def _by_zookeeper(facts: Facts) -> bool:
-    return facts.phase in (*START_PHASES, Phase.ROLLED_BACK)
 
 
 def _nodes(facts: Facts, source: str) -> list[Node]:
@@ -146,8 +142,8 @@ def state_of(
     configurations: Configurations | None,
 ) -> State:
     """The cluster as the judgement of a downgrade asks for it, when its nodes are of `release` and their property files so."""
-    mode = Mode.ZOOKEEPER if _by_zookeeper(facts) else Mode.DUAL_WRITE
-    mode = mode if facts.phase in (*START_PHASES, Phase.ROLLED_BACK, Phase.DUAL_WRITE) else Mode.KRAFT
+    by_kraft = Mode.DUAL_WRITE if facts.phase is Phase.DUAL_WRITE else Mode.KRAFT
+    mode = Mode.ZOOKEEPER if facts.phase in BY_ZOOKEEPER else by_kraft
     in_tree = ZOOKEEPER in facts.collected
     seen = formats.seen(_first(answers, "formats"), tuple(TRACES)) if in_tree else {}
     if side is not None:

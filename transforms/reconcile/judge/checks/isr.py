@@ -19,6 +19,7 @@ from schemas.checks.codes import (
 from transforms.kraft.release import before
 from transforms.outcome import EVIDENCE_LIMIT, Outcome, not_applicable, passed, unknown
 from transforms.reconcile.judge.checks.outcome import CheckFunction, in_tables, sampled
+from transforms.reconcile.judge.checks.rollback import epochs_too_high
 from transforms.reconcile.judge.facts import Facts, Sample
 from transforms.reconcile.judge.kraft_queries import MIN_ISR
 
@@ -103,13 +104,6 @@ def _notifications(facts: Facts) -> Outcome:
     return sampled(facts.found("ISR-13"))
 
 
-def _controller_epochs(facts: Facts) -> Outcome:
-    """ISR-14: rule RB-11 of the tables, before the migration."""
-    if (facts.zookeeper or {}).get("controller_epoch") is None:
-        return unknown("/controller_epoch was not read")
-    return sampled(facts.found("RB-11"))
-
-
 def _never_fall(facts: Facts) -> Outcome:
     """ISR-15."""
     found = facts.found("ISR-15")
@@ -160,7 +154,7 @@ CHECKS: dict[str, CheckFunction] = {
     "ISR-11": _recovering,
     "ISR-12": _elections,
     "ISR-13": _notifications,
-    "ISR-14": _controller_epochs,
+    "ISR-14": epochs_too_high,
     "ISR-15": _never_fall,
     "ISR-16": _leaders,
     "ISR-17": _between_sides,

@@ -120,8 +120,8 @@ def _brokers_back(facts: Facts) -> Outcome:
     return found(f"broker {use.broker_id} holds {use.replicas} replicas and is not in /brokers/ids" for use in away)
 
 
-def _elections(facts: Facts) -> Outcome:
-    """RB-11."""
+def epochs_too_high(facts: Facts) -> Outcome:
+    """RB-11, and before the migration ISR-14."""
     if (facts.zookeeper or {}).get("controller_epoch") is None:
         return unknown("/controller_epoch was not read")
     return sampled(facts.found("RB-11"))
@@ -163,7 +163,7 @@ CHECKS: dict[str, CheckFunction] = {
     "RB-08": _reached_the_end,
     "RB-09": _readable_in_zookeeper_mode,
     "RB-10": _brokers_back,
-    "RB-11": _elections,
+    "RB-11": epochs_too_high,
     "RB-12": _quorum_stopped,
     "RB-13": _lost_by_rollback,
 }
