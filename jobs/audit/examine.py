@@ -55,7 +55,7 @@ def examined(run: Run, asked: Mapping[str, Asked]) -> dict[str, Examined]:
     """
     records = without_failures(run.rows(KRAFT_RECORDS))
     _store(run, asked, records)
-    again = [row[CLUSTER] for row in _pieces(run, AGAIN).select(CLUSTER).collect()] if _some_go_on(asked) else []
+    again = _asked_again(run) if _some_go_on(asked) else []
     if again:
         # What seems lost is looked for in all records that earlier runs have read.
         whole = {name: whole_records(run.warehouse, name, run.run_id, _side(asked[name])) for name in again}
@@ -70,6 +70,11 @@ def _some_go_on(asked: Mapping[str, Asked]) -> bool:
     return any(each.given.side is not None and each.given.side.kept is not None for each in asked.values())
 
 
+def _asked_again(run: Run) -> list[str]:
+    rows = run.rows(EXAMINED).where(F.col("kind") == AGAIN)
+    return [row[CLUSTER] for row in rows.select(CLUSTER).collect()]
+
+
 def _side(asked: Asked) -> KraftSide:
     if asked.given.side is None:
         raise AssertionError("only a log that was gone on with is asked for again")
@@ -80,10 +85,6 @@ def _store(run: Run, asked: Mapping[str, Asked], records: DataFrame, series: str
     feed = in_order(_feeds(run, asked, records), len(asked))
     made = feed.mapInArrow(each_cluster(_pass(run.run_id, dict(asked))), EXAMINED.struct)
     run.append(EXAMINED, made, series=series)
-
-
-def _pieces(run: Run, *kinds: str) -> DataFrame:
-    return run.rows(EXAMINED).where(F.col("kind").isin(*kinds))
 
 
 def stored(run: Run) -> dict[str, Examined]:
