@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
 import polars as pl
 
 from schemas.bronze import LOG_RECORD_COLUMNS
+from tests.kraft.log_rows import Row, change, clear, made, removal, row, topic
 from transforms.explain.keys import parse_key
 from transforms.explain.records import (
     Wanted,
@@ -25,41 +23,11 @@ from transforms.explain.records import (
 from transforms.frames import columns_of, frame
 from transforms.kraft.replay.entities import DELETE, UPSERT
 
-Row = dict[str, Any]
 HELD: Row = {"eligible_leader_replicas": [2], "last_known_elr": [1]}
-
-
-def row(offset: int, kind: str, body: Row | None = None, **columns: Any) -> Row:
-    data = None if body is None else json.dumps(body)
-    common = {"offset": offset, "epoch": 1, "append_time": 1000 + offset, "control": False, "version": 0}
-    return {**common, "type": kind, "data": data, **columns}
-
-
-def topic(offset: int, name: str, topic_id: str, **columns: Any) -> Row:
-    return row(offset, "TOPIC_RECORD", {"name": name, "topicId": topic_id}, **columns)
-
-
-def removal(offset: int, topic_id: str) -> Row:
-    return row(offset, "REMOVE_TOPIC_RECORD", {"topicId": topic_id})
 
 
 def config(offset: int, name: str, value: str | None, config: str = "retention.ms") -> Row:
     return row(offset, "CONFIG_RECORD", {"resourceType": 2, "resourceName": name, "name": config, "value": value})
-
-
-def made(offset: int, topic_id: str, partition: int = 0, **more: Any) -> Row:
-    whole = {"replicas": [1, 2], "isr": [1], "adding_replicas": [], "removing_replicas": [], "leader": 1}
-    whole |= {"leader_epoch": 5, "partition_epoch": 10, "leader_recovery_state": 0}
-    return row(offset, "PARTITION_RECORD", topic_id=topic_id, partition_id=partition, **{**whole, **more})
-
-
-def change(offset: int, topic_id: str, partition: int = 0, **more: Any) -> Row:
-    same = {"leader": -2, "leader_recovery_state": -1}
-    return row(offset, "PARTITION_CHANGE_RECORD", topic_id=topic_id, partition_id=partition, **{**same, **more})
-
-
-def clear(offset: int, name: str = "") -> Row:
-    return row(offset, "CLEAR_ELR_RECORD", {"topicName": name})
 
 
 def log(*rows: Row) -> pl.DataFrame:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from schemas.kraft.records import CLEAR_ELR, PARTITION_TYPES, RECORD_TYPES
 from tests.captures import capture, stages
 from tests.kernel.logs import Outcome, batch, checkpoint_of, plan, run
 from tests.kraft.dumps import DumpedRecord, log_folder, parse_dump
+from tests.kraft.log_rows import Row, change, clear, made, removal, topic
 from tests.pipeline import expected
 from transforms.kernel.replay import Checkpoint
 from transforms.kraft.decode.rows import Origin
@@ -27,38 +27,8 @@ MASKING = Fingerprinter(b"tests")
 RELEASE = "4.3.1-kraft"
 # Of the checkpoints of these clusters that are compared: all metadata is kept in them.
 LEVEL = 30
-Row = dict[str, Any]
 # Of each partition (topic id, number) ELR, last known ELR, partition epoch, leader epoch and the offset of its last change.
 Held = dict[tuple[str, int], tuple[list[int], list[int], int, int, int]]
-
-
-def row(offset: int, kind: str, body: Row | None = None, **columns: Any) -> Row:
-    data = None if body is None else json.dumps(body)
-    common = {"offset": offset, "epoch": 1, "append_time": 1000 + offset, "control": False, "version": 0}
-    return {**common, "type": kind, "data": data, **columns}
-
-
-def topic(offset: int, name: str, topic_id: str) -> Row:
-    return row(offset, "TOPIC_RECORD", {"name": name, "topicId": topic_id})
-
-
-def removal(offset: int, topic_id: str) -> Row:
-    return row(offset, "REMOVE_TOPIC_RECORD", {"topicId": topic_id})
-
-
-def made(offset: int, topic_id: str, partition: int = 0, **more: Any) -> Row:
-    whole = {"replicas": [1, 2], "isr": [1], "adding_replicas": [], "removing_replicas": [], "leader": 1}
-    whole |= {"leader_epoch": 5, "partition_epoch": 10, "leader_recovery_state": 0}
-    return row(offset, "PARTITION_RECORD", topic_id=topic_id, partition_id=partition, **{**whole, **more})
-
-
-def change(offset: int, topic_id: str, partition: int = 0, **more: Any) -> Row:
-    same = {"leader": -2, "leader_recovery_state": -1}
-    return row(offset, "PARTITION_CHANGE_RECORD", topic_id=topic_id, partition_id=partition, **{**same, **more})
-
-
-def clear(offset: int, name: str = "") -> Row:
-    return row(offset, "CLEAR_ELR_RECORD", {"topicName": name})
 
 
 def replayed(rows: Sequence[Row], end: int | None = None, **more: Any) -> Outcome:
