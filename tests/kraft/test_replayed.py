@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import polars as pl
@@ -21,7 +21,7 @@ from tests.kernel.test_findings import acl_removal, change, clear, made, removal
 from transforms.kraft.decode.rows import Origin
 from transforms.kraft.decode.segments import decode_checkpoint
 from transforms.kraft.quorum import CommittedEnd
-from transforms.kraft.replayed import NOTHING, TABLES, Keeping, Records, Replayed, replayed, state_at, versions_of
+from transforms.kraft.replayed import NOTHING, TABLES, Keeping, Records, Replayed, replaying, state_at, versions_of
 from transforms.kraft.side import (
     FEATURE_LEVEL,
     STATE,
@@ -40,6 +40,24 @@ LENGTH = 400
 SEEDS = range(6)
 # Seeds of logs as a controller writes them that break no rule.
 SOUND = (0, 3, 4, 5)
+
+
+@dataclass(frozen=True)
+class Whole(Replayed):
+    """What a log came to, with all changes of its partitions."""
+
+    isr_changes: Sequence[pa.RecordBatch] = ()
+
+
+def replayed(*asked: Any, **more: Any) -> Whole:
+    """`replaying` to its end."""
+    changes: list[pa.RecordBatch] = []
+    steps = replaying(*asked, **more)
+    while True:
+        try:
+            changes.append(next(steps))
+        except StopIteration as end:
+            return Whole(**vars(end.value), isr_changes=changes)
 
 
 def copy_row(end: int, start: int = 0, checkpoints: Sequence[int] = ()) -> Row:
@@ -87,12 +105,12 @@ def kept_of(keeping: Keeping | None, run_id: str = "r1") -> Kept:
     )
 
 
-def at_once(rows: Sequence[Row], migration_offset: int | None = None, **more: Any) -> Replayed:
+def at_once(rows: Sequence[Row], migration_offset: int | None = None, **more: Any) -> Whole:
     """A whole log in one batch."""
     return replayed(ONE, side_of(rows, **more), [batch(rows)], {}, migration_offset, keep_every=1)
 
 
-def everything(found: Replayed, since: int = 0) -> dict[str, list[str]]:
+def everything(found: Whole, since: int = 0) -> dict[str, list[str]]:
     """All that is told, in an order of its own; of the history what is not below `since`."""
     frames = {**found.tables, "versions": found.row_versions, "findings": found.findings}
     told = {name: rows.to_dicts() for name, rows in frames.items()}
@@ -262,7 +280,7 @@ def test_the_state_at_an_offset_is_that_of_a_log_which_ends_there(seed: int) -> 
     side = side_of(rows)
     found = state_at(ONE, side, side.whole(None, 123), [batch(rows)], {}, 100)
     expected = at_once(rows[:123], 99)
-    assert everything(found) == {**everything(expected), "history": []}
+    assert everything(Whole(**vars(found))) == {**everything(expected), "history": []}
 
 
 @pytest.mark.parametrize("seed", SEEDS)

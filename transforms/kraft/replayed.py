@@ -58,35 +58,13 @@ class Replayed:
     """What a log came to.
 
     `tables` are KRaft's silver rows at the committed end, by entity, without the migration's. `row_versions` are
-    `schemas.replayed.ROW_VERSION`, `isr_changes` batches of `schemas.gold.ISR_CHANGE` in the order of the log, `findings` those of
-    silver. `keeping` is None where the next run goes on as this one did.
+    `schemas.replayed.ROW_VERSION`, `findings` those of silver. `keeping` is None where the next run goes on as this one did.
     """
 
     tables: Mapping[str, pl.DataFrame]
     row_versions: pl.DataFrame
     findings: pl.DataFrame
     keeping: Keeping | None
-    isr_changes: Sequence[pa.RecordBatch] = ()
-
-
-def replayed(
-    name: str,
-    side: KraftSide,
-    log: Iterable[pa.RecordBatch],
-    checkpoints: Mapping[int, Records],
-    migration_offset: int | None,
-    kept: bytes | None = None,
-    keep_every: int | None = None,
-) -> Replayed:
-    """`replaying` to its end, with all changes of partitions held: some 250 bytes each."""
-    changes: list[pa.RecordBatch] = []
-    steps = replaying(name, side, log, checkpoints, migration_offset, kept, keep_every)
-    while True:
-        try:
-            changes.append(next(steps))
-        except StopIteration as end:
-            found: Replayed = end.value
-            return Replayed(found.tables, found.row_versions, found.findings, found.keeping, changes)
 
 
 def replaying(
@@ -98,7 +76,8 @@ def replaying(
     kept: bytes | None = None,
     keep_every: int | None = None,
 ) -> Generator[pa.RecordBatch, None, Replayed]:
-    """Replay a log; gives the changes of partitions in its committed part batch by batch, and returns all else.
+    """Replay a log; gives the changes of partitions in its committed part (`schemas.gold.ISR_CHANGE`) batch by batch, in the order of
+    the log, and returns all else.
 
     `log` are records of bronze in the order of the log, without checkpoints; `checkpoints` the records of those of Kafka's, by
     offset (exclusive end): the one that the log begins with must be there, others are compared with the state. `kept` are the bytes
