@@ -245,7 +245,7 @@ def bases(run: Run) -> dict[str, str | None]:
 
 def left(run: Run, name: str, answers: Mapping[str, Any]) -> Kept:
     """What this run's pass over a cluster has kept for the next run, and what it leaves as it was."""
-    digests, keeping, before = answers["digests"], answers.get("keeping"), run.kept.get(name)
+    digests, keeping, before = answers["digests"], answers["keeping"], run.kept.get(name)
     mine = Kept(run.run_id, Bytes(run.run_id, tuple(digests[MEMORY])))
     if keeping is None and before is not None:
         # Too little is new: the next run goes on from where this one did.

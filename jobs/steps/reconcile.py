@@ -14,7 +14,7 @@ from jobs.audit.examine import Examined, stored
 from jobs.audit.opening import opened
 from jobs.audit.run import ClusterRun, Run
 from jobs.audit.steps import step_main
-from jobs.exit import ERRORS, OK, WARNINGS
+from jobs.exit import ERRORS, OK, WARNINGS, AuditError
 from jobs.settings import Settings
 from jobs.sources.property_files import read_property_files
 from jobs.steps.expect import with_expectations
@@ -59,7 +59,9 @@ def run_step(run: Run, given: Mapping[str, Given], found: Mapping[str, Examined]
     judged, reports = {}, {}
     for name in run.going:
         try:
-            judged[name], report = _reported(run, run.clusters[name], given[name], found[name], previous.get(name, ()))
+            judged[name], report = _reported(
+                run, run.clusters[name], given[name], _found(name, found), previous.get(name, ())
+            )
             reports[name] = without_secrets(report, run.clusters[name].settings.fail_on)
         except Exception as error:
             run.fail(name, error)
@@ -75,6 +77,13 @@ def run_step(run: Run, given: Mapping[str, Given], found: Mapping[str, Examined]
     known = {name: known_of(each.facts) for name, each in judged.items()}
     write_runs(run, reports, known, said, kept.needed_runs(needed))
     return {name: report for name, report in reports.items() if name in run.going}
+
+
+def _found(name: str, found: Mapping[str, Examined]) -> Examined:
+    """What was found of a cluster. Raises AuditError where this run has stored nothing of it."""
+    if name not in found:
+        raise AuditError("this run has stored no answers about it: run the step materialize first, or the audit again")
+    return found[name]
 
 
 def _reported(

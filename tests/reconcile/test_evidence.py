@@ -22,7 +22,7 @@ from transforms.reconcile.judge.evidence import ClusterFacts, facts_of, first_fa
 from transforms.reconcile.judge.facts import ReplicaUse, Sample
 from transforms.reconcile.judge.finished import finished_facts, given_of
 from transforms.reconcile.judge.first_look import FirstLook
-from transforms.reconcile.judge.given import Given, Thresholds
+from transforms.reconcile.judge.given import FIRST_ANSWERS, SECOND_ANSWERS, Given, Thresholds, every_answer
 from transforms.reconcile.judge.mirror import MirrorPosition, mirror_position, mirrored, one_by_one
 
 MIRRORED, LOADED = 1900, NOW - HOUR
@@ -82,9 +82,9 @@ def broker(node: int, source: str, **values: Any) -> dict[str, Any]:
 
 
 REGISTERED = {"is_migrating_zk_broker": True, "fenced": False, "in_controlled_shutdown": False}
-ANSWERS: dict[str, list[dict[str, Any]]] = {
+_ANSWERED: dict[str, list[dict[str, Any]]] = {
     "brokers": [broker(0, ZOOKEEPER), broker(0, KRAFT, **REGISTERED)],
-    "features": [{"source": KRAFT, "feature": "metadata.version", "level": 19, "min_level": None}],
+    "features": [{"source": KRAFT, "feature": "metadata.version", "level": 19, "min_level": None, "kraft_offset": 1}],
     "counts": [
         {"entity": "topics", "source": ZOOKEEPER, "rows": 3},
         {"entity": "topics", "source": KRAFT, "rows": 3},
@@ -109,7 +109,8 @@ ANSWERS: dict[str, list[dict[str, Any]]] = {
         {"code": "written", "total": 1, "text": "/migration: data", "number": 1},
     ],
 }
-SECOND: dict[str, list[dict[str, Any]]] = {
+ANSWERS = every_answer(FIRST_ANSWERS, _ANSWERED)
+_BROKEN: dict[str, list[dict[str, Any]]] = {
     "samples": [
         {"code": "SEC-01", "total": 30, "text": "b", "number": 2},
         {"code": "SEC-01", "total": 30, "text": "a", "number": 1},
@@ -120,6 +121,8 @@ SECOND: dict[str, list[dict[str, Any]]] = {
         {"broker_id": 1, "number": 1, "text": "t/0 and 2 more"},
     ],
 }
+SECOND = every_answer(SECOND_ANSWERS, _BROKEN)
+NOTHING_FOUND, NOTHING_BROKEN = every_answer(FIRST_ANSWERS, {}), every_answer(SECOND_ANSWERS, {})
 
 
 def gathered(**values: Any) -> ClusterFacts:
@@ -136,10 +139,10 @@ def test_the_same_records_are_another_phase_by_who_holds_the_controller() -> Non
 
 
 def test_a_tree_with_topics_beside_a_log_without_any_is_in_zookeeper_mode() -> None:
-    alone = {"counts": [{"entity": "topics", "source": ZOOKEEPER, "rows": 3}]}
+    alone = {**NOTHING_FOUND, "counts": [{"entity": "topics", "source": ZOOKEEPER, "rows": 3}]}
     assert FirstLook(given(ELECTED), alone).phase is Phase.ZOOKEEPER
-    assert FirstLook(given(ELECTED), {}).phase is Phase.KRAFT
-    counts = FirstLook(given(ELECTED, has_zookeeper=False), {}).counts
+    assert FirstLook(given(ELECTED), NOTHING_FOUND).phase is Phase.KRAFT
+    counts = FirstLook(given(ELECTED, has_zookeeper=False), NOTHING_FOUND).counts
     assert counts["topics"] == {ZOOKEEPER: None, KRAFT: 0}, "a side that was not read has no number"
 
 
@@ -157,7 +160,10 @@ def test_what_the_second_questions_need_is_known_after_the_first() -> None:
 
 
 def test_a_broker_that_shuts_down_is_waited_for_unless_the_cluster_is_kraft() -> None:
-    down = {"brokers": [broker(0, KRAFT, is_migrating_zk_broker=False, fenced=True, in_controlled_shutdown=True)]}
+    down = {
+        **NOTHING_FOUND,
+        "brokers": [broker(0, KRAFT, is_migrating_zk_broker=False, fenced=True, in_controlled_shutdown=True)],
+    }
     assert FirstLook(given(), down).known().down == [0]
     assert FirstLook(given(ELECTED), down).known().down == []
 
@@ -188,14 +194,17 @@ def test_the_second_answers_are_added() -> None:
 
 def test_what_was_left_behind_is_told_of_a_cluster_that_was_rolled_back() -> None:
     back = given(zookeeper={**ZNODES, "controller_persistent": False})
-    told = {"left_behind": [{"code": "RB-13", "total": 1, "text": "topics t, of offset 1901", "number": 1}]}
-    assert facts_of(back, ANSWERS, {}, PROPERTIES).facts.left_behind == Sample()
+    told = {
+        **NOTHING_BROKEN,
+        "left_behind": [{"code": "RB-13", "total": 1, "text": "topics t, of offset 1901", "number": 1}],
+    }
+    assert facts_of(back, ANSWERS, NOTHING_BROKEN, PROPERTIES).facts.left_behind == Sample()
     assert facts_of(back, ANSWERS, told, PROPERTIES).facts.left_behind == Sample(1, ("topics t, of offset 1901",))
 
 
 def test_copies_that_are_no_log_are_a_problem_only_where_a_log_was_to_be_read() -> None:
-    assert first_facts(FirstLook(given(side=None), {})).facts.plan_problem is not None
-    assert first_facts(FirstLook(given(side=None, has_kraft=False), {})).facts.plan_problem is None
+    assert first_facts(FirstLook(given(side=None), NOTHING_FOUND)).facts.plan_problem is not None
+    assert first_facts(FirstLook(given(side=None, has_kraft=False), NOTHING_FOUND)).facts.plan_problem is None
 
 
 def test_3_4_tells_by_the_time_of_its_last_write_how_far_it_is() -> None:

@@ -33,6 +33,7 @@ from transforms.reconcile.judge.contexts import context_of, ends_of
 from transforms.reconcile.judge.deltas import deltas, offsets_asked
 from transforms.reconcile.judge.evidence import ClusterFacts, first_facts, loaded_at
 from transforms.reconcile.judge.first_look import FirstLook
+from transforms.reconcile.judge.given import FIRST_ANSWERS, SECOND_ANSWERS, every_answer
 from transforms.reconcile.judge.questions import first_questions, second_questions
 from transforms.report.comparison import comparison
 from transforms.units import Feed, Kind
@@ -104,7 +105,7 @@ class _Examination:
         read = log.read
         self._refuse_uncovered(read)
         sides = self._sides(trees, read)
-        first = first_questions(self.given, sides, trees, read, written, moved)
+        first = every_answer(FIRST_ANSWERS, first_questions(self.given, sides, trees, read, written, moved))
         look = FirstLook(self.given, first)
         gathered = first_facts(look)
         compared = self._compared(gathered, sides, trees, written, moved, log)
@@ -200,7 +201,7 @@ class _Examination:
         answers |= kip_tables.questions(sides.tables, read.recent, side)
         if self.given.has_zookeeper:
             answers |= {"formats": trees.formats.answer(), **trees.features.answers()}
-        return answers
+        return every_answer(SECOND_ANSWERS, answers)
 
     def _rows(self, sides: _Sides, trees: Trees, read: LogRead, compared: Compared | None) -> Iterator[Made]:
         for entity in ENTITIES:

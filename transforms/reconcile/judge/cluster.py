@@ -18,6 +18,7 @@ from transforms.features.update import Cluster
 from transforms.kraft.quorum import LogCopy
 from transforms.reconcile.judge.evidence import ClusterFacts
 from transforms.reconcile.judge.facts import Facts
+from transforms.reconcile.judge.given import Answers
 
 _NO_RELEASE = (0, 0)
 
@@ -64,7 +65,7 @@ def standing_of(
 def zookeeper_cluster(gathered: ClusterFacts, release: tuple[int, int], feature_znode: FeatureZnode | None) -> Cluster:
     """The cluster as its ZooKeeper controller of `release` knows it, by the tree as it was read."""
     facts = gathered.facts
-    levels = [row for row in gathered.answers.get("features", ()) if row["source"] == ZOOKEEPER]
+    levels = [row for row in Answers(gathered.answers).of("features") if row["source"] == ZOOKEEPER]
     controllers = [row for row in facts.controllers if row["source"] == ZOOKEEPER]
     return Cluster(
         release,

@@ -135,6 +135,7 @@ def first_facts(look: FirstLook, properties: PropertyFiles | None = None) -> Clu
         pending_deletes=frozenset(row["topic"] for row in answers.of("pending")),
         foreign_writes=[(row["zxid"], row["path"]) for row in answers.of("foreign")],
         claims=frozenset(each.zxid for each in (writes.elections if writes else ()) if each.is_claim),
+        answers=answers.rows,
         lag_series=points(answers.of("lag_series"), 0.0 if facts.skew is None else facts.skew.median),
     )
 

@@ -110,7 +110,7 @@ class FirstLook:
     def _health(self) -> Health:
         return kraft_health.health_of(
             self.brokers,
-            self.answers.rows,
+            self.answers,
             by_zookeeper=self.phase in BY_ZOOKEEPER,
             compared=self.phase is Phase.DUAL_WRITE,
             level=self.features.get(FEATURE_NAME),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -80,15 +80,53 @@ class Given:
         return None if self.side is None else self.side.plan.leading.last_append_time
 
 
+# Every pass gives all of these, empty where its cluster leaves nothing to ask: so one that is missing is never "nothing found".
+FIRST_ANSWERS = frozenset(
+    {
+        *("brokers", "controllers", "features", "producer_ids", "counts", "replicas", "pending", "configured"),
+        *("partition_health", "out_of_sync", "broker_configs", "activity", "restarts", "append_times"),
+        *("in_no_snapshot", "protection", "identities", "skew", "at_barrier", "foreign", "refused", "elections"),
+        *("logged", "transactions", "lag_series", "moved"),
+    }
+)
+SECOND_ANSWERS = frozenset(
+    {
+        *("samples", "fallen", "examples", "left_behind", "isr_audit", "topic_formats", "kraft_formats"),
+        *("formats", "feature_znode"),
+    }
+)
+
+
+class MissingAnswerError(ValueError):
+    """An answer that every pass gives is not among those that are stored; the message is for a person."""
+
+    for_the_user = True
+
+    def __init__(self, name: str) -> None:
+        """`name` is that of the answer."""
+        super().__init__(f"the stored answers are of another release ({name} is missing): run the audit again")
+
+
+def every_answer(names: Collection[str], answers: Rows) -> dict[str, Sequence[Row]]:
+    """All answers of these names: those that were not asked for are empty. Raises ValueError for one of another name."""
+    unknown = sorted(answers.keys() - set(names))
+    if unknown:
+        raise ValueError(f"these answers are not declared: {', '.join(unknown)}")
+    return {name: answers.get(name, []) for name in sorted(names)}
+
+
 @dataclass(frozen=True)
 class Answers:
     """What the questions about one cluster were answered: rows by the name of the answer."""
 
-    rows: Rows = field(default_factory=dict)
+    rows: Rows
 
     def of(self, name: str) -> Sequence[Row]:
-        """Rows of one answer."""
-        return self.rows.get(name, [])
+        """Rows of one answer. Raises MissingAnswerError where it is not there."""
+        try:
+            return self.rows[name]
+        except KeyError:
+            raise MissingAnswerError(name) from None
 
     def first(self, name: str) -> Row | None:
         """The row of an answer that has one at most."""

@@ -25,6 +25,7 @@ from transforms.kraft.side import KraftSide
 from transforms.properties import PropertyFiles
 from transforms.reconcile.judge.cluster import cluster_of
 from transforms.reconcile.judge.facts import Facts
+from transforms.reconcile.judge.given import Answers
 
 ISR_HOURS = 24
 # Rows of each subject of isr_audit that a run keeps, topics whose own message format is looked at.
@@ -79,7 +80,7 @@ def isr_history(answers: Rows, facts: Facts) -> IsrHistory | None:
     if KRAFT not in facts.collected:
         return None
     rows = sorted(
-        answers.get("isr_audit", ()), key=lambda row: (row["subject"] != "partition", row["subject"], row["place"])
+        Answers(answers).of("isr_audit"), key=lambda row: (row["subject"] != "partition", row["subject"], row["place"])
     )
     totals = {row["subject"]: row["total"] for row in rows}
     # Texts of JSON leave null out: what is not said of a line is 0, or nothing.
@@ -115,7 +116,7 @@ def _nodes(facts: Facts, source: str) -> list[Node]:
 def _finalised(answers: Rows, facts: Facts, source: str) -> Mapping[str, int]:
     if source == KRAFT:
         return cluster_of(facts, (0, 0)).finalised
-    return {row["feature"]: row["level"] for row in answers.get("features", ()) if row["source"] == source}
+    return {row["feature"]: row["level"] for row in Answers(answers).of("features") if row["source"] == source}
 
 
 def downgrade(answers: Rows, facts: Facts, side: KraftSide | None) -> DowngradeReadiness:
@@ -128,7 +129,7 @@ def downgrade(answers: Rows, facts: Facts, side: KraftSide | None) -> DowngradeR
         reasons = [DowngradeReason(line.outcome.value, line.what, line.evidence) for line in lines]
         found.append(DowngradeTarget(shown(release), judged.verdict.value, reasons))
     floor = floor_of(state)
-    topics = [each for row in answers.get("topic_formats", ()) for each in row["topics"]]
+    topics = [each for row in Answers(answers).of("topic_formats") for each in row["topics"]]
     of_topics = {each["resource_name"]: each["value"] for each in topics if each.get("value") is not None}
     settings = violations(state.configurations, of_topics)
     return DowngradeReadiness(state.mode.value, None if floor is None else shown(floor), found, settings)
@@ -145,9 +146,9 @@ def state_of(
     by_kraft = Mode.DUAL_WRITE if facts.phase is Phase.DUAL_WRITE else Mode.KRAFT
     mode = Mode.ZOOKEEPER if facts.phase in BY_ZOOKEEPER else by_kraft
     in_tree = ZOOKEEPER in facts.collected
-    seen = formats.seen(_first(answers, "formats"), tuple(TRACES)) if in_tree else {}
+    seen = formats.seen(Answers(answers).first("formats"), tuple(TRACES)) if in_tree else {}
     if side is not None:
-        seen |= formats.seen(_first(answers, "kraft_formats"), OF_KRAFT)
+        seen |= formats.seen(Answers(answers).first("kraft_formats"), OF_KRAFT)
     state = State(
         mode,
         release,
@@ -164,14 +165,10 @@ def state_of(
     migrated = facts.states[-1].offset if facts.states and (dual or facts.phase is Phase.FINALIZED) else None
     levels = [
         row["kraft_offset"]
-        for row in answers.get("features", ())
+        for row in Answers(answers).of("features")
         if row["source"] == KRAFT and row["feature"] == FEATURE_NAME
     ]
     return with_kraft(state, cluster, migrated, next(iter(levels), None), migrating=dual)
-
-
-def _first(answers: Rows, name: str) -> Mapping[str, Any] | None:
-    return next(iter(answers.get(name, ())), None)
 
 
 def _release(text: str | None) -> tuple[int, int] | None:
@@ -183,7 +180,7 @@ def _release(text: str | None) -> tuple[int, int] | None:
 
 def feature_znode_of(answers: Rows) -> FeatureZnode | None:
     """What `/feature` of the tree said; None without one that can be read."""
-    row = _first(answers, "feature_znode")
+    row = Answers(answers).first("feature_znode")
     document = None if row is None else document_of(row.get("data"))
     return None if document is None else feature_znode(document)
 

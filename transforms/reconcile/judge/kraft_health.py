@@ -13,6 +13,7 @@ from transforms.kraft.quorum import newest_checkpoint
 from transforms.kraft.side import KRAFT_VERSION, KRAFT_VOTERS, KraftSide
 from transforms.reconcile.judge import kraft_queries
 from transforms.reconcile.judge.facts import BrokerConfig, LogActivity, PartitionCounts, Quorum, Voter, VoterSet
+from transforms.reconcile.judge.given import Answers
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -80,7 +81,7 @@ def configs_of(rows: Rows) -> tuple[BrokerConfig, ...]:
 
 def health_of(
     brokers: Rows,
-    answers: Mapping[str, Rows],
+    answers: Answers,
     *,
     by_zookeeper: bool,
     compared: bool,
@@ -93,10 +94,10 @@ def health_of(
     """
     registered = [row for row in brokers if row["source"] == KRAFT]
     in_zookeeper = [row["broker_id"] for row in brokers if row["source"] == ZOOKEEPER]
-    configs = [config for config in configs_of(answers.get("broker_configs", ())) if config.source == KRAFT]
+    configs = [config for config in configs_of(answers.of("broker_configs")) if config.source == KRAFT]
     least = {c.broker: c.value for c in configs if c.name == kraft_queries.MIN_ISR}
     unclean = [c for c in configs if c.name == kraft_queries.UNCLEAN and c.value == "true"]
-    counts = partition_counts(answers.get("partition_health", ()))
+    counts = partition_counts(answers.of("partition_health"))
     return kraft_queries.Health(
         brokers=in_zookeeper,
         directories={r["broker_id"]: r["log_dirs"] for r in registered if r["log_dirs"]},
@@ -112,8 +113,8 @@ def health_of(
         present=Present(
             log_end_ms=None if side is None else side.plan.leading.last_append_time,
             at_work=tuple(r["broker_id"] for r in registered if not (r["fenced"] or r["in_controlled_shutdown"])),
-            out_of_sync=tuple(sorted(out_of_sync_of(answers.get("out_of_sync", ()))[KRAFT])),
-            restarts=restarts_of(answers.get("restarts", ())),
+            out_of_sync=tuple(sorted(out_of_sync_of(answers.of("out_of_sync"))[KRAFT])),
+            restarts=restarts_of(answers.of("restarts")),
             bumps_on_shrink=bumps,
             dual_write=None if side is None else side.dual_write(),
         ),

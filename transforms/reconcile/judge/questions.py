@@ -106,7 +106,7 @@ class Written(Protocol):
 def first_questions(
     given: Given, sides: Sides, trees: Trees, read: LogRead, written: Written, moved: pl.DataFrame | None
 ) -> dict[str, Rows]:
-    """What decides the rest, and what checks take as it is.
+    """What decides the rest, and what checks take as it is: those of `FIRST_ANSWERS` that this cluster can be asked.
 
     `moved` are the znodes that changed between two walks (`transforms.zookeeper.read.bracket`), None without a second one.
     """
