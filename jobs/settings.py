@@ -27,6 +27,7 @@ from jobs.sources.remote import is_remote, local_path
 from schemas.gates import GateName
 from transforms.nearest import suggestion
 from transforms.reconcile.judge.earlier import Claim
+from transforms.reconcile.judge.given import Thresholds as Limits
 
 FailOn = Literal["error", "warn", "never"]
 EnvironmentName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
@@ -308,6 +309,12 @@ def validated(content: dict[str, object], where: str, *, one_off: bool = False) 
         raise UsageError(f"{where}: {first_problem(error, Settings)}") from None
     settings._where, settings._one_off = where, one_off
     return settings
+
+
+def limits_of(settings: Settings) -> Limits:
+    """The thresholds of a configuration as the judgement takes them."""
+    given = settings.thresholds
+    return Limits(given.capture_skew_seconds, given.alive_seconds, given.lag_seconds, given.restart_may_interrupt)
 
 
 def claim_of(settings: Settings, begun: datetime) -> Claim:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -15,13 +15,14 @@ from pyspark.sql import functions as F
 from jobs.audit.inputs import TABLES_FOLDER, profile_of_tables
 from jobs.exit import UsageError
 from jobs.runtime.spark import spark_session
-from jobs.settings import ReportSettings, Settings, load_settings
+from jobs.settings import ReportSettings, Settings, limits_of, load_settings
 from jobs.sinks.delta import Warehouse
 from jobs.steps.fleet import fleet_runs
 from schemas.gold import RUNS
 from schemas.report import Report
 from schemas.table import Layer, Table
 from transforms.nearest import suggestion
+from transforms.reconcile.judge.given import Thresholds
 from transforms.report.fleet_model import FleetRun
 from transforms.report.json import from_json
 from transforms.report.printable import visible
@@ -47,12 +48,13 @@ def add_run_argument(parser: argparse.ArgumentParser) -> None:
 class Finished:
     """Where finished runs are looked for: a warehouse, and the cluster asked for.
 
-    `stale_after_hours` is when a run is old, as configured.
+    `stale_after_hours` is when a run is old, `thresholds` are the limits by which its rows are judged, both as configured.
     """
 
     warehouse: Warehouse
     cluster: str
     stale_after_hours: float = ReportSettings().stale_after_hours
+    thresholds: Thresholds = field(default_factory=Thresholds)
 
 
 @contextmanager
@@ -68,7 +70,7 @@ def open_warehouse(arguments: argparse.Namespace) -> Iterator[Finished]:
         warehouse = Warehouse(spark, settings.warehouse, settings.catalog, settings.warehouse_single_driver)
         cluster = settings.cluster if arguments.conf is not None else _cluster(warehouse, arguments.cluster)
         old = settings.report.stale_after_hours
-        yield Finished(warehouse, cluster, old)
+        yield Finished(warehouse, cluster, old, limits_of(settings))
 
 
 @contextmanager
@@ -125,7 +127,7 @@ class PastRun:
 
     Bronze and gold keep all runs. Silver lets a cluster's older runs go after a while, so it is read as it was at the
     run's end: `versions` are the tables' Delta versions then. `walks` are the snapshot_ids of its trees, `standing` says how
-    old the run is and what became of the ones since.
+    old the run is and what became of the ones since. `thresholds` are those of the configuration at hand: no table holds the run's.
     """
 
     warehouse: Warehouse
@@ -135,6 +137,7 @@ class PastRun:
     versions: Mapping[str, int]
     walks: Sequence[str]
     standing: RunStanding
+    thresholds: Thresholds = field(default_factory=Thresholds)
 
     @property
     def spark(self) -> SparkSession:
@@ -167,7 +170,7 @@ def past_run(finished: Finished, run_id: str | None = None) -> PastRun:
     versions = dict(found["table_versions"] or {})
     walks = tuple(found["walks"] or (wanted,))
     report = from_json(found["report"])
-    return PastRun(finished.warehouse, cluster, wanted, report, versions, walks, standing)
+    return PastRun(finished.warehouse, cluster, wanted, report, versions, walks, standing, finished.thresholds)
 
 
 class NoRunError(UsageError):

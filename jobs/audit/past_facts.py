@@ -50,6 +50,7 @@ def past_facts(past: PastRun) -> PastFacts:
         compared=compared,
         walks=len(past.walks),
         reads_data_folder=not past.read(ZK_TRANSACTIONS).isEmpty(),
+        thresholds=past.thresholds,
     )
     return PastFacts(given, kraft, answers, *finished_facts(past.report, given, answers[FIRST]))
 

@@ -12,7 +12,7 @@ from jobs.audit.examine import Examined, examined, store_rows
 from jobs.audit.opening import Opened, opened
 from jobs.audit.run import ClusterRun, Run
 from jobs.audit.steps import step_main
-from jobs.settings import claim_of
+from jobs.settings import claim_of, limits_of
 from jobs.steps.gold import earlier_run, log_end_before, previous_runs
 from schemas.bronze import QUARANTINE
 from schemas.entities import ENTITIES
@@ -21,7 +21,7 @@ from schemas.silver import ADMIN_OPERATIONS, FINDINGS
 from transforms.examination.asked import Asked
 from transforms.kraft.coverage import planned_log
 from transforms.reconcile.compare.suppressions import in_force
-from transforms.reconcile.judge.given import Given, Thresholds
+from transforms.reconcile.judge.given import Given
 
 TABLES = (
     *(entity.table for entity in ENTITIES),
@@ -56,7 +56,7 @@ def given_of(run: Run, found: Mapping[str, Opened]) -> dict[str, Given]:
 
 
 def _given(run: Run, cluster: ClusterRun, found: Opened, before: Sequence[Any]) -> Given:
-    settings, limits = cluster.settings, cluster.settings.thresholds
+    settings = cluster.settings
     return Given(
         name=cluster.name,
         kafka_version=settings.kafka_version,
@@ -66,9 +66,7 @@ def _given(run: Run, cluster: ClusterRun, found: Opened, before: Sequence[Any]) 
         walks=len(cluster.walks),
         captured_at_ms=captured_at(cluster),
         reading_ms=reading_ms(cluster),
-        thresholds=Thresholds(
-            limits.capture_skew_seconds, limits.alive_seconds, limits.lag_seconds, limits.restart_may_interrupt
-        ),
+        thresholds=limits_of(settings),
         copies=found.copies,
         side=found.side,
         zookeeper=found.zookeeper,
