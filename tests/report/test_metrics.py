@@ -198,7 +198,7 @@ def test_a_login_goes_to_the_gateway_and_nowhere_else(monkeypatch: pytest.Monkey
     with listening(gateway) as url:
         # Settings would refuse a login without https, which a test's server does not have.
         names = {"username_env": "PUSH_USER", "password_env": "PUSH_PASSWORD"}
-        configured = MetricsSettings.model_construct(push_gateway=url, job="j", **names)
+        configured = MetricsSettings(push_gateway=url).model_copy(update=names)
         with pytest.raises(MetricsError, match="it answered 401") as error:
             push(configured, {"a": samples_of(GOOD, GOOD)})
     assert base64.b64decode((gateway.received[0][2] or "").removeprefix("Basic ")) == b"ann:hunter2-secret"

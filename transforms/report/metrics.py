@@ -143,14 +143,15 @@ def registry_of(samples: Iterable[Sample]) -> CollectorRegistry:
 
 def text_of(samples: Iterable[Sample]) -> str:
     """The samples as OpenMetrics text."""
-    return generate_latest(registry_of(samples)).decode("utf-8")
+    text: bytes = generate_latest(registry_of(samples))  # type: ignore[no-untyped-call]
+    return text.decode("utf-8")
 
 
 def read_text(text: str) -> list[Sample]:
     """Read what `text_of` wrote; families of other programs are left out. Raises ValueError for what is no OpenMetrics."""
     return [
         Sample(each.name, tuple(sorted(each.labels.items())), float(each.value))
-        for family in text_string_to_metric_families(text)
+        for family in text_string_to_metric_families(text)  # type: ignore[no-untyped-call]
         for each in family.samples
         if each.name in FAMILIES
     ]
