@@ -24,7 +24,7 @@ from jobs.settings import Settings, load_settings, overridden
 from jobs.sinks.report_files import ReportPaths
 from jobs.steps import gold, ingest_kraft, ingest_zookeeper, mails, materialize, reconcile
 from jobs.steps import report as report_step
-from jobs.steps.aftermath import Aftermath, after_run, tell_unopened
+from jobs.steps.aftermath import Aftermath, after_run, tell_stopped, tell_unopened
 from schemas.gates import GATES
 from schemas.report import Report
 from transforms.reconcile.judge.asked import asked_of
@@ -230,6 +230,8 @@ def _leave_rows(run: Run, end: Stopped, telling: Telling, begun: Begun | None) -
         if end.timed_out and begun is not None:
             failed = {n: Outcome(failure=each.failure) for n, each in run.clusters.items() if each.failure is not None}
             _after(run, failed, telling)
+        else:
+            tell_stopped(run)
 
     def quietly() -> None:
         try:

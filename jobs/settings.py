@@ -214,6 +214,27 @@ class ReportSettings(Strict):
     mail: MailSettings | None = None
 
 
+class MetricsSettings(Strict):
+    """Where the metrics of a run go: a folder that node_exporter reads, a push gateway, or both."""
+
+    # The folder of node_exporter's --collector.textfile.directory.
+    textfile: Path | None = None
+    push_gateway: Annotated[str, Field(pattern=r"^https?://[^\s@?#]+$")] | None = None
+    job: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]+$")] = "kraft_audit"
+    username_env: EnvironmentName | None = None
+    password_env: EnvironmentName | None = None
+
+    @model_validator(mode="after")
+    def _whole(self) -> MetricsSettings:
+        if self.textfile is None and self.push_gateway is None:
+            raise ValueError("give textfile, push_gateway or both")
+        if (self.username_env is None) != (self.password_env is None):
+            raise ValueError("username_env and password_env go together")
+        if self.password_env is not None and not (self.push_gateway or "").startswith("https://"):
+            raise ValueError("a password needs a push_gateway with https://")
+        return self
+
+
 class SparkSettings(Strict):
     """The Spark session when the run has to start one itself."""
 
@@ -247,6 +268,7 @@ class Settings(Strict):
     properties: PropertySettings = PropertySettings()
     thresholds: Thresholds = Thresholds()
     report: ReportSettings = ReportSettings()
+    metrics: MetricsSettings | None = None
     spark: SparkSettings = SparkSettings()
     suppressions: Path | None = None
     # Files of expectations (Great Expectations' JSON), or patterns of their names.

@@ -160,6 +160,8 @@ def _configuration(settings: Settings) -> Iterator[Finding]:
     yield from (_tried(f"{name}: {what}", look) for what, look in _looks(settings))
     if settings.report.mail is not None:
         yield _mail_server(name, settings.report.mail)
+    if settings.metrics is not None and settings.metrics.textfile is not None:
+        yield _metrics_folder(name, settings.metrics.textfile)
 
 
 def _files(settings: Settings) -> str:
@@ -274,7 +276,19 @@ def _secrets(settings: Settings) -> list[tuple[str, str]]:
         named.append((zookeeper.tls.key_password_env, "`zookeeper.tls.key_password_env`"))
     if mail is not None:
         named += [(mail.username_env, "`report.mail.username_env`"), (mail.password_env, "`report.mail.password_env`")]
+    metrics = settings.metrics
+    if metrics is not None:
+        named += [(metrics.username_env, "`metrics.username_env`"), (metrics.password_env, "`metrics.password_env`")]
     return [(name, key) for name, key in named if name is not None]
+
+
+def _metrics_folder(name: str, folder: Path) -> Finding:
+    """Metrics that can't be written fail no run, and nobody is told of a cluster that is missing in a file."""
+    if not folder.is_dir():
+        return Finding(WARN, f"{name}: metrics", f"`metrics.textfile`: there is no folder {folder}; make it")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        return Finding(WARN, f"{name}: metrics", f"`metrics.textfile`: {folder} is not writable by this user")
+    return Finding(OKAY, f"{name}: metrics", f"{folder} can be written")
 
 
 def _mail_server(name: str, mail: MailSettings) -> Finding:

@@ -1,4 +1,4 @@
-"""What follows the reports of a run: the mails, and the fleet's page beside the reports."""
+"""What follows the reports of a run: the mails, the metrics, and the fleet's page beside the reports."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from jobs.audit.run import LOG, Run, new_run_id
 from jobs.exit import AuditError, unexpected
 from jobs.settings import Settings
 from jobs.sinks.report_files import HTML_NAME
-from jobs.steps import mails
+from jobs.steps import mails, metrics
 from jobs.steps.fleet import FLEET_NAME, fleet_of, fleet_runs, places_of, write_fleet_page
 from schemas.gold import RUNS
 from schemas.report import Report
@@ -56,7 +56,7 @@ def after_run(
     dry_run: Path | None = None,
     unwritten: Mapping[str, str] | None = None,
 ) -> Aftermath:
-    """Send the mails of a run and write the fleet's pages; its reports are `written` (paths by cluster).
+    """Send the mails of a run, hand on its metrics and write the fleet's pages; its reports are `written` (paths by cluster).
 
     `unwritten` says why a report could not be written, by cluster. Works without any report, and with a warehouse that
     can't be read or written: then the mails say so. What goes wrong here changes no verdict and is said, and one part's
@@ -67,6 +67,7 @@ def after_run(
     known = _known(run, reports)
     if any(each.report.mail is not None for each in settings.values()):
         made.mail_failed = not _went_well(made, lambda: _mails(made, run, known, reports, written, dry_run, unwritten))
+    _went_well(made, lambda: _metrics(made, settings, known.runs, run.started_at))
     if known.unread:
         made.problems.append(f"the warehouse can't be read: {known.unread}; the fleet's page stays as it was")
     else:
@@ -75,7 +76,7 @@ def after_run(
 
 
 def tell_unopened(several: Sequence[Settings], error: Exception, dry_run: Path | None = None) -> Aftermath:
-    """Send the mails of a run that could not even begin: no session, no warehouse, a configuration that can't be run."""
+    """Tell by mail and metrics of a run that could not even begin: no session, no warehouse, a configuration that can't be run."""
     made = Aftermath()
     began, reason = datetime.now(UTC), mails.why(error)
     run_id = new_run_id(began)
@@ -84,6 +85,16 @@ def tell_unopened(several: Sequence[Settings], error: Exception, dry_run: Path |
     notices = {name: [_UNBEGUN] for name in settings}
     found = mails.candidates(settings, {}, runs, began, {}, {}, notices, unknowing=True)
     _went_well(made, lambda: not _deliver(made, found, settings, dry_run).problems)
+    _went_well(made, lambda: _metrics(made, settings, runs, began))
+    return made
+
+
+def tell_stopped(run: Run) -> Aftermath:
+    """Hand on the metrics of a run that was stopped, for which there is no time to read the warehouse."""
+    made = Aftermath()
+    settings = {name: cluster.settings for name, cluster in run.clusters.items()}
+    runs = [_unstored_run(run, name, None) for name, each in run.clusters.items() if each.failure is not None]
+    _went_well(made, lambda: _metrics(made, settings, runs, run.started_at))
     return made
 
 
@@ -154,6 +165,12 @@ def _notices(run: Run, known: _Known, unwritten: Mapping[str, str]) -> dict[str,
                 "This run is not in the warehouse, which could not be written: the next run can't compare with it."
             )
     return found
+
+
+def _metrics(made: Aftermath, settings: Mapping[str, Settings], runs: Sequence[FleetRun], started_at: datetime) -> bool:
+    problems = metrics.tell(settings, runs, started_at)
+    made.problems += problems
+    return not problems
 
 
 def _pages(

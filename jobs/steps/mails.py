@@ -24,7 +24,7 @@ from schemas.gold import MAILS
 from schemas.report import Report
 from transforms.clusters import CLUSTER, of_clusters
 from transforms.report.fleet_mail import MailEntry, render_fleet_mail
-from transforms.report.fleet_model import FleetRun
+from transforms.report.fleet_model import FleetRun, of_this_run
 from transforms.report.mail import render_mail
 from transforms.report.mail_policy import Decision, LastMail, Policy, decide, decide_unknowing, last_mail
 from transforms.report.printable import visible
@@ -131,13 +131,9 @@ def candidates(
     found = []
     for name, each in sorted(settings.items()):
         mail = each.report.mail
-        mine = sorted((run for run in runs if run.cluster == name), key=lambda run: run.order)
-        present = [run for run in mine if run.started_at == started_at]
-        if mail is None or not present:
+        now, before = of_this_run(runs, name, started_at)
+        if mail is None or now is None:
             continue
-        now = present[-1]
-        # A run that could not be written has no number, and is the newest all the same.
-        before = [run for run in mine if run not in present and (now.sequence is None or run.order < now.order)]
         policy, said = Policy(mail.send, mail.remind_after_hours), (notices or {}).get(name, ())
         known = (now, before, newest.get(name), said)
         decision = decide_unknowing(policy, said) if unknowing else decide(policy, *known)

