@@ -124,17 +124,31 @@ def _taken(descriptor: int, path: Path) -> bool:
     return True
 
 
-def _until(done: Callable[[], bool], say: Callable[[], None], seconds: float | None = None) -> None:
-    """Ask again with growing pauses until it is done, or for so many seconds; `say` after a few."""
+@contextmanager
+def held(path: Path, seconds: float) -> Iterator[None]:
+    """Hold the lock of a file, which is made where it is missing; wait for it so many seconds at most.
+
+    Raises OSError where the file can't be made or another process holds it for longer, LockError where the file system has
+    no locks.
+    """
+    with path.open("a") as file:
+        if not _until(lambda: _taken(file.fileno(), path), lambda: None, seconds):
+            raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+        yield
+
+
+def _until(done: Callable[[], bool], say: Callable[[], None], seconds: float | None = None) -> bool:
+    """Ask again with growing pauses until it is done (True), or for so many seconds (False); `say` after a few."""
     started, pause = time.monotonic(), _FIRST_PAUSE
     while not done():
         waited = time.monotonic() - started
         if seconds is not None and waited > seconds:
-            return
+            return False
         if waited > SAY_AFTER_SECONDS:
             say()
         time.sleep(pause)
         pause = min(2 * pause, _LONGEST_PAUSE)
+    return True
 
 
 def _outlive(before: Owner | None, java: int | None, told: _Told) -> None:

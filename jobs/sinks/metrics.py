@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import fcntl
 import ssl
-import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError, URLError
@@ -16,13 +13,13 @@ from prometheus_client.exposition import basic_auth_handler
 
 from jobs.exit import AuditError
 from jobs.settings import MetricsSettings, secret_from_environment
+from jobs.sinks.lock import held
 from jobs.sinks.report_files import write_whole
 from transforms.report.metrics import CLUSTER_LABEL, Sample, knows_good_run, merged, read_text, registry_of, text_of
 
 TEXTFILE_NAME = "kraft_audit.prom"
 TIMEOUT_SECONDS = 10.0
 _LOCK_NAME = ".kraft_audit.lock"
-_LOCK_PAUSE_SECONDS = 0.05
 
 
 class MetricsError(AuditError):
@@ -42,7 +39,8 @@ def write_textfile(folder: Path, now: Mapping[str, Sequence[Sample]], retired: C
         )
     path = folder / TEXTFILE_NAME
     try:
-        with _alone(folder):
+        # Between reading and renaming, another run's clusters would be lost.
+        with held(folder / _LOCK_NAME, TIMEOUT_SECONDS):
             earlier, problem = _earlier(path)
             write_whole(path, text_of(merged(earlier, now, retired)))
     except OSError as error:
@@ -63,22 +61,6 @@ def _earlier(path: Path) -> tuple[list[Sample], str]:
             f"{path} was no OpenMetrics text and has been written anew; clusters of other runs are in it again after their "
             "next run"
         )
-
-
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    # Between reading and renaming, another run's clusters would be lost.
-    with (folder / _LOCK_NAME).open("a") as file:
-        give_up = time.monotonic() + TIMEOUT_SECONDS
-        while True:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() > give_up:
-                    raise
-                time.sleep(_LOCK_PAUSE_SECONDS)
-        yield
 
 
 def push(settings: MetricsSettings, now: Mapping[str, Sequence[Sample]]) -> None:
