@@ -202,9 +202,12 @@ def overheard(path: Path) -> Iterator[None]:
     said = io.StringIO()
     handler = logging.StreamHandler(said)
     root = logging.getLogger()
-    before = root.level
+    # A test that ran before in this process may have quietened a library's logger: this one hears them all.
+    loggers = [root, *(logging.getLogger(name) for name in logging.root.manager.loggerDict)]
+    before = [logger.level for logger in loggers]
     root.addHandler(handler)
-    root.setLevel(logging.DEBUG)
+    for logger in loggers:
+        logger.setLevel(logging.DEBUG)
     kept = [os.dup(1), os.dup(2)]
     with path.open("wb") as out:
         os.dup2(out.fileno(), 1)
@@ -219,7 +222,8 @@ def overheard(path: Path) -> Iterator[None]:
                 os.dup2(descriptor, number)
                 os.close(descriptor)
             root.removeHandler(handler)
-            root.setLevel(before)
+            for logger, level in zip(loggers, before, strict=True):
+                logger.setLevel(level)
     path.with_suffix(".log").write_text(said.getvalue())
 
 
