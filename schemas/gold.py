@@ -264,6 +264,12 @@ RUNS = Table(
             "What the next run goes on from, as one JSON object (`jobs.audit.kept`): where the state is that was kept, up to "
             "which offset, and digests of its bytes; null for a run that failed.",
         ),
+        column(
+            "beside",
+            StringType(),
+            "What the run knew beside its sources, as one JSON object, so that commands judge it as its report did: the thresholds, "
+            "for how many milliseconds it read, and of property files the voters by id and the formats; null for a run that failed.",
+        ),
     ),
 )
 

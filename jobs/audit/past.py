@@ -22,6 +22,7 @@ from schemas.gold import RUNS
 from schemas.report import Report
 from schemas.table import Layer, Table
 from transforms.nearest import suggestion
+from transforms.reconcile.judge.beside import Beside, read_beside
 from transforms.reconcile.judge.given import Thresholds
 from transforms.report.fleet_model import FleetRun
 from transforms.report.json import from_json
@@ -48,7 +49,8 @@ def add_run_argument(parser: argparse.ArgumentParser) -> None:
 class Finished:
     """Where finished runs are looked for: a warehouse, and the cluster asked for.
 
-    `stale_after_hours` is when a run is old, `thresholds` are the limits by which its rows are judged, both as configured.
+    `stale_after_hours` is when a run is old, as configured; `thresholds` are the configured limits, by which rows of a run are
+    judged that has not left its own.
     """
 
     warehouse: Warehouse
@@ -127,7 +129,8 @@ class PastRun:
 
     Bronze and gold keep all runs. Silver lets a cluster's older runs go after a while, so it is read as it was at the
     run's end: `versions` are the tables' Delta versions then. `walks` are the snapshot_ids of its trees, `standing` says how
-    old the run is and what became of the ones since. `thresholds` are those of the configuration at hand: no table holds the run's.
+    old the run is and what became of the ones since. `beside` is what it knew beside its sources; of a run of a release that
+    did not keep that, the limits of the configuration at hand are all there is.
     """
 
     warehouse: Warehouse
@@ -137,7 +140,7 @@ class PastRun:
     versions: Mapping[str, int]
     walks: Sequence[str]
     standing: RunStanding
-    thresholds: Thresholds = field(default_factory=Thresholds)
+    beside: Beside = field(default_factory=Beside)
 
     @property
     def spark(self) -> SparkSession:
@@ -164,13 +167,14 @@ def past_run(finished: Finished, run_id: str | None = None) -> PastRun:
         raise UsageError(f"cluster {cluster} has no finished run {name}; see `kraft-audit history`")
     wanted = standing.run.run_id
     mine = finished.warehouse.read(RUNS).where((F.col("cluster") == cluster) & F.col("report").isNotNull())
-    found = mine.where(F.col("run_id") == wanted).select("report", "table_versions", "walks").first()
+    found = mine.where(F.col("run_id") == wanted).select("report", "table_versions", "walks", "beside").first()
     if found is None:
         raise UsageError(f"cluster {cluster} has no report of run {visible(wanted, 80)}; see `kraft-audit history`")
     versions = dict(found["table_versions"] or {})
     walks = tuple(found["walks"] or (wanted,))
     report = from_json(found["report"])
-    return PastRun(finished.warehouse, cluster, wanted, report, versions, walks, standing, finished.thresholds)
+    beside = Beside(finished.thresholds) if found["beside"] is None else read_beside(found["beside"])
+    return PastRun(finished.warehouse, cluster, wanted, report, versions, walks, standing, beside)
 
 
 class NoRunError(UsageError):

@@ -50,9 +50,9 @@ def past_facts(past: PastRun) -> PastFacts:
         compared=compared,
         walks=len(past.walks),
         reads_data_folder=not past.read(ZK_TRANSACTIONS).isEmpty(),
-        thresholds=past.thresholds,
+        beside=past.beside,
     )
-    return PastFacts(given, kraft, answers, *finished_facts(past.report, given, answers[FIRST]))
+    return PastFacts(given, kraft, answers, *finished_facts(past.report, given, answers[FIRST], past.beside.properties))
 
 
 def stored_answers(past: PastRun) -> Mapping[str, Any]:

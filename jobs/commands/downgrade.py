@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 
 from pyspark.sql import functions as F
@@ -10,7 +11,7 @@ from pyspark.sql import functions as F
 from jobs.audit.past import PastRun, add_run_argument, add_warehouse_arguments, open_warehouse, past_run
 from jobs.audit.standing import PastStanding, standing
 from jobs.exit import OK, UsageError
-from jobs.settings import PropertySettings, load_settings
+from jobs.settings import PropertySettings
 from jobs.sources.property_files import read_property_files
 from schemas.entities.configs import CONFIGS
 from transforms.downgrade.evidence import MESSAGE_FORMAT
@@ -31,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         metavar="FILE",
         help="a broker's property file: the only place that tells its protocol in ZooKeeper mode; can be repeated "
-        "(default: those of --conf)",
+        "(default: what the run read)",
     )
     parser.add_argument("--kafka-version", metavar="V", help="the cluster's release (default: the run's)")
     add_warehouse_arguments(parser)
@@ -44,34 +45,33 @@ def execute(arguments: argparse.Namespace) -> int:
         target = release_tuple(arguments.to)
     except UnknownLevelError as error:
         raise UsageError(f"--to: {visible(str(error), 120)}") from None
-    configurations = _configurations(arguments)
+    configurations = _configurations(arguments.broker_properties)
     with open_warehouse(arguments) as run:
         past = past_run(run, arguments.run_id)
-        judged = readiness(state_of(standing(past, arguments.kafka_version), configurations), target)
-        for line in [*render(judged), *_settings(past, configurations)]:
+        state = state_of(standing(past, arguments.kafka_version), configurations)
+        for line in [*render(readiness(state, target)), *settings_of(past, state)]:
             print(visible(line, 400))
     return OK
 
 
-def _configurations(arguments: argparse.Namespace) -> Configurations | None:
-    """What property files say of formats, by broker: those given, else those that the configuration names."""
-    files = [str(file) for file in arguments.broker_properties]
-    if not files and arguments.conf is not None:
-        files = list(load_settings(arguments.conf).properties.brokers)
-    read = read_property_files(PropertySettings(brokers=files))
+def _configurations(files: Sequence[Path]) -> Configurations | None:
+    """What the property files given say of formats, by broker; None without any."""
+    read = read_property_files(PropertySettings(brokers=[str(file) for file in files]))
     nameless = next((file.location for file in read.brokers if file.node_id is None), None)
     if nameless is not None:
         raise UsageError(f"--broker-properties: {nameless} has neither broker.id nor node.id")
     return kip_tables.configurations_of(read)
 
 
-def _settings(past: PastRun, configurations: Configurations | None) -> list[str]:
+def settings_of(past: PastRun, state: State) -> list[str]:
+    """What breaks the order of format settings, by the property files of `state` and the topics' own formats."""
     rows = past.read(CONFIGS.table).where((F.col("resource_type") == "TOPIC") & (F.col("config") == MESSAGE_FORMAT))
     formats = {row["resource_name"]: row["value"] for row in rows.select("resource_name", "value").distinct().collect()}
-    return [f"  setting  {text}" for text in violations(configurations, formats)]
+    return [f"  setting  {text}" for text in violations(state.configurations, formats)]
 
 
-def state_of(known: PastStanding, configurations: Configurations | None) -> State:
-    """A finished run's cluster as the judgement of a downgrade asks for it."""
-    standing = known.standing
-    return kip_tables.state_of(known.answers, standing.facts, known.facts.given.side, standing.release, configurations)
+def state_of(known: PastStanding, configurations: Configurations | None = None) -> State:
+    """A finished run's cluster as the judgement of a downgrade asks for it; by the property files that the run read, if no other."""
+    facts = known.standing.facts
+    read = kip_tables.configurations_of(facts.properties) if configurations is None else configurations
+    return kip_tables.state_of(known.answers, facts, known.facts.given.side, known.standing.release, read)

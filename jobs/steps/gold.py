@@ -26,7 +26,7 @@ from schemas.report import ExpectationResult, Report, RunPoint
 from schemas.table import Table
 from transforms.clusters import CLUSTER, of_clusters
 from transforms.reconcile.judge import summary
-from transforms.reconcile.judge.earlier import COLUMNS, EarlierRun, LogKnown, goes_on
+from transforms.reconcile.judge.earlier import COLUMNS, EarlierRun, goes_on
 from transforms.report.fleet_model import fleet_columns
 from transforms.report.json import to_json
 from transforms.report.kip_rows import rows_of_kips
@@ -53,14 +53,14 @@ def write(run: Run, reports: Mapping[str, Report]) -> None:
 def write_runs(
     run: Run,
     reports: Mapping[str, Report],
-    known: Mapping[str, LogKnown],
+    known: Mapping[str, Row],
     kept: Mapping[str, str],
     needed: Collection[str],
 ) -> None:
     """The rows of `runs`, after all others: a run without one never counts, so an interrupted run changes no report.
 
-    `known` is what each cluster's run leaves for the next one to be held against, `kept` what of it that one goes on from; the bytes of
-    the runs `needed` for that are not forgotten.
+    `known` are the columns of what each cluster's run leaves for the next one to be held against and for whoever looks at it, `kept` what
+    the next one goes on from; the bytes of the runs `needed` for that are not forgotten.
     """
     judged = [row for name, report in reports.items() for row in expectation_rows(name, report.expectations)]
     if judged:
@@ -194,9 +194,9 @@ def _append(run: Run, table: Table, rows: Sequence[Row], series: str = "") -> No
     run.append(table, run.spark.createDataFrame(values, StructType(list(table.columns))), series=series)
 
 
-def _run_row(run: Run, report: Report, known: LogKnown, kept: str | None) -> Row:
+def _run_row(run: Run, report: Report, known: Row, kept: str | None) -> Row:
     return {
-        **known.row(),
+        **known,
         "kept": kept,
         "goes_on": goes_on({check.id: check.verdict for check in report.checks}),
         "sequence": run.sequences.get(report.cluster, 1),
@@ -236,7 +236,7 @@ def previous_runs(run: Run) -> dict[str, list[Any]]:
     newest = _numbered(rows).where((F.col("place") <= HISTORY) & (~F.col("failed") | (F.col("place") == 1)))
     log_end = F.get_json_object("report", "$.migration.log_end_offset").cast("bigint")
     told = newest.withColumns({"by_class": stored_counts(), "log_end": F.coalesce(F.col("log_end_offset"), log_end)})
-    for row in told.drop("report", "table_versions").orderBy(F.col("place").desc()).collect():
+    for row in told.drop("report", "table_versions", "beside").orderBy(F.col("place").desc()).collect():
         run.sequences[row[CLUSTER]] = row["next_sequence"]
         if not row["failed"]:
             found[row[CLUSTER]].append(row)

@@ -28,6 +28,7 @@ from transforms.leaks import without_leaks
 from transforms.outcome import EVIDENCE_LIMIT
 from transforms.reconcile.judge import kip_tables, summary
 from transforms.reconcile.judge.asked import asked_of
+from transforms.reconcile.judge.beside import beside_of
 from transforms.reconcile.judge.checks.between import known_of
 from transforms.reconcile.judge.dashboard import metrics, state_spellings
 from transforms.reconcile.judge.defects import exposure
@@ -74,7 +75,7 @@ def run_step(run: Run, given: Mapping[str, Given], found: Mapping[str, Examined]
     left = {name: kept.left(run, name, found[name].answers) for name in reports}
     said = {name: kept.said(run, each, found[name].answers[RECORDED]) for name, each in left.items()}
     needed = [*left.values(), *run.kept.values()]
-    known = {name: known_of(each.facts) for name, each in judged.items()}
+    known = {name: {**known_of(each.facts).row(), "beside": beside_of(each.facts)} for name, each in judged.items()}
     write_runs(run, reports, known, said, kept.needed_runs(needed))
     return {name: report for name, report in reports.items() if name in run.going}
 

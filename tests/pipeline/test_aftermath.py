@@ -69,7 +69,9 @@ class Cluster:
         if stored and report is None:
             gold.write_failures(run)
         elif stored and report is not None:
-            gold.write_runs(run, {"c": replace(report, cluster="c", run_id=run.run_id)}, {"c": LogKnown()}, {}, ())
+            gold.write_runs(
+                run, {"c": replace(report, cluster="c", run_id=run.run_id)}, {"c": LogKnown().row()}, {}, ()
+            )
         return run
 
     def tell(self, run: Run, report: Report | None, **more: Any) -> Aftermath:

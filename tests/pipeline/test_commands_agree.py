@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,8 @@ from jobs.audit.past import Finished, PastRun, past_run
 from jobs.audit.run import Failure
 from jobs.audit.standing import standing
 from jobs.cli import main
-from jobs.commands.downgrade import state_of
-from schemas.gold import DIVERGENCES
+from jobs.commands.downgrade import settings_of, state_of
+from schemas.gold import DIVERGENCES, RUNS
 from schemas.report import DowngradeReadiness
 from tests.captures import KRAFT_VERSIONS, VERSIONS, capture, stages
 from tests.pipeline.audits import Audit, Content, Preparation, in_fleet, settings_content
@@ -51,7 +52,33 @@ def _impatient(folder: Path) -> Content:
     return settings_content(capture("3.9.1", "8"), folder, thresholds={"lag_seconds": 0})
 
 
-@pytest.fixture(params=CLUSTERS)
+def _with_files(version: str, stage: str, kind: str, ids: range, lines: str) -> Preparation:
+    """A capture with a property file of each node of a kind, which holds a secret beside what is asked of it."""
+
+    def prepare(folder: Path) -> Content:
+        files = []
+        for node in ids:
+            path = folder / f"{node}.properties"
+            path.write_text(f"node.id={node}\n{lines}\nssl.key.password={HUSH}\n")
+            files.append(str(path))
+        return settings_content(capture(version, stage), folder, kafka_version=version[:3], properties={kind: files})
+
+    return prepare
+
+
+HUSH = "hush-hush"
+FORMATS = "inter.broker.protocol.version=3.4\nlog.message.format.version=2.8"
+VOTERS = "controller.quorum.voters=3000@a:1,3001@a:2,3005@a:3"
+OF_FILES = {
+    "protocols-of-brokers": _with_files("3.9.1", "3", "brokers", range(3), FORMATS),
+    "protocols-before-kraft": _with_files("3.9.1", "1", "brokers", range(2), FORMATS),
+    "voters-of-controllers": _with_files("4.3.1-kraft", "upgrade-1-before", "controllers", range(3000, 3003), VOTERS),
+}
+for _name, _preparation in OF_FILES.items():
+    in_fleet(_name)(_preparation)
+
+
+@pytest.fixture(params=[*CLUSTERS, *OF_FILES])
 def told(request: pytest.FixtureRequest, fleet: Mapping[str, Audit | Failure]) -> tuple[Audit, PastRun]:
     audit = fleet[request.param]
     assert isinstance(audit, Audit), audit
@@ -66,11 +93,13 @@ def test_commands_say_what_the_report_says(told: tuple[Audit, PastRun]) -> None:
 def differences(audit: Audit, past: PastRun) -> list[str]:
     """Names of the commands that say something else than the report, with what they say."""
     known = standing(past)
-    state = state_of(known, None)
+    state = state_of(known)
     found = []
     report = audit.report.downgrade
     if report is None or _downgrades(state) != _told(report):
         found.append(f"downgrade: {_downgrades(state)} in place of {report}")
+    if report is None or settings_of(past, state) != [f"  setting  {text}" for text in report.settings]:
+        found.append(f"downgrade: {settings_of(past, state)} in place of {report and report.settings}")
     listed = {
         (line.feature, line.node_kind, line.node_id, line.min_level, line.max_level, line.finalised_level, line.gap)
         for line in audit.report.features
@@ -146,3 +175,43 @@ def test_diff_as_of_goes_by_the_configured_thresholds(
     end = audit.report.migration.committed_end_offset
     assert "warning" in {row[2] for row in said()}, "late rows are warnings"
     assert said("--as-of", str(end)) == said()
+
+
+@pytest.mark.parametrize("name", ["protocols-of-brokers", "protocols-before-kraft"])
+def test_property_files_decide_what_the_command_says_as_they_decide_the_report(
+    fleet: Mapping[str, Audit | Failure], name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    audit = fleet[name]
+    assert isinstance(audit, Audit), audit
+    known = standing(past_run(Finished(audit.warehouse, audit.cluster), audit.run_id))
+    without = replace(state_of(known), configurations=None)
+    assert audit.report.downgrade is not None
+    assert _downgrades(without) != _told(audit.report.downgrade), "the files tell nothing"
+    said = _said(capsys, audit, "downgrade", "--to", "3.3")
+    assert "[broker 0's property file]" in said
+    assert "3.4" in said
+
+
+def test_voters_that_the_files_name_are_asked_by_the_report_and_by_the_command(
+    fleet: Mapping[str, Audit | Failure], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In a dynamic quorum `controller.quorum.voters` of the files are all that Kafka asks registrations of."""
+    audit = fleet["voters-of-controllers"]
+    assert isinstance(audit, Audit), audit
+    words = "controller 3005 has not registered, and may not support this feature"
+    assert words in audit.report.gates["upgrade"].explanation
+    assert words in _said(capsys, audit, "features", "upgrade", "--feature", "metadata.version=30")
+
+
+def test_no_secret_of_a_property_file_is_kept(fleet: Mapping[str, Audit | Failure]) -> None:
+    audit = fleet["voters-of-controllers"]
+    assert isinstance(audit, Audit), audit
+    rows = audit.rows(RUNS)
+    assert json.loads(rows[0]["beside"])["controllers"], "nothing is kept"
+    assert HUSH not in json.dumps(rows, default=str)
+
+
+def _said(capsys: pytest.CaptureFixture[str], audit: Audit, *argv: str) -> str:
+    capsys.readouterr()
+    assert main([*argv, "--warehouse", audit.warehouse.root, "--cluster", audit.cluster]) == 0
+    return capsys.readouterr().out

@@ -23,8 +23,14 @@ from transforms.downgrade.readiness import Outcome, floor_of, readiness, targets
 RELEASE = "4.4.0-kraft"
 STAGES = (
     "1-healthy",
+    "2-isr-churn",
+    "4-elr-leaderless",
+    "8-unclean",
     "11-ghosts",
+    "12-broker-unregistered",
     "13-controller-unregistered",
+    "static-1-quorum",
+    "upgrade-1-before",
     "upgrade-2-blocked-by-ghost",
     "upgrade-3-done",
     "upgrade-4-used-and-downgraded",
@@ -166,7 +172,7 @@ def test_the_command_downgrade_says_what_the_report_says(audited: Told, name: st
     report = audit.report.downgrade
     assert report is not None
     past = past_run(Finished(audit.warehouse, audit.cluster), audit.run_id)
-    state = state_of(standing(past), None)
+    state = state_of(standing(past))
     assert [shown(release) for release in targets(state)] == [target.release for target in report.targets]
     floor = floor_of(state)
     assert (None if floor is None else shown(floor)) == report.floor

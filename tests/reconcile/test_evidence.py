@@ -16,6 +16,8 @@ from transforms.kraft.quorum import committed_end, plan_read
 from transforms.kraft.replay.transactions import read_transactions
 from transforms.kraft.side import FEATURE_LEVEL, LEADER_CHANGE, STATE, KraftSide
 from transforms.properties import PropertyFiles
+from transforms.reconcile.compare.context import CLOCK_MARGIN_MS
+from transforms.reconcile.judge.beside import Beside
 from transforms.reconcile.judge.cluster import cluster_of, standing_of
 from transforms.reconcile.judge.contexts import context_at, context_of, ends_of
 from transforms.reconcile.judge.evidence import ClusterFacts, facts_of, first_facts, loaded_at, with_differences
@@ -288,11 +290,18 @@ def report(**values: Any) -> Report:
     return replace(whole, **values)
 
 
-def past(told: Report) -> ClusterFacts:
+def past(told: Report, beside: Beside | None = None, **answers: Any) -> ClusterFacts:
     mine = given_of(
-        told, copies=(), side=side(*MIGRATING), zookeeper=ZNODES, compared=ZNODES, walks=1, reads_data_folder=False
+        told,
+        copies=(),
+        side=side(*MIGRATING),
+        zookeeper=ZNODES,
+        compared=ZNODES,
+        walks=1,
+        reads_data_folder=False,
+        beside=beside,
     )
-    return finished_facts(told, mine, ANSWERS)[1]
+    return finished_facts(told, mine, {**ANSWERS, **answers})[1]
 
 
 def test_a_finished_run_is_judged_by_the_same_facts() -> None:
@@ -312,6 +321,21 @@ def test_clocks_that_the_run_did_not_hold_for_measured_are_not() -> None:
     measured = replace(then, migration=replace(then.migration, clock_skew_ms=1000.0))
     assert finished_facts(then, mine, apart)[1].facts.skew is None
     assert finished_facts(measured, mine, apart)[1].facts.skew is not None
+
+
+def test_what_was_appended_while_a_tree_was_read_makes_no_clock_unmeasured_later() -> None:
+    """A walk of minutes: the log grew past the limit meanwhile, which is nobody's lag. Its rows are classified by the clocks."""
+    late = {"newest": NOW, "oldest_behind": NOW - 90_000, "at_migration": NOW - 91_000, "before_written": None}
+    answers = {
+        "append_times": [{**late, "changes": 3}],
+        "skew": [{"quantiles": [900.0, 950.0, 1000.0, 1050.0, 1100.0], "pairs": 9}],
+    }
+    run = first_facts(FirstLook(given(reading_ms=60_000), {**ANSWERS, **answers}))
+    told = report()
+    told = replace(told, migration=replace(told.migration, clock_skew_ms=1000.0))
+    assert context_of(run).clocks.margin_ms < CLOCK_MARGIN_MS
+    assert context_of(past(told, Beside(reading_ms=60_000), **answers)) == context_of(run)
+    assert context_of(past(told, **answers)) != context_of(run), "by the limit alone ZooKeeper would be behind"
 
 
 def test_who_is_asked_goes_by_the_phase() -> None:

@@ -8,10 +8,11 @@ from dataclasses import replace
 from schemas.report import Report
 from transforms.kraft.side import KraftSide
 from transforms.properties import PropertyFiles
+from transforms.reconcile.judge.beside import Beside
 from transforms.reconcile.judge.evidence import ClusterFacts, first_facts
 from transforms.reconcile.judge.facts import Sample
 from transforms.reconcile.judge.first_look import FirstLook
-from transforms.reconcile.judge.given import Given, Row, Rows, Thresholds
+from transforms.reconcile.judge.given import Given, Row, Rows
 
 _UNKNOWN = "unknown"
 _WITHOUT_ZOOKEEPER = "kraft_only"
@@ -28,15 +29,16 @@ def given_of(
     compared: Row | None,
     walks: int,
     reads_data_folder: bool,
-    thresholds: Thresholds | None = None,
+    beside: Beside | None = None,
 ) -> Given:
     """A finished run's cluster as it was given to that run.
 
     `copies` are its rows of bronze kraft_log_copies, `side` the plan made of them, `zookeeper` and `compared` its rows of
     silver `migration` with source zookeeper of the newest tree and of the one that was compared (one row stands for both),
-    `walks` how many trees gold `runs` names, `reads_data_folder` whether it has rows of bronze zk_transactions. A report does not
-    hold the thresholds: those of a configuration that is at hand, else the defaults.
+    `walks` how many trees gold `runs` names, `reads_data_folder` whether it has rows of bronze zk_transactions, `beside` what
+    the run knew beside its sources.
     """
+    known = Beside() if beside is None else beside
     return Given(
         name=report.cluster,
         kafka_version=None if report.kafka_version == _UNKNOWN else report.kafka_version,
@@ -45,7 +47,8 @@ def given_of(
         reads_data_folder=reads_data_folder,
         walks=walks,
         captured_at_ms=report.migration.captured_at_ms,
-        thresholds=Thresholds() if thresholds is None else thresholds,
+        reading_ms=known.reading_ms,
+        thresholds=known.thresholds,
         copies=copies,
         side=side,
         zookeeper=zookeeper,

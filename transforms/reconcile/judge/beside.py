@@ -1,0 +1,77 @@
+"""What a run knew beside its sources, as it leaves it for whoever looks at it later: limits, reading time, property files.
+
+No row of a table tells these. A command that looks at a finished run judges by them, so that it says what the run's report said.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from transforms.leaks import without_leaks
+from transforms.properties import NodeProperties, NodeSettings, PropertyFiles
+from transforms.reconcile.judge.facts import Facts
+from transforms.reconcile.judge.given import Thresholds
+
+# Kafka's longest version has a dozen characters; a file may hold anything.
+_LONGEST = 80
+
+
+@dataclass(frozen=True)
+class Beside:
+    """What a run knew beside its sources.
+
+    `reading_ms` is that of `Facts`. Of the property files there is what later questions ask: the controllers' voters by id, and
+    what the brokers' files say of formats. No secret is among them.
+    """
+
+    thresholds: Thresholds = field(default_factory=Thresholds)
+    reading_ms: int = 0
+    properties: PropertyFiles = field(default_factory=PropertyFiles)
+
+
+def beside_of(facts: Facts) -> str:
+    """What a run knew, by its facts: the column `beside` of gold `runs`, one JSON object."""
+    limits = Thresholds(
+        facts.capture_skew_limit, facts.alive_limit, facts.lag_limit, restart_may_interrupt=facts.interruption_accepted
+    )
+    document, _ = without_leaks(
+        {
+            "thresholds": asdict(limits),
+            "reading_ms": facts.reading_ms,
+            "controllers": [
+                {"node_id": file.node_id, "voters": sorted(file.settings.voter_ids)}
+                for file in facts.properties.controllers
+            ],
+            "brokers": [
+                {
+                    "node_id": file.node_id,
+                    "formats": {key: value[:_LONGEST] for key, value in file.settings.formats.items()},
+                }
+                for file in facts.properties.brokers
+            ],
+        }
+    )
+    return json.dumps(document)
+
+
+def read_beside(text: str) -> Beside:
+    """Read what `beside_of` wrote. What another release wrote beside it is passed over, what it left out is the default."""
+    document: Mapping[str, Any] = json.loads(text)
+    limits = {name: value for name, value in document.get("thresholds", {}).items() if name in asdict(Thresholds())}
+    return Beside(
+        Thresholds(**limits),
+        document.get("reading_ms", 0),
+        PropertyFiles(
+            controllers=tuple(_file(each) for each in document.get("controllers", ())),
+            brokers=tuple(_file(each) for each in document.get("brokers", ())),
+        ),
+    )
+
+
+def _file(told: Mapping[str, Any]) -> NodeProperties:
+    """A file of which no more is known than what was kept; a voter's id stands for its `id@host:port`."""
+    settings = NodeSettings(voters=frozenset(map(str, told.get("voters", ()))), formats=told.get("formats", {}))
+    return NodeProperties("", told.get("node_id"), has_encoder_secret=False, migration_enabled=False, settings=settings)
