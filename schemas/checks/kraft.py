@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schemas.checks.check import IN_KRAFT, KRAFT_ONLY, WITH_KRAFT, Check, check, optional
+from schemas.checks.check import IN_KRAFT, KRAFT_ONLY, WAITING, WITH_KRAFT, Check, check, optional
 from schemas.gates import UPGRADE
 
 CHECKS: tuple[Check, ...] = (
@@ -128,8 +128,8 @@ CHECKS: tuple[Check, ...] = (
     check(
         "LOG-02",
         "Every record of the log can be replayed",
-        ("finalize", *UPGRADE),
-        WITH_KRAFT,
+        ("start", "finalize", *UPGRADE),
+        WAITING | WITH_KRAFT,
         "Do not restart a controller or a broker before this is understood: a node that starts replays the record named. Bytes "
         "that only one copy has wrong: replace that node's copy.",
         "*ControlManager.replay; S§3.1, S§8.4",

@@ -136,6 +136,7 @@ def kraft(**values: Any) -> Facts:
         features={"metadata.version": LEVEL, **DEFAULTS},
         replicas=[ReplicaUse(node, 10, ()) for node in (0, 1, 2)],
         brokers_with_config=frozenset(),
+        configured_in_kraft=frozenset(),
         findings={},
         counts={
             "brokers": {KRAFT: 3},
@@ -282,7 +283,7 @@ def _operation() -> Iterator[tuple[str, Failing]]:
     yield "ELR-04", (kraft(features={"metadata.version": LEVEL}), kraft(), "warn")
     shared = {"features": {"metadata.version": LEVEL, "share.version": 1, "eligible.leader.replicas.version": 1}}
     yield "SHR-01", (found(SHARE_STATE, **shared), kraft(**shared), "warn")
-    yield "CFG-03", (kraft(brokers_with_config=frozenset({0, 9})), kraft(), "warn")
+    yield "CFG-03", (kraft(configured_in_kraft=frozenset({0, 9})), kraft(brokers_with_config=frozenset({9})), "warn")
     old = PropertyFiles(
         brokers=(NodeProperties("/etc/0.properties", 0, False, False, NodeSettings(dropped=("zookeeper.connect",))),)
     )

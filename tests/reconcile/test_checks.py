@@ -144,6 +144,7 @@ def dual_write() -> Facts:
         features={"metadata.version": LEVEL_3_9},
         replicas=[ReplicaUse(node, 10, ()) for node in (0, 1, 2)],
         brokers_with_config=frozenset({0, 1, 2}),
+        configured_in_kraft=frozenset({0, 1, 2}),
         findings={},
         divergences={},
         duplicated=Sample(),

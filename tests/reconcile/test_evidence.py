@@ -104,7 +104,11 @@ _ANSWERED: dict[str, list[dict[str, Any]]] = {
     "protection": [{"znodes": 10, "open": 1, "time": NOW - 500, "zxid": 950}],
     "transactions": [{"time": NOW - 700, "zxid": 960}],
     "pending": [{"topic": "doomed"}],
-    "configured": [{"resource_name": "0"}, {"resource_name": ""}],
+    "configured": [
+        {"resource_name": "0", "source": KRAFT},
+        {"resource_name": "7", "source": ZOOKEEPER},
+        {"resource_name": "", "source": KRAFT},
+    ],
     "moved": [
         {"code": "moved", "total": 2, "text": "/b: data", "number": 2},
         {"code": "moved", "total": 2, "text": "/a: data", "number": 1},
@@ -175,7 +179,8 @@ def test_facts_are_built_of_the_answers() -> None:
     assert facts.lag is not None
     assert (facts.lag.records, facts.lag.seconds, facts.lag.silence, facts.lag.changes) == (99, 3.0, 1.0, 2)
     assert (facts.newest_znode_time_ms, facts.newest_zxid, facts.load_time_ms) == (NOW - 500, 960, LOADED)
-    assert facts.brokers_with_config == frozenset({0}), "the cluster-wide configuration is no broker's"
+    assert facts.configured_in_kraft == frozenset({0})
+    assert facts.brokers_with_config == frozenset({0, 7}), "the cluster-wide configuration is no broker's"
     assert facts.moved == Sample(2, ("/a: data", "/b: data"))
     assert facts.written_while_read
     assert facts.lag_limit == 5.0

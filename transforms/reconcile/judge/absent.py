@@ -97,6 +97,8 @@ def _of_the_log(facts: Facts) -> Missing:
 
 
 def _lists_of_the_log(facts: Facts) -> Missing:
+    if facts.configured_in_kraft is None:
+        yield "configured_in_kraft", "the brokers that the log has configurations of were not read"
     for name, entity in (("brokers_in_kraft", "brokers"), ("controllers", "controllers"), ("features", "features")):
         if not getattr(facts, name) and _rows(facts, entity, KRAFT) != 0:
             yield name, f"the {entity} registered in the log were not read"

@@ -90,7 +90,8 @@ def first_facts(look: FirstLook, properties: PropertyFiles | None = None) -> Clu
         brokers_in_kraft=[row for row in look.brokers if row["source"] == KRAFT],
         controllers=look.controllers,
         features=look.features,
-        brokers_with_config=_configured_brokers(answers),
+        brokers_with_config=_configured_brokers(answers, ZOOKEEPER, KRAFT),
+        configured_in_kraft=_configured_brokers(answers, KRAFT),
         counts=look.counts,
         levels=[change for change in look.levels if change.feature == FEATURE_NAME],
         other_levels=[change for change in look.levels if change.feature != FEATURE_NAME],
@@ -182,8 +183,9 @@ def _plan_problem(given: Given) -> str | None:
     return None
 
 
-def _configured_brokers(answers: Answers) -> frozenset[int]:
-    names = [row["resource_name"] for row in answers.of("configured")]
+def _configured_brokers(answers: Answers, *sides: str) -> frozenset[int]:
+    """Brokers that a side has a configuration of; answers of an earlier release do not tell the side."""
+    names = [row["resource_name"] for row in answers.of("configured") if row.get("source", KRAFT) in sides]
     return frozenset(int(name) for name in names if name.isdigit())
 
 

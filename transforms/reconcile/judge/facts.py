@@ -208,6 +208,7 @@ class Facts:
     got, None unless the cluster was rolled back and `/migration` tells up to where it was mirrored.
     `zookeeper` are `/migration`, `/controller` and so on as they were when ZooKeeper was read, `compared_at` the same at the
     barrier that rows are compared at (None where that is the same tree), `newest_zxid` the newest change in the tree.
+    `brokers_with_config` are brokers that either side has configurations of, `configured_in_kraft` those of the log alone.
     `levels` are the changes of metadata.version, `other_levels` those of all other features.
     `previous_end` is the last offset (inclusive) of the log that the cluster's run before this one read. `out_of_sync` are,
     by side and broker, the replicas that their ISR lacks; `previous_partitions` is true when that run's partitions of
@@ -232,6 +233,7 @@ class Facts:
     features: Mapping[str, int] = field(default_factory=dict)
     replicas: Sequence[ReplicaUse] = ()
     brokers_with_config: frozenset[int] | None = None
+    configured_in_kraft: frozenset[int] | None = None
     findings: Mapping[str, Sample] | None = None
     divergences: Mapping[str, Sample] | None = None
     duplicated: Sample | None = None

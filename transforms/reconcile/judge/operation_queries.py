@@ -147,7 +147,7 @@ def credential_rules() -> list[RowRule]:
 
 
 def token_rules(health: Health) -> list[RowRule]:
-    """Delegation tokens that had expired an hour before the log's end: the controller removes them every hour."""
+    """Delegation tokens that had expired two hours before the log's end: the controller removes them every hour."""
     if health.log_end_ms is None:
         return []
     age = health.log_end_ms - pl.col("expiry_timestamp")

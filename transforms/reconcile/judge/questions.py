@@ -127,7 +127,9 @@ def _of_tables(given: Given, sides: Sides) -> dict[str, Rows]:
     tables = sides.tables
     queued = sides.admin_operations.filter((pl.col("kind") == "delete_topic") & at_barrier())
     pending = queued.select(pl.col("subject").alias("topic")).unique().sort("topic")
-    configured = tables["configs"].filter(pl.col("resource_type") == "BROKER").select("resource_name").unique()
+    configured = (
+        tables["configs"].filter(pl.col("resource_type") == "BROKER").select("resource_name", "source").unique()
+    )
     partitions = _of_deciding_side(given, tables["partitions"])
     counted = {name: rows for name, rows in tables.items() if name != "migration"}
     return {
@@ -135,7 +137,7 @@ def _of_tables(given: Given, sides: Sides) -> dict[str, Rows]:
         "counts": queries.row_counts(counted).to_dicts(),
         "replicas": queries.replica_counts(partitions, pending).to_dicts(),
         "pending": pending.to_dicts(),
-        "configured": configured.sort("resource_name").to_dicts(),
+        "configured": configured.sort("resource_name", "source").to_dicts(),
         "partition_health": kraft_queries.partition_health(tables["partitions"]).to_dicts(),
         "out_of_sync": kraft_queries.out_of_sync(tables["partitions"]).to_dicts(),
         "broker_configs": kraft_queries.broker_configs(tables["configs"]).to_dicts(),

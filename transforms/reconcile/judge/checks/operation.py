@@ -141,13 +141,13 @@ def _share_state(facts: Facts) -> Outcome:
 
 
 def _gone(facts: Facts) -> Outcome:
-    """CFG-03."""
-    if facts.brokers_with_config is None:
+    """CFG-03, by the log alone: what ZooKeeper still holds after finalising is nobody's any more."""
+    if facts.configured_in_kraft is None:
         return unknown("the brokers that configurations name were not read")
     if not facts.brokers_in_kraft and facts.rows_in_kraft("brokers") != 0:
         return unknown("the brokers registered in the log were not read")
     registered = {row["broker_id"] for row in facts.brokers_in_kraft if row.get("source", KRAFT) == KRAFT}
-    return found(f"broker {node} is not registered" for node in sorted(facts.brokers_with_config - registered))
+    return found(f"broker {node} is not registered" for node in sorted(facts.configured_in_kraft - registered))
 
 
 CHECKS: dict[str, CheckFunction] = {

@@ -1,0 +1,278 @@
+"""A KRaft cluster in operation (S§8.6): which rows break a rule, which rows beside them do not, and what the facts alone tell."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from schemas.checks import KRAFT, Phase
+from schemas.checks.codes import (
+    CIDR_DENY,
+    CORDONED,
+    DEAD_LETTERS,
+    DIRECTORY_UNKNOWN,
+    ELR_NO_REPLICA,
+    ELR_WAITING,
+    FEW_ITERATIONS,
+    ONE_RACK,
+    REASSIGNING_LONG,
+    RESTART_INTERNAL,
+    RESTART_OFFLINE,
+    RESTART_REFUSED,
+    SHARE_STATE,
+    THROTTLE_LEFT,
+    TOKEN_EXPIRED,
+)
+from schemas.report import CheckResult
+from tests.reconcile import test_checks
+from tests.reconcile.kraft_clusters import NODES, broker, copy, found, kraft
+from tests.reconcile.planted import Row, gathered, samples, table
+from tests.reconcile.planted_kraft import (
+    ACLS,
+    CONFIGS,
+    CREDENTIALS,
+    END_MS,
+    HEALTH,
+    HOUR,
+    OPERATIONS,
+    PARTITIONS,
+    TOKENS,
+    row,
+)
+from tests.reconcile.test_checks_catalogue import IN_KRAFT
+from tests.reconcile.test_checks_queries import ROWS as OF_ALL
+from transforms.kraft.quorum import plan_read
+from transforms.properties import PropertyFiles, node_properties
+from transforms.reconcile.judge.checks.finish import CONTROLLER_LAG_RECORDS
+from transforms.reconcile.judge.directory_rules import MIGRATING
+from transforms.reconcile.judge.facts import Facts, LeaderEpoch, Sample
+from transforms.reconcile.judge.gates import judge_gates, run_checks
+
+PLANTED = {
+    "partitions": PARTITIONS,
+    "configs": CONFIGS,
+    "acls": ACLS,
+    "scram_credentials": CREDENTIALS,
+    "delegation_tokens": TOKENS,
+    "admin_operations": OPERATIONS,
+}
+ONLY = {
+    RESTART_INTERNAL: ["__consumer_offsets/0: its only replica is on broker 0"],
+    RESTART_OFFLINE: ["alone/0: its only replica is on broker 0"],
+    RESTART_REFUSED: [
+        "all-needed/0: min.insync.replicas 2 of 2 replicas",
+        "short/0: min.insync.replicas 2 of 2 replicas",
+    ],
+    REASSIGNING_LONG: ["moving/0: adding [1], removing [], without any change for 30 h"],
+    THROTTLE_LEFT: ["TOPIC throttled: leader.replication.throttled.replicas"],
+    ONE_RACK: ["in-one-rack/0: all replicas are in rack a", "with-a-stopped-one/0: all replicas are in rack a"],
+    ELR_WAITING: [
+        f"{topic}/0: the ISR is empty, waiting for one of [1]"
+        for topic in ("__share_group_state", "letters", "waits-for-one")
+    ],
+    ELR_NO_REPLICA: ["left-behind/0: ELR or last known leaders that are no replicas: [5, 7]"],
+    SHARE_STATE: ["__share_group_state/0: no leader"],
+    DEAD_LETTERS: [
+        "group reads-too: its dead letter topic nowhere does not exist",
+        "group reads: 1 partitions of letters have no leader",
+    ],
+    DIRECTORY_UNKNOWN: ["not-placed/0: broker 4 has not said which of its directories"],
+    CORDONED: ["closed-in/0: broker 4's directory d4-closed is cordoned"],
+    CIDR_DENY: ["TOPIC t: DENY User:a from 10.1.0.0/16"],
+    FEW_ITERATIONS: ["SCRAM-SHA-256 of weak: 1024 iterations"],
+    TOKEN_EXPIRED: ["token old expired 5 h before the log's end"],
+}
+
+
+def told(rows: Mapping[str, list[Row]], **health: Any) -> dict[str, list[str]]:
+    """What the rows of a cluster show, all of it, by code."""
+    tables = {name: rows.get(name, []) for name in {*OF_ALL, *PLANTED}}
+    known = replace(IN_KRAFT, health=replace(HEALTH, **health))
+    shown = samples(gathered(tables, [table("findings", [])], ([], []), known))
+    return {code: list(sample.examples) for code, sample in shown.items()}
+
+
+def verdict(check_id: str, facts: Facts) -> CheckResult:
+    return next(result for result in run_checks(facts) if result.id == check_id)
+
+
+@pytest.fixture(scope="module")
+def planted() -> dict[str, list[str]]:
+    return told(PLANTED)
+
+
+@pytest.mark.parametrize("code", ONLY)
+def test_only_the_broken_rows_are_found(planted: dict[str, list[str]], code: str) -> None:
+    assert planted[code] == ONLY[code]
+
+
+@pytest.mark.parametrize(
+    ("code", "rows", "health"),
+    [
+        (CIDR_DENY, {"acls": ACLS}, {"level": 32}),
+        (THROTTLE_LEFT, {"configs": CONFIGS}, {"reassigning": True}),
+        (ONE_RACK, {"partitions": PARTITIONS}, {"racks": {0: "a", 1: "a", 2: "a", 4: "a"}}),
+        (ONE_RACK, {"partitions": [row("t", replicas=[0, 7])]}, {}),
+        (REASSIGNING_LONG, {"partitions": [row("t", adding_replicas=[1], kraft_append_time=END_MS - 23 * HOUR)]}, {}),
+        (DIRECTORY_UNKNOWN, {"partitions": [row("t", replicas=[0, 4], directories=["d0", MIGRATING])]}, {}),
+        (
+            DIRECTORY_UNKNOWN,
+            {"partitions": [row("t", directories=["d0", MIGRATING], kraft_append_time=END_MS - 2 * HOUR)]},
+            {},
+        ),
+        (CORDONED, {"partitions": PARTITIONS}, {"cordoned": {}}),
+        (RESTART_OFFLINE, {"partitions": [row("t", replicas=[0], isr=[], leader=-1)]}, {}),
+        (
+            TOKEN_EXPIRED,
+            {"delegation_tokens": [{**TOKENS[0], "expiry_timestamp": END_MS - HOUR}]},
+            {},
+        ),
+        (FEW_ITERATIONS, {"scram_credentials": [{**CREDENTIALS[0], "source": "zookeeper"}]}, {}),
+    ],
+)
+def test_what_another_cluster_may_have(code: str, rows: Mapping[str, list[Row]], health: Mapping[str, Any]) -> None:
+    """A level that knows ranges, a reassignment under way, one rack, a rack that is not known, a moment, a single directory."""
+    assert code not in told(rows, **health)
+
+
+def test_internal_topics_are_named_first() -> None:
+    both = {RESTART_OFFLINE: Sample(1, ("a-topic/0",)), RESTART_INTERNAL: Sample(1, ("__consumer_offsets/0",))}
+    result = verdict("UPG-04", kraft(findings=both))
+    assert result.evidence == [
+        "2 partitions without a leader while their broker restarts",
+        "__consumer_offsets/0",
+        "a-topic/0",
+    ]
+    refused = verdict("UPG-04", found(RESTART_REFUSED))
+    assert refused.evidence[0] == "1 partition refused to acks=all while one broker restarts"
+    assert refused.verdict == "fail"
+
+
+def far(*nodes: int, by: int) -> Facts:
+    """A quorum in which some voters' logs end so many records before the others'."""
+    end = 2 * CONTROLLER_LAG_RECORDS
+    copies = [copy(node, log_end=end - by if node in nodes else end) for node in NODES]
+    return kraft(copies=copies, plan=plan_read(copies))
+
+
+def test_a_voter_that_is_far_behind_is_one_that_restarts_already() -> None:
+    limit = CONTROLLER_LAG_RECORDS
+    facts = far(3002, by=limit + 1)
+    assert verdict("UPG-05", facts).evidence == [
+        f"controller 3002 ends at offset {limit - 2}, the best at {2 * limit - 1}: no other one may restart"
+    ]
+    assert verdict("UPG-05", facts).verdict == "fail"
+    assert "UPG-05" in judge_gates(run_checks(facts), facts)["upgrade"].blocking
+    assert verdict("UPG-05", far(3002, by=limit)).verdict == "pass"
+
+
+def of_voters(*nodes: int) -> Facts:
+    """A cluster whose newest leader names these voters, of a static quorum."""
+    whole = kraft()
+    epochs = [LeaderEpoch(each.epoch, each.start_offset, 3000, nodes, each.append_time_ms) for each in whole.epochs]
+    copies = [replace(each, voters=nodes) for each in whole.copies if each.controller_id in nodes]
+    sets = None if whole.quorum is None else replace(whole.quorum, kraft_version=0, voter_sets=())
+    controllers = [each for each in whole.controllers if each["controller_id"] in nodes]
+    return replace(whole, epochs=epochs, copies=copies, plan=plan_read(copies), quorum=sets, controllers=controllers)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "said", "words"),
+    [
+        ((3000,), "warn", "1 voter: the quorum has no leader while one restarts"),
+        ((3000, 3001), "warn", "2 voters: the quorum has no leader while one restarts"),
+        ((3000, 3001, 3002), "pass", None),
+    ],
+)
+def test_one_or_two_voters_never_keep_a_majority(nodes: tuple[int, ...], said: str, words: str | None) -> None:
+    result = verdict("UPG-05", of_voters(*nodes))
+    assert result.verdict == said
+    assert words is None or result.evidence == [words]
+
+
+def test_a_voter_whose_log_was_not_given_is_not_known_to_be_near() -> None:
+    whole = kraft()
+    facts = replace(whole, copies=[each for each in whole.copies if each.controller_id != 3002])
+    result = verdict("UPG-05", facts)
+    assert (result.verdict, result.evidence) == (
+        "unknown",
+        ["give the log of controller 3002: how far it is behind is not known"],
+    )
+
+
+def test_directories_of_two_brokers_and_one_that_a_broker_names_twice() -> None:
+    cloned = [broker(0, log_dirs=["d", "own", "own"]), broker(1, log_dirs=["d"]), broker(2)]
+    assert verdict("BRK-02", kraft(brokers_in_kraft=cloned)).evidence == [
+        "directory d is of brokers 0, 1",
+        "broker 0 names directory own twice",
+    ]
+
+
+def test_keys_that_kafka_4_dropped_are_named_and_no_value_of_them() -> None:
+    dropped = {
+        "zookeeper.connect": "hush:2181",
+        "zookeeper.ssl.keystore.password": "hush",
+        "inter.broker.protocol.version": "3.9",
+        "log.message.format.version": "3.0",
+        "control.plane.listener.name": "hush",
+        "password.encoder.secret": "hush",
+        "password.encoder.iterations": "4096",
+    }
+    kept = {"node.id": "0", "process.roles": "broker", "log.dirs": "/d", "ssl.key.password": "hush"}
+    text = "\n".join(f"{key}={value}" for key, value in {**dropped, **kept}.items())
+    result = verdict("CONF-06", kraft(properties=PropertyFiles(brokers=(node_properties("/etc/b", text),))))
+    assert (result.verdict, result.violations) == ("warn", 1)
+    assert sorted(key for key in (*dropped, *kept) if key in result.evidence[0]) == sorted(dropped)
+    assert "hush" not in result.evidence[0]
+    fine = "\n".join(f"{key}={value}" for key, value in kept.items())
+    passing = kraft(properties=PropertyFiles(brokers=(node_properties("/etc/b", fine),)))
+    assert verdict("CONF-06", passing).verdict == "pass"
+    assert verdict("CONF-06", kraft()).verdict in ("unknown", "not_applicable"), "no file was given"
+
+
+@pytest.mark.parametrize("phase", [Phase.DUAL_WRITE, Phase.FINALIZED, Phase.KRAFT])
+def test_ciphertext_taken_for_a_password_is_found_in_every_phase_with_kraft(phase: Phase) -> None:
+    healthy = {
+        Phase.DUAL_WRITE: test_checks.dual_write(),
+        Phase.FINALIZED: test_checks.finalized(),
+        Phase.KRAFT: kraft(),
+    }[phase]
+    assert verdict("SEC-04", healthy).verdict == "pass"
+    broken = replace(healthy, findings={**(healthy.findings or {}), "SEC-04": Sample(1, ("0: pw",))})
+    assert verdict("SEC-04", broken).verdict == "fail"
+
+
+def test_a_record_that_replay_throws_on_is_told_with_the_copies_that_have_it() -> None:
+    poison = Sample(1, ("t partition 0: a change of a partition that was never made (offset 50)",))
+    result = verdict("LOG-02", kraft(findings={"PARTITION-UNKNOWN": poison}))
+    assert result.evidence == [
+        f"{poison.examples[0]}; the same record is in the copies of 3000, 3001, 3002",
+    ]
+
+
+@pytest.mark.parametrize("phase", [Phase.WAITING, Phase.DUAL_WRITE, Phase.FINALIZED, Phase.KRAFT])
+@pytest.mark.parametrize(
+    "code",
+    ["PARTITION-UNKNOWN", "TOPIC-UNKNOWN", "CLEAR-UNKNOWN", "REMOVAL-UNKNOWN", "BROKER-CHANGE", "DUR-08", "DUR-15"],
+)
+def test_what_replay_throws_on_it_throws_on_in_every_phase(phase: Phase, code: str) -> None:
+    facts = replace(kraft(findings={code: Sample(1, ("one",))}), phase=phase, kafka_version="3.9")
+    assert verdict("LOG-02", facts).verdict == "fail"
+
+
+def test_before_3_6_a_second_topic_of_a_name_took_the_place_of_the_first() -> None:
+    twice = {"DUR-08": Sample(1, ("orders",))}
+    assert verdict("LOG-02", kraft(findings=twice, kafka_version="3.5")).verdict == "pass"
+    assert verdict("LOG-02", kraft(findings=twice, kafka_version="3.6")).verdict == "fail"
+
+
+def test_what_zookeeper_still_holds_of_a_broker_after_finalising_is_nobodys() -> None:
+    gone = frozenset({0, 1, 2, 9})
+    facts = replace(test_checks.finalized(), brokers_with_config=gone, configured_in_kraft=frozenset({0, 1, 2}))
+    assert verdict("CFG-03", facts).verdict == "pass"
+    in_the_log = replace(facts, configured_in_kraft=gone)
+    assert verdict("CFG-03", in_the_log).evidence == ["broker 9 is not registered"]
+    assert facts.collected >= {KRAFT}
