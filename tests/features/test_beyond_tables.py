@@ -2,23 +2,37 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from schemas.kraft.control import CONTROL_TYPES
 from schemas.kraft.feature_levels import HIGHEST_LEVELS
+from schemas.kraft.fields import Field, RecordType
+from schemas.kraft.fields import Kind as Wire
 from schemas.kraft.metadata_versions import LATEST_PRODUCTION, METADATA_VERSIONS
 from schemas.kraft.records import RECORD_TYPES
+from tests.isr.test_validate import EXPAND, controller
+from tests.kraft.encoder import batch, data_record, uvarint
+from tests.kraft.test_round_trip import both
 from tests.reconcile.kraft_clusters import kraft
+from tests.zookeeper.trees import codes, state_of
 from transforms.downgrade.ledger import OF_KRAFT, Seen
 from transforms.downgrade.readiness import Mode, Outcome, State, readiness
-from transforms.features.levels import release_tuple
+from transforms.features.levels import UnknownLevelError, release_tuple
 from transforms.features.matrix import BROKER, CONTROLLER, Node
+from transforms.features.requests import feature_dependencies, of_release, version_mapping
 from transforms.features.update import Cluster, Kind, Update, Verdict, dry_run
+from transforms.isr.validate import Mode as Rules
+from transforms.isr.validate import validate
 from transforms.kraft.decode.codec import decode_record
 from transforms.kraft.decode.wire import WireError
 from transforms.kraft.release import infer_release
 from transforms.reconcile.judge.gates import judge_gates, run_checks
+from transforms.secrets import is_sensitive_config
 
 MV = "metadata.version"
 NEWEST = release_tuple(next(reversed(LATEST_PRODUCTION)))
@@ -107,3 +121,107 @@ def test_the_gate_of_an_upgrade_is_never_opened(level: int, release: str | None)
 def test_nor_by_a_release_beyond_alone() -> None:
     facts = kraft(kafka_version=".".join(map(str, BEYOND)))
     assert judge_gates(run_checks(facts), facts)["upgrade"].verdict == "unknown"
+
+
+def test_every_table_of_releases_ends_with_the_same_one() -> None:
+    """Else one of them knows a release of which another says nothing."""
+    assert list(HIGHEST_LEVELS) == list(LATEST_PRODUCTION)
+    assert LATEST_PRODUCTION[".".join(map(str, NEWEST))] == LEVEL
+
+
+def test_what_the_tool_of_a_release_above_the_tables_says_is_not_made_up() -> None:
+    with pytest.raises(UnknownLevelError, match="this audit does not know"):
+        version_mapping(None, BEYOND)
+    with pytest.raises(UnknownLevelError, match="this audit does not know"):
+        feature_dependencies([("group.version", 1)], BEYOND)
+    with pytest.raises(UnknownLevelError, match="this audit does not know"):
+        of_release(".".join(map(str, NEWEST)), Kind.UPGRADE, BEYOND)
+    for text in (".".join(map(str, BEYOND)), f"{BEYOND[0]}.{BEYOND[1]}-IV0"):
+        with pytest.raises(UnknownLevelError):
+            of_release(text, Kind.UPGRADE, NEWEST)
+    assert version_mapping(None, NEWEST), "the newest one is known"
+
+
+def test_a_controller_of_a_release_above_the_tables_is_asked_by_older_rules_and_the_answer_says_so() -> None:
+    known = validate(EXPAND, controller(Rules.KRAFT, NEWEST))
+    beyond = validate(EXPAND, controller(Rules.KRAFT, BEYOND))
+    assert beyond.error is known.error
+    note = f"what Kafka {BEYOND[0]}.{BEYOND[1]} changed of the rules: those of {NEWEST[0]}.{NEWEST[1]} are asked"
+    assert beyond.unverified == (note, *known.unverified)
+
+
+def test_a_type_of_record() -> None:
+    key = max(RECORD_TYPES) + 1
+    [row] = both(batch([(None, uvarint(1) + uvarint(key) + uvarint(0) + b"\0")], 0))
+    assert row["problem"] == f"unknown record type UNKNOWN({key})"
+    code = max(CONTROL_TYPES) + 1
+    rows = both(batch([(bytes([0, 0, 0, code]), b"\0\0\0")], 0, attributes=0x20))
+    assert [row["problem"] for row in rows] == [f"unknown record type UNKNOWN_CONTROL({code})"]
+
+
+@pytest.mark.parametrize("key", CONTROL_TYPES)
+def test_a_version_of_a_control_record(key: int) -> None:
+    record = CONTROL_TYPES[key]
+    with pytest.raises(WireError, match="is unknown"):
+        decode_record(record, record.body.highest + 1, b"", 0, 0)
+
+
+def _coded() -> Iterator[tuple[str, RecordType, Field]]:
+    """Fields whose values stand for something, such as an ACL's operation."""
+    for record in RECORD_TYPES.values():
+        for field in record.body.fields:
+            if field.enum is not None:
+                yield f"{record.name} {field.name}", record, field
+
+
+CODED = {name: (record, field) for name, record, field in _coded()}
+
+
+def test_codes_of_acls_are_among_those_that_are_tried() -> None:
+    assert "ACCESS_CONTROL_ENTRY_RECORD operation" in CODED
+    assert len(CODED) > 12
+
+
+def _least(field: Field) -> Any:
+    if field.array:
+        return []
+    if field.enum is not None:
+        return min(field.enum)
+    return {Wire.UUID: "A" * 22, Wire.STRING: "x", Wire.BYTES: b"x", Wire.BOOL: False, Wire.STRUCT: {}}.get(
+        field.kind, 0
+    )
+
+
+@pytest.mark.parametrize("name", CODED)
+def test_a_code_of_a_field_is_a_place_of_the_log_that_could_not_be_read(name: str) -> None:
+    """Not only named: what it means to a controller is open, so that nothing is safe (CAP-02)."""
+    record, field = CODED[name]
+    assert field.enum is not None
+    code, version = max(field.enum) + 1, record.body.highest
+    least = {each.name: _least(each) for each in record.body.fields if each.since <= version}
+    rows = both(batch([data_record(record.name, version, {**least, field.name: code})], 0))
+    problems = [row["problem"] for row in rows if row["problem"]]
+    assert problems == [f"{record.name} v{version}: unknown {field.name} {code}"]
+
+
+@pytest.mark.parametrize(
+    ("path", "data"),
+    [
+        ("/feature", {"version": 3, "status": 1, "features": {}}),
+        ("/migration", {"version": 1, "kraft_controller_id": 3000, "kraft_controller_epoch": 1}),
+        ("/delegation_token/tokens/t", {"version": 4, "owner": "User:a"}),
+        ("/kafka-acl/Topic/t", {"version": 2, "acls": []}),
+    ],
+)
+def test_a_version_of_a_znode(path: str, data: dict[str, Any]) -> None:
+    assert codes(state_of(path, json.dumps(data).encode())) != []
+
+
+def test_an_operation_of_an_acl_znode() -> None:
+    entry = {"principal": "User:a", "permissionType": "Allow", "operation": "Levitate", "host": "*"}
+    assert codes(state_of("/kafka-acl/Topic/t", json.dumps({"version": 1, "acls": [entry]}).encode())) == ["START-14"]
+
+
+def test_a_configuration_that_no_release_declares_may_be_a_secret() -> None:
+    assert is_sensitive_config("of.a.later.release")
+    assert not is_sensitive_config("min.insync.replicas")

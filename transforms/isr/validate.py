@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from schemas.kraft.metadata_versions import LATEST_PRODUCTION
 from transforms.isr.builder import Builder, Proposal
 from transforms.isr.partition import RECOVERED, RECOVERING, Ids, PartitionState, merged
 
@@ -181,7 +182,27 @@ _RequestRule = Callable[[_Asked], tuple[Error, str] | None]
 
 
 def validate(request: Request, controller: Controller) -> Answer:
-    """What `controller` answers to `request`. The rules are asked in its order, and the first that fails answers."""
+    """What `controller` answers to `request`. The rules are asked in its order, and the first that fails answers.
+
+    A release above the tables is asked by the rules of the newest one there, which the answer says.
+    """
+    answer, (newest, name) = _answered(request, controller), _NEWEST
+    if controller.release <= newest:
+        return answer
+    note = f"what Kafka {controller.release[0]}.{controller.release[1]} changed of the rules: those of {name} are asked"
+    return replace(answer, unverified=(note, *answer.unverified))
+
+
+def _newest() -> tuple[tuple[int, int], str]:
+    name = next(reversed(LATEST_PRODUCTION))
+    major, minor = name.split(".")
+    return (int(major), int(minor)), name
+
+
+_NEWEST = _newest()
+
+
+def _answered(request: Request, controller: Controller) -> Answer:
     version = request_version(controller.release) if request.version is None else request.version
     refused = _refused_at_the_door(controller, version) or _refused_before_partition(request, controller, version)
     partition = controller.partition
