@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import polars as pl
 import pytest
 
 from schemas.checks import KRAFT, Phase
 from schemas.checks.codes import (
     CIDR_DENY,
+    CONFIG_SKIPPED,
     CORDONED,
     DEAD_LETTERS,
     DIRECTORY_UNKNOWN,
@@ -18,6 +20,7 @@ from schemas.checks.codes import (
     ELR_WAITING,
     FEW_ITERATIONS,
     ONE_RACK,
+    REASSIGNING,
     REASSIGNING_LONG,
     RESTART_INTERNAL,
     RESTART_OFFLINE,
@@ -25,6 +28,7 @@ from schemas.checks.codes import (
     SHARE_STATE,
     THROTTLE_LEFT,
     TOKEN_EXPIRED,
+    UNDER_REPLICATED,
 )
 from schemas.report import CheckResult
 from tests.reconcile import test_checks
@@ -50,6 +54,8 @@ from transforms.reconcile.judge.checks.finish import CONTROLLER_LAG_RECORDS
 from transforms.reconcile.judge.directory_rules import MIGRATING
 from transforms.reconcile.judge.facts import Facts, LeaderEpoch, Sample
 from transforms.reconcile.judge.gates import judge_gates, run_checks
+from transforms.reconcile.judge.kraft_queries import out_of_sync
+from transforms.reconcile.judge.partition_health import by_broker
 
 PLANTED = {
     "partitions": PARTITIONS,
@@ -276,3 +282,52 @@ def test_what_zookeeper_still_holds_of_a_broker_after_finalising_is_nobodys() ->
     in_the_log = replace(facts, configured_in_kraft=gone)
     assert verdict("CFG-03", in_the_log).evidence == ["broker 9 is not registered"]
     assert facts.collected >= {KRAFT}
+
+
+@pytest.mark.parametrize(
+    ("values", "missing"),
+    [
+        ({"replicas": [0, 1, 2], "adding_replicas": [2], "isr": [0, 1]}, {}),
+        ({"replicas": [0, 1, 2], "adding_replicas": [2], "isr": [0]}, {1: 1}),
+        ({"replicas": [0, 1, 2], "isr": [0, 1]}, {2: 1}),
+        ({"replicas": [0, 1, 2], "removing_replicas": [2], "isr": [0, 1]}, {2: 1}),
+    ],
+)
+def test_replicas_that_a_reassignment_adds_are_not_out_of_sync(values: dict[str, Any], missing: dict[int, int]) -> None:
+    """UPG-02, START-21 and FIN-08 ask for those that are missing: what is being added is to catch up, not to come back."""
+    partitions = table("partitions", [row("t", **values)])
+    assert dict(out_of_sync(partitions).select("broker_id", "replicas").iter_rows()) == missing
+    shown = by_broker(partitions, []).filter(pl.col("code") == UNDER_REPLICATED)["text"].to_list()
+    assert shown == [f"broker {node} is not in the ISR of 1 partition" for node in missing]
+
+
+def test_a_reassignment_under_way_is_told_where_all_others_are_in_sync() -> None:
+    moving = {REASSIGNING: Sample(1, ("t/0: adding [2], removing []",))}
+    result = verdict("UPG-02", kraft(findings=moving))
+    assert (result.verdict, result.evidence) == (
+        "pass",
+        ["a reassignment is under way (1 in all)", "t/0: adding [2], removing []"],
+    )
+
+
+@pytest.mark.parametrize(
+    ("version", "checkpoint", "resource"),
+    [
+        ("3.9", "fail", "warn"),
+        ("4.2", "fail", "warn"),
+        ("4.3", "pass", "not_applicable"),
+        ("4.4", "pass", "not_applicable"),
+        (None, "unknown", "unknown"),
+    ],
+)
+def test_from_4_3_on_configurations_that_kafka_does_not_know_are_skipped(
+    version: str | None, checkpoint: str, resource: str
+) -> None:
+    skipped = {CONFIG_SKIPPED: Sample(1, ("configs orders: vendor.key",)), "CFG-01": Sample(1, ("orders: old",))}
+    facts = kraft(findings=skipped, kafka_version=version)
+    assert verdict("CAP-08", facts).verdict == checkpoint
+    assert verdict("CFG-01", facts).verdict == resource
+
+
+def test_of_a_topic_s_next_change_only_releases_that_refuse_it_are_warned() -> None:
+    assert verdict("CFG-01", kraft(kafka_version="4.2")).verdict == "pass"
