@@ -37,9 +37,11 @@ def divergences_as_of(past: PastRun, offset: int) -> DataFrame:
             f"run {past.run_id} compared nothing (mode {past.report.mode}): there is no difference to show"
         )
     kraft = known.kraft
-    asked = AskedAt(known.gathered, kraft.side, kraft.base, known.given.bracketed, kraft.checked(offset))
+    folder = known.given.reads_data_folder
+    asked = AskedAt(known.gathered, kraft.side, kraft.base, known.given.bracketed, kraft.checked(offset), folder)
     source = Source(past.spark, past.read, {past.cluster: past.walks})
-    feeds = [source.clusters(), *source.trees(), *of_logs(without_failures(kraft.records), [past.cluster])]
+    logs = of_logs(without_failures(kraft.records), [past.cluster])
+    feeds = [source.clusters(), *source.trees(), *source.barriers([past.cluster] if folder else ()), *logs]
     return in_order(feeds, 1).mapInArrow(each_cluster(_pass(asked)), _LOCATED)
 
 

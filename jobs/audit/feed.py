@@ -25,7 +25,8 @@ from transforms.units import Kind, batches_of, packed, packed_records
 _IN_MEMORY_BYTES = 256 * 1024 * 1024
 # A task for each cluster, as far as there are not more than these.
 _TASKS = 32
-_WRITTEN = ((ZK_TRANSACTIONS, Kind.TRANSACTIONS), (BARRIERS, Kind.BARRIERS), (ZOOKEEPER_WRITES, Kind.WRITES))
+_BARRIERS = ((BARRIERS, Kind.BARRIERS),)
+_WRITTEN = ((ZK_TRANSACTIONS, Kind.TRANSACTIONS), *_BARRIERS, (ZOOKEEPER_WRITES, Kind.WRITES))
 Pass = Callable[[str, "SpooledFeed"], Iterator[pa.RecordBatch]]
 
 
@@ -57,11 +58,16 @@ class Source:
 
     def written(self, clusters: Collection[str]) -> list[DataFrame]:
         """What ZooKeeper's transaction logs tell of these clusters."""
+        return self._told(_WRITTEN, clusters)
+
+    def barriers(self, clusters: Collection[str]) -> list[DataFrame]:
+        """Of that, the barriers alone."""
+        return self._told(_BARRIERS, clusters)
+
+    def _told(self, tables: Sequence[tuple[Table, Kind]], clusters: Collection[str]) -> list[DataFrame]:
         if not clusters:
             return []
-        return [
-            self.rows(table).where(of_clusters(clusters)).mapInArrow(packed(kind), FEED) for table, kind in _WRITTEN
-        ]
+        return [self.rows(table).where(of_clusters(clusters)).mapInArrow(packed(kind), FEED) for table, kind in tables]
 
 
 def of_logs(records: DataFrame, clusters: Collection[str]) -> list[DataFrame]:

@@ -15,6 +15,7 @@ from transforms.isr.partition import CLEARED, RECOVERING, Change, PartitionState
 RELEASE = "4.3.1-kraft"
 STAGES = [
     *[(RELEASE, name, 3001) for name in ("2", "4", "5", "6", "7", "8", "12", "upgrade-3-done")],
+    *[("4.4.0-kraft", name, 3001) for name in ("2", "4", "8", "12", "static-1-quorum", "upgrade-1-before")],
     *[(version, stage, 3001) for version in ("3.5.2", "3.6.2", "3.9.1") for stage in ("5", "6", "7")],
 ]
 

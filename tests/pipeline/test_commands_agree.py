@@ -46,6 +46,18 @@ for _name in CLUSTERS.keys() - set(SHARED.values()):
     in_fleet(_name)(_prepared(*CLUSTERS[_name]))
 
 
+def _by_folder(version: str, stage: str) -> Preparation:
+    """A capture whose ZooKeeper is read from its data folder: the transactions tell between which of them a write was lost."""
+    return lambda folder: settings_content(capture(version, stage), folder, data_folder=True)
+
+
+FOLDERS = {
+    f"{version}-{stage}-by-folder": (version, stage) for version, stage in (("3.9.1", "quota-removal"), ("3.5.2", "5"))
+}
+for _name, _capture in FOLDERS.items():
+    in_fleet(_name)(_by_folder(*_capture))
+
+
 @in_fleet(IMPATIENT)
 def _impatient(folder: Path) -> Content:
     """A cluster whose lag is late at once."""
@@ -78,7 +90,7 @@ for _name, _preparation in OF_FILES.items():
     in_fleet(_name)(_preparation)
 
 
-@pytest.fixture(params=[*CLUSTERS, *OF_FILES])
+@pytest.fixture(params=[*CLUSTERS, *FOLDERS, *OF_FILES])
 def told(request: pytest.FixtureRequest, fleet: Mapping[str, Audit | Failure]) -> tuple[Audit, PastRun]:
     audit = fleet[request.param]
     assert isinstance(audit, Audit), audit
@@ -215,3 +227,13 @@ def _said(capsys: pytest.CaptureFixture[str], audit: Audit, *argv: str) -> str:
     capsys.readouterr()
     assert main([*argv, "--warehouse", audit.warehouse.root, "--cluster", audit.cluster]) == 0
     return capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+def test_lost_writes_of_a_data_folder_are_told_with_their_transactions(
+    fleet: Mapping[str, Audit | Failure], name: str
+) -> None:
+    """Else nothing was held against the command that the transaction logs alone tell."""
+    audit = fleet[name]
+    assert isinstance(audit, Audit), audit
+    assert audit.rows(DIVERGENCES, "class = 'lost_write' AND lost_until_zxid IS NOT NULL")

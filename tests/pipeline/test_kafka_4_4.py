@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -183,3 +184,60 @@ def test_the_command_downgrade_says_what_the_report_says(audited: Told, name: st
         assert [(line.outcome.value, line.what, line.evidence) for line in lines] == [
             (reason.outcome, reason.reason, reason.evidence) for reason in target.reasons
         ]
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_as_many_partitions_lack_a_leader_as_an_independent_replay_says(told: Told, stage: str) -> None:
+    state = json.loads((capture(RELEASE, stage) / "expected.json").read_text())["state"]
+    leaderless = sum(each["value"]["leader"] == -1 for each in state["partitions"])
+    found = check(told(stage), "ISR-16")
+    assert (found.verdict, found.violations) == ("fail" if leaderless else "pass", leaderless)
+    health = told(stage).report.kraft
+    assert health is not None
+    assert (health.partitions, health.leaderless) == (len(state["partitions"]), leaderless)
+    assert health.brokers == len(state["brokers"])
+
+
+@pytest.mark.parametrize(
+    ("stage", "partitions"),
+    [
+        ("1-healthy", set()),
+        ("4-elr-leaderless", set()),
+        ("8-unclean", {"unclean-t/0", "unclean-t/1", "forced/0", "forced/1"}),
+        ("12-broker-unregistered", set()),
+        ("upgrade-1-before", {"unclean-t/0", "unclean-t/1"}),
+    ],
+)
+def test_elections_that_may_have_lost_data_are_those_that_were_made(
+    told: Told, stage: str, partitions: set[str]
+) -> None:
+    elections = check(told(stage), "ISR-12")
+    unhealed = [text for text in elections.evidence if "unclean election" in text and not text.startswith("healed")]
+    assert {text.partition(":")[0] for text in unhealed} == partitions
+    assert elections.verdict == ("warn" if partitions else "pass")
+
+
+def test_a_broker_that_is_down_has_left_isrs_and_leaders_wait_for_it(told: Told) -> None:
+    churn = check(told("2-isr-churn"), "ISR-08")
+    assert churn.evidence[0].startswith("broker 2 left the ISR of")
+    assert churn.evidence[0].endswith("is not in sync")
+    waiting = check(told("2-isr-churn"), "ELR-03")
+    assert waiting.evidence == [
+        f"{name}: the ISR is empty, waiting for one of [2]" for name in ("audit.log_v1-raw/1", "solo/2")
+    ]
+
+
+def test_an_unregistered_broker_is_gone_and_the_controller_stays(told: Told) -> None:
+    audit = told("12-broker-unregistered")
+    assert check(audit, "QRM-02").verdict == "pass"
+    assert check(audit, "QRM-01").evidence[0].startswith("controller 3003 is registered and no voter")
+
+
+def test_a_static_quorum_of_4_4_and_a_cluster_at_the_level_before_it(told: Told) -> None:
+    static = told("static-1-quorum").report
+    assert static.kraft is not None
+    assert (static.kraft.kraft_version, "kraft.version" in static.kraft.features) == (0, False)
+    assert [result.id for result in static.checks if result.verdict in ("warn", "fail")] == ["UPG-04"]
+    level = check(told("upgrade-1-before"), "UPG-01")
+    assert level.verdict == "pass"
+    assert level.evidence[0] == "metadata.version may be raised from 3.9-IV0 (21) to 4.4-IV2 (33)"

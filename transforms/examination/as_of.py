@@ -10,6 +10,7 @@ import polars as pl
 from schemas.entities import MIRRORED
 from transforms.examination.log import checkpoints_of
 from transforms.examination.trees import held_znodes, trees_of
+from transforms.examination.written import barriers_of
 from transforms.kraft.replayed import Replayed, state_at, versions_of
 from transforms.kraft.side import KraftSide
 from transforms.reconcile.compare.comparison import Inputs
@@ -28,7 +29,7 @@ class AskedAt:
 
     `gathered` are its facts, by which rows can be compared. The feed has the whole log of `side`, also where the run went on from
     an earlier one's state; `base` is the checkpoint (exclusive end) that it begins with, None for offset 0. `bracketed` is true where
-    its tree was walked twice.
+    its tree was walked twice, `reads_data_folder` where ZooKeeper's transaction logs were read, whose barriers the feed has.
     """
 
     gathered: ClusterFacts
@@ -36,6 +37,7 @@ class AskedAt:
     base: int | None
     bracketed: bool
     offset: int
+    reads_data_folder: bool = False
 
 
 def divergences_at(asked: AskedAt, feed: Feed) -> pl.DataFrame:
@@ -56,6 +58,7 @@ def divergences_at(asked: AskedAt, feed: Feed) -> pl.DataFrame:
         pl.DataFrame(schema=FOLLOWED),
         versions,
         moved,
+        barriers_of(feed) if asked.reads_data_folder else None,
     )
     return divergences_as_of(asked.gathered, inputs, asked.offset)
 

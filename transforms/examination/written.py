@@ -38,14 +38,19 @@ class Written:
 
 def written_of(feed: Feed, given: Given) -> Written:
     """Read what was written to ZooKeeper."""
-    transactions, barriers, writes = (feed.batches(kind) for kind in (Kind.TRANSACTIONS, Kind.BARRIERS, Kind.WRITES))
+    transactions, writes = feed.batches(Kind.TRANSACTIONS), feed.batches(Kind.WRITES)
     logged, look = Logged(), TransactionLook()
     for batch in transactions:
         rows = from_arrow(batch, _TRANSACTIONS)
         logged.add(rows)
         look.add(rows)
-    made = from_arrow(barriers, _BARRIERS)
+    made = barriers_of(feed)
     milestones = given.side.milestones if given.side else ()
     born = milestones[0]["append_time"] if milestones and given.reads_data_folder else None
     offsets = () if born is None else oldest_brought(made, born)
     return Written(made, from_arrow(writes, _WRITES), logged, look, born, frozenset(offsets))
+
+
+def barriers_of(feed: Feed) -> pl.DataFrame:
+    """Rows of silver barriers."""
+    return from_arrow(feed.batches(Kind.BARRIERS), _BARRIERS)

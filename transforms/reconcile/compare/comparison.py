@@ -70,7 +70,7 @@ def compare(
     """
     differing = without_moved(differing_rows(sides_of(inputs.tables), inputs.row_versions, ends), inputs.moved)
     found = classified(differing, context, inputs.znodes, inputs.versions)
-    current = located(found, _of_migration(inputs.barriers, context)).filter(pl.col("class") != NOT_COMPARABLE)
+    current = located(found, of_migration(inputs.barriers, context)).filter(pl.col("class") != NOT_COMPARABLE)
     rows = followed(current, inputs.previous, run_id)
     answers = {"row": listed(rows, limit).to_dicts(), "twice": duplicated(differing)}
     return Compared(rows, answers | (_vouched_for(rows, suppressions, limit) if suppressions else {}))
@@ -97,8 +97,8 @@ def _looked_up(lost: Doubtful, context: Context, znodes: pl.DataFrame) -> Contex
     return replace(looked, foreign_paths=context.foreign_paths | lost.rewritten, removed_topics=frozenset(gone))
 
 
-def _of_migration(barriers: pl.DataFrame | None, context: Context) -> pl.DataFrame | None:
-    """Barriers of the present migration; None where it is not known when that began."""
+def of_migration(barriers: pl.DataFrame | None, context: Context) -> pl.DataFrame | None:
+    """Of rows of silver barriers those of the present migration; None where it is not known when that began."""
     if barriers is None or context.load_time_ms is None:
         return None
     return barriers.filter(pl.col("time") >= context.load_time_ms - CLOCK_MARGIN_MS)

@@ -6,7 +6,7 @@ import polars as pl
 
 from schemas.classes import NOT_COMPARABLE
 from transforms.reconcile.compare.between import located
-from transforms.reconcile.compare.comparison import Inputs, classified
+from transforms.reconcile.compare.comparison import Inputs, classified, of_migration
 from transforms.reconcile.compare.difference import Ends, differing_rows, sides_of, without_moved
 from transforms.reconcile.compare.divergences import seen_from
 from transforms.reconcile.judge.contexts import context_at, context_of
@@ -24,7 +24,6 @@ def divergences_as_of(gathered: ClusterFacts, inputs: Inputs, offset: int) -> pl
     then = context_at(context, offset)
     differing = differing_rows(sides_of(inputs.tables), inputs.row_versions, Ends(then.committed_end))
     found = classified(without_moved(differing, inputs.moved), then, inputs.znodes, inputs.versions)
-    # The transactions between which something was lost are those of the run's own comparison.
-    told = located(found.filter(pl.col("class") != NOT_COMPARABLE), None)
+    told = located(found.filter(pl.col("class") != NOT_COMPARABLE), of_migration(inputs.barriers, then))
     reached = context.migration_offset
     return told if offset >= reached else seen_from(told, offset, reached)
