@@ -16,7 +16,8 @@ ENCODER = "password.encoder.secret"
 MIGRATION_FLAG = "zookeeper.metadata.migration.enable"
 # By which of them a broker writes what it keeps; the last one is KIP-384's, which no release has.
 FORMAT_SETTINGS = ("inter.broker.protocol.version", "log.message.format.version", "persistent.metadata.version")
-# What Kafka 4.0 knows no more; all of ZooKeeper's keys, and those below.
+# What Kafka 4.0 knows no more (its documentation: From ZooKeeper to KRaft, Configurations; Upgrading to 4.0): all of ZooKeeper's keys, and
+# those below.
 DROPPED_IN_4 = (
     "inter.broker.protocol.version",
     "log.message.format.version",
@@ -29,6 +30,14 @@ DROPPED_IN_4 = (
     "password.encoder.cipher.algorithm",
     "password.encoder.key.length",
     "password.encoder.iterations",
+    "broker.id.generation.enable",
+    "reserved.broker.max.id",
+    "controlled.shutdown.max.retries",
+    "controlled.shutdown.retry.backoff.ms",
+    "leader.imbalance.per.broker.percentage",
+    "delegation.token.master.key",
+    "offsets.commit.required.acks",
+    "auto.include.jmx.reporter",
 )
 _PORT = re.compile(r":[0-9]+$")
 

@@ -226,8 +226,16 @@ def test_keys_that_kafka_4_dropped_are_named_and_no_value_of_them() -> None:
         "control.plane.listener.name": "hush",
         "password.encoder.secret": "hush",
         "password.encoder.iterations": "4096",
+        "reserved.broker.max.id": "1000",
+        "broker.id.generation.enable": "false",
+        "controlled.shutdown.max.retries": "3",
+        "controlled.shutdown.retry.backoff.ms": "5000",
+        "leader.imbalance.per.broker.percentage": "10",
+        "delegation.token.master.key": "hush",
+        "offsets.commit.required.acks": "-1",
     }
     kept = {"node.id": "0", "process.roles": "broker", "log.dirs": "/d", "ssl.key.password": "hush"}
+    kept |= {"controlled.shutdown.enable": "true", "delegation.token.secret.key": "hush"}
     text = "\n".join(f"{key}={value}" for key, value in {**dropped, **kept}.items())
     result = verdict("CONF-06", kraft(properties=PropertyFiles(brokers=(node_properties("/etc/b", text),))))
     assert (result.verdict, result.violations) == ("warn", 1)
