@@ -135,11 +135,12 @@ CHECKS: tuple[Check, ...] = (
     ),
     check(
         "SHR-02",
-        "Every dead letter topic that a group names exists and has leaders",
+        "Every dead letter topic that a group names can be written to",
         (),
         IN_KRAFT,
-        "Create the topic named, or bring its brokers back: what the group can't process has nowhere to go.",
-        "KIP-1191; S§8.6",
+        "Create the topic named with errors.deadletterqueue.group.enable=true, set that for one that is there, or bring its brokers "
+        "back: what the group can't process has nowhere to go.",
+        "KIP-1191; ShareGroupDLQValidator; S§8.6",
         needs=KRAFT_ONLY,
         severity="warning",
     ),

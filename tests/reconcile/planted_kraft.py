@@ -108,7 +108,25 @@ CONFIGS += [
         "value": topic,
         "comparable": True,
     }
-    for group, topic in (("reads", "letters"), ("reads-too", "nowhere"), ("reads-well", "in-order"))
+    for group, topic in (
+        ("reads", "letters"),
+        ("reads-too", "nowhere"),
+        ("reads-well", "in-order"),
+        ("reads-shut", "moving"),
+        ("reads-within", "__consumer_offsets"),
+        ("reads-none", " "),
+    )
+]
+CONFIGS += [
+    {
+        "source": "kraft",
+        "resource_type": "TOPIC",
+        "resource_name": topic,
+        "config": "errors.deadletterqueue.group.enable",
+        "value": value,
+        "comparable": True,
+    }
+    for topic, value in (("letters", "true"), ("in-order", " TRUE "), ("moving", "false"))
 ]
 ACLS: list[Row] = [
     {

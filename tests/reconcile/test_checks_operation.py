@@ -82,7 +82,9 @@ ONLY = {
     ELR_NO_REPLICA: ["left-behind/0: ELR or last known leaders that are no replicas: [5, 7]"],
     SHARE_STATE: ["__share_group_state/0: no leader"],
     DEAD_LETTERS: [
+        "group reads-shut: errors.deadletterqueue.group.enable is not set for its dead letter topic moving",
         "group reads-too: its dead letter topic nowhere does not exist",
+        "group reads-within: its dead letter topic __consumer_offsets is an internal one",
         "group reads: 1 partitions of letters have no leader",
     ],
     DIRECTORY_UNKNOWN: ["not-placed/0: broker 4 has not said which of its directories"],
@@ -120,6 +122,7 @@ def test_only_the_broken_rows_are_found(planted: dict[str, list[str]], code: str
     [
         (CIDR_DENY, {"acls": ACLS}, {"level": 32}),
         (THROTTLE_LEFT, {"configs": CONFIGS}, {"reassigning": True}),
+        (THROTTLE_LEFT, {"configs": [{**CONFIGS[4], "value": " "}]}, {}),
         (ONE_RACK, {"partitions": PARTITIONS}, {"racks": {0: "a", 1: "a", 2: "a", 4: "a"}}),
         (ONE_RACK, {"partitions": [row("t", replicas=[0, 7])]}, {}),
         (REASSIGNING_LONG, {"partitions": [row("t", adding_replicas=[1], kraft_append_time=END_MS - 23 * HOUR)]}, {}),
@@ -140,7 +143,8 @@ def test_only_the_broken_rows_are_found(planted: dict[str, list[str]], code: str
     ],
 )
 def test_what_another_cluster_may_have(code: str, rows: Mapping[str, list[Row]], health: Mapping[str, Any]) -> None:
-    """A level that knows ranges, a reassignment under way, one rack, a rack that is not known, a moment, a single directory."""
+    """A level that knows ranges, a reassignment under way, a throttle of nothing, one rack, a rack that is not known, a moment, a single
+    directory."""
     assert code not in told(rows, **health)
 
 
@@ -339,3 +343,27 @@ def test_from_4_3_on_configurations_that_kafka_does_not_know_are_skipped(
 
 def test_of_a_topic_s_next_change_only_releases_that_refuse_it_are_warned() -> None:
     assert verdict("CFG-01", kraft(kafka_version="4.2")).verdict == "pass"
+
+
+def of_cluster(key: str, value: str) -> Row:
+    whole = {**CONFIGS[0], "resource_type": "BROKER", "resource_name": ""}
+    return {**whole, "config": f"errors.deadletterqueue.{key}", "value": value}
+
+
+@pytest.mark.parametrize(
+    ("cluster", "texts"),
+    [
+        ((), ["does not exist"]),
+        ((of_cluster("auto.create.topics.enable", "true"),), []),
+        ((of_cluster("auto.create.topics.enable", "false"),), ["does not exist"]),
+        ((of_cluster("topic.name.prefix", "dlq."),), ["does not begin with dlq.", "does not begin with dlq."]),
+        ((of_cluster("topic.name.prefix", ""),), ["does not exist"]),
+        ((of_cluster("auto.create.topics.enable", "true"), of_cluster("topic.name.prefix", "in-")), ["begin with in-"]),
+    ],
+)
+def test_dead_letter_topics_are_what_the_cluster_lets_them_be(cluster: tuple[Row, ...], texts: list[str]) -> None:
+    """`ShareGroupDLQValidator`: the cluster may have missing topics created, and may ask for a prefix of their names."""
+    groups = [each for each in CONFIGS if each["resource_name"] in ("reads-too", "reads-well", "in-order")]
+    shown = told({"configs": [*groups, *cluster], "partitions": [row("in-order")]}).get(DEAD_LETTERS, [])
+    assert len(shown) == len(texts)
+    assert all(text in line for text, line in zip(texts, shown, strict=True))

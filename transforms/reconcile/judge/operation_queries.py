@@ -35,6 +35,10 @@ SHARE_STATE_TOPIC = "__share_group_state"
 INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state", SHARE_STATE_TOPIC, "__remote_log_metadata")
 # KIP-1191: the topic that a share group sends what it could not process to.
 DEAD_LETTER_TOPIC = "errors.deadletterqueue.topic.name"
+# What that topic has to say itself, and what the cluster may: whether brokers create it, and how its name begins.
+DEAD_LETTERS_ENABLED = "errors.deadletterqueue.group.enable"
+DEAD_LETTERS_CREATED = "errors.deadletterqueue.auto.create.topics.enable"
+DEAD_LETTER_PREFIX = "errors.deadletterqueue.topic.name.prefix"
 # The replicas that a reassignment with a throttle slows down. A broker's rate alone slows down nobody.
 THROTTLES = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
 # `ScramMechanism.minIterations`, of both mechanisms.
@@ -125,7 +129,9 @@ def config_rules(health: Health) -> list[RowRule]:
     if health.reassigning:
         return []
     text = said("{} {}: {}", "resource_type", "resource_name", "config")
-    return [RowRule(THROTTLE_LEFT, _kraft() & pl.col("config").is_in(THROTTLES), text)]
+    # An empty list throttles nobody (`TopicConfigHandler.parseThrottledPartitions`).
+    some = pl.col("config").is_in(THROTTLES) & (pl.col("value").str.strip_chars() != "")
+    return [RowRule(THROTTLE_LEFT, _kraft() & some, text)]
 
 
 def acl_rules(health: Health) -> list[RowRule]:
@@ -156,13 +162,54 @@ def token_rules(health: Health) -> list[RowRule]:
 
 
 def dead_letters(partitions: pl.DataFrame, configs: pl.DataFrame) -> pl.DataFrame:
-    """Dead letter topics that a share group names and that are not there, or lack a leader: columns VIOLATIONS."""
-    mine = _kraft() & (pl.col("config") == DEAD_LETTER_TOPIC) & (pl.col("value") != "")
-    named = configs.filter(mine).select(pl.col("resource_name").alias("group"), pl.col("value").alias("topic"))
+    """Dead letter topics of share groups that Kafka refuses to write to, or that lack a leader: columns VIOLATIONS.
+
+    In the order of `ShareGroupDLQValidator.validateDlqTopicConfig`. What the cluster's dynamic configuration does not say may be said by
+    property files: a prefix is asked for where it says one, and a topic that is missing counts unless it lets brokers create it.
+    """
+    mine = configs.filter(_kraft())
+    names = mine.filter((pl.col("resource_type") == "GROUP") & (pl.col("config") == DEAD_LETTER_TOPIC))
+    topic = pl.col("value").str.strip_chars().alias("topic")
+    named = names.select(pl.col("resource_name").alias("group"), topic).filter(pl.col("topic") != "")
+    enabled = mine.filter(
+        (pl.col("resource_type") == "TOPIC") & (pl.col("config") == DEAD_LETTERS_ENABLED) & _is_true()
+    )
+    open_to = pl.col("topic").is_in(enabled["resource_name"].to_list()).alias("enabled")
     asked = partitions.filter(_kraft() & pl.col("topic").is_in(named["topic"].unique().to_list()))
     lost = asked.group_by("topic").agg((pl.col("leader") == -1).sum().alias("lost"))
-    missing = said("group {}: its dead letter topic {} does not exist", "group", "topic")
-    leaderless = said("group {}: {} partitions of {} have no leader", "group", "lost", "topic")
-    text = pl.when(pl.col("lost").is_null()).then(missing).otherwise(leaderless)
-    broken_topic = pl.col("lost").is_null() | (pl.col("lost") > 0)
-    return broken(named.join(lost, on="topic", how="left"), [RowRule(DEAD_LETTERS, broken_topic, text)])
+    return broken(named.join(lost, on="topic", how="left").with_columns(open_to), _dead_letter_rules(mine))
+
+
+def _dead_letter_rules(configs: pl.DataFrame) -> list[RowRule]:
+    cluster = configs.filter((pl.col("resource_type") == "BROKER") & (pl.col("resource_name") == ""))
+    created = not cluster.filter((pl.col("config") == DEAD_LETTERS_CREATED) & _is_true()).is_empty()
+    prefix = next(iter(cluster.filter(pl.col("config") == DEAD_LETTER_PREFIX)["value"]), None) or ""
+    topic, there = pl.col("topic"), pl.col("lost").is_not_null()
+    faults = [
+        (topic.str.starts_with("__"), said("group {}: its dead letter topic {} is an internal one", "group", "topic")),
+        (
+            there & ~pl.col("enabled"),
+            said(
+                "group {}: {} is not set for its dead letter topic {}", "group", pl.lit(DEAD_LETTERS_ENABLED), "topic"
+            ),
+        ),
+        (
+            ~topic.str.starts_with(prefix.strip()),
+            said("group {}: its dead letter topic {} does not begin with {}", "group", "topic", pl.lit(prefix)),
+        ),
+        (
+            ~there if not created else pl.lit(False),
+            said("group {}: its dead letter topic {} does not exist", "group", "topic"),
+        ),
+        (
+            pl.col("lost").fill_null(0) > 0,
+            said("group {}: {} partitions of {} have no leader", "group", "lost", "topic"),
+        ),
+    ]
+    text = pl.coalesce(pl.when(fault).then(told) for fault, told in faults)
+    return [RowRule(DEAD_LETTERS, pl.any_horizontal(fault for fault, _ in faults), text)]
+
+
+def _is_true() -> pl.Expr:
+    """A boolean as `ConfigDef.parseType` takes it."""
+    return pl.col("value").str.strip_chars().str.to_lowercase() == "true"
