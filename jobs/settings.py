@@ -27,8 +27,10 @@ from jobs.sources.remote import is_remote, local_path
 from schemas.gates import GateName
 from transforms.nearest import suggestion
 from transforms.reconcile.judge.earlier import Claim
-from transforms.reconcile.judge.given import Thresholds as Limits
+from transforms.reconcile.judge.thresholds import Thresholds as Limits
 
+# Below the output folder of `kraft-audit check`.
+TABLES_FOLDER = "tables"
 FailOn = Literal["error", "warn", "never"]
 EnvironmentName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 

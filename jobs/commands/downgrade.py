@@ -5,8 +5,6 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pyspark.sql import functions as F
-
 from jobs.audit.past import PastRun, add_run_argument, add_warehouse_arguments, open_warehouse, past_run
 from jobs.audit.standing import PastStanding, standing
 from jobs.exit import OK, UsageError
@@ -45,7 +43,7 @@ def execute(arguments: argparse.Namespace) -> int:
     except UnknownLevelError as error:
         raise UsageError(f"--to: {visible(str(error), 120)}") from None
     configurations = _configurations(arguments)
-    with open_warehouse(arguments) as run:
+    with open_warehouse(arguments, in_spark=False) as run:
         past = past_run(run, arguments.run_id)
         judged = readiness(state_of(standing(past, arguments.kafka_version), configurations), target)
         for line in [*render(judged), *_settings(past, configurations)]:
@@ -66,8 +64,8 @@ def _configurations(arguments: argparse.Namespace) -> Configurations | None:
 
 
 def _settings(past: PastRun, configurations: Configurations | None) -> list[str]:
-    rows = past.read(CONFIGS.table).where((F.col("resource_type") == "TOPIC") & (F.col("config") == MESSAGE_FORMAT))
-    formats = {row["resource_name"]: row["value"] for row in rows.select("resource_name", "value").distinct().collect()}
+    wanted = {"resource_type": "TOPIC", "config": MESSAGE_FORMAT}
+    formats = dict(past.rows(CONFIGS.table, ["resource_name", "value"], wanted).unique(maintain_order=True).rows())
     return [f"  setting  {text}" for text in violations(configurations, formats)]
 
 

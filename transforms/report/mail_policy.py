@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from transforms.reconcile.judge import summary
 from transforms.report.fleet_model import NOT_READY, FleetRun, gates_in_order
 from transforms.report.printable import counted, listed
 from transforms.report.words import VERDICT_WORDS
+from transforms.runs import CLEAN
 
 ALWAYS, ON_CHANGE, WHEN_RED = "always", "on_change", "when_red"
 REASON_ALWAYS, REASON_CHANGE, REASON_REMINDER, REASON_RED = "always", "change", "reminder", "red"
@@ -109,7 +109,7 @@ def _reminder(sent: LastMail) -> str:
 
 def is_red(run: FleetRun) -> bool:
     """True for warnings, errors, a start that is blocked, and an audit that failed."""
-    return run.verdict != summary.CLEAN or run.label == NOT_READY
+    return run.verdict != CLEAN or run.label == NOT_READY
 
 
 def changes(now: FleetRun, before: Sequence[FleetRun], last_mail: LastMail | None = None) -> list[str]:

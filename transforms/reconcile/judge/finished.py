@@ -11,7 +11,8 @@ from transforms.properties import PropertyFiles
 from transforms.reconcile.judge.evidence import ClusterFacts, first_facts
 from transforms.reconcile.judge.facts import Sample
 from transforms.reconcile.judge.first_look import FirstLook
-from transforms.reconcile.judge.given import Given, Row, Rows, Thresholds
+from transforms.reconcile.judge.given import Given, Row, Rows
+from transforms.reconcile.judge.thresholds import Thresholds
 
 _UNKNOWN = "unknown"
 _WITHOUT_ZOOKEEPER = "kraft_only"
