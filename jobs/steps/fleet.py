@@ -29,22 +29,22 @@ def fleet_runs(
     warehouse: Reader,
     most: int | None = MOST_RUNS,
     cluster: str | None = None,
-    also: Mapping[str, str] | None = None,
+    also: Mapping[str, Collection[str]] | None = None,
 ) -> list[FleetRun]:
     """The newest `most` runs (None: all) of every cluster of the warehouse, or of one, in one query; none without a warehouse.
 
-    Failed ones are among them, and those that died without a row: they never count as finished. `also` names one more run of
-    a cluster, by cluster, however old it is.
+    Failed ones are among them, and those that died without a row: they never count as finished. `also` names more runs of
+    a cluster, by cluster, however old they are.
     """
     named = also or {}
     mine = {} if cluster is None else {CLUSTER: cluster}
-    rows = warehouse.newest_runs(_COLUMNS, most, mine, also=set(named.values()))
+    rows = warehouse.newest_runs(_COLUMNS, most, mine, also={run_id for mine in named.values() for run_id in mine})
     ordered = sorted((fleet_run(row) for row in records(rows, RUNS)), key=lambda run: (run.cluster, run.order))
     found: list[FleetRun] = []
     for name, runs in groupby(ordered, key=lambda run: run.cluster):
         older, newest = _split([*runs], most)
         # Of a run over several clusters, only the cluster that named it.
-        found += [*(run for run in older if run.run_id == named.get(name)), *newest]
+        found += [*(run for run in older if run.run_id in named.get(name, ())), *newest]
     return [*found, *died_runs(warehouse, found, cluster)]
 
 
