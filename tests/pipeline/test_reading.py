@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("spark")]
 TABLES = (*bronze.TABLES, *silver.TABLES, *gold.TABLES)
 # What takes long to import, and what would start Spark.
 # Types of columns are declared as Spark's, so its module of types is there.
-HEAVY = ("delta", "great_expectations", "matplotlib", "numba", "pandas", "pyspark.sql.classic", "pyspark.sql.functions")
+HEAVY = ("delta", "great_expectations", "matplotlib", "numba", "pandas", "pyspark.sql.classic")
 CLUSTERS = ("3.9.1-8", "3.9.1-quota-removal", "3.9.1-blocked-by-missing-broker")
 COMMANDS = [
     ["history"],
@@ -46,7 +46,7 @@ OF_ONE = [
     ["isr", "late-lag"],
     ["isr", "late-lag/0"],
     ["isr", "validate", *REQUEST],
-    ["isr", "validate", *REQUEST, "--mode", "zookeeper"],
+    ["isr", "validate", *REQUEST, "--mode", "zk"],
     ["compare", "--cluster", CLUSTERS[1]],
 ]
 
@@ -82,13 +82,16 @@ def _told(argv: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, str
 def test_a_command_says_the_same_with_spark_and_without_it(
     root: str, command: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    said = []
     for cluster in CLUSTERS:
         argv = [command[0], "--warehouse", root, "--cluster", cluster, *command[1:]]
         without = _told(argv, capsys)
         with monkeypatch.context() as patched:
             patched.setattr(past, "folder_of", lambda *_: None)
             assert _told(argv, capsys) == without
-        assert any(without[1:])
+        said += without[1:]
+    # Of a cluster without a log there may be nothing to say.
+    assert any(said)
 
 
 @pytest.mark.parametrize("command", OF_ONE, ids=[" ".join(command) for command in OF_ONE])
