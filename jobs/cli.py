@@ -33,6 +33,7 @@ COMMANDS = (
     Command("fleet", "all clusters of a warehouse, worst first, or their page", "jobs.commands.fleet"),
     Command("doctor", "what would make a run fail, before it does", "jobs.commands.doctor"),
     Command("completion", "the script that completes commands and options in a shell", "jobs.commands.completion"),
+    Command("schema", "the JSON Schema of a configuration or of report.json", "jobs.commands.schema"),
     Command("gates", "what blocks each gate", "jobs.commands.history", "add_gates_arguments", "execute_gates"),
     Command("history", "the cluster's last runs", "jobs.commands.history", "add_history_arguments", "execute_history"),
     Command("diff", "the differences a run found, or at an offset", "jobs.commands.diff"),

@@ -22,7 +22,8 @@ _LONGEST = 4000
 
 # How Spark and Delta name a file that an earlier version of a table needs and that is not there any more.
 _FILES_GONE = ("FAILED_READ_FILE.FILE_NOT_EXIST", "DELTA_FILE_NOT_FOUND", "DELTA_VERSION_NOT_FOUND")
-_GONE = (
+# What is said where rows of an earlier version were asked for, and their files are gone.
+GONE = (
     "a table's rows as an earlier run left them are gone (VACUUM removes them after a week); look at a newer run, "
     "or let `kraft-audit run --full` read everything again"
 )
@@ -86,7 +87,7 @@ def guarded(body: Callable[[], int]) -> int:
     except Exception as error:
         # Spark tells it as one of several types, some of which only a session in this process has.
         if any(condition in str(error) for condition in _FILES_GONE):
-            return _said(_GONE, CRASH)
+            return _said(GONE, CRASH)
         print(f"kraft-audit: {visible(unexpected(error), _LONGEST)}", file=sys.stderr)
         return CRASH
     except KeyboardInterrupt:

@@ -22,7 +22,7 @@ from jobs.runtime.progress import Progress
 from jobs.runtime.stopping import Stopped, Stopping, tell
 from jobs.settings import Settings, load_settings, overridden
 from jobs.sinks.report_files import ReportPaths
-from jobs.steps import gold, ingest_kraft, ingest_zookeeper, mails, materialize, reconcile
+from jobs.steps import gold, ingest_kraft, ingest_zookeeper, mails, materialize, messages, reconcile
 from jobs.steps import report as report_step
 from jobs.steps.aftermath import Aftermath, after_run, tell_stopped, tell_unopened
 from schemas.gates import GATES
@@ -102,6 +102,7 @@ def _steps(run: Run, progress: Progress) -> dict[str, Report]:
         gold.write_failures(run)
         return {}
     mails.note_owed(run)
+    messages.note_owed(run)
     kept.look_up(run)
     timed("reading ZooKeeper", lambda: ingest_zookeeper.run_step(run))
     timed("reading the metadata log", lambda: ingest_kraft.run_step(run))
@@ -354,13 +355,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="keep the copies of logs that are read live in a folder each below this one (default: beside the tables)",
     )
     parser.add_argument(
-        "--fail-on-mail", action="store_true", help="exit with 1 when a mail could not be sent (it is said in any case)"
+        "--fail-on-mail",
+        action="store_true",
+        help="exit with 1 when a mail or message could not be sent (it is said in any case)",
     )
     parser.add_argument(
         "--mail-dry-run",
         type=Path,
         metavar="DIR",
-        help="write the mails into this folder (.eml) instead of sending them",
+        help="write the mails (.eml) and messages (.json) into this folder instead of sending them",
     )
     parser.add_argument(
         "--exit-0-on-warnings",

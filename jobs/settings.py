@@ -27,8 +27,10 @@ from jobs.sources.remote import is_remote, local_path
 from schemas.gates import GateName
 from transforms.nearest import suggestion
 from transforms.reconcile.judge.earlier import Claim
-from transforms.reconcile.judge.given import Thresholds as Limits
+from transforms.reconcile.judge.thresholds import Thresholds as Limits
 
+# Below the output folder of `kraft-audit check`.
+TABLES_FOLDER = "tables"
 FailOn = Literal["error", "warn", "never"]
 EnvironmentName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 
@@ -235,6 +237,19 @@ class MetricsSettings(Strict):
         return self
 
 
+class NotifySettings(Strict):
+    """A chat, a pager or a program that is told of runs, one message a run; its address is a secret, and so in the environment."""
+
+    url_env: EnvironmentName
+    # json: one object for a program; apprise: any service that Apprise knows, by its address for it.
+    form: Literal["json", "slack", "teams", "apprise"] = "json"
+    send: Literal["always", "on_change", "when_red"] = "on_change"
+    # With on_change, what persists is told again after this long.
+    remind_after_hours: Annotated[float, Field(gt=0)] = 24.0
+    # How often an address that does not answer, or says "later", is tried.
+    attempts: Annotated[int, Field(ge=1, le=10)] = 3
+
+
 class SparkSettings(Strict):
     """The Spark session when the run has to start one itself."""
 
@@ -269,6 +284,7 @@ class Settings(Strict):
     thresholds: Thresholds = Thresholds()
     report: ReportSettings = ReportSettings()
     metrics: MetricsSettings | None = None
+    notify: list[NotifySettings] = []
     spark: SparkSettings = SparkSettings()
     suppressions: Path | None = None
     # Files of expectations (Great Expectations' JSON), or patterns of their names.
@@ -284,6 +300,13 @@ class Settings(Strict):
     _where: str = PrivateAttr("configuration")
     # An audit of files, once (`kraft-audit check`): it is held against no earlier run.
     _one_off: bool = PrivateAttr(False)
+
+    @model_validator(mode="after")
+    def _told_once(self) -> Settings:
+        names = [each.url_env for each in self.notify]
+        if len(set(names)) < len(names):
+            raise ValueError("notify: name each url_env once")
+        return self
 
     @model_validator(mode="after")
     def _some_source(self) -> Settings:

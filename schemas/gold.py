@@ -276,7 +276,7 @@ RUNS = Table(
 MAILS = Table(
     Layer.GOLD,
     "mails",
-    "The mails about runs: one row for each cluster a mail told of. Addresses are not kept.",
+    "The mails and messages about runs: one row for each cluster that one told of. Addresses are not kept.",
     (
         *RUN_COLUMNS,
         column("tried_at", TimestampType(), "When it was sent, or tried for the last time, UTC."),
@@ -284,6 +284,11 @@ MAILS = Table(
         column("reason", StringType(), "Why it was sent: always, change, reminder or red."),
         column("recipients", IntegerType(), "Number of addresses it was for."),
         column("problem", StringType(), "Why it was not sent, in one line; null when it was."),
+        column(
+            "channel",
+            StringType(),
+            "Null for a mail; of a message the name of the environment variable that holds its address.",
+        ),
     ),
 )
 

@@ -62,6 +62,8 @@ def tables_page() -> str:
         "WHERE cluster = 'prod-eu' ORDER BY run_id DESC LIMIT 4",
         "```",
         "",
+        "[Polars, DuckDB and eight commands](reading.md) read them without Spark.",
+        "",
     ]
     for layer, meaning, tables in LAYERS:
         lines += [f"## {layer.value}", "", f"{meaning[0].upper()}{meaning[1:]}.", ""]

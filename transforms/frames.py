@@ -7,14 +7,35 @@ from typing import Any
 
 import polars as pl
 import pyarrow as pa
-from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
+
+_KINDS: dict[str, pl.DataType] = {
+    "string": pl.String(),
+    "long": pl.Int64(),
+    "integer": pl.Int32(),
+    "short": pl.Int16(),
+    "byte": pl.Int8(),
+    "boolean": pl.Boolean(),
+    "double": pl.Float64(),
+    "binary": pl.Binary(),
+    "timestamp": pl.Datetime("us", "UTC"),
+}
 
 
 def columns_of(columns: Iterable[StructField], *without: str) -> pl.Schema:
     """Names and types of declared columns, but for some."""
-    kept = [field for field in columns if field.name not in without]
-    return pl.Schema(pl.DataFrame(to_arrow_schema(StructType(kept)).empty_table()).schema)
+    return pl.Schema({field.name: _kind(field.dataType) for field in columns if field.name not in without})
+
+
+def _kind(declared: DataType) -> pl.DataType:
+    """Polars' type for a declared one."""
+    if isinstance(declared, ArrayType):
+        return pl.List(_kind(declared.elementType))
+    if isinstance(declared, MapType):
+        return pl.Map(_kind(declared.keyType), _kind(declared.valueType))
+    if isinstance(declared, StructType):
+        return pl.Struct(columns_of(declared.fields))
+    return _KINDS[declared.typeName()]
 
 
 def frame(rows: Iterable[Mapping[str, Any]], columns: pl.Schema) -> pl.DataFrame:

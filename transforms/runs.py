@@ -1,10 +1,13 @@
-"""Which of a cluster's runs is the newest: by their sequence, never by a clock."""
+"""What a run came to, and which of a cluster's runs is the newest: by their sequence, never by a clock."""
 
 from __future__ import annotations
 
-from pyspark.sql import Column
-from pyspark.sql import functions as F
+from typing import TYPE_CHECKING
 
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+CLEAN, WARNINGS, ERRORS = "clean", "warnings", "errors"
 # One of these is no failure of a run, but a run that nobody may take for finished.
 FAILED = "failed"
 
@@ -15,6 +18,8 @@ def newest_first() -> list[Column]:
     `sequence` counts the cluster's runs. Rows of releases that did not count have none and come before those that have one,
     by their times, as do two runs that counted at the same moment.
     """
+    from pyspark.sql import functions as F  # noqa: PLC0415 - who only reads tables needs no Spark
+
     return [
         F.col("sequence").desc_nulls_last(),
         F.col("started_at").desc(),
@@ -25,6 +30,8 @@ def newest_first() -> list[Column]:
 
 def oldest_first() -> list[Column]:
     """The order of rows of gold `runs`, oldest first."""
+    from pyspark.sql import functions as F  # noqa: PLC0415 - who only reads tables needs no Spark
+
     return [
         F.col("sequence").asc_nulls_first(),
         F.col("started_at").asc(),

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from jobs.audit.past import Finished
+from jobs.audit.past import Finished, spark_tables
 from jobs.audit.past_records import applied, oldest_base
 from schemas.bronze import KRAFT_RECORDS
 from schemas.gold import RUNS
@@ -91,11 +91,11 @@ def applied_logs(finished: Finished) -> list[AppliedLog]:
 
 def _extents(finished: Finished) -> list[RunExtent]:
     mine = F.col(CLUSTER) == finished.cluster
-    finished_runs = finished.warehouse.read(RUNS).where(mine & (F.col("verdict") != FAILED))
+    finished_runs = spark_tables(finished.warehouse).read(RUNS).where(mine & (F.col("verdict") != FAILED))
     last = F.get_json_object("report", "$.migration.committed_end_offset").cast("bigint")
     ends = finished_runs.select("run_id", *_IN_ORDER, last.alias("last")).where("last IS NOT NULL")
     good = mine & F.col("checkpoint_offset").isNull() & F.col("problem").isNull()
-    own = finished.warehouse.read(KRAFT_RECORDS).where(good)
+    own = spark_tables(finished.warehouse).read(KRAFT_RECORDS).where(good)
     firsts = own.groupBy("run_id").agg(F.min(F.struct("offset", "append_time")).alias("first"))
     rows = ends.join(firsts, "run_id").orderBy(*oldest_first()).collect()
     return [
@@ -106,8 +106,8 @@ def _extents(finished: Finished) -> list[RunExtent]:
 
 def _applied(finished: Finished, log: OneLog) -> AppliedLog:
     first_run = next(iter(log.parts))
-    base = oldest_base(finished.warehouse, finished.cluster, first_run)
-    rows = finished.warehouse.read(KRAFT_RECORDS).where(F.col(CLUSTER) == finished.cluster)
+    base = oldest_base(spark_tables(finished.warehouse), finished.cluster, first_run)
+    rows = spark_tables(finished.warehouse).read(KRAFT_RECORDS).where(F.col(CLUSTER) == finished.cluster)
     mine = rows.where(F.col("run_id").isin(list(log.parts)))
     offset, checkpoint = F.col("offset"), F.col("checkpoint_offset")
     in_part = checkpoint.isNull() & (offset >= _by_run(log.parts, 0)) & (offset < _by_run(log.parts, 1))

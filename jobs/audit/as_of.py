@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
+import polars as pl
 import pyarrow as pa
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import StructType
+from pyspark.sql.types import LongType, StructField, StructType
 
 from jobs.audit.feed import Pass, Source, SpooledFeed, each_cluster, in_order, of_logs
 from jobs.audit.past import PastRun
@@ -17,10 +19,14 @@ from jobs.runtime.workers import without_failures
 from schemas.gold import DIVERGENCES
 from transforms.examination.as_of import AskedAt, divergences_at
 from transforms.examination.made import slices
-from transforms.reconcile.compare.divergences import LOCATED
+from transforms.frames import columns_of, from_arrow
+from transforms.reconcile.compare.divergences import LOCATED, first_of
 from transforms.reconcile.judge.summary import may_compare
+from transforms.report.divergence_table import COLUMNS
 
 _LOCATED = StructType([each for each in DIVERGENCES.columns if each.name in LOCATED])
+_SHOWN = StructType([each for each in DIVERGENCES.columns if each.name in COLUMNS])
+_FIRST = StructType([*_SHOWN.fields, StructField("total", LongType())])
 
 
 def divergences_as_of(past: PastRun, offset: int) -> DataFrame:
@@ -43,6 +49,25 @@ def divergences_as_of(past: PastRun, offset: int) -> DataFrame:
     logs = of_logs(without_failures(kraft.records), [past.cluster])
     feeds = [source.clusters(), *source.trees(), *source.barriers([past.cluster] if folder else ()), *logs]
     return in_order(feeds, 1).mapInArrow(each_cluster(_pass(asked)), _LOCATED)
+
+
+def first_as_of(past: PastRun, offset: int, where: Mapping[str, str], limit: int) -> pl.DataFrame:
+    """The first of `divergences_as_of` (0: all), as a worker ranks them, of those whose columns have these values.
+
+    Columns are those that are shown, and `total`: how many rows there are. What only earlier runs tell is null.
+    """
+    nothing = F.lit(None).cast("string")
+    rows = divergences_as_of(past, offset).withColumns({"status": nothing, "first_seen_run": nothing})
+    for name, wanted in where.items():
+        rows = rows.where(F.col(name) == wanted)
+    schema: pa.Schema = to_arrow_schema(_FIRST)
+
+    def ranked(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for piece in slices(first_of(from_arrow(batches, columns_of(_SHOWN)), limit)):
+            yield from piece.cast(schema).to_batches()
+
+    found = rows.select(*_SHOWN.names).coalesce(1).mapInArrow(ranked, _FIRST)
+    return from_arrow(found.toArrow(), columns_of(_FIRST))
 
 
 def _pass(asked: AskedAt) -> Pass:

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from jobs.sinks.delta import Warehouse
 from schemas.gold import RUNS
 from transforms.clusters import CLUSTER, of_clusters
-from transforms.reconcile.judge.summary import CLEAN, ERRORS, WARNINGS
+from transforms.runs import CLEAN, ERRORS, WARNINGS
 
 _RUN = (CLUSTER, "run_id")
 

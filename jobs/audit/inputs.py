@@ -11,8 +11,6 @@ from jobs.runtime.spark import Profile, session_is_given
 from jobs.settings import Settings
 from jobs.sources.remote import RemoteError, is_remote, local_path, remote_size
 
-# Below the output folder of `kraft-audit check`.
-TABLES_FOLDER = "tables"
 _SMALL_BYTES = 64 * 1024 * 1024
 
 

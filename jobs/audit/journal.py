@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from jobs.exit import CRASH
-from jobs.sinks.delta import Warehouse
+from jobs.sinks.reader import Reader
 from jobs.sources.remote import is_remote, local_path
 from transforms.report.fleet_model import FleetRun
 from transforms.runs import FAILED
@@ -125,7 +125,7 @@ def died(root: str, *, catalog: bool) -> Iterator[list[tuple[Died, Path]]]:
             os.close(descriptor)
 
 
-def died_runs(warehouse: Warehouse, known: Sequence[FleetRun], cluster: str | None = None) -> list[FleetRun]:
+def died_runs(warehouse: Reader, known: Sequence[FleetRun], cluster: str | None = None) -> list[FleetRun]:
     """Runs that died and have no row among the `known` ones, as the newest of their clusters."""
     made: list[FleetRun] = []
     with died(warehouse.root, catalog=warehouse.catalog) as dead:

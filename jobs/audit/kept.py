@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from jobs.audit.finished import finished_runs, of_finished
+from jobs.audit.kept_state import FOLD, MEMORY, Bytes, Kept, read
 from jobs.audit.kraft_copies import log_copies
 from jobs.audit.run import Run
 from jobs.exit import AuditError
@@ -25,63 +26,14 @@ from schemas.examined import EXAMINED
 from schemas.gold import ISR_HISTORY
 from transforms.clusters import CLUSTER, of_clusters
 from transforms.examination.asked import Recorded
-from transforms.kraft.side import Kept as LogKept
 from transforms.units import Kind
 
 # Rises whenever what a release kept must not be continued by the next one.
 FORMAT = 1
-FOLD, MEMORY = "fold", "memory"
 _KINDS = {FOLD: Kind.FOLD, MEMORY: Kind.MEMORY}
 _KEY_PROBE = "kraft-audit"
 _OTHER_FORM = "another release kept it, in another form"
 _OTHER_KEY = "secrets were masked with another key then"
-
-
-@dataclass(frozen=True)
-class Bytes:
-    """Bytes in silver `examined`: the run that wrote them, and the SHA-256 of each piece, in order."""
-
-    run_id: str
-    digests: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Kept:
-    """What a run kept of a cluster.
-
-    `memory` is what it remembers of rows that differ, of epochs and of partitions' changes. `fold` is the state of the log below
-    `offset`, None where the log must be read from its start; the record before `offset` has `last_epoch` and `last_append_time`.
-    `milestones` are the records below it that tell how to read the others. `base_run` is the run whose fold that one went on from.
-    """
-
-    run_id: str
-    memory: Bytes
-    fold: Bytes | None = None
-    offset: int = 0
-    last_epoch: int | None = None
-    last_append_time: int | None = None
-    milestones: tuple[Mapping[str, Any], ...] = ()
-    base_run: str | None = None
-
-    @property
-    def without_fold(self) -> Kept:
-        """The same for a run that reads the log from its start."""
-        return Kept(self.run_id, self.memory)
-
-    @property
-    def of_log(self) -> LogKept | None:
-        """The state of the log, as the plan of it takes it; None without any."""
-        if self.fold is None or self.last_epoch is None or self.last_append_time is None:
-            return None
-        return LogKept(
-            self.fold.run_id, self.offset, self.last_epoch, self.last_append_time, self.milestones, self.base_run
-        )
-
-    @property
-    def bytes_of(self) -> dict[str, Bytes]:
-        """What there is, by kind."""
-        found = {MEMORY: self.memory}
-        return found if self.fold is None else {**found, FOLD: self.fold}
 
 
 @dataclass(frozen=True)
@@ -106,24 +58,6 @@ def said(run: Run, kept: Kept, recorded: Mapping[str, Any] | None) -> str:
         "base_run": kept.base_run,
     }
     return json.dumps(document)
-
-
-def read(run_id: str, text: str) -> Kept:
-    """Read what `said` wrote."""
-    document = json.loads(text)
-    found = {
-        kind: Bytes(document[kind]["run_id"], tuple(document[kind]["digests"])) for kind in _KINDS if kind in document
-    }
-    return Kept(
-        run_id,
-        found[MEMORY],
-        found.get(FOLD),
-        document["offset"],
-        document["last_epoch"],
-        document["last_append_time"],
-        tuple(document["milestones"]),
-        document["base_run"],
-    )
 
 
 def look_up(run: Run, bases: Mapping[str, str | None] | None = None) -> None:

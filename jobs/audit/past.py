@@ -8,26 +8,31 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+import polars as pl
 
-from jobs.audit.inputs import TABLES_FOLDER, profile_of_tables
 from jobs.exit import UsageError
-from jobs.runtime.spark import spark_session
-from jobs.settings import ReportSettings, Settings, limits_of, load_settings
-from jobs.sinks.delta import Warehouse
+from jobs.settings import TABLES_FOLDER, ReportSettings, Settings, limits_of, load_settings
+from jobs.sinks.reader import PRESENT, Folder, Reader, Where, records
+from jobs.sinks.storage import folder_of
 from jobs.steps.fleet import fleet_runs
 from schemas.gold import RUNS
 from schemas.report import Report
 from schemas.table import Layer, Table
+from transforms.clusters import of_clusters
 from transforms.nearest import suggestion
 from transforms.reconcile.judge.beside import Beside, read_beside
-from transforms.reconcile.judge.given import Thresholds
+from transforms.reconcile.judge.thresholds import Thresholds
 from transforms.report.fleet_model import FleetRun
 from transforms.report.json import from_json
 from transforms.report.printable import visible
 from transforms.report.run_standing import RunStanding, standing_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from jobs.sinks.delta import Warehouse
 
 
 def add_warehouse_arguments(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
@@ -53,39 +58,60 @@ class Finished:
     judged that has not left its own.
     """
 
-    warehouse: Warehouse
+    warehouse: Reader
     cluster: str
     stale_after_hours: float = ReportSettings().stale_after_hours
     thresholds: Thresholds = field(default_factory=Thresholds)
 
 
 @contextmanager
-def open_warehouse(arguments: argparse.Namespace) -> Iterator[Finished]:
+def open_warehouse(arguments: argparse.Namespace, *, in_spark: bool = True) -> Iterator[Finished]:
     """Open the warehouse for reading, on the cluster asked for; no run of it is begun.
 
+    With `in_spark` the tables can be asked for in Spark (`PastRun.read`); else Spark is started only where nothing else reads them.
     Raises UsageError when there is no warehouse, or the cluster has to be named.
     """
     settings = _settings(arguments)
-    chosen = settings.spark
-    profile = profile_of_tables(settings)
-    with spark_session(profile, cores=chosen.cores, driver_memory=chosen.driver_memory) as spark:
-        warehouse = Warehouse(spark, settings.warehouse, settings.catalog, settings.warehouse_single_driver)
+    with _opened(settings, in_spark=in_spark) as warehouse:
         cluster = settings.cluster if arguments.conf is not None else _cluster(warehouse, arguments.cluster)
         old = settings.report.stale_after_hours
         yield Finished(warehouse, cluster, old, limits_of(settings))
 
 
 @contextmanager
-def open_tables(conf: Path | None, warehouse: str | None) -> Iterator[tuple[Warehouse, Settings]]:
+def open_tables(conf: Path | None, warehouse: str | None) -> Iterator[tuple[Reader, Settings]]:
     """Open a warehouse for reading, whatever clusters it holds, by a configuration or its folder; and the settings of it.
 
     Raises UsageError when there is no warehouse.
     """
     settings = load_settings(conf) if conf is not None else _of_folder(warehouse or "")
-    chosen = settings.spark
-    profile = profile_of_tables(settings)
+    with _opened(settings, in_spark=False) as tables:
+        yield tables, settings
+
+
+@contextmanager
+def _opened(settings: Settings, *, in_spark: bool) -> Iterator[Reader]:
+    """A local folder is read without Spark, unless it is asked for; whatever else there is, Spark can read."""
+    if not in_spark and folder_of(settings.warehouse, settings.catalog) is not None:
+        yield Folder(settings.warehouse)
+        return
+    # Seconds that a look into a folder does not need.
+    from jobs.audit.inputs import profile_of_tables  # noqa: PLC0415
+    from jobs.runtime.spark import spark_session  # noqa: PLC0415
+    from jobs.sinks.delta import Warehouse  # noqa: PLC0415
+
+    chosen, profile = settings.spark, profile_of_tables(settings)
     with spark_session(profile, cores=chosen.cores, driver_memory=chosen.driver_memory) as spark:
-        yield Warehouse(spark, settings.warehouse, settings.catalog, settings.warehouse_single_driver), settings
+        yield Warehouse(spark, settings.warehouse, settings.catalog, settings.warehouse_single_driver)
+
+
+def spark_tables(reader: Reader) -> Warehouse:
+    """The same tables in Spark. Raises TypeError where they were opened to be read without it."""
+    from jobs.sinks.delta import Warehouse  # noqa: PLC0415 - who reads without Spark does not come here
+
+    if not isinstance(reader, Warehouse):
+        raise TypeError("these tables were opened to be read without Spark")
+    return reader
 
 
 def _settings(arguments: argparse.Namespace) -> Settings:
@@ -112,8 +138,8 @@ def _tables(given: str) -> str:
     raise UsageError(f"--warehouse: {given} {problem}; give the folder that `kraft-audit run` or `check` wrote to")
 
 
-def _cluster(warehouse: Warehouse, asked: str | None) -> str:
-    known = sorted(row[0] for row in warehouse.read(RUNS).select("cluster").distinct().collect())
+def _cluster(warehouse: Reader, asked: str | None) -> str:
+    known = warehouse.rows(RUNS, ["cluster"])["cluster"].unique().sort().to_list()
     if asked is not None:
         if asked not in known:
             raise UsageError(f"--cluster: no finished run of `{asked}`; {suggestion(asked, known)}")
@@ -133,7 +159,7 @@ class PastRun:
     did not keep that, the limits of the configuration at hand are all there is.
     """
 
-    warehouse: Warehouse
+    warehouse: Reader
     cluster: str
     run_id: str
     report: Report
@@ -145,13 +171,22 @@ class PastRun:
     @property
     def spark(self) -> SparkSession:
         """The session of the warehouse."""
-        return self.warehouse.spark
+        return spark_tables(self.warehouse).spark
 
     def read(self, table: Table) -> DataFrame:
-        """The run's rows of a table. Raises WarehouseError when an old version is gone (Delta's VACUUM)."""
-        version = self.versions.get(table.full_name) if table.layer is Layer.SILVER else None
-        rows = self.warehouse.read(table, version)
-        return rows.where((F.col("cluster") == self.cluster) & (F.col("run_id") == self.run_id))
+        """The run's rows of a table, in Spark. Raises WarehouseError when an old version is gone (Delta's VACUUM)."""
+        rows = spark_tables(self.warehouse).read(table, self._version(table))
+        return rows.where(of_clusters([self.cluster]) & (rows["run_id"] == self.run_id))
+
+    def rows(
+        self, table: Table, columns: Sequence[str] = (), where: Where | None = None, most: int | None = None
+    ) -> pl.DataFrame:
+        """The run's rows of a table that meet the conditions, as `jobs.sinks.reader.Reader.rows`."""
+        mine = {"cluster": self.cluster, "run_id": self.run_id, **(where or {})}
+        return self.warehouse.rows(table, columns, mine, self._version(table), most)
+
+    def _version(self, table: Table) -> int | None:
+        return self.versions.get(table.full_name) if table.layer is Layer.SILVER else None
 
 
 def past_run(finished: Finished, run_id: str | None = None) -> PastRun:
@@ -166,8 +201,9 @@ def past_run(finished: Finished, run_id: str | None = None) -> PastRun:
         name = visible(run_id or "", 80)
         raise UsageError(f"cluster {cluster} has no finished run {name}; see `kraft-audit history`")
     wanted = standing.run.run_id
-    mine = finished.warehouse.read(RUNS).where((F.col("cluster") == cluster) & F.col("report").isNotNull())
-    found = mine.where(F.col("run_id") == wanted).select("report", "table_versions", "walks", "beside").first()
+    mine = {"cluster": cluster, "run_id": wanted, "report": PRESENT}
+    rows = finished.warehouse.rows(RUNS, ["report", "table_versions", "walks", "beside"], mine)
+    found = next(records(rows, RUNS), None)
     if found is None:
         raise UsageError(f"cluster {cluster} has no report of run {visible(wanted, 80)}; see `kraft-audit history`")
     versions = dict(found["table_versions"] or {})
@@ -181,7 +217,7 @@ class NoRunError(UsageError):
     """The cluster has no run that came to its end."""
 
 
-def runs_of(warehouse: Warehouse, cluster: str) -> list[FleetRun]:
+def runs_of(warehouse: Reader, cluster: str) -> list[FleetRun]:
     """All runs of a cluster, oldest first, failed ones and those that died among them."""
     return sorted(fleet_runs(warehouse, most=None, cluster=cluster), key=lambda run: run.order)
 

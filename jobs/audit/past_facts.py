@@ -7,15 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark.sql import functions as F
-
 from jobs.audit.past import PastRun
 from jobs.audit.past_log import PastKraft, migration_znodes, past_copies, past_kraft
 from jobs.exit import UsageError
 from schemas.bronze import ZK_TRANSACTIONS
 from schemas.examined import EXAMINED
 from schemas.zookeeper.trees import NEWEST
-from transforms.examination.examine import FIRST
+from transforms.examination.answers import FIRST
 from transforms.examination.made import ANSWERS
 from transforms.reconcile.judge.evidence import ClusterFacts
 from transforms.reconcile.judge.finished import finished_facts, given_of
@@ -49,7 +47,7 @@ def past_facts(past: PastRun) -> PastFacts:
         zookeeper=migration_znodes(past, NEWEST),
         compared=compared,
         walks=len(past.walks),
-        reads_data_folder=not past.read(ZK_TRANSACTIONS).isEmpty(),
+        reads_data_folder=not past.rows(ZK_TRANSACTIONS, ["run_id"], most=1).is_empty(),
         beside=past.beside,
     )
     return PastFacts(given, kraft, answers, *finished_facts(past.report, given, answers[FIRST], past.beside.properties))
@@ -57,8 +55,8 @@ def past_facts(past: PastRun) -> PastFacts:
 
 def stored_answers(past: PastRun) -> Mapping[str, Any]:
     """What the run's rows answered, as it has stored it. Raises UsageError where it is forgotten."""
-    found = past.read(EXAMINED).where(F.col("kind") == ANSWERS).select("payload").first()
-    if found is None:
+    found = past.rows(EXAMINED, ["payload"], {"kind": ANSWERS}, most=1)
+    if found.is_empty():
         raise UsageError(f"what run {past.run_id} found is forgotten: look at a newer run")
-    answers: Mapping[str, Any] = json.loads(bytes(found["payload"]))["answers"]
+    answers: Mapping[str, Any] = json.loads(found["payload"][0])["answers"]
     return answers

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
-
-from jobs.audit.past import PastRun
-from jobs.audit.past_records import applied, kept_by, whole_records
+from jobs.audit.kept_state import kept_by
+from jobs.audit.past import PastRun, spark_tables
 from jobs.exit import UsageError
+from jobs.sinks.reader import records
 from schemas.bronze import KRAFT_LOG_COPIES, KRAFT_RECORDS
 from schemas.checks import ZOOKEEPER
 from schemas.entities.migration import MIGRATION
@@ -19,20 +18,35 @@ from schemas.zookeeper.trees import BARRIER, TREE
 from transforms.kraft.replay.extent import Extent
 from transforms.kraft.side import MILESTONE_COLUMNS, MILESTONES, Kept, KraftSide, kraft_side
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
 _OF_TABLE = ("cluster", "run_id", "source", TREE)
 
 
 @dataclass(frozen=True)
 class PastKraft:
-    """A finished run's log.
+    """A finished run's log: the plan of it, and its records in Spark, for who asks for them."""
 
-    `records` are rows of bronze kraft_records, all that the run's state comes from, also where it read only the newest part itself;
-    `base` is the checkpoint (exclusive end) that they begin with, None for offset 0.
-    """
-
+    past: PastRun
     side: KraftSide
-    records: DataFrame
-    base: int | None
+
+    @cached_property
+    def _whole(self) -> tuple[DataFrame, int | None]:
+        from jobs.audit.past_records import whole_records  # noqa: PLC0415 - who asks for no record needs no Spark
+
+        past = self.past
+        return whole_records(spark_tables(past.warehouse), past.cluster, past.run_id, self.side)
+
+    @property
+    def records(self) -> DataFrame:
+        """Rows of bronze kraft_records, all that the run's state comes from, also where it read only the newest part itself."""
+        return self._whole[0]
+
+    @property
+    def base(self) -> int | None:
+        """The checkpoint (exclusive end) that the records begin with, None for offset 0."""
+        return self._whole[1]
 
     @property
     def first(self) -> int:
@@ -60,6 +74,8 @@ class PastKraft:
 
     def applied(self) -> DataFrame:
         """The records that take effect; those of the checkpoint stand just before its end."""
+        from jobs.audit.past_records import applied  # noqa: PLC0415 - who asks for no record needs no Spark
+
         return applied(self.records, self.extent)
 
 
@@ -68,16 +84,16 @@ def migration_znodes(past: PastRun, tree: str = BARRIER) -> dict[str, Any] | Non
 
     They are those of the tree that was compared, or of the `newest` (`schemas.zookeeper.trees`).
     """
-    of_tree = F.col(TREE).isNull() | (F.col(TREE) == tree)
-    rows = past.read(MIGRATION.table).where((F.col("source") == ZOOKEEPER) & of_tree).collect()
-    if not rows:
+    rows = list(records(past.rows(MIGRATION.table, where={"source": ZOOKEEPER}), MIGRATION.table))
+    found = next((row for row in rows if row[TREE] in (None, tree)), None)
+    if found is None:
         return None
-    return {name: value for name, value in rows[0].asDict().items() if name not in _OF_TABLE and value is not None}
+    return {name: value for name, value in found.items() if name not in _OF_TABLE and value is not None}
 
 
 def past_copies(past: PastRun) -> list[dict[str, Any]]:
     """The copies of the log that the run found: rows of bronze kraft_log_copies."""
-    return [row.asDict(recursive=True) for row in past.read(KRAFT_LOG_COPIES).collect()]
+    return list(records(past.rows(KRAFT_LOG_COPIES), KRAFT_LOG_COPIES))
 
 
 def past_kraft(past: PastRun, znodes: Mapping[str, Any] | None) -> PastKraft | None:
@@ -85,13 +101,9 @@ def past_kraft(past: PastRun, znodes: Mapping[str, Any] | None) -> PastKraft | N
     copies = past_copies(past)
     if not copies:
         return None
-    read = past.read(KRAFT_RECORDS).where(F.col("problem").isNull() & F.col("type").isin(list(MILESTONES)))
-    found = [row.asDict() for row in read.select(*MILESTONE_COLUMNS).collect()]
-    side = kraft_side(copies, found, znodes, _kept(past, copies))
-    if side is None:
-        return None
-    records, base = whole_records(past.warehouse, past.cluster, past.run_id, side)
-    return PastKraft(side, records, base)
+    found = past.rows(KRAFT_RECORDS, MILESTONE_COLUMNS, {"problem": None, "type": MILESTONES})
+    side = kraft_side(copies, found.iter_rows(named=True), znodes, _kept(past, copies))
+    return None if side is None else PastKraft(past, side)
 
 
 def _kept(past: PastRun, copies: list[dict[str, Any]]) -> Kept | None:

@@ -7,23 +7,13 @@ import json
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from jobs.audit import kept
+from jobs.audit.kept_state import kept_by
 from jobs.sinks.delta import Warehouse
 from schemas.bronze import KRAFT_LOG_COPIES, KRAFT_RECORDS
-from schemas.gold import RUNS
 from transforms.clusters import of_clusters
 from transforms.kraft.quorum import LogCopy, plan_read
 from transforms.kraft.replay.extent import Extent, Ranges
-from transforms.kraft.side import Kept, KraftSide
-
-
-def kept_by(warehouse: Warehouse, cluster: str, run_id: str | None) -> Kept | None:
-    """The state of the log that a finished run's next one could go on from; None where it kept none."""
-    if run_id is None:
-        return None
-    mine = of_clusters([cluster]) & (F.col("run_id") == run_id) & F.col("kept").isNotNull()
-    found = warehouse.read(RUNS).where(mine).select("kept").first()
-    return None if found is None else kept.read(run_id, found["kept"]).of_log
+from transforms.kraft.side import KraftSide
 
 
 def whole_records(warehouse: Warehouse, cluster: str, run_id: str, side: KraftSide) -> tuple[DataFrame, int | None]:

@@ -98,7 +98,8 @@ class Run:
     `steps_done` the steps that other processes have done for this run. `kept` is what each cluster's run before this one has left for
     it (`jobs.audit.kept`), without the state of the log where this run reads that from its start, `recorded_changes` which changes of
     partitions they have recorded.
-    `newest_mails` is the newest mail about each cluster that has mail configured, once they are `mails_looked_up`; `previous` are
+    `newest_mails` is the newest mail about each cluster that has mail configured, `newest_messages` the newest message by channel
+    and cluster (`jobs.steps.messages`), once they are `mails_looked_up`; `previous` are
     each cluster's runs before this one, once they were looked up (`jobs.steps.gold.previous_runs`), `sequences`
     which of its cluster's runs this one is, where the cluster has any before it; `recorded` are the clusters with a row in gold `runs`;
     `counted(source, number, noun)` hears of what was read so far.
@@ -119,6 +120,7 @@ class Run:
     kept: dict[str, Any] = field(default_factory=dict)
     recorded_changes: dict[str, Recorded] = field(default_factory=dict)
     newest_mails: dict[str, LastMail] = field(default_factory=dict)
+    newest_messages: dict[tuple[str, str], LastMail] = field(default_factory=dict)
     previous: dict[str, list[Any]] | None = None
     sequences: dict[str, int] = field(default_factory=dict)
     recorded: set[str] = field(default_factory=set)

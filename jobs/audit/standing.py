@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from jobs.audit.past import PastRun
 from jobs.audit.past_facts import PastFacts, past_facts
 from jobs.exit import UsageError
-from transforms.examination.examine import FIRST, SECOND
+from transforms.examination.answers import FIRST, SECOND
 from transforms.features.levels import UnknownLevelError, release_tuple
 from transforms.features.update import Cluster
 from transforms.reconcile.judge.cluster import Standing, standing_of

@@ -16,9 +16,9 @@ from jobs.exit import UsageError
 from schemas.entities.topics import TOPICS
 from transforms.explain.keys import KeyFormError, RowKey, parse_key
 from transforms.explain.records import VersionAfter, partition_versions, versions
-from transforms.explain.text import utc_time
 from transforms.explain.timeline import change_text, row_text
 from transforms.report.printable import visible
+from transforms.times import utc_time
 
 _LINE = 2_000
 

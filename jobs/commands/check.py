@@ -7,10 +7,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from jobs.audit.inputs import TABLES_FOLDER
 from jobs.exit import UsageError, guarded
 from jobs.pipeline import add_output_arguments, add_verdict_arguments, audit, telling_of
-from jobs.settings import Settings, validated
+from jobs.settings import TABLES_FOLDER, Settings, validated
 
 _DUMP_SUFFIXES = (".jsonl", ".jsonl.gz")
 _PROPERTY_FILES = (

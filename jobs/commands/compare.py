@@ -46,7 +46,7 @@ def execute(arguments: argparse.Namespace) -> int:
     names, runs = _asked(arguments)
     arguments.cluster = names[0] if names else None
     brokers = _broker_map(arguments.broker_map)
-    with open_warehouse(arguments) as first:
+    with open_warehouse(arguments, in_spark=False) as first:
         second = first if len(names) < 2 else Finished(first.warehouse, _known(first, names[1]))
         left, right = past_run(first, runs[0]), past_run(second, runs[1])
         rules = Rules(left.cluster != right.cluster, brokers)

@@ -5,30 +5,23 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-import pyarrow as pa
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import LongType, StructField, StructType
+import polars as pl
 
-from jobs.audit.as_of import divergences_as_of
 from jobs.audit.past import PastRun, add_run_argument, add_warehouse_arguments, open_warehouse, past_run
 from jobs.exit import OK, UsageError
 from schemas.classes import CLASSES
 from schemas.entities import MIRRORED
 from schemas.gold import DIVERGENCES
-from transforms.examination.made import slices
-from transforms.frames import columns_of, from_arrow
 from transforms.nearest import suggestion
 from transforms.reconcile.compare.divergences import first_of
 from transforms.report.divergence_table import COLUMNS, as_record, as_table
 from transforms.report.printable import counted
 
 _LIMIT = 100
-_SHOWN = StructType([each for each in DIVERGENCES.columns if each.name in COLUMNS])
+_SHOWN = [name for name in DIVERGENCES.column_names if name in COLUMNS]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -50,9 +43,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     """Print the divergences, defects first. 0 also when there are some: whether a run is clean is `run`'s to say."""
     _check(arguments)
-    with open_warehouse(arguments) as run:
+    with open_warehouse(arguments, in_spark=arguments.as_of is not None) as run:
         past = past_run(run, arguments.run_id)
-        found, total = _first(_rows(past, arguments), arguments.limit)
+        first = _first(past, arguments)
+    found, total = first.select(COLUMNS).to_dicts(), first["total"][0] if first.height else 0
     _print(past, arguments, found, total)
     # What a reader of objects must know, too.
     for line in past.standing.lines(run.stale_after_hours):
@@ -69,28 +63,16 @@ def _check(arguments: argparse.Namespace) -> None:
         raise UsageError(f"--limit: {arguments.limit} is below 0; give a number of rows, or 0 for all")
 
 
-def _rows(past: PastRun, arguments: argparse.Namespace) -> DataFrame:
-    if arguments.as_of is None:
-        rows = past.read(DIVERGENCES).where("status <> 'resolved'")
-    else:
-        nothing = F.lit(None).cast("string")
-        rows = divergences_as_of(past, arguments.as_of).withColumns({"status": nothing, "first_seen_run": nothing})
-    for name, wanted in (("entity", arguments.entity), ("class", arguments.class_)):
-        rows = rows if wanted is None else rows.where(F.col(name) == wanted)
-    return rows
+def _first(past: PastRun, arguments: argparse.Namespace) -> pl.DataFrame:
+    """The first rows, as many as are wanted, with `total`: how many there are."""
+    chosen = {"entity": arguments.entity, "class": arguments.class_}
+    where = {name: wanted for name, wanted in chosen.items() if wanted is not None}
+    if arguments.as_of is not None:
+        from jobs.audit.as_of import first_as_of  # noqa: PLC0415 - the log is replayed, in Spark
 
-
-def _first(rows: DataFrame, limit: int) -> tuple[list[dict[str, Any]], int]:
-    """The first rows, as a worker ranks them, and how many there are."""
-    told = StructType([*_SHOWN.fields, StructField("total", LongType())])
-    schema: pa.Schema = to_arrow_schema(told)
-
-    def ranked(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for piece in slices(first_of(from_arrow(batches, columns_of(_SHOWN)), limit)):
-            yield from piece.cast(schema).to_batches()
-
-    found = rows.select(*_SHOWN.names).coalesce(1).mapInArrow(ranked, told).collect()
-    return [{name: row[name] for name in COLUMNS} for row in found], found[0]["total"] if found else 0
+        return first_as_of(past, arguments.as_of, where, arguments.limit)
+    rows = past.rows(DIVERGENCES, _SHOWN, where)
+    return first_of(rows.filter(pl.col("status") != "resolved"), arguments.limit)
 
 
 def _print(past: PastRun, arguments: argparse.Namespace, found: Sequence[dict[str, Any]], total: int) -> None:

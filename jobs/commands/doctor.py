@@ -279,6 +279,7 @@ def _secrets(settings: Settings) -> list[tuple[str, str]]:
     metrics = settings.metrics
     if metrics is not None:
         named += [(metrics.username_env, "`metrics.username_env`"), (metrics.password_env, "`metrics.password_env`")]
+    named += [(target.url_env, "`notify.url_env`") for target in settings.notify]
     return [(name, key) for name, key in named if name is not None]
 
 

@@ -6,8 +6,6 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from pyspark.sql import functions as F
-
 from jobs.audit.past import PastRun, add_run_argument, add_warehouse_arguments, open_warehouse, past_run
 from jobs.audit.standing import PastStanding, standing
 from jobs.exit import OK, UsageError
@@ -46,7 +44,7 @@ def execute(arguments: argparse.Namespace) -> int:
     except UnknownLevelError as error:
         raise UsageError(f"--to: {visible(str(error), 120)}") from None
     configurations = _configurations(arguments.broker_properties)
-    with open_warehouse(arguments) as run:
+    with open_warehouse(arguments, in_spark=False) as run:
         past = past_run(run, arguments.run_id)
         state = state_of(standing(past, arguments.kafka_version), configurations)
         for line in [*render(readiness(state, target)), *settings_of(past, state)]:
@@ -65,8 +63,8 @@ def _configurations(files: Sequence[Path]) -> Configurations | None:
 
 def settings_of(past: PastRun, state: State) -> list[str]:
     """What breaks the order of format settings, by the property files of `state` and the topics' own formats."""
-    rows = past.read(CONFIGS.table).where((F.col("resource_type") == "TOPIC") & (F.col("config") == MESSAGE_FORMAT))
-    formats = {row["resource_name"]: row["value"] for row in rows.select("resource_name", "value").distinct().collect()}
+    wanted = {"resource_type": "TOPIC", "config": MESSAGE_FORMAT}
+    formats = dict(past.rows(CONFIGS.table, ["resource_name", "value"], wanted).unique(maintain_order=True).rows())
     return [f"  setting  {text}" for text in violations(state.configurations, formats)]
 
 

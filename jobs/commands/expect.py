@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from jobs.audit.past import PastRun, add_run_argument, add_warehouse_arguments, open_warehouse, past_run
+from jobs.audit.past import PastRun, add_run_argument, add_warehouse_arguments, open_warehouse, past_run, spark_tables
 from jobs.exit import ERRORS, OK, WARNINGS, UsageError
 from jobs.expectations import engine
 from jobs.expectations.suites import read_suites
@@ -35,7 +35,7 @@ def execute(arguments: argparse.Namespace) -> int:
         raise UsageError("expectations: the suites named are switched off (`meta.enabled`)")
     engine.check(suites)
     with open_warehouse(arguments) as finished:
-        check_conditions(suites, finished.warehouse.empty)
+        check_conditions(suites, spark_tables(finished.warehouse).empty)
         past = past_run(finished, arguments.run_id)
         tables = Tables(past.read, lambda table: _identifier(past, table), {past.cluster: past.run_id})
         results = without_secrets(judge({past.cluster: suites}, tables)[past.cluster])
@@ -49,7 +49,7 @@ def execute(arguments: argparse.Namespace) -> int:
 def _identifier(past: PastRun, table: Table) -> str:
     """The table in SQL; silver as it was at the run's end, because rows of older runs are let go."""
     version = past.versions.get(table.full_name)
-    name = past.warehouse.identifier(table)
+    name = spark_tables(past.warehouse).identifier(table)
     return name if version is None else f"{name} VERSION AS OF {version}"
 
 
@@ -59,4 +59,4 @@ def _store(past: PastRun, suites: Sequence[Suite], results: Sequence[Expectation
     values = [tuple({**row, "run_id": past.run_id}.get(name) for name in EXPECTATIONS.column_names) for row in rows]
     frame = past.spark.createDataFrame(values, EXPECTATIONS.struct)
     mine = {"cluster": past.cluster, "run_id": past.run_id, "suite": [suite.name for suite in suites]}
-    past.warehouse.replace_where(EXPECTATIONS, frame, mine)
+    spark_tables(past.warehouse).replace_where(EXPECTATIONS, frame, mine)

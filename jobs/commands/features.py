@@ -66,7 +66,7 @@ def execute(arguments: argparse.Namespace) -> int:
         return OK
     if arguments.conf is None and arguments.warehouse is None:
         raise UsageError("one of the arguments --conf --warehouse is required")
-    with open_warehouse(arguments) as run:
+    with open_warehouse(arguments, in_spark=False) as run:
         known = standing(past_run(run, arguments.run_id), arguments.kafka_version)
         for line in _lines(arguments, known, asked):
             print("\t".join(visible(part, 400) for part in line.split("\t")))

@@ -9,9 +9,6 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from pyspark.sql import functions as F
-
-from jobs.audit.finished import stored_counts
 from jobs.audit.journal import died_runs
 from jobs.audit.past import (
     Finished,
@@ -21,9 +18,8 @@ from jobs.audit.past import (
     open_warehouse,
     past_run,
 )
-from jobs.commands.changes import changes_of_row, changes_of_topic, heading, lines
 from jobs.exit import ERRORS, OK, UsageError
-from jobs.steps.fleet import from_micros
+from jobs.sinks.reader import PRESENT, records
 from schemas.gates import GATES
 from schemas.gold import RUNS
 from schemas.report import CheckResult, Gate
@@ -32,9 +28,9 @@ from transforms.report.printable import visible
 from transforms.report.run_standing import why_gate_is_shut
 from transforms.report.table import aligned
 from transforms.report.trend import run_point, trend_table
-from transforms.runs import newest_first
 
 _COLUMNS = ("run_id", "verdict", "state", "defects", "divergences", "lag_records", "exit_code")
+_AT_ONCE = 50
 _TIME = "%Y-%m-%dT%H:%M:%SZ"
 
 
@@ -60,8 +56,9 @@ def execute_history(arguments: argparse.Namespace) -> int:
     """Print the cluster's last runs, newest first; or what the log changed of a row or a topic, oldest first."""
     if arguments.entity is not None or arguments.topic is not None:
         return _changes(arguments)
-    with open_warehouse(arguments) as run:
-        rows = last_runs(run, arguments.last)
+    counted = arguments.trend or arguments.format == "jsonl"
+    with open_warehouse(arguments, in_spark=False) as run:
+        rows = last_runs(run, arguments.last, counted=counted)
     if arguments.format == "jsonl":
         for row in rows:
             print(json.dumps(row))
@@ -74,6 +71,8 @@ def execute_history(arguments: argparse.Namespace) -> int:
 def _changes(arguments: argparse.Namespace) -> int:
     if arguments.topic is not None and arguments.entity is not None:
         raise UsageError("--topic: goes without an entity")
+    from jobs.commands.changes import changes_of_row, changes_of_topic, heading, lines  # noqa: PLC0415 - they need Spark
+
     whole_topic = arguments.topic is not None
     with open_warehouse(arguments) as run:
         of_row = None if whole_topic else changes_of_row(run, arguments.entity, arguments.key)
@@ -111,19 +110,36 @@ def _text(value: object) -> str:
     return "-" if value is None else visible(str(value), 80)
 
 
-def last_runs(run: Finished, count: int) -> list[dict[str, Any]]:
+def last_runs(run: Finished, count: int, *, counted: bool = True) -> list[dict[str, Any]]:
     """The cluster's newest runs, newest first: _COLUMNS, the start, the lag's age, the counts by class, why it failed.
 
-    Runs that failed are among them, and those that died before they could say so.
+    Runs that failed are among them, and those that died before they could say so. `counted` says whether the counts by class
+    are looked up, in the runs' reports; without it there are none.
     """
-    rows = run.warehouse.read(RUNS).where(F.col("cluster") == run.cluster)
-    newest = rows.orderBy(*newest_first()).limit(count)
-    columns = (*_COLUMNS, "lag_seconds", "failure", "sequence", stored_counts().alias("by_class"))
-    found = newest.select(*columns, F.unix_micros("started_at").alias("started_at")).collect()
-    told = [{**row.asDict(), "by_class": json.loads(row["by_class"] or "{}")} for row in found]
-    begun = {row["run_id"]: from_micros(row["started_at"]) for row in told}
-    told = [{**row, "started_at": f"{begun[row['run_id']]:{_TIME}}"} for row in told]
-    return [*_died(run, begun), *told][:count]
+    columns = (*_COLUMNS, "lag_seconds", "failure", "sequence", "started_at", "finished_at")
+    rows = run.warehouse.newest_runs(columns, count, {"cluster": run.cluster})
+    found = sorted(records(rows, RUNS), key=_place, reverse=True)
+    counts = _counts(run, [row["run_id"] for row in found]) if counted else {}
+    begun = {row["run_id"]: row["started_at"] for row in found}
+    for row in found:
+        del row["finished_at"]
+        row |= {"by_class": counts.get(row["run_id"], {}), "started_at": f"{row['started_at']:{_TIME}}"}
+    return [*_died(run, begun), *found][:count]
+
+
+def _place(row: Mapping[str, Any]) -> tuple[int, datetime, datetime, str]:
+    """A row's place among the cluster's runs, the newest last (`transforms.runs.newest_first`)."""
+    return (-1 if row["sequence"] is None else row["sequence"], row["started_at"], row["finished_at"], row["run_id"])
+
+
+def _counts(run: Finished, runs: Sequence[str]) -> dict[str, dict[str, int]]:
+    """The counts of divergences by class of these runs, by run; reports are read a few at a time: they may be large."""
+    found = {}
+    for first in range(0, len(runs), _AT_ONCE):
+        wanted = {"cluster": run.cluster, "run_id": runs[first : first + _AT_ONCE], "report": PRESENT}
+        for row in run.warehouse.rows(RUNS, ["run_id", "report"], wanted).iter_rows(named=True):
+            found[row["run_id"]] = json.loads(row["report"])["divergences"]["by_class"]
+    return found
 
 
 def _died(run: Finished, stored: Mapping[str, datetime]) -> list[dict[str, Any]]:
@@ -165,7 +181,7 @@ def execute_gates(arguments: argparse.Namespace) -> int:
     """Print of which run the gates are, and what blocks them; 20 when the gate asked for is not open (`why_gate_is_shut`)."""
     if arguments.stale_after is not None and arguments.stale_after <= 0:
         raise UsageError("--stale-after: give a number of hours above 0")
-    with open_warehouse(arguments) as run:
+    with open_warehouse(arguments, in_spark=False) as run:
         try:
             past = past_run(run, arguments.run_id)
         except NoRunError as error:

@@ -4,28 +4,22 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import Column
-from pyspark.sql import functions as F
+import polars as pl
 
-from jobs.audit.finished import finished_runs, of_finished
 from jobs.audit.past import Finished, PastRun, add_run_argument, add_warehouse_arguments, open_warehouse, past_run
-from jobs.audit.past_log import migration_znodes, past_kraft
-from jobs.audit.row_records import lives_of, records_of_partitions
-from jobs.audit.standing import PastStanding, standing
 from jobs.exit import OK, UsageError
+from jobs.sinks.reader import records
 from schemas.checks import KRAFT, ZOOKEEPER, Phase
 from schemas.entities.brokers import BROKERS
 from schemas.entities.configs import CONFIGS
 from schemas.entities.partitions import PARTITIONS
 from schemas.entities.topics import TOPICS
-from schemas.gold import ISR_HISTORY
+from schemas.gold import ISR_HISTORY, RUNS
 from schemas.table import Table
 from transforms.clusters import CLUSTER
 from transforms.explain.keys import parse_key
-from transforms.explain.text import utc_time
-from transforms.frames import columns_of, from_arrow
 from transforms.isr.asked import Histories, at_levels, controller_of, histories, of_topic, recorded
 from transforms.isr.history import Step
 from transforms.isr.partition import RECOVERED, RECOVERING
@@ -40,6 +34,11 @@ from transforms.isr.validate import (
     validate,
 )
 from transforms.report.printable import visible
+from transforms.runs import CLEAN, ERRORS, WARNINGS
+from transforms.times import utc_time
+
+if TYPE_CHECKING:
+    from jobs.audit.standing import PastStanding
 
 _VALIDATE = "validate"
 _NEEDED = ("topic_name", "partition", "leader_epoch", "partition_epoch", "isr")
@@ -78,20 +77,24 @@ def execute(arguments: argparse.Namespace) -> int:
         if missing:
             options = ", ".join("--" + name.removesuffix("_name").replace("_", "-") for name in missing)
             raise UsageError(f"validate: {options} is needed")
-    with open_warehouse(arguments) as run:
-        lines = None
-        if arguments.what != _VALIDATE and arguments.run_id is None:
-            lines = _recorded(run, arguments.what)
-        if lines is None:
-            past = past_run(run, arguments.run_id)
-            lines = (
-                _answer(arguments, standing(past, arguments.kafka_version))
-                if arguments.what == _VALIDATE
-                else _history(arguments.what, past)
-            )
-        for line in lines:
-            print(visible(line, 400))
+    for line in _lines_of(arguments):
+        print(visible(line, 400))
     return OK
+
+
+def _lines_of(arguments: argparse.Namespace) -> list[str]:
+    if arguments.what == _VALIDATE:
+        from jobs.audit.standing import standing  # noqa: PLC0415 - what judges takes a second that a history does not need
+
+        with open_warehouse(arguments, in_spark=False) as run:
+            return _answer(arguments, standing(past_run(run, arguments.run_id), arguments.kafka_version))
+    if arguments.run_id is None:
+        with open_warehouse(arguments, in_spark=False) as run:
+            lines = _recorded(run, arguments.what)
+        if lines is not None:
+            return lines
+    with open_warehouse(arguments) as run:
+        return _history(arguments.what, past_run(run, arguments.run_id))
 
 
 def _asked(what: str) -> tuple[str, int | None]:
@@ -102,24 +105,28 @@ def _asked(what: str) -> tuple[str, int | None]:
 def _recorded(run: Finished, what: str) -> list[str] | None:
     """What all runs have recorded, that of pruned logs too; None when none has recorded a change of it."""
     topic, partition = _asked(what)
-    mine = (F.col(CLUSTER) == run.cluster) & (F.col("topic") == topic)
-    wanted = mine if partition is None else mine & (F.col("partition") == partition)
+    of_partition = {} if partition is None else {"partition": partition}
+    rows = run.warehouse.rows(ISR_HISTORY, where={CLUSTER: run.cluster, "topic": topic, **of_partition})
     # What a run has left that was killed counts for nobody.
-    rows = of_finished(run.warehouse.read(ISR_HISTORY).where(wanted), finished_runs(run.warehouse, [run.cluster]))
-    changes = recorded(from_arrow(rows.toArrow(), columns_of(ISR_HISTORY.columns)))
+    judged = {CLUSTER: run.cluster, "verdict": [CLEAN, WARNINGS, ERRORS]}
+    finished = run.warehouse.rows(RUNS, ["run_id"], judged)["run_id"]
+    changes = recorded(rows.filter(pl.col("run_id").is_in(finished.to_list())))
     return _told(changes, None) or None
 
 
 def _history(what: str, past: PastRun) -> list[str]:
+    from jobs.audit.past_log import migration_znodes, past_kraft  # noqa: PLC0415
+    from jobs.audit.row_records import lives_of, records_of_partitions  # noqa: PLC0415 - they look in Spark
+
     log = past_kraft(past, migration_znodes(past))
     if log is None:
         raise UsageError(f"run {past.run_id} has no metadata log: ZooKeeper keeps no history of its partitions")
     topic, partition = _asked(what)
-    records = log.applied()
-    lives = lives_of(records, parse_key(TOPICS.name, {"topic": topic}))
+    applied = log.applied()
+    lives = lives_of(applied, parse_key(TOPICS.name, {"topic": topic}))
     if not lives:
         raise UsageError(f"there never was a topic {visible(topic, 120)} in the log of run {past.run_id}")
-    mine = records_of_partitions(records, lives, partition)
+    mine = records_of_partitions(applied, lives, partition)
     found = histories(mine.filter(of_topic(lives, partition)), topic, lives)
     if not found:
         raise UsageError(f"there never was a partition {visible(what, 120)} in the log of run {past.run_id}")
@@ -188,18 +195,23 @@ def _epochs(text: str | None) -> dict[int, int]:
 def _controller(past: PastRun, mode: Mode, release: tuple[int, int], topic: str, partition: int) -> Controller:
     source = ZOOKEEPER if mode is Mode.ZOOKEEPER else KRAFT
 
-    def rows(table: Table, wanted: Column) -> list[dict[str, Any]]:
-        found = past.read(table).where((F.col("source") == source) & wanted).collect()
-        return [row.asDict(recursive=True) for row in found]
+    def rows(table: Table, **wanted: str) -> list[dict[str, Any]]:
+        return list(records(past.rows(table, where={"source": source, **wanted}), table))
 
-    of_itself = (F.col("resource_type") == "TOPIC") & (F.col("resource_name") == topic)
-    of_all = (F.col("resource_type") == "BROKER") & (F.col("resource_name") == "")
+    configs = (
+        [
+            *rows(CONFIGS.table, resource_type="TOPIC", resource_name=topic),
+            *rows(CONFIGS.table, resource_type="BROKER", resource_name=""),
+        ]
+        if source == KRAFT
+        else ()
+    )
     found = controller_of(
         mode,
         release,
-        rows(BROKERS.table, F.lit(True)),
-        rows(PARTITIONS.table, F.col("topic") == topic),
-        rows(CONFIGS.table, of_itself | of_all) if source == KRAFT else (),
+        rows(BROKERS.table),
+        rows(PARTITIONS.table, topic=topic),
+        configs,
         partition,
     )
     if found is None:

@@ -13,13 +13,16 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import reduce
+from operator import and_
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
+import polars as pl
 from delta.exceptions import (
     ConcurrentAppendException,
     ConcurrentDeleteDeleteException,
@@ -31,7 +34,7 @@ from delta.exceptions import (
     ProtocolChangedException,
 )
 from pyspark.errors import AnalysisException
-from pyspark.sql import Column, DataFrame, DataFrameWriterV2, SparkSession
+from pyspark.sql import Column, DataFrame, DataFrameWriterV2, SparkSession, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, StructField
 
@@ -39,8 +42,13 @@ from jobs.disk import said
 from jobs.exit import AuditError
 from jobs.runtime.spark import java_of
 from jobs.sinks.lock import only_writer
-from jobs.sinks.storage import folder_of, is_uri, make_private, refuse_unsafe, storage_problem
+from jobs.sinks.reader import PRESENT, Where, fields_of, gone_version, newer_table
+from jobs.sinks.storage import WarehouseError, folder_of, is_uri, make_private, refuse_unsafe, storage_problem
+from schemas.gold import RUNS
 from schemas.table import Table
+from transforms.clusters import CLUSTER
+from transforms.frames import columns_of, from_arrow
+from transforms.runs import newest_first
 
 LOG = logging.getLogger("kraft-audit")
 
@@ -70,15 +78,14 @@ EXISTS = (
     "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION",
     "LOCATION_ALREADY_EXISTS",
 )
+# A later Delta made the table, or somebody upgraded it.
+NEWER = ("DELTA_INVALID_PROTOCOL_VERSION", "DELTA_UNSUPPORTED_FEATURES_FOR_READ")
+GONE_VERSION = ("DELTA_VERSION_NOT_FOUND",)
 DEFAULT_WRITERS = 4
 CREATE_ATTEMPTS = 20
 DELETE_ATTEMPTS = 5
 CREATE_PAUSE_SECONDS = 0.25
 T = TypeVar("T")
-
-
-class WarehouseError(AuditError):
-    """A table could not be written or read; the text names it and says what to do."""
 
 
 class ConcurrentWriteError(WarehouseError):
@@ -188,9 +195,42 @@ class Warehouse:
             # Columns added by a newer release are null in tables that an older one made.
             return _with_columns(rows, table)
         except AnalysisException as error:
-            if _is(error, MISSING) and version is None:
-                return self.empty(table)
+            if _is(error, MISSING):
+                if version is None:
+                    return self.empty(table)
+                raise WarehouseError(f"table {table.full_name} can't be read: there is none") from error
+            if _is(error, GONE_VERSION) and version is not None:
+                raise WarehouseError(gone_version(table, version)) from error
             raise WarehouseError(f"table {table.full_name} can't be read: {_first_line(error)}") from error
+        except Exception as error:
+            # Spark knows no type of its own for it.
+            if any(name in str(error) for name in NEWER):
+                raise WarehouseError(newer_table(table)) from error
+            raise
+
+    def rows(
+        self,
+        table: Table,
+        columns: Sequence[str] = (),
+        where: Where | None = None,
+        version: int | None = None,
+        most: int | None = None,
+    ) -> pl.DataFrame:
+        """As `jobs.sinks.reader.Reader.rows`."""
+        found = self.read(table, version).where(_met(where or {}))
+        return _collected(found if most is None else found.limit(most), table, columns)
+
+    def newest_runs(
+        self, columns: Sequence[str], most: int | None, where: Where | None = None, also: Collection[str] = ()
+    ) -> pl.DataFrame:
+        """As `jobs.sinks.reader.Reader.newest_runs`, in one query."""
+        runs = self.read(RUNS)
+        if most is None:
+            return _collected(runs.where(_met(where or {})), RUNS, columns)
+        place = F.row_number().over(Window.partitionBy(CLUSTER).orderBy(*newest_first()))
+        chosen = runs.where(_met(where or {})).withColumn("place", place)
+        wanted = chosen.where((F.col("place") <= most) | F.col("run_id").isin(sorted(also)))
+        return _collected(wanted, RUNS, columns)
 
     def empty(self, table: Table) -> DataFrame:
         """No rows, with the table's columns."""
@@ -425,6 +465,24 @@ def _first_line(error: Exception) -> str:
 def _newest_commit(log: Path) -> int | None:
     commits = [int(path.stem) for path in log.glob("*.json") if path.stem.isdigit()] if log.is_dir() else []
     return max(commits, default=None)
+
+
+def _collected(rows: DataFrame, table: Table, columns: Sequence[str]) -> pl.DataFrame:
+    wanted = fields_of(table, columns)
+    found = rows.select(*[field.name for field in wanted])
+    return from_arrow(found.toArrow(), columns_of(wanted))
+
+
+def _met(where: Where) -> Column:
+    return reduce(and_, [_condition(F.col(name), value) for name, value in where.items()], F.lit(True))
+
+
+def _condition(column: Column, value: Any) -> Column:
+    if value is PRESENT or value is None:
+        return column.isNull() if value is None else column.isNotNull()
+    if isinstance(value, Collection) and not isinstance(value, str | bytes):
+        return column.isin([*value])
+    return column == F.lit(value)
 
 
 def _quoted(name: str) -> str:

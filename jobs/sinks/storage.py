@@ -23,7 +23,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlparse
 
 from jobs.disk import REMEDIES
-from jobs.exit import UsageError
+from jobs.exit import AuditError, UsageError
 
 PRIVATE = 0o700
 _URI = re.compile(r"[a-z][a-z0-9+.-]+:")
@@ -34,6 +34,10 @@ _DATABRICKS = "DATABRICKS_RUNTIME_VERSION"
 # What Spark and Delta say where they keep the reason to themselves.
 _NO_FOLDER = ("DELTA_CANNOT_CREATE_LOG_PATH", "Mkdirs failed to create")
 _MOST_CAUSES = 20
+
+
+class WarehouseError(AuditError):
+    """A table could not be written or read; the text names it and says what to do."""
 
 
 def is_uri(root: str) -> bool:

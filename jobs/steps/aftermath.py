@@ -12,7 +12,7 @@ from jobs.audit.run import LOG, Run, new_run_id
 from jobs.exit import AuditError, unexpected
 from jobs.settings import Settings
 from jobs.sinks.report_files import HTML_NAME
-from jobs.steps import mails, metrics
+from jobs.steps import mails, messages, metrics
 from jobs.steps.fleet import FLEET_NAME, fleet_of, fleet_runs, places_of, write_fleet_page
 from schemas.gold import RUNS
 from schemas.report import Report
@@ -67,6 +67,9 @@ def after_run(
     known = _known(run, reports)
     if any(each.report.mail is not None for each in settings.values()):
         made.mail_failed = not _went_well(made, lambda: _mails(made, run, known, reports, written, dry_run, unwritten))
+    if any(each.notify for each in settings.values()):
+        told = _went_well(made, lambda: _messages(made, run, known, written, dry_run, unwritten))
+        made.mail_failed = made.mail_failed or not told
     _went_well(made, lambda: _metrics(made, settings, known.runs, run.started_at))
     if known.unread:
         made.problems.append(f"the warehouse can't be read: {known.unread}; the fleet's page stays as it was")
@@ -85,6 +88,8 @@ def tell_unopened(several: Sequence[Settings], error: Exception, dry_run: Path |
     notices = {name: [_UNBEGUN] for name in settings}
     found = mails.candidates(settings, {}, runs, began, {}, {}, notices, unknowing=True)
     _went_well(made, lambda: not _deliver(made, found, settings, dry_run).problems)
+    untold = messages.messages(settings, runs, began, {}, {}, notices, unknowing=True)
+    _went_well(made, lambda: not _delivered(made, messages.deliver(untold, _page(settings), dry_run)).problems)
     _went_well(made, lambda: _metrics(made, settings, runs, began))
     return made
 
@@ -120,7 +125,11 @@ def _known(run: Run, reports: Mapping[str, Report]) -> _Known:
     try:
         if not run.mails_looked_up:
             mails.look_up(run)
-        told = {name: last.sent.run_id for name, last in run.newest_mails.items() if last.sent is not None}
+        told: dict[str, set[str]] = {}
+        newest = [*run.newest_mails.items(), *((name, last) for (_, name), last in run.newest_messages.items())]
+        for name, last in newest:
+            if last.sent is not None:
+                told.setdefault(name, set()).add(last.sent.run_id)
         runs = fleet_runs(run.warehouse, also=told)
     except Exception as error:
         LOG.debug("the warehouse can't be read", exc_info=error)
@@ -206,23 +215,57 @@ def _mails(
         unknowing=bool(known.unread),
     )
     delivery = _deliver(made, found, settings, dry_run)
+    _keep(run, delivery)
+    return not delivery.problems
+
+
+def _messages(
+    made: Aftermath,
+    run: Run,
+    known: _Known,
+    written: Mapping[str, Path],
+    dry_run: Path | None,
+    unwritten: Mapping[str, str] | None,
+) -> bool:
+    settings = {name: cluster.settings for name, cluster in run.clusters.items()}
+    places = {name: _place(settings[name], path) for name, path in written.items()}
+    found = messages.messages(
+        settings,
+        known.runs,
+        run.started_at,
+        run.newest_messages,
+        places,
+        _notices(run, known, unwritten or {}),
+        unknowing=bool(known.unread),
+    )
+    delivery = _delivered(made, messages.deliver(found, _page(settings), dry_run))
+    _keep(run, delivery)
+    return not delivery.problems
+
+
+def _keep(run: Run, delivery: mails.Delivery) -> None:
     try:
         mails.store(run, delivery.rows)
     except Exception as error:
         LOG.warning("what became of the mails is not kept, so the next run may tell it again: %s", mails.why(error))
-    return not delivery.problems
+
+
+def _delivered(made: Aftermath, delivery: mails.Delivery) -> mails.Delivery:
+    made.lines += delivery.lines
+    made.problems += delivery.problems
+    made.mail_failed = made.mail_failed or bool(delivery.problems)
+    return delivery
 
 
 def _deliver(
     made: Aftermath, found: Sequence[mails.Candidate], settings: Mapping[str, Settings], dry_run: Path | None
 ) -> mails.Delivery:
-    # The page is written after the mails that link to it.
-    page = next((_page_place(each) for each in settings.values()), "")
-    delivery = mails.deliver(mails.letters(found), page, dry_run)
-    made.lines += delivery.lines
-    made.problems += delivery.problems
-    made.mail_failed = bool(delivery.problems)
-    return delivery
+    return _delivered(made, mails.deliver(mails.letters(found), _page(settings), dry_run))
+
+
+def _page(settings: Mapping[str, Settings]) -> str:
+    """Where the page is. It is written after the mails that link to it."""
+    return next((_page_place(each) for each in settings.values()), "")
 
 
 def _place(settings: Settings, path: Path) -> str:

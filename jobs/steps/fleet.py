@@ -5,15 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import groupby
 from pathlib import Path
 from urllib.parse import quote
 
-from pyspark.sql import Window
-from pyspark.sql import functions as F
-
 from jobs.audit.journal import died_runs
 from jobs.exit import AuditError
-from jobs.sinks.delta import Warehouse
+from jobs.sinks.reader import Reader, records
 from jobs.sinks.report_files import HTML_NAME, write_whole
 from schemas.gold import RUNS
 from transforms.clusters import CLUSTER
@@ -21,40 +19,39 @@ from transforms.reconcile.judge.earlier import COLUMNS
 from transforms.report.fleet_marks import MOST_RUNS
 from transforms.report.fleet_model import Fleet, FleetRun, fleet, fleet_run, without_retired
 from transforms.report.fleet_page import render_fleet
-from transforms.runs import newest_first
 
 FLEET_NAME = "fleet.html"
-_TIMES = ("started_at", "finished_at")
 _NOT_TOLD = ("report", "table_versions", "walks", "mode", "state", "exit_code", *COLUMNS)
 _COLUMNS = [name for name in RUNS.column_names if name not in _NOT_TOLD]
 
 
 def fleet_runs(
-    warehouse: Warehouse,
+    warehouse: Reader,
     most: int | None = MOST_RUNS,
     cluster: str | None = None,
-    also: Mapping[str, str] | None = None,
+    also: Mapping[str, Collection[str]] | None = None,
 ) -> list[FleetRun]:
     """The newest `most` runs (None: all) of every cluster of the warehouse, or of one, in one query; none without a warehouse.
 
-    Failed ones are among them, and those that died without a row: they never count as finished. `also` names one more run of
-    a cluster, by cluster, however old it is.
+    Failed ones are among them, and those that died without a row: they never count as finished. `also` names more runs of
+    a cluster, by cluster, however old they are.
     """
     named = also or {}
-    # Collected timestamps are in the time zone of this machine and do not say so; numbers are not.
-    times = {name: F.unix_micros(name) for name in _TIMES}
-    stored = warehouse.read(RUNS)
-    mine = stored if cluster is None else stored.where(F.col(CLUSTER) == cluster)
-    place = F.row_number().over(Window.partitionBy(CLUSTER).orderBy(*newest_first()))
-    numbered = mine.select(*_COLUMNS, place.alias("place"))
-    wanted = (F.col("place") <= most) | F.col("run_id").isin(sorted(set(named.values()))) if most else F.lit(True)
-    rows = numbered.where(wanted).withColumns(times).collect()
-    found = [
-        fleet_run(row.asDict() | {name: from_micros(row[name]) for name in _TIMES})
-        for row in rows
-        if most is None or row["place"] <= most or named.get(row[CLUSTER]) == row["run_id"]
-    ]
+    mine = {} if cluster is None else {CLUSTER: cluster}
+    rows = warehouse.newest_runs(_COLUMNS, most, mine, also={run_id for mine in named.values() for run_id in mine})
+    ordered = sorted((fleet_run(row) for row in records(rows, RUNS)), key=lambda run: (run.cluster, run.order))
+    found: list[FleetRun] = []
+    for name, runs in groupby(ordered, key=lambda run: run.cluster):
+        older, newest = _split([*runs], most)
+        # Of a run over several clusters, only the cluster that named it.
+        found += [*(run for run in older if run.run_id in named.get(name, ())), *newest]
     return [*found, *died_runs(warehouse, found, cluster)]
+
+
+def _split(runs: Sequence[FleetRun], most: int | None) -> tuple[Sequence[FleetRun], Sequence[FleetRun]]:
+    """A cluster's runs, oldest first: those before the newest `most`, and these."""
+    first = 0 if most is None else max(0, len(runs) - most)
+    return runs[:first], runs[first:]
 
 
 def from_micros(micros: int) -> datetime:

@@ -17,7 +17,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StringType, StructField, StructType
 
-from jobs.audit.kept import Kept, look_up
+from jobs.audit.kept import look_up
+from jobs.audit.kept_state import Kept
 from jobs.audit.run import LOG, Run, note_risk, now_ms
 from jobs.audit.steps import step_main
 from jobs.exit import UsageError

@@ -93,7 +93,8 @@ def look_up(run: Run) -> None:
 def newest_mails(warehouse: Warehouse, clusters: Sequence[str], as_of: datetime) -> dict[str, LastMail]:
     """The newest mail about each of the clusters as of a moment (UTC), sent or not, in one query."""
     tries = F.collect_list(F.struct("run_id", F.unix_micros("tried_at").alias("at"), "problem")).alias("tries")
-    rows = warehouse.read(MAILS).where(of_clusters(clusters)).groupBy(CLUSTER).agg(tries).collect()
+    mails = warehouse.read(MAILS).where(of_clusters(clusters) & F.col("channel").isNull())
+    rows = mails.groupBy(CLUSTER).agg(tries).collect()
     found = {
         row[CLUSTER]: last_mail(
             [LastMail(each["run_id"], from_micros(each["at"]), each["problem"] or "") for each in row["tries"]], as_of
@@ -203,8 +204,9 @@ def store(run: Run, rows: Sequence[Mapping[str, object]]) -> None:
     """Keep what was tried in gold `mails`; a cluster that several mails told of has its worst one there."""
     worst: dict[object, Mapping[str, object]] = {}
     for row in rows:
-        if row[CLUSTER] not in worst or row["problem"]:
-            worst[row[CLUSTER]] = row
+        what = (row[CLUSTER], row["channel"])
+        if what not in worst or row["problem"]:
+            worst[what] = row
     if worst:
         values = [tuple(row[name] for name in MAILS.column_names) for row in worst.values()]
         run.warehouse.append(MAILS, run.spark.createDataFrame(values, MAILS.struct))
@@ -219,6 +221,7 @@ def _row(letter: Letter, candidate: Candidate, problem: str) -> dict[str, object
         "reason": candidate.decision.reason,
         "recipients": len(letter.recipients),
         "problem": visible(problem, 500) or None,
+        "channel": None,
     }
 
 

@@ -22,7 +22,7 @@ from jobs.steps.gold import HISTORY, clock_notes, iso, previous_runs, stored_poi
 from jobs.steps.materialize import given_of
 from jobs.version import tool_version
 from schemas.report import BrokerPresence, CheckResult, Gate, LagPoint, Report, RunPoint
-from transforms.examination.examine import COMPARED, DELTAS, FIRST, RECORDED, SECOND
+from transforms.examination.answers import COMPARED, DELTAS, FIRST, RECORDED, SECOND
 from transforms.kraft.side import KraftSide
 from transforms.leaks import without_leaks
 from transforms.outcome import EVIDENCE_LIMIT

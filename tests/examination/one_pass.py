@@ -17,8 +17,9 @@ from jobs.sources.kraft.log import read_records
 from jobs.sources.zookeeper.dump import read_dump
 from jobs.steps.ingest_kraft import Copies, _chosen, _work, find_copies
 from schemas.zookeeper.trees import BARRIER, NEWEST, TREE
+from transforms.examination.answers import KEEPING, RECORDED
 from transforms.examination.asked import Asked, Recorded
-from transforms.examination.examine import KEEPING, RECORDED, examine
+from transforms.examination.examine import examine
 from transforms.examination.made import ANSWERS, FAILURE, FOLD, MEMORY, ROWS, Made
 from transforms.kraft.coverage import planned_log
 from transforms.kraft.side import Kept, kraft_side, milestones

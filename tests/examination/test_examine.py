@@ -18,7 +18,7 @@ from schemas.examined import FEED
 from schemas.gold import DIVERGENCES, ISR_HISTORY
 from tests.captures import capture
 from tests.examination.one_pass import Files, Left, Outcome, examined, left_by
-from transforms.examination.examine import COMPARED, KEEPING, SECOND
+from transforms.examination.answers import COMPARED, KEEPING, SECOND
 from transforms.examination.made import AGAIN, ANSWERS, FAILURE, FOLD, MEMORY, ROWS
 from transforms.units import FEED_SCHEMA, Kind
 

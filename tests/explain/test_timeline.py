@@ -9,9 +9,10 @@ from typing import Any
 
 from transforms.explain.keys import RowKey, parse_key
 from transforms.explain.records import VersionAfter, partition_versions, state_at, versions
-from transforms.explain.text import Explanation, Side, render, utc_time
+from transforms.explain.text import Explanation, Side, render
 from transforms.explain.timeline import BarrierPassed, change_text, row_text, timeline
 from transforms.explain.writes import session_writers, writes
+from transforms.times import utc_time
 
 QUOTA = parse_key("client_quotas", '{"entity": {"client-id": "app-9"}, "quota": "producer_byte_rate"}')
 PARTITION = parse_key("partitions", "orders/3")

@@ -11,12 +11,11 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.audit.inputs import TABLES_FOLDER
 from jobs.audit.past import Finished, past_run, runs_of
 from jobs.audit.run import open_run
 from jobs.cli import main
 from jobs.pipeline import run_all
-from jobs.settings import validated
+from jobs.settings import TABLES_FOLDER, validated
 from jobs.sinks.delta import Warehouse
 from jobs.steps.fleet import fleet_of, fleet_runs
 from schemas.gold import CHECKS as GOLD_CHECKS

@@ -12,9 +12,9 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from jobs.audit.kept_state import kept_by
 from jobs.audit.past import Finished, past_run
 from jobs.audit.past_log import migration_znodes, past_kraft
-from jobs.audit.past_records import kept_by
 from jobs.audit.run import Failure
 from jobs.cli import main
 from jobs.commands.changes import changes_of_row, changes_of_topic

@@ -24,8 +24,9 @@ from transforms.reconcile.judge.evidence import ClusterFacts, facts_of, first_fa
 from transforms.reconcile.judge.facts import ReplicaUse, Sample
 from transforms.reconcile.judge.finished import finished_facts, given_of
 from transforms.reconcile.judge.first_look import FirstLook
-from transforms.reconcile.judge.given import FIRST_ANSWERS, SECOND_ANSWERS, Given, Thresholds, every_answer
+from transforms.reconcile.judge.given import FIRST_ANSWERS, SECOND_ANSWERS, Given, every_answer
 from transforms.reconcile.judge.mirror import MirrorPosition, mirror_position, mirrored, one_by_one
+from transforms.reconcile.judge.thresholds import Thresholds
 
 MIRRORED, LOADED = 1900, NOW - HOUR
 ZNODES = {

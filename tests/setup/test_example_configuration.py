@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from jobs.settings import Settings
 
 EXAMPLE = (Path(__file__).parents[2] / "conf" / "example.yml").read_text()
-EVERY_OPTION: dict[str, Any] = yaml.safe_load(re.sub(r"(?m)^( *)#(\w+:)", r"\1\2", EXAMPLE))
+EVERY_OPTION: dict[str, Any] = yaml.safe_load(re.sub(r"(?m)^( *)#((?:- )?\w+:)", r"\1\2", EXAMPLE))
 SOURCES = ("connect", "folder", "dump")
 
 
@@ -54,6 +54,8 @@ def _keys(content: dict[str, Any], prefix: str = "") -> list[str]:
         found.append(prefix + key)
         if isinstance(value, dict):
             found += _keys(value, f"{prefix}{key}.")
+        elif isinstance(value, list) and isinstance(value[0], dict):
+            found += _keys(value[0], f"{prefix}{key}.")
     return found
 
 

@@ -10,6 +10,7 @@ import re
 import shlex
 import shutil
 import subprocess
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +72,26 @@ def test_the_cron_job_runs_the_image_as_its_own_user() -> None:
     assert parser_of(RUN).parse_args(options).exit_0_on_warnings
     assert {each["name"] for each in container["volumeMounts"]} == {each["name"] for each in pod["volumes"]}
     assert f"USER {pod['securityContext']['runAsUser']}:{pod['securityContext']['runAsGroup']}" in DOCKERFILE
+
+
+def test_the_spark_operator_submits_the_pipeline_with_options_that_exist() -> None:
+    manifest: dict[str, Any] = yaml.safe_load((FOLDER / "sparkapplication.yml").read_text())
+    assert (manifest["apiVersion"], manifest["kind"]) == ("sparkoperator.k8s.io/v1beta2", "ScheduledSparkApplication")
+    assert manifest["spec"]["concurrencyPolicy"] == "Forbid"
+    application = manifest["spec"]["template"]
+    assert application["mainApplicationFile"].endswith("/jobs/pipeline.py")
+    assert application["deps"]["packages"] == [DELTA_PACKAGE]
+    assert application["sparkVersion"] == version("pyspark")
+    assert application["restartPolicy"] == {"type": "Never"}
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    assert parser.parse_args(application["arguments"]).exit_0_on_warnings
+    volumes = {each["name"] for each in application["volumes"]}
+    for pod in (application["driver"], application["executor"]):
+        assert pod["securityContext"]["runAsNonRoot"]
+        assert f"USER {pod['securityContext']['runAsUser']}:{pod['securityContext']['runAsGroup']}" in DOCKERFILE
+        # What the driver reads of the configuration, the executors read of the same places.
+        assert {each["name"] for each in pod["volumeMounts"]} == volumes
 
 
 def test_the_image_is_built_of_what_is_there_and_runs_as_no_root() -> None:

@@ -18,6 +18,7 @@ from schemas.entities import ENTITIES
 from schemas.entities.migration import MIGRATION
 from schemas.gold import DIVERGENCES, ISR_HISTORY
 from schemas.silver import ADMIN_OPERATIONS, FINDINGS
+from transforms.examination.answers import COMPARED, DELTAS, FIRST, KEEPING, RECORDED, SECOND
 from transforms.examination.asked import Asked
 from transforms.examination.log import Log, LogRead
 from transforms.examination.made import AGAIN, FOLD, MEMORY, Made, Making, failure
@@ -41,7 +42,6 @@ from transforms.zookeeper.read.bracket import moved_znodes
 from transforms.zookeeper.read.trees import at_barrier
 
 # Names of the answers that the driver asks for (`jobs.steps.reconcile`).
-FIRST, SECOND, COMPARED, DELTAS, KEEPING, RECORDED = "first", "second", "compared", "deltas", "keeping", "recorded"
 
 
 _EMPTY = {

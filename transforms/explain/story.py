@@ -11,13 +11,14 @@ import polars as pl
 from schemas.report import DivergenceRow
 from transforms.explain.keys import RowKey
 from transforms.explain.records import VersionAfter, state_at
-from transforms.explain.text import Explanation, Side, utc_time
+from transforms.explain.text import Explanation, Side
 from transforms.explain.timeline import BarrierPassed, row_text, timeline
 from transforms.explain.writes import CREATES, ZnodeWrite, session_writers, writes
 from transforms.explain.znodes import znode_paths
 from transforms.kraft.side import KraftSide
 from transforms.reconcile.compare.canonical import key_json
 from transforms.report.printable import visible
+from transforms.times import utc_time
 
 _KRAFT_ONLY = "kraft_only"
 

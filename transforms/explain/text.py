@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 
 from schemas.report import DivergenceRow
 from transforms.explain.keys import RowKey
 from transforms.explain.timeline import Step
 from transforms.report.printable import value_text, visible
 from transforms.report.table import aligned
+from transforms.times import utc_time
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _INDENT = "    "
 
 
@@ -51,17 +50,6 @@ def render(explanation: Explanation) -> str:
         list(explanation.notes),
     ]
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
-
-
-def utc_time(milliseconds: int | None) -> str:
-    """A time of the log as `2026-11-20 10:00:00.123`, UTC; `-` for None and for what no calendar holds."""
-    if milliseconds is None:
-        return "-"
-    try:
-        moment = _EPOCH + timedelta(milliseconds=milliseconds)
-    except OverflowError:
-        return f"{milliseconds} ms"
-    return f"{moment:%Y-%m-%d %H:%M:%S}.{milliseconds % 1000:03}"
 
 
 def _sides(sides: Sequence[Side]) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import pyarrow as pa
@@ -23,7 +24,6 @@ FEATURE_LEVEL = "FEATURE_LEVEL_RECORD"
 KRAFT_VERSION, KRAFT_VOTERS = "KRAFT_VERSION", "KRAFT_VOTERS"
 MILESTONES = (*MARKERS, STATE, LEADER_CHANGE, FEATURE_LEVEL, KRAFT_VERSION, KRAFT_VOTERS)
 MILESTONE_COLUMNS = ("type", "offset", "epoch", "append_time", "data", "checkpoint_offset")
-_TYPES = pa.array(MILESTONES)
 Milestone = Mapping[str, Any]
 
 
@@ -121,9 +121,15 @@ class KraftSide:
         return levels[-1] if levels else None
 
 
+@cache
+def _types() -> pa.Array:
+    # Not before they are asked for: to make an array of Python's values, Arrow imports pandas.
+    return pa.array(MILESTONES)
+
+
 def milestones(records: pa.RecordBatch) -> list[dict[str, Any]]:
     """The few records that say how to read the others, of a batch of bronze kraft_records: MILESTONE_COLUMNS, checkpoints' too."""
-    wanted = pc.and_(pc.is_null(records["problem"]), pc.is_in(records["type"], value_set=_TYPES))
+    wanted = pc.and_(pc.is_null(records["problem"]), pc.is_in(records["type"], value_set=_types()))
     found: list[dict[str, Any]] = records.select(MILESTONE_COLUMNS).filter(wanted).to_pylist()
     return found
 

@@ -9,9 +9,8 @@ from collections.abc import Sequence
 
 from markupsafe import Markup, escape
 
-from transforms.reconcile.judge import summary
 from transforms.report.fleet_model import FleetRun, gates_in_order
-from transforms.runs import FAILED
+from transforms.runs import CLEAN, ERRORS, FAILED, WARNINGS
 
 MOST_RUNS = 30
 _WIDTH, _HEIGHT = 90.0, 22.0
@@ -20,11 +19,11 @@ _BLOCKS = "▁▂▃▄▅▆▇█"
 # Verdict of a run or a gate: colour and height of its mark.
 _MARKS = {
     "go": ("good", 2),
-    summary.CLEAN: ("good", 2),
+    CLEAN: ("good", 2),
     "unknown": ("warn", 4),
-    summary.WARNINGS: ("warn", 4),
+    WARNINGS: ("warn", 4),
     "no_go": ("bad", 7),
-    summary.ERRORS: ("bad", 7),
+    ERRORS: ("bad", 7),
     FAILED: ("bad", 7),
 }
 _WORDS = {"no_go": "no-go"}
@@ -67,7 +66,7 @@ def gate_strip(runs: Sequence[FleetRun]) -> Markup:
     asked = {name for run in shown for name, verdict in run.gates.items() if verdict != "not_applicable"}
     rows = [("verdict", [run.verdict for run in shown])]
     rows += [(name, [run.gates.get(name, "") for run in shown]) for name in gates_in_order(sorted(asked))]
-    wrong = [run.verdict in (summary.ERRORS, FAILED) for run in shown]
+    wrong = [run.verdict in (ERRORS, FAILED) for run in shown]
     marks = "".join(_row(verdicts, wrong, index * (_ROW + _GAP)) for index, (_, verdicts) in enumerate(rows))
     height = len(rows) * (_ROW + _GAP)
     said = escape(f"Last {len(shown)} runs. " + " ".join(_said(name, verdicts) for name, verdicts in rows))

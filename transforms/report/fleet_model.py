@@ -11,9 +11,8 @@ from typing import Any
 from schemas.classes import DEFECTS
 from schemas.gates import GATES
 from schemas.report import Report
-from transforms.reconcile.judge import summary
 from transforms.report.banner import phase_of, tell
-from transforms.runs import FAILED
+from transforms.runs import CLEAN, ERRORS, FAILED
 
 NOT_READY = "Not ready"
 # Clocks of machines that run audits may differ by so much; a run further ahead was, or is, dated wrong.
@@ -89,11 +88,11 @@ class FleetCluster:
         """Which of GROUPS the cluster is in."""
         if self.newest.failed:
             return "failed"
-        if self.newest.verdict == summary.ERRORS:
+        if self.newest.verdict == ERRORS:
             return "errors"
         if self.stale:
             return "stale"
-        calm = self.newest.verdict == summary.CLEAN and self.newest.label != NOT_READY
+        calm = self.newest.verdict == CLEAN and self.newest.label != NOT_READY
         return "clean" if calm else "warnings"
 
 

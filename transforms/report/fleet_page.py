@@ -12,7 +12,6 @@ from datetime import datetime
 
 from markupsafe import Markup
 
-from transforms.reconcile.judge import summary
 from transforms.report.banner import TONES, VERDICT_LABELS, duration
 from transforms.report.fleet_marks import gate_strip, sparkline
 from transforms.report.fleet_model import GROUPS, NOT_READY, Fleet, FleetCluster, FleetRun, gates_in_order
@@ -20,7 +19,7 @@ from transforms.report.html import environment
 from transforms.report.printable import counted, listed, visible
 from transforms.report.view import Bounded, bounded
 from transforms.report.words import GATE_TITLES, VERDICT_WORDS
-from transforms.runs import FAILED
+from transforms.runs import ERRORS, FAILED
 
 MOST_ROWS = 500
 _MOST_ACTIONS = 4
@@ -236,7 +235,7 @@ def fleet_row(cluster: FleetCluster, href: str) -> FleetRow:
 
 def gate_chips(run: FleetRun) -> list[GateChip]:
     """The gates that were asked, in the order of a report."""
-    closed = "bad" if run.verdict == summary.ERRORS else "warn"
+    closed = "bad" if run.verdict == ERRORS else "warn"
     tones = {"go": "good", "no_go": closed, "unknown": "warn"}
     return [
         GateChip(name, GATE_TITLES.get(name, name), VERDICT_WORDS.get(verdict, verdict), tones.get(verdict, "quiet"))

@@ -8,10 +8,10 @@ from itertools import groupby
 
 from schemas.kraft.metadata_versions import FEATURE_NAME, level_name
 from schemas.report import DowngradeReadiness, DowngradeReason, DowngradeTarget, FeatureLine, IsrLine, Report
-from transforms.explain.text import utc_time
 from transforms.report.banner import duration
 from transforms.report.printable import counted
 from transforms.report.view import Bounded, bounded
+from transforms.times import utc_time
 
 MOST_LINES = 15
 MOST_NODES = 12

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from transforms.reconcile.judge import summary
 from transforms.report.fleet_model import NOT_READY, FleetRun, gates_in_order
 from transforms.report.printable import counted, listed
 from transforms.report.words import VERDICT_WORDS
+from transforms.runs import CLEAN
 
 ALWAYS, ON_CHANGE, WHEN_RED = "always", "on_change", "when_red"
 REASON_ALWAYS, REASON_CHANGE, REASON_REMINDER, REASON_RED = "always", "change", "reminder", "red"
@@ -62,10 +62,14 @@ class Decision:
 
 @dataclass(frozen=True)
 class Policy:
-    """What a configuration asks for; `remind_after_hours` is when what persists is told again (`on_change` only)."""
+    """What a configuration asks for; `remind_after_hours` is when what persists is told again (`on_change` only).
+
+    `medium` is what tells: a mail, or a message to a chat.
+    """
 
     send: str
     remind_after_hours: float
+    medium: str = "mail"
 
 
 def decide(
@@ -81,7 +85,7 @@ def decide(
     was stopped before its mail has told nobody. A mail that could not be sent is owed. `notices` are sentences that are
     told whatever the policy.
     """
-    found = (*notices, *changes(now, before, last_mail))
+    found = (*notices, *changes(now, before, last_mail, policy.medium))
     if policy.send == ALWAYS:
         return Decision(REASON_ALWAYS, found)
     if policy.send == WHEN_RED:
@@ -93,7 +97,7 @@ def decide(
     # Nothing is different from what a mail has told: so there is one.
     sent = None if last_mail is None else last_mail.sent
     if sent is not None and is_red(now) and now.finished_at - sent.at >= timedelta(hours=policy.remind_after_hours):
-        return Decision(REASON_REMINDER, (_reminder(sent),))
+        return Decision(REASON_REMINDER, (_reminder(sent, policy.medium),))
     return Decision()
 
 
@@ -102,17 +106,19 @@ def decide_unknowing(policy: Policy, notices: Sequence[str]) -> Decision:
     return Decision(REASON_ALWAYS if policy.send == ALWAYS else REASON_RED, tuple(notices))
 
 
-def _reminder(sent: LastMail) -> str:
+def _reminder(sent: LastMail, medium: str) -> str:
     when = f"{sent.at:%Y-%m-%d %H:%M} UTC"
-    return f"No verdict, gate, check or defect has changed since the mail of {when}: what it told still stands."
+    return f"No verdict, gate, check or defect has changed since the {medium} of {when}: what it told still stands."
 
 
 def is_red(run: FleetRun) -> bool:
     """True for warnings, errors, a start that is blocked, and an audit that failed."""
-    return run.verdict != summary.CLEAN or run.label == NOT_READY
+    return run.verdict != CLEAN or run.label == NOT_READY
 
 
-def changes(now: FleetRun, before: Sequence[FleetRun], last_mail: LastMail | None = None) -> list[str]:
+def changes(
+    now: FleetRun, before: Sequence[FleetRun], last_mail: LastMail | None = None, medium: str = "mail"
+) -> list[str]:
     """What is different from the run that the last mail told of, in sentences, gravest first; nothing when nothing is.
 
     Lag that comes and goes is no change: only verdicts, gates, checks and defects are. Of a failed run only the failure
@@ -120,15 +126,15 @@ def changes(now: FleetRun, before: Sequence[FleetRun], last_mail: LastMail | Non
     runs since then that were otherwise than both: nobody was told of them.
     """
     owed = (
-        [f"The mail of run {last_mail.run_id} was not sent: {last_mail.problem}."]
+        [f"The {medium} of run {last_mail.run_id} was not sent: {last_mail.problem}."]
         if last_mail is not None and last_mail.problem
         else []
     )
     if not before:
         return [*owed, "This is the first run."]
     told = _told(before, last_mail)
-    unknown = [] if told is not None or owed else [_why_unknown(last_mail)]
-    missed = _untold_words(_missed(now, before, last_mail))
+    unknown = [] if told is not None or owed else [_why_unknown(last_mail, medium)]
+    missed = _untold_words(_missed(now, before, last_mail), medium)
     return [*owed, *unknown, *_turned_since(now, before, told), *missed]
 
 
@@ -155,11 +161,11 @@ def _told(before: Sequence[FleetRun], last_mail: LastMail | None) -> FleetRun | 
     return None if sent is None else next((run for run in reversed(before) if run.run_id == sent.run_id), None)
 
 
-def _why_unknown(last_mail: LastMail | None) -> str:
+def _why_unknown(last_mail: LastMail | None, medium: str) -> str:
     sent = None if last_mail is None else last_mail.sent
     if sent is None:
-        return "No mail has told of this cluster before."
-    return f"What the mail of {sent.at:%Y-%m-%d %H:%M} UTC told of, run {sent.run_id}, is not in the warehouse."
+        return f"No {medium} has told of this cluster before."
+    return f"What the {medium} of {sent.at:%Y-%m-%d %H:%M} UTC told of, run {sent.run_id}, is not in the warehouse."
 
 
 def _missed(now: FleetRun, before: Sequence[FleetRun], last_mail: LastMail | None) -> list[FleetRun]:
@@ -177,7 +183,7 @@ def _alike(one: FleetRun, other: FleetRun) -> bool:
     return not (_verdict(other, one) or _gates(other, one) or _checks(other, one))
 
 
-def _untold_words(missed: Sequence[FleetRun]) -> list[str]:
+def _untold_words(missed: Sequence[FleetRun], medium: str) -> list[str]:
     red = [run for run in missed if is_red(run)]
     if not missed:
         return []
@@ -185,7 +191,7 @@ def _untold_words(missed: Sequence[FleetRun]) -> list[str]:
     how = newest.failure if newest.failed else f"{_label(newest)}, {newest.headline}"
     more = "" if len(missed) == 1 else f" The same holds for {counted(len(missed) - 1, 'other run')}."
     return [
-        f"No mail has told of run {newest.run_id} of {newest.started_at:%Y-%m-%d %H:%M} UTC: {how.rstrip('.')}.{more}"
+        f"No {medium} has told of run {newest.run_id} of {newest.started_at:%Y-%m-%d %H:%M} UTC: {how.rstrip('.')}.{more}"
     ]
 
 

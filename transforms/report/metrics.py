@@ -15,12 +15,12 @@ from prometheus_client.openmetrics.exposition import generate_latest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from prometheus_client.registry import Collector
 
-from transforms.reconcile.judge import summary
 from transforms.reconcile.judge.asked import GO, NO_GO, NOT_APPLICABLE, UNKNOWN
 from transforms.report.fleet_model import FleetRun, gates_in_order
+from transforms.runs import CLEAN, ERRORS, WARNINGS
 
 CLUSTER_LABEL = "cluster"
-VERDICTS = (summary.CLEAN, summary.WARNINGS, summary.ERRORS)
+VERDICTS = (CLEAN, WARNINGS, ERRORS)
 GATE_VERDICTS = (GO, NO_GO, UNKNOWN, NOT_APPLICABLE)
 
 LAST_GOOD_RUN = "kraft_audit_last_good_run_timestamp_seconds"

@@ -13,7 +13,7 @@ from typing import Any
 from transforms.leaks import without_leaks
 from transforms.properties import NodeProperties, NodeSettings, PropertyFiles
 from transforms.reconcile.judge.facts import Facts
-from transforms.reconcile.judge.given import Thresholds
+from transforms.reconcile.judge.thresholds import Thresholds
 
 # Kafka's longest version has a dozen characters; a file may hold anything.
 _LONGEST = 80

@@ -9,19 +9,10 @@ from typing import Any
 from schemas.checks import KRAFT, ZOOKEEPER
 from transforms.kraft.side import KraftSide
 from transforms.reconcile.judge.earlier import Claim, EarlierRun
+from transforms.reconcile.judge.thresholds import Thresholds
 
 Row = Mapping[str, Any]
 Rows = Mapping[str, Sequence[Row]]
-
-
-@dataclass(frozen=True)
-class Thresholds:
-    """The limits that a configuration sets, in seconds, and its word that a rolling restart may interrupt partitions."""
-
-    capture_skew_seconds: float = 60.0
-    alive_seconds: float = 5.0
-    lag_seconds: float = 60.0
-    restart_may_interrupt: bool = False
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from typing import Any
 from schemas.checks import KRAFT, ZOOKEEPER, Phase
 from schemas.classes import DEFECTS, LAG
 from schemas.report import CheckResult, Divergences, Gate, Lag, LogCopyLine, MigrationSummary
+from transforms import runs
 from transforms.kraft.quorum import LogCopy, ReadPlan
 from transforms.kraft.release import before
 from transforms.reconcile.judge.asked import asked_of
@@ -17,7 +18,7 @@ from transforms.reconcile.judge.gates import WARN, is_error
 from transforms.reconcile.judge.liveness import State, liveness, measured_skew
 from transforms.reconcile.judge.load import LOAD
 
-CLEAN, WARNINGS, ERRORS = "clean", "warnings", "errors"
+CLEAN, WARNINGS, ERRORS = runs.CLEAN, runs.WARNINGS, runs.ERRORS
 _COMPARED_PHASES = (Phase.DUAL_WRITE, Phase.FINALIZED)
 
 MODES = {

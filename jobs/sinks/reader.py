@@ -1,0 +1,222 @@
+"""Tables for who only looks: one face for the same rows, read with Spark or, in a folder, without it.
+
+`jobs.sinks.delta.Warehouse` reads with Spark, which a catalog and a remote storage need. `Folder` reads the Delta tables of a local
+folder by themselves, in a tenth of the time that Spark takes to start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Protocol
+from urllib.parse import unquote
+
+import polars as pl
+from pyspark.sql.types import StructField, TimestampType
+
+from jobs.exit import GONE
+from jobs.sinks.storage import WarehouseError, folder_of
+from schemas.gold import RUNS
+from schemas.table import Table
+from transforms.clusters import CLUSTER
+from transforms.frames import columns_of, shaped
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
+
+# As a condition on a column: any value, but no null.
+PRESENT: Final = object()
+# The value that a column must have, by its name; or one of several, None for null, or PRESENT. All of them hold.
+Where = Mapping[str, Any]
+# What puts a cluster's runs in order, the newest first (`transforms.runs.newest_first`).
+_ORDER = ("sequence", "started_at", "finished_at", "run_id")
+# How it is said that a table has a protocol or a feature of Delta that is not known here.
+_NEWER = ("unsupported", "not support", "invalid protocol")
+_EPOCH = datetime.fromtimestamp(0, UTC)
+
+
+class Reader(Protocol):
+    """All tables of one installation, to be looked at."""
+
+    @property
+    def root(self) -> str:
+        """The folder, the address or the catalog's schema of the tables."""
+
+    @property
+    def catalog(self) -> bool:
+        """Whether the tables are in a catalog."""
+
+    def rows(
+        self,
+        table: Table,
+        columns: Sequence[str] = (),
+        where: Where | None = None,
+        version: int | None = None,
+        most: int | None = None,
+    ) -> pl.DataFrame:
+        """Rows of a table that meet the conditions, now or as of an earlier version, not more than `most`.
+
+        All columns unless some are named.
+
+        Types are those of the declaration. No rows when the table does not exist yet, null for what an older release's lacks.
+        Raises WarehouseError when it can't be read or its old version is gone.
+        """
+
+    def newest_runs(
+        self, columns: Sequence[str], most: int | None, where: Where | None = None, also: Collection[str] = ()
+    ) -> pl.DataFrame:
+        """Rows of gold `runs`: of each cluster the newest `most` (None: all), and the runs `also` named, however old they are."""
+
+
+@dataclass(frozen=True)
+class Folder:
+    """The tables of a warehouse in a local folder `root`, read without Spark."""
+
+    root: str
+    catalog: bool = False
+
+    def rows(
+        self,
+        table: Table,
+        columns: Sequence[str] = (),
+        where: Where | None = None,
+        version: int | None = None,
+        most: int | None = None,
+    ) -> pl.DataFrame:
+        """As `Reader.rows`."""
+        wanted = fields_of(table, columns)
+        conditions = where or {}
+        needed = columns_of(fields_of(table, [*(field.name for field in wanted), *conditions]))
+        with _said_of(table, version):
+            stored = self._stored(table, version)
+            if stored is None:
+                return pl.DataFrame(schema=columns_of(wanted))
+            there = stored.collect_schema()
+            found = stored.select(
+                (pl.col(name) if name in there else pl.lit(None)).cast(kind).alias(name)
+                for name, kind in needed.items()
+            )
+            for name, value in conditions.items():
+                found = found.filter(_condition(name, value))
+            if most is not None:
+                found = found.head(most)
+            return shaped(found.select(field.name for field in wanted).collect(), columns_of(wanted))
+
+    def newest_runs(
+        self, columns: Sequence[str], most: int | None, where: Where | None = None, also: Collection[str] = ()
+    ) -> pl.DataFrame:
+        """As `Reader.newest_runs`: the few columns that tell which runs those are first, which is all that many runs cost."""
+        if most is None:
+            return self.rows(RUNS, columns, where)
+        keys = self.rows(RUNS, (CLUSTER, *_ORDER), where)
+        ordered = keys.sort(_ORDER, descending=True, nulls_last=[True, False, False, False])
+        named = pl.col("run_id").is_in(sorted(also))
+        wanted = ordered.filter((pl.int_range(pl.len()).over(CLUSTER) < most) | named)
+        some = {} if wanted.height == keys.height else {"run_id": wanted["run_id"].unique().sort().to_list()}
+        found = self.rows(RUNS, list(dict.fromkeys([*columns, CLUSTER, "run_id"])), {**(where or {}), **some})
+        # Runs over several clusters share an id.
+        return found.join(wanted.select(CLUSTER, "run_id"), on=[CLUSTER, "run_id"], how="semi").select(columns)
+
+    def _stored(self, table: Table, version: int | None) -> pl.LazyFrame | None:
+        """The table's rows as they are stored; None when it does not exist yet."""
+        import deltalake  # noqa: PLC0415 - who reads with Spark does without
+
+        folder = folder_of(self.root)
+        if folder is None:
+            raise ValueError(f"{self.root} is no local folder")
+        place = folder / table.layer.value / table.name
+        try:
+            opened = deltalake.DeltaTable(str(place), version=version)
+        except deltalake.exceptions.TableNotFoundError:
+            # A first write that did not end leaves files and no commit: nothing of it counts.
+            if version is None:
+                return None
+            raise
+        _refuse_damaged(table, place, opened)
+        return pl.scan_delta(opened)
+
+
+@contextmanager
+def _said_of(table: Table, version: int | None) -> Iterator[None]:
+    """Say of a table that can't be read what is wrong with it, as `jobs.sinks.delta` does."""
+    from deltalake.exceptions import DeltaError, TableNotFoundError  # noqa: PLC0415 - who reads with Spark does without
+
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise WarehouseError(GONE) from error
+    except TableNotFoundError as error:
+        raise WarehouseError(f"table {table.full_name} can't be read: there is none") from error
+    except DeltaError as error:
+        if any(words in str(error).lower() for words in _NEWER):
+            raise WarehouseError(newer_table(table)) from error
+        if version is not None:
+            raise WarehouseError(gone_version(table, version)) from error
+        raise WarehouseError(f"table {table.full_name} can't be read: {first_line(error)}") from error
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
+        raise WarehouseError(f"table {table.full_name} can't be read: {first_line(error)}") from error
+
+
+def _refuse_damaged(table: Table, place: Path, opened: DeltaTable) -> None:
+    """Raise WarehouseError for a file that is not as long as it was written: a machine that lost power can leave one."""
+    files = opened.get_add_actions()
+    for name, size in zip(files["path"].to_pylist(), files["size_bytes"].to_pylist(), strict=True):
+        file = place / unquote(name)
+        # One that is gone may be one that nobody asks for.
+        there = file.stat().st_size if file.exists() else size
+        if there != size:
+            raise WarehouseError(
+                f"table {table.full_name} can't be read: {file} is damaged, it has {there} of {size} bytes"
+            )
+
+
+def newer_table(table: Table) -> str:
+    """What is said of a table that a later release of Delta has made, or upgraded."""
+    return (
+        f"table {table.full_name} can't be read: it has features of Delta that this release does not know; "
+        "use a newer kraft-audit"
+    )
+
+
+def gone_version(table: Table, version: int) -> str:
+    """What is said of an earlier version of a table that its log does not tell any more."""
+    return (
+        f"table {table.full_name} can't be read: its version {version} is gone; look at a newer run, or let "
+        "`kraft-audit run --full` read everything again"
+    )
+
+
+def first_line(error: Exception) -> str:
+    """The first line of what an error says, bounded."""
+    said = str(error).strip()
+    return said.splitlines()[0][:300] if said else type(error).__name__
+
+
+def fields_of(table: Table, names: Collection[str]) -> list[StructField]:
+    """The declared columns with these names, in the names' order; all of them when none is named. Raises KeyError."""
+    by_name = {field.name: field for field in table.columns}
+    return [by_name[name] for name in dict.fromkeys(names)] if names else [*table.columns]
+
+
+def records(rows: pl.DataFrame, table: Table) -> Iterator[dict[str, Any]]:
+    """Rows of a table as Python has them: a map is a dictionary, a time has the zone UTC."""
+    times = [field.name for field in fields_of(table, rows.columns) if isinstance(field.dataType, TimestampType)]
+    # As numbers, so that nobody asks the machine what zones it knows.
+    for row in rows.with_columns(pl.col(name).dt.timestamp("us") for name in times).iter_rows(named=True):
+        for name in times:
+            row[name] = None if row[name] is None else _EPOCH + timedelta(microseconds=row[name])
+        yield row
+
+
+def _condition(name: str, value: Any) -> pl.Expr:
+    column = pl.col(name)
+    if value is PRESENT:
+        return column.is_not_null()
+    if value is None:
+        return column.is_null()
+    if isinstance(value, Collection) and not isinstance(value, str | bytes):
+        return column.is_in([*value])
+    return column == pl.lit(value)

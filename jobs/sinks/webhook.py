@@ -1,0 +1,140 @@
+"""Sends messages to chats, pagers and programs by HTTP: tries again when that may help, and one clear line when it can't be sent.
+
+An address holds a secret: it comes from an environment variable, which messages name instead, goes over TLS unless it is this very
+machine's, and nowhere else, wherever the answer sends.
+"""
+
+from __future__ import annotations
+
+import ssl
+import time
+from collections.abc import Callable
+from http.client import HTTPException
+from ipaddress import ip_address
+from typing import Any
+from urllib.error import HTTPError, URLError
+from urllib.parse import urlsplit
+from urllib.request import HTTPRedirectHandler, Request, build_opener
+
+from jobs.exit import AuditError, UsageError
+from jobs.settings import NotifySettings, secret_from_environment
+
+TIMEOUT_SECONDS = 15.0
+FIRST_PAUSE_SECONDS = 2.0
+_LATER = frozenset({408, 425, 429, 500, 502, 503, 504})
+_EXTRA = "pip install 'kraft-migration-audit[notify]'"
+
+
+class NotifyError(AuditError):
+    """The message was not sent; the text is one line: by which variable, why, what to do. `passing`: it may go through later."""
+
+    def __init__(self, text: str, *, passing: bool = False) -> None:
+        super().__init__(text)
+        self.passing = passing
+
+
+class _NoRedirect(HTTPRedirectHandler):
+    """Whoever answers must not learn the address's secret for another server."""
+
+    def redirect_request(self, *_: Any) -> None:
+        """Follow nothing: the answer is an error then."""
+
+
+def post(
+    body: bytes,
+    settings: NotifySettings,
+    *,
+    timeout_seconds: float = TIMEOUT_SECONDS,
+    pause: Callable[[float], None] = time.sleep,
+) -> None:
+    """POST a JSON text, `settings.attempts` times at most, with pauses of 2, 4, 8 … seconds.
+
+    Only what may pass is tried again: no answer, a broken connection, "later" (408, 425, 429) and a server's own faults (500 to
+    504). Raises NotifyError, and UsageError when the variable is not set.
+    """
+    url = _address(settings)
+    _tried(settings, lambda: _post_once(body, url, settings, timeout_seconds), pause)
+
+
+def by_apprise(title: str, text: str, settings: NotifySettings, *, pause: Callable[[float], None] = time.sleep) -> None:
+    """Send a text by Apprise, whose form of address the variable holds. Raises NotifyError and UsageError."""
+    try:
+        import apprise  # noqa: PLC0415 - an extra
+    except ImportError:
+        raise UsageError(f"notify: form apprise needs the package apprise; {_EXTRA}") from None
+    told = apprise.Apprise()
+    if not told.add(secret_from_environment(settings.url_env, "notify")):
+        raise NotifyError(f"message not sent: {settings.url_env} holds no address that Apprise knows")
+
+    def once() -> None:
+        if not told.notify(body=text, title=title, body_format=apprise.NotifyFormat.TEXT):
+            raise NotifyError(f"message by {settings.url_env} not sent: the service did not take it", passing=True)
+
+    _tried(settings, once, pause)
+
+
+def _tried(settings: NotifySettings, once: Callable[[], None], pause: Callable[[float], None]) -> None:
+    for attempt in range(1, settings.attempts + 1):
+        try:
+            once()
+            return
+        except NotifyError as error:
+            if not error.passing or attempt == settings.attempts:
+                raise
+            pause(FIRST_PAUSE_SECONDS * 2.0 ** (attempt - 1))
+
+
+def _address(settings: NotifySettings) -> str:
+    url = secret_from_environment(settings.url_env, "notify")
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+    except ValueError:
+        parts, host = urlsplit(""), ""
+    if parts.scheme not in ("http", "https") or not host or not url.isascii() or not url.isprintable() or " " in url:
+        raise NotifyError(f"message not sent: {settings.url_env} holds no address of the form https://…")
+    if parts.scheme == "http" and not _is_this_machine(host):
+        raise NotifyError(f"message not sent: {settings.url_env} holds an address without TLS; give one with https://")
+    return url
+
+
+def _is_this_machine(host: str) -> bool:
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _post_once(body: bytes, url: str, settings: NotifySettings, timeout_seconds: float) -> None:
+    headers = {"Content-Type": "application/json; charset=utf-8", "User-Agent": "kraft-audit"}
+    request = Request(url, data=body, headers=headers, method="POST")  # noqa: S310 - `_address` lets http and https pass
+    try:
+        with build_opener(_NoRedirect).open(request, timeout=timeout_seconds) as answer:
+            answer.read(1024)
+    except (OSError, HTTPException, ValueError) as error:
+        raise NotifyError(
+            f"message by {settings.url_env} not sent: {_reason(error)}", passing=_is_passing(error)
+        ) from None
+
+
+def _is_passing(error: Exception) -> bool:
+    if isinstance(error, HTTPError):
+        return error.code in _LATER
+    cause = error.reason if isinstance(error, URLError) else error
+    return isinstance(cause, OSError | HTTPException) and not isinstance(cause, ssl.SSLError)
+
+
+def _reason(error: Exception) -> str:
+    # The server's own words are left out: some repeat what they were sent. The address is a secret.
+    if isinstance(error, HTTPError):
+        if 300 <= error.code < 400:
+            return f"it answered {error.code}, which sends elsewhere; give the address itself"
+        return f"it answered {error.code}; check the address"
+    cause = error.reason if isinstance(error, URLError) else error
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        return "its certificate is not trusted; name your CA's file in SSL_CERT_FILE"
+    if isinstance(cause, ssl.SSLError):
+        return "the encrypted connection failed"
+    if isinstance(cause, TimeoutError):
+        return "it did not answer in time; check the address and the firewall"
+    return (isinstance(cause, OSError) and cause.strerror) or type(cause).__name__

@@ -1,0 +1,3 @@
+"""The names by which a run stores what its rows have answered (silver `examined`)."""
+
+FIRST, SECOND, COMPARED, DELTAS, KEEPING, RECORDED = "first", "second", "compared", "deltas", "keeping", "recorded"

@@ -1,0 +1,15 @@
+"""When a number is a warning, as a configuration says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """The limits that a configuration sets, in seconds, and its word that a rolling restart may interrupt partitions."""
+
+    capture_skew_seconds: float = 60.0
+    alive_seconds: float = 5.0
+    lag_seconds: float = 60.0
+    restart_may_interrupt: bool = False
