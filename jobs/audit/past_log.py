@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from jobs.audit.past import PastRun
-from jobs.audit.past_records import applied, kept_by, whole_records
+from jobs.audit.past_records import applied, kept_by, whole_log
 from jobs.exit import UsageError
 from schemas.bronze import KRAFT_LOG_COPIES, KRAFT_RECORDS
 from schemas.checks import ZOOKEEPER
@@ -90,8 +90,8 @@ def past_kraft(past: PastRun, znodes: Mapping[str, Any] | None) -> PastKraft | N
     side = kraft_side(copies, found, znodes, _kept(past, copies))
     if side is None:
         return None
-    records, base = whole_records(past.warehouse, past.cluster, past.run_id, side)
-    return PastKraft(side, records, base)
+    whole = whole_log(past.warehouse, past.cluster, past.run_id, side)
+    return PastKraft(side, whole.records, whole.base)
 
 
 def _kept(past: PastRun, copies: list[dict[str, Any]]) -> Kept | None:

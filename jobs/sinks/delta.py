@@ -39,7 +39,7 @@ from jobs.disk import said
 from jobs.exit import AuditError
 from jobs.runtime.spark import java_of
 from jobs.sinks.lock import only_writer
-from jobs.sinks.storage import folder_of, is_uri, make_private, refuse_unsafe, storage_problem
+from jobs.sinks.storage import folder_of, is_uri, make_private, refuse_unsafe, storage_problem, unreadable_file
 from schemas.table import Table
 
 LOG = logging.getLogger("kraft-audit")
@@ -83,6 +83,10 @@ class WarehouseError(AuditError):
 
 class ConcurrentWriteError(WarehouseError):
     """Another run changed the same rows of the table at the same time; its write stands, this one left no trace."""
+
+
+class UnreadableError(WarehouseError):
+    """A file of a table is gone or damaged."""
 
 
 class SchemaMismatchError(WarehouseError):
@@ -226,7 +230,7 @@ class Warehouse:
         alone: AbstractContextManager[None] = (
             nullcontext() if folder is None else only_writer(folder, table.full_name, java_of(self.spark))
         )
-        with alone:
+        with alone, readable():
             try:
                 yield
             except AuditError:
@@ -323,6 +327,23 @@ class Warehouse:
             writer = writer.partitionedBy(*[F.col(name) for name in table.partition_columns])
         with _typed_errors(table):
             writer.create()
+
+
+@contextmanager
+def readable() -> Iterator[None]:
+    """Say in a person's words that a file of a table is gone or damaged. Raises UnreadableError then."""
+    try:
+        yield
+    except AuditError:
+        raise
+    except Exception as error:
+        file = unreadable_file(error)
+        if file is None:
+            raise
+        raise UnreadableError(
+            f"a file of the tables is gone or damaged: {file}; bring it back, or read the whole log again with "
+            "`kraft-audit run --full`"
+        ) from error
 
 
 def _properties(table: Table) -> dict[str, str]:
