@@ -16,11 +16,11 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from jobs.audit import kept
 from jobs.audit.feed import Source, each_cluster, in_order, of_logs
-from jobs.audit.past_records import whole_records
+from jobs.audit.past_records import whole_log
 from jobs.audit.run import Run
 from jobs.exit import AuditError
 from jobs.runtime.workers import without_failures
-from jobs.sinks.delta import in_parallel
+from jobs.sinks.delta import UnreadableError, in_parallel
 from schemas.bronze import KRAFT_RECORDS
 from schemas.examined import EXAMINED
 from schemas.table import Table
@@ -57,13 +57,28 @@ def examined(run: Run, asked: Mapping[str, Asked]) -> dict[str, Examined]:
     _store(run, asked, records)
     again = _asked_again(run) if _some_go_on(asked) else []
     if again:
-        # What seems lost is looked for in all records that earlier runs have read.
-        whole = {name: whole_records(run.warehouse, name, run.run_id, _side(asked[name])) for name in again}
-        asked_again = {name: replace(asked[name], whole_from=base or 0) for name, (_, base) in whole.items()}
-        # Of damage, this run tells what it has read itself.
-        parts = [*(rows for rows, _ in whole.values()), records.where(F.col("problem").isNotNull())]
-        _store(run, asked_again, reduce(DataFrame.unionByName, parts), series=AGAIN)
+        _store_again(run, {name: asked[name] for name in again}, records)
     return stored(run)
+
+
+def _store_again(run: Run, asked: Mapping[str, Asked], records: DataFrame, series: str = AGAIN) -> None:
+    """Examine clusters by all records that earlier runs have read: what seems lost is looked for there."""
+    whole = {name: whole_log(run.warehouse, name, run.run_id, _side(each)) for name, each in asked.items()}
+    asked_again = {
+        name: replace(each, whole_from=whole[name].base or 0, earlier=whole[name].earlier)
+        for name, each in asked.items()
+    }
+    # Of damage, this run tells what it has read itself.
+    parts = [*(log.records for log in whole.values()), records.where(F.col("problem").isNotNull())]
+    try:
+        _store(run, asked_again, reduce(DataFrame.unionByName, parts), series)
+    except UnreadableError as error:
+        if len(asked) == 1:
+            run.fail(next(iter(asked)), error)
+            return
+        # One cluster's file is no other one's.
+        for name, each in asked.items():
+            _store_again(run, {name: each}, records, f"{AGAIN}/{name}")
 
 
 def _some_go_on(asked: Mapping[str, Asked]) -> bool:

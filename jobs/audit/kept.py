@@ -21,6 +21,7 @@ from jobs.audit.kept_state import FOLD, MEMORY, Bytes, Kept, read
 from jobs.audit.kraft_copies import log_copies
 from jobs.audit.run import Run
 from jobs.exit import AuditError
+from jobs.sinks.delta import UnreadableError, readable
 from jobs.steps.gold import previous_runs, run_before
 from schemas.examined import EXAMINED
 from schemas.gold import ISR_HISTORY
@@ -135,7 +136,15 @@ def _broken(run: Run, kept: Mapping[str, Kept]) -> dict[str, str]:
         return {}
     rows = _rows(run, kept).select(CLUSTER, "run_id", "kind", "part", F.sha2("payload", 256).alias("digest"))
     there: dict[tuple[str, str, str], dict[int, str]] = defaultdict(dict)
-    for row in rows.collect():
+    try:
+        with readable():
+            found_rows = rows.collect()
+    except UnreadableError:
+        if len(kept) == 1:
+            return dict.fromkeys(kept, f"a file of {EXAMINED.full_name} is gone or damaged")
+        # One cluster's file is no other one's.
+        return {name: why for mine in kept for name, why in _broken(run, {mine: kept[mine]}).items()}
+    for row in found_rows:
         there[row[CLUSTER], row["run_id"], row["kind"]][row["part"]] = row["digest"]
     broken = {}
     for name, each in kept.items():

@@ -21,6 +21,8 @@ from transforms.kraft.side import MILESTONE_COLUMNS, MILESTONES, Kept, KraftSide
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from jobs.audit.past_records import WholeLog
+
 _OF_TABLE = ("cluster", "run_id", "source", TREE)
 
 
@@ -32,21 +34,21 @@ class PastKraft:
     side: KraftSide
 
     @cached_property
-    def _whole(self) -> tuple[DataFrame, int | None]:
-        from jobs.audit.past_records import whole_records  # noqa: PLC0415 - who asks for no record needs no Spark
+    def _whole(self) -> WholeLog:
+        from jobs.audit.past_records import whole_log  # noqa: PLC0415 - who asks for no record needs no Spark
 
         past = self.past
-        return whole_records(spark_tables(past.warehouse), past.cluster, past.run_id, self.side)
+        return whole_log(spark_tables(past.warehouse), past.cluster, past.run_id, self.side)
 
     @property
     def records(self) -> DataFrame:
         """Rows of bronze kraft_records, all that the run's state comes from, also where it read only the newest part itself."""
-        return self._whole[0]
+        return self._whole.records
 
     @property
     def base(self) -> int | None:
         """The checkpoint (exclusive end) that the records begin with, None for offset 0."""
-        return self._whole[1]
+        return self._whole.base
 
     @property
     def first(self) -> int:

@@ -43,7 +43,15 @@ from jobs.exit import AuditError
 from jobs.runtime.spark import java_of
 from jobs.sinks.lock import only_writer
 from jobs.sinks.reader import PRESENT, Where, fields_of, gone_version, newer_table
-from jobs.sinks.storage import WarehouseError, folder_of, is_uri, make_private, refuse_unsafe, storage_problem
+from jobs.sinks.storage import (
+    WarehouseError,
+    folder_of,
+    is_uri,
+    make_private,
+    refuse_unsafe,
+    storage_problem,
+    unreadable_file,
+)
 from schemas.gold import RUNS
 from schemas.table import Table
 from transforms.clusters import CLUSTER
@@ -90,6 +98,10 @@ T = TypeVar("T")
 
 class ConcurrentWriteError(WarehouseError):
     """Another run changed the same rows of the table at the same time; its write stands, this one left no trace."""
+
+
+class UnreadableError(WarehouseError):
+    """A file of a table is gone or damaged."""
 
 
 class SchemaMismatchError(WarehouseError):
@@ -266,7 +278,7 @@ class Warehouse:
         alone: AbstractContextManager[None] = (
             nullcontext() if folder is None else only_writer(folder, table.full_name, java_of(self.spark))
         )
-        with alone:
+        with alone, readable():
             try:
                 yield
             except AuditError:
@@ -363,6 +375,23 @@ class Warehouse:
             writer = writer.partitionedBy(*[F.col(name) for name in table.partition_columns])
         with _typed_errors(table):
             writer.create()
+
+
+@contextmanager
+def readable() -> Iterator[None]:
+    """Say in a person's words that a file of a table is gone or damaged. Raises UnreadableError then."""
+    try:
+        yield
+    except AuditError:
+        raise
+    except Exception as error:
+        file = unreadable_file(error)
+        if file is None:
+            raise
+        raise UnreadableError(
+            f"a file of the tables is gone or damaged: {file}; bring it back, or read the whole log again with "
+            "`kraft-audit run --full`"
+        ) from error
 
 
 def _properties(table: Table) -> dict[str, str]:

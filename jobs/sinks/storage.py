@@ -33,6 +33,8 @@ _SINGLE_DRIVER_STORE = "S3SingleDriverLogStore"
 _DATABRICKS = "DATABRICKS_RUNTIME_VERSION"
 # What Spark and Delta say where they keep the reason to themselves.
 _NO_FOLDER = ("DELTA_CANNOT_CREATE_LOG_PATH", "Mkdirs failed to create")
+# As Spark names a file of a table that is gone or damaged.
+_UNREADABLE = re.compile(r"\[FAILED_READ_FILE\b[.\w]*\] Encountered error while reading file (\S+?)\.?(?:\s|$)")
 _MOST_CAUSES = 20
 
 
@@ -109,6 +111,12 @@ def storage_problem(error: BaseException, root: str, folder: Path | None) -> str
     full = _full_temporary(folder) if reason == os.strerror(errno.ENOSPC) else None
     where = f"the warehouse {root}" if full is None else f"the folder for temporary files {full}"
     return f"{where} can't be written: {reason}; {REMEDIES[reason]} and run again"
+
+
+def unreadable_file(error: BaseException) -> str | None:
+    """The file of a table that Spark could not read because it is gone or damaged; None where an error is of something else."""
+    found = (_UNREADABLE.search(text) for text in _texts(error))
+    return next((match.group(1) for match in found if match), None)
 
 
 def _texts(error: BaseException) -> Iterator[str]:

@@ -17,7 +17,7 @@ from pyspark.sql.types import StructType
 from jobs.audit.finished import stored_counts
 from jobs.audit.journal import Died, died
 from jobs.audit.run import LOG, Run, time_in_run_id
-from jobs.sinks.delta import ConcurrentWriteError, in_parallel
+from jobs.sinks.delta import ConcurrentWriteError, UnreadableError, in_parallel
 from schemas import silver
 from schemas.examined import EXAMINED
 from schemas.gold import BROKER_PRESENCE, CHECKS, EXPECTATIONS, GATES, LAG_SERIES, RUNS
@@ -349,7 +349,7 @@ def _forget_old_state(run: Run, needed: Collection[str]) -> None:
         mine = condition & ~F.col("run_id").isin(sorted(needed)) if table is EXAMINED else condition
         try:
             run.warehouse.delete(table, mine)
-        except ConcurrentWriteError as error:
+        except (ConcurrentWriteError, UnreadableError) as error:
             LOG.info("old rows of %s are kept for now: %s", table.full_name, error)
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from jobs.audit.examine import _pass
@@ -20,6 +21,8 @@ from tests.captures import capture
 from tests.examination.one_pass import Files, Left, Outcome, examined, left_by
 from transforms.examination.answers import COMPARED, KEEPING, SECOND
 from transforms.examination.made import AGAIN, ANSWERS, FAILURE, FOLD, MEMORY, ROWS
+from transforms.kraft.coverage import PlannedLog
+from transforms.kraft.quorum import Slice
 from transforms.units import FEED_SCHEMA, Kind
 
 LOST = capture("3.9.1", "quota-removal")
@@ -96,6 +99,31 @@ def test_with_the_whole_log_it_is_judged_as_by_the_run_before(left: tuple[Outcom
     assert state_of(found) == state_of(first)
     assert found.answers[SECOND] == first.answers[SECOND]
     assert found.rows(HISTORY) == [], "an earlier run has made them"
+
+
+def without_offset(records: Iterator[pa.RecordBatch], offset: int) -> Iterator[pa.RecordBatch]:
+    return (batch.filter(pc.not_equal(batch["offset"], offset)) for batch in records)
+
+
+@pytest.mark.parametrize("lost", [0, 7, -1])
+def test_with_earlier_runs_records_that_are_gone_nothing_is_said_but_that(
+    left: tuple[Outcome, Left], lost: int
+) -> None:
+    """Rows that somebody has deleted from the tables are of no shorter log."""
+    files, kept = Files(LOST, left[1]), left[1].of_log
+    asked = replace(
+        files.asked("r2"), whole_from=0, earlier=PlannedLog(None, (Slice("run r1", 0, kept.offset),)), alone=True
+    )
+    whole = examined(asked, files.payloads(files.records(0)))
+    assert ANSWERS in whole.kinds
+    found = examined(asked, files.payloads(without_offset(files.records(0), lost if lost >= 0 else kept.offset - 1)))
+    assert found.kinds == {FAILURE}
+    assert found.failure == {
+        "for_people": True,
+        "text": "the tables do not hold any more what earlier runs have read of the log: "
+        f"{kept.offset - 1} records are there instead of {kept.offset} of offsets 0 to {kept.offset - 1} of run r1; "
+        "read the whole log again with `kraft-audit run --full`",
+    }
 
 
 @pytest.mark.parametrize("rows", [5, 100, 100_000])

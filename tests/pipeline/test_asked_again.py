@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,14 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from jobs.audit.run import open_run
+from jobs.pipeline import run_all
+from jobs.settings import load_settings
 from jobs.sinks.delta import Warehouse
-from schemas.bronze import KRAFT_LOG_COPIES, QUARANTINE
+from schemas.bronze import KRAFT_LOG_COPIES, KRAFT_RECORDS, QUARANTINE
 from schemas.examined import EXAMINED
 from tests.captures import capture
-from tests.reliability.killing import audit, audit_in_steps, configuration
+from tests.reliability.killing import audit, audit_in_steps, configuration, copied
 from transforms.examination.made import AGAIN, ANSWERS
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("spark")]
@@ -80,3 +84,50 @@ def test_a_run_that_reads_the_log_from_its_start_takes_no_kept_state_in_any_step
     assert AGAIN not in kinds
     assert defects(found) == defects(place.first)
     assert found["divergences"]["by_status"] == {"persisting": 2}
+
+
+@pytest.fixture
+def aged(place: Place, spark: SparkSession, tmp_path: Path) -> Place:
+    """A copy of the tables as the first run left them, and what a person may do to them."""
+    mine = object.__new__(Place)
+    mine.folder, mine.first = copied(place.folder, tmp_path / "aged"), place.first
+    mine.warehouse = Warehouse(spark, str(mine.folder / "tables"))
+    return mine
+
+
+def rows_deleted(place: Place) -> None:
+    """By hand, or by a rule of how long rows are kept."""
+    mine = (F.col("run_id") == place.first["run_id"]) & (F.col("offset") < 100)
+    place.warehouse.delete(KRAFT_RECORDS, mine)
+
+
+def file_removed(place: Place) -> None:
+    """A disk's fault, or a hand's."""
+    for path in (place.folder / "tables/bronze/kraft_records").rglob("*.parquet"):
+        path.unlink()
+
+
+@pytest.mark.parametrize(
+    ("harm", "said"),
+    [
+        (rows_deleted, "230 records are there instead of 330 of offsets 0 to 329 of run "),
+        (file_removed, "a file of the tables is gone or damaged: file:/"),
+    ],
+)
+def test_of_a_log_of_which_earlier_rows_are_gone_nothing_is_judged(
+    aged: Place, tmp_path: Path, harm: Callable[[Place], None], said: str
+) -> None:
+    """The cluster fails alone and says why; the whole log, read again, is judged as before."""
+    fine = configuration(aged.folder, "fine", capture("3.9.1", "5-dual-write-changed"))
+    audit([fine])
+    harm(aged)
+    lost = configuration(aged.folder, NAME, LOST)
+    with open_run([load_settings(path) for path in (lost, fine)]) as run:
+        outcomes = run_all(run)
+    assert [name for name, outcome in outcomes.items() if outcome.report is not None] == ["fine"]
+    failure = outcomes[NAME].failure
+    assert failure is not None
+    assert said in failure.reason
+    assert "kraft-audit run --full" in failure.reason
+    found = audit([configuration(aged.folder, NAME, LOST, full=True)])[NAME]
+    assert defects(found) == defects(aged.first)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlparse
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -98,6 +99,7 @@ BROKEN: dict[str, str | None] = {
     "in other tables": "another release kept it, in another form",
     "with another key": "secrets were masked with another key then",
     "rewritten": None,
+    "a file removed": f"a file of {EXAMINED.full_name} is gone or damaged",
 }
 NAMES = {text: f"c{number}" for number, text in enumerate(BROKEN)}
 
@@ -191,6 +193,10 @@ def break_all(place: Place) -> None:
     changed(place, RUNS, "in other tables", lambda rows: rows.withColumn("kept", F.lit(None).cast("string")))
     changed(place, RUNS, "with another key", with_said("fingerprint", '"another"'))
     changed(place, EXAMINED, "rewritten", lambda rows: rows)
+    changed(place, EXAMINED, "a file removed", lambda rows: rows)
+    of_it = place.warehouse.read(EXAMINED).where(F.col("cluster") == NAMES["a file removed"])
+    for file in of_it.select(F.input_file_name().alias("file")).distinct().collect():
+        Path(urlparse(file["file"]).path).unlink()
 
 
 def test_a_state_is_continued_where_it_is_as_it_was_written_else_the_whole_log_is_read_and_the_report_says_why(

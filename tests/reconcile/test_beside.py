@@ -9,8 +9,8 @@ from tests.reconcile.kraft_clusters import kraft
 from transforms.properties import PropertyFiles, node_properties
 from transforms.reconcile.judge.beside import Beside, beside_of, read_beside
 from transforms.reconcile.judge.cluster import cluster_of
-from transforms.reconcile.judge.thresholds import Thresholds
 from transforms.reconcile.judge.kip_tables import configurations_of
+from transforms.reconcile.judge.thresholds import Thresholds
 
 SECRETS = ("hush-key", "hush-encoder", "hush-jaas")
 CONTROLLER = "\n".join(

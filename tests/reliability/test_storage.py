@@ -11,7 +11,7 @@ import pytest
 
 from jobs.exit import UsageError
 from jobs.sinks import storage
-from jobs.sinks.storage import folder_of, known_safe, refuse_unsafe, storage_problem, unsafe_scheme
+from jobs.sinks.storage import folder_of, known_safe, refuse_unsafe, storage_problem, unreadable_file, unsafe_scheme
 
 FULL = os.strerror(errno.ENOSPC)
 
@@ -110,3 +110,25 @@ def test_a_full_folder_for_temporary_files_is_not_the_warehouses_fault(
     ):
         monkeypatch.setattr(storage.shutil, "disk_usage", lambda path, free=free: SimpleNamespace(free=free[path]))
         assert blamed in (storage_problem(RuntimeError(FULL), "/w", tables) or "")
+
+
+@pytest.mark.parametrize(
+    ("text", "file"),
+    [
+        (
+            "[FAILED_READ_FILE.FILE_NOT_EXIST] Encountered error while reading file file:/w/bronze/t/a.parquet. File does not",
+            "file:/w/bronze/t/a.parquet",
+        ),
+        (
+            "[FAILED_READ_FILE.NO_HINT] Encountered error while reading file s3a://w/a.parquet.  SQLSTATE: KD001",
+            "s3a://w/a.parquet",
+        ),
+        ("[FAILED_READ_FILE.NO_HINT] Encountered error while reading file file:/w/a.parquet", "file:/w/a.parquet"),
+        ("[DIVIDE_BY_ZERO] Division by zero.", None),
+    ],
+)
+def test_which_file_of_a_table_can_t_be_read(text: str, file: str | None) -> None:
+    """However deep in causes Spark says so."""
+    error = RuntimeError("a stage failed")
+    error.__cause__ = ValueError(f"org.apache.spark.SparkException: {text}")
+    assert unreadable_file(error) == file

@@ -29,8 +29,8 @@ class Asked:
     `planned` is what of its log was to be read, None without a log that can be used. With `keep_every` the state of the log is kept
     when that many records are new. `suppressions` are those in force. An error is raised where the cluster is `alone` in its run;
     elsewhere it is the cluster's own. `whole_from` is the checkpoint (exclusive end; 0 without one) from which on the feed has the
-    log that earlier runs have read, None where it has only what this one read. `recorded` says which changes of partitions are in
-    gold isr_history already, None where none is known to be.
+    log that earlier runs have read, None where it has only what this one read; `earlier` is what those runs were to read of it.
+    `recorded` says which changes of partitions are in gold isr_history already, None where none is known to be.
     """
 
     given: Given
@@ -40,4 +40,5 @@ class Asked:
     suppressions: tuple[SuppressionRule, ...] = ()
     alone: bool = False
     whole_from: int | None = None
+    earlier: PlannedLog | None = None
     recorded: Recorded | None = None

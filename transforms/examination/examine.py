@@ -26,7 +26,7 @@ from transforms.examination.memory import EPOCHS, Memory
 from transforms.examination.trees import Trees, held_znodes, trees_of
 from transforms.examination.written import Written, written_of
 from transforms.frames import columns_of
-from transforms.kraft.coverage import shortfall
+from transforms.kraft.coverage import GONE, shortfall
 from transforms.migration import migration_rows
 from transforms.reconcile.compare.comparison import Compared, Inputs, compare
 from transforms.reconcile.judge import kip_tables, summary
@@ -103,7 +103,7 @@ class _Examination:
             else:
                 yield piece
         read = log.read
-        self._refuse_uncovered(read)
+        self._refuse_uncovered(log, read)
         sides = self._sides(trees, read)
         first = every_answer(FIRST_ANSWERS, first_questions(self.given, sides, trees, read, written, moved))
         look = FirstLook(self.given, first)
@@ -131,8 +131,10 @@ class _Examination:
     def _history(self, log: Log) -> Iterator[Made]:
         yield from self.making.table(ISR_HISTORY, log.new_changes())
 
-    def _refuse_uncovered(self, read: LogRead) -> None:
+    def _refuse_uncovered(self, log: Log, read: LogRead) -> None:
         """Rows that are not those that were to be read are not judged: what is missing would be taken for lost or for fine."""
+        if log.gone is not None:
+            raise NotExaminedError(f"{GONE}: {log.gone}; read the whole log again with `kraft-audit run --full`")
         short = None if self.asked.planned is None else shortfall(self.asked.planned, read.look.slices())
         if short is not None:
             raise NotExaminedError(f"the tables do not hold what the run has read: {short}; begin another run")

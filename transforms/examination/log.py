@@ -21,6 +21,7 @@ from transforms.isr.history import HOUR
 from transforms.isr.recorded import judged_of, log_begun, once
 from transforms.isr.violations import may_tell
 from transforms.kernel.versions import VERSIONS as ROW_VERSIONS
+from transforms.kraft.coverage import Counted, shortfall
 from transforms.kraft.replayed import FINDINGS, NOTHING, Keeping, Replayed, replaying, versions_of
 from transforms.kraft.side import KraftSide
 from transforms.reconcile.judge.kip_tables import ISR_HOURS
@@ -84,6 +85,7 @@ class Log:
         self._look = LogLook.of(
             asked.given, asked.planned, {*offsets, *until, *now}, memory.registrations, memory.appended
         )
+        self._earlier = None if asked.earlier is None else Counted(asked.earlier)
         self._judged, self._recent = self._remembered()
         self._replayed: Replayed | None = None
         self._damage: list[pl.DataFrame] = []
@@ -102,7 +104,9 @@ class Log:
         checkpoints = checkpoints_of(self.feed)
         for read in checkpoints.values():
             for batch in read():
-                self._look.add(from_arrow(batch, _RECORDS))
+                rows = from_arrow(batch, _RECORDS)
+                self._look.add(rows)
+                self._count_earlier(rows)
         if self.side is None:
             for _ in self._passed():
                 pass
@@ -131,7 +135,20 @@ class Log:
             mine = batch if self.asked.whole_from is None else batch.filter(pc.greater_equal(batch["offset"], first))
             if mine.num_rows:
                 self._look.add(from_arrow(mine, _RECORDS))
+            if self._earlier is not None:
+                self._count_earlier(from_arrow(batch.filter(pc.less_equal(batch["offset"], first)), _RECORDS))
             yield batch
+
+    def _count_earlier(self, rows: pl.DataFrame) -> None:
+        if self._earlier is not None:
+            self._earlier.add(rows)
+
+    @property
+    def gone(self) -> str | None:
+        """What is not there any more of the records that earlier runs have read, in one line, once the log was read."""
+        if self._earlier is None or self.asked.earlier is None:
+            return None
+        return shortfall(self.asked.earlier, self._earlier.rows())
 
     def _remembered(self) -> tuple[list[pl.DataFrame], list[pl.DataFrame]]:
         """Changes that an earlier run has read, where this one goes on from its state."""

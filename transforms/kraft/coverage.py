@@ -15,6 +15,8 @@ from transforms.kraft.quorum import LogCopy, NoUsableLogError, Slice, plan_read
 
 # The place of the base checkpoint among the slices, and of rows that are in none.
 CHECKPOINT, NOWHERE = -2, -1
+# What is said when rows of earlier runs are asked for that somebody has removed.
+GONE = "the tables do not hold any more what earlier runs have read of the log"
 
 
 @dataclass(frozen=True)
