@@ -156,14 +156,13 @@ def store_rows(run: Run, tables: Sequence[Table], found: Mapping[str, Examined])
     in_parallel([lambda table=table: run.append(table, _rows_of(run, table, found)) for table in filled])  # type: ignore[misc]
 
 
-def _rows_of(run: Run, table: Table, found: Mapping[str, Examined]) -> DataFrame:
+def _rows_of(run: Run, table: Table, found: Mapping[str, Examined]) -> DataFrame | pa.Table:
     """A table's rows, as they came with the answers where all of them did."""
     name, going = table.full_name, [found[cluster] for cluster in run.going if cluster in found]
     batches = [batch for each in going for piece in each.pieces.get(name, ()) for batch in batches_of(piece)]
     if sum(batch.num_rows for batch in batches) < sum(each.rows.get(name, 0) for each in going):
         return made_rows(run, table)
-    schema = to_arrow_schema(table.struct)
-    return run.spark.createDataFrame(pa.Table.from_batches(batches, schema), table.struct)
+    return pa.Table.from_batches(batches, to_arrow_schema(table.struct))
 
 
 def made_rows(run: Run, table: Table) -> DataFrame:

@@ -18,6 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -150,12 +151,12 @@ class Run:
         self.clusters[cluster].failure = Failure(reason, code)
         LOG.debug("cluster %s failed", cluster, exc_info=error)
 
-    def keep(self, table: Table, rows: DataFrame, series: str = "") -> None:
-        """Store `rows` (the table's columns but run_id) as this run's, beside the rest of the run until `finish_writes`.
+    def keep(self, table: Table, rows: DataFrame | pa.Table, series: str = "") -> None:
+        """Store `rows` as this run's, beside the rest of the run until `finish_writes`; Spark's lack the column run_id.
 
         A table that a run adds rows to more than once needs a `series` for each time (`append`).
         """
-        mine = rows.withColumn("run_id", F.lit(self.run_id))
+        mine = rows if isinstance(rows, pa.Table) else rows.withColumn("run_id", F.lit(self.run_id))
         self._writes.append(self._pool.submit(self.append, table, mine, series=series))
 
     def rows(self, table: Table) -> DataFrame:
@@ -163,7 +164,7 @@ class Run:
         rows = self.warehouse.read(table)
         return rows.where(of_clusters(self.going) & (F.col("run_id") == self.run_id))
 
-    def append(self, table: Table, rows: DataFrame, part: int = 1, series: str = "") -> None:
+    def append(self, table: Table, rows: DataFrame | pa.Table, part: int = 1, series: str = "") -> None:
         """Add rows (all columns of the table), in a step of its own once for each attempt.
 
         Rows that come in parts are numbered; several series of parts for one table have names of their own.

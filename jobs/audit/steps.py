@@ -20,6 +20,7 @@ from pyspark.sql import functions as F
 from jobs.audit.run import ClusterRun, Run, open_run
 from jobs.exit import OK, UsageError, guarded, worst
 from jobs.settings import load_settings
+from jobs.sinks.driver_rows import arrow_rows
 from jobs.steps.gold import write_failures
 from schemas import gold
 from schemas.bronze import KRAFT_LOG_COPIES, KRAFT_RECORDS, QUARANTINE, ZK_TRANSACTIONS, ZK_ZNODES
@@ -216,9 +217,4 @@ def _append(run: Run, step: str, clusters: Sequence[str], finished_at: datetime 
         for name in clusters
     ]
     if rows:
-        run.warehouse.append(
-            RUN_STEPS,
-            run.spark.createDataFrame(
-                [tuple(row[name] for name in RUN_STEPS.column_names) for row in rows], RUN_STEPS.struct
-            ),
-        )
+        run.warehouse.append(RUN_STEPS, arrow_rows(RUN_STEPS, rows))

@@ -1,8 +1,9 @@
 """The warehouse: Delta tables below a folder or in a catalog schema; a repeated or interrupted run does no harm.
 
-Each write is one Delta commit, the first one creates the table with its comments. Only DataFrame and SQL calls are
-used, so it works through Spark Connect too. Clusters of one warehouse never disturb each other: rows are added, which Delta
-lets any number of runs do at once, and tables in which a cluster's rows are replaced are partitioned by cluster.
+Each write is one Delta commit, the first one creates the table with its comments. Of Spark only DataFrame and SQL calls are
+used, so it works through Spark Connect too; rows that the driver has already come to a local folder without it
+(`jobs.sinks.driver_rows`). Clusters of one warehouse never disturb each other: rows are added, which Delta lets any number of runs
+do at once, and tables in which a cluster's rows are replaced are partitioned by cluster.
 
 In a local folder one writes to a table at a time (`jobs.sinks.lock`); elsewhere the storage or the catalog sees to it
 (`jobs.sinks.storage`). A table exists from its first commit on. What a first write left that was killed, or ran out of
@@ -23,6 +24,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import polars as pl
+import pyarrow as pa
 from delta.exceptions import (
     ConcurrentAppendException,
     ConcurrentDeleteDeleteException,
@@ -33,14 +35,17 @@ from delta.exceptions import (
     MetadataChangedException,
     ProtocolChangedException,
 )
+from deltalake import Transaction
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, DataFrameWriterV2, SparkSession, Window
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, StructField
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import ArrayType, StructField, StructType
 
 from jobs.disk import said
 from jobs.exit import AuditError
 from jobs.runtime.spark import java_of
+from jobs.sinks.driver_rows import added
 from jobs.sinks.lock import only_writer
 from jobs.sinks.reader import PRESENT, Where, fields_of, gone_version, newer_table
 from jobs.sinks.storage import (
@@ -89,6 +94,7 @@ EXISTS = (
 # A later Delta made the table, or somebody upgraded it.
 NEWER = ("DELTA_INVALID_PROTOCOL_VERSION", "DELTA_UNSUPPORTED_FEATURES_FOR_READ")
 GONE_VERSION = ("DELTA_VERSION_NOT_FOUND",)
+_MADE_ANEW = "unfinished table %s: an earlier first write did not end; it is made anew"
 DEFAULT_WRITERS = 4
 CREATE_ATTEMPTS = 20
 DELETE_ATTEMPTS = 5
@@ -132,17 +138,38 @@ class Warehouse:
             return f"{self.root}.{table.layer.value}_{table.name}"
         return f"{absolute_root(self.root).rstrip('/')}/{table.layer.value}/{table.name}"
 
-    def append(self, table: Table, rows: DataFrame, txn_app_id: str | None = None, txn_version: int = 1) -> None:
+    def append(
+        self, table: Table, rows: DataFrame | pa.Table, txn_app_id: str | None = None, txn_version: int = 1
+    ) -> None:
         """Add rows. A second call with the same `txn_app_id` and the same or a lower `txn_version` writes nothing.
 
         Without an id the rows are added as often as it is called, at half the cost: Delta need not look the id up.
+        Rows that the driver has already (Arrow) come to a table in a local folder without Spark (`jobs.sinks.driver_rows`).
         Raises `SchemaMismatchError`, `ConcurrentWriteError`.
         """
         options = {} if txn_app_id is None else {"txnAppId": txn_app_id, "txnVersion": str(txn_version)}
         with self._writing(table):
             # In a local folder a look tells whether the table is there; elsewhere the write does, which costs no query.
             missing = self._in_local_folder and self.version(table) is None
+            if isinstance(rows, pa.Table):
+                transaction = None if txn_app_id is None else Transaction(txn_app_id, txn_version)
+                if self._added(table, rows, transaction, missing=missing):
+                    return
+                rows = self.spark.createDataFrame(rows, table.struct)
             self._write(table, rows, options, lambda writer: writer.append(), missing=missing)
+
+    def _added(self, table: Table, rows: pa.Table, transaction: Transaction | None, *, missing: bool) -> bool:
+        """Add rows without Spark; False, and nothing done, where only Spark can."""
+        if self.folder is None:
+            return False
+        _check_fit(table, from_arrow_schema(rows.schema))
+        folder = self.folder / table.layer.value / table.name
+        unfinished = missing and any(path.is_file() for path in folder.rglob("*"))
+        if not added(folder, table, rows, _properties(table), transaction):
+            return False
+        if unfinished:
+            LOG.warning(_MADE_ANEW, table.full_name)
+        return True
 
     def replace_where(self, table: Table, rows: DataFrame, predicate: Mapping[str, str | Sequence[str]]) -> None:
         """Replace, in one commit, the rows whose columns equal the values of `predicate`, or one of several.
@@ -361,7 +388,7 @@ class Warehouse:
         except CONFLICTS:
             # Another run has just made it.
             return
-        LOG.warning("unfinished table %s: an earlier first write did not end; it is made anew", table.full_name)
+        LOG.warning(_MADE_ANEW, table.full_name)
         if self._in_local_folder:
             # A commit of its own, which would be in the way of another run's rows where nothing keeps runs apart.
             comment = table.comment.replace("\\", "\\\\").replace("'", "\\'")
@@ -418,18 +445,20 @@ def in_parallel(calls: Sequence[Callable[[], T]], at_once: int = DEFAULT_WRITERS
 
 def _shaped(table: Table, rows: DataFrame) -> DataFrame:
     """The rows with the table's columns in its order and with its comments; nothing is cast, added or dropped."""
-    wanted = {field.name: field.dataType for field in table.columns}
-    given = {field.name: field.dataType for field in rows.schema.fields}
+    _check_fit(table, rows.schema)
+    return _with_columns(rows, table)
+
+
+def _check_fit(table: Table, given_columns: StructType) -> None:
+    wanted = {field.name: field.dataType.simpleString() for field in table.columns}
+    given = {field.name: field.dataType.simpleString() for field in given_columns}
     problems = [f"{name} is missing" for name in wanted if name not in given]
     problems += [f"{name} is not a column of it" for name in given if name not in wanted]
     problems += [
-        f"{name} is {given[name].simpleString()}, not {wanted[name].simpleString()}"
-        for name in wanted
-        if name in given and given[name].simpleString() != wanted[name].simpleString()
+        f"{name} is {given[name]}, not {kind}" for name, kind in wanted.items() if given.get(name, kind) != kind
     ]
     if problems:
         raise SchemaMismatchError(f"rows for {table.full_name} don't fit: {'; '.join(problems)}")
-    return _with_columns(rows, table)
 
 
 def _with_columns(rows: DataFrame, table: Table) -> DataFrame:

@@ -31,8 +31,8 @@ _LOSSY_SCHEMES = ("s3", "s3a", "s3n")
 _SAFE_SCHEMES = ("abfs", "abfss", "wasb", "wasbs", "gs", "hdfs", "viewfs", "dbfs")
 _SINGLE_DRIVER_STORE = "S3SingleDriverLogStore"
 _DATABRICKS = "DATABRICKS_RUNTIME_VERSION"
-# What Spark and Delta say where they keep the reason to themselves.
-_NO_FOLDER = ("DELTA_CANNOT_CREATE_LOG_PATH", "Mkdirs failed to create")
+# What Spark, Delta and delta-rs say where they keep the reason to themselves.
+_NO_FOLDER = ("DELTA_CANNOT_CREATE_LOG_PATH", "Mkdirs failed to create", "Could not create local directory")
 # As Spark names a file of a table that is gone or damaged.
 _UNREADABLE = re.compile(r"\[FAILED_READ_FILE\b[.\w]*\] Encountered error while reading file (\S+?)\.?(?:\s|$)")
 _MOST_CAUSES = 20

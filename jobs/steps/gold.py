@@ -12,12 +12,12 @@ from typing import Any
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
 
 from jobs.audit.finished import stored_counts
 from jobs.audit.journal import Died, died
 from jobs.audit.run import LOG, Run, time_in_run_id
 from jobs.sinks.delta import ConcurrentWriteError, UnreadableError, in_parallel
+from jobs.sinks.driver_rows import arrow_rows
 from schemas import silver
 from schemas.examined import EXAMINED
 from schemas.gold import BROKER_PRESENCE, CHECKS, EXPECTATIONS, GATES, LAG_SERIES, RUNS
@@ -190,8 +190,7 @@ def expectation_rows(cluster: str, results: Sequence[ExpectationResult]) -> list
 
 
 def _append(run: Run, table: Table, rows: Sequence[Row], series: str = "") -> None:
-    values = [tuple({"run_id": run.run_id, **row}.get(name) for name in table.column_names) for row in rows]
-    run.append(table, run.spark.createDataFrame(values, StructType(list(table.columns))), series=series)
+    run.append(table, arrow_rows(table, [{"run_id": run.run_id, **row} for row in rows]), series=series)
 
 
 def _run_row(run: Run, report: Report, known: Row, kept: str | None) -> Row:

@@ -24,10 +24,11 @@ from jobs.audit.steps import step_main
 from jobs.exit import UsageError
 from jobs.runtime.workers import failure, in_workers, with_columns
 from jobs.settings import Settings, controllers_risk
+from jobs.sinks.driver_rows import arrow_rows
 from jobs.sources.kraft.folder import KraftSourceError, ScannedCopy, read_copies
 from jobs.sources.kraft.log import ReadTask, Selection, plan_checkpoint, plan_log, read_records
 from jobs.sources.remote import is_remote, local_path
-from schemas.bronze import KRAFT_LOG_COPIES, KRAFT_RECORDS, LOG_COPY_COLUMNS, LOG_RECORD_COLUMNS, ZK_ZNODES
+from schemas.bronze import KRAFT_LOG_COPIES, KRAFT_RECORDS, LOG_RECORD_COLUMNS, ZK_ZNODES
 from schemas.zookeeper.trees import BARRIER, TREE
 from transforms.clusters import CLUSTER
 from transforms.kraft.decode.masking import Masking
@@ -35,7 +36,6 @@ from transforms.kraft.quorum import LogCopy, NoUsableLogError, ReadPlan, committ
 from transforms.kraft.side import versions_from
 
 _CLUSTER = StructField(CLUSTER, StringType())
-_COPIES = StructType([_CLUSTER, *LOG_COPY_COLUMNS])
 _RECORDS = StructType([_CLUSTER, *LOG_RECORD_COLUMNS])
 _SCANS_AT_ONCE = 4
 Work = tuple[ReadTask, Selection]
@@ -82,12 +82,8 @@ def run_step(run: Run) -> None:
         for name, found in logs.items()
     }
     run.scanned = {name: [dict(row) for row in mine] for name, mine in rows.items()}
-    flat = [
-        tuple({CLUSTER: name, **row}.get(column) for column in _COPIES.fieldNames())
-        for name, mine in rows.items()
-        for row in mine
-    ]
-    run.keep(KRAFT_LOG_COPIES, run.spark.createDataFrame(flat, _COPIES))
+    flat = [{CLUSTER: name, "run_id": run.run_id, **row} for name, mine in rows.items() for row in mine]
+    run.keep(KRAFT_LOG_COPIES, arrow_rows(KRAFT_LOG_COPIES, flat))
     groups = [
         _Group(name, run.fingerprinter, tuple(work))
         for name, found in logs.items()

@@ -18,6 +18,7 @@ from jobs.audit.run import LOG, Run
 from jobs.exit import AuditError, UsageError, unexpected
 from jobs.settings import MailSettings, Settings
 from jobs.sinks.delta import Warehouse
+from jobs.sinks.driver_rows import arrow_rows
 from jobs.sinks.mail import MailError, SentMail, addressed, recipients_of, send
 from jobs.steps.fleet import from_micros
 from schemas.gold import MAILS
@@ -208,8 +209,7 @@ def store(run: Run, rows: Sequence[Mapping[str, object]]) -> None:
         if what not in worst or row["problem"]:
             worst[what] = row
     if worst:
-        values = [tuple(row[name] for name in MAILS.column_names) for row in worst.values()]
-        run.warehouse.append(MAILS, run.spark.createDataFrame(values, MAILS.struct))
+        run.warehouse.append(MAILS, arrow_rows(MAILS, worst.values()))
 
 
 def _row(letter: Letter, candidate: Candidate, problem: str) -> dict[str, object]:

@@ -19,9 +19,9 @@ from transforms.report.json import to_json
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("spark")]
 
-# Measured for one small cluster in a new warehouse: most of them are the creation of its tables, three each, and a look by Delta for the
-# files of each table that is read.
-MOST = 99
+# Measured for one small cluster in a new warehouse: the creation of the tables that workers write, three each, and a look by Delta for
+# the files of each table that is read. Rows that the driver has are written without Spark.
+MOST = 29
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,8 @@ def test_the_fleets_page_and_mails_ask_little_whatever_the_number_of_clusters(
 ) -> None:
     before = executions(spark)
     assert len(fleet_runs(together.audits["8"].warehouse)) == 3
-    assert executions(spark) - before - 1 <= 4
+    # As whoever opens the table for the first time: Spark has not written it.
+    assert executions(spark) - before - 1 <= 5
 
 
 OF_THE_RUN = {"run_id", "started_at", "finished_at", "cluster", "history"}

@@ -1,0 +1,102 @@
+"""Rows that the driver has in memory, added to a table in a local folder without Spark.
+
+Spark takes three SQL executions to make a table and tenths of a second for a commit, however few the rows are; delta-rs takes
+a hundredth. The table is the same one: columns, comments, properties and protocol are those that Spark gives it, and both go on with
+what the other has written. `jobs.sinks.delta` sees to the lock and to what a disk says.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from deltalake import (
+    CommitProperties,
+    DeltaTable,
+    PostCommitHookProperties,
+    Transaction,
+    WriterProperties,
+    write_deltalake,
+)
+from deltalake.exceptions import TableNotFoundError
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from schemas.table import Table
+
+# As Spark does. delta-rs would wait for a hundred commits, which whoever opens the table reads one by one.
+_CHECKPOINT_EVERY = 10
+# A commit is a rename to a name that nobody has, as it is Spark's: under the lock that is safe, and some mounts have no hard links.
+_STORAGE = {"allow_unsafe_rename": "true"}
+_PROTOCOL = (1, 2)
+# delta-rs takes a path for an address, and some characters for more than themselves.
+_ADDRESSABLE = re.compile(r"[\w/. @+=,~-]+")
+
+
+def arrow_rows(table: Table, rows: Iterable[Mapping[str, Any]]) -> pa.Table:
+    """Rows as the table has them; a column that a row lacks is null. Raises pyarrow.ArrowInvalid for a value of another type."""
+    return pa.Table.from_pylist(list(rows), arrow_schema(table))
+
+
+def arrow_schema(table: Table) -> pa.Schema:
+    """The table's columns in Arrow's types, with their comments."""
+    types: pa.Schema = to_arrow_schema(table.struct, timezone="UTC")
+    return pa.schema([types.field(each.name).with_metadata(each.metadata) for each in table.columns])
+
+
+def added(
+    folder: Path, table: Table, rows: pa.Table, properties: Mapping[str, str], transaction: Transaction | None
+) -> bool:
+    """Add rows in one commit, which makes the table in the `folder` if it is missing; False, and nothing done, where Spark has to.
+
+    It has to where the table is not as this release makes it (another release did, or its keepers have changed it), and where
+    delta-rs can't spell the folder. With a `transaction` a second call with the same or a lower version adds nothing.
+    Raises OSError and deltalake.exceptions.DeltaError with what the disk says, pyarrow.ArrowInvalid for rows of another shape.
+    """
+    if _ADDRESSABLE.fullmatch(str(folder)) is None:
+        return False
+    there = _opened(folder)
+    if there is not None and not _as_made(there, table):
+        return False
+    if there is not None and transaction is not None:
+        newest = there.transaction_version(transaction.app_id)
+        if newest is not None and newest >= transaction.version:
+            return True
+    write_deltalake(
+        there or folder,
+        rows.select(table.column_names).cast(arrow_schema(table)),
+        partition_by=table.partition_columns or None,
+        mode="append",
+        description=table.comment,
+        configuration=properties,
+        storage_options=_STORAGE,
+        writer_properties=WriterProperties(compression="ZSTD"),
+        commit_properties=CommitProperties(app_transactions=None if transaction is None else [transaction]),
+        post_commithook_properties=PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False),
+    )
+    if there is not None and there.version() % _CHECKPOINT_EVERY == 0:
+        there.create_checkpoint()
+        there.cleanup_metadata()
+    return True
+
+
+def _opened(folder: Path) -> DeltaTable | None:
+    """The table as it is; None where no commit has made it."""
+    try:
+        return DeltaTable(folder, storage_options=_STORAGE)
+    except TableNotFoundError:
+        return None
+
+
+def _as_made(there: DeltaTable, table: Table) -> bool:
+    """Whether it has this release's columns, and asks nothing more of writers than tables that this release makes."""
+    columns = json.loads(there.schema().to_json())["fields"]
+    protocol = there.protocol()
+    return (
+        (protocol.min_reader_version, protocol.min_writer_version) == _PROTOCOL
+        and there.metadata().partition_columns == table.partition_columns
+        and columns == json.loads(table.struct.json())["fields"]
+    )
