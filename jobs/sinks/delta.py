@@ -295,8 +295,8 @@ class Warehouse:
         """
         if self.catalog:
             raise WarehouseError(
-                f"unfinished table {table.full_name}: the folder of {self.location(table)} holds files of a first write "
-                "that did not come to its end; remove that folder and run again"
+                f"unfinished table {table.full_name}: the folder of {self.location(table)} contains files of a first "
+                "write that did not finish; remove that folder and run again"
             )
         # SQL and the writer's second version refuse a folder that is not empty.
         writer = self.empty(table).write.format("delta").mode("append")
@@ -309,7 +309,7 @@ class Warehouse:
         except CONFLICTS:
             # Another run has just made it.
             return
-        LOG.warning("unfinished table %s: an earlier first write did not end; it is made anew", table.full_name)
+        LOG.warning("unfinished table %s: an earlier first write did not finish; it is repeated", table.full_name)
         if self._in_local_folder:
             # A commit of its own, which would be in the way of another run's rows where nothing keeps runs apart.
             comment = table.comment.replace("\\", "\\\\").replace("'", "\\'")

@@ -98,7 +98,7 @@ def tell_stopped(run: Run) -> Aftermath:
     return made
 
 
-_UNBEGUN = "The run could not begin: nothing was read, and no table or report tells of it."
+_UNBEGUN = "The run could not start: nothing was read, and no table or report was written."
 
 
 def _went_well(made: Aftermath, part: Callable[[], bool]) -> bool:
@@ -134,7 +134,7 @@ def _unstored_run(run: Run, name: str, report: Report | None) -> FleetRun:
     failure = run.clusters[name].failure
     ended = datetime.now(UTC)
     if report is None or failure is not None:
-        reason = "the audit did not come to its end" if failure is None else failure.reason
+        reason = "the audit did not finish" if failure is None else failure.reason
         return FleetRun(name, run.run_id, run.started_at, ended, FAILED, reason)
     known = {
         CLUSTER: name,
@@ -159,7 +159,7 @@ def _notices(run: Run, known: _Known, unwritten: Mapping[str, str]) -> dict[str,
         if name in unwritten:
             said.append(f"The report is not there: {unwritten[name]}")
         if known.unread:
-            said.append(f"The warehouse can't be read ({known.unread}): what changed since the last mail is not known.")
+            said.append(f"The warehouse can't be read ({known.unread}): the changes since the last mail are unknown.")
         elif name in known.unstored:
             said.append(
                 "This run is not in the warehouse, which could not be written: the next run can't compare with it."
@@ -209,7 +209,9 @@ def _mails(
     try:
         mails.store(run, delivery.rows)
     except Exception as error:
-        LOG.warning("what became of the mails is not kept, so the next run may tell it again: %s", mails.why(error))
+        LOG.warning(
+            "the result of the mails could not be stored, so the next run may send them again: %s", mails.why(error)
+        )
     return not delivery.problems
 
 
