@@ -94,11 +94,14 @@ def _usage(arguments: Sequence[str]) -> int:
     asked = bool(arguments) and arguments[0] in ("-h", "--help")
     out = sys.stdout if asked else sys.stderr
     if arguments and not asked:
-        print(f"kraft-audit: there is no command {arguments[0]!r}", file=out)
+        print(f"kraft-audit: unknown command {arguments[0]!r}", file=out)
     print("usage: kraft-audit COMMAND [options]\n\nAudits a Kafka migration from ZooKeeper to KRaft.\n", file=out)
     for command in sorted((*COMMANDS, *MAINS), key=lambda c: c.name):
         print(f"  {command.name:<20} {command.help}", file=out)
-    print("\n`kraft-audit COMMAND --help` tells the options. With --debug an error shows its trace.", file=out)
+    print(
+        "\n`kraft-audit COMMAND --help` lists the options of a command. With --debug an error shows its trace.",
+        file=out,
+    )
     return 0 if asked else 2
 
 

@@ -17,8 +17,8 @@ REMEDIES = {
         (errno.EPERM, "let this user write there"),
         (errno.EMFILE, "allow more open files (`ulimit -n`)"),
         (errno.ENFILE, "allow more open files"),
-        (errno.ESTALE, "mount it anew"),
-        (errno.ENOTCONN, "mount it anew"),
+        (errno.ESTALE, "mount it again"),
+        (errno.ENOTCONN, "mount it again"),
         (errno.ETIMEDOUT, "check the connection to it"),
     )
 }

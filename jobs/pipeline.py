@@ -346,18 +346,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="configuration files (YAML), one for each cluster: one run audits all of them",
     )
     parser.add_argument(
-        "--full", action="store_true", help="read the metadata logs from their start, whatever earlier runs have kept"
+        "--full",
+        action="store_true",
+        help="read the metadata logs from the start, even if an earlier run's state could be resumed",
     )
     parser.add_argument(
         "--keep-copy",
         type=Path,
         metavar="DIR",
-        help="keep the copies of logs that are read live in a folder each below this one (default: beside the tables)",
+        help="keep the copies of live logs below this folder, one folder per cluster (default: beside the tables)",
     )
     parser.add_argument(
         "--fail-on-mail",
         action="store_true",
-        help="exit with 1 when a mail or message could not be sent (it is said in any case)",
+        help="exit with 1 when a mail or message could not be sent (it is always reported)",
     )
     parser.add_argument(
         "--mail-dry-run",
@@ -368,13 +370,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--exit-0-on-warnings",
         action="store_true",
-        help="exit with 0 instead of 10, for a scheduler that knows only success and failure",
+        help="exit with 0 instead of 10, for a scheduler that supports only success and failure",
     )
     parser.add_argument(
         "--timeout",
         type=float,
         metavar="MINUTES",
-        help="end the run after that long, as failed (exit code 1), whatever it waits for",
+        help="stop the run after this time, as failed (exit code 1)",
     )
     add_output_arguments(parser)
     add_verdict_arguments(parser)
@@ -385,7 +387,7 @@ def add_verdict_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--fail-on",
         choices=("error", "warn", "never"),
-        help="least verdict that makes the exit code fail (default error)",
+        help="lowest verdict that makes the exit code fail (default error)",
     )
     parser.add_argument(
         "--gate",
@@ -395,15 +397,15 @@ def add_verdict_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--allow-unknown",
         action="store_true",
-        help="with --gate: let a gate pass that could not be judged or is of another phase (a no-go never does)",
+        help="with --gate: also accept UNKNOWN and n/a (a no-go never passes)",
     )
 
 
 def add_output_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare how a run tells of itself."""
     how = parser.add_mutually_exclusive_group()
-    how.add_argument("--json", action="store_true", help="print one JSON object: what became of each cluster")
-    how.add_argument("--quiet", action="store_true", help="print nothing but errors; the exit code tells")
+    how.add_argument("--json", action="store_true", help="print one JSON object with the result of each cluster")
+    how.add_argument("--quiet", action="store_true", help="print errors only; the exit code has the result")
     parser.add_argument(
         "--no-color", action="store_true", help="no colours on a terminal (also: the variable NO_COLOR)"
     )

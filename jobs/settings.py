@@ -311,7 +311,7 @@ class Settings(Strict):
     @model_validator(mode="after")
     def _some_source(self) -> Settings:
         if self.zookeeper is None and self.kraft is None:
-            raise ValueError("give zookeeper, kraft or both; there is nothing to audit")
+            raise ValueError("nothing to audit: give zookeeper, kraft or both")
         return self
 
     @property

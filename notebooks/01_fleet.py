@@ -28,7 +28,7 @@ rows = [row.asDict() for row in runs.orderBy("cluster", "started_at", "run_id").
 
 # MAGIC %md
 # MAGIC ## The newest run of every cluster
-# MAGIC A cluster whose `hours_ago` is large is not audited any more; `failure` says why a run did not come to its end.
+# MAGIC A cluster whose `hours_ago` is large is not audited any more; `failure` says why a run did not finish.
 
 # COMMAND ----------
 

@@ -75,7 +75,7 @@ notebook.show("Checks", checks)
 
 # MAGIC %md
 # MAGIC ## Differences by class
-# MAGIC `lost_write`, `foreign_write`, `load_loss` and `load_extra` are defects; `lag` catches up by itself.
+# MAGIC `lost_write`, `foreign_write`, `load_loss` and `load_extra` are defects; `lag` catches up without help.
 
 # COMMAND ----------
 

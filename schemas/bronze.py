@@ -85,7 +85,7 @@ LOG_RECORD_COLUMNS = (
     column(
         "offset",
         LongType(),
-        "Offset of the record in the log, or of the damaged batch; inside a checkpoint it counts from 0 and is no log offset.",
+        "Offset of the record in the log, or of the damaged batch; inside a checkpoint it counts from 0 and is not a log offset.",
     ),
     column("epoch", IntegerType(), "partitionLeaderEpoch of the batch: the KRaft leader epoch."),
     column("append_time", LongType(), "Append time of the batch, milliseconds since the epoch."),
@@ -120,7 +120,7 @@ LOG_RECORD_COLUMNS = (
 KRAFT_RECORDS = Table(
     Layer.BRONZE,
     "kraft_records",
-    "Records of the metadata log and of its checkpoints, one row each; bytes that are no record have a row with `problem`.",
+    "Records of the metadata log and of its checkpoints, one row each; bytes that are not a record have a row with `problem`.",
     (*RUN_COLUMNS, *LOG_RECORD_COLUMNS),
 )
 
@@ -169,7 +169,7 @@ LOG_COPY_COLUMNS = (
     column(
         "producer_snapshot_offset",
         LongType(),
-        "Offset (exclusive) of the newest producer snapshot (.snapshot): a controller that stops in order writes one at its log's end.",
+        "Offset (exclusive) of the newest producer snapshot (.snapshot): a controller that stops cleanly writes one at its log's end.",
     ),
     column(
         "high_watermark",

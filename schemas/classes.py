@@ -33,28 +33,28 @@ CLASSES: dict[str, DivergenceClass] = {
         DivergenceClass(
             LOST_WRITE,
             True,
-            "dual writing passed the record and ZooKeeper does not have its effect; a rollback would lose it",
+            "dual writing went past this change without making it in ZooKeeper; a rollback would lose it",
             "Make the change again through the Admin API, or force a full sync by moving the controller leadership, "
             "then run the audit again before finalising or rolling back.",
         ),
         DivergenceClass(
             FOREIGN_WRITE,
             True,
-            "something other than the KRaft controller wrote ZooKeeper after it took over",
-            "Find the writer (an old broker, a script, a person) and stop it; make the wanted value true through the "
+            "something other than the KRaft controller wrote to ZooKeeper after the controller took over",
+            "Find the writer (an old broker, a script, a person) and stop it. Set the right value through the "
             "Admin API, so that KRaft overwrites the znode.",
         ),
         DivergenceClass(
             LOAD_LOSS,
             True,
             "the row, or its value, was in ZooKeeper before the load and KRaft never had it",
-            "Make it, or set it, again through the Admin API before the brokers leave ZooKeeper mode.",
+            "Create or set it again through the Admin API before the brokers leave ZooKeeper mode.",
         ),
         DivergenceClass(
             LOAD_EXTRA,
             True,
-            "the load made a row that ZooKeeper has no counterpart of",
-            "Remove or rename it through the Admin API; check the known defects of this Kafka version.",
+            "the load created a row that ZooKeeper does not have",
+            "Remove or rename it through the Admin API. Check the known defects of this Kafka version.",
         ),
         DivergenceClass(
             UNCOMMITTED_TAIL,
@@ -63,13 +63,13 @@ CLASSES: dict[str, DivergenceClass] = {
             "Give the audit the other controllers' logs, or run it again later.",
         ),
         DivergenceClass(
-            LAG, False, "the record is committed and not yet in ZooKeeper", "Wait; watch that the lag falls."
+            LAG, False, "the record is committed and not yet in ZooKeeper", "Wait, and check that the lag falls."
         ),
         DivergenceClass(IN_FLIGHT, False, "ZooKeeper already has a version newer than /migration's offset", "Nothing."),
         DivergenceClass(
             PENDING_DELETE, False, "the topic is queued for deletion in ZooKeeper", "Let the deletion finish."
         ),
-        DivergenceClass(EXPECTED_STALE, False, "the migration is finalised; ZooKeeper is history", "Nothing."),
+        DivergenceClass(EXPECTED_STALE, False, "the migration is finalised; ZooKeeper is no longer used", "Nothing."),
         DivergenceClass(
             NOT_COMPARABLE,
             False,

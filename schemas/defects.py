@@ -117,7 +117,7 @@ DEFECTS: tuple[KnownDefect, ...] = (
     KnownDefect(
         "KAFKA-15263",
         "events run in the wrong driver state",
-        "Dual writing can go on under a stale leadership.",
+        "Dual writing can continue under a stale leader.",
         "3.5.0",
         ("3.5.2", "3.6.0"),
         checks=("DUR-03",),
@@ -181,7 +181,7 @@ DEFECTS: tuple[KnownDefect, ...] = (
     KnownDefect(
         "PR 15327",
         "deleting one ACL leaves only one of the others in ZooKeeper",
-        "ZooKeeper brokers, and a rollback, know fewer ACLs than KRaft.",
+        "ZooKeeper has fewer ACLs than KRaft, and so has the cluster after a rollback.",
         "3.5.0",
         _3_7,
         rows=(RowTrace("acls", kind="kraft_only"),),
@@ -285,7 +285,7 @@ DEFECTS: tuple[KnownDefect, ...] = (
     KnownDefect(
         "KAFKA-19480",
         "a /migration with null data stops the migration",
-        "The controllers' migration driver fails on it for ever.",
+        "The controllers' migration driver fails on it forever.",
         "3.4.0",
         findings=("MIGRATION-NULL",),
     ),
@@ -315,7 +315,7 @@ DEFECTS: tuple[KnownDefect, ...] = (
     KnownDefect(
         "latent B",
         "a client metrics subscription stops every full sync",
-        "After the next controller failover nothing is mirrored any more.",
+        "After the next controller failover nothing is mirrored.",
         "3.7.0",
         checks=("DUR-06", "START-19"),
         reference="docs/semantics.md §5.2, §14",
@@ -346,7 +346,7 @@ DEFECTS: tuple[KnownDefect, ...] = (
     ),
     KnownDefect(
         "latent F",
-        "snapshots drop what metadata.version does not know",
+        "snapshots drop records that metadata.version does not support",
         "SCRAM credentials or delegation tokens are gone after a restart from a snapshot.",
         "3.6.0",
         checks=("DUR-09",),

@@ -31,6 +31,6 @@ EXAMINED = Table(
     Layer.SILVER,
     "examined",
     "What the one pass over a cluster made, as bytes: rows on their way to the other tables, what the checks are judged by, "
-    "and what the next run goes on from. Those of a cluster's older runs go when a run of it has finished.",
+    "and what the next run resumes. Those of a cluster's older runs go when a run of it has finished.",
     (*RUN_COLUMNS, *OUTCOME_COLUMNS),
 )

@@ -183,7 +183,7 @@ EXPECTATIONS = Table(
 RUNS = Table(
     Layer.GOLD,
     "runs",
-    "The runs that came to their end or failed, one row for each cluster: inputs, table versions, counts, verdict; enough to "
+    "The runs that finished or failed, one row for each cluster: inputs, table versions, counts, verdict; enough to "
     "rebuild each report. A run without a row never counts for anything.",
     (
         *RUN_COLUMNS,
@@ -196,7 +196,7 @@ RUNS = Table(
             StringType(),
             "Migration state as the log records it: NONE, PRE_MIGRATION, MIGRATION or POST_MIGRATION.",
         ),
-        column("verdict", StringType(), "clean, warnings or errors; failed when the audit did not come to its end."),
+        column("verdict", StringType(), "clean, warnings or errors; failed when the audit did not finish."),
         column("failure", StringType(), "Why the audit of this cluster failed, in one line; null when it did not."),
         column(
             "walks", _STRINGS, "snapshot_id in bronze zk_znodes of the tree that was judged, and of a bracket's second."
@@ -256,12 +256,12 @@ RUNS = Table(
             "goes_on",
             BooleanType(),
             "False when the log was another one than earlier runs had read, or an older copy (RUN-01 to RUN-03, CAP-11): "
-            "later runs are held against the run before it.",
+            "later runs are compared with the run before it.",
         ),
         column(
             "kept",
             StringType(),
-            "What the next run goes on from, as one JSON object (`jobs.audit.kept`): where the state is that was kept, up to "
+            "What the next run resumes, as one JSON object (`jobs.audit.kept`): where the state is that was kept, up to "
             "which offset, and digests of its bytes; null for a run that failed.",
         ),
         column(
@@ -296,7 +296,7 @@ RUN_STEPS = Table(
     Layer.GOLD,
     "run_steps",
     "What each step of a run leaves to the next one, when every step is a process of its own: for each attempt at a step one row "
-    "when it begins and one when it has come to its end; of a step that was repeated the last attempt counts.",
+    "when it begins and one when it has finished; of a step that was repeated the last attempt counts.",
     (
         *RUN_COLUMNS,
         column("step", StringType(), "ingest_zookeeper, ingest_kraft, materialize or reconcile."),
@@ -306,9 +306,7 @@ RUN_STEPS = Table(
         column("walks", _STRINGS, "snapshot_id in bronze zk_znodes of the tree to judge, and of a bracket's second."),
         column("walked_at_ms", LongType(), "Begin of the walk of a live ZooKeeper, milliseconds since the epoch."),
         column("log_seen_at_ms", LongType(), "When the end of the log was looked up, milliseconds since the epoch."),
-        column(
-            "attempt", StringType(), "Which attempt at the step it is; null before a release that tells them apart."
-        ),
+        column("attempt", StringType(), "Which attempt at the step it is; null before a release that counts them."),
         column(
             "rows_read",
             MapType(StringType(), LongType()),
@@ -472,13 +470,9 @@ DOWNGRADE_READINESS = Table(
     (
         *RUN_COLUMNS,
         column("mode", StringType(), "Where the metadata lives: zookeeper, dual_write or kraft."),
-        column(
-            "release", StringType(), "Release asked about, e.g. 3.6; null for a setting that breaks a rule by itself."
-        ),
+        column("release", StringType(), "Release asked about, e.g. 3.6; null for a setting that alone breaks a rule."),
         column("verdict", StringType(), "Verdict for the release, its worst outcome: blocked, unknown, loses or safe."),
-        column(
-            "outcome", StringType(), "blocked, unknown, loses, safe; setting where a setting breaks a rule by itself."
-        ),
+        column("outcome", StringType(), "blocked, unknown, loses, safe; setting where a setting alone breaks a rule."),
         column("reason", StringType(), "What stands in the way, is lost, or is not known; or that it is read."),
         column("evidence", StringType(), "Znode, record with its offset, node or file that shows it."),
         column("place", IntegerType(), "Place among the release's reasons, 1 for the weightiest."),

@@ -195,7 +195,7 @@ def parse(text: str) -> dict[str, str]:
     try:
         return dict(javaproperties.loads(text))
     except javaproperties.InvalidUEscapeError as error:
-        raise MalformedPropertiesError(f"{error.escape} is no character: Kafka refuses the whole file") from None
+        raise MalformedPropertiesError(f"{error.escape} is not a character: Kafka refuses the whole file") from None
 
 
 def _number(text: str | None) -> int | None:

@@ -39,9 +39,7 @@ def divergences_as_of(past: PastRun, offset: int) -> DataFrame:
     """
     known = past_facts(past)
     if known.kraft is None or not may_compare(known.gathered.facts):
-        raise UsageError(
-            f"run {past.run_id} compared nothing (mode {past.report.mode}): there is no difference to show"
-        )
+        raise UsageError(f"run {past.run_id} compared nothing (mode {past.report.mode}), so it has no differences")
     kraft = known.kraft
     folder = known.given.reads_data_folder
     asked = AskedAt(known.gathered, kraft.side, kraft.base, known.given.bracketed, kraft.checked(offset), folder)

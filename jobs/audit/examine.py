@@ -92,7 +92,7 @@ def _asked_again(run: Run) -> list[str]:
 
 def _side(asked: Asked) -> KraftSide:
     if asked.given.side is None:
-        raise AssertionError("only a log that was gone on with is asked for again")
+        raise AssertionError("only a log that was resumed is read again")
     return asked.given.side
 
 

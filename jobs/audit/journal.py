@@ -25,7 +25,7 @@ from transforms.report.fleet_model import FleetRun
 from transforms.runs import FAILED
 
 _FOLDER = ".begun"
-_DIED = "died: the process ended without a word (killed, out of memory, or the machine stopped)"
+_DIED = "died: the process ended without a message (killed, out of memory, or the machine stopped)"
 
 
 @dataclass

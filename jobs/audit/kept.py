@@ -79,7 +79,7 @@ def look_up(run: Run, bases: Mapping[str, str | None] | None = None) -> None:
     for name, base in (bases or {}).items():
         if base is not None and name not in found.kept:
             raise AuditError(
-                f"cluster {name}: what run {base} kept, which this run goes on from, is gone; begin another run"
+                f"cluster {name}: the state kept by run {base}, which this run resumes, is gone; start another run"
             )
         if base is None and name in found.kept:
             # The step that read the log has read it from its start.

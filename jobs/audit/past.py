@@ -145,7 +145,7 @@ def _cluster(warehouse: Reader, asked: str | None) -> str:
             raise UsageError(f"--cluster: no finished run of `{asked}`; {suggestion(asked, known)}")
         return asked
     if len(known) != 1:
-        raise UsageError(f"--cluster: name one; this warehouse holds {', '.join(known) or 'no finished run'}")
+        raise UsageError(f"--cluster: name one; this warehouse contains {', '.join(known) or 'no finished run'}")
     return str(known[0])
 
 

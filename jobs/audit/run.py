@@ -287,7 +287,7 @@ def shared(several: Sequence[Settings]) -> Settings:
     names = [each.cluster for each in several]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise UsageError(f"cluster {twice} is configured twice; every cluster of a run needs a name of its own")
+        raise UsageError(f"cluster {twice} is configured twice; every cluster of a run needs its own name")
     for other in several[1:]:
         for key in _SHARED:
             if getattr(other, key) != getattr(first, key):

@@ -34,7 +34,7 @@ class PastStanding:
         if found is None:
             side = "ZooKeeper" if self.standing.by_zookeeper else "the metadata log"
             raise UsageError(
-                f"run {self.past.run_id} did not collect {side}, or its release is not known: give --kafka-version"
+                f"run {self.past.run_id} did not collect {side}, or its release is unknown: give --kafka-version"
             )
         return found
 

@@ -157,8 +157,8 @@ def _check(run_id: str, cluster: str, step: str, done: set[str], given: frozense
         raise UsageError(f"run {run_id} of cluster {cluster} has not been through `{name}` yet; run that step first")
     if _ENDS.get(step) in done:
         raise UsageError(
-            f"run {run_id} of cluster {cluster} has been through `{_ENDS[step]}`: what comes before it can't be done anew; "
-            "begin another run"
+            f"run {run_id} of cluster {cluster} has finished `{_ENDS[step]}`: earlier steps cannot be repeated; "
+            "start another run"
         )
 
 

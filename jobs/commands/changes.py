@@ -77,7 +77,7 @@ def _row_changes(row: RowKey, found: Sequence[VersionAfter]) -> Iterator[RowChan
 
 def heading(log: OneLog, *, first: bool) -> str:
     """Which part of which log is told, and what of it nobody has read."""
-    new = "" if first else "A new log: the controllers were formatted anew. "
+    new = "" if first else "A new log: the controllers were formatted again. "
     gaps = "".join(f"; nobody has read {begin} to {end - 1}" for begin, end in log.gaps)
     read = "1 run" if len(log.parts) == 1 else f"{len(log.parts)} runs"
     return f"{new}Offsets {log.first} to {log.end - 1} (inclusive) by {read}{gaps}; times are UTC"

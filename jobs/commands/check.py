@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--clear-text-passwords-accepted",
         action="store_true",
-        help="broker passwords of ZooKeeper may lie in the metadata log in clear text",
+        help="accept that the brokers' passwords from ZooKeeper are in the metadata log in clear text",
     )
     parser.add_argument(
         "--expectations",
@@ -70,7 +70,7 @@ def execute(arguments: argparse.Namespace) -> int:
 def settings_for(arguments: argparse.Namespace, out: Path) -> Settings:
     """The configuration these options stand for. Raises UsageError, naming the option that is wrong."""
     if arguments.zookeeper is None and not arguments.kraft:
-        raise UsageError("give --zookeeper, --kraft or both; there is nothing to audit")
+        raise UsageError("nothing to audit: give --zookeeper, --kraft or both")
     content: dict[str, object] = {
         "cluster": arguments.cluster,
         "warehouse": str(_output(out) / TABLES_FOLDER),

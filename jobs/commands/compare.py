@@ -35,10 +35,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--broker-map",
         metavar="A=B,…",
         default="",
-        help="the second cluster's broker ids by the first one's, e.g. 1=11",
+        help="broker ids of the second cluster for those of the first, e.g. 1=11",
     )
     parser.add_argument("--format", choices=("table", "jsonl"), default="table")
-    parser.add_argument("--limit", type=int, default=_LIMIT, metavar="N", help=f"rows at most, 0 for all ({_LIMIT})")
+    parser.add_argument(
+        "--limit", type=int, default=_LIMIT, metavar="N", help=f"show at most N rows, 0 for all ({_LIMIT})"
+    )
 
 
 def execute(arguments: argparse.Namespace) -> int:
@@ -89,7 +91,9 @@ def _broker_map(text: str) -> dict[int, int]:
 
 def _check_log(past: PastRun) -> None:
     if past.report.migration.log_end_offset is None:
-        raise UsageError(f"run {past.run_id} of {past.cluster} has no metadata log: there is no KRaft state to compare")
+        raise UsageError(
+            f"run {past.run_id} of {past.cluster} has no metadata log: so it has no KRaft state to compare"
+        )
 
 
 def _print(

@@ -37,7 +37,9 @@ class Described:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `kraft-audit completion`."""
-    parser.add_argument("shell", choices=SHELLS, help="whose script to print; its first line says where to put it")
+    parser.add_argument(
+        "shell", choices=SHELLS, help="shell to print the script for; its first line shows where to put it"
+    )
 
 
 def execute(arguments: argparse.Namespace) -> int:

@@ -37,7 +37,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="compare the run's ZooKeeper rows with KRaft's state after this offset (inclusive) instead; nothing is stored",
     )
     parser.add_argument("--format", choices=("table", "jsonl"), default="table")
-    parser.add_argument("--limit", type=int, default=_LIMIT, metavar="N", help=f"rows at most, 0 for all ({_LIMIT})")
+    parser.add_argument(
+        "--limit", type=int, default=_LIMIT, metavar="N", help=f"show at most N rows, 0 for all ({_LIMIT})"
+    )
 
 
 def execute(arguments: argparse.Namespace) -> int:

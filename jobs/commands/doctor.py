@@ -69,7 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         default=[],
         metavar="FILE",
-        help="configuration files; without them, the machine only",
+        help="configuration files; without them, only this machine is checked",
     )
 
 
@@ -190,7 +190,7 @@ def _looks(settings: Settings) -> Iterator[tuple[str, Callable[[], str]]]:
 
 def _live(settings: Settings) -> str:
     if settings.zookeeper is None:
-        raise AssertionError("asked for a live ensemble only")
+        raise AssertionError("checked for a live ensemble only")
     asked = replace(live_settings(settings.zookeeper), connect_timeout_seconds=_CONNECT_SECONDS)
     client = make_client(asked)
     try:
@@ -333,8 +333,8 @@ def _elsewhere(settings: Settings) -> Finding:
             f"spark.delta.logStore.{unsafe}.impl, or the configuration says `warehouse_single_driver: true`",
         )
     if not settings.catalog and is_uri(root) and not root.startswith("file:") and not known_safe(root):
-        return Finding(WARN, "warehouse", f"{root}: whether it refuses one of two writers is not known here")
-    return Finding(OKAY, "warehouse", f"{root} is not a local folder: only a run can tell")
+        return Finding(WARN, "warehouse", f"{root}: it is unknown here whether the storage refuses one of two writers")
+    return Finding(OKAY, "warehouse", f"{root} is not a local folder: only a run can check it")
 
 
 def promises(tables: Path) -> Iterator[Finding]:
@@ -348,7 +348,7 @@ def promises(tables: Path) -> Iterator[Finding]:
     ]
     if unfinished:
         named = ", ".join(unfinished[:5]) + (" …" if len(unfinished) > 5 else "")
-        yield Finding(OKAY, "unfinished tables", f"{named}: a first write did not end; the next run makes them anew")
+        yield Finding(OKAY, "unfinished tables", f"{named}: a first write did not finish; the next run repeats it")
 
 
 def _locked(folder: Path, system: FileSystem) -> str:
@@ -370,7 +370,9 @@ def _locked(folder: Path, system: FileSystem) -> str:
             "from several machines at a time"
         )
     if system.between_machines is None:
-        raise _DoubtError(f"{folder}: locks hold here; whether they do between machines ({system.kind}) is not known")
+        raise _DoubtError(
+            f"{folder}: locks work here; it is unknown whether they work between machines ({system.kind})"
+        )
     return f"locks and renames work ({system.kind})"
 
 
@@ -400,7 +402,7 @@ class FileSystem:
 def file_system(folder: Path, mounts: Path = _MOUNTS) -> FileSystem:
     """The file system that a folder is on, as Linux lists its mounts."""
     if not mounts.exists():
-        return FileSystem("a kind that is not told here", True)
+        return FileSystem("an unknown kind", True)
     found = ("", "unknown", "")
     for line in mounts.read_text(errors="replace").splitlines():
         # man 5 proc_pid_mountinfo: the fifth field is the mount point, spaces as \\040; after " - " type, source, options.

@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         type=Path,
         metavar="FILE",
-        help="a broker's property file: the only place that tells its protocol in ZooKeeper mode; can be repeated "
+        help="a broker's property file, which alone has its protocol in ZooKeeper mode; can be repeated "
         "(default: what the run read)",
     )
     parser.add_argument("--kafka-version", metavar="V", help="the cluster's release (default: the run's)")

@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `dump`."""
     parser.add_argument("path", help="a .log segment, a .checkpoint, or one controller's log folder")
     parser.add_argument(
-        "--format", choices=("jsonl", "table"), default="jsonl", help="one JSON object a line, or columns"
+        "--format", choices=("jsonl", "table"), default="jsonl", help="one JSON object per line, or columns"
     )
     parser.add_argument(
         "--type",
@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--to", dest="to_offset", type=int, metavar="M", help="offset to stop before")
     parser.add_argument("--unmask", action="store_true", help="show secrets in clear text; on a terminal only")
     parser.add_argument(
-        "--unmask-into-file", action="store_true", help="with --unmask: also when the output is no terminal"
+        "--unmask-into-file", action="store_true", help="with --unmask: also if the output is not a terminal"
     )
 
 
@@ -61,7 +61,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 def run(arguments: argparse.Namespace, out: TextIO, err: TextIO) -> int:
     """Dump as the parsed arguments say, to `out`; complaints of one line each go to `err`."""
     if arguments.unmask and not (out.isatty() or arguments.unmask_into_file):
-        print("dump: --unmask shows secrets; the output is no terminal, so add --unmask-into-file to mean it", file=err)
+        print(
+            "dump: --unmask shows secrets, and the output is not a terminal; add --unmask-into-file to allow it",
+            file=err,
+        )
         return USAGE
     selection = Selection(arguments.from_offset, arguments.to_offset)
     try:

@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_warehouse_arguments(parser)
     add_run_argument(parser)
     parser.add_argument(
-        "--as-of", type=int, metavar="OFFSET", help="also tell KRaft's row after this offset (inclusive)"
+        "--as-of", type=int, metavar="OFFSET", help="also show KRaft's row after this offset (inclusive)"
     )
 
 

@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             f"--{kind}", action="append", default=[], metavar=form, help=f"with update: a feature to {kind}"
         )
-    parser.add_argument("--unsafe", action="store_true", help="ask for an unsafe downgrade")
+    parser.add_argument("--unsafe", action="store_true", help="request an unsafe downgrade")
     parser.add_argument("--kafka-version", metavar="V", help="the controllers' release (default: the run's)")
     add_warehouse_arguments(parser, required=False)
     add_run_argument(parser)
@@ -99,7 +99,7 @@ def _parsed(text: str, *, delete: bool, option: str = "--feature") -> tuple[str,
     try:
         return name, level_of(level) if name == FEATURE_NAME else int(level)
     except (UnknownLevelError, ValueError):
-        raise UsageError(f"{option}: {visible(level, 80)} is no level of {visible(name, 80)}") from None
+        raise UsageError(f"{option}: {visible(level, 80)} is not a level of {visible(name, 80)}") from None
 
 
 def _of_the_tool(arguments: argparse.Namespace, asked: Asked) -> list[str]:

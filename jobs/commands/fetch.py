@@ -22,7 +22,7 @@ _SECURITY = (
     ("--username", "username", "user of SASL"),
     ("--password-env", "password_env", "environment variable with the user's password"),
     ("--ca-file", "ca_file", "PEM file of trusted certificates"),
-    ("--certificate-file", "certificate_file", "PEM file of the own certificate, for mutual TLS"),
+    ("--certificate-file", "certificate_file", "PEM file of the client's certificate, for mutual TLS"),
     ("--key-file", "key_file", "PEM file of its key"),
     ("--key-password-env", "key_password_env", "environment variable with the key's password"),
 )
@@ -35,9 +35,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--cluster-id", required=True, metavar="ID", help="cluster.id of the controllers' meta.properties"
     )
     parser.add_argument(
-        "--newest", action="store_true", help="copy the newest snapshot and what follows, not all that is still served"
+        "--newest",
+        action="store_true",
+        help="copy the newest snapshot and what follows, not everything that is still available",
     )
-    parser.add_argument("--rate", type=float, metavar="BYTES", help="bytes a second at most")
+    parser.add_argument("--rate", type=float, metavar="BYTES", help="highest rate in bytes per second")
     add_controller_arguments(parser, required=True)
 
 
@@ -52,9 +54,7 @@ def add_controller_arguments(parser: argparse.ArgumentParser, *, required: bool)
     )
     for option, key, what in _SECURITY:
         parser.add_argument(option, dest=key, help=what)
-    parser.add_argument(
-        "--patience", type=float, metavar="SECONDS", help="how long no leader is waited for (default 60)"
-    )
+    parser.add_argument("--patience", type=float, metavar="SECONDS", help="how long to wait for a leader (default 60)")
 
 
 def controller_settings(arguments: argparse.Namespace, **values: object) -> KraftSettings:

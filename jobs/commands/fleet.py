@@ -20,21 +20,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     where.add_argument(
         "--warehouse", metavar="DIR", help="folder of the tables, or the one given to `kraft-audit check --out`"
     )
-    parser.add_argument("--html", type=Path, metavar="FILE", help="write the fleet's page there instead")
+    parser.add_argument("--html", type=Path, metavar="FILE", help="write the fleet's page to this file instead")
     parser.add_argument(
         "--reports", type=Path, metavar="DIR", help="where the clusters' reports are (default: the configured folder)"
     )
     parser.add_argument(
-        "--stale-after", type=float, metavar="HOURS", help="call a cluster old whose newest run is older (default 48)"
+        "--stale-after",
+        type=float,
+        metavar="HOURS",
+        help="call a cluster old if its newest run is older than this (default 48)",
     )
     parser.add_argument(
         "--retired",
         nargs="+",
         default=[],
         metavar="NAME",
-        help="leave out these clusters, which are no more, once their newest run is old (also: `report.retired`)",
+        help="leave out these retired clusters once their newest run is old (also: `report.retired`)",
     )
-    parser.add_argument("--json", action="store_true", help="print one JSON object for each cluster, a line each")
+    parser.add_argument("--json", action="store_true", help="print one JSON object per cluster and line")
 
 
 def execute(arguments: argparse.Namespace) -> int:

@@ -41,14 +41,14 @@ def add_history_arguments(parser: argparse.ArgumentParser) -> None:
         "history              the last runs\n"
         "history ENTITY KEY   every change of one row in KRaft's log, over all runs; keys as `explain` takes them\n"
         "history --topic T    every change of a topic, its configurations and its partitions\n"
-        "Records hold no principal: when and what is told, never who."
+        "Records contain no principal: the history shows when and what, never who."
     )
     parser.add_argument("entity", metavar="ENTITY", nargs="?", help="an entity, e.g. configs")
     parser.add_argument("key", metavar="KEY", nargs="?", help="the row, e.g. TOPIC/orders/retention.ms")
-    parser.add_argument("--topic", metavar="T", help="a topic with all that belongs to it")
+    parser.add_argument("--topic", metavar="T", help="a topic and everything that belongs to it")
     add_warehouse_arguments(parser)
     parser.add_argument("--last", type=int, default=20, metavar="N", help="how many runs (default 20)")
-    parser.add_argument("--trend", action="store_true", help="lag and differences instead, one column a class")
+    parser.add_argument("--trend", action="store_true", help="show lag and differences instead, one column per class")
     parser.add_argument("--format", choices=("table", "jsonl"), default="table")
 
 
@@ -166,14 +166,13 @@ def add_gates_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--allow-unknown",
         action="store_true",
-        help="with --gate: let a gate pass that could not be judged or is of another phase (a no-go, a failed newest run and "
-        "an old one never do)",
+        help="with --gate: also accept UNKNOWN and n/a (a no-go, a failed newest run and an old one never pass)",
     )
     parser.add_argument(
         "--stale-after",
         type=float,
         metavar="HOURS",
-        help="how old the run may be that opens a gate (default: as configured, 48)",
+        help="highest age of a run that opens a gate (default: as configured, 48)",
     )
 
 

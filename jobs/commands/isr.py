@@ -59,11 +59,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     asked.add_argument("--leader-epoch", type=int, metavar="E")
     asked.add_argument("--partition-epoch", type=int, metavar="V", help="in ZooKeeper mode the state znode's version")
     asked.add_argument("--isr", metavar="IDS", help="the proposed ISR, e.g. 1,2")
-    asked.add_argument("--sender", type=int, metavar="B", help="the broker that asks (default: the leader)")
+    asked.add_argument(
+        "--sender", type=int, metavar="B", help="the broker that sends the request (default: the leader)"
+    )
     asked.add_argument("--sender-epoch", type=int, metavar="N", help="its broker epoch")
     asked.add_argument("--broker-epochs", metavar="B=N,…", help="the broker epochs of the proposed ISR (from 3.5 on)")
-    asked.add_argument("--recovering", action="store_true", help="the request says RECOVERING")
-    asked.add_argument("--request-version", type=int, metavar="N", help="default: the newest that the release takes")
+    asked.add_argument("--recovering", action="store_true", help="the request has the state RECOVERING")
+    asked.add_argument("--request-version", type=int, metavar="N", help="default: the newest that the release accepts")
     asked.add_argument("--mode", choices=[mode.value for mode in Mode], help="default: the mode the cluster is in")
     parser.add_argument("--kafka-version", metavar="V", help="the controller's release (default: the run's)")
     add_warehouse_arguments(parser)
@@ -158,7 +160,7 @@ def _lines(name: tuple[int, str], history: Sequence[Step], committed_end: int | 
 def _answer(arguments: argparse.Namespace, known: PastStanding) -> list[str]:
     stands = known.standing
     if stands.release is None:
-        raise UsageError("--kafka-version: give the controller's release, the run does not know it")
+        raise UsageError("--kafka-version: give the controller's release, it is unknown to the run")
     mode = Mode(arguments.mode) if arguments.mode else Mode.ZOOKEEPER if stands.by_zookeeper else Mode.KRAFT
     request = Request(
         arguments.leader_epoch,
@@ -181,7 +183,7 @@ def _ids(text: str) -> tuple[int, ...]:
     try:
         return tuple(int(part) for part in text.split(",") if part.strip())
     except ValueError:
-        raise UsageError(f"--isr: {visible(text, 80)} is no list of broker ids such as 1,2") from None
+        raise UsageError(f"--isr: {visible(text, 80)} is not a list of broker ids such as 1,2") from None
 
 
 def _epochs(text: str | None) -> dict[int, int]:

@@ -63,12 +63,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--username", help="user of --auth")
     parser.add_argument("--password-env", help="variable with the password of --auth")
     parser.add_argument("--tls-ca", help="PEM file of trusted certificates; switches TLS on")
-    parser.add_argument("--tls-cert", help="PEM file of the own certificate, for mutual TLS")
+    parser.add_argument("--tls-cert", help="PEM file of the client's certificate, for mutual TLS")
     parser.add_argument("--tls-key", help="PEM file of its key")
     parser.add_argument("--tls-key-password-env", help="variable with the key's password")
     parser.add_argument("--read-only", action="store_true", help="accept a server without a quorum")
-    parser.add_argument("--window", type=_positive, default=500, help="requests under way at once")
-    parser.add_argument("--rate", type=_positive, help="requests per second at most")
+    parser.add_argument("--window", type=_positive, default=500, help="number of concurrent requests")
+    parser.add_argument("--rate", type=_positive, help="highest number of requests per second")
     return parser
 
 

@@ -70,7 +70,7 @@ class Stopping:
             # Asked again: whoever asks does not want to wait.
             os._exit(self.stopped.exit_code)
         if number == signal.SIGALRM:
-            why, code = f"ended after {self.minutes:g} minutes, as --timeout says", CRASH
+            why, code = f"stopped after {self.minutes:g} minutes, as --timeout says", CRASH
         else:
             why, code = _WORDS[signal.Signals(number)]
         self.stopped = Stopped(why, code, timed_out=number == signal.SIGALRM)

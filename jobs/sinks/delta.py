@@ -94,7 +94,7 @@ EXISTS = (
 # A later Delta made the table, or somebody upgraded it.
 NEWER = ("DELTA_INVALID_PROTOCOL_VERSION", "DELTA_UNSUPPORTED_FEATURES_FOR_READ")
 GONE_VERSION = ("DELTA_VERSION_NOT_FOUND",)
-_MADE_ANEW = "unfinished table %s: an earlier first write did not end; it is made anew"
+_MADE_ANEW = "unfinished table %s: an earlier first write did not finish; it is repeated"
 DEFAULT_WRITERS = 4
 CREATE_ATTEMPTS = 20
 DELETE_ATTEMPTS = 5
@@ -374,8 +374,8 @@ class Warehouse:
         """
         if self.catalog:
             raise WarehouseError(
-                f"unfinished table {table.full_name}: the folder of {self.location(table)} holds files of a first write "
-                "that did not come to its end; remove that folder and run again"
+                f"unfinished table {table.full_name}: the folder of {self.location(table)} contains files of a first "
+                "write that did not finish; remove that folder and run again"
             )
         # SQL and the writer's second version refuse a folder that is not empty.
         writer = self.empty(table).write.format("delta").mode("append")

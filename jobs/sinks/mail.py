@@ -199,7 +199,7 @@ _REASONS: tuple[tuple[type[Exception], Callable[[Exception, MailSettings], str]]
     (smtplib.SMTPServerDisconnected, _fixed("the server closed the connection; check `port` and `security`")),
     (ssl.SSLCertVerificationError, _fixed("its certificate is not trusted; name your CA's file in SSL_CERT_FILE")),
     (ssl.SSLError, _fixed("the encrypted connection failed; check `port` and `security`")),
-    (socket.gaierror, _fixed("there is no such host; check `host`")),
+    (socket.gaierror, _fixed("unknown host; check `host`")),
     (TimeoutError, _fixed("the server did not answer in time; check `host`, `port` and the firewall")),
     (ConnectionRefusedError, _fixed("nothing listens there; check `host` and `port`")),
 )

@@ -58,7 +58,7 @@ def _earlier(path: Path) -> tuple[list[Sample], str]:
         return [], ""
     except ValueError:
         return [], (
-            f"{path} was no OpenMetrics text and has been written anew; clusters of other runs are in it again after their "
+            f"{path} was not OpenMetrics text and has been written again; clusters of other runs appear in it after their "
             "next run"
         )
 

@@ -35,7 +35,7 @@ def _file(path: str, what: str, reader: Callable[[str, str], File]) -> File:
     try:
         return reader(path, _text(path, what))
     except MalformedPropertiesError as error:
-        raise UsageError(f"{what}: {path} is no property file: {error}") from None
+        raise UsageError(f"{what}: {path} is not a property file: {error}") from None
 
 
 def _text(path: str, what: str) -> str:

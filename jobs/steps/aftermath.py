@@ -103,7 +103,7 @@ def tell_stopped(run: Run) -> Aftermath:
     return made
 
 
-_UNBEGUN = "The run could not begin: nothing was read, and no table or report tells of it."
+_UNBEGUN = "The run could not start: nothing was read, and no table or report was written."
 
 
 def _went_well(made: Aftermath, part: Callable[[], bool]) -> bool:
@@ -143,7 +143,7 @@ def _unstored_run(run: Run, name: str, report: Report | None) -> FleetRun:
     failure = run.clusters[name].failure
     ended = datetime.now(UTC)
     if report is None or failure is not None:
-        reason = "the audit did not come to its end" if failure is None else failure.reason
+        reason = "the audit did not finish" if failure is None else failure.reason
         return FleetRun(name, run.run_id, run.started_at, ended, FAILED, reason)
     known = {
         CLUSTER: name,
@@ -168,7 +168,7 @@ def _notices(run: Run, known: _Known, unwritten: Mapping[str, str]) -> dict[str,
         if name in unwritten:
             said.append(f"The report is not there: {unwritten[name]}")
         if known.unread:
-            said.append(f"The warehouse can't be read ({known.unread}): what changed since the last mail is not known.")
+            said.append(f"The warehouse can't be read ({known.unread}): the changes since the last mail are unknown.")
         elif name in known.unstored:
             said.append(
                 "This run is not in the warehouse, which could not be written: the next run can't compare with it."
@@ -247,7 +247,9 @@ def _keep(run: Run, delivery: mails.Delivery) -> None:
     try:
         mails.store(run, delivery.rows)
     except Exception as error:
-        LOG.warning("what became of the mails is not kept, so the next run may tell it again: %s", mails.why(error))
+        LOG.warning(
+            "the result of the mails could not be stored, so the next run may send them again: %s", mails.why(error)
+        )
 
 
 def _delivered(made: Aftermath, delivery: mails.Delivery) -> mails.Delivery:

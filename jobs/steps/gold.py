@@ -296,7 +296,7 @@ def clock_notes(run: Run, previous: Sequence[Any]) -> list[str]:
         return []
     return [
         f"the clock was set back, or was wrong: run {newest['run_id']}, which ended before this one began, is dated "
-        f"{iso(newest['started_at'])}; runs are put in order by their number, not by time"
+        f"{iso(newest['started_at'])}; runs are ordered by their number, not by time"
     ]
 
 

@@ -74,7 +74,7 @@ def note_owed(run: Run) -> None:
     try:
         look_up(run)
     except Exception as error:
-        LOG.warning("what became of earlier mails is not known: %s", why(error))
+        LOG.warning("the result of earlier mails is unknown: %s", why(error))
     for name, last in run.newest_mails.items():
         if last.problem:
             run.clusters[name].notes.append(f"The mail of run {last.run_id} was not sent: {last.problem}")

@@ -14,8 +14,8 @@ CHECKS: tuple[Check, ...] = (
         "The cluster is the one that the last run audited under this name",
         GATES,
         EVERY_PHASE,
-        "Give every cluster a name of its own in `cluster`: a copy of another cluster's log or tree came under this one. A "
-        "cluster that was made anew needs a new name too.",
+        "Give every cluster its own name in `cluster`: this log or tree belongs to another cluster. If the cluster "
+        "was created again, give it a new name too.",
         "MetaProperties, cluster.id; S§7.1",
         needs=frozenset(),
     ),
@@ -24,39 +24,41 @@ CHECKS: tuple[Check, ...] = (
         "The log reaches as far as the last run saw it committed",
         GATES,
         _LEADING,
-        "Look at the copy first: one that is no longer renewed is stale, copy the log folders again. If the copy is new, "
-        "committed metadata is lost: a backup was restored, or too few disks survived. Do not go on before you know which; "
-        "once that is settled, audit under a new name in `cluster`.",
+        "Do not continue the migration. Check the copy first: if nothing updates it any more, copy the log folders "
+        "again. If the copy is fresh, committed metadata is lost: someone restored a backup, or too few disks "
+        "survived. Find out which. Then audit under a new name in `cluster`.",
         "A committed offset never falls (KIP-595); S§2.9, S§7.1",
         needs=KRAFT_ONLY,
     ),
     check(
         "RUN-03",
-        "The log has the history that the last run read",
+        "The log has the same history that the last run read",
         GATES,
         _LEADING,
-        "Committed records never change their epoch: a backup was restored, controllers were formatted, or metadata was lost "
-        "and written anew. Compare the runs (`kraft-audit compare --run A --run B`); once what is lost is settled, audit under "
-        "a new name in `cluster`.",
+        "Do not continue the migration. A committed record never changes its epoch: someone restored a backup or "
+        "formatted the controllers, or metadata was lost and written again. Compare the runs with `kraft-audit "
+        "compare --run A --run B` to see what is lost. Then audit under a new name in `cluster`.",
         "Log matching by leader epochs (KIP-595); S§2.10, S§7.1",
         needs=KRAFT_ONLY,
     ),
     check(
         "RUN-04",
-        "The log has moved since earlier runs",
+        "The log has grown since earlier runs",
         GATES,
         _LEADING,
-        "Look whether the copy is still renewed, then whether a controller leads (kafka-metadata-quorum describe): a leader "
-        "appends twice a second. For copies that are meant to be old say `as_of: data`.",
+        "Check that the copy is still being updated. Then check that a controller leads: `kafka-metadata-quorum.sh "
+        "--bootstrap-controller HOST:PORT describe --status`. A leader appends twice a second. If the copies are old "
+        "on purpose, set `as_of: data`.",
         "KIP-835, metadata.max.idle.interval.ms; S§2.7",
         needs=KRAFT_ONLY,
     ),
     check(
         "RUN-05",
-        "A log that claims to be of now has new records",
+        "A log that should be current has new records",
         GATES,
         _LEADING,
-        "Look whether a controller leads, whether the copy is still renewed (`kraft.current`), and at this machine's clock.",
+        "Check that a controller leads, that the copy is still being updated (`kraft.current`), and that this "
+        "machine's clock is right.",
         "KIP-835, metadata.max.idle.interval.ms; S§2.7",
         needs=KRAFT_ONLY,
     ),

@@ -8,7 +8,7 @@ from schemas.gates import GATES, MIGRATION_GATES
 CHECKS: tuple[Check, ...] = (
     check(
         "CAP-01",
-        "Both sides are of one cluster: /cluster/id equals cluster.id of every log folder",
+        "Both sides belong to one cluster: /cluster/id equals cluster.id in every log folder",
         MIGRATION_GATES,
         EVERY_PHASE,
         "Give the audit the ZooKeeper tree and the controllers' logs of the same cluster.",
@@ -16,10 +16,11 @@ CHECKS: tuple[Check, ...] = (
     ),
     check(
         "CAP-02",
-        "The metadata log is whole: checksums match, offsets follow each other, epochs never fall",
+        "The metadata log is intact: checksums match, offsets are consecutive, epochs never fall",
         GATES,
         EVERY_PHASE,
-        "Copy the log folder again while the controller is stopped or idle; see the quarantine table for the place.",
+        "Stop the controller, or wait until it is idle. Copy its log folder again. The quarantine table shows the "
+        "damaged place.",
         "DefaultRecordBatch; S§2.2",
         needs=KRAFT_ONLY,
     ),
@@ -28,25 +29,25 @@ CHECKS: tuple[Check, ...] = (
         "The log starts at offset 0 or at a complete checkpoint",
         GATES,
         EVERY_PHASE,
-        "Copy the whole log folder of a controller that runs: the segments together with the .checkpoint files.",
+        "Copy the whole log folder of a running controller: the .log segments together with the .checkpoint files.",
         "KafkaMetadataLog.recoverSnapshots; S§2.1",
         needs=frozenset(),
     ),
     check(
         "CAP-04",
-        "The log used reaches /migration's offset and has its epoch",
+        "The log reaches the offset in /migration and has its epoch there",
         ("dual_write", "finalize", "rollback"),
         MIGRATED,
-        "Give the audit the logs of the controllers that are ahead: this copy is stale or of another quorum.",
+        "Give the audit the logs of all controllers. This copy is stale, or it belongs to another quorum.",
         "S§2.9, S§7.1",
     ),
     check(
         "CAP-05",
-        "The tree and the log were captured together",
+        "ZooKeeper and the log were captured at the same time",
         ("dual_write", "finalize", "rollback"),
         frozenset({Phase.WAITING, Phase.DUAL_WRITE}),
-        "Copy the controllers' logs and read ZooKeeper at the same time, the logs last; then run the audit again. If the "
-        "log ends as early once more, the controllers are not running.",
+        "Copy ZooKeeper and the controllers' logs together, the logs last. Run the audit again. If the log still ends "
+        "too early, the controllers are not running.",
         "S§5.5, S§7.1",
         severity="warning",
     ),
@@ -55,7 +56,8 @@ CHECKS: tuple[Check, ...] = (
         "No metadata transaction is open at the end of the log",
         GATES,
         EVERY_PHASE,
-        "The load is still running, or died: run the audit again; if it stays open, look at the active controller's log.",
+        "Run the audit again: the load may still be running. If the transaction stays open, the load has died: read "
+        "the active controller's log.",
         "KIP-868; S§2.7",
         needs=KRAFT_ONLY,
     ),
@@ -64,7 +66,7 @@ CHECKS: tuple[Check, ...] = (
         "Every znode could be read",
         MIGRATION_GATES,
         EVERY_PHASE,
-        "Give the audit's ZooKeeper identity read access to the paths named.",
+        "Give the audit's ZooKeeper identity read access to the znodes listed.",
         "S§7.1",
         needs=ZOOKEEPER_ONLY,
     ),
@@ -73,50 +75,51 @@ CHECKS: tuple[Check, ...] = (
         "The replayed state equals Kafka's own checkpoint at every checkpoint of the log",
         GATES,
         EVERY_PHASE,
-        "Do not trust this run's comparison: the log copy or the audit itself is wrong. Copy the log folders again; if "
-        "it stays, report it with the rows named.",
+        "Do not trust this run's comparison: the log copy or the audit itself is wrong. Copy the log folders again. "
+        "If the check fails again, report it with the rows listed.",
         "SnapshotGenerator; S§3.4",
         needs=KRAFT_ONLY,
     ),
     check(
         "CAP-09",
-        "Every znode can be parsed and every record obeys the rules of replay",
+        "Every znode can be parsed, and every record obeys the rules of replay",
         GATES,
         EVERY_PHASE,
-        "Look at the places named: Kafka fails on some of them and reads others as empty without a word, access control "
-        "lists among them. The silver table findings has them all.",
+        "Examine the znodes and records listed. Kafka fails on some of them and silently reads others as empty, ACLs "
+        "among them. The silver table findings has the full list.",
         "ZkData decoders, *ControlManager.replay; S§11",
         needs=frozenset(),
         severity="warning",
     ),
     check(
         "CAP-10",
-        "Everything that was collected could be looked at",
+        "Everything that was collected could be examined",
         (),
         EVERY_PHASE,
-        "Give what is named, or report it: checks that rest on it are unknown, and their gates with them.",
+        "Provide what is missing, or report it. The checks that need it are unknown, and so are their gates.",
         "Facts that an independent count contradicts; S§7.1",
         needs=frozenset(),
         severity="warning",
     ),
     check(
         "CAP-11",
-        "All copies of the log are of one cluster",
+        "All copies of the log belong to one cluster",
         GATES,
         EVERY_PHASE,
-        "Take the copies of the other cluster out of `kraft.folders` (or --kraft). Nothing of the log was read: which of them "
-        "was meant cannot be told.",
+        "Remove the other cluster's copies from `kraft.folders` (or --kraft). The audit read no log, because it "
+        "cannot know which cluster you meant.",
         "MetaProperties, cluster.id; S§7.1",
         needs=frozenset(),
     ),
     optional(
         check(
             "CAP-20",
-            "The tree of ZooKeeper's data folder is whole: no transaction is missing in it, and ZooKeeper's own digest holds",
+            "The tree in ZooKeeper's data folder is complete: no transaction is missing, and ZooKeeper's own digest "
+            "matches",
             MIGRATION_GATES,
             EVERY_PHASE,
-            "Give the whole data folder of one server: version-2 with every snapshot and log in it, and dataLogDir as "
-            "log_folder if there is one. Copy the logs after the snapshots, best while the server is stopped.",
+            "Give the whole data folder of one server: version-2 with every snapshot and log, and dataLogDir, if "
+            "there is one, as log_folder. Copy the logs after the snapshots, preferably while the server is stopped.",
             "DigestCalculator, DataTree.compareDigest, FileTxnSnapLog.restore; S§1.8",
             needs=ZOOKEEPER_ONLY,
         )

@@ -8,10 +8,11 @@ CHECKS: tuple[Check, ...] = (
     optional(
         check(
             "CONF-01",
-            "Every controller's configuration lets it migrate",
+            "Every controller's configuration allows the migration",
             ("start",),
             START_PHASES,
-            "Correct the files named and restart those controllers before any broker is restarted for the migration.",
+            "Correct the files listed and restart those controllers. Do this before you restart any broker for the "
+            "migration.",
             "KIP-866, Migration Configuration; KafkaConfig.validateValues",
             needs=frozenset(),
         )
@@ -19,11 +20,11 @@ CHECKS: tuple[Check, ...] = (
     optional(
         check(
             "CONF-02",
-            "Every broker's configuration lets it migrate",
+            "Every broker's configuration allows the migration",
             ("start",),
             START_PHASES,
-            "Correct the files named before those brokers are restarted for the migration: Kafka refuses to start with "
-            "most of these, and waits for the broker for ever with the others.",
+            "Correct the files listed before you restart those brokers for the migration. With most of these mistakes "
+            "Kafka refuses to start; with the others it waits for the broker forever.",
             "KIP-866, Migration Configuration; KafkaConfig.validateValues; KAFKA-16468",
             needs=frozenset(),
         )
@@ -34,8 +35,8 @@ CHECKS: tuple[Check, ...] = (
             "Brokers and controllers name the same ZooKeeper, the same quorum and the same protocol",
             ("start",),
             START_PHASES,
-            "Make zookeeper.connect (servers and chroot), controller.quorum.voters and inter.broker.protocol.version the "
-            "same in all files, and the protocol that of the cluster's metadata.version.",
+            "Set zookeeper.connect (servers and chroot), controller.quorum.voters and inter.broker.protocol.version "
+            "to the same values in all files. The protocol must equal the cluster's metadata.version.",
             "KIP-866, Migration Configuration; ControllerRegistration; S§7.2",
             needs=frozenset(),
         )
@@ -46,8 +47,9 @@ CHECKS: tuple[Check, ...] = (
             "Every controller's file keeps the migration enabled while brokers are in ZooKeeper mode",
             ("dual_write", "finalize", "rollback"),
             DURING,
-            "Set zookeeper.metadata.migration.enable=true and zookeeper.connect in the files named before those "
-            "controllers restart: the first of them that becomes leader finalises the migration, and there is no way back.",
+            "Do not restart those controllers yet. Set zookeeper.metadata.migration.enable=true and zookeeper.connect "
+            "in the files listed first. The first of these controllers to become leader finalises the migration, and "
+            "there is no way back.",
             "KIP-866, Failure Modes; KRaftMigrationDriver; S§7.4",
             needs=frozenset(),
         )
@@ -57,8 +59,8 @@ CHECKS: tuple[Check, ...] = (
         "No controller has the migration enabled after finalising",
         (),
         FINALIZED,
-        "Take zookeeper.metadata.migration.enable and zookeeper.connect out of the controllers named and restart them: "
-        "Kafka ignores both by now, and a release after 3.9 does not start with them.",
+        "Remove zookeeper.metadata.migration.enable and zookeeper.connect from the controllers listed and restart "
+        "them. Kafka 3.9 ignores both settings now, but later releases do not start with them.",
         "KIP-866, Failure Modes; RegisterControllerRecord.ZkMigrationReady; S§12.4",
         needs=KRAFT_ONLY,
         severity="warning",
@@ -66,10 +68,11 @@ CHECKS: tuple[Check, ...] = (
     optional(
         check(
             "CONF-06",
-            "No property file has a key that Kafka 4 dropped",
+            "No property file has a key that Kafka 4 removed",
             (),
             IN_KRAFT,
-            "Take the keys named out of the files: Kafka 4 does not know them, and what they were to switch on is off.",
+            "Remove the keys listed from the files: Kafka 4 does not support them, and the features they enabled are "
+            "off.",
             "Upgrading to 4.0, Kafka's documentation; KIP-833; S§8.6",
             needs=frozenset(),
             severity="warning",

@@ -10,9 +10,9 @@ CHECKS: tuple[Check, ...] = (
         "/migration records a finished load",
         ("dual_write", "finalize", "rollback"),
         DURING,
-        "Do not move the controller leadership: without this offset dual writing does not start again. Restore "
-        "/migration from a backup of ZooKeeper. Without a backup keep the present leader running and roll back: it is the last "
-        "controller that mirrors.",
+        "Do not move the controller leadership: without this offset, dual writing does not start again. Restore "
+        "/migration from a backup of ZooKeeper. If there is no backup, keep the current leader running and roll back: "
+        "no other controller can mirror any more.",
         "KIP-866; ZkMigrationLeadershipState.initialZkMigrationComplete",
     ),
     check(
@@ -20,7 +20,7 @@ CHECKS: tuple[Check, ...] = (
         "/controller is held by the KRaft leader of the newest epoch",
         ("dual_write", "finalize"),
         DURING,
-        "Find out who claimed /controller; if the leadership just moved, run the audit again.",
+        "Run the audit again if the leadership has just moved. Otherwise find out who claimed /controller.",
         "KIP-866, Controller Claim; KafkaZkClient.tryRegisterKRaftControllerAsActiveController",
     ),
     check(
@@ -28,17 +28,18 @@ CHECKS: tuple[Check, ...] = (
         "/migration was written by the KRaft leader of the newest epoch",
         ("dual_write", "finalize"),
         DURING,
-        "If the leadership just moved, run the audit again. If it stays, the new leader's writes are refused: move "
-        "the leadership once more.",
+        "Run the audit again if the leadership has just moved. If the check still fails, ZooKeeper refuses the new "
+        "leader's writes: move the leadership once more.",
         "KAFKA-16171, KAFKA-16667; ZkMigrationLeadershipState; S§4.4",
     ),
     check(
         "DUR-04",
-        "Dual writing is alive and ZooKeeper is not far behind",
+        "Dual writing is alive, and ZooKeeper is not far behind",
         ("dual_write", "finalize", "rollback"),
         DURING,
-        "Look at the active controller's log for migration faults and at ZooKeeper's health; do not finalise or roll "
-        "back until the lag is gone. A ZkWriteBehindLag metric of 0 proves nothing when dual writing has stopped.",
+        "Do not finalise or roll back until the lag is gone. Look for migration faults in the active controller's "
+        "log, and check ZooKeeper's health. Do not rely on the metric ZkWriteBehindLag: it reads 0 when dual writing "
+        "has stopped.",
         "KIP-866, ZkWriteBehindLag; S§7.3",
     ),
     check(
@@ -46,25 +47,26 @@ CHECKS: tuple[Check, ...] = (
         "No row is lost, foreign or wrongly loaded",
         ("dual_write", "finalize", "rollback"),
         DURING,
-        "See the divergences: each row says what happened and what to do.",
+        "Read the list of differences: each row says what happened and what to do.",
         "KIP-866, Dual Write; S§5.6",
     ),
     check(
         "DUR-06",
-        "No configuration of a kind that ZooKeeper has no place for",
+        "No configuration exists that ZooKeeper cannot store",
         ("dual_write",),
         DURING,
-        "Delete the client metrics subscriptions named until the migration is finalised: the next controller failover "
-        "can't finish its full sync with them.",
+        "Delete the client metrics subscriptions listed, and create no new ones until the migration is finalised. "
+        "With them, the full sync after the next controller failover cannot finish.",
         "ZkConfigMigrationClient; S§5.2",
         needs=KRAFT_ONLY,
     ),
     check(
         "DUR-07",
-        "The load is recorded whole and once",
+        "The load is recorded completely and once",
         ("dual_write", "finalize", "rollback"),
         DURING,
-        "Do not finalise. Look at the controllers' logs of the load; the copy may be half of ZooKeeper's metadata.",
+        "Do not finalise: KRaft may have only half of ZooKeeper's metadata. Read the controllers' logs from the time "
+        "of the load.",
         "KIP-866; KIP-868; S§4.3",
         needs=KRAFT_ONLY,
     ),
@@ -73,8 +75,8 @@ CHECKS: tuple[Check, ...] = (
         "The load ran once",
         ("start", "dual_write"),
         frozenset({Phase.WAITING, Phase.DUAL_WRITE}),
-        "Stop the controllers: the load is repeated over metadata that is there already. Upgrade Kafka, format the "
-        "controllers anew, delete /migration and start again.",
+        "Stop the controllers: the load runs again over metadata that is already there. Upgrade Kafka. Format the "
+        "controllers again. Delete /migration in ZooKeeper. Then start the migration again.",
         "KAFKA-14840; KRaftMigrationDriver; S§4.3",
         needs=KRAFT_ONLY,
     ),
@@ -83,8 +85,8 @@ CHECKS: tuple[Check, ...] = (
         "Every kind of metadata survives a snapshot at this metadata.version",
         ("dual_write", "finalize", "rollback"),
         DURING,
-        "Do not let a controller restart from a snapshot: save the SCRAM credentials and delegation tokens named "
-        "and create them again after metadata.version is raised.",
+        "Do not restart a controller: it would start from a snapshot without the SCRAM credentials and delegation "
+        "tokens listed. Save them. Raise metadata.version, then create them again.",
         "ScramImage, DelegationTokenImage; S§3.4",
         needs=KRAFT_ONLY,
     ),
@@ -93,8 +95,8 @@ CHECKS: tuple[Check, ...] = (
         "metadata.version has not changed since the migration began",
         ("dual_write",),
         DURING,
-        "Find out how it was changed: Kafka refuses to while a migration is in progress. Run the audit again with "
-        "every controller's log.",
+        "Find out how it was changed: Kafka refuses the change while a migration is in progress. Run the audit again "
+        "with every controller's log.",
         "FeatureControlManager; S§9.3",
         needs=KRAFT_ONLY,
     ),
@@ -103,17 +105,17 @@ CHECKS: tuple[Check, ...] = (
         "Every broker is in one mode: ZooKeeper or KRaft",
         ("dual_write",),
         DURING,
-        "If the broker is being restarted, run the audit again; else look at the log of the broker named: it runs "
+        "Run the audit again if the broker is being restarted. Otherwise read the log of the broker listed: it runs "
         "in one mode and is registered in the other.",
         "KIP-866, Broker Registration; RegisterBrokerRecord.IsMigratingZkBroker; S§7.3",
     ),
     check(
         "DUR-12",
-        "No two processes live under one broker id",
+        "No two running processes share a broker id",
         ("start", "dual_write", "finalize"),
         frozenset({Phase.WAITING, Phase.DUAL_WRITE}),
-        "Find both processes of the broker named and stop the one that should not run, then restart the other: each takes "
-        "the other's place, and replicas of both are served as one.",
+        "Find both processes of the broker listed and stop the one that should not run. Then restart the other one. "
+        "Until then each takes the other's place, and clients see the replicas of both as one broker's.",
         "KIP-631, Broker Registration; ClusterControlManager.registerBroker; S§7.3",
         needs=KRAFT_ONLY,
     ),
@@ -122,38 +124,38 @@ CHECKS: tuple[Check, ...] = (
         "Every replica that left an ISR raised the leader epoch",
         ("dual_write",),
         DURING,
-        "Elect a leader for the partitions named (kafka-leader-election.sh), which raises their epoch: brokers in ZooKeeper "
-        "mode pass over a change that does not, and go on with the ISR they had.",
+        "Elect a leader for the partitions listed (`kafka-leader-election.sh`): this raises the epoch. Brokers in "
+        "ZooKeeper mode ignore a change with the old epoch and keep the old ISR.",
         "KAFKA-15109; PartitionChangeBuilder; S§3.3",
         needs=KRAFT_ONLY,
         severity="warning",
     ),
     check(
         "DUR-14",
-        "No topic has another id than in ZooKeeper",
+        "Every topic has the same id in ZooKeeper and in KRaft",
         ("dual_write", "finalize", "rollback"),
         DURING,
-        "The topic was deleted and made again and one half of that was lost. Delete it once more through the Admin "
-        "API, or force a full sync by moving the controller leadership.",
+        "Force a full sync by moving the controller leadership, or delete the topic again through the Admin API. It "
+        "was deleted and created again, and half of that was lost.",
         "KIP-516; TopicsDelta; S§6",
         severity="critical",
     ),
     check(
         "DUR-15",
-        "Producer ids are handed out once",
+        "Every producer id is handed out only once",
         ("dual_write", "rollback"),
         DURING,
-        "Restart the producers of transactions named in the brokers' logs, and upgrade Kafka: two producers may "
-        "have the same id.",
+        "Upgrade Kafka: two producers may have the same id. Restart the transactional producers that the brokers' "
+        "logs name.",
         "KAFKA-15552; ProducerIdControlManager; S§6",
         severity="critical",
     ),
     check(
         "DUR-16",
-        "No broker speaks to ZooKeeper in the old way",
+        "No broker sends ZooKeeper requests that KRaft ignores",
         ("dual_write",),
         DURING,
-        "Find the broker or script that made the znodes named: nobody reads them any more.",
+        "Find the broker or script that created the znodes listed and stop it. Nothing reads them any more.",
         "KIP-497; S§8.1",
         needs=ZOOKEEPER_ONLY,
         severity="warning",
@@ -163,48 +165,49 @@ CHECKS: tuple[Check, ...] = (
         "No quota was removed whose removal Kafka fails to mirror",
         ("dual_write",),
         DURING,
-        "Compare the quotas named, and all changes made in the same moment; a full sync (move the controller "
-        "leadership) mirrors them. Set quotas of clients and addresses to other values instead of removing them "
-        "until the migration is finalised.",
+        "Compare the quotas listed, and everything changed at the same moment. Force a full sync by moving the "
+        "controller leadership. Until the migration is finalised, do not remove quotas of client ids and IP "
+        "addresses: set them to other values.",
         "ZkConfigMigrationClient (NullPointerException); S§5.2, S§14",
         severity="warning",
     ),
     check(
         "DUR-18",
-        "No change was dropped behind a failed quota change",
+        "No change was dropped after a failed quota change",
         ("dual_write",),
         DURING,
-        "The producer ids, ACLs or tokens named were changed together with a quota whose mirroring failed. Force a "
-        "full sync by moving the controller leadership.",
+        "Force a full sync by moving the controller leadership. The producer ids, ACLs or tokens listed changed "
+        "together with a quota, and mirroring that quota failed.",
         "KRaftMigrationZkWriter.handleDelta; S§5.2",
         severity="warning",
     ),
     check(
         "DUR-20",
-        "Every broker and controller is of a release that can be part of a migration",
+        "Every broker and controller runs a release that can take part in a migration",
         ("start", "dual_write", "finalize", "rollback"),
         frozenset({Phase.WAITING, Phase.DUAL_WRITE}),
-        "Stop the nodes named and start them with the release of the others (3.4 to 3.9): Kafka 4 knows no ZooKeeper, and as the "
-        "active controller it ends dual writing without a word. Upgrade to Kafka 4 after finalising.",
+        "Stop the nodes listed and start them with the release of the others (3.4 to 3.9). Kafka 4 does not support "
+        "ZooKeeper: as active controller it silently ends dual writing. Upgrade to Kafka 4 after finalising.",
         "KIP-866; KIP-896; MetadataVersion, S§2.6, S§9.2",
         needs=KRAFT_ONLY,
     ),
     check(
         "DUR-21",
-        "Every key is on a side once",
+        "Every key exists once on each side",
         ("dual_write", "finalize", "rollback"),
         DURING,
-        "Look at the rows named: two znodes spell one name, or one was made twice. Kafka keeps one of them, and which it is the "
-        "audit can't tell; delete the other.",
+        "Look at the rows listed: two znodes have the same name after decoding, or one row was created twice. Kafka "
+        "keeps one of the two; the audit cannot know which. Delete the wrong one.",
         "Sanitizer, ZkData; S§5.4, S§6",
     ),
     check(
         "DUR-19",
-        "No topic is queued for deletion since before the KRaft controller took over",
+        "No topic has been queued for deletion since before the KRaft controller took over",
         (),
         frozenset({Phase.DUAL_WRITE, Phase.FINALIZED}),
-        "Delete the topics named through the Admin API if they still exist, then remove their znodes below "
-        "/admin/delete_topics: no ZooKeeper controller is left that would, and after a rollback the next one will.",
+        "Delete the topics listed through the Admin API if they still exist. Then remove their znodes below "
+        "/admin/delete_topics. No ZooKeeper controller is left to delete them, but after a rollback the next one "
+        "would.",
         "KAFKA-15605; KRaftMigrationZkWriter; S§5.2",
         needs=ZOOKEEPER_ONLY,
         severity="warning",

@@ -23,10 +23,11 @@ ZOOKEEPER_DECIDES = frozenset({*START_PHASES, Phase.ROLLED_BACK})
 CHECKS: tuple[Check, ...] = (
     check(
         "FEAT-01",
-        "Every broker at work supports every finalised feature",
+        "Every running broker supports every finalised feature",
         UPGRADE,
         WITH_KRAFT,
-        "Run the brokers named with a release that supports the level: they can't start again as they are.",
+        "Upgrade the brokers listed to a release that supports the level. Do not restart them before: they would not "
+        "start again.",
         "KIP-584; ClusterControlManager.registerBroker; S§9.4",
         needs=KRAFT_ONLY,
     ),
@@ -35,26 +36,27 @@ CHECKS: tuple[Check, ...] = (
         "Every registered controller supports every finalised feature",
         UPGRADE,
         WITH_KRAFT,
-        "Run the controllers named with a release that supports the level: they can't replay the log as they are.",
+        "Upgrade the controllers listed to a release that supports the level. They cannot replay the log as they are.",
         "KIP-919; QuorumFeatures; S§9.4",
         needs=KRAFT_ONLY,
     ),
     check(
         "FEAT-03",
-        "The finalised metadata.version is one that this audit knows",
+        "This audit supports the finalised metadata.version",
         UPGRADE,
         WITH_KRAFT,
-        "Use a newer version of this audit: what it says of a release that it does not know may be wrong.",
+        "Install a newer version of this audit: what it reports about an unknown release may be wrong.",
         "MetadataVersion; S§2.8",
         needs=KRAFT_ONLY,
         severity="warning",
     ),
     check(
         "FEAT-04",
-        "No feature of /feature is lost at the migration",
+        "The migration loses no feature of /feature",
         (),
         frozenset({Phase.DUAL_WRITE, Phase.FINALIZED}),
-        "Finalise the features named again with kafka-features after the migration, where their release still has them.",
+        "Finalise the features listed again with `kafka-features.sh` after the migration, if the release still has "
+        "them.",
         "KIP-584; KIP-866; S§9.4",
         needs=BOTH,
         severity="warning",
@@ -64,8 +66,8 @@ CHECKS: tuple[Check, ...] = (
         "Every broker in ZooKeeper mode has the protocol of metadata.version",
         (),
         DURING,
-        "Set inter.broker.protocol.version of the brokers named to metadata.version, or leave them for the next restart, "
-        "which is in KRaft mode.",
+        "Set inter.broker.protocol.version on the brokers listed to metadata.version. Or leave them until their next "
+        "restart, which is in KRaft mode.",
         "KIP-866; S§9.2",
         needs=KRAFT_ONLY,
         severity="warning",
@@ -75,7 +77,7 @@ CHECKS: tuple[Check, ...] = (
         "Every feature is finalised once, at a level above 0",
         UPGRADE,
         WITH_KRAFT,
-        "Report it: the log holds what FeatureControlManager never writes.",
+        "Report it: FeatureControlManager never writes what this log contains.",
         "FeatureControlManager.replay; S§9.4",
         needs=KRAFT_ONLY,
     ),
@@ -84,19 +86,19 @@ CHECKS: tuple[Check, ...] = (
         "A metadata.version is finalised",
         UPGRADE,
         WITH_KRAFT,
-        "Raise it: kafka-features upgrade --release-version RELEASE. Without a level the cluster stays at the lowest one its "
-        "release knows.",
+        "Raise it: `kafka-features.sh upgrade --release-version RELEASE`. Without a level the cluster stays at the "
+        "lowest one that its release supports.",
         "FeatureControlManager; S§8.4",
         needs=KRAFT_ONLY,
     ),
     optional(
         check(
             "FEAT-08",
-            "Every node's bootstrap.checkpoint is at a level that Kafka 4 reads",
+            "Every node's bootstrap.checkpoint is at a level that Kafka 4 can read",
             UPGRADE,
             IN_KRAFT,
-            "Remove the bootstrap.checkpoint of the nodes named before they are started with Kafka 4: the cluster's own level "
-            "counts, and 4.x does not read a level below 3.3-IV3.",
+            "Remove the bootstrap.checkpoint of the nodes listed before you start them with Kafka 4. Kafka 4 cannot "
+            "read a level below 3.3-IV3; the cluster's own level counts.",
             "BootstrapDirectory; S§8.4",
             needs=KRAFT_ONLY,
             severity="warning",
@@ -104,11 +106,11 @@ CHECKS: tuple[Check, ...] = (
     ),
     check(
         "FEAT-09",
-        "No feature is behind what its metadata.version brings",
+        "No feature is behind the default of its metadata.version",
         (),
         IN_KRAFT,
-        "Raise them all, if nothing speaks against it: kafka-features upgrade --release-version RELEASE; raising metadata.version "
-        "alone leaves them. What is kept down on purpose can be suppressed.",
+        "Raise all features: `kafka-features.sh upgrade --release-version RELEASE`. Raising metadata.version alone "
+        "does not raise them. Suppress a feature that you keep down on purpose.",
         "KIP-1022; Feature.defaultLevel; S§9.4",
         needs=KRAFT_ONLY,
         severity="warning",
@@ -119,8 +121,8 @@ CHECKS: tuple[Check, ...] = (
             "A static quorum may become a dynamic one",
             (),
             IN_KRAFT,
-            "Before kraft.version is raised to 1, run every controller with a release that supports it, and give the audit each "
-            "controller's folder: the leader has to know every voter's directory id.",
+            "Run every controller with a release that supports kraft.version 1 before you raise it. Give the audit "
+            "each controller's folder: the leader must know every voter's directory id.",
             "KIP-853; LeaderState.maybeAppendUpgradedKRaftVersion; S§9.4",
             needs=KRAFT_ONLY,
             severity="warning",
@@ -128,11 +130,12 @@ CHECKS: tuple[Check, ...] = (
     ),
     check(
         "FEAT-11",
-        "Every broker in ZooKeeper mode supports what /feature has finalised",
+        "Every broker in ZooKeeper mode supports the features finalised in /feature",
         ("start",),
         ZOOKEEPER_DECIDES,
-        "Delete the features named (kafka-features disable) with the release that finalised them: a broker that does not support "
-        "one stops, and does not start again. Releases from 3.0 on support none in ZooKeeper mode.",
+        "Delete the features listed with the release that finalised them: `kafka-features.sh disable`. A broker that "
+        "does not support one of them stops and does not start again. Releases from 3.0 on support none in ZooKeeper "
+        "mode.",
         "KIP-584; FinalizedFeatureChangeListener, BrokerFeatures.incompatibleFeatures; S§9.4",
         needs=ZOOKEEPER_ONLY,
     ),

@@ -11,9 +11,10 @@ CHECKS: tuple[Check, ...] = (
         "Every registered node supports the newest metadata.version of the cluster's release",
         UPGRADE,
         IN_KRAFT,
-        "Start the nodes named once with the release that the others run: their registration then says so. A broker that is "
-        "gone for good is unregistered (kafka-cluster.sh unregister --id N); a controller that is gone, from metadata.version "
-        "4.4-IV2 (33) on (kafka-cluster.sh unregister-controller --id N). A node that runs registers again by itself.",
+        "Start the nodes listed once with the release of the others: this updates their registration. Unregister a "
+        "broker that is gone for good: `kafka-cluster.sh unregister --id N`. Unregister a controller that is gone for "
+        "good, from metadata.version 4.4-IV2 (33) on: `kafka-cluster.sh unregister-controller --id N`. Stop a node "
+        "before you unregister it: a running node registers again.",
         "KIP-584; FeatureControlManager.updateFeature; QuorumFeatures; S§9.3",
         needs=KRAFT_ONLY,
     ),
@@ -22,7 +23,7 @@ CHECKS: tuple[Check, ...] = (
         "Every replica is in sync, so that a broker may be restarted",
         UPGRADE,
         IN_KRAFT,
-        "Bring the brokers named back and let them catch up before another is restarted.",
+        "Start the brokers listed and wait until they have caught up. Do not restart another broker before.",
         "Rolling upgrade, Kafka's documentation; S§8.4",
         needs=KRAFT_ONLY,
     ),
@@ -31,7 +32,7 @@ CHECKS: tuple[Check, ...] = (
         "metadata.version is high enough for the next major release",
         UPGRADE,
         IN_KRAFT,
-        "Raise it first: kafka-features upgrade --release-version RELEASE. Kafka 4 starts from 3.3-IV3 on.",
+        "Raise it first: `kafka-features.sh upgrade --release-version RELEASE`. Kafka 4 does not start below 3.3-IV3.",
         "MetadataVersion.MINIMUM_VERSION; S§9.3",
         needs=KRAFT_ONLY,
     ),
@@ -40,10 +41,10 @@ CHECKS: tuple[Check, ...] = (
         "Every registered controller is a voter",
         (),
         IN_KRAFT,
-        "A controller that was removed stays registered and counts at every upgrade of metadata.version. From metadata.version "
-        "4.4-IV2 (33) on stop it and unregister it (kafka-cluster.sh unregister-controller --id N, or remove it with "
-        "kafka-metadata-quorum.sh remove-controller --unregister); one that runs registers again by itself. Below that level "
-        "start it once with the new release before each upgrade.",
+        "From metadata.version 4.4-IV2 (33) on, stop the controller and unregister it: `kafka-cluster.sh "
+        "unregister-controller --id N`, or `kafka-metadata-quorum.sh remove-controller --unregister`. A running "
+        "controller registers again. Below that level, start it once with the new release before each upgrade: a "
+        "removed controller stays registered and counts at every upgrade of metadata.version.",
         "KIP-853; KIP-1312; PR 22191, PR 23196; S§8.4",
         needs=KRAFT_ONLY,
         severity="warning",
@@ -53,29 +54,29 @@ CHECKS: tuple[Check, ...] = (
         "No broker without replicas stays registered after it went away",
         (),
         IN_KRAFT,
-        "If the broker is gone for good, unregister it (kafka-cluster unregister --id N): it counts at every upgrade of "
-        "metadata.version.",
+        "Unregister the broker if it is gone for good: `kafka-cluster.sh unregister --id N`. It counts at every "
+        "upgrade of metadata.version.",
         "KIP-631; S§8.4",
         needs=KRAFT_ONLY,
         severity="warning",
     ),
     check(
         "QRM-03",
-        "Every voter's directory id is that of its copy's meta.properties",
+        "Every voter's directory id is the one in its copy's meta.properties",
         UPGRADE,
         IN_KRAFT,
-        "The disk of the controller named was formatted again: remove the voter with the old directory id and add it with the "
-        "new one (kafka-metadata-quorum remove-controller, add-controller).",
+        "Remove the voter with the old directory id, then add it with the new one: `kafka-metadata-quorum.sh "
+        "remove-controller`, then `add-controller`. The disk of this controller was formatted again.",
         "KIP-853; S§8.4",
         needs=KRAFT_ONLY,
     ),
     check(
         "QRM-04",
-        "Every voter is reachable where its registration says it is",
+        "Every voter is reachable at its registered address",
         (),
         IN_KRAFT,
-        "Restart the controller named on a release that updates its voter entry, or remove and add the voter: the others look "
-        "for it where the voters' record says.",
+        "Restart the controller listed on a release that updates its voter entry, or remove the voter and add it "
+        "again. The other controllers use the address in the voters' record.",
         "KIP-853, UpdateRaftVoter; PR 22620; S§8.4",
         needs=KRAFT_ONLY,
         severity="warning",
@@ -85,7 +86,8 @@ CHECKS: tuple[Check, ...] = (
         "The quorum has not shrunk to an even number of voters",
         (),
         IN_KRAFT,
-        "Add a controller in the place of the one that was removed: an even quorum bears no more failures than one voter less.",
+        "Add a controller in place of the removed one. An even quorum tolerates no more failures than a quorum with "
+        "one voter less.",
         "KIP-853; PR 20859; S§8.4",
         needs=KRAFT_ONLY,
         severity="warning",
@@ -96,8 +98,8 @@ CHECKS: tuple[Check, ...] = (
             "kraft.version 1 and controller.quorum.voters are not used together",
             (),
             IN_KRAFT,
-            "With kraft.version 1 set controller.quorum.bootstrap.servers and take controller.quorum.voters out of the files "
-            "named; with kraft.version 0 every node needs controller.quorum.voters.",
+            "With kraft.version 1, set controller.quorum.bootstrap.servers and remove controller.quorum.voters from "
+            "the files listed. With kraft.version 0, set controller.quorum.voters on every node.",
             "KIP-853; PR 20071; S§8.4",
             needs=KRAFT_ONLY,
             severity="warning",
@@ -105,22 +107,23 @@ CHECKS: tuple[Check, ...] = (
     ),
     check(
         "QRM-07",
-        "The quorum does not elect leader after leader",
+        "The quorum does not elect one leader after another",
         (),
         WITH_KRAFT,
-        "Look at the controllers' disks, garbage collection and network: each election stops all changes for a while. See "
-        "controller.quorum.fetch.timeout.ms and controller.quorum.election.timeout.ms.",
+        "Check the controllers' disks, garbage collection and network: each election stops all metadata changes for a "
+        "while. Check controller.quorum.fetch.timeout.ms and controller.quorum.election.timeout.ms.",
         "KIP-595; S§8.4",
         needs=KRAFT_ONLY,
         severity="warning",
     ),
     check(
         "LOG-01",
-        "The newest snapshot is close behind the log's end",
+        "The newest snapshot is close behind the end of the log",
         (),
         IN_KRAFT,
-        "Look for a metadata fault in the controllers' logs (metric MetadataErrorCount): a controller that met one writes no "
-        "snapshots any more. See metadata.log.max.record.bytes.between.snapshots and metadata.log.max.snapshot.interval.ms.",
+        "Look for a metadata fault in the controllers' logs (metric MetadataErrorCount): after a fault a controller "
+        "writes no more snapshots. Check metadata.log.max.record.bytes.between.snapshots and "
+        "metadata.log.max.snapshot.interval.ms.",
         "KIP-630; PR 12596; S§8.4",
         needs=KRAFT_ONLY,
         severity="warning",
@@ -130,50 +133,50 @@ CHECKS: tuple[Check, ...] = (
         "Every record of the log can be replayed",
         ("start", "finalize", *UPGRADE),
         WAITING | WITH_KRAFT,
-        "Do not restart a controller or a broker before this is understood: a node that starts replays the record named. Bytes "
-        "that only one copy has wrong: replace that node's copy.",
+        "Do not restart a controller or a broker: a starting node replays the record listed and can fail on it. Find "
+        "the cause first. If the bytes are wrong in one copy only, replace that node's copy.",
         "*ControlManager.replay; S§3.1, S§8.4",
         needs=KRAFT_ONLY,
         severity="critical",
     ),
     check(
         "LOG-03",
-        "No batch comes near the size that the quorum can replicate",
+        "No batch is close to the largest size that the quorum can replicate",
         (),
         IN_KRAFT,
-        "Change fewer topics or configurations by one request.",
+        "Change fewer topics or configurations in one request.",
         "BatchAccumulator, KafkaRaftClient.MAX_BATCH_SIZE_BYTES; PR 12595; S§8.4",
         needs=KRAFT_ONLY,
         severity="warning",
     ),
     check(
         "LOG-04",
-        "The log goes on where the run before this one ended",
+        "The log continues where the previous run ended",
         (),
         WITH_KRAFT,
-        "Audit more often than Kafka prunes its log (metadata.max.retention.bytes, metadata.max.retention.ms), or keep more of "
-        "it: what happened in between is in no run's history.",
+        "Audit more often than Kafka prunes its log, or make Kafka keep more of it (metadata.max.retention.bytes, "
+        "metadata.max.retention.ms). No run's history has what happened in between.",
         "KIP-630; S§8.4",
         needs=KRAFT_ONLY,
         severity="warning",
     ),
     check(
         "ELR-01",
-        "With eligible leader replicas min.insync.replicas is set for the cluster, and for no broker alone",
+        "With eligible leader replicas, min.insync.replicas is set for the cluster and not for single brokers",
         (),
         IN_KRAFT,
-        "Set min.insync.replicas for all brokers (kafka-configs --entity-type brokers --entity-default) and remove it from "
-        "single ones.",
+        "Set min.insync.replicas for all brokers: `kafka-configs.sh --alter --entity-type brokers --entity-default`. "
+        "Then remove it from single brokers.",
         "KIP-966; PR 17952; S§8.4",
         needs=KRAFT_ONLY,
         severity="warning",
     ),
     check(
         "ELR-02",
-        "No last known leader leads a partition while it is not at work",
+        "No last known leader leads a partition while it is down",
         (),
         IN_KRAFT,
-        "Start the brokers named: their partitions have a leader that does not answer.",
+        "Start the brokers listed: the leader of their partitions does not answer.",
         "KIP-966; PR 20200; S§8.4",
         needs=KRAFT_ONLY,
         severity="warning",
@@ -183,29 +186,31 @@ CHECKS: tuple[Check, ...] = (
         "No resource has a configuration that Kafka 4.0 removed",
         UPGRADE,
         IN_KRAFT,
-        "Delete the configurations named (kafka-configs --alter --delete-config) before an upgrade to 4.0, 4.1 or 4.2: these "
-        "releases refuse any other change of the same resource. Kafka 4.3 and later skip the configuration.",
+        "Delete the configurations listed before an upgrade to 4.0, 4.1 or 4.2: `kafka-configs.sh --alter "
+        "--delete-config`. These releases refuse any other change of the same resource. Kafka 4.3 and later skip the "
+        "configuration.",
         "KIP-724; KIP-937; PR 21053; DefaultSupportedConfigChecker; S§8.4",
         needs=KRAFT_ONLY,
         severity="warning",
     ),
     check(
         "CFG-02",
-        "No partition is without a leader though unclean elections are allowed for it",
+        "No partition is without a leader while unclean elections are allowed for it",
         (),
         IN_KRAFT,
-        "KRaft heeds unclean.leader.election.enable from 3.9 on, every five minutes: wait that long, or elect by hand "
-        "(kafka-leader-election --election-type unclean).",
+        "Wait five minutes: from 3.9 on KRaft applies unclean.leader.election.enable every five minutes. Or elect a "
+        "leader by hand: `kafka-leader-election.sh --election-type unclean`.",
         "PR 16866, PR 17051; S§8.4",
         needs=KRAFT_ONLY,
         severity="warning",
     ),
     check(
         "DIR-01",
-        "No directory is assigned below the metadata.version that knows directories",
+        "No directory is assigned below the metadata.version that supports directories",
         UPGRADE,
         WITH_KRAFT,
-        "Raise metadata.version to 3.7-IV2 or later before a broker restarts: brokers do not start with such an assignment.",
+        "Raise metadata.version to 3.7-IV2 or later before you restart a broker: brokers do not start with such an "
+        "assignment.",
         "KIP-858; PR 15751; S§8.4",
         needs=KRAFT_ONLY,
     ),
@@ -214,8 +219,8 @@ CHECKS: tuple[Check, ...] = (
         "Every replica is in a directory of its broker",
         UPGRADE,
         WITH_KRAFT,
-        "Replace the disks that were lost, or reassign the partitions named; a broker tells its directories when it is "
-        "restarted.",
+        "Replace the lost disks, or reassign the partitions listed. Then restart the broker: it reports its "
+        "directories when it starts.",
         "KIP-858; PR 15945; S§8.4",
         needs=KRAFT_ONLY,
         severity="warning",

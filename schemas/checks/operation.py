@@ -11,8 +11,9 @@ CHECKS: tuple[Check, ...] = (
         "A rolling restart takes no partition offline and refuses no write",
         UPGRADE,
         IN_KRAFT,
-        "Add replicas to the partitions named (kafka-reassign-partitions), or set min.insync.replicas below the number of "
-        "replicas. On a development cluster set thresholds.restart_may_interrupt: the check then only warns.",
+        "Add replicas to the partitions listed (`kafka-reassign-partitions.sh`), or set min.insync.replicas below the "
+        "number of replicas. On a development cluster set thresholds.restart_may_interrupt: the check then only "
+        "warns.",
         "Rolling upgrade, Kafka's documentation; ReplicationControlManager.getTopicEffectiveMinIsr; S§8.6",
         needs=KRAFT_ONLY,
     ),
@@ -22,8 +23,9 @@ CHECKS: tuple[Check, ...] = (
             "The quorum keeps its majority while one controller restarts",
             UPGRADE,
             IN_KRAFT,
-            "Wait until the controllers named have caught up and are registered before you restart any other one. A quorum of "
-            "one or two voters stops while one of them restarts: run three.",
+            "Wait until the controllers listed have caught up and are registered before you restart any other "
+            "controller. Run three controllers or more: a quorum of one or two voters stops while one of them "
+            "restarts.",
             "KIP-595; KIP-919; S§8.6",
             needs=KRAFT_ONLY,
         )
@@ -33,7 +35,8 @@ CHECKS: tuple[Check, ...] = (
         "No broker with replicas has been fenced for an hour",
         (),
         IN_KRAFT,
-        "Start the brokers named, or move their replicas to other brokers (kafka-reassign-partitions) and unregister them.",
+        "Start the brokers listed. If a broker is gone for good, move its replicas to other brokers "
+        "(`kafka-reassign-partitions.sh`) and unregister it (`kafka-cluster.sh unregister --id N`).",
         "KIP-631, Broker Registration and State Management; S§8.6",
         needs=KRAFT_ONLY,
         severity="warning",
@@ -43,8 +46,8 @@ CHECKS: tuple[Check, ...] = (
         "Every log directory id belongs to one broker",
         UPGRADE,
         IN_KRAFT,
-        "Give the cloned disk an id of its own: stop the broker named, remove directory.id from the meta.properties of its copy "
-        "and start it. The controllers refuse its registration until then.",
+        "Stop the broker listed, remove directory.id from the meta.properties on its cloned disk, and start it: the "
+        "disk then gets its own id. Until then the controllers refuse the broker's registration.",
         "KIP-858; ClusterControlManager.updateDirectories; S§8.6",
         needs=KRAFT_ONLY,
     ),
@@ -53,8 +56,8 @@ CHECKS: tuple[Check, ...] = (
         "All brokers name a rack, or none does",
         (),
         IN_KRAFT,
-        "Set broker.rack on the brokers named and restart them: new partitions are spread over racks only when every broker "
-        "names one.",
+        "Set broker.rack on the brokers listed and restart them. Kafka spreads new partitions over racks only if "
+        "every broker names one.",
         "KIP-36; StripedReplicaPlacer; S§8.6",
         needs=KRAFT_ONLY,
         severity="warning",
@@ -64,18 +67,19 @@ CHECKS: tuple[Check, ...] = (
         "The replicas of every partition are in more than one rack",
         (),
         IN_KRAFT,
-        "Move a replica of the partitions named to another rack (kafka-reassign-partitions): one rack's failure takes them offline.",
+        "Move one replica of each partition listed to another rack (`kafka-reassign-partitions.sh`): the failure of "
+        "one rack takes these partitions offline.",
         "KIP-36; S§8.6",
         needs=KRAFT_ONLY,
         severity="warning",
     ),
     check(
         "RAS-01",
-        "Every reassignment comes to its end",
+        "Every reassignment finishes",
         (),
         IN_KRAFT,
-        "Look for a replica that does not catch up (disk, network, throttle). Cancel the reassignment if it is not wanted any "
-        "more: kafka-reassign-partitions --cancel.",
+        "Look for a replica that does not catch up because of its disk, its network or a throttle. If you no longer "
+        "need the reassignment, cancel it: `kafka-reassign-partitions.sh --cancel`.",
         "KIP-455; PartitionReassignmentReplicas; S§3.3",
         needs=KRAFT_ONLY,
         severity="warning",
@@ -85,8 +89,8 @@ CHECKS: tuple[Check, ...] = (
         "No replication throttle is left when no partition is being reassigned",
         (),
         IN_KRAFT,
-        "Remove the throttles named (kafka-reassign-partitions --verify, or kafka-configs --delete-config): they slow down "
-        "replicas that fall behind.",
+        "Remove the throttles listed: `kafka-reassign-partitions.sh --verify`, or `kafka-configs.sh --alter "
+        "--delete-config`. They slow down replicas that fall behind.",
         "KIP-73; KIP-455; S§8.6",
         needs=KRAFT_ONLY,
         severity="warning",
@@ -96,18 +100,18 @@ CHECKS: tuple[Check, ...] = (
         "No partition waits for an eligible leader replica",
         (),
         IN_KRAFT,
-        "Start one of the brokers named: until then nobody leads the partition.",
+        "Start one of the brokers listed. Until then the partition has no leader.",
         "KIP-966; S§8.6",
         needs=KRAFT_ONLY,
         severity="warning",
     ),
     check(
         "ELR-04",
-        "Eligible leader replicas are on where the release has them on by default",
+        "Eligible leader replicas are on if the release enables them by default",
         (),
         IN_KRAFT,
-        "Turn them on: kafka-features upgrade --feature eligible.leader.replicas.version=1. They keep a partition from losing "
-        "data after several brokers failed.",
+        "Turn them on: `kafka-features.sh upgrade --feature eligible.leader.replicas.version=1`. They protect a "
+        "partition from losing data when several brokers fail.",
         "KIP-966; S§8.6",
         needs=KRAFT_ONLY,
         severity="warning",
@@ -117,8 +121,8 @@ CHECKS: tuple[Check, ...] = (
         "Eligible and last known leaders are replicas of their partition",
         (),
         IN_KRAFT,
-        "Bring the ISR up to min.insync.replicas: that empties both lists. Until then, do not reassign the partition to a broker "
-        "named here: the controller answers UNKNOWN_SERVER_ERROR.",
+        "Bring the ISR up to min.insync.replicas: that empties both lists. Until then, do not reassign the partition "
+        "to a broker listed here: the controller answers UNKNOWN_SERVER_ERROR.",
         "KIP-966; S§8.6",
         needs=KRAFT_ONLY,
         severity="warning",
@@ -128,7 +132,7 @@ CHECKS: tuple[Check, ...] = (
         "Every partition of the share groups' state has a leader",
         (),
         IN_KRAFT,
-        "Bring the brokers of __share_group_state back: share groups whose state is there can't read.",
+        "Start the brokers of __share_group_state. Until then the share groups whose state is there cannot read.",
         "KIP-932; S§8.6",
         needs=KRAFT_ONLY,
         severity="warning",
@@ -138,8 +142,8 @@ CHECKS: tuple[Check, ...] = (
         "Every dead letter topic that a group names can be written to",
         (),
         IN_KRAFT,
-        "Create the topic named with errors.deadletterqueue.group.enable=true, set that for one that is there, or bring its brokers "
-        "back: what the group can't process has nowhere to go.",
+        "Create the topic listed with errors.deadletterqueue.group.enable=true. If it exists, set that, and start its "
+        "brokers. Until then records that the group cannot process have nowhere to go.",
         "KIP-1191; ShareGroupDLQValidator; S§8.6",
         needs=KRAFT_ONLY,
         severity="warning",
@@ -149,8 +153,8 @@ CHECKS: tuple[Check, ...] = (
         "No broker that is gone has a configuration of its own",
         (),
         IN_KRAFT,
-        "Delete the configurations of the brokers named (kafka-configs --entity-type brokers --alter --delete-config): a new "
-        "broker with the same id would get them.",
+        "Delete the configurations of the brokers listed: `kafka-configs.sh --alter --entity-type brokers "
+        "--entity-name N --delete-config`. A new broker with the same id would get them.",
         "KIP-226; S§8.6",
         needs=KRAFT_ONLY,
         severity="warning",
@@ -160,18 +164,19 @@ CHECKS: tuple[Check, ...] = (
         "No replica is in a cordoned directory",
         (),
         IN_KRAFT,
-        "Move the replicas named to another directory or broker before you remove the disk, or uncordon it (cordoned.log.dirs).",
+        "Move the replicas listed to another directory or broker before you remove the disk, or uncordon the "
+        "directory (cordoned.log.dirs).",
         "KIP-1066; S§8.6",
         needs=KRAFT_ONLY,
         severity="warning",
     ),
     check(
         "DIR-04",
-        "Every broker has said in which of its directories each replica is",
+        "Every broker has reported the directory of each of its replicas",
         (),
         IN_KRAFT,
-        "Restart the brokers named: a broker tells its directories at start. Until then a lost disk fails none of these "
-        "partitions over.",
+        "Restart the brokers listed: a broker reports its directories when it starts. Until then, if a disk is lost, "
+        "none of these partitions fails over.",
         "KIP-858; ReplicationControlManager.handleDirectoriesOffline; S§8.6",
         needs=KRAFT_ONLY,
         severity="warning",

@@ -10,8 +10,8 @@ CHECKS: tuple[Check, ...] = (
         "Every broker in ZooKeeper is registered with the controllers as ready to migrate",
         ("start",),
         START_PHASES,
-        "Restart the brokers named with zookeeper.metadata.migration.enable=true and the controllers' quorum settings; where "
-        "none is running, start them.",
+        "Set zookeeper.metadata.migration.enable=true and the controllers' quorum settings on the brokers listed, and "
+        "restart them. If no broker is running, start the brokers.",
         "KIP-866, Broker Registration; KRaftMigrationDriver.areZkBrokersReadyForMigration",
         needs=ZOOKEEPER_ONLY,
     ),
@@ -20,8 +20,8 @@ CHECKS: tuple[Check, ...] = (
         "Every broker that holds replicas is running and registered as ready to migrate",
         ("start",),
         START_PHASES,
-        "Bring the brokers named back with the migration enabled, or move their replicas elsewhere and wait for the "
-        "reassignment to finish: the migration waits for them for ever.",
+        "Start the brokers listed, with the migration enabled. If a broker will not come back, move its replicas to "
+        "other brokers and wait until the reassignment has finished. Until then the migration does not start.",
         "KIP-866, Broker Presence; ZkMigrationLeadershipState",
         needs=ZOOKEEPER_ONLY,
     ),
@@ -30,7 +30,8 @@ CHECKS: tuple[Check, ...] = (
         "Every topic has a topic id",
         ("start",),
         START_PHASES,
-        "Raise inter.broker.protocol.version to 2.8 or later and restart, so that the controller assigns topic ids.",
+        "Raise inter.broker.protocol.version to 2.8 or later and restart the brokers. The controller then assigns "
+        "topic ids.",
         "ZkTopicMigrationClient (None.get); S§7.2",
         needs=ZOOKEEPER_ONLY,
     ),
@@ -39,8 +40,8 @@ CHECKS: tuple[Check, ...] = (
         "Every assigned partition has a state znode that can be parsed",
         ("start",),
         START_PHASES,
-        "Recreate the state znodes (trigger a leader election or reassign the partitions named): the load would invent "
-        "their state.",
+        "Trigger a leader election for the partitions listed, or reassign them: this writes their state znodes again. "
+        "Without one, the load invents the partition's state.",
         "TopicPartitionStateZNode; S§4.2",
         needs=ZOOKEEPER_ONLY,
     ),
@@ -49,38 +50,38 @@ CHECKS: tuple[Check, ...] = (
         "Every controller is registered with the migration enabled",
         ("start",),
         WAITING,
-        "Set zookeeper.metadata.migration.enable=true on the controllers named and restart them.",
+        "Set zookeeper.metadata.migration.enable=true on the controllers listed and restart them.",
         "KIP-919; RegisterControllerRecord",
         needs=KRAFT_ONLY,
     ),
     check(
         "START-06",
-        "metadata.version is high enough for what is to be loaded",
+        "metadata.version is high enough for the metadata to be loaded",
         ("start",),
         WAITING,
-        "Raise inter.broker.protocol.version of the brokers and format the controllers with the same "
-        "metadata.version: below 3.6-IV1 a load that dies stays half done, below 3.5-IV2 SCRAM credentials and "
-        "below 3.6-IV2 delegation tokens are lost at the next snapshot.",
+        "Raise inter.broker.protocol.version on the brokers, and format the controllers with the same "
+        "metadata.version. Below 3.6-IV1 a load that dies stays half done. Below 3.5-IV2 the next snapshot drops "
+        "SCRAM credentials, below 3.6-IV2 delegation tokens.",
         "KIP-866; MetadataVersion; KAFKA-17457; S§2.6",
     ),
     check(
         "START-07",
-        "/migration is absent or untouched when a new quorum is to load ZooKeeper",
+        "/migration is absent or unused when a new quorum is about to load ZooKeeper",
         ("start",),
         frozenset({Phase.WAITING, Phase.ZOOKEEPER, Phase.ROLLED_BACK}),
-        "Stop the controllers at once. Delete /migration (and /controller if a KRaft controller left it) in ZooKeeper, "
-        "format the controllers anew, then start again: this quorum would skip the load and empty ZooKeeper.",
+        "Stop the controllers at once: this quorum would skip the load and empty ZooKeeper. Delete /migration in "
+        "ZooKeeper, and /controller if a KRaft controller left it. Format the controllers again. Then start them.",
         "KAFKA-17146, KAFKA-19480; KRaftMigrationDriver, MigrationZNode; S§4.1",
         needs=ZOOKEEPER_ONLY,
         severity="critical",
     ),
     check(
         "START-08",
-        "No other controller's claim of ZooKeeper stands in the way",
+        "No other controller holds a claim on ZooKeeper",
         ("start",),
         START_PHASES,
-        "If no KRaft controller of this quorum runs, delete /controller; else its claim is refused until the "
-        "quorum's epoch exceeds the one stored there.",
+        "If no KRaft controller of this quorum is running, delete /controller. Otherwise the claim is refused until "
+        "the quorum's epoch exceeds the one stored in /controller.",
         "KIP-866, Controller Claim; KafkaZkClient.tryRegisterKRaftControllerAsActiveController; S§4.5",
         needs=ZOOKEEPER_ONLY,
     ),
@@ -89,33 +90,33 @@ CHECKS: tuple[Check, ...] = (
         "The controllers were started to migrate",
         ("start",),
         START_PHASES,
-        "Format new controllers and start them with zookeeper.metadata.migration.enable=true from the first start "
-        "on: a log that began without it never migrates.",
+        "Format new controllers. Set zookeeper.metadata.migration.enable=true before their first start: a log that "
+        "began without it never migrates.",
         "KIP-866; FeatureControlManager, ActivationRecordsGenerator; S§4.1",
     ),
     check(
         "START-10",
-        "Every migrating broker's protocol version is the controllers' metadata.version",
+        "Every migrating broker's protocol version equals the controllers' metadata.version",
         ("start",),
         WAITING,
-        "Set inter.broker.protocol.version of the brokers named to the cluster's metadata.version and restart them.",
+        "Set inter.broker.protocol.version on the brokers listed to the cluster's metadata.version and restart them.",
         "KIP-866; KIP-584; KafkaServer; S§9.2",
         needs=KRAFT_ONLY,
     ),
     check(
         "START-11",
-        "No broker has the id of a controller",
+        "No broker has the same id as a controller",
         ("start",),
         START_PHASES,
-        "Give the controllers ids that no broker has (node.id), and format them anew.",
+        "Give the controllers ids (node.id) that no broker has, and format them again.",
         "KIP-866; KRaftConfig node.id; S§7.2",
     ),
     check(
         "START-12",
-        "Nothing is under way: no reassignment, election or deletion",
+        "No reassignment, election or topic deletion is in progress",
         ("start",),
         START_PHASES,
-        "Let it finish first: what is asked for under /admin is not migrated, and a topic being deleted is not either.",
+        "Wait until it has finished. The load does not migrate requests under /admin or topics that are being deleted.",
         "ZkMigrationClient; KAFKA-15605; S§4.2",
         needs=ZOOKEEPER_ONLY,
         severity="warning",
@@ -125,7 +126,7 @@ CHECKS: tuple[Check, ...] = (
         "Every configuration, quota and SCRAM credential can be loaded",
         ("start",),
         START_PHASES,
-        "Correct the znodes named with kafka-configs: one value that can't be parsed aborts the load.",
+        "Correct the znodes listed with kafka-configs.sh: one value that cannot be parsed aborts the load.",
         "ZkConfigMigrationClient; S§4.2",
         needs=ZOOKEEPER_ONLY,
     ),
@@ -134,35 +135,37 @@ CHECKS: tuple[Check, ...] = (
         "Every ACL can be loaded",
         ("start",),
         START_PHASES,
-        "Correct the znodes named with kafka-acls.",
+        "Correct the znodes listed with kafka-acls.sh.",
         "AclEntry.fromBytes; S§1.4",
         needs=ZOOKEEPER_ONLY,
     ),
     optional(
         check(
             "START-15",
-            "The controllers can decode the brokers' passwords, and KRaft may hold them in clear text",
+            "The controllers can decode the brokers' passwords, and KRaft may store them in clear text",
             ("start",),
             START_PHASES,
-            "Set password.encoder.secret of the brokers on every controller: without it ciphertext is taken for the password. "
-            "KRaft holds what is decoded in clear text: protect the controllers' log folders, then say that this is accepted "
-            "(properties.clear_text_passwords_accepted), or move the passwords to the brokers' property files first.",
+            "Set the brokers' password.encoder.secret on every controller: without it Kafka takes the ciphertext for "
+            "the password. KRaft stores the decoded passwords in clear text. Either protect the controllers' log "
+            "folders and accept this with properties.clear_text_passwords_accepted, or move the passwords to the "
+            "brokers' property files first.",
             "KIP-866; KAFKA-14801; ControllerServer, PasswordEncoder; S§1.5",
             needs=ZOOKEEPER_ONLY,
         )
     ),
     check(
         "START-16",
-        "Every partition has a leader that is there",
+        "Every partition has a live leader",
         ("start",),
         START_PHASES,
-        "Bring the brokers of the partitions named back first: the load copies a partition without a leader as it is.",
+        "Start the brokers of the partitions listed before the migration: the load copies a partition without a "
+        "leader as it is.",
         "KIP-866; S§7.2",
         needs=ZOOKEEPER_ONLY,
     ),
     check(
         "START-17",
-        "This Kafka release has no known migration defect that a later one repairs",
+        "This Kafka release has no known migration defect that a later release fixes",
         ("start",),
         START_PHASES,
         "Upgrade the brokers and controllers to the newest 3.9 release before the migration starts.",
@@ -171,30 +174,30 @@ CHECKS: tuple[Check, ...] = (
     ),
     check(
         "START-18",
-        "/controller_epoch is there and is a number",
+        "/controller_epoch exists and is a number",
         ("start",),
         START_PHASES,
-        "Start a ZooKeeper broker so that it becomes the controller and writes it: without it no KRaft controller "
-        "can claim ZooKeeper.",
+        "Start a broker in ZooKeeper mode. It becomes the controller and writes the znode. Without /controller_epoch "
+        "no KRaft controller can claim ZooKeeper.",
         "KafkaZkClient.getControllerEpoch; S§4.5",
         needs=ZOOKEEPER_ONLY,
     ),
     check(
         "START-19",
-        "No configuration of a kind that stops the first full sync",
+        "No configuration exists that stops the first full sync",
         ("start",),
         WAITING,
-        "Delete the client metrics subscriptions named: dual writing would never begin.",
+        "Delete the client metrics subscriptions listed. With them, dual writing never begins.",
         "ZkConfigMigrationClient; S§5.2",
         needs=KRAFT_ONLY,
     ),
     check(
         "START-20",
-        "Every znode that the load or a broker's start reads holds what Kafka can read",
+        "Kafka can read every znode that the load or a starting broker reads",
         ("start",),
         START_PHASES,
-        "Correct the znodes named: the load fails on some of them, again and again, and leaves others out without a word, "
-        "access control lists among them. Brokers do not start with a /feature that they can't read.",
+        "Correct the znodes listed. On some of them the load fails again and again; others, ACLs among them, it "
+        "silently skips. A broker does not start with a /feature that it cannot read.",
         "ZkMigrationClient, ZkData decoders; FeatureZNode; S§4.2, S§9.1, S§11",
         needs=ZOOKEEPER_ONLY,
     ),
@@ -203,8 +206,8 @@ CHECKS: tuple[Check, ...] = (
         "Every partition has all its replicas in sync",
         ("start",),
         START_PHASES,
-        "Bring the brokers named back, or wait until they have caught up: the fewer copies there are, the less the migration "
-        "can afford another fault.",
+        "Start the brokers listed, or wait until they have caught up. With fewer copies, one more fault during the "
+        "migration can cost data.",
         "KIP-866, Broker Presence; S§7.2",
         needs=ZOOKEEPER_ONLY,
         severity="warning",

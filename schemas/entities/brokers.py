@@ -49,7 +49,7 @@ BROKERS = Entity(
         column(
             "in_controlled_shutdown",
             BooleanType(),
-            "True once the broker has asked to shut down in order (KRaft only).",
+            "True once the broker has requested a controlled shutdown (KRaft only).",
         ),
         column("rack", StringType(), "Rack, as configured."),
         column("endpoints", ENDPOINTS, "Listeners: name, host, port, security protocol."),

@@ -45,7 +45,7 @@ KINDS: dict[str, str] = {
     "zookeeper_mode": "Written while a ZooKeeper broker was the controller: legitimate.",
     "envelope": "A KRaft controller's change: a multi with checks of /controller_epoch and /migration before it.",
     "envelope_failed": "Such a change that ZooKeeper refused: nothing of it was applied.",
-    "fenced": "A change that a controller tried after another one had claimed ZooKeeper; refused, as it must be.",
+    "fenced": "A change that a controller tried after another one had claimed ZooKeeper; refused, as intended.",
     "migration": "A stand-alone write of /migration by a KRaft controller.",
     "claim": "A KRaft controller took over /controller and /controller_epoch.",
     "notification": "A change notification for ZooKeeper brokers, or its removal.",

@@ -96,7 +96,7 @@ def measure(settings: Settings, truth: Mapping[str, Any]) -> float:
             print(f"  {name:<26}{took:8.1f} s", flush=True)
         for outcome in outcomes.values():
             if outcome.failure is not None:
-                raise SystemExit(f"the audit did not come to its end: {outcome.failure.reason}")
+                raise SystemExit(f"the audit did not finish: {outcome.failure.reason}")
         records, znodes = run.rows(KRAFT_RECORDS).count(), run.rows(ZK_ZNODES).count()
         stored = run.warehouse.read(DIVERGENCES).where(F.col("run_id") == run.run_id)
         rows = stored.where("status <> 'resolved'").select("entity", "key", "class").collect()

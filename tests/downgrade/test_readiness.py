@@ -109,7 +109,7 @@ def test_without_property_files_the_tree_tells_what_it_can() -> None:
     assert readiness(blind, (2, 6)).verdict is Outcome.UNKNOWN
     newer = replace(blind, znode_versions={0: 5}, feature_znode=FeatureZnode(2, True))
     assert readiness(newer, (3, 2)).verdict is Outcome.BLOCKED
-    assert any(line.evidence == "/feature is of version 2" for line in readiness(newer, (3, 2)).lines)
+    assert any(line.evidence == "/feature has version 2" for line in readiness(newer, (3, 2)).lines)
     assert readiness(newer, (3, 6)).verdict is Outcome.UNKNOWN
     one_of_two = replace(ZK, znode_versions={0: 5, 1: 5})
     assert readiness(one_of_two, (3, 6)).verdict is Outcome.UNKNOWN
@@ -171,7 +171,7 @@ KRAFT = State(
 @pytest.mark.parametrize(
     ("finalised", "target", "verdict", "word"),
     [
-        ({"metadata.version": 29}, (4, 2), "safe", "4.2 knows it"),
+        ({"metadata.version": 29}, (4, 2), "safe", "4.2 supports it"),
         ({"metadata.version": 29}, (4, 1), "safe", "back to 4.1-IV1 first"),
         ({"metadata.version": 29}, (4, 0), "safe", "nothing is lost"),
         ({"metadata.version": 29}, (3, 9), "blocked", "Refusing to perform"),
@@ -181,12 +181,12 @@ KRAFT = State(
         ({}, (4, 2), "unknown", "no metadata.version"),
         ({"metadata.version": 21, "group.version": 1}, (3, 9), "blocked", "featureLevel=1), but this controller only"),
         ({"metadata.version": 21, "group.version": 1}, (3, 9), "blocked", "group.version has to be taken back to 0"),
-        ({"metadata.version": 29, "streams.version": 1}, (4, 2), "safe", "streams.version 1: 4.2 knows it"),
+        ({"metadata.version": 29, "streams.version": 1}, (4, 2), "safe", "streams.version 1: 4.2 supports it"),
         ({"metadata.version": 29, "streams.version": 1}, (4, 1), "blocked", "only supports versions 0"),
         ({"metadata.version": 30, "share.version": 1}, (4, 1), "blocked", "Unsupported metadata.version downgrade"),
-        ({"metadata.version": 29, "kraft.version": 1}, (4, 1), "safe", "kraft.version 1: 4.1 knows it"),
+        ({"metadata.version": 29, "kraft.version": 1}, (4, 1), "safe", "kraft.version 1: 4.1 supports it"),
         ({"metadata.version": 21, "kraft.version": 1}, (3, 8), "blocked", "can't be taken back"),
-        ({"metadata.version": 21, "what.version": 1}, (3, 9), "unknown", "does not know"),
+        ({"metadata.version": 21, "what.version": 1}, (3, 9), "unknown", "does not support"),
     ],
 )
 def test_a_kraft_cluster_by_its_level_and_features(
@@ -260,7 +260,7 @@ def test_a_real_cluster_in_zookeeper_mode(target: tuple[int, int], verdict: str)
     assert judged.verdict.value == verdict
     if verdict == "blocked":
         evidence = " ".join(line.evidence for line in judged.lines if line.outcome is Outcome.BLOCKED)
-        assert "/feature is of version 2" in evidence
+        assert "/feature has version 2" in evidence
         assert "/delegation_token/tokens/" in evidence
     if target == (2, 7):
         assert any(line.outcome is Outcome.LOSES and "/brokers/topics/" in line.evidence for line in judged.lines)
@@ -398,7 +398,7 @@ def test_files_that_older_releases_pass_over_are_in_the_ledger() -> None:
         ({IBP: "2.1", FORMAT: "2.8"}, []),
         ({IBP: "3.0", FORMAT: "0.9.0"}, []),
         ({IBP: "2.8", "persistent.metadata.version": "2.8"}, ["no release of Kafka has", "no way back"]),
-        ({IBP: "nonsense"}, ["is no version"]),
+        ({IBP: "nonsense"}, ["is not a version"]),
     ],
 )
 def test_the_order_of_one_brokers_settings(conf: dict[str, str], words: list[str]) -> None:
@@ -418,7 +418,7 @@ def test_brokers_that_disagree_and_topics_above_them() -> None:
         "topic new: message.format.version 2.8 is above the brokers' message format 2.0"
     ]
     assert violations({0: {IBP: "3.0"}}, {"new": "3.9"}) == []
-    assert violations(None, {"a": "x", "b": "2.0"}) == ["topic a: message.format.version x is no version"]
+    assert violations(None, {"a": "x", "b": "2.0"}) == ["topic a: message.format.version x is not a version"]
 
 
 def test_what_the_setting_would_default_to() -> None:

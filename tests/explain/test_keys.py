@@ -60,8 +60,8 @@ def test_a_key_is_read_in_its_form(entity: str, text: str, key: dict[str, Any]) 
 @pytest.mark.parametrize(
     ("entity", "text", "why"),
     [
-        ("topcs", "x", "there is no entity `topcs`; did you mean `topics`?"),
-        ("migration", "x", "there is no entity `migration`"),
+        ("topcs", "x", "unknown entity `topcs`; did you mean `topics`?"),
+        ("migration", "x", "unknown entity `migration`"),
         ("topics", "", "topics needs a key; a key of topics is TOPIC"),
         ("partitions", "orders", "`orders` is not a key of partitions; a key of partitions is TOPIC/PARTITION"),
         ("partitions", "orders/three", "TOPIC/PARTITION, e.g. orders/3"),

@@ -88,7 +88,7 @@ def test_a_side_that_was_not_read_is_not_collected() -> None:
     alone = found(mode="zookeeper_only", side=None, versions=(), has_transactions=True)
     told = explanation(CONFIG, alone, as_of=3)
     assert (told.sides[0].value, told.sides[1].value, told.as_of) == ("absent", "not collected", None)
-    assert told.notes == ["ZooKeeper's transactions are told from where the copied transaction logs begin."]
+    assert told.notes == ["ZooKeeper's transactions are listed from where the copied transaction logs begin."]
 
 
 @pytest.mark.parametrize(

@@ -331,8 +331,8 @@ DYNAMIC = replace(NEWER, finalised={MV: 30})
     ("known", "missing", "verdict"),
     [
         ({3000, 3001}, None, Verdict.YES),
-        ({3000}, "the directory id of controller 3001 is not known", Verdict.UNKNOWN),
-        (set(), "the directory id of controller 3000 is not known", Verdict.UNKNOWN),
+        ({3000}, "the directory id of controller 3001 is unknown", Verdict.UNKNOWN),
+        (set(), "the directory id of controller 3000 is unknown", Verdict.UNKNOWN),
     ],
 )
 def test_a_dynamic_quorum_needs_every_voters_directory_id(

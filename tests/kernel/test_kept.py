@@ -38,7 +38,7 @@ def test_the_same_state_is_the_same_bytes_whatever_batches_it_came_from() -> Non
 def test_other_bytes_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     good = kept_at(300)
     for damaged in (b"", b"nothing", good[: len(good) // 2], good[:200]):
-        with pytest.raises(NotContinuedError, match="no kept state"):
+        with pytest.raises(NotContinuedError, match="not a kept state"):
             run(plan(300), [], damaged)
     with pytest.raises(NotContinuedError, match="shard 0 of 1 instead of 1 of 2"):
         run(plan(300, shard=Shard(1, 2)), [], good)

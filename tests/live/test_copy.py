@@ -205,7 +205,7 @@ def test_a_log_of_another_history_is_copied_anew(quorum: FakeQuorum, tmp_path: P
         copied = copy_quorum(elsewhere.settings(), tmp_path)
     assert stored(tmp_path) == other
     assert copied.resumed_at is None
-    assert "not of this log any more" in copied.proof.notes[0]
+    assert "belongs to another log" in copied.proof.notes[0]
 
 
 def test_records_that_went_before_they_were_copied_are_told(tmp_path: Path) -> None:
@@ -391,7 +391,7 @@ def test_voters_that_may_not_be_seen_are_said_to_be_unknown(quorum: FakeQuorum, 
     quorum.denied = frozenset({55})
     copied = copy_quorum(quorum.settings(), tmp_path)
     assert copied.proof.voters is None
-    assert copied.proof.notes == ("the voters are not known: DESCRIBE on the cluster is not granted",)
+    assert copied.proof.notes == ("the voters are unknown: DESCRIBE on the cluster is not granted",)
     assert proved(tmp_path) == quorum.end
 
 

@@ -31,7 +31,7 @@ def report(audited: Callable[[str], Audit]) -> Report:
 def test_the_log_begins_at_the_snapshot(report: Report) -> None:
     assert [(copy.controller_id, copy.log_start_offset) for copy in report.log_copies] == [(None, 488)]
     assert report.migration.leader_id == 3001
-    assert "the leader is told by quorum-state" in report.migration.explanation
+    assert "the leader is taken from quorum-state" in report.migration.explanation
 
 
 def test_dual_writing_and_the_way_back_are_judged(report: Report) -> None:

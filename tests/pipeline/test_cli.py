@@ -25,13 +25,13 @@ def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
 def test_an_unknown_command_is_usage(capsys: pytest.CaptureFixture[str]) -> None:
     code, err = said(capsys, ["chek"])
     assert code == 2
-    assert "there is no command 'chek'" in err
+    assert "unknown command 'chek'" in err
 
 
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
-        (["check"], "give --zookeeper, --kraft or both; there is nothing to audit"),
+        (["check"], "nothing to audit: give --zookeeper, --kraft or both"),
         (["check", "--zookeeper", "/nowhere/tree.jsonl.gz"], "there is no file /nowhere/tree.jsonl.gz"),
         (["check", "--zookeeper", "/nowhere"], "--zookeeper: /nowhere does not exist"),
         (["check", "--kraft", "/nowhere"], "there is no folder /nowhere"),

@@ -204,7 +204,7 @@ def test_the_way_back_of_a_rolled_back_cluster_is_told_by_its_tree(audited: Call
     assert found["3.6"][0] == "unknown"
     assert has(found["3.6"][1], "give the brokers' property files")
     assert found["2.7"][0] == found["2.3"][0] == "blocked"
-    assert has(found["2.7"][1], "/feature is of version 2")
+    assert has(found["2.7"][1], "/feature has version 2")
 
 
 def test_rows_and_report_tell_the_same(audited: Callable[[str], Audit]) -> None:

@@ -114,7 +114,7 @@ def test_partitions_that_nobody_may_lead_any_more_are_told_first(told: Told) -> 
     assert offline.violations == 3
     assert offline.evidence[:2] == [
         "3 of them have no leader for good",
-        "elr-t/0: no leader for good, though all its replicas are at work: only an unclean election helps",
+        "elr-t/0: no leader for good, although all its replicas are running: only an unclean election helps",
     ]
 
 

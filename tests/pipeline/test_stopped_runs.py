@@ -104,7 +104,7 @@ def test_every_end_from_outside_is_told_and_none_counts_as_finished(
     assert main(["history", *where]) == 0
     assert "died: " in capsys.readouterr().out.splitlines()[1]
     assert main(["gates", *where, "--gate", "upgrade", "--allow-unknown"]) == 20
-    assert "no run has come to its end" in capsys.readouterr().out
+    assert "no run has finished" in capsys.readouterr().out
     assert main(["fleet", *where, "--json"]) == 0
     assert '"group": "failed"' in capsys.readouterr().out
 

@@ -49,7 +49,7 @@ CELLS = list(product(GATES, VERDICTS, STATES, (False, True)))
 def gate(verdict: str) -> Gate:
     return {
         "no_go": Gate("no_go", ["DUR-05"], "rows were lost"),
-        "unknown": Gate("unknown", ["CAP-01"], "not enough was collected to decide"),
+        "unknown": Gate("unknown", ["CAP-01"], "too little was collected to decide"),
     }.get(verdict, Gate(verdict, [], ""))
 
 
@@ -78,23 +78,23 @@ def test_a_runs_own_gate_opens_by_evidence_only(name: str, verdict: str, lenient
 def test_a_gate_that_no_run_has_judged_is_shut_and_a_wrong_name_is_said() -> None:
     assert why_shut("finalize", None, allow_unknown=True) == "gate finalize is UNKNOWN, not GO: no run has judged it"
     assert asked_of({}, None, []) == ""
-    with pytest.raises(ValueError, match="finalise is no gate"):
+    with pytest.raises(ValueError, match="finalise is not a gate"):
         asked_of({}, "finalise", [])
 
 
 def test_the_reason_is_told() -> None:
     assert why_shut("finalize", gate("unknown")) == (
-        "gate finalize is UNKNOWN, not GO (CAP-01: not enough was collected to decide)"
+        "gate finalize is UNKNOWN, not GO (CAP-01: too little was collected to decide)"
     )
     newest = standing_of(STATES["newest failed"], None, NOW)
     assert why_gate_is_shut("finalize", None, newest, LIMIT) == (
         "gate finalize is shut: the newest run, run-6, failed: there is no folder /nowhere"
     )
     old = why_gate_is_shut("finalize", None, standing_of([OLD], None, NOW), LIMIT)
-    assert old == "gate finalize is shut: run run-5 is 2.0 days old, 48 h at most are allowed"
+    assert old == "gate finalize is shut: run run-5 is 2.0 days old, 48 h is the limit"
     future = why_gate_is_shut("finalize", None, standing_of([FUTURE], None, NOW), LIMIT)
-    assert future.endswith("is dated in the future (2026-11-24 14:00 UTC): its age is not known")
-    assert why_gate_is_shut("finalize", None, None, LIMIT) == "gate finalize is shut: no run has come to its end"
+    assert future.endswith("is dated in the future (2026-11-24 14:00 UTC): its age is unknown")
+    assert why_gate_is_shut("finalize", None, None, LIMIT) == "gate finalize is shut: no run has finished"
 
 
 def lines(runs: list[FleetRun], run_id: str | None = None) -> list[str]:
@@ -126,8 +126,8 @@ def test_a_report_says_that_it_is_an_error_for_the_gate_that_was_asked_for(make:
     shut = asked_of(gates, "rollback", [])
     told = replace(make(), verdict="errors", exit_code=20, checks=[], gates=gates, notes=["the rest", shut])
     text = " ".join(render_text(told).split())
-    assert text.startswith("ERRORS: The gate that was asked for is not open")
-    assert f"Asked for: {shut}." in text
+    assert text.startswith("ERRORS: The requested gate is not open")
+    assert f"Requested gate: {shut}." in text
     assert told_in(told.notes) == shut
     assert told_in(["gate rollback is open", "no gate at all, not GO"]) == ""
 

@@ -605,7 +605,10 @@ def test_the_leaders_word_of_its_voters_stands_for_copies_of_them() -> None:
     assert verdicts(facts)["FIN-06"].verdict == "pass"
     behind = replace(fetched, voter_ends=((3000, 40_000), (3001, 40_000), (3002, 7)))
     far = verdicts(replace(facts, copies=[behind]))["FIN-06"]
-    assert (far.verdict, far.evidence) == ("fail", ["controller 3002 ends at offset 6, the best at 39999"])
+    assert (far.verdict, far.evidence) == (
+        "fail",
+        ["the log of controller 3002 ends at offset 6, the longest at 39999"],
+    )
     unseen = replace(fetched, voter_ends=((3000, OFFSET), (3001, OFFSET)))
     assert verdicts(replace(facts, copies=[unseen]))["FIN-06"].verdict == "unknown"
 
@@ -722,7 +725,7 @@ def test_a_file_of_another_cluster_is_none_to_go_back_to(version: int) -> None:
     result = verdicts(replace(dual_write(), properties=given, zookeeper=own, copies=[]))["RB-09"]
     assert (result.verdict, result.evidence) == (
         "fail",
-        ["/data/0/meta.properties is of cluster another, this one is own"],
+        ["/data/0/meta.properties belongs to cluster another, but this is cluster own"],
     )
 
 

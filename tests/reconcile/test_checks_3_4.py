@@ -83,9 +83,9 @@ def test_a_load_that_never_completes_is_told_plainly() -> None:
     facts = replace(early(waiting(), *begun), findings={"DUR-08": again})
     found = check(facts, "DUR-08")
     assert (found.verdict, found.violations) == ("fail", 136 + 8)
-    story = "the load was begun 137 times, last at offset 8200, and /migration records none of them as finished"
+    story = "the load started 137 times, last at offset 8200, and /migration records none as finished"
     assert found.evidence[0].startswith(story)
-    assert found.evidence[0].endswith("it is repeated and never completes")
+    assert found.evidence[0].endswith("the load repeats and never completes")
     assert found.evidence[1] == again.examples[0]
     assert any(note.startswith(story) for note in summary.notes(facts))
     gates = judge_gates(run_checks(facts), facts)
@@ -105,7 +105,7 @@ def test_the_history_of_a_repeated_load_stays_short() -> None:
 def test_a_failover_loads_again_and_says_which_load_counts() -> None:
     """A controller that was a follower loads everything again when it is elected (S§12.1)."""
     facts = early(dual_write(), 40, OFFSET - 50)
-    assert f"begun 2 times, last at offset {OFFSET - 50}, and finished at offset {OFFSET}" in str(
+    assert f"started 2 times, last at offset {OFFSET - 50}, and finished at offset {OFFSET}" in str(
         check(facts, "DUR-08").evidence
     )
     unfinished = early(dual_write(), 40, OFFSET + 50)
@@ -168,5 +168,5 @@ def test_aborted_loads_of_later_releases_are_told_while_nothing_is_loaded() -> N
         Marker(90, "ABORT_TRANSACTION_RECORD", None, NOW),
     ]
     facts = replace(waiting(), transactions=read_transactions(markers))
-    assert any("given up 2 times, last at offset 61" in note for note in summary.notes(facts))
+    assert any("aborted 2 times, last at offset 61" in note for note in summary.notes(facts))
     assert check(facts, "DUR-08").verdict == "pass"

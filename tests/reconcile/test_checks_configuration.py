@@ -76,7 +76,7 @@ def test_no_secret_of_a_file_is_kept() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
-        ("process.roles=controller", "process.roles=broker,controller", "a broker and a controller in one"),
+        ("process.roles=controller", "process.roles=broker,controller", "a combined node cannot migrate"),
         ("process.roles=controller", "", "process.roles is not set"),
         ("node.id=3000", "", "node.id is not set"),
         ("migration.enable=true", "migration.enable=false", "migration.enable is not true"),

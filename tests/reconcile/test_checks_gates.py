@@ -74,7 +74,7 @@ def test_no_start_without_a_broker_that_registered_and_went() -> None:
         counts=waiting().counts | {"brokers": {ZOOKEEPER: 2, KRAFT: 3}},
     )
     assert check(facts, "START-02").evidence == [
-        "broker 2 holds 10 replicas and is not running: it is not in /brokers/ids"
+        "broker 2 holds 10 replicas but is not running: it is not in /brokers/ids"
     ]
     assert gate(facts, "start") == "no_go"
     assert {entry.broker_id: entry.blocks for entry in broker_ledger(facts)} == {0: [], 1: [], 2: ["start"]}
@@ -177,7 +177,7 @@ def test_the_leader_is_known_without_a_leader_change() -> None:
     facts = after_a_snapshot()
     assert {check(facts, check_id).verdict for check_id in ("DUR-02", "DUR-03")} == {"pass"}
     assert gate(facts, "dual_write") == gate(facts, "rollback") == "go"
-    assert "told by quorum-state" in summary.migration(facts).explanation
+    assert "taken from quorum-state" in summary.migration(facts).explanation
     finishing = replace(in_kraft_mode(), copies=facts.copies, plan=facts.plan, epochs=())
     assert gate(finishing, "finalize") == "go"
 
@@ -236,7 +236,7 @@ def test_a_busy_healthy_cluster_can_be_rolled_back() -> None:
     facts = lagging(0.6, 0.4)
     gates = judge_gates(run_checks(facts), facts)
     assert (gates["rollback"].verdict, gates["dual_write"].verdict, verdict(facts)) == ("go", "go", summary.CLEAN)
-    assert "would lose 1 row that ZooKeeper is about to get" in gates["rollback"].explanation
+    assert "would lose 1 row that ZooKeeper is about to receive" in gates["rollback"].explanation
     assert "RB-08" in gates["rollback"].explanation
 
 

@@ -49,7 +49,7 @@ def test_a_broker_that_leaves_and_one_that_left_in_order() -> None:
     gone = registered(2, is_migrating_zk_broker=False, fenced=True)
     entries = ledger(Phase.DUAL_WRITE, brokers_in_kraft=[leaving, left, gone], brokers_in_zookeeper=[{"broker_id": 0}])
     assert entries[0].note.endswith("shutting down")
-    assert entries[1].note.endswith("shut down in order")
+    assert entries[1].note.endswith("shut down cleanly")
     assert entries[2].note == "fenced"
 
 

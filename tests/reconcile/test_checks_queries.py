@@ -357,7 +357,7 @@ def test_only_the_broken_rows_are_found(violations: dict[str, list[str]], code: 
 
 
 def test_no_other_code_is_found(violations: dict[str, list[str]]) -> None:
-    assert violations["ISR-03"] == ["led-by-nobody/0: leader 9 is no replica of [0, 1, 2]"]
+    assert violations["ISR-03"] == ["led-by-nobody/0: leader 9 is not a replica of [0, 1, 2]"]
     (moving,) = violations["REASSIGNING"]
     assert moving.startswith("moving-in-kraft/0: adding ")
     assert len(violations) == 27

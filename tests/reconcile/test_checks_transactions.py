@@ -57,7 +57,7 @@ def test_a_claim_whose_epoch_does_not_rise_is_named() -> None:
 
 def test_an_epoch_that_the_log_never_had_is_another_quorums() -> None:
     early = election(900, 5, "controller 3001", 9, time=NOW - 100_000)
-    assert "the log knows none above 2" in claims(FIRST, early).evidence[0]
+    assert "the log has no epoch above 2" in claims(FIRST, early).evidence[0]
     late = replace(early, time=NOW)
     assert claims(FIRST, late).verdict == "pass", "the log may have been copied before the election"
 
@@ -70,7 +70,7 @@ def test_claims_of_a_quorum_that_was_rolled_back_are_not_this_logs() -> None:
 
 
 def test_a_claim_that_cannot_be_parsed_is_named() -> None:
-    assert "can't be parsed" in claims(replace(FIRST, kraft_controller_epoch=None)).evidence[0]
+    assert "cannot be parsed" in claims(replace(FIRST, kraft_controller_epoch=None)).evidence[0]
 
 
 @pytest.mark.parametrize(("value", "word"), [(4, "stayed"), (2, "fell")])

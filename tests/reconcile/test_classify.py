@@ -421,7 +421,7 @@ def test_3_4_is_judged_by_what_it_mirrors(row: dict[str, Any], class_: str) -> N
 LOAD = (20, 50)
 TOLD = replace(CONTEXT, load=LOAD, history_from=0)
 STATE_PATH = "/brokers/topics/orders/partitions/3/state"
-BY_HAND = "transaction logs would tell"
+BY_HAND = "transaction logs would show which"
 
 
 def test_a_value_that_no_version_of_the_row_had_was_written_by_somebody() -> None:
@@ -547,7 +547,7 @@ def test_what_cannot_be_decided_is_said_in_the_row() -> None:
     assert BY_HAND not in one(near, told).explanation
     assert BY_HAND not in one(missing_config(), told).explanation
     long_before = {**near, "zk_mtime": LOADED_AT - CLOCK_MARGIN_MS - 1}
-    assert "not written since" in one(long_before).explanation
+    assert "not been written since" in one(long_before).explanation
     never = replace(CONTEXT, homes=looked_up(topics=Children(850, 0)))
     assert "never written" in one(missing_config(), never).explanation
     removal = differing(

@@ -172,7 +172,10 @@ def test_what_was_written_while_it_was_read_can_be_behind_all_the_same() -> None
 
 @pytest.mark.parametrize(
     ("silence", "expected"),
-    [(-3_599.5, "/migration was written since, so its copy is old"), (0.1, "the controllers are not running")],
+    [
+        (-3_599.5, "/migration was written after that, so the copy of the log is old"),
+        (0.1, "the controllers are not running"),
+    ],
 )
 def test_a_log_that_ends_early_is_an_old_copy_or_a_dead_quorum(silence: float, expected: str) -> None:
     facts = replace(dual_write(), captured_at_ms=NOW + 3_600 * SECOND, skew=ClockSkew(0, 0, 50))

@@ -18,7 +18,7 @@ from transforms.reconcile.judge.given import FIRST_ANSWERS, Answers, MissingAnsw
 @pytest.mark.parametrize("name", sorted(ANSWERS))
 def test_facts_are_not_made_without_one_of_the_first_answers(name: str) -> None:
     stored = {each: rows for each, rows in ANSWERS.items() if each != name}
-    with pytest.raises(MissingAnswerError, match=rf"of another release \({name} is missing\): run the audit again$"):
+    with pytest.raises(MissingAnswerError, match=rf"from another release \({name} is missing\): run the audit again$"):
         facts_of(given(reads_data_folder=True), stored, SECOND, PROPERTIES)
 
 

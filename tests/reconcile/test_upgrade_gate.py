@@ -152,7 +152,7 @@ def test_how_to_be_rid_of_a_ghost_goes_by_the_level() -> None:
     assert "it can be unregistered from metadata.version 4.4-IV2 (33) on" in below
     newest = kraft(controllers=ghost(), features={"metadata.version": 33}, kafka_version="4.4")
     [text] = check(newest, "QRM-01")[1]
-    assert text.endswith("kafka-cluster.sh unregister-controller --id 3003 forgets it, once it is stopped")
+    assert text.endswith("kafka-cluster.sh unregister-controller --id 3003 unregisters it once it is stopped")
 
 
 def test_a_finished_migration_is_asked_and_one_under_way_is_not() -> None:

@@ -96,7 +96,7 @@ def test_what_a_killed_first_write_left_counts_for_nothing_and_is_written_over(
     told = (
         []
         if left is an_empty_folder
-        else [f"unfinished table {table.full_name}: an earlier first write did not end; it is made anew"]
+        else [f"unfinished table {table.full_name}: an earlier first write did not finish; it is repeated"]
     )
     assert [record.getMessage() for record in caplog.records if record.name == "kraft-audit"] == told
 

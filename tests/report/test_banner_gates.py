@@ -40,7 +40,7 @@ def test_metadata_that_is_gone_is_said_to_be_gone_and_where_it_is() -> None:
     assert banner.title == "The metadata is gone from ZooKeeper"
     assert "nothing is copied yet" not in " ".join(banner.sentences)
     assert "snapshots and transaction logs" in banner.actions[0].what
-    assert "controllers of before" in banner.actions[0].what
+    assert "earlier controllers" in banner.actions[0].what
     full = replace(emptied(), counts=not_ready().counts)
     assert "gone" not in tell(full).title
 
@@ -50,7 +50,7 @@ def test_of_a_log_that_can_not_be_used_nothing_is_said_to_stand() -> None:
     unusable = CheckResult("CAP-03", "fail", 1, ["starts at 90"], ["start"], "error", "The log starts at 0", "Copy it.")
     migration = replace(base.migration, state="NONE", phase="zookeeper", copy_used=None)
     banner = tell(replace(base, migration=migration, checks=[unusable]))
-    assert banner.title == "The metadata log that was given can't be used"
+    assert banner.title == "The metadata log cannot be used"
     assert "nothing has been copied yet" not in " ".join(banner.sentences)
 
 
@@ -58,7 +58,7 @@ def test_a_moment_of_silence_is_not_called_stopped() -> None:
     base = lagging()
     silent = replace(base, lag=replace(base.lag, alive=False, state="silent"))
     assert tell(silent).title == "ZooKeeper is 11 records behind KRaft"
-    assert "audit again" in " ".join(tell(silent).sentences)
+    assert "Audit again" in " ".join(tell(silent).sentences)
     stopped = replace(base, lag=replace(base.lag, alive=False, state="stopped"))
     assert tell(stopped).title == "Dual writing has stopped: ZooKeeper is 11 records behind KRaft"
 

@@ -64,7 +64,7 @@ def test_the_gravest_decides_the_verdict_and_no_gate(
 def test_a_defect_stays_the_story() -> None:
     report = with_results(defective(), unmet())
     assert tell(report).title == tell(defective()).title
-    assert "Not as expected: silver.partitions, partition column values to be between" in " ".join(
+    assert "Expectation not met: silver.partitions, partition column values to be between" in " ".join(
         tell(report).sentences
     )
 

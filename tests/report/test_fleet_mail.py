@@ -44,7 +44,7 @@ def test_the_worst_come_first_each_with_its_own_story() -> None:
         assert "Verdict: clean → errors." in text
         assert "/srv/losing/report.html" in text
         assert "/srv/fleet.html" in text
-        assert "Nothing to tell of 1 other cluster: 1 clean." in text
+        assert "No news of 1 other cluster: 1 clean." in text
     assert "fine" not in plain
 
 

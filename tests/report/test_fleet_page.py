@@ -45,12 +45,10 @@ def test_the_page_says_who_needs_what_and_leads_to_the_reports() -> None:
     html = render_fleet(small_fleet(), PLACES)
     words = Page(html).words
     assert "2 of 7 clusters need repair" in words
-    assert "1 could not be audited, 1 with errors, 1 not audited for more than 48 h" in words
+    assert "1 could not be audited, 1 with errors, 1 with no audit in the last 48 h" in words
     assert '<a href="losing/report.html">' in html
     assert html.count("<a href=") == 2 + len(re.findall(r'<a href="#', html))
-    assert (
-        words.index("gone") < words.index("Errors 1") < words.index("Not audited for long 1") < words.index("Clean 2")
-    )
+    assert words.index("gone") < words.index("Errors 1") < words.index("No recent audit 1") < words.index("Clean 2")
     assert "Do first: Set or remove the same quota" in words
     assert "8.3 days ago" in words
 
@@ -58,7 +56,7 @@ def test_the_page_says_who_needs_what_and_leads_to_the_reports() -> None:
 def test_a_failed_cluster_shows_why_and_what_was_last_known() -> None:
     words = Page(render_fleet(small_fleet(), {})).words
     assert "there is no folder /nowhere" in words
-    assert "What is shown is of 2026-11-21 00:00 UTC, the last run that came to its end." in words
+    assert "Shown is the last finished run, of 2026-11-21 00:00 UTC." in words
 
 
 def test_an_old_clean_cluster_is_not_called_clean() -> None:
@@ -199,7 +197,7 @@ def test_a_retired_cluster_is_left_out_and_named() -> None:
     assert "forgotten" not in {cluster.name for cluster in standing.clusters}
     assert standing.retired == ("forgotten",)
     words = Page(render_fleet(standing, {})).words
-    assert "Not audited for long" not in words
+    assert "No recent audit" not in words
     assert "Retired, left out forgotten" in words
     assert any(line.split() == ["Retired,", "left", "out", "forgotten"] for line in fleet_text(standing, {}))
     assert "Retired" not in Page(render_fleet(small_fleet(), {})).words

@@ -92,14 +92,14 @@ def blocked() -> Report:
 def test_a_healthy_cluster_is_told_so_and_that_it_may_be_upgraded() -> None:
     banner = tell(clean())
     assert (banner.tone, banner.title) == ("good", "The KRaft cluster is healthy")
-    assert banner.sentences[-1] == "It may be upgraded."
+    assert banner.sentences[-1] == "It can be upgraded."
     assert banner.actions == []
 
 
 def test_partitions_without_a_leader_are_the_headline() -> None:
     banner = tell(offline())
     assert (banner.tone, banner.title) == ("bad", "43 partitions without a leader")
-    assert "1 of 3 brokers at work" in banner.sentences[0]
+    assert "1 of 3 brokers running" in banner.sentences[0]
     assert banner.actions[0].what == "Start the brokers."
 
 

@@ -53,12 +53,12 @@ def test_nothing_changed_is_not_told_until_it_is_time_to_remind(run: FleetRun) -
         (LOSING, FINE, "Verdict: errors → clean."),
         (LATE, replace(FINE, statuses={}), "Gate rollback: NO-GO → GO."),
         (LATE, GONE, "The audit failed: there is no folder /nowhere"),
-        (GONE, FINE, "This is the first run that came to its end."),
+        (GONE, FINE, "This is the first finished run."),
         (LOSING, replace(LOSING, statuses={"new": 1, "persisting": 4}), "1 new defect."),
         (LOSING, replace(LOSING, statuses={"persisting": 3, "resolved": 2}), "2 defects resolved."),
         (LOSING, replace(settled(LOSING), defects=5000), "Defects: 5 → 5,000."),
-        (FINE, replace(FINE, open_checks=(*FINE.open_checks, "SEC-03")), "Checks that fail or warn now: SEC-03."),
-        (replace(FINE, open_checks=("SEC-03", *FINE.open_checks)), FINE, "Checks that no longer do: SEC-03."),
+        (FINE, replace(FINE, open_checks=(*FINE.open_checks, "SEC-03")), "Checks that newly fail or warn: SEC-03."),
+        (replace(FINE, open_checks=("SEC-03", *FINE.open_checks)), FINE, "Checks that pass again: SEC-03."),
         (replace(FINE, phase="waiting"), FINE, "Phase: waiting → dual write."),
     ],
 )
@@ -105,7 +105,7 @@ def test_what_was_owed_is_compared_with_what_was_told() -> None:
 
 def test_what_stands_and_was_never_told_is_told() -> None:
     decision = decide(CHANGE, settled(LOSING), [earlier(LOSING)], None)
-    assert (decision.reason, decision.changes) == ("change", ("No mail has told of this cluster before.",))
+    assert (decision.reason, decision.changes) == ("change", ("This is the first mail about this cluster.",))
 
 
 def test_a_run_of_an_earlier_release_does_not_make_everything_new() -> None:
@@ -156,10 +156,7 @@ def test_a_reminder_names_the_mail_whose_words_still_stand() -> None:
     decision = decide(CHANGE, settled(LOSING), past, mailed("told", 26))
     assert (decision.reason, decision.changes) == (
         "reminder",
-        (
-            "No verdict, gate, check or defect has changed since the mail of 2026-11-20 05:00 UTC: what it told still "
-            "stands.",
-        ),
+        ("No verdict, gate, check or defect has changed since the mail of 2026-11-20 05:00 UTC.",),
     )
 
 
@@ -168,7 +165,7 @@ def test_what_came_and_went_untold_is_told(policy: Policy) -> None:
     past = [at(FINE, "told", 3), at(LOSING, "killed", 2)]
     decision = decide(policy, replace(FINE, statuses={"resolved": 5}), past, mailed("told"))
     assert decision.reason == "change"
-    assert f"No mail has told of run killed of 2026-11-21 04:59 UTC: errors, {LOSING.headline}." in decision.changes
+    assert f"No mail reported run killed of 2026-11-21 04:59 UTC: errors, {LOSING.headline}." in decision.changes
     assert {"3 new defects.", "5 defects resolved."} <= set(decision.changes)
 
 
@@ -185,14 +182,14 @@ def test_as_many_new_defects_as_resolved_ones_are_a_change() -> None:
 def test_a_failure_that_came_and_went_untold_is_told() -> None:
     past = [at(FINE, "told", 3), at(GONE, "killed", 2)]
     assert decide(CHANGE, FINE, past, mailed("told")).changes == (
-        "No mail has told of run killed of 2026-11-21 04:59 UTC: there is no folder /nowhere.",
+        "No mail reported run killed of 2026-11-21 04:59 UTC: there is no folder /nowhere.",
     )
 
 
 def test_what_was_found_between_two_equal_failures_is_told() -> None:
     past = [at(FINE, "a", 4), at(GONE, "told", 3), at(LOSING, "killed", 2)]
     (said,) = decide(CHANGE, GONE, past, mailed("told")).changes
-    assert said.startswith("No mail has told of run killed of ")
+    assert said.startswith("No mail reported run killed of ")
 
 
 def test_what_a_failure_hid_is_told_after_it() -> None:
@@ -212,7 +209,7 @@ def test_quiet_runs_are_not_untold_ones() -> None:
 def test_a_told_run_that_is_kept_no_more_is_told_anew() -> None:
     decision = decide(CHANGE, FINE, [at(FINE, "b", 3)], mailed("gone"))
     assert decision.reason == "change"
-    assert decision.changes == ("What the mail of 2026-11-21 04:00 UTC told of, run gone, is not in the warehouse.",)
+    assert decision.changes == ("Run gone, the subject of the mail of 2026-11-21 04:00 UTC, is not in the warehouse.",)
 
 
 @pytest.mark.parametrize("policy", [CHANGE, RED, ALWAYS])

@@ -261,7 +261,7 @@ def test_an_address_is_told_once_of_all_clusters_by_each_ones_policy() -> None:
         "OTHER": ["late", "losing"],
     }
     other = next(made for made in found if made.settings.url_env == "OTHER")
-    assert "No message has told of this cluster before." in other.entries[1].decision.changes
+    assert "This is the first message about this cluster." in other.entries[1].decision.changes
 
 
 def test_one_addresss_fault_is_its_own_and_what_was_tried_is_kept_without_the_address(

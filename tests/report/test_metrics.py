@@ -136,7 +136,7 @@ def test_runs_that_end_at_once_lose_no_cluster(tmp_path: Path) -> None:
 
 def test_a_file_that_is_no_openmetrics_is_written_anew_and_said(tmp_path: Path) -> None:
     (tmp_path / TEXTFILE_NAME).write_bytes(b"\xff\xfe{half")
-    with pytest.raises(MetricsError, match="written anew"):
+    with pytest.raises(MetricsError, match="written again"):
         write_textfile(tmp_path, {"a": samples_of(GOOD, GOOD)})
     assert in_file(tmp_path)[RUN_FAILED, "a"] == 0
 

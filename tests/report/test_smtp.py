@@ -225,7 +225,7 @@ def test_no_such_host(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(socket, "getaddrinfo", unknown)
     assert failure(healthy(), settings_for(25, host="mail.invalid")) == (
-        "mail to mail.invalid:25 not sent: there is no such host; check `host`"
+        "mail to mail.invalid:25 not sent: unknown host; check `host`"
     )
 
 

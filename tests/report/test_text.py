@@ -113,7 +113,7 @@ def test_a_failed_check_of_dual_write_is_said_instead_of_what_should_be() -> Non
             gates={**report.gates, "dual_write": Gate("no_go", ["DUR-02"])},
         )
     )
-    assert lines.startswith("ERRORS: Dual write is not as it must be This does not hold: /controller is held by")
+    assert lines.startswith("ERRORS: Dual write is unhealthy This check fails: /controller is held by")
     assert "writes every change" not in lines
 
 

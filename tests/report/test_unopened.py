@@ -53,7 +53,7 @@ def test_it_is_told_under_every_policy(policy: str) -> None:
     assert str(message["Subject"]).startswith("[kraft-audit] FAILED 2 of 2 clusters")
     text = " ".join(body(message, "plain").split())
     assert FULL in text
-    assert "The run could not begin" in text
+    assert "The run could not start" in text
     assert (made.problems, made.lines) == ([], ["Mail         team@example.com"])
 
 

@@ -191,7 +191,7 @@ def test_s3_is_a_warning_until_somebody_vouches_for_one_run_at_a_time(
     assert any(line.startswith("warn  warehouse") and "spark.delta.logStore.s3a.impl" in line for line in lines)
     assert told(capsys, "--conf", conf(tmp_path, **there, warehouse_single_driver=True))[0] == OK
     code, lines = told(capsys, "--conf", conf(tmp_path, **(there | {"warehouse": "oci://bucket/w"})))
-    assert any(line.startswith("warn  warehouse") and "is not known here" in line for line in lines)
+    assert any(line.startswith("warn  warehouse") and "it is unknown here" in line for line in lines)
     assert told(capsys, "--conf", conf(tmp_path, **(there | {"warehouse": "abfss://c@a/w"})))[0] == OK
 
 
@@ -204,7 +204,7 @@ def test_unfinished_tables_are_named(tmp_path: Path, capsys: pytest.CaptureFixtu
     code, lines = told(capsys, "--conf", conf(tmp_path))
     assert code == OK
     [said] = [line for line in lines if "unfinished tables" in line]
-    assert "gold.runs: a first write did not end; the next run makes them anew" in said
+    assert "gold.runs: a first write did not finish; the next run repeats it" in said
 
 
 LIVE_PASSWORD = "open-sesame-4711"

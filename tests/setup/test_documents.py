@@ -1,4 +1,4 @@
-"""README and CONTRIBUTING name what exists, and say what the code says."""
+"""README, CONTRIBUTING and the documents name what exists, and say what the code says."""
 
 from __future__ import annotations
 
@@ -26,6 +26,11 @@ README = (ROOT / "README.md").read_text()
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text()
 
 
+def page(name: str) -> str:
+    """The text of one document."""
+    return (ROOT / "docs" / name).read_text()
+
+
 @pytest.mark.parametrize("text", [README, CONTRIBUTING], ids=["README", "CONTRIBUTING"])
 def test_links_and_paths_lead_somewhere(text: str) -> None:
     linked = set(re.findall(r"\]\((?!https?:)([^)#]+)\)", text))
@@ -44,14 +49,14 @@ def test_make_targets_exist() -> None:
 
 
 def test_the_smallest_configuration_is_valid() -> None:
-    blocks = re.findall(r"```yaml\n(.*?)```", README, re.DOTALL)
-    assert blocks
-    for block in blocks:
+    blocks = [re.findall(r"```yaml\n(.*?)```", text, re.DOTALL) for text in (README, page("running.md"))]
+    assert all(blocks)
+    for block in (each for found in blocks for each in found):
         assert Settings.model_validate(yaml.safe_load(block)).cluster == "prod-eu"
 
 
 def test_exit_codes_are_the_programs() -> None:
-    listed = {int(code): meaning for code, meaning in re.findall(r"(?m)^\| (\d+) \| (.*) \|$", README)}
+    listed = {int(code): meaning for code, meaning in re.findall(r"(?m)^\| (\d+) \| (.*) \|$", page("exit-codes.md"))}
     assert listed.keys() == {codes.OK, codes.WARNINGS, codes.ERRORS, codes.USAGE, codes.CRASH}
     assert listed[codes.OK] == "clean"
     assert listed[codes.WARNINGS].startswith("warnings")
@@ -60,13 +65,13 @@ def test_exit_codes_are_the_programs() -> None:
 
 
 def test_every_class_is_explained_with_what_it_is() -> None:
-    rows = re.findall(r"(?m)^\| (`\w+`(?:, `\w+`)*) \| .* \| (yes|no) \|$", README)
+    rows = re.findall(r"(?m)^\| (`\w+`(?:, `\w+`)*) \| .* \| (yes|no) \|$", page("classes.md"))
     explained = {name: defect == "yes" for names, defect in rows for name in re.findall(r"`(\w+)`", names)}
     assert explained == {name: entry.defect for name, entry in CLASSES.items()}
 
 
 def test_gates_are_the_programs() -> None:
-    (listed,) = re.findall(r"--gate \{([\w,]+)\}", README)
+    (listed,) = re.findall(r"--gate \{([\w,]+)\}", page("exit-codes.md"))
     assert tuple(listed.split(",")) == GATES
 
 
@@ -74,6 +79,42 @@ def test_commands_are_the_programs() -> None:
     commands = {command.name for command in (*cli.COMMANDS, *cli.MAINS)}
     used = set(re.findall(r"kraft-audit (\w[\w-]*)(?= --|$)", README + (ROOT / "Makefile").read_text(), re.MULTILINE))
     assert {"run", "check", "demo"} <= used <= commands
+
+
+def test_every_command_is_explained() -> None:
+    """Those that print rather than run something are in the table of commands."""
+    shown = set(re.findall(r"(?m)^\| `(\w+)", page("commands.md")))
+    assert shown == {
+        "compare",
+        "diff",
+        "downgrade",
+        "expect",
+        "explain",
+        "features",
+        "fleet",
+        "gates",
+        "history",
+        "isr",
+    }
+    assert shown <= {command.name for command in (*cli.COMMANDS, *cli.MAINS)}
+
+
+def test_the_readme_is_short() -> None:
+    assert len(README.splitlines()) <= 150
+
+
+def test_the_index_lists_every_page() -> None:
+    listed = set(re.findall(r"\]\(([\w-]+\.md)\)", page("README.md")))
+    assert listed == {path.name for path in DOCS} - {"README.md"}
+
+
+def test_the_quick_start_is_on_the_first_screen() -> None:
+    """A reader, and what runs the commands of the README, finds one for a demonstration and one for all tests."""
+    assert (
+        README.index("```sh\nmake demo\n```")
+        < README.index("```sh\nmake test\n```")
+        < README.index("## Read a finding")
+    )
 
 
 def test_the_worked_example_tells_what_is_in_the_capture() -> None:
@@ -89,6 +130,8 @@ def test_the_worked_example_tells_what_is_in_the_capture() -> None:
 
 
 DOCS = sorted((ROOT / "docs").glob("*.md"))
+# Of every check: a page that names one which is not in the catalogue is wrong, whatever group it is of.
+PREFIXES = sorted({check.id.split("-")[0] for check in CHECKS})
 WRITTEN = [path for path in DOCS if path.name not in (*PAGES, "semantics.md", "glossary.md")]
 
 
@@ -101,10 +144,10 @@ def test_pages_made_from_the_declarations_are_up_to_date(name: str) -> None:
 def test_links_between_pages_lead_somewhere(path: Path) -> None:
     for target in re.findall(r"\]\((?!https?:)([^)]+)\)", path.read_text()):
         name, _, anchor = target.partition("#")
-        page = (path.parent / name).resolve() if name else path
-        assert page.exists(), target
+        leads_to = (path.parent / name).resolve() if name else path
+        assert leads_to.exists(), target
         if anchor:
-            text = page.read_text()
+            text = leads_to.read_text()
             headings = {
                 re.sub(r"[^a-z0-9 -]", "", each.lower()).replace(" ", "-")
                 for each in re.findall(r"(?m)^#+ (.*)$", text)
@@ -116,7 +159,8 @@ def test_links_between_pages_lead_somewhere(path: Path) -> None:
 def test_pages_name_checks_captures_tables_and_commands_that_exist(path: Path) -> None:
     text = path.read_text()
     checks = {check.id for check in CHECKS}
-    assert set(re.findall(r"\b(?:CAP|START|CONF|DUR|FIN|POST|RB|SEC)-\d+\b", text)) <= checks
+    named = re.findall(rf"\b(?:{'|'.join(PREFIXES)})-\d+\b", text)
+    assert set(named) <= checks
     for version, stage in re.findall(r"look (\d\.\d\.\d) ([\w-]+)", text):
         assert capture(version, stage).is_dir()
     commands = {command.name for command in (*cli.COMMANDS, *cli.MAINS)}
@@ -126,10 +170,9 @@ def test_pages_name_checks_captures_tables_and_commands_that_exist(path: Path) -
 
 
 def test_every_class_has_its_rule() -> None:
-    page = (ROOT / "docs" / "classes.md").read_text()
     listed = {
         name
-        for cell in re.findall(r"(?m)^\| (?:\d+|beside) \| (.*?) \|", page)
+        for cell in re.findall(r"(?m)^\| (?:\d+|beside) \| (.*?) \|", page("classes.md"))
         for name in re.findall(r"`(\w+)`", cell)
     }
     assert listed == set(CLASSES)
@@ -140,8 +183,8 @@ def test_every_gate_is_in_the_guide() -> None:
     assert [gate for gate in GATES if f"`{gate}`" not in guide and f"--gate {gate}" not in guide] == []
 
 
-def test_the_suite_in_the_readme_is_valid(tmp_path: Path) -> None:
-    (block,) = re.findall(r"```json\n(.*?)```", README, re.DOTALL)
+def test_the_suite_in_the_documents_is_valid(tmp_path: Path) -> None:
+    (block,) = re.findall(r"```json\n(.*?)```", page("expectations.md"), re.DOTALL)
     path = tmp_path / "suite.json"
     path.write_text(block)
     suite = read_suite(path)

@@ -228,7 +228,7 @@ def test_what_a_killed_first_write_left_is_written_over(
             warehouse.append(KINDS, one(number))
     assert warehouse.version(KINDS) == 1
     told = [record.getMessage() for record in caplog.records if record.name == "kraft-audit"]
-    said = "unfinished table gold.kinds: an earlier first write did not end; it is made anew"
+    said = "unfinished table gold.kinds: an earlier first write did not finish; it is repeated"
     assert told == ([said] if any(not name.endswith("/") for name in UNFINISHED[left]) else [])
 
 

@@ -225,8 +225,8 @@ def test_a_log_that_is_missing_before_a_new_epoch_is_found_out(tmp_path: Path) -
     (tmp_path / "zk" / "log.4").unlink()
     summary = summary_of(tmp_path / "zk")
     assert summary.problems == [
-        "transaction logs: the tree has not ZooKeeper's own digest after transaction 0x100000001, and had it after 0x3: "
-        "transactions are missing, or the files are of different servers"
+        "transaction logs: the tree does not match ZooKeeper's own digest after transaction 0x100000001, and had it after 0x3: "
+        "transactions are missing, or the files come from different servers"
     ]
     found = codes(state_rows([batch for _, batch in DataFolder(tmp_path / "zk").trees(REDACTOR, None)]))
     assert found.count("CAP-20") == 1
@@ -315,7 +315,7 @@ def test_a_digest_of_another_version_proves_nothing(tmp_path: Path) -> None:
     (tmp_path / "log.1").write_bytes(log.padded())
     (judgement,) = summary_of(tmp_path).proofs
     assert judgement.verdict is Verdict.UNPROVED
-    assert judgement.text.startswith("its digests are of version 3, which this audit does not know")
+    assert judgement.text.startswith("its digests are of version 3, which this audit does not support")
     found = [row for _, batch in DataFolder(tmp_path).trees(REDACTOR, None) for row in batch.to_pylist()]
     assert [row["data"] for row in found if row["path"] == TREE_DIGEST] == [f"{TREE_UNPROVED}{judgement.text}"]
 

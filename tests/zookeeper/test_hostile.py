@@ -28,8 +28,8 @@ CASES: tuple[tuple[str, dict[str, Any], dict[str, Any], str], ...] = (
         {},
         r"told no further znode within 2 s, after 0|did not come back within 2 s",
     ),
-    ("giant reply", {"claims": 1 << 30}, {}, r"sent what is no reply: a reply of 1073741824 bytes"),
-    ("negative reply", {"claims": -5}, {}, r"sent what is no reply: a reply of -5 bytes"),
+    ("giant reply", {"claims": 1 << 30}, {}, r"sent an invalid reply: a reply of 1073741824 bytes"),
+    ("negative reply", {"claims": -5}, {}, r"sent an invalid reply: a reply of -5 bytes"),
     ("endlessly deep", {"children": 1}, {}, r"the tree is deeper than 32 znodes \(zookeeper.max_depth\)"),
     (
         "endlessly wide",

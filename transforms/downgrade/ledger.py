@@ -96,7 +96,7 @@ FORMATS: tuple[Format, ...] = (
     Format(
         "token_v3",
         "delegation tokens of version 3",
-        "Kafka 3.3, whatever the inter.broker.protocol.version",
+        "Kafka 3.3, with any inter.broker.protocol.version",
         (3, 3),
         Effect.REFUSES,
         "older brokers refuse to read every token",
@@ -118,7 +118,7 @@ FORMATS: tuple[Format, ...] = (
         (2, 1),
         Effect.REFUSES,
         "older group coordinators can't load them",
-        "topic data in __consumer_offsets, told by the inter.broker.protocol.version only",
+        "topic data in __consumer_offsets, inferred from the inter.broker.protocol.version only",
     ),
     Format(
         "group_metadata_v3",
@@ -127,7 +127,7 @@ FORMATS: tuple[Format, ...] = (
         (2, 3),
         Effect.REFUSES,
         "older group coordinators can't load them",
-        "topic data in __consumer_offsets, told by the inter.broker.protocol.version only",
+        "topic data in __consumer_offsets, inferred from the inter.broker.protocol.version only",
     ),
     Format(
         "directory_ids",
@@ -163,7 +163,7 @@ FORMATS: tuple[Format, ...] = (
         "metadata.version 4.4-IV1 (32)",
         (4, 4),
         Effect.LOSES,
-        "older authorizers compare the host letter by letter: such an ALLOW or DENY has no effect any more",
+        "older authorizers compare the host letter by letter: such an ALLOW or DENY has no effect",
         "ACCESS_CONTROL_ENTRY_RECORD: host",
         (FEATURE_NAME, CIDR_HOSTS_FROM),
     ),
@@ -243,7 +243,7 @@ FORMATS: tuple[Format, ...] = (
         "Kafka 0.11",
         (0, 11),
         Effect.READS,
-        "they are built anew from the log",
+        "they are rebuilt from the log",
         "*.index, *.timeindex, *.txnindex",
     ),
     Format(
@@ -252,7 +252,7 @@ FORMATS: tuple[Format, ...] = (
         "Kafka 0.11",
         (0, 11),
         Effect.READS,
-        "they are built anew from the log",
+        "they are rebuilt from the log",
         "*.snapshot",
     ),
     Format(
@@ -270,7 +270,7 @@ FORMATS: tuple[Format, ...] = (
         "Kafka 0.11",
         (0, 11),
         Effect.READS,
-        "older brokers write those anew that they know",
+        "older brokers rewrite those that they support",
         "replication-offset-checkpoint, recovery-point-offset-checkpoint, log-start-offset-checkpoint, "
         "cleaner-offset-checkpoint",
     ),

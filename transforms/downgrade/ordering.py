@@ -48,7 +48,7 @@ def violations(configurations: Configurations | None, topic_formats: Mapping[str
     """
     if configurations is None:
         return [
-            f"topic {topic}: message.format.version {value} is no version"
+            f"topic {topic}: message.format.version {value} is not a version"
             for topic, value in sorted(topic_formats.items())
             if version_of(value) is None
         ]
@@ -75,7 +75,7 @@ def _of_broker(broker: int, conf: Mapping[str, str]) -> list[str]:
         ]
     limit = version_of(protocol)
     if limit is None:
-        return [*texts, f"broker {broker}: {IBP} {protocol} is no version"]
+        return [*texts, f"broker {broker}: {IBP} {protocol} is not a version"]
     return [*texts, *_order(broker, conf, protocol, limit)]
 
 

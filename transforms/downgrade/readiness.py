@@ -270,7 +270,7 @@ def _least_protocol(state: State) -> tuple[Release, str] | None:
     proofs: list[tuple[Release, str]] = []
     znode = state.feature_znode
     if znode is not None and znode.version >= 2:
-        proofs.append(((3, 3), "/feature is of version 2"))
+        proofs.append(((3, 3), "/feature has version 2"))
     elif znode is not None and znode.enabled:
         proofs.append(((2, 7), "/feature is enabled"))
     for name, release in (("leader_recovery_state", (3, 2)), ("topic_id", (2, 8)), ("broker_znode_v5", (2, 7))):
@@ -280,7 +280,7 @@ def _least_protocol(state: State) -> tuple[Release, str] | None:
     versions = state.znode_versions or {}
     newest = [broker for broker, version in versions.items() if version >= 5]
     if newest:
-        proofs.append(((2, 7), f"/brokers/ids/{min(newest)} is of version 5"))
+        proofs.append(((2, 7), f"/brokers/ids/{min(newest)} has version 5"))
     return max(proofs, default=None)
 
 
@@ -289,17 +289,17 @@ def _protocol(state: State, target: Release) -> Iterator[Line]:
     known = _protocols(state)
     for who, (release, text) in sorted(known.items()):
         if release > target:
-            yield Line(Outcome.BLOCKED, f"{IBP} is {text}, which {shown(target)} does not know", who)
+            yield Line(Outcome.BLOCKED, f"{IBP} is {text}, which {shown(target)} does not support", who)
     if any(release > target for release, _ in known.values()):
         return
     least = _least_protocol(state)
     if least is not None and least[0] > target:
         yield Line(
-            Outcome.BLOCKED, f"{IBP} was {shown(least[0])} or later, which {shown(target)} does not know", least[1]
+            Outcome.BLOCKED, f"{IBP} was {shown(least[0])} or later, which {shown(target)} does not support", least[1]
         )
     elif not _all_brokers_known(state):
         stated = "" if least is None else f"; it is {shown(least[0])} or later ({least[1]})"
-        yield Line(Outcome.UNKNOWN, f"{IBP} is not known of every broker{stated}", "give the brokers' property files")
+        yield Line(Outcome.UNKNOWN, f"{IBP} is unknown for some brokers{stated}", "give the brokers' property files")
     else:
         yield Line(Outcome.SAFE, f"{IBP} is {shown(target)} or below on every broker", ", ".join(sorted(known)))
 
@@ -317,10 +317,10 @@ def _feature_znode(state: State, target: Release) -> Iterator[Line]:
         return
     names = ", ".join(sorted(znode.features))
     if target < (2, 7):
-        yield Line(Outcome.LOSES, f"finalised features ({names}): no release before 2.7 knows them", "/feature")
+        yield Line(Outcome.LOSES, f"finalised features ({names}): no release before 2.7 supports them", "/feature")
     elif znode.version >= 2 and target < (3, 3):
         what = f"finalised features ({names}) without their minimum level: the controller can't start"
-        yield Line(Outcome.BLOCKED, what, f"/feature is of version {znode.version}")
+        yield Line(Outcome.BLOCKED, what, f"/feature has version {znode.version}")
     else:
         yield Line(Outcome.SAFE, f"finalised features ({names}): {shown(target)} reads them", "/feature")
 
@@ -356,12 +356,12 @@ def _dual_write(state: State, target: Release) -> Iterator[Line]:
         else f"ZK_MIGRATION_STATE_RECORD, offset {state.migrated_at}"
     )
     if target < FIRST_MIGRATION:
-        what = f"a migration is under way, which {shown(target)} does not know: roll it back first"
+        what = f"a migration is in progress, which {shown(target)} does not support: roll it back first"
         yield Line(Outcome.BLOCKED, what, where)
         return
     level, highest = (state.finalised or {}).get(FEATURE_NAME), latest_of(target)
     if level is None or highest is None:
-        yield Line(Outcome.UNKNOWN, "the metadata.version is not known", "give the controllers' logs")
+        yield Line(Outcome.UNKNOWN, "the metadata.version is unknown", "give the controllers' logs")
     elif level > highest:
         what = f"metadata.version is {level_name(level)}, and can't be changed while a migration is in progress"
         yield Line(Outcome.BLOCKED, what, _level_record(state))
@@ -383,7 +383,7 @@ def _kraft(state: State, target: Release) -> Iterator[Line]:
         return
     yield from _beyond_ledger(state, target)
     if state.finalised is None:
-        yield Line(Outcome.UNKNOWN, "the finalised features are not known", "give the controllers' logs")
+        yield Line(Outcome.UNKNOWN, "the finalised features are unknown", "give the controllers' logs")
         return
     yield from _level(state, state.finalised, target)
     yield from _features(state, state.finalised, target)
@@ -396,15 +396,15 @@ def _kraft(state: State, target: Release) -> Iterator[Line]:
 def _beyond_ledger(state: State, target: Release) -> Iterator[Line]:
     """What lies above the tables of this audit: nobody knows here what is stored, and who reads it."""
     if state.release is None:
-        yield Line(Outcome.UNKNOWN, "the cluster's release is not known", "give --kafka-version")
+        yield Line(Outcome.UNKNOWN, "the cluster's release is unknown", "give --kafka-version")
     for release in dict.fromkeys((state.release, target)):
         if release is not None and latest_of(release) is None:
             what = (
-                f"Kafka {release_name(release)} is a release that this audit does not know: nor what it stores or reads"
+                f"Kafka {release_name(release)} is a release that this audit does not support: its formats are unknown"
             )
             yield Line(Outcome.UNKNOWN, what, "the audit's tables")
     if state.unread:
-        what = f"{state.unread} places of the metadata log could not be read: nobody knows which formats they have"
+        what = f"{state.unread} places of the metadata log could not be read: their formats are unknown"
         yield Line(Outcome.UNKNOWN, what, "CAP-02")
 
 
@@ -421,7 +421,7 @@ def _asked(state: State, finalised: Mapping[str, int], target: Release, update: 
 def _level(state: State, finalised: Mapping[str, int], target: Release) -> Iterator[Line]:
     level, highest, where = finalised.get(FEATURE_NAME), latest_of(target), _level_record(state)
     if level is None or highest is None:
-        what = "no metadata.version is finalised" if level is None else f"the levels of {shown(target)} are not known"
+        what = "no metadata.version is finalised" if level is None else f"the levels of {shown(target)} are unknown"
         yield Line(Outcome.UNKNOWN, what, where)
         return
     if target >= (4, 0) and level < MINIMUM_LEVEL_4X:
@@ -430,7 +430,7 @@ def _level(state: State, finalised: Mapping[str, int], target: Release) -> Itera
         )
         return
     if level <= highest:
-        yield Line(Outcome.SAFE, f"metadata.version {level_name(level)}: {shown(target)} knows it", where)
+        yield Line(Outcome.SAFE, f"metadata.version {level_name(level)}: {shown(target)} supports it", where)
         return
     verdict, message = _asked(state, finalised, target, Update(FEATURE_NAME, highest, Kind.SAFE_DOWNGRADE))
     step = f"metadata.version {level_name(level)} has to go back to {level_name(highest)} first"
@@ -451,11 +451,11 @@ def _features(state: State, finalised: Mapping[str, int], target: Release) -> It
             continue
         where, highest = f"finalised {name} {level}", highest_of(target, name)
         if not is_known_level(name, level):
-            yield Line(Outcome.UNKNOWN, f"{name} {level} is a level that this audit does not know", where)
+            yield Line(Outcome.UNKNOWN, f"{name} {level} is a level that this audit does not support", where)
         elif highest is None:
-            yield Line(Outcome.UNKNOWN, f"the levels of {name} in {shown(target)} are not known", where)
+            yield Line(Outcome.UNKNOWN, f"the levels of {name} in {shown(target)} are unknown", where)
         elif level <= highest:
-            yield Line(Outcome.SAFE, f"{name} {level}: {shown(target)} knows it", where)
+            yield Line(Outcome.SAFE, f"{name} {level}: {shown(target)} supports it", where)
         else:
             yield from _above(state, finalised, target, Update(name, highest, Kind.SAFE_DOWNGRADE), where)
 
@@ -479,7 +479,7 @@ def _above(state: State, finalised: Mapping[str, int], target: Release, step: Up
     if verdict is Verdict.NO:
         yield Line(Outcome.BLOCKED, f"{name} can't be taken back to {step.level}: {message}", where)
     elif verdict is Verdict.UNKNOWN:
-        yield Line(Outcome.UNKNOWN, f"whether {name} can be taken back to {step.level} is not known: {message}", where)
+        yield Line(Outcome.UNKNOWN, f"it is unknown whether {name} can be downgraded to {step.level}: {message}", where)
     else:
         lost = "what is above is lost" if step.level else LOSSES.get(name, "its use is lost")
         yield Line(Outcome.LOSES, f"{name} has to be taken back to {step.level} first: {lost}", where)

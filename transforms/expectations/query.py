@@ -1,7 +1,7 @@
 """What SQL a suite may say: a query over `{batch}`, and nothing else.
 
 A suite is a file that somebody else may have written, and Spark's SQL reads files, calls Java and drops tables. So the text
-is taken apart before anything is run, and all that is not known to be harmless is refused: which words may follow FROM and
+is taken apart before anything is run, and all that is not on the list of harmless functions is refused: which words may follow FROM and
 JOIN, which functions may be called, which signs may stand there at all. It is done without Spark, because a parser of its
 own is at hand in no session that is not in this process. Where this reads a text otherwise than Spark would (comments, raw
 strings, signs of scripts), the text is refused, so that what is passed means the same to both.
@@ -95,7 +95,7 @@ def _pieces(text: str) -> Iterator[Token]:
             raise QueryError(f"`{text[at : at + 20]}` is not understood here")
         piece, at = found[0], found.end()
         if kind == "comment":
-            raise QueryError("comments are not taken; say it in `meta.why`")
+            raise QueryError("comments are not allowed; use `meta.why`")
         if kind in {"string", "quoted"} and "{" in piece.replace("{{", ""):
             raise QueryError("a brace in a text is to be doubled: {{")
         if kind == "word" and text[at : at + 1] in {"'", '"'} and piece.lower() == "r":
@@ -107,7 +107,7 @@ def _pieces(text: str) -> Iterator[Token]:
 
 
 def _check_words(tokens: Sequence[Token]) -> None:
-    """No word that reads or changes something else, no call of a function that is not known to be harmless."""
+    """No word that reads or changes something else, no call of a function that is not on the list of harmless functions."""
     after = [*tokens[1:], Token("end", "")]
     before = [Token("start", ""), *tokens]
     for token, previous, following in zip(tokens, before, after, strict=False):
@@ -122,12 +122,12 @@ def _check_words(tokens: Sequence[Token]) -> None:
 
 def _check_call(token: Token, previous: Token) -> None:
     if token.kind in {"string", "quoted"} and (token.kind == "quoted" or previous.text == "."):
-        raise QueryError(f"the function {token.text} is not known to be harmless")
+        raise QueryError(f"the function {token.text} is not on the list of harmless functions")
     if token.kind != "word" or (token.text in _BEFORE_PARENTHESIS and previous.text != "."):
         return
     qualified = previous.text == "."
     if qualified or token.text not in FUNCTIONS or (token.text in _REFUSED and token.text not in _ALSO_FUNCTIONS):
-        raise QueryError(f"the function {token.text} is not known to be harmless")
+        raise QueryError(f"the function {token.text} is not on the list of harmless functions")
 
 
 def _check_parentheses(tokens: Sequence[Token]) -> None:

@@ -91,7 +91,7 @@ class RowKey:
 def known_entity(name: str) -> Entity:
     """The entity of that name. Raises KeyFormError naming the nearest one."""
     if name not in EXPLAINED:
-        raise KeyFormError(f"there is no entity `{name}`; {suggestion(name, EXPLAINED)}")
+        raise KeyFormError(f"unknown entity `{name}`; {suggestion(name, EXPLAINED)}")
     return EXPLAINED[name]
 
 

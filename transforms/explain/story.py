@@ -161,17 +161,17 @@ def _notes(row: RowKey, found: Found) -> list[str]:
     notes = []
     if found.mirrored_offset is not None and found.side is not None:
         notes.append(
-            f"/migration is at offset {found.mirrored_offset}: what the log did up to there (inclusive) is said to be in ZooKeeper."
+            f"/migration is at offset {found.mirrored_offset}: what the log did up to there (inclusive) should be in ZooKeeper."
         )
     end = None if found.side is None else found.side.committed.end_exclusive
     if end is not None and any(version.offset >= end for version in found.versions):
         notes.append(f"Records from offset {end} on are not proved committed.")
     if found.mode != _KRAFT_ONLY and not found.has_transactions:
         notes.append(
-            "ZooKeeper's transactions are not told: the run had no transaction logs (zookeeper.folder holds them)."
+            "ZooKeeper's transactions are missing: the run had no transaction logs (zookeeper.folder has them)."
         )
     elif found.mode != _KRAFT_ONLY:
-        notes.append("ZooKeeper's transactions are told from where the copied transaction logs begin.")
+        notes.append("ZooKeeper's transactions are listed from where the copied transaction logs begin.")
     if row.entity.name == "brokers" and found.writes:
-        notes.append("A broker's znode goes with its session, which is no write of the znode and not listed.")
+        notes.append("A broker's znode disappears with its session. That is not a write, so it is not listed.")
     return notes

@@ -125,6 +125,6 @@ def _write_steps(row: RowKey, writes: Sequence[ZnodeWrite]) -> Iterator[tuple[in
 
 def _barrier_steps(barriers: Sequence[BarrierPassed]) -> Iterator[tuple[int, Step]]:
     for barrier in barriers:
-        what = f"/migration at {barrier.offset}: everything up to it (inclusive) is said to be mirrored"
+        what = f"/migration at {barrier.offset}: everything up to it (inclusive) should be mirrored"
         who = f"controller {barrier.controller}"
         yield barrier.zxid, Step(barrier.time, f"zxid {barrier.zxid:#x}", who, what, "")

@@ -29,7 +29,7 @@ def release_tuple(release: str) -> Release:
     """`3.9.1` or `3.9` as (3, 9). Raises UnknownLevelError for anything else."""
     parts = release.split(".")
     if len(parts) < 2 or not all(part.isdigit() for part in parts[:2]):
-        raise UnknownLevelError(f"{release!r} is no release such as 3.9 or 3.9.1")
+        raise UnknownLevelError(f"{release!r} is not a release such as 3.9 or 3.9.1")
     return int(parts[0]), int(parts[1])
 
 
@@ -52,7 +52,7 @@ def level_of(text: str) -> int:
     if "-" not in text and (latest := latest_of(release_tuple(text))) is not None:
         return latest
     known = [version for version in METADATA_VERSIONS if not version.testing]
-    raise UnknownLevelError(f"{text!r} is no level; levels are {known[0].name} to {known[-1].name}")
+    raise UnknownLevelError(f"{text!r} is not a level; levels are {known[0].name} to {known[-1].name}")
 
 
 def latest_of(release: Release) -> int | None:

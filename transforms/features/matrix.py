@@ -93,7 +93,7 @@ def brokers_support(nodes: Sequence[Node] | None, finalised: Levels | None) -> O
         return unknown("no registrations or no features were collected")
     brokers = [node for node in nodes if node.kind == BROKER and not node.fenced]
     if not brokers:
-        return unknown("no broker at work is registered")
+        return unknown("no running broker is registered")
     return found(cell.gap for cell in matrix(brokers, finalised) if cell.gap)
 
 
@@ -200,12 +200,12 @@ def behind_defaults(finalised: Levels | None, release: tuple[int, int] | None) -
     kraft.version is another matter (FEAT-10): a static quorum works as well.
     """
     if finalised is None or release is None:
-        return unknown("the features or the Kafka release are not known")
+        return unknown("the features or the Kafka release are unknown")
     level = finalised.get(FEATURE_NAME)
     if level is None:
         return not_applicable("no metadata.version is finalised (FEAT-07)")
     if latest_of(release) is None or not is_known(level):
-        return unknown("the defaults of this release or metadata.version are not known to this audit")
+        return unknown("this audit does not support the defaults of this release or metadata.version")
     wanted = {name: default for name, default in defaults(release, level).items() if name != KRAFT_VERSION}
     return found(
         (

@@ -84,7 +84,7 @@ def _tool(release: Release) -> Release:
     if release < FIRST_WITH_RELEASES:
         raise UnknownLevelError(f"kafka-features of {release_name(release)} has no releases: it has them from 4.0 on")
     if release_name(release) not in HIGHEST_LEVELS:
-        raise UnknownLevelError(f"Kafka {release_name(release)} is a release that this audit does not know")
+        raise UnknownLevelError(f"Kafka {release_name(release)} is a release that this audit does not support")
     return release
 
 

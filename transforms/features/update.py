@@ -299,7 +299,7 @@ def _asked_of(update: Update, cluster: Cluster) -> _Asked:
     if before_3_7 and cluster.voters is not None and cluster.voters == {cluster.local}:
         return _Asked(tuple(found), own_unknown)
     if before_3_7:
-        note = "the other controllers are asked over the network before 3.7: what they support is in no record"
+        note = "before 3.7 a controller asks the others over the network: no record shows what they support"
         return _Asked(tuple(found), (*own_unknown, note))
     if cluster.finalised.get(FEATURE_NAME, 1) < CONTROLLERS_REGISTER_FROM:
         note = "below metadata.version 3.7-IV0 (15) controllers do not register: Kafka accepts it without asking them"
@@ -316,7 +316,7 @@ def _unregistered(cluster: Cluster, registered: set[int], found: list[str], own_
     asked = cluster.configured if cluster.configured is not None or dynamic else cluster.voters
     here = registered | ({cluster.local} if cluster.local is not None else set())
     if asked is None and not dynamic:
-        return _Asked(tuple(found), (*own_unknown, "the quorum's voters are not known, and each must be registered"))
+        return _Asked(tuple(found), (*own_unknown, "the quorum's voters are unknown, and each must be registered"))
     if asked is None:
         absent = sorted((cluster.voters or frozenset()) - here)
         notes = (
@@ -371,7 +371,7 @@ def _local(update: Update, cluster: Cluster, controllers: Mapping[int, Node]) ->
         return _refusal(update, who, node.supports(update.feature)), ()
     highest = highest_of(cluster.release, update.feature)
     if highest is None:
-        return [], ("the active controller's own range is not known",)
+        return [], ("the active controller's own range is unknown",)
     lowest = lowest_of(cluster.release) if update.feature == FEATURE_NAME else 0
     return _refusal(update, who, (lowest, highest)), ()
 
@@ -379,9 +379,9 @@ def _local(update: Update, cluster: Cluster, controllers: Mapping[int, Node]) ->
 def _beyond_tables(update: Update, cluster: Cluster, current: int) -> tuple[str, ...]:
     """What lies above the tables is not known: the release, the feature, or a level of it."""
     if latest_of(cluster.release) is None:
-        return (f"Kafka {release_name(cluster.release)} is a release that this audit does not know",)
+        return (f"Kafka {release_name(cluster.release)} is a release that this audit does not support",)
     return tuple(
-        f"{update.feature} {level} is a level that this audit does not know"
+        f"{update.feature} {level} is a level that this audit does not support"
         for level in sorted({update.level, current})
         if level > 0 and not is_known_level(update.feature, level)
     )
@@ -392,7 +392,7 @@ def _not_ready(update: Update, cluster: Cluster, current: int) -> tuple[str, ...
     if update.feature != KRAFT_VERSION or update.level <= current or cluster.release < (4, 1):
         return ()
     if cluster.voters is None:
-        return ("the quorum's voters are not known, and the leader has to know the directory id of each",)
+        return ("the quorum's voters are unknown, and the leader has to know the directory id of each",)
     return tuple(voter_readiness(cluster))
 
 
@@ -406,7 +406,7 @@ def voter_readiness(cluster: Cluster) -> list[str]:
     voters = sorted(cluster.voters or ())
     texts = [f"controller {voter} is not known to support kraft.version 1" for voter in voters if voter not in able]
     return texts + [
-        f"the directory id of controller {voter} is not known" for voter in voters if voter not in cluster.directory_ids
+        f"the directory id of controller {voter} is unknown" for voter in voters if voter not in cluster.directory_ids
     ]
 
 

@@ -30,7 +30,7 @@ def isr_of_replicas(partitions: Partitions | None) -> Outcome:
         strangers = [member for member in state.isr if member not in state.replicas]
         if strangers:
             texts.append(
-                f"{name}: {listed(strangers)} of the ISR {listed(state.isr)} is no replica of {listed(state.replicas)}"
+                f"{name}: {listed(strangers)} of the ISR {listed(state.isr)} is not a replica of {listed(state.replicas)}"
             )
         elif len(set(state.isr)) < len(state.isr):
             texts.append(f"{name}: the ISR {listed(state.isr)} names a broker twice")
@@ -53,7 +53,7 @@ def leader_of_replicas(partitions: Partitions | None) -> Outcome:
     if partitions is None:
         return unknown(_NO_PARTITIONS)
     return found(
-        f"{name}: leader {state.leader} is no replica of {listed(state.replicas)}"
+        f"{name}: leader {state.leader} is not a replica of {listed(state.replicas)}"
         for name, state in partitions.items()
         if state.leader >= 0 and state.leader not in state.replicas
     )
@@ -105,7 +105,9 @@ def epochs_follow(histories: Mapping[str, Sequence[Step]] | None, kept: Partitio
     the epochs that follow from its history. Histories alone prove nothing: they are counted, not read.
     """
     if histories is None or kept is None:
-        return unknown("there is no other account of the partitions' epochs" if histories else "no log was collected")
+        return unknown(
+            "there is nothing to compare the partitions' epochs with" if histories else "no log was collected"
+        )
     texts = []
     for name, history in histories.items():
         if not history or name not in kept:
@@ -129,7 +131,7 @@ def bumps_on_shrink(release: tuple[int, int], metadata_version: int | None, migr
 def shrinks_bump(histories: Mapping[str, Sequence[Step]] | None, bumps: bool | None) -> Outcome:
     """ISR-07: where a shrinking ISR must raise the leader epoch, it did."""
     if histories is None or bumps is None:
-        return unknown("no log was collected" if histories is None else "the metadata.version is not known")
+        return unknown("no log was collected" if histories is None else "the metadata.version is unknown")
     if not bumps:
         return not_applicable("from metadata.version 3.6-IV0 on a shrinking ISR leaves the leader epoch as it is")
     return found(
@@ -251,7 +253,7 @@ def notifications_left(notifications: Iterable[str] | None, *, legacy: bool | No
     """
     if notifications is None:
         return unknown("/isr_change_notification was not read")
-    why = "a broker below IBP 2.7-IV2 wrote it" if legacy else "no controller came to read it"
+    why = "a broker below IBP 2.7-IV2 wrote it" if legacy else "no controller has read it"
     return found((f"{name}: {why}" for name in notifications), tolerable=True)
 
 
@@ -305,7 +307,7 @@ def offline(partitions: Partitions | None, at_work: Collection[int] | None) -> O
         if not (candidates or state.last_known_elr):
             alive = at_work is not None and all(replica in at_work for replica in state.replicas)
             texts.append(
-                f"{name}: no leader for good{', though all replicas are at work' if alive else ''}: only an unclean election helps"
+                f"{name}: no leader for good{', although all replicas are running' if alive else ''}: only an unclean election helps"
             )
         else:
             texts.append(f"{name}: no leader, waiting for one of {listed(candidates or state.last_known_elr)}")

@@ -315,7 +315,7 @@ def _not_replicas(asked: _Asked) -> tuple[Error, str] | None:
         return Error.INVALID_REQUEST, f"the ISR {listed(isr)} names a broker twice"
     strangers = [member for member in isr if member < 0 or member not in replicas]
     if strangers:
-        return Error.INVALID_REQUEST, f"{listed(strangers)} of the ISR is no replica of {listed(replicas)}"
+        return Error.INVALID_REQUEST, f"{listed(strangers)} of the ISR is not a replica of {listed(replicas)}"
     return None
 
 

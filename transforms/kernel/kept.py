@@ -85,7 +85,7 @@ def from_bytes(kept: bytes, cluster: str, shard: Shard) -> tuple[Fold, int]:
         header = json.loads(outer.schema.metadata[_HEADER.encode()])
         parts = dict(zip(outer["part"].to_pylist(), outer["rows"].to_pylist(), strict=True))
     except (OSError, KeyError, TypeError, ValueError) as error:
-        raise NotContinuedError(f"these bytes are no kept state: {type(error).__name__}") from error
+        raise NotContinuedError(f"these bytes are not a kept state: {type(error).__name__}") from error
     if header["format"] != FORMAT:
         raise NotContinuedError(f"format {header['format']} instead of {FORMAT}")
     if (header["shard"], header["shards"]) != (shard.number, shard.of):

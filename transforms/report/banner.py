@@ -80,7 +80,7 @@ def tell(report: Report) -> ReportBanner:
 def _asked_sentence(report: Report) -> str:
     """Why the run is an error where nothing else says so: the gate that was asked for could not be judged."""
     shut = told_in(report.notes)
-    return f"Asked for: {shut}." if shut and " is NO-GO" not in shut else ""
+    return f"Requested gate: {shut}." if shut and " is NO-GO" not in shut else ""
 
 
 def in_kraft(report: Report) -> bool:
@@ -149,7 +149,7 @@ def repairs(report: Report) -> list[Action]:
         + [Action(check.remedy, check.id) for check in checks if check.verdict == "fail"]
         + [Action(check.remedy, check.id) for check in checks if check.verdict == "warn"]
         + [
-            Action(f"Look at what is not as expected in {each.table}.", each.suite)
+            Action(f"Repair the rows of {each.table} that do not meet the expectation.", each.suite)
             for each in unmet(report.expectations)
         ]
     )
@@ -223,13 +223,13 @@ def _gravest(report: Report) -> StateWords | None:
     if is_gone(report):
         return StateWords(
             "The metadata is gone from ZooKeeper",
-            "The controllers took a leftover /migration for a finished load, skipped it, and deleted from ZooKeeper what "
-            "their empty log does not have.",
+            "The controllers took a leftover /migration for a finished load, skipped the load, and deleted from ZooKeeper everything that "
+            "their empty log does not contain.",
         )
     if is_log_unusable(report):
         return StateWords(
-            "The metadata log that was given can't be used",
-            f"Where the migration stands can't be told without it. {_violated(report)}".strip(),
+            "The metadata log cannot be used",
+            f"Without it the state of the migration is unknown. {_violated(report)}".strip(),
         )
     return None
 
@@ -237,10 +237,11 @@ def _gravest(report: Report) -> StateWords | None:
 def _rescue(report: Report) -> list[Action]:
     if not is_gone(report):
         return []
-    places = "ZooKeeper's snapshots and transaction logs (version-2 of every server) and the log folders of the controllers of before"
+    places = "ZooKeeper's snapshots and transaction logs (version-2 of every server) and the log folders of the earlier controllers"
     return [
         Action(
-            f"Stop the controllers and ZooKeeper now, and copy away {places}: the metadata is still there.", "START-07"
+            f"Stop the controllers and ZooKeeper now. Copy {places} to a safe place: they still contain the metadata.",
+            "START-07",
         )
     ]
 
@@ -280,7 +281,7 @@ def _error_title(report: Report) -> str:
     if phase_of(report) in _BEFORE_THE_COPY and "start" in closed:
         return "The migration cannot start"
     if "dual_write" in closed:
-        return "Dual write is not as it must be"
+        return "Dual write is unhealthy"
     failed = _failed(report)
     if not failed and unmet(report.expectations, "error"):
         return f"{counted(len(unmet(report.expectations)), 'expectation')} not met"
@@ -289,7 +290,7 @@ def _error_title(report: Report) -> str:
 
 def _failure_title(report: Report, failed: Sequence[CheckResult], closed: Sequence[str]) -> str:
     if not failed and not closed and told_in(report.notes):
-        return "The gate that was asked for is not open"
+        return "The requested gate is not open"
     if failed or not closed:
         return f"{counted(len(failed), 'check')} failed"
     return f"{counted(len(closed), 'gate')} closed: {', '.join(GATE_TITLES[name].lower() for name in closed)}"
@@ -325,11 +326,11 @@ def _consequence(report: Report) -> str:
     if lost and phase_of(report) == "dual_write":
         return f"A rollback to ZooKeeper now would lose {counted(lost, 'change')}."
     if defect_count(report):
-        return "The two sides differ in ways dual write will not repair by itself."
+        return "ZooKeeper and KRaft differ, and dual write will not repair it."
     if is_stopped(report):
-        return "Changes made in KRaft do not reach ZooKeeper any more; a rollback would lose them."
+        return "Changes made in KRaft no longer reach ZooKeeper; a rollback would lose them."
     if report.lag.state == "silent":
-        return "ZooKeeper was not written to in the last seconds before the capture; audit again to see whether it goes on."
+        return "ZooKeeper received no write in the last seconds before the capture. Audit again to see whether writes continue."
     if report.verdict != "errors" or in_kraft(report):
         return _kraft_meaning(report) if in_kraft(report) else _words(report).meaning
     repeated = _repeated_load(report)
@@ -346,7 +347,7 @@ def _kraft_meaning(report: Report) -> str:
     health, said = report.kraft, []
     if health is not None:
         said.append(
-            f"{health.at_work} of {counted(health.brokers, 'broker')} at work; {counted(health.partitions, 'partition')}, "
+            f"{health.at_work} of {counted(health.brokers, 'broker')} running; {counted(health.partitions, 'partition')}, "
             f"{health.leaderless:,} without a leader, {health.under_replicated:,} not fully in sync."
         )
     return " ".join([*said, _violated(report)]).strip()
@@ -363,7 +364,7 @@ def _repeated_load(report: Report) -> str:
 def _violated(report: Report) -> str:
     titles = [visible(check.title, 160) for check in _failed(report) if check.title]
     more = f" ({len(titles) - 1} more below)" if len(titles) > 1 else ""
-    return f"This does not hold: {titles[0]}{more}." if titles else ""
+    return f"This check fails: {titles[0]}{more}." if titles else ""
 
 
 def _lag_sentence(report: Report) -> str:
@@ -384,7 +385,7 @@ def _lag_sentence(report: Report) -> str:
 
 def _gate_sentences(report: Report) -> list[str]:
     if in_kraft(report) and report.gates.get("upgrade", _UNKNOWN).verdict == "go":
-        return ["It may be upgraded."]
+        return ["It can be upgraded."]
     return [
         f"Do not {GATE_VERBS[name]} ({listed(report.gates[name].blocking)})."
         for name in _closed(report)

@@ -60,7 +60,7 @@ def unmet_sentence(results: Sequence[ExpectationResult]) -> str:
     if not failed:
         return ""
     more = f", and {len(failed) - 1:,} more" if len(failed) > 1 else ""
-    return f"Not as expected: {failed[0].table}, {what(failed[0])} (suite {visible(failed[0].suite, 60)}){more}."
+    return f"Expectation not met: {failed[0].table}, {what(failed[0])} (suite {visible(failed[0].suite, 60)}){more}."
 
 
 def what(result: ExpectationResult) -> str:

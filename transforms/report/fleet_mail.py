@@ -193,7 +193,7 @@ def _quiet_words(others: Sequence[FleetRun]) -> str:
     for run in others:
         counts[label_of(run).lower()] = counts.get(label_of(run).lower(), 0) + 1
     how = ", ".join(f"{number:,} {label}" for label, number in sorted(counts.items()))
-    return f"Nothing to tell of {counted(len(others), 'other cluster')}: {how}."
+    return f"No news of {counted(len(others), 'other cluster')}: {how}."
 
 
 def _plain(said: Banner, groups: Sequence[MailGroup], quiet: str, location: str) -> str:

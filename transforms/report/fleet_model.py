@@ -56,7 +56,7 @@ class FleetRun:
 
     @property
     def failed(self) -> bool:
-        """True when the audit did not come to its end."""
+        """True when the audit did not finish."""
         return self.verdict == FAILED
 
 

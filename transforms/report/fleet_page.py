@@ -28,13 +28,13 @@ _FOLDED_FROM = 25
 GROUP_TITLES = {
     "failed": "Could not be audited",
     "errors": "Errors",
-    "stale": "Not audited for long",
+    "stale": "No recent audit",
     "warnings": "Warnings",
     "clean": "Clean",
 }
 GROUP_TONES = {"failed": "bad", "errors": "bad", "stale": "warn", "warnings": "warn", "clean": "good"}
-_AUDIT_AGAIN = "Find out why it is not audited any more, and audit it: what is shown may not hold any more."
-_MAKE_READABLE = "Make their sources readable; each row says what was wrong."
+_AUDIT_AGAIN = "Find out why the audits have stopped, and audit it again: this result is out of date."
+_MAKE_READABLE = "Make their sources readable: each row shows the error."
 _PHASE_NAMES = {
     "zookeeper": "ZooKeeper",
     "waiting": "waiting to start",
@@ -155,7 +155,7 @@ def _tally(counts: Mapping[str, int], stale_after_hours: float) -> str:
     words = {
         "failed": "could not be audited",
         "errors": "with errors",
-        "stale": f"not audited for more than {stale_after_hours:g} h",
+        "stale": f"with no audit in the last {stale_after_hours:g} h",
         "warnings": "with warnings or not ready to start",
         "clean": "clean",
     }
@@ -174,7 +174,7 @@ def fleet_facts(fleet: Fleet) -> list[tuple[str, str]]:
         *([("Retired, left out", listed(fleet.retired, 4))] if fleet.retired else []),
         ("Where they stand", ", ".join(f"{count:,} {name}" for name, count in phases.most_common()) or "unknown"),
         ("Defects", f"{defects:,} in {counted(sum(1 for run in known if run.defects), 'cluster')}"),
-        ("New since the run before", counted(new, "defect")),
+        ("New since the previous run", counted(new, "defect")),
         ("Behind", f"{len(behind):,}, the furthest {counted(max(behind), 'record')}" if behind else "none"),
     ]
 

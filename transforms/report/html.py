@@ -34,7 +34,7 @@ from transforms.report.go_on import Tables, explanations, of_checks, of_class
 from transforms.report.kips import kips_view
 from transforms.report.kraft import kraft_facts
 from transforms.report.trend import trend_table
-from transforms.report.words import GATE_QUESTIONS, GATE_TITLES, MODE_MEANINGS, VERDICT_WORDS
+from transforms.report.words import GATE_QUESTIONS, GATE_TITLES, LAG_STATES, MODE_MEANINGS, VERDICT_WORDS
 
 _WIDE, _NARROW = 540, 350
 # As many points of the lag at the barriers as a run keeps.
@@ -171,6 +171,7 @@ def environment() -> Environment:
         check_word=check_word,
         counted=printable.counted,
         duration=duration,
+        lag_state=lambda state: LAG_STATES.get(state, state),
         listed=printable.listed,
         number=_number,
         offset=_number,

@@ -16,7 +16,7 @@ def kraft_facts(report: Report) -> list[tuple[str, str]]:
     return [
         ("Quorum", _quorum(health)),
         ("Leader", known),
-        ("Brokers", f"{health.at_work:,} at work of {health.brokers:,} registered"),
+        ("Brokers", f"{health.at_work:,} running of {health.brokers:,} registered"),
         ("Partitions", _partitions(health)),
         ("Level", f"metadata.version {health.metadata_version}"),
         ("Kafka", report.kafka_version),

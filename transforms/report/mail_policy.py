@@ -108,7 +108,7 @@ def decide_unknowing(policy: Policy, notices: Sequence[str]) -> Decision:
 
 def _reminder(sent: LastMail, medium: str) -> str:
     when = f"{sent.at:%Y-%m-%d %H:%M} UTC"
-    return f"No verdict, gate, check or defect has changed since the {medium} of {when}: what it told still stands."
+    return f"No verdict, gate, check or defect has changed since the {medium} of {when}."
 
 
 def is_red(run: FleetRun) -> bool:
@@ -149,7 +149,7 @@ def _turned_since(now: FleetRun, before: Sequence[FleetRun], told: FleetRun | No
     judged = next((index for index in range(place, -1, -1) if not before[index].failed), None)
     if judged is None:
         first = all(run.failed for run in before)
-        return [*back, "This is the first run that came to its end." if first else f"Verdict: {_label(now)}."]
+        return [*back, "This is the first finished run." if first else f"Verdict: {_label(now)}."]
     then = before[judged]
     since = [*(run for run in before[judged + 1 :] if not run.failed), now]
     return [*back, *_verdict(now, then), *_gates(now, then), *_defects(now, then, since), *_checks(now, then)]
@@ -164,8 +164,8 @@ def _told(before: Sequence[FleetRun], last_mail: LastMail | None) -> FleetRun | 
 def _why_unknown(last_mail: LastMail | None, medium: str) -> str:
     sent = None if last_mail is None else last_mail.sent
     if sent is None:
-        return f"No {medium} has told of this cluster before."
-    return f"What the {medium} of {sent.at:%Y-%m-%d %H:%M} UTC told of, run {sent.run_id}, is not in the warehouse."
+        return f"This is the first {medium} about this cluster."
+    return f"Run {sent.run_id}, the subject of the {medium} of {sent.at:%Y-%m-%d %H:%M} UTC, is not in the warehouse."
 
 
 def _missed(now: FleetRun, before: Sequence[FleetRun], last_mail: LastMail | None) -> list[FleetRun]:
@@ -190,9 +190,8 @@ def _untold_words(missed: Sequence[FleetRun], medium: str) -> list[str]:
     newest = (red or missed)[-1]
     how = newest.failure if newest.failed else f"{_label(newest)}, {newest.headline}"
     more = "" if len(missed) == 1 else f" The same holds for {counted(len(missed) - 1, 'other run')}."
-    return [
-        f"No {medium} has told of run {newest.run_id} of {newest.started_at:%Y-%m-%d %H:%M} UTC: {how.rstrip('.')}.{more}"
-    ]
+    when = f"{newest.started_at:%Y-%m-%d %H:%M} UTC"
+    return [f"No {medium} reported run {newest.run_id} of {when}: {how.rstrip('.')}.{more}"]
 
 
 def _verdict(now: FleetRun, then: FleetRun) -> list[str]:
@@ -231,8 +230,8 @@ def _checks(now: FleetRun, then: FleetRun) -> list[str]:
         return []
     new = [name for name in now.open_checks if name not in then.open_checks]
     gone = [name for name in then.open_checks if name not in now.open_checks]
-    found = [f"Checks that fail or warn now: {listed(new, 8)}."] if new else []
-    return found + ([f"Checks that no longer do: {listed(gone, 8)}."] if gone else [])
+    found = [f"Checks that newly fail or warn: {listed(new, 8)}."] if new else []
+    return found + ([f"Checks that pass again: {listed(gone, 8)}."] if gone else [])
 
 
 def _label(run: FleetRun) -> str:

@@ -33,7 +33,7 @@ _OF_ANY_RUN = {
 }
 # Of the newest run that came to its end: a failed run leaves them as they are.
 _OF_GOOD_RUN = {
-    LAST_GOOD_RUN: "End of the newest run that came to its end, in seconds since the epoch.",
+    LAST_GOOD_RUN: "End of the newest finished run, in seconds since the epoch.",
     "kraft_audit_verdict": "1 for the verdict of the last good run, 0 for the others.",
     "kraft_audit_gate": "1 for the verdict of the gate in the last good run, 0 for the others.",
     "kraft_audit_phase": "1 for the phase in which the last good run found the cluster.",

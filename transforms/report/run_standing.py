@@ -54,11 +54,9 @@ class RunStanding:
         if self.later and self.later[-1].failed:
             return f"the newest run, {self.later[-1].run_id}, failed: {visible(self.later[-1].failure, 300)}"
         if self.age_seconds < -CLOCKS_DIFFER_SECONDS:
-            return (
-                f"run {self.run.run_id} is dated in the future ({_moment(self.run.finished_at)}): its age is not known"
-            )
+            return f"run {self.run.run_id} is dated in the future ({_moment(self.run.finished_at)}): its age is unknown"
         if self.stale(stale_after_hours):
-            return f"run {self.run.run_id} is {duration(self.age_seconds)} old, {stale_after_hours:g} h at most are allowed"
+            return f"run {self.run.run_id} is {duration(self.age_seconds)} old, {stale_after_hours:g} h is the limit"
         return ""
 
     def _when(self) -> str:
@@ -93,7 +91,7 @@ def why_gate_is_shut(
 
     Nothing opens it where there is no run that came to its end, where a newer one failed, and where it is old.
     """
-    problem = "no run has come to its end" if standing is None else standing.problem(stale_after_hours)
+    problem = "no run has finished" if standing is None else standing.problem(stale_after_hours)
     gate, checks = (None, []) if report is None else (report.gates.get(name), report.checks)
     return why_shut(name, gate, allow_unknown=allow_unknown, evidence_problem=problem, checks=checks)
 

@@ -22,7 +22,7 @@ from transforms.report.banner import (
 from transforms.report.expectations import expectation_lines
 from transforms.report.kraft import kraft_facts
 from transforms.report.printable import NAME_LIMIT, anchor, counted, listed, visible
-from transforms.report.words import VERDICT_WORDS
+from transforms.report.words import LAG_STATES, VERDICT_WORDS
 
 WIDTH = 100
 MOST_ROWS = 10
@@ -74,7 +74,7 @@ def _facts(report: Report) -> list[str]:
     migration = report.migration
     alive = {True: ", alive", False: ", STOPPED", None: ""}[report.lag.alive]
     if report.lag.state in ("silent", "behind", "stopped in order"):
-        alive = f", {report.lag.state}"
+        alive = f", {LAG_STATES.get(report.lag.state, report.lag.state)}"
     records = "n/a" if report.lag.records is None else counted(report.lag.records, "record")
     age = "" if report.lag.seconds is None else f", {duration(report.lag.seconds)}"
     defects = defect_count(report)

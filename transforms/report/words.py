@@ -19,7 +19,7 @@ GATE_QUESTIONS = {
     "dual_write": "Is dual write doing its job?",
     "finalize": "May I leave ZooKeeper for good?",
     "rollback": "Can I still return to ZooKeeper?",
-    "upgrade": "May this cluster go to the next release?",
+    "upgrade": "May this cluster be upgraded to the next release?",
 }
 # What a closed gate forbids; dual write is a state, not a step.
 GATE_VERBS = {"start": "start the migration", "finalize": "finalise yet", "rollback": "roll back", "upgrade": "upgrade"}
@@ -32,6 +32,8 @@ VERDICT_WORDS = {
     "warn": "warn",
     "fail": "FAIL",
 }
+# What a reader is shown for a state of dual writing whose name in report.json reads otherwise.
+LAG_STATES = {"stopped in order": "stopped cleanly"}
 MODE_MEANINGS = {
     "barrier": "ZooKeeper rebuilt from its snapshot and transaction log at a /migration write: exact.",
     "bracket": "two live walks around the copy of the log: a difference counts only if both walks show it.",
@@ -61,7 +63,7 @@ PHASES = {
         "Dual write is healthy", "KRaft is in charge and writes every change to ZooKeeper as well."
     ),
     "finalized": StateWords(
-        "The migration is finalised", "KRaft is in charge alone; ZooKeeper is history and there is no way back."
+        "The migration is finalised", "KRaft is in charge alone; ZooKeeper is no longer used and there is no way back."
     ),
     "rolled_back": StateWords(
         "The cluster was rolled back to ZooKeeper",
@@ -72,13 +74,13 @@ PHASES = {
 # Of a cluster whose report says where it stands as a KRaft cluster.
 HEALTHY_KRAFT = StateWords(
     "The KRaft cluster is healthy",
-    "Its metadata log is whole, and every partition has a leader and its replicas in sync.",
+    "Its metadata log is intact, and every partition has a leader and its replicas in sync.",
 )
 UNJUDGED = StateWords(
     "Nothing wrong was found, but dual write was not judged",
-    "The cluster is in dual write, and what was given is not enough to tell whether it works.",
+    "The cluster is in dual write, but too little was given to judge whether it works.",
 )
-UNKNOWN_PHASE = StateWords("The audit found nothing wrong", "It is not known where the migration stands.")
+UNKNOWN_PHASE = StateWords("The audit found nothing wrong", "The state of the migration is unknown.")
 # The state a log records, for reports that name no phase.
 PHASE_OF_STATE = {
     "NONE": "zookeeper",

@@ -301,7 +301,7 @@ def _checkpoints(folder: Path, notes: list[str]) -> list[CheckpointFile]:
 
 
 def _gone(path: Path) -> str:
-    return f"{path.name} went away while it was read: a controller is at work in this folder"
+    return f"{path.name} went away while it was read: a controller is running in this folder"
 
 
 def _proof(folder: Path, notes: list[str]) -> Proof | None:

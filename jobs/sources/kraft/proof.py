@@ -86,7 +86,7 @@ def read_proof(folder: Path) -> Proof | None:
     except FileNotFoundError:
         return None
     if not isinstance(content, dict) or content.get("format") != _FORMAT:
-        raise ValueError(f"{PROOF_FILE} is of another format")
+        raise ValueError(f"{PROOF_FILE} has another format")
     try:
         return _proof(content)
     except (KeyError, TypeError, ValueError):

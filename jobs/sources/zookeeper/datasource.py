@@ -68,7 +68,7 @@ def _number(text: str) -> int:
     try:
         return int(text, 0)
     except ValueError:
-        raise ZooKeeperFolderError(f"option zxid: '{text}' is no number") from None
+        raise ZooKeeperFolderError(f"option zxid: '{text}' is not a number") from None
 
 
 def _variable(name: str) -> str:

@@ -409,7 +409,9 @@ def _out_of_step(previous: int, zxid: int) -> str | None:
     if previous < 0:
         return None
     if zxid <= previous:
-        return f"transaction {zxid:#x} comes after {previous:#x}: the logs are of different servers or overwritten"
+        return (
+            f"transaction {zxid:#x} comes after {previous:#x}: the logs come from different servers or were overwritten"
+        )
     if zxid >> 32 == previous >> 32 and zxid != previous + 1:
         return f"transactions between {previous:#x} and {zxid:#x} are missing: a log file is not there"
     return None

@@ -299,7 +299,7 @@ class _Walk:
         return ZooKeeperWalkError(f"ZooKeeper at {self._settings.connect} refused the identity")
 
     def _no_reply(self, what: str) -> ZooKeeperWalkError:
-        return ZooKeeperWalkError(f"ZooKeeper at {self._settings.connect} sent what is no reply: {what}")
+        return ZooKeeperWalkError(f"ZooKeeper at {self._settings.connect} sent an invalid reply: {what}")
 
     def _lost(self) -> ZooKeeperWalkError:
         return ZooKeeperWalkError(

@@ -71,7 +71,7 @@ def _kraft_only(row: DifferingRow, context: Context) -> tuple[str, str]:
     if removed:
         return classes.FOREIGN_WRITE, removed
     if any(version.removed for version in row.later):
-        return classes.IN_FLIGHT, "removed after /migration's offset and made again; ZooKeeper has the removal"
+        return classes.IN_FLIGHT, "removed after /migration's offset and created again; ZooKeeper has the removal"
     name = mangled(row.entity.name, row.key) if context.limits.mangles_names else None
     if name:
         return classes.LOAD_EXTRA, name
@@ -120,7 +120,10 @@ def _zk_only(row: DifferingRow, context: Context) -> tuple[str, str]:
     if row.at_migration is not None and row.later:
         return _not_yet(row, context)
     if any(not version.removed for version in row.later):
-        return classes.IN_FLIGHT, "made after /migration's offset and removed again; ZooKeeper has it for a moment"
+        return (
+            classes.IN_FLIGHT,
+            "created after /migration's offset and removed again; ZooKeeper still has it for a moment",
+        )
     if _after_migration_write(row.written(None), context):
         return classes.FOREIGN_WRITE, _foreign(row.written(None), context)
     if _written_long_after(row.written(None), row, context):
@@ -180,7 +183,7 @@ def _cell(row: DifferingRow, column: str, zk: Any, kraft: Any, context: Context)
         return classes.LOST_WRITE, unmirrored
     if row.later and row.at_migration is None and not context.frozen:
         # Made after /migration's offset: its znodes are written one after the other, and may be half there.
-        return classes.IN_FLIGHT, "the row was made after /migration's offset and is being written"
+        return classes.IN_FLIGHT, "the row was created after /migration's offset and is being written"
     if row.later and row.at_migration is not None and same(row.entity, column, zk, row.at_migration[column]):
         return _not_yet(row, context)
     if any(not v.removed and same(row.entity, column, zk, v.row[column]) for v in row.later):
@@ -235,7 +238,7 @@ def _not_yet(row: DifferingRow, context: Context) -> tuple[str, str]:
     if not context.limits.offset_moves:
         return classes.LAG, (
             f"changed at offset {row.kraft_offset}; nothing shows that ZooKeeper was written since, and this release "
-            "does not say how far it is"
+            "does not record how far ZooKeeper is"
         )
     return classes.LAG, f"changed at offset {row.kraft_offset}; ZooKeeper is at {context.migration_offset}"
 

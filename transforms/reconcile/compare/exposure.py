@@ -27,7 +27,7 @@ def _affected(defect: KnownDefect, version: str) -> str | None:
     if len(affected) == len(candidates):
         return f"every release of {version} has it; {repair}"
     names = ", ".join(".".join(map(str, patch)) for patch in affected)
-    return f"the patch of {version} is not known, {names} has it; {repair}"
+    return f"the patch release of {version} is unknown, {names} has the defect; {repair}"
 
 
 def _candidates(version: str) -> list[Release]:

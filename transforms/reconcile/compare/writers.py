@@ -14,7 +14,7 @@ from transforms.reconcile.compare.context import Context
 from transforms.reconcile.compare.differing import ASSIGNMENT, DifferingRow, RowVersion, Written, same
 from transforms.reconcile.compare.home import homes, parent, topic_path
 
-_WOULD_TELL = "a ZooKeeper data folder with its transaction logs would tell"
+_WOULD_TELL = "a ZooKeeper data folder with its transaction logs would show which"
 
 
 def of_a_value(row: DifferingRow, column: str | None, context: Context) -> tuple[str, str] | None:
@@ -32,7 +32,7 @@ def of_a_value(row: DifferingRow, column: str | None, context: Context) -> tuple
             return None
     there = row.written(column)
     if _older_than_load(there, context):
-        return classes.LOAD_LOSS, "it stands in ZooKeeper since before the load, and KRaft never had this value"
+        return classes.LOAD_LOSS, "it has been in ZooKeeper since before the load, and KRaft never had this value"
     sentence = f"KRaft never gave it this value up to offset {context.migration_offset}: something else wrote the znode"
     if there.mzxid is not None:
         sentence += f", last in transaction {there.mzxid}"
@@ -51,7 +51,7 @@ def of_what_is_gone(row: DifferingRow, column: str | None, context: Context) -> 
     place = places[-1] if column is None else places[0]
     made_up = _never_there(place, context)
     if made_up:
-        return classes.LOAD_EXTRA, f"the load made it at offset {row.created_offset}, and {made_up}"
+        return classes.LOAD_EXTRA, f"the load created it at offset {row.created_offset}, and {made_up}"
     if not _untouched(row) and not (column is None and _never_removed(row)):
         return None
     dropped_by_kafka = row.entity.name == "acls" and context.limits.drops_acls and place in context.homes.written
@@ -110,7 +110,7 @@ def lost(sentence: str, row: DifferingRow, column: str | None, context: Context)
     if row.zk is not None and (column is None or row.zk[column] is not None):
         there = row.written(column)
         if context.clocks.before(there.mtime, row.kraft_time):
-            return f"{sentence}; the znode was not written since"
+            return f"{sentence}; the znode has not been written since"
         return f"{sentence}; lost, or written by hand: {_WOULD_TELL}"
     places = homes(row.entity.name, row.key)
     place = (places[-1] if column is None else places[0]) if places else None

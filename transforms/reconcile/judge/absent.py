@@ -38,9 +38,9 @@ def _anywhere(facts: Facts) -> Missing:
     if not facts.collected:
         yield "collected", "neither ZooKeeper nor a log was read"
     if facts.findings is None:
-        yield "findings", "the tables were not asked for violations"
+        yield "findings", "the tables were not searched for violations"
     if facts.brokers_with_config is None:
-        yield "brokers_with_config", "the brokers that configurations name were not read"
+        yield "brokers_with_config", "the brokers' configurations were not read"
     if facts.collected and not facts.counts:
         yield "counts", "the rows of neither side were counted"
     if facts.broker_configs is None:
@@ -82,17 +82,17 @@ def _of_the_log(facts: Facts) -> Missing:
         if getattr(facts, name) is None:
             yield name, f"no part of the log was {what}"
     if not facts.copies:
-        yield "copies", "no copy of the log is known"
+        yield "copies", "no copy of the log was found"
     if facts.quorum is None:
         yield "quorum", "the log's control records were not read"
     if facts.activity is None:
         yield "activity", "the log's records were not counted"
     if facts.kafka_version is None:
-        yield "kafka_version", "the Kafka release is not known: name it as kafka_version"
+        yield "kafka_version", "the Kafka release is unknown: set kafka_version"
     if not facts.states and facts.phase in _RECORDED and not before(facts.kafka_version, 3, 5):
         yield "states", "the records of the migration's state were not read"
     if facts.leader is None:
-        yield "epochs", "the newest leader epoch is not known"
+        yield "epochs", "the newest leader epoch is unknown"
     yield from _lists_of_the_log(facts)
 
 

@@ -51,7 +51,7 @@ def asked_of(
     if asked is None:
         return ""
     if asked not in GATES:
-        raise ValueError(f"{asked} is no gate")
+        raise ValueError(f"{asked} is not a gate")
     return why_shut(asked, gates.get(asked), allow_unknown=allow_unknown, checks=checks)
 
 

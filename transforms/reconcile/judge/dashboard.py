@@ -35,8 +35,8 @@ def metrics(facts: Facts, lag: Lag) -> list[Metric]:
             None if facts.level is None else str(facts.level),
             f"the finalised level; {_NEVER_SHIPPED}",
         ),
-        Metric(f"{_CONTROLLER}ZkWriteSnapshotTimeMs", None, "how long the last full sync took; files do not tell it"),
-        Metric(f"{_CONTROLLER}ZkWriteDeltaTimeMs", None, "how long the last change took; files do not tell it"),
+        Metric(f"{_CONTROLLER}ZkWriteSnapshotTimeMs", None, "how long the last full sync took; files do not show it"),
+        Metric(f"{_CONTROLLER}ZkWriteDeltaTimeMs", None, "how long the last change took; files do not show it"),
         Metric(
             f"{_CONTROLLER}MigrationIneligibleBrokerCount",
             _ineligible(facts, len(_unready_brokers(facts))),

@@ -72,14 +72,14 @@ def _meanings(
 def _rules() -> list[RowRule]:
     name = said("{}/{}: ", "topic", "partition")
     lost = said("{}broker {}'s directory is lost", name, "broker")
-    strange = said("{}directory {} is none of broker {}'s", name, "directory", "broker")
+    strange = said("{}directory {} does not belong to broker {}", name, "directory", "broker")
     return [
         RowRule("DIR-01", pl.col("early"), said("{}broker {} has directory {}", name, "broker", "directory")),
         RowRule(DIRECTORY_LOST, pl.col("lost") | pl.col("strange"), pl.when("lost").then(lost).otherwise(strange)),
         RowRule(
             DIRECTORY_UNKNOWN,
             pl.col("unnamed") & (pl.col("age") > _HOUR),
-            said("{}broker {} has not said which of its directories", name, "broker"),
+            said("{}broker {} has not reported which of its directories", name, "broker"),
         ),
         RowRule(CORDONED, pl.col("shut"), said("{}broker {}'s directory {} is cordoned", name, "broker", "directory")),
     ]

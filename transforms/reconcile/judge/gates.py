@@ -95,10 +95,10 @@ def _gate(gate: str, results: Sequence[CheckResult], facts: Facts) -> Gate:
     unjudged = [result.id for result in mine if result.verdict == UNKNOWN]
     open_questions = [check_id for check_id in unjudged if check_id not in _OPTIONAL]
     if open_questions:
-        return Gate("unknown", open_questions, "not enough was collected to decide")
+        return Gate("unknown", open_questions, "too little was collected to decide")
     remarks = [remark for result in mine if result.verdict == PASS for remark in result.evidence]
     if unjudged:
-        remarks.append(f"judged without {', '.join(unjudged)}: see there what to give")
+        remarks.append(f"not judged: {', '.join(unjudged)} (each entry says what to provide)")
     return Gate("go", [], "; ".join(remarks))
 
 
@@ -111,7 +111,7 @@ def _refusal(gate: str, mine: Sequence[CheckResult]) -> str:
 
 def _not_applicable(gate: str, phase: Phase) -> str:
     if gate == "upgrade":
-        return "upgrade: of a cluster in KRaft mode"
+        return "upgrade: applies only to clusters in KRaft mode"
     where = {
         Phase.ZOOKEEPER: "the migration has not begun",
         Phase.WAITING: "the metadata is not loaded yet",

@@ -95,7 +95,7 @@ class MissingAnswerError(ValueError):
 
     def __init__(self, name: str) -> None:
         """`name` is that of the answer."""
-        super().__init__(f"the stored answers are of another release ({name} is missing): run the audit again")
+        super().__init__(f"the stored answers come from another release ({name} is missing): run the audit again")
 
 
 def every_answer(names: Collection[str], answers: Rows) -> dict[str, Sequence[Row]]:

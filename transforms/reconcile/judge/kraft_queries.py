@@ -150,7 +150,7 @@ def _isr_rules() -> list[RowRule]:
         listed(strangers),
         pl.lit(" of the ISR "),
         listed(isr),
-        pl.lit(" is no replica of "),
+        pl.lit(" is not a replica of "),
         listed(replicas),
     )
     repeated = pl.concat_str(name, pl.lit("the ISR "), listed(isr), pl.lit(" names a broker twice"))
@@ -170,7 +170,7 @@ def _isr_rules() -> list[RowRule]:
         RowRule(
             "ISR-03",
             (leader >= 0) & ~replicas.list.contains(leader),
-            pl.concat_str(led_by, pl.lit("is no replica of "), listed(replicas)),
+            pl.concat_str(led_by, pl.lit("is not a replica of "), listed(replicas)),
         ),
     ]
 
@@ -211,7 +211,7 @@ def _leaderless(at_work: Sequence[int]) -> list[RowRule]:
     alive = except_ids("replicas", at_work).list.len() == 0
     leaderless = (pl.col("leader") == -1) & isr.is_not_null()
     for_good = waiting.list.len() == 0
-    though = pl.when(alive).then(pl.lit(", though all its replicas are at work")).otherwise(pl.lit(""))
+    though = pl.when(alive).then(pl.lit(", although all its replicas are running")).otherwise(pl.lit(""))
     lost = pl.concat_str(_name(), pl.lit("no leader for good"), though)
     told = pl.concat_str(lost, pl.lit(": only an unclean election helps"))
     waits = pl.concat_str(_name(), pl.lit("no leader, waiting for one of "), listed(waiting))

@@ -94,7 +94,7 @@ def _state_rules() -> list[RowRule]:
     strangers = except_ids(elr.list.set_union(last_known), "replicas")
     no_leader = pl.col("leader") == -1
     waiting = no_leader & (pl.col("isr").list.len() == 0) & (elr.list.len() > 0)
-    no_replicas = pl.lit("ELR or last known leaders that are no replicas: ")
+    no_replicas = pl.lit("ELR or last known leaders that are not replicas: ")
     return [
         RowRule(
             ELR_WAITING,

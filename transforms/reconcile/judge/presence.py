@@ -92,15 +92,15 @@ def _remarks(seen: _Sighting, mode: str) -> list[str]:
     """What to know about a broker besides what it blocks."""
     said = []
     if mode == CONFIG_ONLY:
-        said.append("only named in configurations: KIP-866 would wait for it, Kafka as released does not")
+        said.append("only named in configurations: KIP-866 would wait for it, released Kafka does not")
     if seen.row is not None and seen.row["in_controlled_shutdown"]:
-        said.append("shut down in order" if seen.row["fenced"] else "shutting down")
+        said.append("shut down cleanly" if seen.row["fenced"] else "shutting down")
     elif seen.row is not None and seen.row["fenced"] and mode != STOPPED:
         said.append("fenced")
     if seen.use is not None and seen.use.adding:
         said.append(f"{seen.use.adding} of its replicas are being added by a reassignment")
     if seen.twins:
-        said.append(f"names the same endpoint as broker {listed_ids(seen.twins)}")
+        said.append(f"has the same endpoint as broker {listed_ids(seen.twins)}")
     return said
 
 

@@ -90,7 +90,7 @@ def migration(facts: Facts) -> MigrationSummary:
     if committed is not None:
         reasons.append(f"committed below {committed.end_exclusive}: {committed.explanation}")
     if leader is not None and leader not in facts.epochs:
-        reasons.append(f"the leader is told by {leader.source}")
+        reasons.append(f"the leader is taken from {leader.source}")
     return MigrationSummary(
         state=facts.state_name,
         kraft_metadata_offset=facts.migration_offset,
@@ -128,7 +128,7 @@ def lag(facts: Facts) -> Lag:
         return Lag(None, None, None, NO_LAG_IN_3_4)
     now = liveness(facts)
     if facts.phase is not Phase.DUAL_WRITE or facts.lag is None or now is None:
-        return Lag(None, None, None, "there is no dual writing to measure")
+        return Lag(None, None, None, "the cluster is not in dual write")
     text = "" if now.state is State.LIVE else now.text
     state = "stopped in order" if now.in_order else now.state.value
     return Lag(facts.lag.records, facts.lag.seconds, now.alive, text, state)
@@ -173,7 +173,7 @@ def _load_notes(facts: Facts) -> list[str]:
     if loads and facts.phase is Phase.WAITING:
         times = "once" if len(loads) == 1 else f"{len(loads)} times"
         said.append(
-            f"the load was begun and given up {times}, last at offset {loads[-1].begin_inclusive}; nothing of it is in force"
+            f"the load was started and aborted {times}, last at offset {loads[-1].begin_inclusive}; nothing of it is in effect"
         )
     if facts.phase is Phase.DUAL_WRITE and before(facts.kafka_version, 3, 5):
         said.append(
@@ -191,7 +191,7 @@ def _trees(facts: Facts) -> list[str]:
     moved = f"/migration was at offset {then.get('kraft_metadata_offset')}"
     return [
         f"rows were compared at the barrier, ZooKeeper's transaction {hexadecimal(then.get('migration_mzxid'))}, when {moved}; "
-        f"all else is judged by the newest tree, transaction {hexadecimal(facts.newest_zxid)}, where it is at "
+        f"everything else is judged by the newest tree, transaction {hexadecimal(facts.newest_zxid)}, where it is at "
         f"{now.get('kraft_metadata_offset')} and /controller names {now.get('controller_id')}"
     ]
 
@@ -241,5 +241,5 @@ def notes(facts: Facts) -> list[str]:
         and facts.committed.end_exclusive < facts.plan.leading.end
     ):
         tail = facts.plan.leading.end - facts.committed.end_exclusive
-        said.append(f"the last {tail} records of the log are not proved committed; they are judged apart")
+        said.append(f"the last {tail} records of the log are not proved committed; they are judged separately")
     return said

@@ -57,7 +57,7 @@ MIGRATION_PATHS = tuple(
     for pattern, reader in _ROUTES.items()
     if reader.__module__ == migration.__name__
 )
-_HALF = "a \\u escape is half of a surrogate pair, which is no character: Kafka writes `?` for it"
+_HALF = "a \\u escape is half of a surrogate pair and not a character: Kafka writes `?` for it"
 # Parents whose children hold the facts.
 _BRANCHES: frozenset[_Pattern] = frozenset(
     {

@@ -188,14 +188,14 @@ class TreeDigest:
     def _how_it_differs(self) -> str:
         good = f", and had it after {self.agreed_at:#x}" if self.agreed_at is not None else ""
         return (
-            f"the tree has not ZooKeeper's own digest after transaction {self.differs_since:#x}{good}: transactions are "
+            f"the tree does not match ZooKeeper's own digest after transaction {self.differs_since:#x}{good}: transactions are "
             "missing, or the files are of different servers"
         )
 
     def _why_unproved(self) -> str:
         follow = "versions and parents follow each other"
         if self.unknown_version is not None:
-            return f"its digests are of version {self.unknown_version}, which this audit does not know; {follow}"
+            return f"its digests have version {self.unknown_version}, which this audit does not support; {follow}"
         if self.differs_since is not None:
             why = "has no digest to begin with" if self.ascii_only else "has paths that are not ASCII"
             return f"the snapshot {why}, and no transaction's agrees; {follow}"

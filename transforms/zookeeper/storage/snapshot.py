@@ -123,7 +123,7 @@ def _check_seals(buffer: bytes | memoryview, end: int) -> tuple[int, int, int] |
     view = memoryview(buffer)
     tail = _TAILS.get(len(view) - end - SEAL_BYTES)
     if tail is None:
-        raise SnapshotError(f"{len(view) - end} bytes follow its tree, which is no seal")
+        raise SnapshotError(f"{len(view) - end} bytes follow its tree and are not a seal")
     checksum, done, digest = 1, 0, None
     for skipped in (0, *tail):
         if skipped == _DIGEST_BYTES:

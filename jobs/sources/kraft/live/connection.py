@@ -121,7 +121,7 @@ class Connection:
             size = int.from_bytes(self._read(4), "big")
             if size > MOST_ANSWER_BYTES:
                 raise ConnectionLostError(
-                    f"{self.endpoint} sent what is no Kafka answer (of {size} bytes); is it TLS that it speaks?"
+                    f"{self.endpoint} did not answer in Kafka's protocol ({size} bytes); does it expect TLS?"
                 )
             answer = messages.decode(request, self._correlation_id, self._read(size))
         except _TooSlowError as error:

@@ -169,12 +169,12 @@ class _Copy:
         try:
             proof = read_proof(log)
         except (ValueError, OSError):
-            self.notes.append("the copy that was there could not be gone on from: its proof can't be read")
+            self.notes.append("the earlier copy could not be resumed: its proof cannot be read")
             return None
         if proof is None or not proof.segments:
             return None
         if any(_size(log / segment.file) != segment.bytes for segment in proof.segments):
-            self.notes.append("the copy that was there could not be gone on from: its segments are not as they were")
+            self.notes.append("the earlier copy could not be resumed: its segments have changed")
             return None
         return proof
 
@@ -196,8 +196,7 @@ class _Copy:
         _, answer = self.quorum.fetch(base, None)
         if answer.diverging is not None or answer.snapshot is not None or not answer.records.startswith(tail):
             self.notes.append(
-                f"the copy that was there is not of this log any more (it differs before offset {kept.log_end}): "
-                "everything was copied anew"
+                f"the earlier copy belongs to another log (it differs before offset {kept.log_end}): everything was copied again"
             )
             return False
         for checkpoint in sorted((self.kept / LOG_FOLDER).glob("*.checkpoint")):
@@ -355,11 +354,11 @@ class _Copy:
         try:
             answer = self.quorum.describe()
         except QuorumError as error:
-            self.notes.append(f"the voters are not known: {error}")
+            self.notes.append(f"the voters are unknown: {error}")
             return None
         if answer.error == messages.NONE:
             return answer
-        self.notes.append("the voters are not known: DESCRIBE on the cluster is not granted")
+        self.notes.append("the voters are unknown: DESCRIBE on the cluster is not granted")
         return None
 
     def _trim(self) -> None:

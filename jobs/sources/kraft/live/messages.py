@@ -277,7 +277,7 @@ def decode(request: Request, correlation_id: int, data: bytes) -> Any:
         answer = _ANSWERS[request.key].decode(data, version=request.version, header=True)
     except Exception:
         # What is wrong with it is for the library to know; its text could show bytes.
-        raise GarbledAnswerError(f"{len(data)} bytes that are no answer to API key {request.key}") from None
+        raise GarbledAnswerError(f"{len(data)} bytes that are not an answer to API key {request.key}") from None
     if answer.header.correlation_id != correlation_id:
         raise GarbledAnswerError(f"an answer to another request than the one of API key {request.key}")
     return answer

@@ -277,7 +277,7 @@ class Quorum:
         answers.followers += 1
         answers.hints.append(hint)
         if answer.error == messages.NOT_LEADER:
-            follows = f"follows {hint.leader_id}" if hint.leader_id >= 0 else "knows no leader"
+            follows = f"follows {hint.leader_id}" if hint.leader_id >= 0 else "has no leader"
             answers.reasons[endpoint] = f"{endpoint} {follows}"
         else:
             answers.reasons[endpoint] = f"{endpoint} answered {messages.error_name(answer.error)}"

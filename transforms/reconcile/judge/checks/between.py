@@ -16,8 +16,8 @@ from transforms.reconcile.judge.facts import Facts
 _NO_OPS = 5
 # Before the load and beside ZooKeeper the controllers may be formatted anew for another attempt (S§4.5).
 _MAY_BEGIN_ANEW = (Phase.WAITING, Phase.DUAL_WRITE)
-_ONE_OFF = "an audit of files, once, is held against no earlier run"
-_FIRST = "there is no earlier run of this cluster to hold it against"
+_ONE_OFF = "a single audit of files is not compared with earlier runs"
+_FIRST = "there is no earlier run of this cluster to compare with"
 
 
 def known_of(facts: Facts) -> LogKnown:
@@ -66,12 +66,14 @@ def _same_cluster(facts: Facts) -> Outcome:
         return otherwise
     was, now = earlier.log.cluster_id, cluster_id(facts)
     if was is None:
-        return not_applicable(f"run {earlier.run_id} did not know its cluster.id")
+        return not_applicable(f"run {earlier.run_id} recorded no cluster.id")
     if foreign_copies(facts.copies):
-        return not_applicable("the copies are of several clusters: CAP-11")
+        return not_applicable("the copies belong to several clusters: CAP-11")
     if now is None:
-        return unknown(f"nothing names the cluster.id, which was {was} in run {earlier.run_id}: give meta.properties")
-    return found([] if now == was else [f"cluster.id is {now}, in run {earlier.run_id} it was {was}: another cluster"])
+        return unknown(f"the cluster.id, {was} in run {earlier.run_id}, is unknown: give meta.properties")
+    return found(
+        [] if now == was else [f"cluster.id is {now}, but was {was} in run {earlier.run_id}: this is another cluster"]
+    )
 
 
 def _log_and_earlier(facts: Facts) -> _Both:
@@ -81,10 +83,10 @@ def _log_and_earlier(facts: Facts) -> _Both:
     if facts.plan is None:
         return _Both(reason=unknown("no log was planned"))
     if earlier.log.committed_end_offset is None:
-        return _Both(reason=not_applicable(f"run {earlier.run_id} proved nothing of a log committed"))
+        return _Both(reason=not_applicable(f"run {earlier.run_id} did not prove any record committed"))
     now = cluster_id(facts)
     if None not in (now, earlier.log.cluster_id) and now != earlier.log.cluster_id:
-        return _Both(reason=not_applicable("the log is another cluster's: RUN-01"))
+        return _Both(reason=not_applicable("the log belongs to another cluster: RUN-01"))
     return _Both(facts.plan, earlier)
 
 
@@ -96,12 +98,12 @@ def _reaches_earlier_end(facts: Facts) -> Outcome:
     end, was = both.plan.leading.end - 1, both.earlier.log.committed_end_offset or 0
     if end >= was:
         return found([])
-    text = f"the log ends at offset {end}, and run {both.earlier.run_id} saw it committed up to offset {was}: "
+    text = f"the log ends at offset {end}, but run {both.earlier.run_id} saw it committed up to offset {was}: "
     if _begun_anew(facts, both.earlier):
         return found([f"{text}{_anew(facts)}"], tolerable=facts.phase in _MAY_BEGIN_ANEW)
     if _other_epoch(both.plan, both.earlier) is not None:
-        return found([f"{text}its records are of other epochs too, so metadata was lost and written anew"])
-    older = f"{text}the copy is older than that run's, or a backup was restored and committed metadata is lost"
+        return found([f"{text}its records have other epochs too, so metadata was lost and written again"])
+    older = f"{text}the copy is older than that run's copy, or a backup was restored and committed metadata is lost"
     return found([older], tolerable=facts.claim is not None and facts.claim.dated)
 
 
@@ -118,8 +120,8 @@ def _same_history(facts: Facts) -> Outcome:
     offset, now, was = differs
     return found(
         [
-            f"the record at offset {offset} is of epoch {now}, in run {both.earlier.run_id} it was of epoch {was} and "
-            "committed: a backup was restored, or metadata was lost and written anew"
+            f"the record at offset {offset} has epoch {now}; in run {both.earlier.run_id} it had epoch {was} and was "
+            "committed: a backup was restored, or metadata was lost and written again"
         ]
     )
 
@@ -147,7 +149,7 @@ def _begun_at(facts: Facts) -> int | None:
 
 def _anew(facts: Facts) -> str:
     begun = _moment(_begun_at(facts) or 0)
-    return f"the log was begun anew at {begun}: the controllers were formatted, and what the log held before is gone"
+    return f"the log was started again at {begun}: the controllers were formatted, and the earlier log is gone"
 
 
 def _moved(facts: Facts) -> Outcome:
@@ -156,7 +158,7 @@ def _moved(facts: Facts) -> Outcome:
     if earlier is None or claim is None:
         return otherwise
     if claim.dated:
-        return not_applicable("the configuration says as of when the copies are (`as_of`)")
+        return not_applicable("the configuration sets the time of the copies (`as_of`)")
     if facts.plan is None:
         return unknown("no log was planned")
     ends = (facts.plan.leading.end - 1, facts.newest_append_time_ms)
@@ -164,7 +166,7 @@ def _moved(facts: Facts) -> Outcome:
     if since is None or ends != (earlier.log.log_end_offset, earlier.log.newest_append_time):
         return found([])
     stood = (claim.now - since) / 1000
-    still = f"the log ends at offset {ends[0]}, as it did {_hours(stood)} ago: its copy is not renewed, or no controller leads"
+    still = f"the log ends at offset {ends[0]}, as it did {_hours(stood)} ago: nothing updates its copy, or no controller leads"
     return _stale(facts, still) if stood > claim.stale_after else found([])
 
 
@@ -172,15 +174,15 @@ def _new_enough(facts: Facts) -> Outcome:
     """RUN-05. Only where the log claims to be of now: copies that somebody took once are as old as they are."""
     claim = facts.claim
     if claim is None or claim.one_off or not claim.current:
-        return not_applicable("the log does not claim to be of now: it is no live one, and `kraft.current` is not set")
+        return not_applicable("the log need not be current: it was not read live, and `kraft.current` is not set")
     if claim.dated:
-        return not_applicable("the configuration says as of when the copies are (`as_of`)")
+        return not_applicable("the configuration sets the time of the copies (`as_of`)")
     newest = facts.newest_append_time_ms
     if newest is None:
         return unknown("no record of the log has a time")
     age = (claim.now - newest) / 1000
     old = (
-        f"the log's newest record is of {_moment(newest)}, {_hours(age)} ago by this machine's clock: the copy is old, or "
+        f"the log's newest record was written at {_moment(newest)}, {_hours(age)} ago by this machine's clock: the copy is old, or "
         "no controller leads"
     )
     return _stale(facts, old) if age > claim.stale_after else found([])

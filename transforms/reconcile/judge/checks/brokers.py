@@ -70,6 +70,6 @@ def both_modes(facts: Facts) -> list[str]:
         if seconds > _TOGETHER_SECONDS:
             found.append(
                 f"broker {broker['broker_id']} is in /brokers/ids and, as incarnation {broker['incarnation_id']}, "
-                f"at work in KRaft mode, both for {seconds:.0f} s"
+                f"running in KRaft mode, both for {seconds:.0f} s"
             )
     return found

@@ -21,7 +21,7 @@ def _one_cluster(facts: Facts) -> Outcome:
         return unknown("/cluster/id was not read")
     named = [copy for copy in facts.copies if copy.cluster_id is not None]
     if not named and not _holds_what_migration_names(facts):
-        return unknown("no copy has a meta.properties that names its cluster: give the one beside the log folder")
+        return unknown("no copy has a meta.properties with a cluster.id: give the one beside the log folder")
     return found(
         f"{copy.location}: cluster.id {copy.cluster_id}, /cluster/id {wanted}"
         for copy in named
@@ -70,7 +70,7 @@ def _log_reaches_migration(facts: Facts) -> Outcome:
     wanted = (facts.compared_znodes or {}).get("kraft_metadata_epoch")
     if epoch is None or epoch == wanted:
         return found([])
-    return found([f"the record at offset {offset} is of epoch {epoch}, /migration says epoch {wanted}"])
+    return found([f"the record at offset {offset} has epoch {epoch}, but /migration has epoch {wanted}"])
 
 
 def _together(facts: Facts) -> Outcome:
@@ -83,12 +83,12 @@ def _together(facts: Facts) -> Outcome:
     read = 0.0 if moment is None else (moment - appended) / 1000
     limit, problems = facts.capture_skew_limit, []
     if apart > limit:
-        problems.append(f"ZooKeeper was written {apart:.0f} s after the newest record of the log that was given")
+        problems.append(f"ZooKeeper was written {apart:.0f} s after the newest record of the log")
     elif read > limit:
         problems.append(f"the log ends {read:.0f} s before ZooKeeper was read: {_why_so_early(facts)}")
     if apart < -limit and facts.phase is Phase.DUAL_WRITE and not before(facts.kafka_version, 3, 5):
         problems.append(
-            f"nothing in ZooKeeper is younger than {-apart:.0f} s before the log's end: the tree is the older copy, or "
+            f"ZooKeeper's newest write is {-apart:.0f} s older than the log's end: the tree is an older copy, or "
             "nothing is mirrored"
         )
     return found(problems)
@@ -98,10 +98,10 @@ def _why_so_early(facts: Facts) -> str:
     """/migration is written as long as the controllers run, whatever was copied of their log."""
     now = liveness(facts)
     if now is None:
-        return "its copy is old, or the controllers are not running"
+        return "the copy is old, or the controllers are not running"
     if now.state is State.STOPPED:
-        return "/migration was not written since either, so the controllers are not running"
-    return "/migration was written since, so its copy is old"
+        return "/migration was not written after that either, so the controllers are not running"
+    return "/migration was written after that, so the copy of the log is old"
 
 
 def _no_open_transaction(facts: Facts) -> Outcome:
@@ -127,7 +127,9 @@ def _as_the_checkpoint(facts: Facts) -> Outcome:
     """CAP-08. From 4.3 on Kafka skips configurations that it does not know: they are in no checkpoint."""
     skipped = facts.found(CONFIG_SKIPPED)
     if facts.kafka_version is None and skipped.total:
-        return unknown("the Kafka release is not known, and whether it keeps configurations that it does not know")
+        return unknown(
+            "the Kafka release is unknown: it decides whether Kafka keeps configurations that it does not support"
+        )
     kept = (CONFIG_SKIPPED,) if before(facts.kafka_version, 4, 3) else ()
     return sampled(facts.found("CAP-08", *kept))
 
@@ -152,7 +154,7 @@ def _whole_tree(facts: Facts) -> Outcome:
         return not_applicable("the tree was not read from a data folder")
     proved, unproved = facts.found("TREE-PROVED"), facts.found("TREE-UNPROVED")
     if unproved.total or not proved.total:
-        return unknown(next(iter(unproved.examples), "the tree was not held against ZooKeeper's digest"))
+        return unknown(next(iter(unproved.examples), "the tree was not compared with ZooKeeper's digest"))
     return passed(*proved.examples)
 
 
@@ -167,7 +169,7 @@ def _copies_of_one_cluster(facts: Facts) -> Outcome:
         return (
             not_applicable("no copy of a log was given")
             if KRAFT not in facts.collected
-            else unknown("no copy is known")
+            else unknown("no copy was found")
         )
     return found(foreign_copies(facts.copies))
 

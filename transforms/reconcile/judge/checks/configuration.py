@@ -38,7 +38,7 @@ def _controllers(facts: Facts) -> Outcome:
 def _of_controller(file: NodeProperties) -> Iterator[str]:
     settings = file.settings
     if settings.process_roles == {"broker", "controller"}:
-        yield "it is a broker and a controller in one (process.roles), which can't migrate"
+        yield "process.roles is broker,controller: a combined node cannot migrate"
     elif settings.process_roles != {"controller"}:
         yield f"process.roles is {', '.join(sorted(settings.process_roles)) or 'not set'}, not controller"
     if file.node_id is None:
@@ -200,7 +200,9 @@ def _flags_during(facts: Facts) -> Outcome:
     files = facts.properties.controllers
     if not files:
         if (facts.level or 0) >= CONTROLLER_REGISTRATION_LEVEL:
-            return not_applicable("no property file was given; the controllers' registrations tell (FIN-07)")
+            return not_applicable(
+                "no property file was given; the controllers' registrations are checked instead (FIN-07)"
+            )
         return unknown("give the controllers' property files (properties.controllers)")
     problems = []
     for file in files:

@@ -17,7 +17,7 @@ from transforms.reconcile.judge.facts import Facts, LeaderEpoch, Sample
 from transforms.reconcile.judge.liveness import State, liveness
 from transforms.reconcile.judge.load import LOAD, state_problems, unbracketed_end
 
-NO_LAG_IN_3_4 = "Kafka 3.4 keeps the load's offset in /migration: how far ZooKeeper is behind can't be read from it"
+NO_LAG_IN_3_4 = "Kafka 3.4 keeps the load's offset in /migration: it does not show how far ZooKeeper is behind"
 
 
 def _load_recorded(facts: Facts) -> Outcome:
@@ -27,7 +27,7 @@ def _load_recorded(facts: Facts) -> Outcome:
         return found(["/migration does not exist"])
     offset = facts.migration_offset
     if offset is None:
-        return found(["/migration has no data that can be read"])
+        return found(["/migration has no readable data"])
     return found([] if offset > 0 else [f"/migration has offset {offset}: the load is not recorded as finished"])
 
 
@@ -35,7 +35,7 @@ def _claimed_by_leader(facts: Facts) -> Outcome:
     """DUR-02."""
     zookeeper, leader = facts.zookeeper or {}, facts.leader
     if leader is None:
-        return unknown("nothing tells the newest leader epoch")
+        return unknown("the newest leader epoch is unknown")
     if zookeeper.get("controller_id") is None:
         exists = zookeeper.get("controller_persistent") is not None
         return found(["/controller can't be parsed" if exists else "/controller does not exist"])
@@ -51,7 +51,7 @@ def _claimed_by_leader(facts: Facts) -> Outcome:
     if zookeeper.get("controller_epoch_mzxid") != zookeeper.get("controller_czxid"):
         problems.append(
             f"/controller_epoch was written in transaction {zookeeper.get('controller_epoch_mzxid')}, "
-            f"/controller made in {zookeeper.get('controller_czxid')}: a claim writes both in one"
+            f"/controller was created in {zookeeper.get('controller_czxid')}: a claim writes both in one transaction"
         )
     return found(problems)
 
@@ -62,13 +62,13 @@ def _written_by_leader(facts: Facts) -> Outcome:
         return not_applicable("Kafka 3.4 writes /migration at the load only")
     zookeeper, leader = facts.zookeeper or {}, facts.leader
     if leader is None:
-        return unknown("nothing tells the newest leader epoch")
+        return unknown("the newest leader epoch is unknown")
     writer = (zookeeper.get("kraft_controller_id"), zookeeper.get("kraft_controller_epoch"))
     if writer == (leader.leader_id, leader.epoch):
         return found([])
     text = (
         f"/migration was written by controller {writer[0]} in epoch {writer[1]}; "
-        f"the leader is {'not known' if leader.leader_id is None else leader.leader_id} in epoch {leader.epoch}"
+        f"the leader is {'unknown' if leader.leader_id is None else leader.leader_id} in epoch {leader.epoch}"
     )
     return found([text], tolerable=_began_just_now(facts, leader))
 
@@ -88,7 +88,7 @@ def _alive(facts: Facts) -> Outcome:
     if now.state is State.LIVE:
         return found([])
     if now.in_order:
-        return found([f"the controllers were stopped in order, with everything mirrored; {now.text}"], tolerable=True)
+        return found([f"the controllers were stopped cleanly, with everything mirrored; {now.text}"], tolerable=True)
     return found([now.text], tolerable=now.state is State.SILENT)
 
 
@@ -131,9 +131,9 @@ def repeated_load(facts: Facts) -> Sequence[int]:
 def load_story(facts: Facts, begun: Sequence[int]) -> str:
     """What came of a load that was begun again at these offsets."""
     offset = facts.migration_offset
-    text = f"the load was begun {len(begun) + 1} times, last at offset {begun[-1]}"
+    text = f"the load started {len(begun) + 1} times, last at offset {begun[-1]}"
     if offset is None or offset <= 0:
-        return f"{text}, and /migration records none of them as finished: it is repeated and never completes"
+        return f"{text}, and /migration records none as finished: the load repeats and never completes"
     if offset < begun[-1]:
         return f"{text}; /migration records an earlier one as finished, at offset {offset}"
     return f"{text}, and finished at offset {offset}"
@@ -177,7 +177,7 @@ def _one_mode(facts: Facts) -> Outcome:
     in_zookeeper = zookeeper_brokers(facts)
     registered = {broker["broker_id"]: broker for broker in facts.brokers_in_kraft}
     strangers = [
-        f"broker {node} is in /brokers/ids and not registered" for node in sorted(in_zookeeper - set(registered))
+        f"broker {node} is in /brokers/ids but is not registered" for node in sorted(in_zookeeper - set(registered))
     ]
     moving = []
     for node, broker in sorted(registered.items()):

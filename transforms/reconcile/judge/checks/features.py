@@ -83,24 +83,24 @@ def _may_become_dynamic(facts: Facts) -> Outcome:
     if facts.quorum.kraft_version:
         return not_applicable("the quorum is dynamic already")
     if facts.kafka_version is None:
-        return unknown("the Kafka release is not known: name it as kafka_version")
+        return unknown("the Kafka release is unknown: set kafka_version")
     if before(facts.kafka_version, 4, 1):
         return not_applicable("kraft.version can be raised from Kafka 4.1 on")
     if not facts.voters:
-        return unknown("nothing names the quorum's voters")
+        return unknown("the quorum's voters are unknown")
     return _ready_for_dynamic(facts, cluster_of(facts, release_tuple(facts.kafka_version)))
 
 
 def _ready_for_dynamic(facts: Facts, cluster: Cluster) -> Outcome:
     voters, registered = set(facts.voters), {row["controller_id"] for row in facts.controllers}
     if not voters <= registered:
-        return unknown(f"what {listed_ids(voters - registered)} of the voters support is not known: not registered")
+        return unknown(f"the features of voters {listed_ids(voters - registered)} are unknown: they are not registered")
     unable = [text for text in voter_readiness(cluster) if "support" in text]
     if unable:
         return found(unable, tolerable=True)
     missing = voters - cluster.directory_ids
     if missing:
-        return unknown(f"the directory id of {listed_ids(missing)} is not known: give the controllers' folders")
+        return unknown(f"the directory id of {listed_ids(missing)} is unknown: give the controllers' folders")
     return passed("kraft.version may be raised to 1: every voter supports it, and has a directory id")
 
 

@@ -38,7 +38,7 @@ def _brokers_up(facts: Facts) -> Outcome:
     problems = []
     for broker in sorted(facts.brokers_in_kraft, key=lambda row: int(row["broker_id"])):
         if broker["fenced"] and not broker["in_controlled_shutdown"]:
-            problems.append(f"broker {broker['broker_id']} is fenced and did not shut down in order")
+            problems.append(f"broker {broker['broker_id']} is fenced and did not shut down cleanly")
         elif broker["in_controlled_shutdown"] and not broker["fenced"]:
             problems.append(f"broker {broker['broker_id']} is shutting down")
     return found(problems)
@@ -66,7 +66,7 @@ def _settled(facts: Facts) -> Outcome:
 def _controllers_close(facts: Facts) -> Outcome:
     """FIN-06."""
     if facts.plan is None or not facts.voters:
-        return unknown("neither quorum-state nor the log tells which controllers vote")
+        return unknown("the voters are unknown: neither quorum-state nor the log lists them")
     far = far_behind(facts)
     if far:
         return found(far.values())
@@ -81,7 +81,7 @@ def far_behind(facts: Facts) -> dict[int, str]:
         return {}
     best = max(facts.plan.leading.end, *ends.values())
     return {
-        node: f"controller {node} ends at offset {ends[node] - 1}, the best at {best - 1}"
+        node: f"the log of controller {node} ends at offset {ends[node] - 1}, the longest at {best - 1}"
         for node in sorted(ends.keys() & set(facts.voters))
         if best - ends[node] > CONTROLLER_LAG_RECORDS
     }
@@ -109,11 +109,11 @@ def _finalized_once(facts: Facts) -> Outcome:
 def _mirroring_stopped(facts: Facts) -> Outcome:
     """POST-02. /controller stays behind as a leftover; that is no fault. The clocks of both sides may differ (S§7.3)."""
     if ZOOKEEPER not in facts.collected:
-        return not_applicable("ZooKeeper was not given; after finalising it can be gone")
+        return not_applicable("ZooKeeper was not given; after finalising it is not needed")
     problems = []
     finalized, offset = _finalized(facts), facts.migration_offset
     if finalized and offset is not None and offset >= finalized[-1].offset:
-        problems.append(f"/migration is at offset {offset}, past the finalising at {finalized[-1].offset}")
+        problems.append(f"/migration is at offset {offset}, after the finalising at {finalized[-1].offset}")
     late = _written_after(facts, finalized[-1]) if finalized else 0.0
     if not problems and late > 0:
         problems.append(f"/migration was written {late:.0f} s after the finalising at offset {finalized[-1].offset}")
@@ -155,9 +155,9 @@ def _no_late_registration(facts: Facts) -> Outcome:
 def _zookeeper_left_alone(facts: Facts) -> Outcome:
     """POST-04."""
     if ZOOKEEPER not in facts.collected:
-        return not_applicable("ZooKeeper was not given; after finalising it can be gone")
+        return not_applicable("ZooKeeper was not given; after finalising it is not needed")
     if not (facts.zookeeper or {}).get("migration_present"):
-        return not_applicable("/migration, whose last write tells what came later, is gone")
+        return not_applicable("/migration is gone, so later writes cannot be recognised")
     return sampled(facts.found("POST-04"))
 
 

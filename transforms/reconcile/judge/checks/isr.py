@@ -23,7 +23,7 @@ from transforms.reconcile.judge.checks.rollback import epochs_too_high
 from transforms.reconcile.judge.facts import Facts, Sample
 from transforms.reconcile.judge.kraft_queries import MIN_ISR
 
-_NO_PARTITIONS = "there is no partition"
+_NO_PARTITIONS = "the cluster has no partitions"
 
 
 def _of_partitions(code: str) -> CheckFunction:
@@ -42,14 +42,14 @@ def _epochs(facts: Facts) -> Outcome:
     start = -1 if facts.plan is None or facts.plan.base_checkpoint is None else facts.plan.base_checkpoint[1].offset
     others = [c for copy in facts.copies if copy.has_log for c in copy.checkpoints if c.complete and c.offset > start]
     if not others and facts.plan is not None:
-        return not_applicable("no later checkpoint tells the partitions' epochs besides the records")
+        return not_applicable("no later checkpoint exists to compare the partitions' epochs with")
     return sampled(facts.found("ISR-06"))
 
 
 def _bumps(facts: Facts) -> Outcome:
     """ISR-07: always before 3.6 and while the cluster migrates, later below metadata.version 3.6-IV0 (S§3.3)."""
     if facts.kafka_version is None:
-        return unknown("the Kafka release is not known")
+        return unknown("the Kafka release is unknown")
     level = max((change.level for change in facts.levels), default=0)
     if facts.phase is not Phase.DUAL_WRITE and not before(facts.kafka_version, 3, 6) and level >= 12:
         return not_applicable("from metadata.version 3.6-IV0 on a shrinking ISR leaves the leader epoch as it is")
@@ -108,7 +108,7 @@ def _never_fall(facts: Facts) -> Outcome:
     """ISR-15."""
     found = facts.found("ISR-15")
     if not found.total and not facts.previous_partitions:
-        return not_applicable("there is no earlier run whose partitions of ZooKeeper are still kept")
+        return not_applicable("no earlier run's ZooKeeper partitions are still stored")
     return sampled(found)
 
 

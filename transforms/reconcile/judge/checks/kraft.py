@@ -42,16 +42,16 @@ _DIRECTORIES_FROM = 17
 def _newest_level(facts: Facts) -> Outcome:
     """UPG-01: what the controller would answer to `kafka-features upgrade` to its own release's newest level."""
     if facts.kafka_version is None:
-        return unknown("the Kafka release is not known: name it as kafka_version")
+        return unknown("the Kafka release is unknown: set kafka_version")
     release = release_tuple(facts.kafka_version)
     target = latest_of(release)
     if target is None:
-        return unknown(f"the levels of Kafka {facts.kafka_version} are not known to this audit")
+        return unknown(f"this audit does not support the levels of Kafka {facts.kafka_version}")
     if facts.level is None:
         return unknown("no metadata.version is finalised")
     shown = f"{level_name(facts.level)} ({facts.level})"
     if not is_known(facts.level):
-        return unknown(f"metadata.version is at {shown}, a level that this audit does not know")
+        return unknown(f"metadata.version is at {shown}, a level that this audit does not support")
     if facts.level >= target:
         return passed(f"metadata.version is at {shown}, the newest of Kafka {release[0]}.{release[1]}")
     answer = _asked(facts, release, target)
@@ -70,7 +70,7 @@ def _asked(facts: Facts, release: tuple[int, int], target: int) -> update.Answer
 def _forgetting(facts: Facts, node: int) -> str:
     """The command that unregisters a controller, or what to do where there is none yet (KIP-1312)."""
     if facts.level is not None and facts.level >= UNREGISTER_CONTROLLERS_FROM:
-        return f"kafka-cluster.sh unregister-controller --id {node} forgets it, once it is stopped"
+        return f"kafka-cluster.sh unregister-controller --id {node} unregisters it once it is stopped"
     needed = level_name(UNREGISTER_CONTROLLERS_FROM)
     return (
         f"it can be unregistered from metadata.version {needed} ({UNREGISTER_CONTROLLERS_FROM}) on; until then start it "
@@ -92,10 +92,10 @@ def _in_sync(facts: Facts) -> Outcome:
 def _next_major(facts: Facts) -> Outcome:
     """UPG-03."""
     if facts.kafka_version is None:
-        return unknown("the Kafka release is not known: name it as kafka_version")
+        return unknown("the Kafka release is unknown: set kafka_version")
     if not before(facts.kafka_version, 4, 0):
         if latest_of(release_tuple(facts.kafka_version)) is None:
-            return unknown(f"what the release after Kafka {facts.kafka_version} asks for is not known to this audit")
+            return unknown(f"this audit does not support the release after Kafka {facts.kafka_version}")
         return not_applicable("the cluster runs Kafka 4 already")
     if facts.level is None:
         return unknown("no metadata.version is finalised")
@@ -109,7 +109,7 @@ def _next_major(facts: Facts) -> Outcome:
 def _ghosts(facts: Facts) -> Outcome:
     """QRM-01."""
     if not facts.voters:
-        return unknown("nothing names the quorum's voters")
+        return unknown("the quorum's voters are unknown")
     if not facts.controllers and facts.rows_in_kraft("controllers") == 0:
         return not_applicable("controllers register from metadata.version 3.7-IV0 on")
     return found(_ghost_texts(facts))
@@ -121,7 +121,7 @@ def _ghost_texts(facts: Facts) -> Iterator[str]:
             highest = matrix.node_of(row).supports(FEATURE_NAME)[1]
             levels = f", supports metadata.version up to {level_name(highest)} ({highest})" if highest else ""
             forgetting = _forgetting(facts, row["controller_id"])
-            yield f"controller {row['controller_id']} is registered and no voter{levels}; {forgetting}"
+            yield f"controller {row['controller_id']} is registered but is not a voter{levels}; {forgetting}"
 
 
 def _left_behind(facts: Facts) -> Outcome:
@@ -149,7 +149,7 @@ def _directory_ids(facts: Facts) -> Outcome:
     copies = {copy.controller_id: copy.directory_id for copy in facts.copies if copy.directory_id is not None}
     compared = [voter for voter in facts.quorum.voters if voter.voter_id in copies and voter.directory_id != MIGRATING]
     if not compared:
-        return not_applicable("the quorum's voters have no directory ids, or no copy has its meta.properties")
+        return not_applicable("the voters have no directory ids, or no copy has its meta.properties")
     return found(
         f"voter {voter.voter_id} has directory id {voter.directory_id}, its meta.properties {copies[voter.voter_id]}"
         for voter in compared
@@ -172,27 +172,27 @@ def _moved(voter: Voter, registered: object) -> Iterator[str]:
     for name, host, port in voter.endpoints:
         if name in now and now[name] != (host, port):
             there = f"{now[name][0]}:{now[name][1]}"
-            yield f"voter {voter.voter_id}: {name} is {host}:{port} to the quorum, {there} by its registration"
+            yield f"voter {voter.voter_id}: {name} is {host}:{port} in the voters' record, but {there} in its registration"
 
 
 def _size(facts: Facts) -> Outcome:
     """QRM-05. An even quorum that has grown is on its way to an odd one: told, no warning."""
     if facts.quorum is None or not facts.voters:
-        return unknown("nothing names the quorum's voters")
+        return unknown("the quorum's voters are unknown")
     number, sets = len(facts.voters), facts.quorum.voter_sets
     texts = [
-        f"voter {listed_ids(gone)} was removed at offset {sets[at].offset} and back at offset {later.offset}"
+        f"voter {listed_ids(gone)} was removed at offset {sets[at].offset} and added again at offset {later.offset}"
         for at, later in enumerate(sets[1:], 1)
         if at > 1
         and (gone := (sets[at - 2].ids - sets[at - 1].ids) & later.ids)
         and _soon(sets[at - 1].time_ms, later.time_ms)
     ]
     if number % 2 == 0 and any(len(earlier.voters) > number for earlier in sets):
-        texts.append(f"{number} voters, and there were more: {listed_ids(facts.voters)}")
+        texts.append(f"{number} voters, fewer than before: {listed_ids(facts.voters)}")
     if texts:
         return found(texts)
     kind = "kraft.version 1, in the log" if facts.quorum.kraft_version else "kraft.version 0, controller.quorum.voters"
-    even = "" if number % 2 else f"; an even number bears no more failures than {number - 1}"
+    even = "" if number % 2 else f"; an even number tolerates no more failures than {number - 1}"
     return passed(f"{number} voters ({kind}): {listed_ids(facts.voters)}{even}")
 
 
@@ -239,8 +239,8 @@ def _snapshots(facts: Facts) -> Outcome:
         return unknown("the log's records were not counted")
     age = log.last_time_ms - (log.checkpoint_time_ms or log.first_time_ms)
     behind = log.bytes if log.checkpoint is None else log.bytes_behind
-    name = "no snapshot" if log.checkpoint is None else f"the newest snapshot is of offset {log.checkpoint}"
-    text = f"{name}: {age // 60_000} min and {behind / 1024 / 1024:.1f} MiB of the log are in none"
+    name = "no snapshot" if log.checkpoint is None else f"the newest snapshot ends at offset {log.checkpoint}"
+    text = f"{name}: {age // 60_000} min and {behind / 1024 / 1024:.1f} MiB of the log are not in a snapshot"
     if age > _SNAPSHOT_AGE or behind > _SNAPSHOT_BYTES:
         return found([text])
     return passed(*([text] if log.by_type else []), *_growth(facts))
@@ -266,7 +266,7 @@ def _replayable(facts: Facts) -> Outcome:
     twice = () if before(facts.kafka_version, 3, 6) else ("DUR-08",)
     removed = facts.found(CLEAR_REMOVED)
     if removed.total and facts.kafka_version is None:
-        return unknown("the Kafka release is not known: 4.1 throws on a ClearElr after a topic's removal")
+        return unknown("the Kafka release is unknown: 4.1 throws on a ClearElr record after a topic's removal")
     in_4_1 = before(facts.kafka_version, 4, 2) and not before(facts.kafka_version, 4, 1)
     poison = facts.found(*POISON, "DUR-15", *twice, *((CLEAR_REMOVED,) if in_4_1 else ()))
     levels = [*_beyond_controllers(facts)]
@@ -321,7 +321,7 @@ def _batches(facts: Facts) -> Outcome:
     if not known:
         return not_applicable("no copy's batches were measured")
     return found(
-        f"{copy.name} has a batch of {(copy.largest_batch or 0) / 1024 / 1024:.1f} MiB, of 8 MiB at most"
+        f"{copy.name} has a batch of {(copy.largest_batch or 0) / 1024 / 1024:.1f} MiB; the limit is 8 MiB"
         for copy in known
         if (copy.largest_batch or 0) > _LARGE_BATCH
     )
@@ -336,7 +336,7 @@ def _goes_on(facts: Facts) -> Outcome:
     start = min((copy.log_start for copy in facts.copies if copy.log_start is not None), default=0)
     if start <= facts.previous_end + 1:
         return found([])
-    return found([f"the log starts at offset {start}, the run before this one ended at offset {facts.previous_end}"])
+    return found([f"the log starts at offset {start}, but the previous run ended at offset {facts.previous_end}"])
 
 
 def _elr_configs(facts: Facts) -> Outcome:
@@ -347,7 +347,7 @@ def _elr_configs(facts: Facts) -> Outcome:
         return unknown("the brokers' dynamic configurations were not read")
     mine = [config for config in facts.broker_configs if config.source == KRAFT and config.name == MIN_ISR]
     texts = [
-        f"broker {config.broker} has min.insync.replicas {config.value} of its own" for config in mine if config.broker
+        f"broker {config.broker} has its own min.insync.replicas {config.value}" for config in mine if config.broker
     ]
     if all(config.broker for config in mine):
         texts.insert(0, "min.insync.replicas is not set for the cluster")
@@ -362,7 +362,7 @@ def _last_known_leaders(facts: Facts) -> Outcome:
 def _removed_configs(facts: Facts) -> Outcome:
     """CFG-01: 4.0 to 4.2 refuse any later change of the resource, 4.3 and later skip the configuration."""
     if facts.kafka_version is not None and not before(facts.kafka_version, 4, 3):
-        return not_applicable("from 4.3 on Kafka skips configurations that it does not know")
+        return not_applicable("from 4.3 on Kafka skips configurations that it does not support")
     return sampled(facts.found("CFG-01"))
 
 
@@ -374,16 +374,16 @@ def _unclean(facts: Facts) -> Outcome:
 def _early_directories(facts: Facts) -> Outcome:
     """DIR-01."""
     if facts.level is not None and facts.level >= _DIRECTORIES_FROM:
-        return not_applicable("metadata.version knows directories")
+        return not_applicable("metadata.version supports directories")
     return sampled(facts.found("DIR-01"))
 
 
 def _directories(facts: Facts) -> Outcome:
     """DIR-02."""
     if facts.level is not None and facts.level < _DIRECTORIES_FROM:
-        return not_applicable("directories are known from metadata.version 3.7-IV2 on")
+        return not_applicable("directories are supported from metadata.version 3.7-IV2 on")
     silent = [
-        f"broker {row['broker_id']} names no log directory"
+        f"broker {row['broker_id']} lists no log directory"
         for row in facts.brokers_in_kraft
         if not (row.get("log_dirs") or row["is_migrating_zk_broker"] or row["fenced"])
     ]

@@ -42,7 +42,11 @@ def _restart(facts: Facts) -> Outcome:
     refused = facts.found(RESTART_REFUSED)
     lost = sum(sample.total for sample in offline)
     counted = [f"{_partitions(lost)} without a leader while their broker restarts"] if lost else []
-    counted += [f"{_partitions(refused.total)} refused to acks=all while one broker restarts"] if refused.total else []
+    counted += (
+        [f"{_partitions(refused.total)} refused to producers with acks=all while one broker restarts"]
+        if refused.total
+        else []
+    )
     examples = [example for sample in (*offline, refused) for example in sample.examples]
     evidence = (*counted, *examples)[:EVIDENCE_LIMIT]
     return Outcome(lost + refused.total, evidence, tolerable=facts.interruption_accepted)
@@ -55,7 +59,7 @@ def _partitions(number: int) -> str:
 def _majority(facts: Facts) -> Outcome:
     """UPG-05. One or two voters never keep a majority through a restart: that is how the quorum was built, and a warning."""
     if not facts.voters:
-        return unknown("nothing names the quorum's voters")
+        return unknown("the quorum's voters are unknown")
     number = len(facts.voters)
     problems = [*_unregistered(facts), *_short_of_majority(facts)]
     if number < 3:
@@ -63,7 +67,7 @@ def _majority(facts: Facts) -> Outcome:
         return found([*problems, stops], tolerable=not problems)
     absent = set(facts.voters) - ends_of_voters(facts.copies).keys()
     if absent and not problems:
-        return unknown(f"give the log of controller {listed_ids(absent)}: how far it is behind is not known")
+        return unknown(f"give the log of controller {listed_ids(absent)}: its lag is unknown")
     return found(problems)
 
 
@@ -72,14 +76,14 @@ def _unregistered(facts: Facts) -> Iterator[str]:
         return
     registered = {row["controller_id"] for row in facts.controllers}
     for node in sorted(set(facts.voters) - registered):
-        yield f"controller {node} votes and is not registered"
+        yield f"controller {node} is a voter but is not registered"
 
 
 def _short_of_majority(facts: Facts) -> Iterator[str]:
     far, majority = far_behind(facts), len(facts.voters) // 2 + 1
     if len(facts.voters) - len(far) - 1 < majority:
         for evidence in far.values():
-            yield f"{evidence}: no other one may restart"
+            yield f"{evidence}: do not restart any other controller"
 
 
 def _fenced(facts: Facts) -> Outcome:
@@ -109,9 +113,9 @@ def _one_owner(facts: Facts) -> Outcome:
         for directory in directories:
             owners[directory].add(row["broker_id"])
     shared = [
-        f"directory {name} is of brokers {listed_ids(ids)}" for name, ids in sorted(owners.items()) if len(ids) > 1
+        f"directory {name} belongs to brokers {listed_ids(ids)}" for name, ids in sorted(owners.items()) if len(ids) > 1
     ]
-    return found([*shared, *(f"broker {node} names directory {name} twice" for node, name in sorted(twice))])
+    return found([*shared, *(f"broker {node} lists directory {name} twice" for node, name in sorted(twice))])
 
 
 def _racks(facts: Facts) -> Outcome:
@@ -119,13 +123,13 @@ def _racks(facts: Facts) -> Outcome:
     missing = [row["broker_id"] for row in facts.brokers_in_kraft if not row.get("rack")]
     if len(missing) == len(facts.brokers_in_kraft):
         return found([])
-    return found(f"broker {node} names no rack" for node in sorted(missing))
+    return found(f"broker {node} has no rack" for node in sorted(missing))
 
 
 def _elr_on(facts: Facts) -> Outcome:
     """ELR-04. New clusters have it from 4.1 on; an upgraded one has it when somebody turned it on."""
     if facts.kafka_version is None:
-        return unknown("the Kafka release is not known: name it as kafka_version")
+        return unknown("the Kafka release is unknown: set kafka_version")
     if before(facts.kafka_version, 4, 1):
         return not_applicable("eligible leader replicas are off by default before Kafka 4.1")
     if facts.level is None or facts.level < _ELR_FROM:
@@ -143,7 +147,7 @@ def _share_state(facts: Facts) -> Outcome:
 def _gone(facts: Facts) -> Outcome:
     """CFG-03, by the log alone: what ZooKeeper still holds after finalising is nobody's any more."""
     if facts.configured_in_kraft is None:
-        return unknown("the brokers that configurations name were not read")
+        return unknown("the brokers' configurations were not read")
     if not facts.brokers_in_kraft and facts.rows_in_kraft("brokers") != 0:
         return unknown("the brokers registered in the log were not read")
     registered = {row["broker_id"] for row in facts.brokers_in_kraft if row.get("source", KRAFT) == KRAFT}

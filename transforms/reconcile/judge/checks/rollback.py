@@ -36,14 +36,14 @@ def _under_way(rows: Sample) -> list[str]:
         return []
     return [
         f"a rollback at this moment would lose {rows.total} row{'' if rows.total == 1 else 's'} that ZooKeeper is about to "
-        "get: stop the controllers in order first, then audit copies made after that (RB-08)"
+        "receive: stop the controllers cleanly first, then audit copies made after that (RB-08)"
     ]
 
 
 def _controller_epochs(facts: Facts) -> Outcome:
     """RB-03. Without /controller_epoch the next ZooKeeper controller begins at epoch 1, which every partition has passed."""
     if (facts.zookeeper or {}).get("controller_epoch") is None:
-        return found(["/controller_epoch is gone or no number: a ZooKeeper controller would begin at epoch 1"])
+        return found(["/controller_epoch is missing or not a number: a ZooKeeper controller would start at epoch 1"])
     return sampled(facts.found("RB-03"))
 
 
@@ -52,7 +52,7 @@ def _protocols(facts: Facts) -> Outcome:
     if facts.level is None:
         return unknown("the log has no metadata.version")
     if facts.level > LAST_ZOOKEEPER_LEVEL:
-        return found([f"the cluster is at {level_name(facts.level)}; ZooKeeper brokers know up to 3.9-IV0"])
+        return found([f"the cluster is at {level_name(facts.level)}; brokers in ZooKeeper mode support up to 3.9-IV0"])
     return found(other_protocols(facts, facts.level))
 
 
@@ -60,7 +60,7 @@ def _cleaned_up(facts: Facts) -> Outcome:
     """RB-05."""
     if not (facts.zookeeper or {}).get("migration_present"):
         return found([])
-    return found([f"/migration is still there, with offset {facts.migration_offset}"])
+    return found([f"/migration still exists, with offset {facts.migration_offset}"])
 
 
 def _producer_ids(facts: Facts) -> Outcome:
@@ -86,7 +86,7 @@ def _reached_the_end(facts: Facts) -> Outcome:
     behind = f"{facts.lag.changes} changes after /migration's offset {facts.migration_offset} are not in ZooKeeper"
     if facts.plan.leading.stopped_cleanly:
         return found([f"the controllers are stopped, and {behind}"])
-    return unknown(f"the controllers were running, and {behind} yet: stop them, then give copies of both sides")
+    return unknown(f"the controllers were running, and {behind} yet: stop them, then copy both sides and audit again")
 
 
 def _readable_in_zookeeper_mode(facts: Facts) -> Outcome:
@@ -97,12 +97,14 @@ def _readable_in_zookeeper_mode(facts: Facts) -> Outcome:
     own = cluster_id(facts)
     foreign = [file for file in files.broker_meta if None not in (own, file.cluster_id) and file.cluster_id != own]
     if foreign:
-        return found(f"{file.location} is of cluster {file.cluster_id}, this one is {own}" for file in foreign)
+        return found(
+            f"{file.location} belongs to cluster {file.cluster_id}, but this is cluster {own}" for file in foreign
+        )
     wrong = [file for file in files.broker_meta if file.version != 0]
     if wrong:
         migrating = {file.node_id for file in files.brokers if file.migration_enabled}
         return found(
-            (f"broker {file.broker_id}: {file.location} is of version {file.version}" for file in wrong),
+            (f"broker {file.broker_id}: {file.location} has version {file.version}" for file in wrong),
             tolerable=all(file.broker_id in migrating for file in wrong),
         )
     absent = {broker["broker_id"] for broker in facts.brokers_in_kraft} - {file.broker_id for file in files.broker_meta}
@@ -148,7 +150,7 @@ def _quorum_stopped(facts: Facts) -> Outcome:
 def _lost_by_rollback(facts: Facts) -> Outcome:
     """RB-13."""
     if facts.left_behind is None:
-        return not_applicable("/migration, which tells up to where ZooKeeper had everything, is gone")
+        return not_applicable("/migration is gone, so it is unknown up to which offset ZooKeeper had everything")
     return sampled(facts.left_behind)
 
 

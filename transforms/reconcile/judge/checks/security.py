@@ -16,7 +16,7 @@ def _where_secured(code: str) -> CheckFunction:
         if facts.protection is None or facts.protection.znodes == 0:
             return not_applicable("no ZooKeeper tree with ACLs was given")
         if not facts.protection.secured:
-            return not_applicable("this ZooKeeper was never secured: everybody may write most of Kafka's znodes")
+            return not_applicable("this ZooKeeper was never secured: anyone can write most of Kafka's znodes")
         return judge(facts)
 
     return check
@@ -26,7 +26,7 @@ def _one_identity(facts: Facts) -> Outcome:
     """SEC-06."""
     identities = facts.identities
     if identities is None or not identities.controllers or not identities.brokers:
-        return not_applicable("no znode shows an identity of the controllers and one of the brokers")
+        return not_applicable("no znodes show the identities of both controllers and brokers")
     if identities.controllers & identities.brokers:
         return found([])
     controllers, brokers = (", ".join(sorted(names)) for names in (identities.controllers, identities.brokers))

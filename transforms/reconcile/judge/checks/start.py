@@ -29,7 +29,7 @@ def _registered(facts: Facts) -> Outcome:
     if KRAFT not in facts.collected:
         return found(problems) if problems else unknown("kraft was not collected")
     missing = sorted(running - ready)
-    problems += [f"broker {broker} is in /brokers/ids and not registered as ready to migrate" for broker in missing]
+    problems += [f"broker {broker} is in /brokers/ids but is not registered as ready to migrate" for broker in missing]
     return found(problems)
 
 
@@ -41,9 +41,9 @@ def _replica_holders(facts: Facts) -> Outcome:
     for use in facts.replicas:
         holds = f"broker {use.broker_id} holds {use.replicas} replicas{_named(use)}"
         if with_log and use.broker_id not in ready:
-            problems.append(f"{holds} and is not registered as ready to migrate")
+            problems.append(f"{holds} but is not registered as ready to migrate")
         elif use.broker_id not in running:
-            problems.append(f"{holds} and is not running: it is not in /brokers/ids")
+            problems.append(f"{holds} but is not running: it is not in /brokers/ids")
     if problems:
         return found(problems)
     if not with_log:
@@ -59,7 +59,7 @@ def _named_by_configurations(facts: Facts, known: set[int]) -> list[str]:
     holders = {use.broker_id for use in facts.replicas}
     strangers = sorted((facts.brokers_with_config or frozenset()) - known - holders)
     return [
-        f"broker {broker} has configurations and is not registered: KIP-866's text waits for it, Kafka as released does not"
+        f"broker {broker} has configurations but is not registered: KIP-866 would wait for it, released Kafka does not"
         for broker in strangers
     ]
 
@@ -80,13 +80,13 @@ def _controllers(facts: Facts) -> Outcome:
     if level < CONTROLLER_REGISTRATION_LEVEL:
         return not_applicable(
             f"controllers do not register below metadata.version 3.7-IV0 (this cluster is at level {level}), "
-            "and Kafka does not ask either"
+            "and Kafka does not check it"
         )
     ready, voters = {controller["controller_id"] for controller in facts.controllers}, facts.voters
     problems = [f"controller {voter} is not registered" for voter in voters if voter not in ready]
     problems += [f"controller {node} does not have the migration enabled" for node in unready_controllers(facts)]
     if not problems and not voters:
-        return unknown("neither quorum-state nor the log tells which controllers vote")
+        return unknown("the voters are unknown: neither quorum-state nor the log lists them")
     return found(problems)
 
 
@@ -98,7 +98,7 @@ def _level(facts: Facts) -> Outcome:
     users, tokens = facts.rows_in_zookeeper("scram_credentials"), facts.rows_in_zookeeper("delegation_tokens")
     losses = []
     if level < MIGRATION_LEVEL:
-        losses.append(f"{level_name(level)} can't migrate; 3.4-IV0 is the lowest that can")
+        losses.append(f"{level_name(level)} cannot migrate; the lowest level that can is 3.4-IV0")
     if users and level < SCRAM_LEVEL:
         losses.append(f"{users} SCRAM credentials would be lost at {level_name(level)}")
     if tokens and level < TOKENS_LEVEL:
@@ -113,7 +113,7 @@ def _fresh_migration_znode(facts: Facts) -> Outcome:
     zookeeper, offset = facts.zookeeper or {}, facts.migration_offset
     rolled_back = facts.phase is Phase.ROLLED_BACK
     if offset is None and zookeeper.get("migration_present"):
-        text = "/migration exists and can't be parsed: the controllers' migration driver fails on it, again and again"
+        text = "/migration exists but cannot be parsed: the controllers' migration driver fails on it again and again"
         return found([text], tolerable=rolled_back)
     if offset is None or offset < 0:
         return found([])
@@ -122,7 +122,7 @@ def _fresh_migration_znode(facts: Facts) -> Outcome:
             "a KRaft controller holds /controller, so a migration may be running: give the controllers' logs"
         )
     text = f"/migration holds offset {offset} and controller epoch {zookeeper.get('kraft_controller_epoch')} of an earlier migration"
-    gone = ["neither ZooKeeper nor the log has a topic: this quorum has emptied ZooKeeper"] if emptied(facts) else []
+    gone = ["neither ZooKeeper nor the log has any topic: this quorum has emptied ZooKeeper"] if emptied(facts) else []
     return found([text, *gone], tolerable=rolled_back)
 
 
@@ -170,7 +170,7 @@ def _distinct_ids(facts: Facts) -> Outcome:
     controllers |= set(facts.voters)
     controllers |= {controller["controller_id"] for controller in facts.controllers}
     if not controllers:
-        return unknown("no file and no record tells the controllers' ids")
+        return unknown("the controllers' ids are unknown: no file or record has them")
     brokers = zookeeper_brokers(facts) | {broker["broker_id"] for broker in facts.brokers_in_kraft}
     brokers |= {use.broker_id for use in facts.replicas}
     return found(f"{node} is a broker and a controller" for node in sorted(controllers & brokers))
@@ -207,7 +207,7 @@ def _led(facts: Facts) -> Outcome:
 def _release(facts: Facts) -> Outcome:
     """START-17."""
     if facts.kafka_version is None:
-        return not_applicable("the Kafka version is not known: name it as kafka_version in the configuration")
+        return not_applicable("the Kafka version is unknown: set kafka_version in the configuration")
     repaired = [(defect, detail) for defect, detail in affecting(facts.kafka_version) if defect.fixed]
     return found(f"{defect.jira}: {defect.title} ({detail})" for defect, detail in repaired if defect.harms)
 

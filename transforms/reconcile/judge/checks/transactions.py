@@ -10,7 +10,7 @@ from transforms.reconcile.judge.checks.outcome import CheckFunction, sampled
 from transforms.reconcile.judge.facts import Facts, Sample
 from transforms.reconcile.judge.zookeeper_writes import Election, ZooKeeperWrites
 
-_NO_FOLDER = "ZooKeeper was not read from a data folder: only its transaction logs tell"
+_NO_FOLDER = "ZooKeeper was not read from a data folder, so there are no transaction logs"
 
 
 def _logs(facts: Facts) -> ZooKeeperWrites | Outcome:
@@ -21,7 +21,7 @@ def _logs(facts: Facts) -> ZooKeeperWrites | Outcome:
     if writes is None:
         return unknown("the transaction logs were not read")
     if writes.first_zxid is None:
-        return not_applicable("the data folder holds no transaction log")
+        return not_applicable("the data folder contains no transaction log")
     return writes
 
 
@@ -54,11 +54,11 @@ def _not_the_leader(facts: Facts, claims: Sequence[Election]) -> Iterator[str]:
     for claim in claims:
         epoch, node = claim.kraft_controller_epoch, claim.kraft_controller_id
         if epoch is None or node is None:
-            yield f"{claim.text}: the claim's data can't be parsed"
+            yield f"{claim.text}: the claim's data cannot be parsed"
         elif leaders.get(epoch) not in (None, node):
             yield f"{claim.text}: controller {node} claimed with epoch {epoch}, whose leader is {leaders[epoch]}"
         elif newest is not None and epoch > newest and _in_the_log(facts, claim):
-            yield f"{claim.text}: controller {node} claimed with epoch {epoch}, and the log knows none above {newest}"
+            yield f"{claim.text}: controller {node} claimed with epoch {epoch}, but the log has no epoch above {newest}"
 
 
 def _in_the_log(facts: Facts, claim: Election) -> bool:

@@ -17,7 +17,7 @@ def read_features(znode: ZnodeView, _: list[str]) -> Iterator[StateRow]:
         version = integer(document, "version")
         features = document.get("features")
         if version not in (1, 2) or integer(document, "status") not in _STATUSES or not isinstance(features, dict):
-            raise MalformedError("its version, status or features are not what Kafka knows")
+            raise MalformedError("Kafka does not support its version, status or features")
         rows = [_feature(name, levels, version) for name, levels in features.items()]
     except MalformedError as problem:
         yield finding("FEATURE-DATA", znode.path, str(problem))

@@ -1,0 +1,112 @@
+"""What people read is plain English: words and turns that readers stumbled over stay out of messages, pages and documents."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+# Each turn that readers did not understand, or took for its opposite, and what to write instead.
+AVOID = {
+    r"\banew\b": "again",
+    r"\bfor long\b": "say how long: 'no recent audit', 'for more than 48 h'",
+    r"\bat work\b": "running",
+    r"\b(hold|holds|held) \S*( \S+)? ?against\b": "compare(d) with",
+    r"\b(go|goes|going|gone|went) on (from|with)\b": "resume, continue",
+    r"\bwhatever (it|they|else|the|was)\b": "name what it is",
+    r"\bby itself\b": "alone, on its own",
+    r"(?<!there )(?<!There )\b(is|are|was|were|be) no (?!longer\b|more\b)[a-z]": "is not a",
+    r"\b(is|are|was|were) told\b": "is shown, is reported",
+    r"\b(what|it|they|that|files|logs|rows|nothing|nobody) tells?\b": "shows",
+    r"\b(stop|stops|stopped|start|restart|shut|shuts|close)( \w+){0,4} in order\b": "cleanly",
+    r"\bof now\b": "current",
+    r"\bcom(e|es|ing) to (its|their) end\b|\bcame to (its|their) end\b": "finish(ed)",
+    r"\bfor ever\b": "forever",
+    r"\bwithout a word\b": "silently",
+    r"\bas it must be\b": "name the fault",
+    r"\b(whose|with whose) word\b": "who says so",
+    r"\bof a kind that\b": "name the kind",
+    r"\bthat (is|are) none\b": "that is not a",
+    r"\b(are|is) no more\b": "no longer exist(s)",
+    r"\bspeaks? of\b": "is about",
+}
+PAGES = sorted(
+    path
+    for pattern in (
+        "README.md",
+        "CHANGELOG.md",
+        "docs/*.md",
+        "conf/**/*.yml",
+        "notebooks/*.py",
+        "transforms/report/*.j2",
+    )
+    for path in ROOT.glob(pattern)
+)
+# The name of a state in report.json, which readers are shown as `stopped cleanly`.
+KEPT = "stopped in order"
+# Rules for people who read Kafka's source, and the list of the words themselves.
+NOT_FOR_USERS = {"semantics.md", "glossary.md"}
+
+
+def faults(text: str) -> list[str]:
+    """The turns to avoid in a text, each with what to write instead."""
+    flat = " ".join(text.split())
+    flat = flat.replace(KEPT, "")
+    return [
+        f"…{flat[max(0, hit.start() - 40) : hit.end() + 30]}… → {AVOID[each]}"
+        for each in AVOID
+        for hit in re.finditer(each, flat)
+    ]
+
+
+def messages(source: str) -> Iterator[str]:
+    """String literals with more than one word; formatted ones with `…` for their values. Docstrings are no messages."""
+    tree = ast.parse(source)
+    inside = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
+    alone = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if id(node) in alone or id(node) in inside:
+            continue
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value:
+            yield node.value
+        if isinstance(node, ast.JoinedStr):
+            yield "".join(str(part.value) if isinstance(part, ast.Constant) else "…" for part in node.values)
+
+
+@pytest.mark.parametrize("folder", ["jobs", "schemas", "transforms"])
+def test_messages_are_plain_english(folder: str) -> None:
+    found = [
+        f"{path.relative_to(ROOT)}: {fault}"
+        for path in sorted((ROOT / folder).rglob("*.py"))
+        for message in messages(path.read_text())
+        for fault in faults(message)
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize("path", [path for path in PAGES if path.name not in NOT_FOR_USERS], ids=lambda path: path.name)
+def test_pages_are_plain_english(path: Path) -> None:
+    assert faults(path.read_text()) == []
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        "not audited for long",
+        "the log was begun anew",
+        "3 is no list of ids",
+        "a run is held against the last one",
+        "stop the controllers in order",
+        "nothing tells the leader",
+    ],
+)
+def test_the_old_turns_are_found(bad: str) -> None:
+    assert faults(bad)
+
+
+def test_a_message_is_found_where_it_is_formatted() -> None:
+    assert list(messages('"""Begun anew."""\nx = f"{a} begun " f"anew"')) == ["… begun anew"]
