@@ -11,49 +11,35 @@ disk, is an unfinished table: nothing of it counts, and the next write makes the
 
 from __future__ import annotations
 
+import importlib
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from delta.exceptions import (
-    ConcurrentAppendException,
-    ConcurrentDeleteDeleteException,
-    ConcurrentDeleteReadException,
-    ConcurrentTransactionException,
-    ConcurrentWriteException,
-    DeltaConcurrentModificationException,
-    MetadataChangedException,
-    ProtocolChangedException,
-)
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import Column, DataFrame, DataFrameWriterV2, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, StructField
 
 from jobs.disk import said
 from jobs.exit import AuditError
-from jobs.runtime.spark import java_of
+from jobs.runtime.spark import is_connect, java_of
 from jobs.sinks.lock import only_writer
 from jobs.sinks.storage import folder_of, is_uri, make_private, refuse_unsafe, storage_problem
 from schemas.table import Table
 
 LOG = logging.getLogger("kraft-audit")
 
-CONFLICTS = (
-    ConcurrentAppendException,
-    ConcurrentDeleteDeleteException,
-    ConcurrentDeleteReadException,
-    ConcurrentTransactionException,
-    ConcurrentWriteException,
-    DeltaConcurrentModificationException,
-    MetadataChangedException,
-    ProtocolChangedException,
-)
+# In this process an error of Delta's has a name only when its Python package is there and has been imported.
+with suppress(ImportError):
+    importlib.import_module("delta.exceptions")
+# Another run's commit came first: how Delta begins the names of these errors, in this process and through Spark Connect.
+CONFLICTS = ("DELTA_CONCURRENT_", "DELTA_METADATA_CHANGED", "DELTA_PROTOCOL_CHANGED")
 MISSING = (
     "PATH_NOT_FOUND",
     "TABLE_OR_VIEW_NOT_FOUND",
@@ -306,9 +292,11 @@ class Warehouse:
             writer = writer.partitionBy(*table.partition_columns)
         try:
             writer.save(self.location(table))
-        except CONFLICTS:
-            # Another run has just made it.
-            return
+        except PySparkException as error:
+            if _is_conflict(error):
+                # Another run has just made it.
+                return
+            raise
         LOG.warning("unfinished table %s: an earlier first write did not end; it is made anew", table.full_name)
         if self._in_local_folder:
             # A commit of its own, which would be in the way of another run's rows where nothing keeps runs apart.
@@ -360,7 +348,22 @@ def _shaped(table: Table, rows: DataFrame) -> DataFrame:
     ]
     if problems:
         raise SchemaMismatchError(f"rows for {table.full_name} don't fit: {'; '.join(problems)}")
-    return _with_columns(rows, table)
+    shaped = _with_columns(rows, table)
+    return _with_plain_texts(shaped, table) if is_connect(rows.sparkSession) else shaped
+
+
+def _with_plain_texts(rows: DataFrame, table: Table) -> DataFrame:
+    """The rows with texts of Spark's default type.
+
+    Spark Connect sends the text columns of a schema as "string collate UTF8_BINARY". A table that is made of such
+    columns has them so in its schema, and readers other than Spark refuse it.
+    """
+    return rows.select(
+        [
+            F.col(_quoted(field.name)).cast(field.dataType.simpleString()).alias(field.name, metadata=field.metadata)
+            for field in table.columns
+        ]
+    )
 
 
 def _with_columns(rows: DataFrame, table: Table) -> DataFrame:
@@ -401,10 +404,8 @@ def _equals(table: Table, predicate: Mapping[str, str | Sequence[str]]) -> Colum
 def _typed_errors(table: Table) -> Iterator[None]:
     try:
         yield
-    except CONFLICTS as error:
-        raise ConcurrentWriteError(_conflict(table, error)) from error
-    except AnalysisException as error:
-        if _is(error, EXISTS):
+    except PySparkException as error:
+        if _is_conflict(error) or (isinstance(error, AnalysisException) and _is(error, EXISTS)):
             raise ConcurrentWriteError(_conflict(table, error)) from error
         raise
 
@@ -412,6 +413,10 @@ def _typed_errors(table: Table) -> Iterator[None]:
 def _conflict(table: Table, error: Exception) -> str:
     reason = f"was changed by another run at the same time ({_first_line(error)})"
     return f"table {table.full_name} {reason}; run again when that one has finished"
+
+
+def _is_conflict(error: PySparkException) -> bool:
+    return (error.getCondition() or "").startswith(CONFLICTS)
 
 
 def _is(error: AnalysisException, conditions: Sequence[str]) -> bool:
