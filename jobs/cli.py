@@ -10,7 +10,8 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from jobs.exit import DEBUG_VARIABLE, guarded
+from jobs.exit import DEBUG_VARIABLE, MEANINGS, guarded
+from jobs.runtime.databricks import take_secrets
 
 DEBUG_OPTION = "--debug"
 
@@ -108,6 +109,21 @@ def _usage(arguments: Sequence[str]) -> int:
 def entry_point() -> None:
     """Console script."""
     sys.exit(main())
+
+
+class TaskFailedError(Exception):
+    """What makes a task of a scheduler red that knows success and failure only."""
+
+
+def task() -> None:
+    """Entry point of a Python wheel task of Databricks, which takes any SystemExit for a failure, with code 0 too.
+
+    `--secret NAME=WHERE` before the command: see `jobs.runtime.databricks`. Raises TaskFailedError, one line with the
+    exit code, for every code but 0.
+    """
+    code = guarded(lambda: main(take_secrets(sys.argv[1:])))
+    if code:
+        raise TaskFailedError(f"kraft-audit ended with exit code {code} ({MEANINGS[code]}); the lines above say why")
 
 
 if __name__ == "__main__":

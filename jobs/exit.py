@@ -13,6 +13,14 @@ from transforms.report.printable import visible
 OK, WARNINGS, ERRORS, USAGE, CRASH = 0, 10, 20, 2, 1
 # As shells count the signals SIGINT and SIGTERM.
 INTERRUPTED, TERMINATED = 130, 143
+MEANINGS = {
+    WARNINGS: "warnings were found",
+    ERRORS: "errors were found, or a gate that was asked for is shut",
+    USAGE: "wrong call or configuration",
+    CRASH: "an audit could not be finished",
+    INTERRUPTED: "interrupted",
+    TERMINATED: "terminated",
+}
 # `--debug` sets it: errors show their trace.
 DEBUG_VARIABLE = "KRAFT_AUDIT_DEBUG"
 _ROOT = Path(__file__).parents[1]

@@ -4,6 +4,6 @@
 set -eu
 cd "$(dirname "$0")/.."
 lock() { .venv/bin/python tools/run_uv.py pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --custom-compile-command tools/lock.sh -q "$@"; }
-lock "$@" pyproject.toml --extra spark --extra java --extra live --group dev -o requirements/dev.lock
+lock "$@" pyproject.toml --extra spark --extra java --extra live --extra connect --group dev -o requirements/dev.lock
 lock "$@" pyproject.toml --extra spark --extra java --extra live -c requirements/dev.lock -o requirements/run.lock
 echo 'uv>=0.9' | lock "$@" - -o requirements/uv.lock

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +24,8 @@ from transforms.runs import newest_first
 
 ENVIRONMENT_PREFIX = "KRAFT_AUDIT_"
 SHOWN_ROWS = 50
+# A notebook's session outlives its cells: it is started here and stopped by nobody.
+_SESSIONS = ExitStack()
 
 
 class NotebookError(Exception):
@@ -96,8 +99,7 @@ class Notebook:
 
     def _spark(self) -> SparkSession:
         given = self.scope.get("spark") or SparkSession.getActiveSession()
-        # A notebook's session outlives its cells, so it is started and never stopped here.
-        return given or spark_session("local", "kraft-audit notebook").__enter__()
+        return given or _SESSIONS.enter_context(spark_session("local", "kraft-audit notebook"))
 
 
 def _cell(value: Any) -> str:

@@ -1,23 +1,26 @@
 """The Spark session of a run: made with the settings that were measured to matter, or the one that is already there.
 
 Nothing outside this module makes a session or reaches into the JVM, so the same jobs run on a laptop, under
-`spark-submit`, on Databricks and through Spark Connect.
+`spark-submit`, on Databricks and through Spark Connect (`SPARK_REMOTE`, or a session that is given).
 """
 
 from __future__ import annotations
 
 import os
+import socket
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 import pyspark
-from pyspark import SparkConf, SparkContext, java_gateway
+from pyspark.errors import PySparkException, PySparkImportError
 from pyspark.sql import SparkSession
 from pyspark.sql.utils import is_remote
 
+from jobs.exit import UsageError
 from jobs.runtime.java import java_home, java_version, java_without_vectors
 from jobs.runtime.stopping import not_halfway
 
@@ -48,6 +51,13 @@ COMMON_SETTINGS: dict[str, str] = {
     "spark.ui.showConsoleProgress": "false",
     # Noting the line of Python behind every expression takes half of the time in which a query is put together.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
+}
+# A session that somebody else made must have them, or timestamps of reports and tables would be another zone's.
+NEEDED_SETTINGS: dict[str, str] = {"spark.sql.session.timeZone": "UTC"}
+# It gets these too where its owner allows that; serverless compute does not, and goes without.
+WANTED_SETTINGS: dict[str, str] = {
+    name: COMMON_SETTINGS[name]
+    for name in ("spark.sql.variable.substitute", "spark.sql.execution.arrow.maxRecordsPerBatch")
 }
 ONE_MACHINE_SETTINGS: dict[str, str] = {
     "spark.ui.enabled": "false",
@@ -93,6 +103,10 @@ _LOOKED_UP: Mapping[str, tuple[str, ...]] = {
     "PythonSQLUtils": (),
     "org.apache.spark.sql.types.Metadata": ("fromJson",),
 }
+_CONNECT_PORT = 15002
+_ANSWER_SECONDS = 15.0
+# Behind a proxy a look from here says nothing.
+_GRPC_PROXIES = ("grpc_proxy", "https_proxy", "http_proxy")
 _JVM_OPTIONS = "spark.driver.extraJavaOptions"
 # Without its native library Hadoop has `chmod` run for every file and folder of a table, 300 times in a small audit. On Linux
 # Java has a program of its own start each of them, a tenth of what a fleet's tables take, and can do without it until 25.
@@ -106,7 +120,12 @@ QUIET_JVM = "-Xshare:auto -Xlog:disable -Xlog:all=error:stderr"
 
 def session_is_given() -> bool:
     """True when whoever started Python decides on the session: a notebook, Databricks, spark-submit, Spark Connect."""
-    return SparkSession.getActiveSession() is not None or is_remote() or "PYSPARK_GATEWAY_PORT" in os.environ
+    return SparkSession.getActiveSession() is not None or _through_connect() or "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def _through_connect() -> bool:
+    """True when the environment, or the only PySpark that is installed, asks for Spark Connect."""
+    return bool(os.environ.get("SPARK_REMOTE")) or os.environ.get("SPARK_API_MODE") == "connect" or is_remote()
 
 
 @contextmanager
@@ -121,22 +140,66 @@ def spark_session(
     """Yield a Spark session; stop it at the end only if this call started it.
 
     profile: how much machine to expect. An active session (Databricks, a notebook, an enclosing call) is yielded as
-    it is, whatever the profile. cores and driver_memory (`"6g"`) count for the profiles of one machine only.
-    settings: Spark settings that override the profile's. Raises `JavaNotFoundError` when a session must be started
-    here and there is no Java for it.
+    it is, whatever the profile, with NEEDED_SETTINGS and WANTED_SETTINGS meanwhile. cores and driver_memory (`"6g"`)
+    count for the profiles of one machine only. settings: Spark settings that override the profile's.
+
+    Raises `JavaNotFoundError` when a session must be started here and there is no Java for it, and `UsageError` when a
+    given session has other NEEDED_SETTINGS and refuses them.
     """
     active = SparkSession.getActiveSession()
     if active is not None:
-        yield active
+        with _made_fit(active):
+            yield active
         return
     session: SparkSession | None = None
     try:
         with not_halfway():
             session = _start(profile, app_name, cores, driver_memory, dict(settings or {}))
-        yield session
+        with _made_fit(session):
+            yield session
     finally:
-        if session is not None:
+        # On Databricks a session belongs to the cluster or the notebook, whoever asked for it first.
+        if session is not None and "DATABRICKS_RUNTIME_VERSION" not in os.environ:
             session.stop()
+
+
+@contextmanager
+def _made_fit(session: SparkSession) -> Iterator[None]:
+    """Give a session the settings that an audit needs, and its own ones back at the end."""
+    before: dict[str, str] = {}
+    try:
+        for name, value in (NEEDED_SETTINGS | WANTED_SETTINGS).items():
+            given = _setting(session, name)
+            if given == value:
+                continue
+            try:
+                session.conf.set(name, value)
+            except PySparkException as error:
+                if name in NEEDED_SETTINGS:
+                    raise UsageError(
+                        f"the Spark session has {name}={given} and does not let it be changed: start it with {name}={value}"
+                    ) from error
+            else:
+                before[name] = given
+        yield
+    finally:
+        # A session that has ended meanwhile has nothing to be given back.
+        with suppress(Exception):
+            for name, value in before.items():
+                session.conf.set(name, value) if value else session.conf.unset(name)
+
+
+def _setting(session: SparkSession, name: str) -> str:
+    """A setting of a session, empty where there is none or nobody may read it."""
+    try:
+        return session.conf.get(name, None) or ""
+    except PySparkException:
+        return ""
+
+
+def is_connect(session: SparkSession) -> bool:
+    """True when the session's Spark is another program, spoken to by Spark Connect."""
+    return type(session).__module__.startswith("pyspark.sql.connect.")
 
 
 @contextmanager
@@ -146,6 +209,9 @@ def spark_java(settings: Mapping[str, str]) -> Iterator[Any]:
     Class path and options are those of sessions; `settings` may ask for packages and more options of Java.
     Raises `JavaNotFoundError`, and `PySparkRuntimeError` when it does not start: standard error says why.
     """
+    # Where only Spark Connect is installed there is neither.
+    from pyspark import SparkConf, java_gateway  # noqa: PLC0415
+
     launch: Callable[[SparkConf], Any] = java_gateway.launch_gateway
     conf = SparkConf(loadDefaults=False)
     for key, value in _own_settings("small", None, None, settings).items():
@@ -192,14 +258,44 @@ def profile_settings(profile: Profile, cores: int | None = None, driver_memory: 
 def _start(
     profile: Profile, app_name: str, cores: int | None, driver_memory: str | None, extra: dict[str, str]
 ) -> SparkSession:
-    if is_remote():
-        return SparkSession.builder.getOrCreate()
+    if _through_connect():
+        return _connected(app_name)
     if "PYSPARK_GATEWAY_PORT" in os.environ:
         submitted = _under_submit(profile_settings("cluster") | extra)
         return _with_names(_configured(SparkSession.builder, submitted).getOrCreate())
     settings = _own_settings(profile, cores, driver_memory, extra)
     with java_without_vectors(java_home()) as home, _environment(_launch_environment(profile, home)):
         return _with_names(_configured(SparkSession.builder.appName(app_name), settings).getOrCreate())
+
+
+def _connected(app_name: str) -> SparkSession:
+    """A session of a Spark that is another program. Raises UsageError when it can't be had."""
+    # The rest of the address may hold a token.
+    where = os.environ.get("SPARK_REMOTE", "").partition(";")[0]
+    _refuse_unanswered(where)
+    try:
+        return SparkSession.builder.appName(app_name).getOrCreate()
+    except PySparkImportError as error:
+        raise UsageError(
+            "Spark Connect needs more Python packages than are installed: install kraft-migration-audit[connect]"
+        ) from error
+    except PySparkException as error:
+        raise UsageError(
+            f"Spark Connect at {where or 'an address of its own choice'} can't be used: check SPARK_REMOTE"
+        ) from error
+
+
+def _refuse_unanswered(where: str) -> None:
+    """Raise UsageError when nothing answers at `sc://host:port`, where PySpark itself would try for ten minutes."""
+    address = urlsplit(where)
+    if address.scheme != "sc" or any(os.environ.get(name) for name in _GRPC_PROXIES):
+        return
+    try:
+        socket.create_connection((address.hostname or LOOPBACK, address.port or _CONNECT_PORT), _ANSWER_SECONDS).close()
+    except OSError as error:
+        raise UsageError(
+            f"nothing answers at {where} ({error.strerror or 'no answer in time'}): check SPARK_REMOTE and the Spark Connect server"
+        ) from None
 
 
 def _own_settings(
@@ -234,6 +330,8 @@ def _configured(builder: SparkSession.Builder, settings: Mapping[str, str]) -> S
 
 def _under_submit(settings: dict[str, str]) -> dict[str, str]:
     """What spark-submit was told wins over the profile; Delta is switched on beside the extensions it was told of."""
+    from pyspark import SparkConf, SparkContext  # noqa: PLC0415
+
     SparkContext._ensure_initialized()
     submitted = SparkConf()
     chosen = {key: value for key, value in settings.items() if not submitted.contains(key)}

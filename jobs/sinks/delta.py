@@ -12,11 +12,12 @@ disk, is an unfinished table: nothing of it counts, and the next write makes the
 
 from __future__ import annotations
 
+import importlib
 import logging
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import reduce
 from operator import and_
@@ -25,18 +26,8 @@ from typing import Any, TypeVar
 
 import polars as pl
 import pyarrow as pa
-from delta.exceptions import (
-    ConcurrentAppendException,
-    ConcurrentDeleteDeleteException,
-    ConcurrentDeleteReadException,
-    ConcurrentTransactionException,
-    ConcurrentWriteException,
-    DeltaConcurrentModificationException,
-    MetadataChangedException,
-    ProtocolChangedException,
-)
 from deltalake import Transaction
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import Column, DataFrame, DataFrameWriterV2, SparkSession, Window
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
@@ -44,7 +35,7 @@ from pyspark.sql.types import ArrayType, StructField, StructType
 
 from jobs.disk import said
 from jobs.exit import AuditError
-from jobs.runtime.spark import java_of
+from jobs.runtime.spark import is_connect, java_of
 from jobs.sinks.driver_rows import added
 from jobs.sinks.lock import only_writer
 from jobs.sinks.reader import PRESENT, Where, fields_of, gone_version, newer_table
@@ -65,16 +56,11 @@ from transforms.runs import newest_first
 
 LOG = logging.getLogger("kraft-audit")
 
-CONFLICTS = (
-    ConcurrentAppendException,
-    ConcurrentDeleteDeleteException,
-    ConcurrentDeleteReadException,
-    ConcurrentTransactionException,
-    ConcurrentWriteException,
-    DeltaConcurrentModificationException,
-    MetadataChangedException,
-    ProtocolChangedException,
-)
+# In this process an error of Delta's has a name only when its Python package is there and has been imported.
+with suppress(ImportError):
+    importlib.import_module("delta.exceptions")
+# Another run's commit came first: how Delta begins the names of these errors, in this process and through Spark Connect.
+CONFLICTS = ("DELTA_CONCURRENT_", "DELTA_METADATA_CHANGED", "DELTA_PROTOCOL_CHANGED")
 MISSING = (
     "PATH_NOT_FOUND",
     "TABLE_OR_VIEW_NOT_FOUND",
@@ -385,9 +371,11 @@ class Warehouse:
             writer = writer.partitionBy(*table.partition_columns)
         try:
             writer.save(self.location(table))
-        except CONFLICTS:
-            # Another run has just made it.
-            return
+        except PySparkException as error:
+            if _is_conflict(error):
+                # Another run has just made it.
+                return
+            raise
         LOG.warning(_MADE_ANEW, table.full_name)
         if self._in_local_folder:
             # A commit of its own, which would be in the way of another run's rows where nothing keeps runs apart.
@@ -446,7 +434,8 @@ def in_parallel(calls: Sequence[Callable[[], T]], at_once: int = DEFAULT_WRITERS
 def _shaped(table: Table, rows: DataFrame) -> DataFrame:
     """The rows with the table's columns in its order and with its comments; nothing is cast, added or dropped."""
     _check_fit(table, rows.schema)
-    return _with_columns(rows, table)
+    shaped = _with_columns(rows, table)
+    return _with_plain_texts(shaped, table) if is_connect(rows.sparkSession) else shaped
 
 
 def _check_fit(table: Table, given_columns: StructType) -> None:
@@ -459,6 +448,20 @@ def _check_fit(table: Table, given_columns: StructType) -> None:
     ]
     if problems:
         raise SchemaMismatchError(f"rows for {table.full_name} don't fit: {'; '.join(problems)}")
+
+
+def _with_plain_texts(rows: DataFrame, table: Table) -> DataFrame:
+    """The rows with texts of Spark's default type.
+
+    Spark Connect sends the text columns of a schema as "string collate UTF8_BINARY". A table that is made of such
+    columns has them so in its schema, and readers other than Spark refuse it.
+    """
+    return rows.select(
+        [
+            F.col(_quoted(field.name)).cast(field.dataType.simpleString()).alias(field.name, metadata=field.metadata)
+            for field in table.columns
+        ]
+    )
 
 
 def _with_columns(rows: DataFrame, table: Table) -> DataFrame:
@@ -499,10 +502,8 @@ def _equals(table: Table, predicate: Mapping[str, str | Sequence[str]]) -> Colum
 def _typed_errors(table: Table) -> Iterator[None]:
     try:
         yield
-    except CONFLICTS as error:
-        raise ConcurrentWriteError(_conflict(table, error)) from error
-    except AnalysisException as error:
-        if _is(error, EXISTS):
+    except PySparkException as error:
+        if _is_conflict(error) or (isinstance(error, AnalysisException) and _is(error, EXISTS)):
             raise ConcurrentWriteError(_conflict(table, error)) from error
         raise
 
@@ -510,6 +511,10 @@ def _typed_errors(table: Table) -> Iterator[None]:
 def _conflict(table: Table, error: Exception) -> str:
     reason = f"was changed by another run at the same time ({_first_line(error)})"
     return f"table {table.full_name} {reason}; run again when that one has finished"
+
+
+def _is_conflict(error: PySparkException) -> bool:
+    return (error.getCondition() or "").startswith(CONFLICTS)
 
 
 def _is(error: AnalysisException, conditions: Sequence[str]) -> bool:

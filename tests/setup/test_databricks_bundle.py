@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from pyspark.sql import DataFrame, SparkSession
 
 from jobs import pipeline
 from jobs.settings import Settings
+from jobs.sinks.delta import Warehouse
+from schemas.gold import CHECKS, GATES, RUNS
 
 FOLDER = Path(__file__).parents[2] / "conf" / "databricks"
 BUNDLE: dict[str, Any] = yaml.safe_load((FOLDER / "databricks.yml").read_text())
@@ -19,11 +25,18 @@ PROJECT: dict[str, Any] = tomllib.loads((FOLDER.parents[1] / "pyproject.toml").r
 JOB: dict[str, Any] = BUNDLE["resources"]["jobs"]["audit"]
 
 
+TARGETS: dict[str, Any] = {name: target["resources"]["jobs"]["audit"] for name, target in BUNDLE["targets"].items()}
+WITH_CLUSTERS = ("standard", "dedicated")
+
+
 def test_the_wheel_task_calls_the_projects_command() -> None:
     task = JOB["tasks"][0]["python_wheel_task"]
     assert task["package_name"] == PROJECT["name"]
     assert task["entry_point"] in PROJECT["scripts"]
-    assert task["parameters"] == ["run", "--exit-0-on-warnings", "--conf", "${var.configuration}"]
+    command = task["parameters"][task["parameters"].index("run") :]
+    assert command == ["run", "--exit-0-on-warnings", "--conf", "{{job.parameters.configuration}}"]
+    defaults = {parameter["name"]: parameter["default"] for parameter in JOB["parameters"]}
+    assert defaults == {"configuration": "${var.configuration}", "cluster": "${var.cluster}"}
 
 
 @pytest.mark.parametrize(("code", "seen"), [(0, 0), (10, 0), (20, 20), (2, 2), (1, 1)])
@@ -34,34 +47,43 @@ def test_a_run_with_warnings_is_no_failed_task(monkeypatch: pytest.MonkeyPatch, 
     assert pipeline.main(["--conf", path]) == code
 
 
-def test_the_configuration_it_names_is_valid_and_its_secret_is_provided() -> None:
+def test_the_configuration_it_names_is_valid_and_its_secrets_are_provided() -> None:
     path = BUNDLE["variables"]["configuration"]["default"].removeprefix("${workspace.file_path}/")
     settings = Settings.model_validate(yaml.safe_load((FOLDER.parents[1] / path).read_text()))
-    variables = JOB["job_clusters"][0]["new_cluster"]["spark_env_vars"]
+    defaults = {name: variable.get("default") for name, variable in BUNDLE["variables"].items()}
     assert settings.catalog
-    assert BUNDLE["variables"]["warehouse"]["default"] == settings.warehouse
-    assert JOB["tasks"][1]["notebook_task"]["base_parameters"] == {
-        "warehouse": "${var.warehouse}",
-        "cluster": settings.cluster,
-    }
+    assert settings.warehouse == f"{defaults['catalog']}.{defaults['schema']}"
+    assert settings.cluster == defaults["cluster"]
     assert settings.report.mail is not None
     named = (settings.secrets.fingerprint_key_env, settings.report.mail.username_env, settings.report.mail.password_env)
-    assert variables.keys() == set(named)
-    assert all(value.startswith("{{secrets/${var.secret_scope}/") for value in variables.values())
-    described = re.findall(r"put-secret kraft-audit (\S+)", (FOLDER / "databricks.yml").read_text())
-    assert {value.rstrip("}").split("/")[-1] for value in variables.values()} == set(described)
+    parameters = JOB["tasks"][0]["python_wheel_task"]["parameters"]
+    given = dict(following.split("=", 1) for option, following in pairwise(parameters) if option == "--secret")
+    assert given.keys() == set(named)
+    assert all(where.startswith("${var.secret_scope}/") for where in given.values())
+    described = re.findall(r"put-secret kraft-audit (\S+)", (FOLDER.parents[1] / "docs/databricks.md").read_text())
+    assert {where.split("/")[-1] for where in given.values()} == set(described)
 
 
 # Those of the bundle's published JSON schema (databricks/cli, bundle/schema/jsonschema.json) that are used here. The
 # whole file was held against that schema when it was last changed; this notices a key that was not.
 KEYS = {
     "": {"bundle", "sync", "variables", "artifacts", "resources", "targets"},
-    "job": {"name", "max_concurrent_runs", "schedule", "email_notifications", "job_clusters", "tasks"},
+    "job": {
+        "name",
+        "max_concurrent_runs",
+        "schedule",
+        "email_notifications",
+        "parameters",
+        "environments",
+        "job_clusters",
+        "tasks",
+    },
     "schedule": {"quartz_cron_expression", "timezone_id", "pause_status"},
-    "new_cluster": {"spark_version", "node_type_id", "num_workers", "data_security_mode", "spark_env_vars"},
+    "new_cluster": {"spark_version", "node_type_id", "num_workers", "data_security_mode"},
     "task": {
         "task_key",
         "job_cluster_key",
+        "environment_key",
         "libraries",
         "python_wheel_task",
         "notebook_task",
@@ -75,27 +97,93 @@ KEYS = {
 
 def test_every_key_is_of_the_published_schema() -> None:
     assert BUNDLE.keys() <= KEYS[""]
-    assert JOB.keys() <= KEYS["job"]
+    assert BUNDLE["resources"].keys() == {"jobs", "dashboards", "alerts"}
+    for job in (JOB, *TARGETS.values()):
+        assert job.keys() <= KEYS["job"]
+        for cluster in job.get("job_clusters", []):
+            assert cluster["new_cluster"].keys() <= KEYS["new_cluster"]
+        for task in job["tasks"]:
+            assert task.keys() <= KEYS["task"]
+            for kind in ("python_wheel_task", "notebook_task"):
+                assert task.get(kind, {}).keys() <= KEYS[kind]
+            assert task.get("run_if", "ALL_DONE") in ("ALL_SUCCESS", "ALL_DONE", "NONE_FAILED", "AT_LEAST_ONE_SUCCESS")
     assert JOB["schedule"].keys() <= KEYS["schedule"]
-    for cluster in JOB["job_clusters"]:
-        assert cluster["new_cluster"].keys() <= KEYS["new_cluster"]
-    for task in JOB["tasks"]:
-        assert task.keys() <= KEYS["task"]
-        for kind in ("python_wheel_task", "notebook_task"):
-            assert task.get(kind, {}).keys() <= KEYS[kind]
-        assert task.get("run_if", "ALL_DONE") in ("ALL_SUCCESS", "ALL_DONE", "NONE_FAILED", "AT_LEAST_ONE_SUCCESS")
 
 
 def test_every_name_used_is_declared() -> None:
     text = (FOLDER / "databricks.yml").read_text()
     assert set(re.findall(r"\$\{var\.(\w+)\}", text)) == BUNDLE["variables"].keys()
-    keys = {cluster["job_cluster_key"] for cluster in JOB["job_clusters"]}
-    tasks = {task["task_key"] for task in JOB["tasks"]}
-    for task in JOB["tasks"]:
-        assert task["job_cluster_key"] in keys
-        assert {dependency["task_key"] for dependency in task.get("depends_on", [])} <= tasks
-        if "notebook_task" in task:
-            assert (FOLDER / task["notebook_task"]["notebook_path"]).is_file()
+    for target in WITH_CLUSTERS:
+        keys = {cluster["job_cluster_key"] for cluster in TARGETS[target]["job_clusters"]}
+        tasks = {task["task_key"] for task in TARGETS[target]["tasks"]}
+        for task in TARGETS[target]["tasks"]:
+            assert task["job_cluster_key"] in keys
+            assert {dependency["task_key"] for dependency in task.get("depends_on", [])} <= tasks
+            if "notebook_task" in task:
+                assert (FOLDER / task["notebook_task"]["notebook_path"]).is_file()
+    environments = {environment["environment_key"] for environment in TARGETS["serverless"]["environments"]}
+    assert {task["environment_key"] for task in TARGETS["serverless"]["tasks"]} == environments
+
+
+def test_every_target_has_compute_for_the_audit() -> None:
+    """What the job itself leaves open: each target says where its first task runs, and installs the wheel there."""
+    for target, job in TARGETS.items():
+        audit = next(task for task in job["tasks"] if task["task_key"] == "audit")
+        if target == "serverless":
+            assert "job_cluster_key" not in audit
+            assert job["environments"][0]["spec"]["dependencies"] == ["../../dist/*.whl"]
+        else:
+            assert audit["libraries"] == [{"whl": "../../dist/*.whl"}]
+
+
+DASHBOARD: dict[str, Any] = json.loads((FOLDER / "fleet.lvdash.json").read_text())
+
+
+def test_every_widget_asks_for_columns_that_its_dataset_has(filled: Warehouse) -> None:
+    """The queries of dashboard and alert run on the tables, and find what is in them."""
+    columns = {}
+    for dataset in DASHBOARD["datasets"]:
+        rows = _asked(filled, "".join(dataset["queryLines"]))
+        columns[dataset["name"]] = set(rows.columns)
+        assert rows.count() > 0, dataset["name"]
+    for placed in DASHBOARD["pages"][0]["layout"]:
+        for query in placed["widget"]["queries"]:
+            asked = {field["expression"].strip("`") for field in query["query"]["fields"]}
+            assert asked <= columns[query["query"]["datasetName"]]
+
+
+def test_the_alert_counts_red_failed_and_silent_clusters(filled: Warehouse) -> None:
+    query = BUNDLE["resources"]["alerts"]["red"]["query_text"]
+    [row] = _asked(filled, query.replace("${var.catalog}.${var.schema}.", "")).collect()
+    # Of red, failed, silent and clean.
+    assert row[BUNDLE["resources"]["alerts"]["red"]["evaluation"]["source"]["name"]] == 3
+
+
+@pytest.fixture(scope="module")
+def filled(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
+    """Four clusters: one with errors now, one that failed, one that was clean three days ago, one clean."""
+    warehouse = Warehouse(spark, str(tmp_path_factory.mktemp("warehouse")))
+    now = datetime.now(UTC).replace(tzinfo=None)
+    runs = [
+        {"cluster": "red", "verdict": "clean", "started_at": now - timedelta(hours=5), "defects": 0},
+        {"cluster": "red", "verdict": "errors", "started_at": now, "defects": 2},
+        {"cluster": "failed", "verdict": "failed", "started_at": now, "failure": "no log"},
+        {"cluster": "silent", "verdict": "clean", "started_at": now - timedelta(days=3), "defects": 0},
+        {"cluster": "clean", "verdict": "clean", "started_at": now, "defects": 0},
+    ]
+    runs = [{**run, "run_id": f"r{number}", "finished_at": run["started_at"]} for number, run in enumerate(runs)]
+    gates = [{"cluster": "red", "run_id": "r1", "gate": "finalize", "verdict": "no_go"}]
+    checks = [{"cluster": "red", "run_id": "r1", "check_id": "DUR-01", "verdict": "fail", "evidence": ["a row"]}]
+    for table, rows in ((RUNS, runs), (GATES, gates), (CHECKS, checks)):
+        values = [tuple(row.get(name) for name in table.column_names) for row in rows]
+        warehouse.append(table, spark.createDataFrame(values, table.struct))
+    return warehouse
+
+
+def _asked(warehouse: Warehouse, query: str) -> DataFrame:
+    for table in (RUNS, GATES, CHECKS):
+        query = re.sub(rf"\bgold_{table.name}\b", warehouse.identifier(table).replace("\\", r"\\"), query)
+    return warehouse.spark.sql(query)
 
 
 def test_the_wheel_leaves_spark_to_the_runtime() -> None:
