@@ -264,6 +264,12 @@ RUNS = Table(
             "What the next run goes on from, as one JSON object (`jobs.audit.kept`): where the state is that was kept, up to "
             "which offset, and digests of its bytes; null for a run that failed.",
         ),
+        column(
+            "retention",
+            StringType(),
+            "How long the configuration keeps the cluster's rows (sections `maintain` and `hold`), as one JSON object: "
+            "`kraft-audit maintain --warehouse` goes by the newest run's.",
+        ),
     ),
 )
 
@@ -474,6 +480,24 @@ DOWNGRADE_READINESS = Table(
     ),
 )
 
+MAINTENANCE = Table(
+    Layer.GOLD,
+    "maintenance",
+    "What `kraft-audit maintain` did: a row for each run whose rows retention removed, written before they went, and rows "
+    "that say when it came to its end.",
+    (
+        column("cluster", StringType(), "Name of the cluster; null in a row about all tables."),
+        column("run_id", StringType(), "Id of the run whose rows went; null in a row about an end."),
+        column("done_at", TimestampType(), "When, UTC."),
+        column(
+            "what",
+            StringType(),
+            "details (the run's rows in bronze and silver) or judged (in gold); at an end, rows (the cluster's old rows are "
+            "gone) or files (tables were compacted and their old files removed).",
+        ),
+    ),
+)
+
 TABLES: tuple[Table, ...] = (
     DIVERGENCES,
     CHECKS,
@@ -489,4 +513,5 @@ TABLES: tuple[Table, ...] = (
     FEATURE_MATRIX,
     DOWNGRADE_READINESS,
     MAILS,
+    MAINTENANCE,
 )

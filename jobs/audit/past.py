@@ -7,20 +7,24 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from jobs.audit.inputs import TABLES_FOLDER, profile_of_tables
-from jobs.exit import UsageError
+from jobs.audit.removed import JUDGED, OF_LAYER, forgotten_text, last_vacuum, removed_parts, removed_text
+from jobs.exit import AuditError, UsageError, files_are_gone
 from jobs.runtime.spark import spark_session
 from jobs.settings import ReportSettings, Settings, limits_of, load_settings
 from jobs.sinks.delta import Warehouse
 from jobs.steps.fleet import fleet_runs
+from schemas.examined import EXAMINED
 from schemas.gold import RUNS
 from schemas.report import Report
 from schemas.table import Layer, Table
+from transforms.examination.made import ANSWERS
 from transforms.nearest import suggestion
 from transforms.reconcile.judge.given import Thresholds
 from transforms.report.fleet_model import FleetRun
@@ -64,13 +68,16 @@ def open_warehouse(arguments: argparse.Namespace) -> Iterator[Finished]:
     Raises UsageError when there is no warehouse, or the cluster has to be named.
     """
     settings = _settings(arguments)
-    chosen = settings.spark
-    profile = profile_of_tables(settings)
-    with spark_session(profile, cores=chosen.cores, driver_memory=chosen.driver_memory) as spark:
-        warehouse = Warehouse(spark, settings.warehouse, settings.catalog, settings.warehouse_single_driver)
+    with open_settings(settings) as warehouse:
         cluster = settings.cluster if arguments.conf is not None else _cluster(warehouse, arguments.cluster)
         old = settings.report.stale_after_hours
-        yield Finished(warehouse, cluster, old, limits_of(settings))
+        try:
+            yield Finished(warehouse, cluster, old, limits_of(settings))
+        except Exception as error:
+            vacuum = last_vacuum(warehouse) if files_are_gone(error) else None
+            if vacuum is None:
+                raise
+            raise AuditError(forgotten_text(getattr(arguments, "run_id", None), vacuum)) from error
 
 
 @contextmanager
@@ -79,11 +86,18 @@ def open_tables(conf: Path | None, warehouse: str | None) -> Iterator[tuple[Ware
 
     Raises UsageError when there is no warehouse.
     """
-    settings = load_settings(conf) if conf is not None else _of_folder(warehouse or "")
+    settings = load_settings(conf) if conf is not None else settings_of_folder(warehouse or "")
+    with open_settings(settings) as opened:
+        yield opened, settings
+
+
+@contextmanager
+def open_settings(settings: Settings) -> Iterator[Warehouse]:
+    """Open the warehouse of a configuration; no run of it is begun."""
     chosen = settings.spark
     profile = profile_of_tables(settings)
     with spark_session(profile, cores=chosen.cores, driver_memory=chosen.driver_memory) as spark:
-        yield Warehouse(spark, settings.warehouse, settings.catalog, settings.warehouse_single_driver), settings
+        yield Warehouse(spark, settings.warehouse, settings.catalog, settings.warehouse_single_driver)
 
 
 def _settings(arguments: argparse.Namespace) -> Settings:
@@ -91,10 +105,11 @@ def _settings(arguments: argparse.Namespace) -> Settings:
         if arguments.cluster is not None:
             raise UsageError("--cluster goes with --warehouse; a configuration names its cluster itself")
         return load_settings(arguments.conf)
-    return _of_folder(arguments.warehouse)
+    return settings_of_folder(arguments.warehouse)
 
 
-def _of_folder(given: str) -> Settings:
+def settings_of_folder(given: str) -> Settings:
+    """The settings of a folder of tables that was given without a configuration. Raises UsageError when there is no run in it."""
     root = _tables(given)
     # Without a source, which only a run needs: what it read is in the tables.
     return Settings.model_construct(cluster="", warehouse=root)
@@ -125,8 +140,8 @@ def _cluster(warehouse: Warehouse, asked: str | None) -> str:
 class PastRun:
     """A finished run of a cluster: its report, and its rows of every table.
 
-    Bronze and gold keep all runs. Silver lets a cluster's older runs go after a while, so it is read as it was at the
-    run's end: `versions` are the tables' Delta versions then. `walks` are the snapshot_ids of its trees, `standing` says how
+    Silver lets a cluster's older runs go after a while; one whose rows have gone is read as it was at the run's end, as long as
+    that can be had: `versions` are the tables' Delta versions then. `walks` are the snapshot_ids of its trees, `standing` says how
     old the run is and what became of the ones since. `thresholds` are those of the configuration at hand: no table holds the run's.
     """
 
@@ -145,10 +160,23 @@ class PastRun:
         return self.warehouse.spark
 
     def read(self, table: Table) -> DataFrame:
-        """The run's rows of a table. Raises WarehouseError when an old version is gone (Delta's VACUUM)."""
-        version = self.versions.get(table.full_name) if table.layer is Layer.SILVER else None
+        """The run's rows of a table. Raises UsageError when retention has removed them, WarehouseError when an old version is gone."""
+        part = OF_LAYER[table.layer]
+        if part in self._removed:
+            raise UsageError(removed_text(self.run_id, part, self._removed[part]))
+        version = self.versions.get(table.full_name) if table.layer is Layer.SILVER and not self._in_silver else None
         rows = self.warehouse.read(table, version)
         return rows.where((F.col("cluster") == self.cluster) & (F.col("run_id") == self.run_id))
+
+    @cached_property
+    def _removed(self) -> Mapping[str, datetime]:
+        return removed_parts(self.warehouse, self.cluster, self.run_id)
+
+    @cached_property
+    def _in_silver(self) -> bool:
+        """Whether silver has the run's rows now: its answers are the first to go."""
+        mine = (F.col("cluster") == self.cluster) & (F.col("run_id") == self.run_id) & (F.col("kind") == ANSWERS)
+        return not self.warehouse.read(EXAMINED).where(mine).isEmpty()
 
 
 def past_run(finished: Finished, run_id: str | None = None) -> PastRun:
@@ -161,6 +189,9 @@ def past_run(finished: Finished, run_id: str | None = None) -> PastRun:
     standing = standing_of(runs, run_id, newest.now)
     if standing is None:
         name = visible(run_id or "", 80)
+        removed = removed_parts(finished.warehouse, cluster, run_id or "")
+        if JUDGED in removed:
+            raise UsageError(removed_text(run_id or "", JUDGED, removed[JUDGED]))
         raise UsageError(f"cluster {cluster} has no finished run {name}; see `kraft-audit history`")
     wanted = standing.run.run_id
     mine = finished.warehouse.read(RUNS).where((F.col("cluster") == cluster) & F.col("report").isNotNull())

@@ -12,6 +12,7 @@ disk, is an unfinished table: nothing of it counts, and the next write makes the
 from __future__ import annotations
 
 import logging
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -70,10 +71,18 @@ EXISTS = (
     "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION",
     "LOCATION_ALREADY_EXISTS",
 )
+# A form of tables that a later release of Delta has made.
+NEWER = (
+    "DELTA_INVALID_PROTOCOL_VERSION",
+    "DELTA_UNSUPPORTED_FEATURES_FOR_READ",
+    "DELTA_UNSUPPORTED_FEATURES_FOR_WRITE",
+)
 DEFAULT_WRITERS = 4
 CREATE_ATTEMPTS = 20
 DELETE_ATTEMPTS = 5
 CREATE_PAUSE_SECONDS = 0.25
+LOG_RETENTION = "delta.logRetentionDuration"
+_OUR_DAYS = re.compile(r"interval ([0-9]{1,9}) days")
 T = TypeVar("T")
 
 
@@ -87,6 +96,14 @@ class ConcurrentWriteError(WarehouseError):
 
 class SchemaMismatchError(WarehouseError):
     """The rows to write don't have exactly the table's columns and types."""
+
+
+@dataclass(frozen=True)
+class TableSize:
+    """Data files of a table as it is now, and their bytes."""
+
+    files: int
+    bytes: int
 
 
 @dataclass(frozen=True)
@@ -153,6 +170,40 @@ class Warehouse:
                 if attempt == DELETE_ATTEMPTS:
                     raise
 
+    def size(self, table: Table) -> TableSize:
+        """Files and bytes of the table as it is now; zeros when there is none."""
+        try:
+            found = (
+                self.spark.sql(f"DESCRIBE DETAIL {self.identifier(table)}").select("numFiles", "sizeInBytes").first()
+            )
+        except AnalysisException as error:
+            if not _is(error, MISSING):
+                raise
+            found = None
+        return TableSize(0, 0) if found is None else TableSize(found["numFiles"] or 0, found["sizeInBytes"] or 0)
+
+    def compact(self, table: Table) -> None:
+        """Put the table's small files together. Raises `ConcurrentWriteError`."""
+        with self._writing(table), _typed_errors(table):
+            self.spark.sql(f"OPTIMIZE {self.identifier(table)}")
+
+    def vacuum(self, table: Table, hours: int, *, dry_run: bool = False) -> list[str]:
+        """Remove files that no version of the table of the last `hours` needs; with `dry_run` none, and their names."""
+        statement = f"VACUUM {self.identifier(table)} RETAIN {hours} HOURS"
+        with self._writing(table) if not dry_run else nullcontext(), _typed_errors(table):
+            found = self.spark.sql(f"{statement} DRY RUN" if dry_run else statement)
+            return [row["path"] for row in found.collect()] if dry_run else []
+
+    def keep_log(self, table: Table, days: int) -> None:
+        """Have Delta remove the log's own files after so many days; a time that somebody chose, or a longer one, stays."""
+        there = self.spark.sql(f"SHOW TBLPROPERTIES {self.identifier(table)}").where(F.col("key") == LOG_RETENTION)
+        found = there.select("value").first()
+        ours = None if found is None else _OUR_DAYS.fullmatch(found["value"])
+        if found is None or (ours is not None and int(ours[1]) < days):
+            said = f"'{LOG_RETENTION}' = 'interval {days} days'"
+            with self._writing(table), _typed_errors(table):
+                self.spark.sql(f"ALTER TABLE {self.identifier(table)} SET TBLPROPERTIES ({said})")
+
     def create(self, table: Table) -> None:
         """Create the table, empty, if it is missing."""
         with self._writing(table):
@@ -190,7 +241,11 @@ class Warehouse:
         except AnalysisException as error:
             if _is(error, MISSING) and version is None:
                 return self.empty(table)
+            _refuse_newer(table, error)
             raise WarehouseError(f"table {table.full_name} can't be read: {_first_line(error)}") from error
+        except Exception as error:
+            _refuse_newer(table, error)
+            raise
 
     def empty(self, table: Table) -> DataFrame:
         """No rows, with the table's columns."""
@@ -232,6 +287,7 @@ class Warehouse:
             except AuditError:
                 raise
             except Exception as error:
+                _refuse_newer(table, error)
                 problem = storage_problem(error, self.root, folder)
                 if problem is None:
                     raise
@@ -407,6 +463,15 @@ def _typed_errors(table: Table) -> Iterator[None]:
         if _is(error, EXISTS):
             raise ConcurrentWriteError(_conflict(table, error)) from error
         raise
+
+
+def _refuse_newer(table: Table, error: Exception) -> None:
+    """Raise WarehouseError where the table has a form that this release of Delta does not know."""
+    if any(condition in str(error) for condition in NEWER):
+        raise WarehouseError(
+            f"table {table.full_name} was written by a newer release, in a form that Delta here does not know; "
+            "use that release of kraft-audit, or another warehouse"
+        ) from error
 
 
 def _conflict(table: Table, error: Exception) -> str:
