@@ -397,7 +397,9 @@ def _tend_files(warehouse: Warehouse, upkeep: Upkeep, table: Table, made: Tended
     if upkeep.dry_run:
         _look_at_files(warehouse, table, made, vacuum)
         return
-    warehouse.keep_log(table, math.ceil(vacuum / 24) + 1)
+    if warehouse.folder is not None:
+        # Under the table's lock: elsewhere a change of a table's properties makes other runs' commits fail.
+        warehouse.keep_log(table, math.ceil(vacuum / 24) + 1)
     if before.files > _FEWEST_FILES:
         warehouse.compact(table)
         made.files_after = warehouse.size(table).files
