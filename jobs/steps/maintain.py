@@ -49,6 +49,8 @@ _FEWEST_FILES = 8
 # Files of this size are left as they are, so that a day's rows are not written anew every day.
 _LARGE_FILE_BYTES = 32 << 20
 _LEAST_VACUUM_HOURS = 168
+# Delta refuses to keep its log for less than its own week of removed files.
+_LEAST_LOG_DAYS = 8
 _AT_ONCE = 2
 _HOUR = timedelta(hours=1)
 _LOCK = "maintenance"
@@ -399,7 +401,7 @@ def _tend_files(warehouse: Warehouse, upkeep: Upkeep, table: Table, made: Tended
         return
     if warehouse.folder is not None:
         # Under the table's lock: elsewhere a change of a table's properties makes other runs' commits fail.
-        warehouse.keep_log(table, math.ceil(vacuum / 24) + 1)
+        warehouse.keep_log(table, max(_LEAST_LOG_DAYS, math.ceil(vacuum / 24) + 1))
     if before.files > _FEWEST_FILES:
         warehouse.compact(table)
         made.files_after = warehouse.size(table).files
