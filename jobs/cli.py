@@ -32,6 +32,7 @@ COMMANDS = (
     Command("check", "audit files once, without a configuration", "jobs.commands.check"),
     Command("report", "write the report of an earlier run again", "jobs.steps.report"),
     Command("fleet", "all clusters of a warehouse, worst first, or their page", "jobs.commands.fleet"),
+    Command("maintain", "keep the tables small: remove old rows and files", "jobs.commands.maintain"),
     Command("doctor", "what would make a run fail, before it does", "jobs.commands.doctor"),
     Command("completion", "the script that completes commands and options in a shell", "jobs.commands.completion"),
     Command("schema", "the JSON Schema of a configuration or of report.json", "jobs.commands.schema"),

@@ -73,6 +73,12 @@ def unexpected(error: Exception) -> str:
     return f"{type(error).__name__}{where}, which is a fault of kraft-audit; --debug shows the trace"
 
 
+def files_are_gone(error: Exception) -> bool:
+    """Whether an earlier version of a table can't be read any more. Spark tells it as one of several types."""
+    text = str(error)
+    return text == GONE or any(condition in text for condition in _FILES_GONE)
+
+
 class UsageError(Exception):
     """The command line, the configuration or a path it names is wrong; the text is one line: what, where, what to do."""
 
@@ -93,8 +99,7 @@ def guarded(body: Callable[[], int]) -> int:
     except AuditError as error:
         return _said(str(error), CRASH)
     except Exception as error:
-        # Spark tells it as one of several types, some of which only a session in this process has.
-        if any(condition in str(error) for condition in _FILES_GONE):
+        if files_are_gone(error):
             return _said(GONE, CRASH)
         print(f"kraft-audit: {visible(unexpected(error), _LONGEST)}", file=sys.stderr)
         return CRASH

@@ -22,7 +22,7 @@ from jobs.runtime.progress import Progress
 from jobs.runtime.stopping import Stopped, Stopping, tell
 from jobs.settings import Settings, load_settings, overridden
 from jobs.sinks.report_files import ReportPaths
-from jobs.steps import gold, ingest_kraft, ingest_zookeeper, mails, materialize, messages, reconcile
+from jobs.steps import gold, ingest_kraft, ingest_zookeeper, mails, maintain, materialize, messages, reconcile
 from jobs.steps import report as report_step
 from jobs.steps.aftermath import Aftermath, after_run, tell_stopped, tell_unopened
 from schemas.gates import GATES
@@ -207,7 +207,8 @@ def _audit(run: Run, out: Path | None, telling: Telling, begun: Begun | None) ->
         _print(outcomes, after, telling)
     elif telling.as_json:
         print(_json(outcomes, after))
-    for problem in [*_shut_gates(run, outcomes), *after.problems]:
+    maintained = [] if out is not None or stopped is not None else _maintained(run)
+    for problem in [*_shut_gates(run, outcomes), *after.problems, *maintained]:
         print(f"kraft-audit: {visible(problem, 1000)}", file=sys.stderr)
     if stopped is not None:
         raise stopped
@@ -296,6 +297,15 @@ def _after(run: Run, outcomes: Mapping[str, Outcome], telling: Telling) -> After
     except Exception as error:
         # The verdicts stand and are to be told, whatever is wrong with the page or the mails.
         return Aftermath(problems=[f"after the reports: {unexpected(error)}"], crashed=True)
+
+
+def _maintained(run: Run) -> list[str]:
+    """Keep the tables small where the configurations say that it is due; what went wrong, a line each. The verdicts stand."""
+    try:
+        settings = {name: cluster.settings for name, cluster in run.clusters.items()}
+        return maintain.after_run(run.warehouse, settings, datetime.now(UTC))
+    except Exception as error:
+        return [f"maintenance: {str(error) if isinstance(error, UsageError | AuditError) else unexpected(error)}"]
 
 
 def _print(outcomes: Mapping[str, Outcome], after: Aftermath, telling: Telling) -> None:

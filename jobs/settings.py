@@ -28,6 +28,7 @@ from schemas.gates import GateName
 from transforms.nearest import suggestion
 from transforms.reconcile.judge.earlier import Claim
 from transforms.reconcile.judge.thresholds import Thresholds as Limits
+from transforms.retention import Rules as RetentionRules
 
 # Below the output folder of `kraft-audit check`.
 TABLES_FOLDER = "tables"
@@ -250,6 +251,28 @@ class NotifySettings(Strict):
     attempts: Annotated[int, Field(ge=1, le=10)] = 3
 
 
+class MaintainSettings(Strict):
+    """How long rows stay, and when `kraft-audit maintain` does its work after a run by itself."""
+
+    # Bronze and silver: what was read, and the state made of it.
+    details_days: Annotated[float, Field(ge=1)] = 30.0
+    # Gold: what was judged, and the changes of partitions.
+    judged_days: Annotated[float, Field(ge=1)] = 730.0
+    # Rows of runs that never came to their end.
+    orphans_days: Annotated[float, Field(ge=1)] = 1.0
+    # Files that no table needs any more stay so long: for runs under way, and for looking back at runs whose state was forgotten.
+    vacuum_hours: Annotated[float, Field(ge=24)] = 168.0
+    # After a run, when the last maintenance is so long ago, or so many runs of the cluster have ended since.
+    every_hours: Annotated[float, Field(gt=0)] = 24.0
+    after_runs: Annotated[int, Field(ge=1)] | None = None
+
+    @model_validator(mode="after")
+    def _in_order(self) -> MaintainSettings:
+        if self.judged_days < self.details_days:
+            raise ValueError("judged_days is below details_days: what was read would outlive what was judged of it")
+        return self
+
+
 class SparkSettings(Strict):
     """The Spark session when the run has to start one itself."""
 
@@ -291,6 +314,10 @@ class Settings(Strict):
     expectations: list[str] = []
     # Silver rows are kept of this many newest runs at least.
     keep_state_of_runs: Annotated[int, Field(ge=2, le=30)] = 10
+    # None: by the command alone, with the defaults.
+    maintain: MaintainSettings | None = None
+    # Evidence that no maintenance removes: all of the cluster's until the migration is finalised, or that of these runs.
+    hold: Literal["until-finalised"] | list[str] = []
     fail_on: FailOn = "error"
     # The gate that must be open, and whether it may be one that could not be judged.
     gate: GateName | None = None
@@ -360,6 +387,13 @@ def limits_of(settings: Settings) -> Limits:
     """The thresholds of a configuration as the judgement takes them."""
     given = settings.thresholds
     return Limits(given.capture_skew_seconds, given.alive_seconds, given.lag_seconds, given.restart_may_interrupt)
+
+
+def retention_of(settings: Settings) -> RetentionRules:
+    """How long the cluster's rows stay, as retention takes it."""
+    given, hold = settings.maintain or MaintainSettings(), settings.hold
+    held = (hold,) if isinstance(hold, str) else tuple(hold)
+    return RetentionRules(given.details_days, given.judged_days, given.orphans_days, held)
 
 
 def claim_of(settings: Settings, begun: datetime) -> Claim:

@@ -270,6 +270,12 @@ RUNS = Table(
             "What the run knew beside its sources, as one JSON object, so that commands judge it as its report did: the thresholds, "
             "for how many milliseconds it read, and of property files the voters by id and the formats; null for a run that failed.",
         ),
+        column(
+            "retention",
+            StringType(),
+            "How long the configuration keeps the cluster's rows (sections `maintain` and `hold`), as one JSON object: "
+            "`kraft-audit maintain --warehouse` goes by the newest run's.",
+        ),
     ),
 )
 
@@ -479,6 +485,24 @@ DOWNGRADE_READINESS = Table(
     ),
 )
 
+MAINTENANCE = Table(
+    Layer.GOLD,
+    "maintenance",
+    "What `kraft-audit maintain` did: a row for each run whose rows retention removed, written before they went, and rows "
+    "that say when it came to its end.",
+    (
+        column("cluster", StringType(), "Name of the cluster; null in a row about all tables."),
+        column("run_id", StringType(), "Id of the run whose rows went; null in a row about an end."),
+        column("done_at", TimestampType(), "When, UTC."),
+        column(
+            "what",
+            StringType(),
+            "details (the run's rows in bronze and silver) or judged (in gold); at an end, rows (the cluster's old rows are "
+            "gone) or files (tables were compacted and their old files removed).",
+        ),
+    ),
+)
+
 TABLES: tuple[Table, ...] = (
     DIVERGENCES,
     CHECKS,
@@ -494,4 +518,5 @@ TABLES: tuple[Table, ...] = (
     FEATURE_MATRIX,
     DOWNGRADE_READINESS,
     MAILS,
+    MAINTENANCE,
 )

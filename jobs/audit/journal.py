@@ -125,6 +125,19 @@ def died(root: str, *, catalog: bool) -> Iterator[list[tuple[Died, Path]]]:
             os.close(descriptor)
 
 
+def running(root: str, *, catalog: bool) -> list[Died]:
+    """Runs that have begun and whose process lives, as they would be told had they died."""
+    folder, found = _folder(root, catalog=catalog), []
+    for path in sorted(folder.glob("*.json")) if folder is not None and folder.is_dir() else []:
+        descriptor = _locked(path)
+        entry = _read(path) if descriptor is None else None
+        if descriptor is not None:
+            os.close(descriptor)
+        if entry is not None:
+            found.append(entry)
+    return found
+
+
 def died_runs(warehouse: Reader, known: Sequence[FleetRun], cluster: str | None = None) -> list[FleetRun]:
     """Runs that died and have no row among the `known` ones, as the newest of their clusters."""
     made: list[FleetRun] = []

@@ -7,20 +7,24 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import polars as pl
 
-from jobs.exit import UsageError
+from jobs.audit.removed import JUDGED, OF_LAYER, forgotten_text, last_vacuum, removed_parts, removed_text
+from jobs.exit import AuditError, UsageError, files_are_gone
 from jobs.settings import TABLES_FOLDER, ReportSettings, Settings, limits_of, load_settings
 from jobs.sinks.reader import PRESENT, Folder, Reader, Where, records
 from jobs.sinks.storage import folder_of
 from jobs.steps.fleet import fleet_runs
+from schemas.examined import EXAMINED
 from schemas.gold import RUNS
 from schemas.report import Report
 from schemas.table import Layer, Table
 from transforms.clusters import of_clusters
+from transforms.examination.made import ANSWERS
 from transforms.nearest import suggestion
 from transforms.reconcile.judge.beside import Beside, read_beside
 from transforms.reconcile.judge.thresholds import Thresholds
@@ -75,7 +79,13 @@ def open_warehouse(arguments: argparse.Namespace, *, in_spark: bool = True) -> I
     with _opened(settings, in_spark=in_spark) as warehouse:
         cluster = settings.cluster if arguments.conf is not None else _cluster(warehouse, arguments.cluster)
         old = settings.report.stale_after_hours
-        yield Finished(warehouse, cluster, old, limits_of(settings))
+        try:
+            yield Finished(warehouse, cluster, old, limits_of(settings))
+        except Exception as error:
+            vacuum = last_vacuum(warehouse) if files_are_gone(error) else None
+            if vacuum is None:
+                raise
+            raise AuditError(forgotten_text(getattr(arguments, "run_id", None), vacuum)) from error
 
 
 @contextmanager
@@ -84,9 +94,16 @@ def open_tables(conf: Path | None, warehouse: str | None) -> Iterator[tuple[Read
 
     Raises UsageError when there is no warehouse.
     """
-    settings = load_settings(conf) if conf is not None else _of_folder(warehouse or "")
+    settings = load_settings(conf) if conf is not None else settings_of_folder(warehouse or "")
     with _opened(settings, in_spark=False) as tables:
         yield tables, settings
+
+
+@contextmanager
+def open_settings(settings: Settings) -> Iterator[Warehouse]:
+    """Open the warehouse of a configuration in Spark; no run of it is begun."""
+    with _opened(settings, in_spark=True) as tables:
+        yield spark_tables(tables)
 
 
 @contextmanager
@@ -119,10 +136,11 @@ def _settings(arguments: argparse.Namespace) -> Settings:
         if arguments.cluster is not None:
             raise UsageError("--cluster goes with --warehouse; a configuration names its cluster itself")
         return load_settings(arguments.conf)
-    return _of_folder(arguments.warehouse)
+    return settings_of_folder(arguments.warehouse)
 
 
-def _of_folder(given: str) -> Settings:
+def settings_of_folder(given: str) -> Settings:
+    """The settings of a folder of tables that was given without a configuration. Raises UsageError when there is no run in it."""
     root = _tables(given)
     # Without a source, which only a run needs: what it read is in the tables.
     return Settings.model_construct(cluster="", warehouse=root)
@@ -153,8 +171,8 @@ def _cluster(warehouse: Reader, asked: str | None) -> str:
 class PastRun:
     """A finished run of a cluster: its report, and its rows of every table.
 
-    Bronze and gold keep all runs. Silver lets a cluster's older runs go after a while, so it is read as it was at the
-    run's end: `versions` are the tables' Delta versions then. `walks` are the snapshot_ids of its trees, `standing` says how
+    Silver lets a cluster's older runs go after a while; one whose rows have gone is read as it was at the run's end, as long as
+    that can be had: `versions` are the tables' Delta versions then. `walks` are the snapshot_ids of its trees, `standing` says how
     old the run is and what became of the ones since. `beside` is what it knew beside its sources; of a run of a release that
     did not keep that, the limits of the configuration at hand are all there is.
     """
@@ -174,19 +192,36 @@ class PastRun:
         return spark_tables(self.warehouse).spark
 
     def read(self, table: Table) -> DataFrame:
-        """The run's rows of a table, in Spark. Raises WarehouseError when an old version is gone (Delta's VACUUM)."""
+        """The run's rows of a table, in Spark. Raises UsageError and WarehouseError as `rows`."""
         rows = spark_tables(self.warehouse).read(table, self._version(table))
         return rows.where(of_clusters([self.cluster]) & (rows["run_id"] == self.run_id))
 
     def rows(
         self, table: Table, columns: Sequence[str] = (), where: Where | None = None, most: int | None = None
     ) -> pl.DataFrame:
-        """The run's rows of a table that meet the conditions, as `jobs.sinks.reader.Reader.rows`."""
+        """The run's rows of a table that meet the conditions, as `jobs.sinks.reader.Reader.rows`.
+
+        Raises UsageError when retention has removed them, WarehouseError when an old version is gone (Delta's VACUUM).
+        """
         mine = {"cluster": self.cluster, "run_id": self.run_id, **(where or {})}
         return self.warehouse.rows(table, columns, mine, self._version(table), most)
 
     def _version(self, table: Table) -> int | None:
-        return self.versions.get(table.full_name) if table.layer is Layer.SILVER else None
+        """The version of the table that has the run's rows; None for the present one."""
+        part = OF_LAYER[table.layer]
+        if part in self._removed:
+            raise UsageError(removed_text(self.run_id, part, self._removed[part]))
+        return self.versions.get(table.full_name) if table.layer is Layer.SILVER and not self._in_silver else None
+
+    @cached_property
+    def _removed(self) -> Mapping[str, datetime]:
+        return removed_parts(self.warehouse, self.cluster, self.run_id)
+
+    @cached_property
+    def _in_silver(self) -> bool:
+        """Whether silver has the run's rows now: its answers are the first to go."""
+        mine = {"cluster": self.cluster, "run_id": self.run_id, "kind": ANSWERS}
+        return not self.warehouse.rows(EXAMINED, ["run_id"], mine, most=1).is_empty()
 
 
 def past_run(finished: Finished, run_id: str | None = None) -> PastRun:
@@ -199,6 +234,9 @@ def past_run(finished: Finished, run_id: str | None = None) -> PastRun:
     standing = standing_of(runs, run_id, newest.now)
     if standing is None:
         name = visible(run_id or "", 80)
+        removed = removed_parts(finished.warehouse, cluster, run_id or "")
+        if JUDGED in removed:
+            raise UsageError(removed_text(run_id or "", JUDGED, removed[JUDGED]))
         raise UsageError(f"cluster {cluster} has no finished run {name}; see `kraft-audit history`")
     wanted = standing.run.run_id
     mine = {"cluster": cluster, "run_id": wanted, "report": PRESENT}

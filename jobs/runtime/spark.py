@@ -264,7 +264,7 @@ def _start(
         submitted = _under_submit(profile_settings("cluster") | extra)
         return _with_names(_configured(SparkSession.builder, submitted).getOrCreate())
     settings = _own_settings(profile, cores, driver_memory, extra)
-    with java_without_vectors(java_home()) as home, _environment(_launch_environment(profile, home)):
+    with java_without_vectors(java_home()) as home, _environment(_launch_environment(profile, home)), _quiet_output():
         return _with_names(_configured(SparkSession.builder.appName(app_name), settings).getOrCreate())
 
 
@@ -389,6 +389,26 @@ def _launch_environment(profile: Profile, home: Path) -> dict[str, str]:
     if profile != "cluster":
         variables["SPARK_LOCAL_IP"] = LOOPBACK
     return variables
+
+
+@contextmanager
+def _quiet_output() -> Iterator[None]:
+    """Give a Java that starts no standard output: Delta's VACUUM writes there, between the lines of whoever reads ours."""
+    sys.stdout.flush()
+    try:
+        ours = os.dup(1)
+    except OSError:
+        # There is none.
+        yield
+        return
+    try:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, 1)
+        os.close(nowhere)
+        yield
+    finally:
+        os.dup2(ours, 1)
+        os.close(ours)
 
 
 @contextmanager

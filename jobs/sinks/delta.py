@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import importlib
 import logging
+import re
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -78,13 +79,19 @@ EXISTS = (
     "LOCATION_ALREADY_EXISTS",
 )
 # A later Delta made the table, or somebody upgraded it.
-NEWER = ("DELTA_INVALID_PROTOCOL_VERSION", "DELTA_UNSUPPORTED_FEATURES_FOR_READ")
+NEWER = (
+    "DELTA_INVALID_PROTOCOL_VERSION",
+    "DELTA_UNSUPPORTED_FEATURES_FOR_READ",
+    "DELTA_UNSUPPORTED_FEATURES_FOR_WRITE",
+)
 GONE_VERSION = ("DELTA_VERSION_NOT_FOUND",)
 _MADE_ANEW = "unfinished table %s: an earlier first write did not finish; it is repeated"
 DEFAULT_WRITERS = 4
 CREATE_ATTEMPTS = 20
 DELETE_ATTEMPTS = 5
 CREATE_PAUSE_SECONDS = 0.25
+LOG_RETENTION = "delta.logRetentionDuration"
+_OUR_DAYS = re.compile(r"interval ([0-9]{1,9}) days")
 T = TypeVar("T")
 
 
@@ -98,6 +105,14 @@ class UnreadableError(WarehouseError):
 
 class SchemaMismatchError(WarehouseError):
     """The rows to write don't have exactly the table's columns and types."""
+
+
+@dataclass(frozen=True)
+class TableSize:
+    """Data files of a table as it is now, and their bytes."""
+
+    files: int
+    bytes: int
 
 
 @dataclass(frozen=True)
@@ -185,6 +200,40 @@ class Warehouse:
                 if attempt == DELETE_ATTEMPTS:
                     raise
 
+    def size(self, table: Table) -> TableSize:
+        """Files and bytes of the table as it is now; zeros when there is none."""
+        try:
+            found = (
+                self.spark.sql(f"DESCRIBE DETAIL {self.identifier(table)}").select("numFiles", "sizeInBytes").first()
+            )
+        except AnalysisException as error:
+            if not _is(error, MISSING):
+                raise
+            found = None
+        return TableSize(0, 0) if found is None else TableSize(found["numFiles"] or 0, found["sizeInBytes"] or 0)
+
+    def compact(self, table: Table) -> None:
+        """Put the table's small files together. Raises `ConcurrentWriteError`."""
+        with self._writing(table), _typed_errors(table):
+            self.spark.sql(f"OPTIMIZE {self.identifier(table)}")
+
+    def vacuum(self, table: Table, hours: int, *, dry_run: bool = False) -> list[str]:
+        """Remove files that no version of the table of the last `hours` needs; with `dry_run` none, and their names."""
+        statement = f"VACUUM {self.identifier(table)} RETAIN {hours} HOURS"
+        with self._writing(table) if not dry_run else nullcontext(), _typed_errors(table):
+            found = self.spark.sql(f"{statement} DRY RUN" if dry_run else statement)
+            return [row["path"] for row in found.collect()] if dry_run else []
+
+    def keep_log(self, table: Table, days: int) -> None:
+        """Have Delta remove the log's own files after so many days; a time that somebody chose, or a longer one, stays."""
+        there = self.spark.sql(f"SHOW TBLPROPERTIES {self.identifier(table)}").where(F.col("key") == LOG_RETENTION)
+        found = there.select("value").first()
+        ours = None if found is None else _OUR_DAYS.fullmatch(found["value"])
+        if found is None or (ours is not None and int(ours[1]) < days):
+            said = f"'{LOG_RETENTION}' = 'interval {days} days'"
+            with self._writing(table), _typed_errors(table):
+                self.spark.sql(f"ALTER TABLE {self.identifier(table)} SET TBLPROPERTIES ({said})")
+
     def create(self, table: Table) -> None:
         """Create the table, empty, if it is missing."""
         with self._writing(table):
@@ -229,8 +278,7 @@ class Warehouse:
             raise WarehouseError(f"table {table.full_name} can't be read: {_first_line(error)}") from error
         except Exception as error:
             # Spark knows no type of its own for it.
-            if any(name in str(error) for name in NEWER):
-                raise WarehouseError(newer_table(table)) from error
+            _refuse_newer(table, error)
             raise
 
     def rows(
@@ -297,6 +345,7 @@ class Warehouse:
             except AuditError:
                 raise
             except Exception as error:
+                _refuse_newer(table, error)
                 problem = storage_problem(error, self.root, folder)
                 if problem is None:
                     raise
@@ -506,6 +555,12 @@ def _typed_errors(table: Table) -> Iterator[None]:
         if _is_conflict(error) or (isinstance(error, AnalysisException) and _is(error, EXISTS)):
             raise ConcurrentWriteError(_conflict(table, error)) from error
         raise
+
+
+def _refuse_newer(table: Table, error: Exception) -> None:
+    """Raise WarehouseError where the table has a form that this release of Delta does not know."""
+    if any(condition in str(error) for condition in NEWER):
+        raise WarehouseError(newer_table(table)) from error
 
 
 def _conflict(table: Table, error: Exception) -> str:

@@ -118,6 +118,14 @@ def _private_folder() -> Iterator[Path]:
         os.close(held)
 
 
+def sweep_staged() -> None:
+    """Remove copies of logs that killed processes of this user have left. Raises OSError, RemoteError."""
+    root = _staging_root()
+    with _locked(root):
+        for left in root.iterdir():
+            _remove_if_left(left)
+
+
 def _staging_root() -> Path:
     """This user's own folder for staging, readable by nobody else. Raises RemoteError when somebody else made it."""
     root = Path(gettempdir()) / f"kraft-audit-staged-{os.getuid()}"

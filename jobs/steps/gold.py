@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from functools import reduce
 from operator import or_
@@ -16,6 +17,7 @@ from pyspark.sql import functions as F
 from jobs.audit.finished import stored_counts
 from jobs.audit.journal import Died, died
 from jobs.audit.run import LOG, Run, time_in_run_id
+from jobs.settings import retention_of
 from jobs.sinks.delta import ConcurrentWriteError, UnreadableError, in_parallel
 from jobs.sinks.driver_rows import arrow_rows
 from schemas import silver
@@ -25,12 +27,14 @@ from schemas.gold import LAG as LAG_TABLE
 from schemas.report import ExpectationResult, Report, RunPoint
 from schemas.table import Table
 from transforms.clusters import CLUSTER, of_clusters
+from transforms.examination.made import FOLD, MEMORY
 from transforms.reconcile.judge import summary
 from transforms.reconcile.judge.earlier import COLUMNS, EarlierRun, goes_on
 from transforms.report.fleet_model import fleet_columns
 from transforms.report.json import to_json
 from transforms.report.kip_rows import rows_of_kips
 from transforms.report.trend import run_point
+from transforms.retention import is_held
 from transforms.runs import FAILED, newest_first
 
 HISTORY = 60
@@ -197,6 +201,7 @@ def _run_row(run: Run, report: Report, known: Row, kept: str | None) -> Row:
     return {
         **known,
         "kept": kept,
+        "retention": json.dumps(asdict(retention_of(run.clusters[report.cluster].settings))),
         "goes_on": goes_on({check.id: check.verdict for check in report.checks}),
         "sequence": run.sequences.get(report.cluster, 1),
         CLUSTER: report.cluster,
@@ -328,24 +333,28 @@ def iso(moment: datetime) -> str:
 
 
 def _forget_old_state(run: Run, needed: Collection[str]) -> None:
-    """Every few runs, remove a cluster's silver rows of all but its newest runs: bronze and gold keep everything.
+    """Every few runs, remove a cluster's silver rows of all but its newest runs and those that are held; the rest stays.
 
     So go the rows of runs that were killed or failed before the oldest of those. Delta keeps the removed rows for a week,
     so that these runs can be looked into by time travel that long.
     """
     conditions = []
     for name, rows in previous_runs(run).items():
-        keep = run.clusters[name].settings.keep_state_of_runs
-        if len(rows) > keep and rows[-1]["finished"] % keep == 0:
+        keep, held = run.clusters[name].settings.keep_state_of_runs, retention_of(run.clusters[name].settings).hold
+        if len(rows) > keep and rows[-1]["finished"] % keep == 0 and not is_held(held, rows[-1]["phase"]):
             ids = [row["run_id"] for row in rows]
             # Not the first of them by number: a wrong clock may have dated that one in the future.
             since = min(row["started_at"] for row in rows[-keep:])
-            conditions.append(_older_than(name, ids[-keep:], ids[:-keep], since))
+            old = [each for each in ids[:-keep] if each not in held]
+            conditions.append(_older_than(name, [*ids[-keep:], *held], old, since))
     if not conditions:
         return
     condition = reduce(or_, conditions)
-    for table in [table for table in silver.TABLES if run.warehouse.version(table) is not None]:
-        mine = condition & ~F.col("run_id").isin(sorted(needed)) if table is EXAMINED else condition
+    # The answers go first: a run that has them has all its rows (`jobs.audit.past`).
+    tables = [EXAMINED, *silver.STATE_TABLES]
+    for table in [table for table in tables if run.warehouse.version(table) is not None]:
+        gone_on_from = F.col("run_id").isin(sorted(needed)) & F.col("kind").isin(FOLD, MEMORY)
+        mine = condition & ~gone_on_from if table is EXAMINED else condition
         try:
             run.warehouse.delete(table, mine)
         except (ConcurrentWriteError, UnreadableError) as error:

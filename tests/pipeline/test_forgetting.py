@@ -28,7 +28,7 @@ def finished_runs(count: int) -> list[dict[str, Any]]:
     # As Spark's timestamps are collected: in the zone of this machine, and without saying so.
     collected = [at.astimezone().replace(tzinfo=None) for at in moments]
     return [
-        {"run_id": new_run_id(at), "started_at": naive, "finished": count}
+        {"run_id": new_run_id(at), "started_at": naive, "finished": count, "phase": "dual_write"}
         for at, naive in zip(moments, collected, strict=True)
     ]
 
@@ -64,12 +64,12 @@ def test_rows_of_old_and_of_broken_runs_go_and_no_others(spark: SparkSession, wa
     for table in (silver.FINDINGS, EXAMINED):
         values = [tuple({"cluster": c, "run_id": r}.get(name) for name in table.column_names) for c, r in rows]
         warehouse.append(table, spark.createDataFrame(values, StructType(list(table.columns))))
-    cluster = SimpleNamespace(settings=SimpleNamespace(keep_state_of_runs=KEEP))
-    previous = {"c": runs, "young": finished_runs(1)}
-    run = SimpleNamespace(clusters={"c": cluster, "young": cluster}, warehouse=warehouse, previous=previous)
     # The newest run goes on from what the second one has kept.
     needed = runs[1]["run_id"]
-    gold._forget_old_state(run, {needed})
+    kept_bytes = {"cluster": "c", "run_id": needed, "kind": "fold"}
+    values = [tuple(kept_bytes.get(name) for name in EXAMINED.column_names)]
+    warehouse.append(EXAMINED, spark.createDataFrame(values, StructType(list(EXAMINED.columns))))
+    forget(warehouse, {"c": runs, "young": finished_runs(1)}, needed)
     kept = {
         ("c", failing_now),
         ("c", "mine-of-old"),
@@ -78,6 +78,26 @@ def test_rows_of_old_and_of_broken_runs_go_and_no_others(spark: SparkSession, wa
     }
     assert left_in(warehouse, silver.FINDINGS) == kept
     assert left_in(warehouse, EXAMINED) == {*kept, ("c", needed)}
+    # Of a run without its other rows none of the answers are left: it is looked up as it was (`jobs.audit.past`).
+    assert [row["kind"] for row in warehouse.read(EXAMINED).where(f"run_id = '{needed}'").collect()] == ["fold"]
+
+
+@pytest.mark.parametrize("hold", [["until-finalised"], "the first one"])
+def test_rows_that_are_held_are_not_forgotten(spark: SparkSession, warehouse: Warehouse, hold: list[str] | str) -> None:
+    runs = finished_runs(4)
+    first = str(runs[0]["run_id"])
+    values = [("c", run["run_id"], *[None] * 5) for run in runs]
+    warehouse.append(silver.FINDINGS, spark.createDataFrame(values, silver.FINDINGS.struct))
+    forget(warehouse, {"c": runs}, first, hold=[first] if isinstance(hold, str) else "until-finalised")
+    left = {("c", first), *(("c", run["run_id"]) for run in runs[-KEEP:])}
+    assert left_in(warehouse, silver.FINDINGS) == (left if isinstance(hold, str) else {*left, ("c", runs[1]["run_id"])})
+
+
+def forget(warehouse: Warehouse, previous: dict[str, Any], needed: str, hold: list[str] | str = ()) -> None:  # type: ignore[assignment]
+    """What a run after these `previous` ones forgets."""
+    settings = SimpleNamespace(keep_state_of_runs=KEEP, maintain=None, hold=hold)
+    clusters = {name: SimpleNamespace(settings=settings) for name in previous}
+    gold._forget_old_state(SimpleNamespace(clusters=clusters, warehouse=warehouse, previous=previous), {needed})
 
 
 def left_in(warehouse: Warehouse, table: Table) -> set[tuple[str, str]]:

@@ -1,0 +1,531 @@
+"""Keep a warehouse small: remove what retention lets go, put small files together, remove files that no table needs any more.
+
+Nothing that the next run goes on from is removed (`transforms.retention`), so the next run says what it would have said. What goes is
+written into gold `maintenance` before it goes, so that a maintenance that is killed leaves no run that seems whole and is not. Rows go
+table by table, those of gold `runs` last: what is left over is removed the next time.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import math
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import reduce
+from operator import or_
+from pathlib import Path
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, SparkSession
+from pyspark.sql import functions as F
+
+from jobs.audit.journal import running
+from jobs.audit.removed import DETAILS, FILES, JUDGED, ROWS
+from jobs.audit.run import LOG
+from jobs.exit import AuditError
+from jobs.settings import MaintainSettings, Settings, retention_of
+from jobs.sinks.delta import ConcurrentWriteError, TableSize, Warehouse, in_parallel
+from jobs.sinks.lock import LOCKS, held
+from jobs.sources.remote import RemoteError, sweep_staged
+from jobs.steps.fleet import from_micros
+from schemas import bronze, gold, silver
+from schemas.bronze import KRAFT_LOG_COPIES, KRAFT_RECORDS
+from schemas.examined import EXAMINED
+from schemas.gold import MAILS, MAINTENANCE, RUN_STEPS, RUNS
+from schemas.table import Layer, Table
+from transforms.clusters import CLUSTER, of_clusters
+from transforms.examination.made import FOLD, MEMORY
+from transforms.retention import Chosen, KnownRun, Part, Retained, Rules, begun_at, chosen, retained
+from transforms.runs import FAILED, oldest_first
+
+_MARKS = {Part.DETAILS: DETAILS, Part.JUDGED: JUDGED}
+# A table with fewer files is read as fast as a compacted one.
+_FEWEST_FILES = 8
+# Files of this size are left as they are, so that a day's rows are not written anew every day.
+_LARGE_FILE_BYTES = 32 << 20
+_LEAST_VACUUM_HOURS = 168
+# Delta refuses to keep its log for less than its own week of removed files.
+_LEAST_LOG_DAYS = 8
+_AT_ONCE = 2
+_HOUR = timedelta(hours=1)
+_LOCK = "maintenance"
+_LEFT_AFTER = timedelta(days=1)
+
+
+@dataclass(frozen=True)
+class Upkeep:
+    """What is to be done: rows of the clusters with `rules` go by them; with `files` all tables are compacted and vacuumed.
+
+    `now` is UTC. `vacuum_hours` is how long files stay that no table needs any more.
+    """
+
+    rules: Mapping[str, Rules]
+    now: datetime
+    vacuum_hours: float = MaintainSettings().vacuum_hours
+    files: bool = True
+    dry_run: bool = False
+
+
+@dataclass
+class Tended:
+    """What was done to a table, or would be: rows that went, of how many; files before and after they were put together; files
+    that no version needs and that were removed, with their bytes (None where nobody can tell); what went wrong."""
+
+    table: str
+    rows: int = 0
+    of_rows: int = 0
+    files: int = 0
+    files_after: int = 0
+    removed_files: int | None = 0
+    removed_bytes: int | None = 0
+    problem: str = ""
+
+    @property
+    def idle(self) -> bool:
+        """True when there was nothing to do."""
+        return not (self.rows or self.removed_files or self.problem or self.files != self.files_after)
+
+
+@dataclass(frozen=True)
+class _Section:
+    """Rows of a table that stay for the same reasons; `where` chooses them, None for all of the table's."""
+
+    table: Table
+    part: Part
+    where: Column | None = None
+
+
+@dataclass(frozen=True)
+class _Going:
+    """Rows of a section that go: ids of runs by cluster, all ids that are there, and how many rows of how many."""
+
+    section: _Section
+    ids: dict[str, set[str]] = field(default_factory=dict)
+    others: dict[str, set[str]] = field(default_factory=dict)
+    rows: int = 0
+    of_rows: int = 0
+
+
+class BusyError(AuditError):
+    """Another maintenance of the warehouse is at work."""
+
+
+def maintain(warehouse: Warehouse, upkeep: Upkeep) -> list[Tended]:
+    """Do it, or with `dry_run` only look; what was done to each table.
+
+    One table's trouble is its own (`Tended.problem`). Raises BusyError when another maintenance is at work, and what the
+    warehouse raises when it can't be read.
+    """
+    with _alone(warehouse, upkeep), _settings(warehouse.spark, upkeep):
+        under_way = running(warehouse.root, catalog=warehouse.catalog)
+        stays = _retained(warehouse, upkeep, frozenset(each.run_id for each in under_way))
+        going = _going(warehouse, stays)
+        if not upkeep.dry_run:
+            _mark(warehouse, upkeep, going, stays)
+        vacuum = _vacuum_hours(upkeep, [each.started_at for each in under_way])
+        found = _tend_all(warehouse, upkeep, going, stays, vacuum)
+        if not upkeep.dry_run:
+            _end(warehouse, upkeep, found)
+    return found
+
+
+def _tend_all(
+    warehouse: Warehouse, upkeep: Upkeep, going: Sequence[_Going], stays: Mapping[str, Retained], vacuum: int
+) -> list[Tended]:
+    of_table: dict[Table, list[_Going]] = defaultdict(list)
+    for each in going:
+        of_table[each.section.table].append(each)
+
+    def tend(table: Table) -> Callable[[], Tended]:
+        return lambda: _tended(warehouse, upkeep, table, of_table[table], stays, vacuum)
+
+    # Other rows of a run without its row in gold `runs` would count for nobody, so that one goes last.
+    tables = [table for table in _tables() if table is not RUNS]
+    there = [table for table in (*tables, MAINTENANCE) if warehouse.version(table) is not None]
+    found = in_parallel([tend(table) for table in there], _AT_ONCE)
+    if warehouse.version(RUNS) is not None:
+        if any(each.problem for each in found):
+            # Some of these runs' other rows may be there still.
+            of_table[RUNS] = []
+        found.append(tend(RUNS)())
+    return found
+
+
+def rules_of(several: Sequence[Settings]) -> dict[str, Rules]:
+    """How long rows of the configured clusters stay."""
+    return {settings.cluster: retention_of(settings) for settings in several}
+
+
+def stored_rules(warehouse: Warehouse) -> dict[str, Rules]:
+    """The same of all clusters of the warehouse, as the configuration of each one's newest run said; defaults of older releases."""
+    rows = warehouse.read(RUNS).where(F.col("verdict") != FAILED).orderBy(*oldest_first())
+    found: dict[str, Rules] = {}
+    for row in rows.select(CLUSTER, "retention").collect():
+        said = json.loads(row["retention"] or "{}")
+        found[row[CLUSTER]] = Rules(**{**said, "hold": tuple(said.get("hold", ()))})
+    return found
+
+
+def due(warehouse: Warehouse, several: Mapping[str, Settings], now: datetime) -> tuple[list[str], bool]:
+    """Clusters whose old rows are to be looked through after a run, by their configurations; and whether files are to be tended."""
+    wanted = {name: each.maintain for name, each in several.items() if each.maintain is not None}
+    if not wanted:
+        return [], False
+    done = _last_done(warehouse)
+    ended = _runs_since(warehouse, wanted, done) if any(each.after_runs for each in wanted.values()) else {}
+
+    def is_due(last: datetime | None, each: MaintainSettings, runs: int) -> bool:
+        often = each.after_runs is not None and runs >= each.after_runs
+        return last is None or often or now - last >= timedelta(hours=each.every_hours)
+
+    names = [name for name, each in wanted.items() if is_due(done.get((name, ROWS)), each, ended.get(name, 0))]
+    files = any(is_due(done.get((None, FILES)), each, ended.get(name, 0)) for name, each in wanted.items())
+    return sorted(names), files
+
+
+def _last_done(warehouse: Warehouse) -> dict[tuple[str | None, str], datetime]:
+    ends = warehouse.read(MAINTENANCE).where(F.col("run_id").isNull()).groupBy(CLUSTER, "what")
+    rows = ends.agg(F.max(F.unix_micros("done_at")).alias("at")).collect()
+    return {(row[CLUSTER], row["what"]): from_micros(row["at"]) for row in rows}
+
+
+def _runs_since(
+    warehouse: Warehouse, clusters: Collection[str], done: Mapping[tuple[str | None, str], datetime]
+) -> dict[str, int]:
+    rows = warehouse.read(RUNS).where(of_clusters(clusters)).select(CLUSTER, F.unix_micros("started_at").alias("at"))
+    found: dict[str, int] = defaultdict(int)
+    for row in rows.collect():
+        last = done.get((row[CLUSTER], ROWS))
+        found[row[CLUSTER]] += last is None or from_micros(row["at"]) > last
+    return found
+
+
+def _sections() -> Iterator[_Section]:
+    for table in _tables():
+        if table is EXAMINED:
+            # In words that Delta passes on to its files: no function is among them.
+            kept, other = F.col("kind").isin(FOLD, MEMORY), F.col("kind").isNull()
+            # The answers go first: a run that has them has all its rows (`jobs.audit.past`).
+            yield from (_Section(table, Part.DETAILS, ~kept | other), _Section(table, Part.STATE, kept))
+        else:
+            yield _Section(table, _part(table))
+
+
+def _tables() -> list[Table]:
+    judged = [table for table in gold.TABLES if table not in (RUNS, MAINTENANCE)]
+    return [EXAMINED, *silver.STATE_TABLES, *bronze.TABLES, *judged, RUNS]
+
+
+def _part(table: Table) -> Part:
+    if table is RUNS:
+        return Part.RUN
+    if table in (KRAFT_RECORDS, KRAFT_LOG_COPIES):
+        return Part.LOG
+    return Part.JUDGED if table.layer is Layer.GOLD and table is not RUN_STEPS else Part.DETAILS
+
+
+def _retained(warehouse: Warehouse, upkeep: Upkeep, under_way: frozenset[str]) -> dict[str, Retained]:
+    """What stays of each cluster with rules; of the others all does."""
+    clusters = upkeep.rules.keys()
+    runs, mailed = _known_runs(warehouse, clusters), _mailed(warehouse, clusters)
+    return {
+        name: retained(runs.get(name, []), rules, upkeep.now, mailed.get(name, ()), under_way)
+        for name, rules in upkeep.rules.items()
+    }
+
+
+def _known_runs(warehouse: Warehouse, clusters: Collection[str]) -> dict[str, list[KnownRun]]:
+    copies = warehouse.read(KRAFT_LOG_COPIES).where(of_clusters(clusters) & F.col("base_run").isNotNull())
+    went_on_from = {(row[CLUSTER], row["run_id"]): row["base_run"] for row in copies.collect()}
+    kept = {name: F.get_json_object("kept", f"$.{name}").alias(name) for name in ("memory.run_id", "fold.run_id")}
+    rows = warehouse.read(RUNS).where(of_clusters(clusters)).orderBy(*oldest_first())
+    told = rows.select(
+        *(CLUSTER, "run_id", "verdict", "phase", "goes_on", "cluster_id", "log_end_offset", "newest_append_time"),
+        F.unix_micros("started_at").alias("at"),
+        kept["memory.run_id"].alias("memory"),
+        kept["fold.run_id"].alias("fold"),
+        F.get_json_object("kept", "$.base_run").alias("base_run"),
+    )
+    found: dict[str, list[KnownRun]] = defaultdict(list)
+    for row in told.collect():
+        found[row[CLUSTER]].append(_known_run(row, went_on_from.get((row[CLUSTER], row["run_id"]))))
+    return found
+
+
+def _known_run(row: Any, went_on_from: str | None) -> KnownRun:
+    finished = row["verdict"] != FAILED
+    end = (row["cluster_id"], row["log_end_offset"], row["newest_append_time"])
+    own_log = finished and row["goes_on"] and (row["log_end_offset"] is not None or row["cluster_id"] is not None)
+    return KnownRun(
+        run_id=row["run_id"],
+        started_at=from_micros(row["at"]),
+        finished=finished,
+        phase=row["phase"],
+        end=end if own_log else None,
+        needs=frozenset(each for each in (row["memory"], row["fold"]) if each),
+        builds_on=frozenset(each for each in (row["fold"], row["base_run"], went_on_from) if each),
+    )
+
+
+def _mailed(warehouse: Warehouse, clusters: Collection[str]) -> dict[str, set[str]]:
+    """Runs that the newest mails told of, sent or not."""
+    mails = warehouse.read(MAILS).where(of_clusters(clusters))
+    sent = F.when(F.col("problem").isNull(), F.col("tried_at"))
+    newest = mails.groupBy(CLUSTER).agg(
+        F.max_by("run_id", "tried_at").alias("tried"), F.max_by("run_id", sent).alias("sent")
+    )
+    return {row[CLUSTER]: {each for each in (row["tried"], row["sent"]) if each} for row in newest.collect()}
+
+
+def _going(warehouse: Warehouse, stays: Mapping[str, Retained]) -> list[_Going]:
+    """What goes of each section of each table that is there."""
+    heard_of = _heard_of(warehouse, stays)
+
+    def look(section: _Section) -> Callable[[], _Going]:
+        return lambda: _going_of(warehouse, section, stays, heard_of)
+
+    there = [section for section in _sections() if warehouse.version(section.table) is not None]
+    return in_parallel([look(section) for section in there], _AT_ONCE) if stays else []
+
+
+def _heard_of(warehouse: Warehouse, clusters: Collection[str]) -> dict[tuple[str, str], datetime]:
+    """When runs in single steps, whose ids can be anything, were last heard of."""
+    steps = warehouse.read(RUN_STEPS).where(of_clusters(clusters)).groupBy(CLUSTER, "run_id")
+    last = F.max(F.unix_micros(F.coalesce("finished_at", "started_at"))).alias("at")
+    return {(row[CLUSTER], row["run_id"]): from_micros(row["at"]) for row in steps.agg(last).collect() if row["at"]}
+
+
+def _going_of(
+    warehouse: Warehouse,
+    section: _Section,
+    stays: Mapping[str, Retained],
+    heard_of: Mapping[tuple[str, str], datetime],
+) -> _Going:
+    rows = warehouse.read(section.table)
+    mine = rows if section.where is None else rows.where(section.where)
+    counted = mine.groupBy(CLUSTER, "run_id").count().where(F.col(CLUSTER).isNotNull() & F.col("run_id").isNotNull())
+    going: dict[str, set[str]] = defaultdict(set)
+    others: dict[str, set[str]] = defaultdict(set)
+    gone = of_all = 0
+    for row in counted.collect():
+        name, run_id = row[CLUSTER], row["run_id"]
+        of_all += row["count"]
+        begun = [each for each in (begun_at(run_id), heard_of.get((name, run_id))) if each is not None]
+        goes = name in stays and not stays[name].stays(section.part, run_id, max(begun, default=None))
+        (going if goes else others)[name].add(run_id)
+        gone += row["count"] if goes else 0
+    for name, run_id in heard_of:
+        # A step of it may write its first rows into this table by now.
+        if run_id not in going.get(name, ()):
+            others[name].add(run_id)
+    return _Going(section, dict(going), dict(others), gone, of_all)
+
+
+def _condition(each: _Going, stays: Mapping[str, Retained]) -> Column:
+    """Which rows go, in words that Delta passes on to its files."""
+    run_id = F.col("run_id")
+    alike: dict[Chosen, list[str]] = defaultdict(list)
+    for name, ids in each.ids.items():
+        barriers = each.others.get(name, set()) | stays[name].stay_somewhere
+        alike[chosen(ids, barriers - ids)].append(name)
+    conditions = []
+    for those, names in alike.items():
+        mine = [run_id.between(first, last) for first, last in those.ranges]
+        mine += [run_id.isin(list(those.ids))] if those.ids else []
+        conditions.append(of_clusters(names) & reduce(or_, mine))
+    condition = reduce(or_, conditions)
+    return condition if each.section.where is None else condition & each.section.where
+
+
+def _mark(warehouse: Warehouse, upkeep: Upkeep, going: Sequence[_Going], stays: Mapping[str, Retained]) -> None:
+    """Write down which finished or failed runs lose rows, once."""
+    marks = {
+        (name, run_id, _MARKS[each.section.part])
+        for each in going
+        if each.section.part in _MARKS
+        for name, ids in each.ids.items()
+        for run_id in ids & stays[name].known
+    }
+    if marks:
+        there = (
+            warehouse.read(MAINTENANCE).where(F.col("run_id").isNotNull()).select(CLUSTER, "run_id", "what").distinct()
+        )
+        marks -= {(row[CLUSTER], row["run_id"], row["what"]) for row in there.collect()}
+    _note(warehouse, upkeep.now, sorted(marks))
+
+
+def _end(warehouse: Warehouse, upkeep: Upkeep, found: Sequence[Tended]) -> None:
+    """Write down that it came to its end, unless something has to be done again."""
+    if not any(each.problem for each in found):
+        ends: list[tuple[str | None, str | None, str]] = [(name, None, ROWS) for name in sorted(upkeep.rules)]
+        _note(warehouse, upkeep.now, [*ends, (None, None, FILES)] if upkeep.files else ends)
+
+
+def _note(warehouse: Warehouse, now: datetime, rows: Sequence[tuple[str | None, str | None, str]]) -> None:
+    values = [{CLUSTER: name, "run_id": run_id, "done_at": now, "what": what} for name, run_id, what in rows]
+    if values:
+        shaped = [tuple(row[name] for name in MAINTENANCE.column_names) for row in values]
+        warehouse.append(MAINTENANCE, warehouse.spark.createDataFrame(shaped, MAINTENANCE.struct))
+
+
+def _tended(
+    warehouse: Warehouse,
+    upkeep: Upkeep,
+    table: Table,
+    going: Sequence[_Going],
+    stays: Mapping[str, Retained],
+    vacuum: int,
+) -> Tended:
+    made = Tended(table.full_name, sum(each.rows for each in going), sum(each.of_rows for each in going))
+    try:
+        if not upkeep.dry_run:
+            for each in [each for each in going if each.rows]:
+                warehouse.delete(table, _condition(each, stays))
+        if upkeep.files:
+            _tend_files(warehouse, upkeep, table, made, vacuum)
+    except (ConcurrentWriteError, AuditError) as error:
+        made.problem = str(error)
+    return made
+
+
+def _tend_files(warehouse: Warehouse, upkeep: Upkeep, table: Table, made: Tended, vacuum: int) -> None:
+    before = warehouse.size(table)
+    made.files = made.files_after = before.files
+    if upkeep.dry_run:
+        _look_at_files(warehouse, table, made, vacuum)
+        return
+    if warehouse.folder is not None:
+        # Under the table's lock: elsewhere a change of a table's properties makes other runs' commits fail.
+        warehouse.keep_log(table, max(_LEAST_LOG_DAYS, math.ceil(vacuum / 24) + 1))
+    if before.files > _FEWEST_FILES:
+        warehouse.compact(table)
+        made.files_after = warehouse.size(table).files
+    folder = _folder(warehouse, table)
+    disk = None if folder is None else _on_disk(folder)
+    if folder is not None and not _anything_old(folder, vacuum):
+        return
+    warehouse.vacuum(table, vacuum)
+    made.removed_files = made.removed_bytes = None
+    if folder is not None and disk is not None:
+        left = _on_disk(folder)
+        made.removed_files, made.removed_bytes = disk.files - left.files, disk.bytes - left.bytes
+
+
+def _look_at_files(warehouse: Warehouse, table: Table, made: Tended, vacuum: int) -> None:
+    if made.files > _FEWEST_FILES:
+        made.files_after = 1
+    folder = _folder(warehouse, table)
+    if folder is not None and not _anything_old(folder, vacuum):
+        return
+    paths = warehouse.vacuum(table, vacuum, dry_run=True)
+    made.removed_files, made.removed_bytes = len(paths), None
+    if folder is not None:
+        made.removed_bytes = sum(_bytes_of(Path(path.removeprefix("file:"))) for path in paths)
+
+
+def _folder(warehouse: Warehouse, table: Table) -> Path | None:
+    return None if warehouse.folder is None else warehouse.folder / table.layer.value / table.name
+
+
+def _on_disk(folder: Path) -> TableSize:
+    """Data files that lie in a table's folder, whether or not the table needs them."""
+    found = [path for path in folder.rglob("*.parquet") if "_delta_log" not in path.parts]
+    return TableSize(len(found), sum(_bytes_of(path) for path in found))
+
+
+def _anything_old(folder: Path, hours: int) -> bool:
+    """Whether any data file is so old that VACUUM could remove it."""
+    before = (datetime.now(UTC) - timedelta(hours=hours)).timestamp()
+    return any(path.stat().st_mtime <= before for path in folder.rglob("*.parquet") if "_delta_log" not in path.parts)
+
+
+def _bytes_of(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def _vacuum_hours(upkeep: Upkeep, begun: Sequence[datetime]) -> int:
+    """How many hours back files stay that were written or let go then: as configured, and since before any run under way began."""
+    now = datetime.now(UTC)
+    since = min([upkeep.now - timedelta(hours=upkeep.vacuum_hours), *[each - _HOUR for each in begun]])
+    return max(0, math.ceil((now - since) / _HOUR))
+
+
+@contextmanager
+def _alone(warehouse: Warehouse, upkeep: Upkeep) -> Iterator[None]:
+    """In a folder one maintenance at a time; elsewhere two find out by their commits."""
+    folder = warehouse.folder
+    if folder is None or upkeep.dry_run:
+        with nullcontext():
+            yield
+        return
+    warehouse.prepare()
+    path = folder / LOCKS / _LOCK
+    path.parent.mkdir(exist_ok=True)
+    lock = held(path, 0)
+    try:
+        lock.__enter__()
+    except OSError as error:
+        if error.errno != errno.EAGAIN:
+            raise
+        raise BusyError(f"another maintenance of {warehouse.root} is at work; nothing was done") from None
+    try:
+        yield
+    finally:
+        lock.__exit__(None, None, None)
+
+
+@contextmanager
+def _settings(spark: SparkSession, upkeep: Upkeep) -> Iterator[None]:
+    """Settings of Delta while the block runs. A session that does not let them be set goes by its own."""
+    wanted = {"spark.databricks.delta.optimize.minFileSize": str(_LARGE_FILE_BYTES)}
+    if upkeep.vacuum_hours < _LEAST_VACUUM_HOURS or upkeep.now > datetime.now(UTC):
+        wanted["spark.databricks.delta.retentionDurationCheck.enabled"] = "false"
+    before: dict[str, str | None] = {}
+    for name, value in wanted.items():
+        with suppress(PySparkException):
+            before[name] = spark.conf.get(name, None)
+            spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, earlier in before.items():
+            with suppress(PySparkException):
+                spark.conf.unset(name) if earlier is None else spark.conf.set(name, earlier)
+
+
+def sweep(several: Sequence[Settings], now: datetime) -> list[str]:
+    """Remove what killed processes have left beside the tables: staged copies and half-written reports; what went wrong, a line each."""
+    problems = []
+    try:
+        sweep_staged()
+    except (OSError, RemoteError) as error:
+        problems.append(f"staged copies of killed runs: {error}")
+    for folder in sorted({settings.report.folder for settings in several}):
+        for path in folder.rglob(".*.part") if folder.is_dir() else ():
+            with suppress(OSError):
+                if datetime.fromtimestamp(path.stat().st_mtime, UTC) < now - _LEFT_AFTER:
+                    path.unlink()
+    return problems
+
+
+def after_run(warehouse: Warehouse, several: Mapping[str, Settings], now: datetime) -> list[str]:
+    """Do what the configurations of a run's clusters say is due; what went wrong, a line each. Changes no verdict."""
+    names, files = due(warehouse, several, now)
+    if not names and not files:
+        return []
+    chosen_ones = [several[name] for name in names]
+    hours = max(each.maintain.vacuum_hours for each in several.values() if each.maintain is not None)
+    try:
+        found = maintain(warehouse, Upkeep(rules_of(chosen_ones), now, hours, files))
+    except BusyError as error:
+        LOG.info("%s", error)
+        return []
+    return [f"maintenance: {each.table}: {each.problem}" for each in found if each.problem] + sweep(chosen_ones, now)

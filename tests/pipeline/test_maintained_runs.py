@@ -1,0 +1,123 @@
+"""All that retention may remove is removed, and the next run of a migration and of a KRaft cluster says what it would have said."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from jobs.cli import main
+from jobs.sinks.delta import Warehouse
+from jobs.steps.maintain import Tended, Upkeep, maintain
+from schemas.bronze import KRAFT_RECORDS, ZK_ZNODES
+from schemas.gold import ISR_HISTORY, RUNS
+from tests.captures import capture
+from tests.reliability.killing import Reports, audit, configuration, copied, differences, recorded, said
+from transforms.retention import Rules
+
+pytestmark = pytest.mark.slow
+MIGRATION, KRAFT = "migration", "unclean"
+# A dual write that changes, fails over and falls behind; a partition whose ELR is cleared, elected uncleanly and healed.
+STAGES = {
+    MIGRATION: ("5-dual-write-changed", "7-dual-write-failover", "8-zookeeper-behind"),
+    KRAFT: ("7-elr-cleared", "8-unclean", "9-unclean-healed"),
+}
+RELEASES = {MIGRATION: "3.9.1", KRAFT: "4.3.1-kraft"}
+
+
+def run(folder: Path, number: int) -> Reports:
+    return audit(
+        [configuration(folder, name, capture(RELEASES[name], stages[number])) for name, stages in STAGES.items()]
+    )
+
+
+class Lives:
+    """The same two runs in two warehouses, then a third one: `plain` was left alone, from `tended` all that may go has gone."""
+
+    def __init__(self, spark: SparkSession, folder: Path) -> None:
+        self.plain = folder / "plain"
+        self.plain.mkdir()
+        self.earlier = [run(self.plain, 0), run(self.plain, 1)]
+        self.tended = copied(self.plain, folder / "tended")
+        self.warehouse = Warehouse(spark, str(self.tended / "tables"))
+        # As if three years had passed: of what may go nothing is young.
+        later = datetime.now(UTC) + timedelta(days=1000)
+        self.done: list[Tended] = maintain(self.warehouse, Upkeep(dict.fromkeys(STAGES, Rules()), later))
+        self.wanted, self.found = run(self.plain, 2), run(self.tended, 2)
+
+
+@pytest.fixture(scope="module")
+def lives(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Lives:
+    return Lives(spark, tmp_path_factory.mktemp("lives"))
+
+
+def test_old_rows_have_gone(lives: Lives) -> None:
+    assert [each.problem for each in lives.done if each.problem] == []
+    first = lives.earlier[0][MIGRATION]["run_id"]
+    removed = {each.table: each.rows for each in lives.done}
+    assert removed["bronze.zk_znodes"] > 0
+    assert removed["silver.partitions"] > 0
+    assert removed["gold.isr_history"] > 0
+    assert lives.warehouse.read(ZK_ZNODES).where(f"run_id = '{first}'").isEmpty()
+    # The second run goes on from the first one's state: its records are the log's.
+    assert not lives.warehouse.read(KRAFT_RECORDS).where(f"run_id = '{first}'").isEmpty()
+    assert lives.warehouse.read(RUNS).count() == 6
+
+
+@pytest.mark.parametrize("cluster", STAGES)
+def test_the_next_run_says_the_same(lives: Lives, cluster: str) -> None:
+    found, wanted = said(lives.found[cluster], lives.tended), said(lives.wanted[cluster], lives.plain)
+    assert differences(found, wanted) == []
+    assert wanted["notes"] == [] or not any("the whole log was read" in note for note in wanted["notes"])
+
+
+def test_later_changes_of_partitions_are_recorded_as_ever(spark: SparkSession, lives: Lives) -> None:
+    plain = Warehouse(spark, str(lives.plain / "tables"))
+    for name in STAGES:
+        assert set(recorded(lives.warehouse)[name]) < set(recorded(plain)[name])
+        found = changes(lives.warehouse, lives.found[name])
+        assert found == changes(plain, lives.wanted[name])
+
+
+def changes(warehouse: Warehouse, report: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+    """What a run has recorded of one cluster."""
+    mine = (F.col("cluster") == report["cluster"]) & (F.col("run_id") == report["run_id"])
+    rows = warehouse.read(ISR_HISTORY).where(mine).select("topic_id", "partition", "offset", "append_time", "kinds")
+    return sorted(tuple(str(value) for value in row) for row in rows.collect())
+
+
+@pytest.mark.parametrize(
+    ("command", "line"),
+    [
+        (["explain", "topics", "orders"], "details of run {} were removed on"),
+        (["diff", "--as-of", "100"], "details of run {} were removed on"),
+        (["isr", "orders"], "details of run {} were removed on"),
+        (["diff"], "run {} was removed on"),
+    ],
+)
+def test_a_run_whose_rows_have_gone_is_told_in_one_line(
+    lives: Lives, capsys: pytest.CaptureFixture[str], command: list[str], line: str
+) -> None:
+    first = lives.earlier[0][MIGRATION]["run_id"]
+    place = ["--warehouse", lives.warehouse.root, "--cluster", MIGRATION]
+    assert main([*command, *place, "--run", first]) == 2
+    told = capsys.readouterr().err.splitlines()
+    assert len(told) == 1
+    assert line.format(first) in told[0]
+    assert "by retention" in told[0]
+
+
+def test_the_newest_run_is_explained_from_the_log_s_beginning(lives: Lives, capsys: pytest.CaptureFixture[str]) -> None:
+    texts = []
+    for folder in (lives.plain, lives.tended):
+        capsys.readouterr()
+        code = main(["explain", "topics", "orders", "--warehouse", str(folder / "tables"), "--cluster", MIGRATION])
+        texts.append((code, capsys.readouterr().out))
+    run_ids = [reports[MIGRATION]["run_id"] for reports in (lives.wanted, lives.found)]
+    assert texts[0][1].replace(run_ids[0], "RUN") == texts[1][1].replace(run_ids[1], "RUN")
+    assert texts[0][0] == 0

@@ -1,0 +1,183 @@
+"""Which runs' rows stay in which tables: what retention may let go never changes what the next run says.
+
+A run's rows are in parts that people need for different times: what was read (bronze, silver) is large and looked at for weeks, what
+was judged (gold) is small and looked at for years. What the next run goes on from stays whatever its age.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+
+UNTIL_FINALISED = "until-finalised"
+# Phases of a cluster that is migrated: `hold: until-finalised` is over.
+_FINALISED = ("finalized", "kraft")
+# A report shows the course of so many runs, and the fleet's page no more: their rows in gold `runs` stay.
+NEWEST_RUNS = 60
+_TELLS_TIME = re.compile(r"^[0-9]{8}T[0-9]{6}Z")
+
+
+class Part(StrEnum):
+    """What of a run a table holds."""
+
+    DETAILS = "details"
+    # The metadata log: a run that went on from another one's state needs that one's records.
+    LOG = "log"
+    # Bytes that the next run goes on from.
+    STATE = "state"
+    JUDGED = "judged"
+    RUN = "run"
+
+
+@dataclass(frozen=True)
+class Rules:
+    """How long a cluster's rows stay, in days; `hold` are ids of runs that stay for ever, or UNTIL_FINALISED."""
+
+    details_days: float = 30.0
+    judged_days: float = 730.0
+    orphans_days: float = 1.0
+    hold: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class KnownRun:
+    """A row of gold `runs`. `started_at` is UTC.
+
+    `end` is where its log ended, None when it was not the cluster's own log (`goes_on`) or there was none. `needs` are the runs whose
+    bytes it has left to go on from, `builds_on` those whose records belong to its state.
+    """
+
+    run_id: str
+    started_at: datetime
+    finished: bool
+    phase: str | None = None
+    end: tuple[object, ...] | None = None
+    needs: frozenset[str] = frozenset()
+    builds_on: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Retained:
+    """What stays of a cluster: ids by part of the runs that are `known`; with `held` all of them do.
+
+    Runs that are not known never came to their end. They stay when they began after `orphans_before`, are `running`, or when nobody
+    can tell when they began.
+    """
+
+    known: frozenset[str]
+    of_part: Mapping[Part, frozenset[str]]
+    held: bool
+    running: frozenset[str]
+    orphans_before: datetime
+
+    def stays(self, part: Part, run_id: str, begun: datetime | None) -> bool:
+        """Whether a run's rows of this part stay; `begun` (UTC) is when a run that is not known was last heard of."""
+        if run_id in self.known:
+            return self.held or run_id in self.of_part[part]
+        return run_id in self.running or begun is None or begun >= self.orphans_before
+
+    @property
+    def stay_somewhere(self) -> frozenset[str]:
+        """Ids of runs of which something stays."""
+        return self.running | (self.known if self.held else self.of_part[Part.RUN])
+
+
+def is_held(hold: Collection[str], phase: str | None) -> bool:
+    """Whether all of a cluster's evidence is held, by the phase its newest finished run saw; None is an unknown one."""
+    return UNTIL_FINALISED in hold and phase not in _FINALISED
+
+
+def retained(
+    runs: Sequence[KnownRun],
+    rules: Rules,
+    now: datetime,
+    mailed: Collection[str] = (),
+    running: Collection[str] = (),
+) -> Retained:
+    """What stays of a cluster with these runs, oldest first, as of `now` (UTC).
+
+    `mailed` are runs that the newest mails told of, which the next mail is held against; `running` are those under way.
+    """
+    finished = [run for run in runs if run.finished]
+    # The next run goes on from the newest one whose log was the cluster's own, and shows the newest one beside its own.
+    anchors = [*finished[-1:], *[run for run in finished if run.end is not None][-1:]]
+    ids = frozenset(run.run_id for run in anchors)
+    always = ids | frozenset(rules.hold) | frozenset(running)
+    details = _since(runs, now - timedelta(days=rules.details_days)) | always
+    needed = frozenset().union(*(run.needs for run in anchors))
+    log = _with_what_they_build_on(runs, details)
+    judged = _since(runs, now - timedelta(days=rules.judged_days)) | details | frozenset(mailed)
+    newest = frozenset(run.run_id for run in [*runs[-NEWEST_RUNS:], *finished[-NEWEST_RUNS:]])
+    of_part = {
+        Part.DETAILS: details,
+        Part.LOG: log,
+        Part.STATE: details | needed,
+        Part.JUDGED: judged,
+        Part.RUN: judged | log | needed | newest | _first_with_the_end(runs, anchors),
+    }
+    phase = finished[-1].phase if finished else None
+    return Retained(
+        known=frozenset(run.run_id for run in runs),
+        of_part=of_part,
+        held=is_held(rules.hold, phase),
+        running=frozenset(running),
+        orphans_before=now - timedelta(days=rules.orphans_days),
+    )
+
+
+def _since(runs: Sequence[KnownRun], moment: datetime) -> frozenset[str]:
+    return frozenset(run.run_id for run in runs if run.started_at >= moment)
+
+
+def _with_what_they_build_on(runs: Sequence[KnownRun], ids: frozenset[str]) -> frozenset[str]:
+    by_id = {run.run_id: run for run in runs}
+    found: set[str] = set()
+    to_look_at = set(ids)
+    while to_look_at:
+        found |= to_look_at
+        following = [by_id[each].builds_on for each in to_look_at if each in by_id]
+        to_look_at = set().union(*following) - found
+    return frozenset(found)
+
+
+def _first_with_the_end(runs: Sequence[KnownRun], anchors: Sequence[KnownRun]) -> frozenset[str]:
+    """Since when a log stands still is told by the first run that saw its end (RUN-05)."""
+    first: dict[tuple[object, ...], KnownRun] = {}
+    for run in sorted(runs, key=lambda each: each.started_at):
+        if run.end is not None:
+            first.setdefault(run.end, run)
+    return frozenset(first[run.end].run_id for run in anchors if run.end is not None)
+
+
+def begun_at(run_id: str) -> datetime | None:
+    """When a run began (UTC), where its id tells; ids of single steps can be anything."""
+    if not _TELLS_TIME.match(run_id):
+        return None
+    try:
+        return datetime.strptime(run_id[:16], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
+    except ValueError:
+        return None
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """Ids in few words: `ranges` by first and last (both inclusive), and single `ids`."""
+
+    ranges: tuple[tuple[str, str], ...]
+    ids: tuple[str, ...]
+
+
+def chosen(going: Collection[str], others: Collection[str]) -> Chosen:
+    """Ids that go, as ranges that hold none of the others. Only ids that tell a time are put into ranges: no new one comes there."""
+    ranges: list[tuple[str, str]] = []
+    begun = False
+    for each in sorted({*going, *others}):
+        if each not in going:
+            begun = False
+        elif _TELLS_TIME.match(each):
+            ranges = [*ranges[:-1], (ranges[-1][0], each)] if begun else [*ranges, (each, each)]
+            begun = True
+    return Chosen(tuple(ranges), tuple(sorted(each for each in going if not _TELLS_TIME.match(each))))
