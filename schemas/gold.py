@@ -489,7 +489,7 @@ MAINTENANCE = Table(
     Layer.GOLD,
     "maintenance",
     "What `kraft-audit maintain` did: a row for each run whose rows retention removed, written before they went, and rows "
-    "that say when it came to its end.",
+    "that say when it finished.",
     (
         column("cluster", StringType(), "Name of the cluster; null in a row about all tables."),
         column("run_id", StringType(), "Id of the run whose rows went; null in a row about an end."),

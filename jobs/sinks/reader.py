@@ -126,7 +126,7 @@ class Folder:
 
         folder = folder_of(self.root)
         if folder is None:
-            raise ValueError(f"{self.root} is no local folder")
+            raise ValueError(f"{self.root} is not a local folder")
         place = folder / table.layer.value / table.name
         try:
             opened = deltalake.DeltaTable(str(place), version=version)

@@ -475,7 +475,7 @@ def _alone(warehouse: Warehouse, upkeep: Upkeep) -> Iterator[None]:
     except OSError as error:
         if error.errno != errno.EAGAIN:
             raise
-        raise BusyError(f"another maintenance of {warehouse.root} is at work; nothing was done") from None
+        raise BusyError(f"another maintenance of {warehouse.root} is running; nothing was done") from None
     try:
         yield
     finally:

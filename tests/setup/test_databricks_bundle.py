@@ -60,7 +60,7 @@ def test_the_configuration_it_names_is_valid_and_its_secrets_are_provided() -> N
     given = dict(following.split("=", 1) for option, following in pairwise(parameters) if option == "--secret")
     assert given.keys() == set(named)
     assert all(where.startswith("${var.secret_scope}/") for where in given.values())
-    described = re.findall(r"put-secret kraft-audit (\S+)", (FOLDER.parents[1] / "docs/databricks.md").read_text())
+    described = re.findall(r"put-secret kraft_audit (\S+)", (FOLDER.parents[1] / "docs/databricks.md").read_text())
     assert {where.split("/")[-1] for where in given.values()} == set(described)
 
 
