@@ -40,6 +40,7 @@ COMMANDS = (
     Command("history", "the cluster's last runs", "jobs.commands.history", "add_history_arguments", "execute_history"),
     Command("diff", "the differences a run found, or at an offset", "jobs.commands.diff"),
     Command("compare", "how the KRaft metadata of two runs or of two clusters differs", "jobs.commands.compare"),
+    Command("verify", "is what a run has stored what its evidence gives", "jobs.commands.verify"),
     Command("explain", "one row's story: both values, records, transactions", "jobs.commands.explain"),
     Command("expect", "judge a finished run's tables by a suite of expectations", "jobs.commands.expect"),
     Command("isr", "a partition's ISR history; what AlterPartition would be answered", "jobs.commands.isr"),

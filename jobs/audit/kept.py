@@ -19,12 +19,13 @@ from pyspark.sql import functions as F
 from jobs.audit.finished import finished_runs, of_finished
 from jobs.audit.kept_state import FOLD, MEMORY, Bytes, Kept, read
 from jobs.audit.kraft_copies import log_copies
+from jobs.audit.past import PastRun, spark_tables
 from jobs.audit.run import Run
 from jobs.exit import AuditError
-from jobs.sinks.delta import UnreadableError, readable
+from jobs.sinks.delta import UnreadableError, Warehouse, readable
 from jobs.steps.gold import previous_runs, run_before
 from schemas.examined import EXAMINED
-from schemas.gold import ISR_HISTORY
+from schemas.gold import ISR_HISTORY, RUNS
 from transforms.clusters import CLUSTER, of_clusters
 from transforms.examination.asked import Recorded
 from transforms.units import Kind
@@ -119,7 +120,7 @@ def newest(run: Run, left: Mapping[str, tuple[str, str | None]]) -> Found:
             problems[name] = _refusal(run_id, _OTHER_KEY)
         else:
             kept[name] = read(run_id, text)
-    broken = _broken(run, kept)
+    broken = _broken(run.warehouse, kept)
     return Found(
         {name: each for name, each in kept.items() if name not in broken},
         problems | {name: _refusal(kept[name].run_id, why) for name, why in broken.items()},
@@ -130,11 +131,21 @@ def _refusal(run_id: str, why: str) -> str:
     return f"the whole log was read: the state that run {run_id} kept can't be continued ({why})"
 
 
-def _broken(run: Run, kept: Mapping[str, Kept]) -> dict[str, str]:
+def broken_of(past: PastRun) -> str | None:
+    """What is wrong with the bytes that a finished run has kept; None where they are as they were written."""
+    mine = of_clusters([past.cluster]) & (F.col("run_id") == past.run_id) & F.col("kept").isNotNull()
+    warehouse = spark_tables(past.warehouse)
+    found = warehouse.read(RUNS).where(mine).select("kept").first()
+    if found is None:
+        return None
+    return _broken(warehouse, {past.cluster: read(past.run_id, found["kept"])}).get(past.cluster)
+
+
+def _broken(warehouse: Warehouse, kept: Mapping[str, Kept]) -> dict[str, str]:
     """Clusters whose bytes are not those that were written, and why."""
     if not kept:
         return {}
-    rows = _rows(run, kept).select(CLUSTER, "run_id", "kind", "part", F.sha2("payload", 256).alias("digest"))
+    rows = _rows(warehouse, kept).select(CLUSTER, "run_id", "kind", "part", F.sha2("payload", 256).alias("digest"))
     there: dict[tuple[str, str, str], dict[int, str]] = defaultdict(dict)
     try:
         with readable():
@@ -143,7 +154,7 @@ def _broken(run: Run, kept: Mapping[str, Kept]) -> dict[str, str]:
         if len(kept) == 1:
             return dict.fromkeys(kept, f"a file of {EXAMINED.full_name} is gone or damaged")
         # One cluster's file is no other one's.
-        return {name: why for mine in kept for name, why in _broken(run, {mine: kept[mine]}).items()}
+        return {name: why for mine in kept for name, why in _broken(warehouse, {mine: kept[mine]}).items()}
     for row in found_rows:
         there[row[CLUSTER], row["run_id"], row["kind"]][row["part"]] = row["digest"]
     broken = {}
@@ -162,14 +173,14 @@ def fed(run: Run, kept: Mapping[str, Kept]) -> DataFrame:
     number = F.lit(None).cast("bigint")
     for kind, each in _KINDS.items():
         number = F.when(F.col("kind") == kind, F.lit(int(each)).cast("bigint")).otherwise(number)
-    return _rows(run, kept).select(CLUSTER, number.alias("kind"), F.col("part").alias("place"), "payload")
+    return _rows(run.warehouse, kept).select(CLUSTER, number.alias("kind"), F.col("part").alias("place"), "payload")
 
 
-def _rows(run: Run, kept: Mapping[str, Kept]) -> DataFrame:
+def _rows(warehouse: Warehouse, kept: Mapping[str, Kept]) -> DataFrame:
     """Rows of silver `examined` that hold the bytes."""
     wanted = [(name, each.run_id, kind) for name, mine in kept.items() for kind, each in mine.bytes_of.items()]
-    asked = run.spark.createDataFrame(wanted, "cluster string, run_id string, kind string")
-    rows = run.warehouse.read(EXAMINED).where(of_clusters(kept))
+    asked = warehouse.spark.createDataFrame(wanted, "cluster string, run_id string, kind string")
+    rows = warehouse.read(EXAMINED).where(of_clusters(kept))
     return rows.join(F.broadcast(asked), [CLUSTER, "run_id", "kind"], "left_semi")
 
 

@@ -35,6 +35,7 @@ def a_run(run_id: str = "r4", rows: Any = (), key: bytes = b"0" * 32, **more: An
     cluster = SimpleNamespace(notes=[], failure=None)
     fingerprinter = Fingerprinter(key)
     values = {"run_id": run_id, "previous": previous, "clusters": {"c": cluster}, "fingerprinter": fingerprinter}
+    values["warehouse"] = None
     return SimpleNamespace(**values, kept={}, **more)
 
 

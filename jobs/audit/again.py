@@ -1,0 +1,121 @@
+"""A finished run examined again in a worker, by what bronze has of it and of the runs that it went on from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import LongType, StringType, StructField, StructType
+
+from jobs.audit.feed import Pass, Source, SpooledFeed, each_cluster, in_order, of_logs
+from jobs.audit.kept_state import kept_by
+from jobs.audit.past import PastRun, spark_tables
+from jobs.audit.past_facts import past_facts
+from jobs.exit import AuditError
+from jobs.runtime.workers import without_failures
+from schemas.bronze import KRAFT_LOG_COPIES, KRAFT_RECORDS, ZK_ZNODES
+from schemas.examined import FEED
+from transforms.clusters import of_clusters
+from transforms.examination.again import AskedAgain, numbered, unlike
+from transforms.examination.asked import Asked
+from transforms.kraft.coverage import PlannedLog, planned_log
+from transforms.kraft.quorum import LogCopy, Slice, plan_read
+from transforms.kraft.side import KraftSide
+from transforms.units import packed
+
+_TOLD = StructType(
+    [
+        StructField("what", StringType()),
+        StructField("stored", LongType()),
+        StructField("again", LongType()),
+        StructField("row", StringType()),
+        StructField("total", LongType()),
+    ]
+)
+_WHERE = KRAFT_RECORDS.full_name
+
+
+def examined_again(past: PastRun, shown: int) -> list[dict[str, Any]]:
+    """What of a run is not as it has stored it: rows of `transforms.examination.again.UNLIKE`, `shown` of each table at most.
+
+    Raises UsageError where the run's answers are forgotten, WarehouseError where its silver rows are gone, AuditError where bronze has
+    nothing of a run any more.
+    """
+    known = past_facts(past)
+    given = replace(known.given, side=None)
+    records, planned = past.read(KRAFT_RECORDS), None
+    if given.has_zookeeper and past.read(ZK_ZNODES).isEmpty():
+        raise AuditError(f"{ZK_ZNODES.full_name} has nothing of it any more")
+    if known.kraft is not None:
+        runs = _chain(past, known.kraft.side)
+        first = _copies(past, runs[-1])
+        given = replace(known.given, side=_from_the_start(known.kraft.side, first))
+        planned = _planned(past, first)
+        # Of damage a run tells what it has read itself; a state above damage is never gone on from.
+        records = known.kraft.records.unionByName(records.where(F.col("problem").isNotNull()))
+    again = AskedAgain(Asked(given, past.run_id, planned), known.answers, shown)
+    source = Source(past.spark, past.read, {past.cluster: past.walks})
+    feeds = [
+        source.clusters(),
+        *source.trees(),
+        *source.written([past.cluster] if given.reads_data_folder else []),
+        *of_logs(without_failures(records), [past.cluster]),
+        *(past.read(table).mapInArrow(packed(kind), FEED) for kind, table in numbered()),
+    ]
+    rows = in_order(feeds, 1).mapInArrow(each_cluster(_pass(again)), _TOLD).collect()
+    return [row.asDict() for row in rows]
+
+
+def _pass(again: AskedAgain) -> Pass:
+    schema: pa.Schema = to_arrow_schema(_TOLD)
+
+    def examine(_cluster: str, feed: SpooledFeed) -> Iterator[pa.RecordBatch]:
+        yield from unlike(again, feed, feed.batches).to_arrow().cast(schema).to_batches()
+
+    return examine
+
+
+def _chain(past: PastRun, side: KraftSide) -> list[str]:
+    """The run, the one that it went on from, and so on; bronze has records of each. Raises AuditError where it has none."""
+    runs, state = [past.run_id], side.kept
+    while state is not None:
+        runs.append(state.run_id)
+        state = kept_by(past.warehouse, past.cluster, state.base_run)
+    mine = of_clusters([past.cluster]) & F.col("run_id").isin(runs)
+    there = {
+        row[0]
+        for row in spark_tables(past.warehouse).read(KRAFT_RECORDS).where(mine).select("run_id").distinct().collect()
+    }
+    gone = [run_id for run_id in runs if run_id not in there]
+    if gone:
+        raise AuditError(f"{_WHERE} has nothing of run {gone[-1]} any more, on which it rests")
+    return runs
+
+
+def _copies(past: PastRun, run_id: str) -> list[dict[str, Any]]:
+    """A run's copies of the log."""
+    mine = of_clusters([past.cluster]) & (F.col("run_id") == run_id)
+    return [
+        row.asDict(recursive=True) for row in spark_tables(past.warehouse).read(KRAFT_LOG_COPIES).where(mine).collect()
+    ]
+
+
+def _from_the_start(side: KraftSide, first: list[dict[str, Any]]) -> KraftSide:
+    """The log as if nothing of it had been kept: it begins where the first run's copies did."""
+    base = plan_read([LogCopy.from_row(row) for row in first]).base_checkpoint
+    return replace(side, kept=None, plan=replace(side.plan, base_checkpoint=base))
+
+
+def _planned(past: PastRun, first: list[dict[str, Any]]) -> PlannedLog | None:
+    """All that the runs were to read, as one piece of the log."""
+    begun = planned_log(first)
+    ended = planned_log(_copies(past, past.run_id))
+    if begun is None or ended is None or not begun.slices or not ended.slices:
+        return begun
+    fetched = frozenset({_WHERE}) if begun.slices[0].location in begun.fetched else frozenset[str]()
+    whole = Slice(_WHERE, begun.slices[0].from_offset_inclusive, ended.slices[-1].to_offset_exclusive)
+    return PlannedLog(begun.base, (whole,), fetched)

@@ -1,0 +1,101 @@
+"""`kraft-audit verify`: a finished run examined again from its evidence, and held against what it has stored."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from jobs.audit import kept
+from jobs.audit.again import examined_again
+from jobs.audit.inputs import profile_of_tables
+from jobs.audit.past import Finished, PastRun, add_run_argument, past_run
+from jobs.audit.run import shared
+from jobs.exit import ERRORS, OK, AuditError, UsageError, guarded, worst
+from jobs.runtime.spark import spark_session
+from jobs.settings import Settings, limits_of, load_settings
+from jobs.sinks.delta import Warehouse
+from transforms.examination.again import EVIDENCE
+from transforms.nearest import suggestion
+from transforms.report.printable import counted, visible
+
+_SAMPLE = 5
+_LONGEST = 400
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of `kraft-audit verify`."""
+    parser.add_argument(
+        "--conf", type=Path, required=True, nargs="+", metavar="FILE", help="configuration files (YAML), as of `run`"
+    )
+    parser.add_argument("--cluster", metavar="NAME", help="only this one of the clusters configured")
+    add_run_argument(parser)
+    parser.add_argument(
+        "--sample", type=int, default=_SAMPLE, metavar="N", help=f"differing rows shown of each table ({_SAMPLE})"
+    )
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Say of each cluster, in a line, whether what its run has stored is what its evidence gives; the worst exit code.
+
+    0 where all is equal, 20 where something is not, 1 where a run could not be examined again.
+    """
+    if arguments.sample < 0:
+        raise UsageError(f"--sample: {arguments.sample} is below 0; give a number of rows")
+    several = _chosen([load_settings(path) for path in arguments.conf], arguments.cluster)
+    first = shared(several)
+    chosen = first.spark
+    with spark_session(profile_of_tables(first), cores=chosen.cores, driver_memory=chosen.driver_memory) as spark:
+        warehouse = Warehouse(spark, first.warehouse, first.catalog, first.warehouse_single_driver)
+        return worst([guarded(lambda each=each: _verify(warehouse, each, arguments)) for each in several])  # type: ignore[misc]
+
+
+def _chosen(several: Sequence[Settings], cluster: str | None) -> list[Settings]:
+    found = [each for each in several if cluster in (None, each.cluster)]
+    if not found:
+        names = [each.cluster for each in several]
+        raise UsageError(
+            f"--cluster: `{cluster}` is in none of these configurations; {suggestion(cluster or '', names)}"
+        )
+    return found
+
+
+def _verify(warehouse: Warehouse, settings: Settings, arguments: argparse.Namespace) -> int:
+    name = settings.cluster
+    past = past_run(Finished(warehouse, name, thresholds=limits_of(settings)), arguments.run_id)
+    try:
+        found = [*_kept_bytes(past), *examined_again(past, arguments.sample)]
+    except (UsageError, AuditError) as error:
+        raise AuditError(f"{name}: run {past.run_id} can't be examined again: {error}") from None
+    told = {row["what"]: row["total"] for row in found}
+    if not told:
+        print(f"{name}: run {past.run_id} is what its evidence gives")
+        return OK
+    where = ", ".join(f"{counted(total, 'row')} of {what}" for what, total in told.items())
+    print(f"{name}: run {past.run_id} is NOT what its evidence gives: {where}")
+    for line in _lines(found):
+        print(line)
+    return ERRORS
+
+
+def _kept_bytes(past: PastRun) -> list[dict[str, Any]]:
+    """What is wrong with the bytes that the run has kept for the next one."""
+    problem = kept.broken_of(past)
+    if problem is None:
+        return []
+    return [{"what": "kept state", "stored": 1, "again": 0, "row": problem, "total": 1}]
+
+
+def _lines(found: Sequence[dict[str, Any]]) -> Iterator[str]:
+    for row in found:
+        if row["row"] is None:
+            continue
+        times = row["what"] if row["what"] in (EVIDENCE, "kept state") else f"{row['what']}, {_place(row)}"
+        yield f"  {times}: {visible(row['row'], _LONGEST)}"
+
+
+def _place(row: dict[str, Any]) -> str:
+    if not row["again"]:
+        return "stored only"
+    return "found only" if not row["stored"] else f"stored {row['stored']} times, found {row['again']}"

@@ -1,0 +1,142 @@
+"""A finished run examined again from its evidence: equal as it was stored, and what was changed since is found and said."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from jobs.cli import main
+from jobs.exit import CRASH, ERRORS, OK
+from jobs.sinks.delta import Warehouse
+from schemas.bronze import KRAFT_RECORDS
+from schemas.entities.topics import TOPICS
+from schemas.examined import EXAMINED
+from schemas.table import Table
+from tests.captures import capture
+from tests.pipeline.audits import audit, settings_content
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("spark")]
+# The first reads ZooKeeper's data folder, so that transaction logs are examined again, too.
+STAGES = ("4-dual-write-fresh", "5-dual-write-changed", "8-zookeeper-behind")
+
+
+def content(stage: str, warehouse: Path) -> dict[str, object]:
+    folder = capture("3.9.1", stage)
+    kraft = {"folders": [str(folder / "kraft")], "keep_state_every": 1}
+    return settings_content(folder, warehouse, cluster="c", kraft=kraft, data_folder=stage == STAGES[0])
+
+
+@pytest.fixture(scope="module")
+def chained(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
+    """Three runs, each of which goes on from the one before; their warehouse and ids."""
+    warehouse = tmp_path_factory.mktemp("chained") / "w"
+    return warehouse, [audit(content(stage, warehouse)).run_id for stage in STAGES]
+
+
+def verify(warehouse: Path, *more: str) -> int:
+    conf = warehouse.with_suffix(".yml")
+    conf.write_text(json.dumps(content(STAGES[-1], warehouse)))
+    return main(["verify", "--conf", str(conf), *more])
+
+
+def test_runs_that_went_on_from_each_other_are_what_their_evidence_gives(
+    chained: tuple[Path, list[str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    warehouse, runs = chained
+    for run_id in runs:
+        code = verify(warehouse, "--run", run_id)
+        assert (code, capsys.readouterr().out) == (OK, f"c: run {run_id} is what its evidence gives\n")
+
+
+def rewritten(folder: Path, change: Callable[[dict[str, object]], dict[str, object]]) -> int:
+    """Change rows in the files of a table, as no writer of Delta's does; how many have changed."""
+    changed = 0
+    for path in folder.glob("*.parquet"):
+        rows = pq.read_table(path)
+        before = rows.to_pylist()
+        after = [change(dict(row)) for row in before]
+        if after != before:
+            size = path.stat().st_size
+            pq.write_table(pa.Table.from_pylist(after, rows.schema), path)
+            changed += sum(left != right for left, right in zip(before, after, strict=True))
+            for commit in (folder / "_delta_log").glob("*.json"):
+                commit.write_text(commit.read_text().replace(f'"size":{size}', f'"size":{path.stat().st_size}'))
+    for sidecar in [
+        *folder.glob(".*.crc"),
+        *(folder / "_delta_log").glob("*.crc"),
+        *(folder / "_delta_log").glob(".*.crc"),
+    ]:
+        sidecar.unlink(missing_ok=True)
+    return changed
+
+
+def copied(chained: tuple[Path, list[str]], folder: Path) -> tuple[Path, list[str]]:
+    shutil.copytree(chained[0], folder / "w")
+    return folder / "w", chained[1]
+
+
+def files(warehouse: Path, table: Table) -> Path:
+    return warehouse / table.layer.value / table.name
+
+
+def test_a_stored_row_that_was_changed_is_shown(
+    chained: tuple[Path, list[str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    warehouse, runs = copied(chained, tmp_path)
+
+    def change(row: dict[str, object]) -> dict[str, object]:
+        mine = row["run_id"] == runs[-1] and row["source"] == "kraft" and row["topic"] == "orders"
+        return {**row, "topic": "0rders"} if mine else row
+
+    assert rewritten(files(warehouse, TOPICS.table), change) == 1
+    assert verify(warehouse) == ERRORS
+    first, *shown = capsys.readouterr().out.splitlines()
+    assert first == f"c: run {runs[-1]} is NOT what its evidence gives: 2 rows of silver.topics"
+    assert [line.split(": {")[0] for line in shown] == ["  silver.topics, stored only", "  silver.topics, found only"]
+    assert '"0rders"' in shown[0]
+
+
+def test_kept_bytes_that_were_changed_are_told(
+    chained: tuple[Path, list[str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    warehouse, runs = copied(chained, tmp_path)
+
+    def change(row: dict[str, object]) -> dict[str, object]:
+        payload = row["payload"]
+        mine = row["run_id"] == runs[-1] and row["kind"] == "fold" and isinstance(payload, bytes)
+        return {**row, "payload": payload[:-1] + bytes([payload[-1] ^ 1])} if mine else row  # type: ignore[index]
+
+    assert rewritten(files(warehouse, EXAMINED), change) == 1
+    assert verify(warehouse) == ERRORS
+    first, second = capsys.readouterr().out.splitlines()
+    assert first == f"c: run {runs[-1]} is NOT what its evidence gives: 1 row of kept state"
+    assert second == "  kept state: its bytes in silver.examined are not those that were written"
+
+
+def test_a_record_that_is_missing_is_told_and_a_run_without_evidence_can_t_be_verified(
+    spark: SparkSession, chained: tuple[Path, list[str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    warehouse, runs = copied(chained, tmp_path)
+    tables = Warehouse(spark, str(warehouse))
+    of_first = (F.col("run_id") == runs[0]) & F.col("checkpoint_offset").isNull()
+    tables.delete(KRAFT_RECORDS, of_first & (F.col("offset") == 100))
+    assert verify(warehouse) == ERRORS
+    first, second = capsys.readouterr().out.splitlines()
+    assert first == f"c: run {runs[-1]} is NOT what its evidence gives: 1 row of evidence"
+    assert "records are there instead of" in second
+    tables.delete(KRAFT_RECORDS, of_first)
+    assert verify(warehouse) == CRASH
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err.splitlines()[-1] == (
+        f"kraft-audit: c: run {runs[-1]} can't be examined again: bronze.kraft_records has nothing of run {runs[0]} any more, "
+        "on which it rests"
+    )

@@ -1,0 +1,99 @@
+"""A finished run examined again from its evidence, held against what it has stored: nothing that it kept or answered is used."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+
+from schemas.entities import ENTITIES
+from schemas.gold import DIVERGENCES
+from schemas.silver import ADMIN_OPERATIONS, FINDINGS
+from schemas.table import Table
+from transforms.examination.answers import FIRST, SECOND
+from transforms.examination.asked import Asked
+from transforms.examination.examine import examine
+from transforms.examination.made import ANSWERS, FAILURE, ROWS
+from transforms.frames import columns_of, from_arrow
+from transforms.units import Feed, batches_of
+
+# What a run has stored of these, all of it, can be made again from the evidence of one run.
+TABLES: tuple[Table, ...] = (*(entity.table for entity in ENTITIES), ADMIN_OPERATIONS, FINDINGS, DIVERGENCES)
+# They hold the run against the ones before it, or tell of the part of the log alone that it has read itself.
+OF_TWO_RUNS = frozenset({"fallen", "activity", "append_times", "in_no_snapshot"})
+_OF_TWO_RUNS_IN_ROWS = ("first_seen_run", "status")
+EVIDENCE = "evidence"
+# Rows that are stored follow the kinds of `transforms.units.Kind`.
+FIRST_KIND = 100
+UNLIKE = pl.Schema({"what": pl.String, "stored": pl.Int64, "again": pl.Int64, "row": pl.String, "total": pl.Int64})
+
+
+@dataclass(frozen=True)
+class AskedAgain:
+    """A finished run's cluster as it was asked then, its log from the beginning; the `answers` that it has stored.
+
+    `shown` is how many rows that are not alike are told of each table.
+    """
+
+    asked: Asked
+    answers: Mapping[str, Mapping[str, Any]]
+    shown: int
+
+
+def numbered() -> list[tuple[int, Table]]:
+    """The tables whose stored rows the feed has, each with the number by which it has them."""
+    return list(enumerate(TABLES, FIRST_KIND))
+
+
+def unlike(again: AskedAgain, feed: Feed, stored_rows: Callable[[int], Iterable[pa.RecordBatch]]) -> pl.DataFrame:
+    """What is not as it was stored (UNLIKE): the table or answer, how often the row is stored and was found again, and the row.
+
+    `stored_rows` gives what is stored of a table by its number (`numbered`). The first ones of each are told, with how many there are
+    in `total`. Where the run can't be examined again there is one row: its `what` is EVIDENCE, its `row` the reason.
+    """
+    made: dict[str, list[pa.RecordBatch]] = defaultdict(list)
+    answers: Mapping[str, Mapping[str, Any]] = {}
+    for piece in examine(again.asked, feed):
+        if piece.kind == ROWS and piece.name is not None:
+            made[piece.name] += batches_of(piece.payload)
+        elif piece.kind == ANSWERS:
+            answers = json.loads(piece.payload)["answers"]
+        elif piece.kind == FAILURE:
+            return _shown(EVIDENCE, pl.Series([json.loads(piece.payload)["text"]]), pl.Series(dtype=pl.String), 1)
+    parts = []
+    for kind, table in numbered():
+        stored, found = _rows(table, stored_rows(kind)), _rows(table, made[table.full_name])
+        parts.append(_shown(table.full_name, stored, found, again.shown))
+    for look in (FIRST, SECOND):
+        for name in sorted(again.answers[look].keys() - OF_TWO_RUNS):
+            stored, found = _texts(again.answers[look][name]), _texts(answers.get(look, {}).get(name, []))
+            parts.append(_shown(f"answer {name}", stored, found, again.shown))
+    return pl.concat(parts)
+
+
+def _rows(table: Table, batches: Iterable[pa.RecordBatch]) -> pl.Series:
+    """Rows as JSON texts: lists and numbers compare as what they are, and a text can be shown."""
+    rows = from_arrow(batches, columns_of(table.columns, "cluster", "run_id"))
+    if table is DIVERGENCES:
+        rows = rows.filter(pl.col("status") != "resolved").drop(_OF_TWO_RUNS_IN_ROWS)
+    return rows.select(pl.struct(pl.all()).struct.json_encode().alias("row"))["row"]
+
+
+def _texts(rows: Sequence[Any]) -> pl.Series:
+    return pl.Series([json.dumps(row, sort_keys=True) for row in rows], dtype=pl.String)
+
+
+def _shown(what: str, stored: pl.Series, found: pl.Series, most: int) -> pl.DataFrame:
+    """Rows that are not as often in the one as in the other."""
+    counts = [
+        pl.DataFrame({"row": rows}).group_by("row").len(name) for name, rows in (("stored", stored), ("again", found))
+    ]
+    both = counts[0].join(counts[1], on="row", how="full", coalesce=True).fill_null(0)
+    odd = both.filter(pl.col("stored") != pl.col("again")).sort("row")
+    told = odd.head(most).with_columns(pl.lit(what).alias("what"), pl.lit(odd.height).alias("total"))
+    return told.select(pl.col(name).cast(kind) for name, kind in UNLIKE.items())
