@@ -262,7 +262,7 @@ class MaintainSettings(Strict):
     orphans_days: Annotated[float, Field(ge=1)] = 1.0
     # Files that no table needs any more stay so long: for runs under way, and for looking back at runs whose state was forgotten.
     vacuum_hours: Annotated[float, Field(ge=24)] = 168.0
-    # After a run, when the last maintenance is so long ago, or so many runs of the cluster have ended since.
+    # After a run, when the last maintenance is so long ago, or so many runs of the cluster have begun since.
     every_hours: Annotated[float, Field(gt=0)] = 24.0
     after_runs: Annotated[int, Field(ge=1)] | None = None
 

@@ -569,7 +569,8 @@ def _conflict(table: Table, error: Exception) -> str:
 
 
 def _is_conflict(error: PySparkException) -> bool:
-    return (error.getCondition() or "").startswith(CONFLICTS)
+    # An error that comes from Java in this process has its name in its text alone.
+    return (error.getCondition() or str(error).removeprefix("[")).startswith(CONFLICTS)
 
 
 def _is(error: AnalysisException, conditions: Sequence[str]) -> bool:

@@ -165,7 +165,7 @@ def test_when_nobody_leads_each_controllers_word_is_told(tmp_path: Path) -> None
         quorum.leader = -1
         quorum.controllers[1].frozen = True
         quorum.controllers[2].kill()
-        text = r"within 0.5 s: \S+ knows no leader; \S+ did not answer within 0.2 s; \S+(: connection refused| closed)"
+        text = r"within 0.5 s: \S+ has no leader; \S+ did not answer within 0.2 s; \S+(: connection refused| closed)"
         fails(quorum, tmp_path, text, QuorumError, patience_seconds=0.5, request_seconds=0.2)
 
 

@@ -97,7 +97,7 @@ def test_what_is_no_entry_is_passed_over(tmp_path: Path) -> None:
     [
         (signal.SIGTERM, "stopped by SIGTERM", TERMINATED),
         (signal.SIGINT, "interrupted (SIGINT)", INTERRUPTED),
-        (signal.SIGALRM, "ended after 7 minutes, as --timeout says", CRASH),
+        (signal.SIGALRM, "stopped after 7 minutes, as --timeout says", CRASH),
     ],
 )
 def test_a_signal_is_noted_and_raised_once(

@@ -111,7 +111,7 @@ def test_a_repeated_load_is_said_to_never_complete(repeated: Repeated) -> None:
     found = check(report, "DUR-08")
     assert (found.verdict, found.violations) == ("fail", LOADS - 1 + repeated.topics)
     assert f"the load started {LOADS} times" in found.evidence[0]
-    assert "it is repeated and never completes" in found.evidence[0]
+    assert "the load repeats and never completes" in found.evidence[0]
     assert any(f"orders: made {LOADS} times with the same id" in line for line in found.evidence)
     assert any("never completes" in note for note in report.notes)
     assert "DUR-08" in report.gates["start"].blocking

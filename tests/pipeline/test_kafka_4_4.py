@@ -112,7 +112,7 @@ def test_a_ghost_is_told_with_the_command_that_removes_it(told: Told) -> None:
     ghosts = check(told("11-ghosts"), "QRM-01")
     assert ghosts.verdict == "warn"
     assert ghosts.evidence == [
-        "controller 3003 is registered and no voter, supports metadata.version up to 4.4-IV2 (33);"
+        "controller 3003 is registered but is not a voter, supports metadata.version up to 4.4-IV2 (33);"
         " kafka-cluster.sh unregister-controller --id 3003 unregisters it once it is stopped"
     ]
 
@@ -230,7 +230,7 @@ def test_a_broker_that_is_down_has_left_isrs_and_leaders_wait_for_it(told: Told)
 def test_an_unregistered_broker_is_gone_and_the_controller_stays(told: Told) -> None:
     audit = told("12-broker-unregistered")
     assert check(audit, "QRM-02").verdict == "pass"
-    assert check(audit, "QRM-01").evidence[0].startswith("controller 3003 is registered and no voter")
+    assert check(audit, "QRM-01").evidence[0].startswith("controller 3003 is registered but is not a voter")
 
 
 def test_a_static_quorum_of_4_4_and_a_cluster_at_the_level_before_it(told: Told) -> None:

@@ -138,7 +138,7 @@ def test_a_later_step_can_t_go_on_from_what_is_gone_meanwhile(broken: dict[str, 
     broken["c"] = "its bytes are gone"
     for rows in ([row()], [{"run_id": "r3", "kept": None}]):
         run = a_run(rows=rows)
-        with pytest.raises(AuditError, match="cluster c: what run r3 kept, which this run goes on from, is gone"):
+        with pytest.raises(AuditError, match="cluster c: the state kept by run r3, which this run resumes, is gone"):
             look_up(run, {"c": "r3"})
 
 

@@ -89,7 +89,7 @@ def test_every_end_from_outside_is_told_and_none_counts_as_finished(
     process = place.begin("--timeout", "0.02")
     _, err = process.communicate(timeout=180)
     assert process.returncode == 1
-    said = "ended after 0.02 minutes, as --timeout says"
+    said = "stopped after 0.02 minutes, as --timeout says"
     assert lines(err) == [f"kraft-audit: {said}; earlier runs and their reports stand"]
 
     process = place.start()

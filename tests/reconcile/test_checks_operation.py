@@ -79,7 +79,7 @@ ONLY = {
         f"{topic}/0: the ISR is empty, waiting for one of [1]"
         for topic in ("__share_group_state", "letters", "waits-for-one")
     ],
-    ELR_NO_REPLICA: ["left-behind/0: ELR or last known leaders that are no replicas: [5, 7]"],
+    ELR_NO_REPLICA: ["left-behind/0: ELR or last known leaders that are not replicas: [5, 7]"],
     SHARE_STATE: ["__share_group_state/0: no leader"],
     DEAD_LETTERS: [
         "group reads-shut: errors.deadletterqueue.group.enable is not set for its dead letter topic moving",
@@ -87,7 +87,7 @@ ONLY = {
         "group reads-within: its dead letter topic __consumer_offsets is an internal one",
         "group reads: 1 partitions of letters have no leader",
     ],
-    DIRECTORY_UNKNOWN: ["not-placed/0: broker 4 has not said which of its directories"],
+    DIRECTORY_UNKNOWN: ["not-placed/0: broker 4 has not reported which of its directories"],
     CORDONED: ["closed-in/0: broker 4's directory d4-closed is cordoned"],
     CIDR_DENY: ["TOPIC t: DENY User:a from 10.1.0.0/16"],
     FEW_ITERATIONS: ["SCRAM-SHA-256 of weak: 1024 iterations"],
@@ -157,7 +157,7 @@ def test_internal_topics_are_named_first() -> None:
         "a-topic/0",
     ]
     refused = verdict("UPG-04", found(RESTART_REFUSED))
-    assert refused.evidence[0] == "1 partition refused to acks=all while one broker restarts"
+    assert refused.evidence[0] == "1 partition refused to producers with acks=all while one broker restarts"
     assert refused.verdict == "fail"
 
 
@@ -172,7 +172,7 @@ def test_a_voter_that_is_far_behind_is_one_that_restarts_already() -> None:
     limit = CONTROLLER_LAG_RECORDS
     facts = far(3002, by=limit + 1)
     assert verdict("UPG-05", facts).evidence == [
-        f"controller 3002 ends at offset {limit - 2}, the best at {2 * limit - 1}: no other one may restart"
+        f"the log of controller 3002 ends at offset {limit - 2}, the longest at {2 * limit - 1}: do not restart any other controller"
     ]
     assert verdict("UPG-05", facts).verdict == "fail"
     assert "UPG-05" in judge_gates(run_checks(facts), facts)["upgrade"].blocking
@@ -209,15 +209,15 @@ def test_a_voter_whose_log_was_not_given_is_not_known_to_be_near() -> None:
     result = verdict("UPG-05", facts)
     assert (result.verdict, result.evidence) == (
         "unknown",
-        ["give the log of controller 3002: how far it is behind is not known"],
+        ["give the log of controller 3002: its lag is unknown"],
     )
 
 
 def test_directories_of_two_brokers_and_one_that_a_broker_names_twice() -> None:
     cloned = [broker(0, log_dirs=["d", "own", "own"]), broker(1, log_dirs=["d"]), broker(2)]
     assert verdict("BRK-02", kraft(brokers_in_kraft=cloned)).evidence == [
-        "directory d is of brokers 0, 1",
-        "broker 0 names directory own twice",
+        "directory d belongs to brokers 0, 1",
+        "broker 0 lists directory own twice",
     ]
 
 

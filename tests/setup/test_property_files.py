@@ -45,7 +45,7 @@ def test_lines_are_javas() -> None:
 def test_a_file_that_java_refuses_is_named_and_none_of_its_values(tmp_path: Path) -> None:
     file = tmp_path / "controller.properties"
     file.write_text(f"node.id=1\npassword.encoder.secret={SECRET}\npath=C:\\users\n")
-    with pytest.raises(UsageError, match="is no property file") as refused:
+    with pytest.raises(UsageError, match="is not a property file") as refused:
         read_property_files(settings(controllers=[str(file)]).properties)
     assert str(file) in str(refused.value)
     assert SECRET not in str(refused.value)

@@ -126,7 +126,8 @@ def test_spark_submit_wins_over_the_profile(tmp_path: Path) -> None:
     settings += ["--conf", "spark.databricks.delta.snapshotPartitions=1"]
     settings += ["--driver-java-options", f"-XX:SharedArchiveFile={class_archive()} {SMALL_JVM_OPTIONS} {QUIET_JVM}"]
     done = _run([*submit, *settings, "program.py"], cwd=tmp_path)
-    assert "['local[1]', 'Asia/Tokyo', '3', 'io.delta.sql.DeltaSparkSessionExtension', 'submitted'] 3 " in done.stdout
+    # But for the time zone, which an audit needs to be UTC.
+    assert "['local[1]', 'UTC', '3', 'io.delta.sql.DeltaSparkSessionExtension', 'submitted'] 3 " in done.stdout
 
 
 def _run(command: list[str], cwd: Path) -> subprocess.CompletedProcess[str]:
