@@ -33,6 +33,8 @@ class Place:
     def __init__(self, spark: SparkSession, folder: Path) -> None:
         self.warehouse, self.folder = Warehouse(spark, str(folder / "tables")), folder
         self.first = audit([configuration(folder, NAME, LOST)])[NAME]
+        # The tables before any other run of the tests.
+        self.untouched = copied(folder, folder.with_name(f"{folder.name}-untouched"))
 
     def in_steps(self, run_id: str, source: Path = LOST, **kraft: object) -> dict[str, Any]:
         """The report of a run in steps."""
@@ -90,7 +92,7 @@ def test_a_run_that_reads_the_log_from_its_start_takes_no_kept_state_in_any_step
 def aged(place: Place, spark: SparkSession, tmp_path: Path) -> Place:
     """A copy of the tables as the first run left them, and what a person may do to them."""
     mine = object.__new__(Place)
-    mine.folder, mine.first = copied(place.folder, tmp_path / "aged"), place.first
+    mine.folder, mine.first = copied(place.untouched, tmp_path / "aged"), place.first
     mine.warehouse = Warehouse(spark, str(mine.folder / "tables"))
     return mine
 
