@@ -6,6 +6,7 @@ elsewhere none of them need be there.
 
 from __future__ import annotations
 
+import atexit
 import os
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -24,8 +25,9 @@ from transforms.runs import newest_first
 
 ENVIRONMENT_PREFIX = "KRAFT_AUDIT_"
 SHOWN_ROWS = 50
-# A notebook's session outlives its cells: it is started here and stopped by nobody.
+# A notebook's session outlives its cells: it is started here and stopped when Python ends, before its modules are taken apart.
 _SESSIONS = ExitStack()
+atexit.register(_SESSIONS.close)
 
 
 class NotebookError(Exception):

@@ -62,7 +62,10 @@ def test_rows_of_old_and_of_broken_runs_go_and_no_others(spark: SparkSession, wa
         ("young", shared),
     ]
     for table in (silver.FINDINGS, EXAMINED):
-        values = [tuple({"cluster": c, "run_id": r}.get(name) for name in table.column_names) for c, r in rows]
+        values = [
+            tuple({"cluster": c, "run_id": r, "kind": "answers"}.get(name) for name in table.column_names)
+            for c, r in rows
+        ]
         warehouse.append(table, spark.createDataFrame(values, StructType(list(table.columns))))
     # The newest run goes on from what the second one has kept.
     needed = runs[1]["run_id"]

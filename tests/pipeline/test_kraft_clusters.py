@@ -129,7 +129,7 @@ def test_unclean_elections_are_open_until_they_are_healed_and_told_afterwards(to
 
 def test_ghosts_and_what_is_drained_are_told(told: Told) -> None:
     audit = told("11-ghosts")
-    assert check(audit, "QRM-01").evidence[0].startswith("controller 3003 is registered and no voter")
+    assert check(audit, "QRM-01").evidence[0].startswith("controller 3003 is registered but is not a voter")
     assert check(audit, "QRM-02").evidence[0].startswith("broker 3 is fenced and has no replicas")
     assert check(audit, "ISR-16").evidence[0].startswith("solo/2: no leader")
     assert check(audit, "ISR-12").verdict == "pass", "what was healed at stage 9 stays so"

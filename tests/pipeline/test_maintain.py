@@ -236,7 +236,7 @@ def test_two_maintenances_do_not_get_into_each_others_way(filled: Warehouse) -> 
     lock = Path(filled.root) / LOCKS / "maintenance"
     before = content(filled)
     with held(lock, 0):
-        with pytest.raises(BusyError, match=r"another maintenance of .* is at work; nothing was done"):
+        with pytest.raises(BusyError, match=r"another maintenance of .* is running; nothing was done"):
             maintain(filled, ways())
         assert content(filled) == before
         maintain(filled, ways(dry_run=True))
@@ -247,7 +247,7 @@ def test_small_files_are_put_together_and_old_ones_removed(filled: Warehouse, ru
         stored(filled, FINDINGS, [{"cluster": "c", "run_id": runs.young, "subject": str(number)}])
     subjects = sorted(row["subject"] or "" for row in filled.read(FINDINGS).where(f"run_id = '{runs.young}'").collect())
     # As it will be in a week: files that were let go until then are not needed any more.
-    later = replace(ways(), now=NOW + timedelta(days=7, minutes=5))
+    later = replace(ways(), now=datetime.now(UTC) + timedelta(days=7, minutes=5))
     done = by_table(maintain(filled, later))["silver.findings"]
     assert (done.files, done.files_after) == (11, 1)
     assert done.removed_files is not None
