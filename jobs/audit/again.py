@@ -15,9 +15,11 @@ from jobs.audit.feed import Pass, Source, SpooledFeed, each_cluster, in_order, o
 from jobs.audit.kept_state import kept_by
 from jobs.audit.past import PastRun, spark_tables
 from jobs.audit.past_facts import past_facts
+from jobs.audit.past_log import past_copies
+from jobs.audit.past_records import copies_of
 from jobs.exit import AuditError
 from jobs.runtime.workers import without_failures
-from schemas.bronze import KRAFT_LOG_COPIES, KRAFT_RECORDS, ZK_ZNODES
+from schemas.bronze import KRAFT_RECORDS, ZK_ZNODES
 from schemas.examined import FEED
 from transforms.clusters import of_clusters
 from transforms.examination.again import AskedAgain, numbered, unlike
@@ -52,7 +54,7 @@ def examined_again(past: PastRun, shown: int) -> list[dict[str, Any]]:
         raise AuditError(f"{ZK_ZNODES.full_name} has nothing of it any more")
     if known.kraft is not None:
         runs = _chain(past, known.kraft.side)
-        first = _copies(past, runs[-1])
+        first = copies_of(spark_tables(past.warehouse), past.cluster, runs[-1])
         given = replace(known.given, side=_from_the_start(known.kraft.side, first))
         planned = _planned(past, first)
         # Of damage a run tells what it has read itself; a state above damage is never gone on from.
@@ -96,14 +98,6 @@ def _chain(past: PastRun, side: KraftSide) -> list[str]:
     return runs
 
 
-def _copies(past: PastRun, run_id: str) -> list[dict[str, Any]]:
-    """A run's copies of the log."""
-    mine = of_clusters([past.cluster]) & (F.col("run_id") == run_id)
-    return [
-        row.asDict(recursive=True) for row in spark_tables(past.warehouse).read(KRAFT_LOG_COPIES).where(mine).collect()
-    ]
-
-
 def _from_the_start(side: KraftSide, first: list[dict[str, Any]]) -> KraftSide:
     """The log as if nothing of it had been kept: it begins where the first run's copies did."""
     base = plan_read([LogCopy.from_row(row) for row in first]).base_checkpoint
@@ -113,7 +107,7 @@ def _from_the_start(side: KraftSide, first: list[dict[str, Any]]) -> KraftSide:
 def _planned(past: PastRun, first: list[dict[str, Any]]) -> PlannedLog | None:
     """All that the runs were to read, as one piece of the log."""
     begun = planned_log(first)
-    ended = planned_log(_copies(past, past.run_id))
+    ended = planned_log(past_copies(past))
     if begun is None or ended is None or not begun.slices or not ended.slices:
         return begun
     fetched = frozenset({_WHERE}) if begun.slices[0].location in begun.fetched else frozenset[str]()

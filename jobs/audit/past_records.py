@@ -81,7 +81,7 @@ def _parts(warehouse: Warehouse, cluster: str, run_id: str, side: KraftSide) -> 
 def _earlier(warehouse: Warehouse, cluster: str, parts: Sequence[_Part]) -> tuple[int | None, PlannedLog]:
     """The checkpoint (exclusive end) that earlier runs' records begin with, None for offset 0; and what they were to read."""
     oldest = parts[-1].run_id
-    copies = _copies(warehouse, cluster, oldest)
+    copies = copies_of(warehouse, cluster, oldest)
     planned = planned_log(copies)
     # Without its copies nobody knows where it began: records that are not there from offset 0 on are then found missing.
     base = None if planned is None else _base(copies)
@@ -98,10 +98,11 @@ def _earlier(warehouse: Warehouse, cluster: str, parts: Sequence[_Part]) -> tupl
 
 def oldest_base(warehouse: Warehouse, cluster: str, run_id: str) -> int | None:
     """Exclusive end of the checkpoint that a run's copies begin with; None when the log reaches back to offset 0."""
-    return _base(_copies(warehouse, cluster, run_id))
+    return _base(copies_of(warehouse, cluster, run_id))
 
 
-def _copies(warehouse: Warehouse, cluster: str, run_id: str) -> list[dict[str, Any]]:
+def copies_of(warehouse: Warehouse, cluster: str, run_id: str) -> list[dict[str, Any]]:
+    """The copies of the log that a run found: rows of bronze kraft_log_copies."""
     rows = warehouse.read(KRAFT_LOG_COPIES).where(of_clusters([cluster]) & (F.col("run_id") == run_id)).collect()
     return [row.asDict(recursive=True) for row in rows]
 
