@@ -70,7 +70,7 @@ offset = notebook.parameter("offset")
 if offset:
     columns = ["class", "entity", "key", "column", "zk_value", "kraft_value", "explanation"]
     # Replayed once, however often it is looked at.
-    at = divergences_as_of(past, int(offset)).select(*columns).orderBy(*columns[:4]).cache()
+    at = divergences_as_of(past, int(offset)).select(*columns).orderBy(*columns[:4])
     notebook.show(f"Differences at offset {offset}", at)
 else:
     print(f"No `offset` given; this run's log holds those up to {past.report.migration.log_end_offset} (inclusive).")

@@ -55,7 +55,6 @@ changes = (
     .where("size(left_isr) > 0 OR size(joined_isr) > 0 OR leader_moved")
     .join(topics, "topic_id", "left")
     .withColumn("time", F.timestamp_millis("append_time"))
-    .cache()
 )
 notebook.show(
     "ISR changes",
