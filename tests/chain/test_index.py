@@ -17,7 +17,7 @@ from schemas.entities.migration import MIGRATION
 from schemas.entities.topics import TOPICS
 from transforms.chain import index
 from transforms.chain.chain import MOST_PARTS, Chain, Part, chain_of, newest_rows
-from transforms.chain.index import changed_in, hashed, pieces, states_of
+from transforms.chain.index import changed_in, hashed, hashed_in, pieces, states_of
 from transforms.frames import columns_of, frame, shaped
 from transforms.units import batches_of, stream
 
@@ -43,7 +43,7 @@ class Store:
         self.rows = 0
 
     def run(self, state: Tables) -> None:
-        changed = changed_in(state, states_of(self.indexes) if self.runs else {})
+        changed = changed_in(state, hashed_in(state), states_of(self.indexes) if self.runs else {})
         run_id = f"r{len(self.runs)}"
         self.runs.append(run_id)
         # As bytes, as they are kept.
@@ -128,14 +128,15 @@ def test_keys_that_are_the_same_by_chance_are_told_apart(monkeypatch: pytest.Mon
 def test_an_index_is_cut_into_pieces_and_takes_few_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(index, "_PIECE_ROWS", 1000)
     state = tables(topics=[topic(f"t{number}") for number in range(2500)])
-    changed = changed_in(state, {})
+    now = hashed_in(state)
+    changed = changed_in(state, now, {})
     made = [stream(piece) for piece in pieces(changed)]
     assert len(made) == 3
     assert sum(map(len, made)) < 20 * 2500
     found = states_of(batch for piece in made for batch in batches_of(piece))
     assert len(found["topics"].keys) == 2500
-    assert [each.rows.height for each in changed_in(state, found)] == [0] * len(ENTITIES)
-    assert list(pieces(changed_in(tables(), {}))) == []
+    assert [each.rows.height for each in changed_in(state, now, found)] == [0] * len(ENTITIES)
+    assert list(pieces(changed_in(tables(), hashed_in(tables()), {}))) == []
     assert not len(states_of([])["topics"].keys)
 
 

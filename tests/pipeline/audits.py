@@ -17,6 +17,7 @@ from jobs.pipeline import run_all
 from jobs.settings import validated
 from jobs.sinks.chained import state_rows
 from jobs.sinks.delta import Warehouse
+from jobs.sinks.reader import Folder
 from schemas import bronze, gold, silver
 from schemas.report import Report
 from schemas.table import Table
@@ -45,7 +46,7 @@ class Audit:
     def chain(self) -> list[str]:
         """The runs whose rows make up its state."""
         mine = {"cluster": self.cluster, "run_id": self.run_id}
-        return list(self.warehouse.rows(gold.RUNS, ["state_runs"], mine)["state_runs"][0])
+        return list(Folder(self.warehouse.root).rows(gold.RUNS, ["state_runs"], mine)["state_runs"][0])
 
     def rows(self, table: Table, where: str = "true") -> list[dict[str, Any]]:
         """Rows of this run in a table, as plain dictionaries."""

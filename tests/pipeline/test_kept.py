@@ -156,6 +156,20 @@ def test_a_chain_that_can_t_be_followed_is_left_and_all_else_is_gone_on_with(
     assert run.clusters["c"].notes == ([said_of_it] if why else [])
 
 
+class _Counting:
+    """A warehouse of two clusters' tables, of which one file can't be read."""
+
+    def counts(self, table: Any, where: Any) -> dict[tuple[str, str], int]:
+        if "damaged" in where["cluster"]:
+            raise AuditError(f"a file of {table.full_name} is gone")
+        return {(name, run_id): 40 if run_id == "r1" else 1 for name in where["cluster"] for run_id in where["run_id"]}
+
+
+def test_one_cluster_s_file_is_no_other_one_s() -> None:
+    found = kept._short(_Counting(), {"c": KEPT.chain, "damaged": KEPT.chain})  # type: ignore[arg-type]
+    assert found == {"damaged": "a file of silver.topics is gone"}
+
+
 def test_a_release_that_stored_all_rows_in_every_run_leaves_no_chain_and_nothing_is_said() -> None:
     text = row()["kept"]
     document = {name: value for name, value in json.loads(text).items() if name != "state"}

@@ -67,12 +67,17 @@ def _newest(keys: Numbers, hashes: Numbers, there: npt.NDArray[np.bool_]) -> Has
     return Hashed(found[stays], hashes[::-1][places][stays])
 
 
-def changed_in(tables: Mapping[str, pl.DataFrame], before: Mapping[str, Hashed]) -> list[Changed]:
-    """What has changed in each entity's rows since an earlier state: all of them are new where there was none."""
+def hashed_in(tables: Mapping[str, pl.DataFrame]) -> dict[str, Hashed]:
+    """Each entity's rows as numbers."""
+    return {entity.name: hashed(entity, tables[entity.name]) for entity in ENTITIES}
+
+
+def changed_in(
+    tables: Mapping[str, pl.DataFrame], now: Mapping[str, Hashed], before: Mapping[str, Hashed]
+) -> list[Changed]:
+    """What has changed in each entity's rows, as they are `now`, since an earlier state: all of them are new where there was none."""
     return [
-        changed(entity, rows, hashed(entity, rows), before.get(entity.name, Hashed()))
-        for entity in ENTITIES
-        for rows in [tables[entity.name]]
+        changed(entity, tables[entity.name], now[entity.name], before.get(entity.name, Hashed())) for entity in ENTITIES
     ]
 
 
@@ -105,8 +110,12 @@ def changed(entity: Entity, rows: pl.DataFrame, now: Hashed, before: Hashed) -> 
     if len(before.keys):
         places = np.minimum(np.searchsorted(before.keys, now.keys), len(before.keys) - 1)
         same = (before.keys[places] == now.keys) & (before.hashes[places] == now.hashes)
-    mine = rows.with_columns(_key(now.keys), pl.lit(None, pl.Boolean).alias("gone")).filter(pl.Series(~same))
+    mine = rows.with_columns(_key(now.keys), pl.lit(None, pl.Boolean).alias("gone"))
+    # A base is not copied: it may be most of what a worker holds.
+    mine = mine.filter(pl.Series(~same)) if same.any() else mine
     gone = before.keys[~np.isin(before.keys, now.keys, assume_unique=True)]
+    if not len(gone):
+        return Changed(entity, mine, now.hashes[~same])
     without = pl.DataFrame([_key(gone)]).with_columns(pl.lit(value=True).alias("gone"))
     hashes = np.concatenate([now.hashes[~same], np.zeros(len(gone), np.uint64)])
     return Changed(entity, pl.concat([mine, without], how="diagonal"), hashes)

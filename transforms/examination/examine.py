@@ -19,7 +19,7 @@ from schemas.entities.migration import MIGRATION
 from schemas.gold import DIVERGENCES, ISR_HISTORY
 from schemas.silver import ADMIN_OPERATIONS, FINDINGS
 from transforms.chain.chain import Chain
-from transforms.chain.index import Changed, changed_in, pieces, states_of
+from transforms.chain.index import Changed, changed_in, hashed_in, pieces, states_of
 from transforms.examination.answers import CHAIN, COMPARED, DELTAS, FIRST, KEEPING, RECORDED, SECOND
 from transforms.examination.asked import Asked
 from transforms.examination.log import Log, LogRead
@@ -211,10 +211,11 @@ class _Examination:
         """What is to be stored of the state, and the chain that it follows: what has changed, or all of it as a new base."""
         chain = self.asked.chain
         states = states_of(self.feed.batches(Kind.INDEX)) if chain.parts else {}
-        changed = changed_in(sides.tables, states)
+        now = hashed_in(sides.tables)
+        changed = changed_in(sides.tables, now, states)
         if not chain.parts or chain.takes(sum(each.rows.height for each in changed)):
             return chain, changed
-        return Chain(), changed_in(sides.tables, {})
+        return Chain(), changed_in(sides.tables, now, {})
 
     def _rows(
         self, changed: Sequence[Changed], sides: _Sides, trees: Trees, read: LogRead, compared: Compared | None
