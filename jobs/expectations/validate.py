@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
@@ -43,11 +43,12 @@ class Tables:
     rows: Callable[[Table], DataFrame]
     identifier: Callable[[Table], str]
     run_ids: Mapping[str, str]
-    chains: Mapping[str, Sequence[str]]
+    chains: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def named(self, table: Table, cluster: str) -> str:
         """SQL for the cluster's rows of a table."""
-        runs = self.chains[cluster] if table.chained else [self.run_ids[cluster]]
+        of_run = [self.run_ids[cluster]]
+        runs = self.chains.get(cluster, of_run) if table.chained else of_run
         if len(runs) > 1:
             return sql.state_rows(self.identifier(table), cluster, runs)
         return f"SELECT * FROM {self.identifier(table)} WHERE {CLUSTER} = {sql.literal(cluster)} AND run_id = {sql.literal(runs[0])}"

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 from jobs.audit.past import Finished, PastRun, past_run
 from jobs.cli import main
-from jobs.exit import AuditError
+from jobs.exit import AuditError, UsageError
 from jobs.sinks.delta import Warehouse
 from jobs.sinks.reader import Folder
 from jobs.steps import materialize
@@ -226,7 +226,7 @@ def test_maintenance_leaves_the_state_of_what_stays_and_the_next_run_goes_on(liv
     done = maintain(warehouse, Upkeep({PLAIN: Rules()}, datetime.now(UTC) + timedelta(days=1000)))
     assert [each.problem for each in done if each.problem] == []
     assert states(tended.past(PLAIN, lives.ids["8"])) == wanted
-    with pytest.raises(AuditError, match="by retention"):
+    with pytest.raises(UsageError, match="by retention"):
         tended.past(PLAIN, lives.ids["7"]).rows(TOPICS.table)
     next_one = id_of(run(folder, "9", PLAIN))
     assert tended.runs_of(PLAIN, next_one) == [*lives.runs_of(PLAIN, lives.ids["8"]), next_one]
