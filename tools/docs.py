@@ -86,8 +86,7 @@ def tables_page() -> str:
         "```",
         "",
         "Rows of a release before that stored all rows in every run have no `row_key`, and its runs no `state_runs`: choose",
-        "those by `run_id`. Rows of a run that is not in a list count for nobody: it was killed, or another one was at work at",
-        "the same time.",
+        "those by `run_id`. Rows of a run that is not in a list count for nobody: it was killed, or ran beside another one.",
         "",
     ]
     for layer, meaning, tables in LAYERS:
