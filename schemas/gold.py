@@ -276,6 +276,12 @@ RUNS = Table(
             "How long the configuration keeps the cluster's rows (sections `maintain` and `hold`), as one JSON object: "
             "`kraft-audit maintain --warehouse` goes by the newest run's.",
         ),
+        column(
+            "state_runs",
+            _STRINGS,
+            "The runs whose rows in the silver tables of entities make up this run's state, in their order: the first one stored all "
+            "rows, the others what had changed. Null in rows of releases that stored all rows in every run: theirs have its run_id.",
+        ),
     ),
 )
 

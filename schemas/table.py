@@ -33,6 +33,8 @@ class Table:
     `replaced`: rows of a cluster take the place of earlier ones, so that each cluster has files of its own (a partition) and
     two of them can be replaced at the same time. Rows of all other tables are added, and a run adds a few files for all its
     clusters: a file for each would be thousands in a run over a fleet.
+
+    `chained`: a run adds what has changed since an earlier one, so that a state is made of several runs' rows (`transforms.chain`).
     """
 
     layer: Layer
@@ -40,6 +42,7 @@ class Table:
     comment: str
     columns: tuple[StructField, ...]
     replaced: bool = False
+    chained: bool = False
 
     @property
     def struct(self) -> StructType:

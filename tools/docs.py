@@ -26,6 +26,15 @@ LAYERS: tuple[tuple[Layer, str, tuple[Table, ...]], ...] = (
     (Layer.SILVER, "the state of both sides; the rows of older runs go after a while", silver.TABLES),
     (Layer.BRONZE, "what was read, as it was read; every run adds its rows", bronze.TABLES),
 )
+# A test runs it (`tests/pipeline/test_chained.py`).
+STATE_QUERY = """\
+WITH run AS (SELECT cluster, state_runs FROM gold.runs WHERE cluster = 'prod-eu' AND run_id = 'RUN'),
+placed AS (
+  SELECT t.*, array_position(run.state_runs, t.run_id) AS place
+  FROM silver.partitions t JOIN run ON t.cluster = run.cluster AND array_contains(run.state_runs, t.run_id)
+),
+newest AS (SELECT *, max(place) OVER (PARTITION BY row_key) AS newest FROM placed)
+SELECT * EXCEPT (place, newest) FROM newest WHERE place = newest AND gone IS NULL"""
 PHASES = {
     Phase.ZOOKEEPER: "before the start",
     Phase.WAITING: "waiting for the brokers",
@@ -63,6 +72,21 @@ def tables_page() -> str:
         "```",
         "",
         "[Polars, DuckDB and eight commands](reading.md) read them without Spark.",
+        "",
+        "## The state as of a run",
+        "",
+        "A run stores of a cluster's state what has changed. The silver tables with a column `row_key` have the rows of a",
+        "*base*, a run that stored all of them, and of later runs those that were new, other ones, or gone.",
+        "`gold.runs.state_runs` lists the runs whose rows make up a run's state, the base first; a run in which nothing changed",
+        "is not among them. Of each `row_key` the row of the last of these runs counts, and where `gone` is true there is none",
+        "any more. This is the state as of a run, for any of these tables:",
+        "",
+        "```sql",
+        *STATE_QUERY.splitlines(),
+        "```",
+        "",
+        "Rows of a release before that stored all rows in every run have no `row_key`, and its runs no `state_runs`: choose",
+        "those by `run_id`. Rows of a run that is not in a list count for nobody: it was killed, or ran beside another one.",
         "",
     ]
     for layer, meaning, tables in LAYERS:

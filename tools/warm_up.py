@@ -25,6 +25,7 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 from jobs.runtime.spark import MAKE_ARCHIVE, QUIET_JVM, class_archive, spark_java  # noqa: E402
+from transforms.chain.hashes import warm_up as compile_hashes  # noqa: E402
 from transforms.kernel.replay import warm_up as compile_replay  # noqa: E402
 from transforms.kraft.kernel.fast import warm_up as compile_log_kernel  # noqa: E402
 from transforms.zookeeper.storage.snapshot import warm_up as compile_snapshot_loops  # noqa: E402
@@ -63,6 +64,7 @@ def _compile() -> None:
         importlib.import_module(name)
     compile_log_kernel()
     compile_replay()
+    compile_hashes()
     compile_snapshot_loops()
 
 

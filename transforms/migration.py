@@ -25,7 +25,7 @@ def migration_rows(znodes: Row | None, compared: Row | None, milestones: Iterabl
     """
     rows: list[Row] = [{"source": ZOOKEEPER, **mine, TREE: tree} for tree, mine in _of_trees(znodes, compared)]
     rows += [_recorded(record) for record in milestones if record["type"] == ZK_MIGRATION_STATE.name]
-    return frame(rows, columns_of(MIGRATION.table.columns, "cluster", "run_id"))
+    return frame(rows, columns_of(MIGRATION.row_columns))
 
 
 def _of_trees(znodes: Row | None, compared: Row | None) -> list[tuple[str | None, Row]]:

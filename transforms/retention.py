@@ -28,6 +28,8 @@ class Part(StrEnum):
     LOG = "log"
     # Bytes that the next run goes on from.
     STATE = "state"
+    # Rows of entities: a state is made of several runs' rows.
+    CHAIN = "chain"
     JUDGED = "judged"
     RUN = "run"
 
@@ -47,7 +49,7 @@ class KnownRun:
     """A row of gold `runs`. `started_at` is UTC.
 
     `end` is where its log ended, None when it was not the cluster's own log (`goes_on`) or there was none. `needs` are the runs whose
-    bytes it has left to go on from, `builds_on` those whose records belong to its state.
+    bytes it has left to go on from, `builds_on` those whose records belong to its state, `chain` those whose rows it is made of.
     """
 
     run_id: str
@@ -57,6 +59,7 @@ class KnownRun:
     end: tuple[object, ...] | None = None
     needs: frozenset[str] = frozenset()
     builds_on: frozenset[str] = frozenset()
+    chain: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -109,14 +112,16 @@ def retained(
     details = _since(runs, now - timedelta(days=rules.details_days)) | always
     needed = frozenset().union(*(run.needs for run in anchors))
     log = _with_what_they_build_on(runs, details)
+    chain = details.union(*(run.chain for run in runs if run.run_id in details))
     judged = _since(runs, now - timedelta(days=rules.judged_days)) | details | frozenset(mailed)
     newest = frozenset(run.run_id for run in [*runs[-NEWEST_RUNS:], *finished[-NEWEST_RUNS:]])
     of_part = {
         Part.DETAILS: details,
         Part.LOG: log,
         Part.STATE: details | needed,
+        Part.CHAIN: chain,
         Part.JUDGED: judged,
-        Part.RUN: judged | log | needed | newest | _first_with_the_end(runs, anchors),
+        Part.RUN: judged | log | needed | chain | newest | _first_with_the_end(runs, anchors),
     }
     phase = finished[-1].phase if finished else None
     return Retained(

@@ -27,18 +27,19 @@ class Kind(IntEnum):
 
     # There is a cluster: one of which nothing could be read is examined, too.
     BEGIN = 0
-    # What an earlier run has kept: the state of the log, and what it remembers.
+    # What an earlier run has kept: the state of the log, what it remembers, and of which rows its chain has stored.
     FOLD = 1
     MEMORY = 2
-    ZNODES = 3
-    SECOND_WALK = 4
-    TRANSACTIONS = 5
-    BARRIERS = 6
-    WRITES = 7
+    INDEX = 3
+    ZNODES = 4
+    SECOND_WALK = 5
+    TRANSACTIONS = 6
+    BARRIERS = 7
+    WRITES = 8
     # Records of Kafka's checkpoints, then bytes of the log that are no record, then its records.
-    CHECKPOINTS = 8
-    DAMAGE = 9
-    LOG = 10
+    CHECKPOINTS = 9
+    DAMAGE = 10
+    LOG = 11
 
 
 def stream(rows: pa.RecordBatch | pa.Table) -> bytes:

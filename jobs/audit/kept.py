@@ -2,7 +2,8 @@
 
 The bytes are rows of silver `examined`, what is said of them is in the run's row of gold `runs` (column `kept`): nothing of a run
 counts before that row. Bytes that are gone or changed, of another release or another fingerprint key are left alone: then the whole log
-is read, and the report says why.
+is read, and the report says why. So it is with the chain of runs whose rows make up a state (`transforms.chain`): where its index is not
+as it was written, or its rows are not there, this run stores all rows, and the report says why.
 """
 
 from __future__ import annotations
@@ -11,39 +12,53 @@ import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from jobs.audit.finished import finished_runs, of_finished
-from jobs.audit.kept_state import FOLD, MEMORY, Bytes, Kept, read
+from jobs.audit.kept_state import FOLD, MEMORY, STATE, Bytes, Kept, read
 from jobs.audit.kraft_copies import log_copies
 from jobs.audit.past import PastRun, spark_tables
 from jobs.audit.run import Run
 from jobs.exit import AuditError
-from jobs.sinks.delta import UnreadableError, Warehouse, readable
+from jobs.sinks.delta import UnreadableError, Warehouse, in_parallel, readable
 from jobs.steps.gold import previous_runs, run_before
 from schemas.examined import EXAMINED
 from schemas.gold import ISR_HISTORY, RUNS
+from schemas.silver import STATE_TABLES
+from transforms.chain.chain import Chain, Part, chain_of, layout
 from transforms.clusters import CLUSTER, of_clusters
+from transforms.examination.answers import CHAIN
 from transforms.examination.asked import Recorded
+from transforms.examination.made import INDEX
 from transforms.units import Kind
+
+if TYPE_CHECKING:
+    from jobs.audit.examine import Examined
 
 # Rises whenever what a release kept must not be continued by the next one.
 FORMAT = 1
-_KINDS = {FOLD: Kind.FOLD, MEMORY: Kind.MEMORY}
+_KINDS = {FOLD: Kind.FOLD, MEMORY: Kind.MEMORY, INDEX: Kind.INDEX}
+# Pieces of an index come in the chain's order; of one run there are fewer than these.
+_PIECES = 1 << 20
 _KEY_PROBE = "kraft-audit"
 _OTHER_FORM = "another release kept it, in another form"
 _OTHER_KEY = "secrets were masked with another key then"
+_OTHER_ROWS = "another release stored them, with other columns"
 
 
 @dataclass(frozen=True)
 class Found:
-    """What can be continued, and of other clusters why what their newest run kept can't be."""
+    """What can be continued, and of other clusters why what their newest run kept can't be.
+
+    `unfollowed` says of clusters that go on why their chain can't be followed.
+    """
 
     kept: dict[str, Kept] = field(default_factory=dict)
     problems: dict[str, str] = field(default_factory=dict)
+    unfollowed: dict[str, str] = field(default_factory=dict)
 
 
 def said(run: Run, kept: Kept, recorded: Mapping[str, Any] | None) -> str:
@@ -58,6 +73,7 @@ def said(run: Run, kept: Kept, recorded: Mapping[str, Any] | None) -> str:
         "last_append_time": kept.last_append_time,
         "milestones": [dict(each) for each in kept.milestones],
         "base_run": kept.base_run,
+        STATE: {"layout": kept.layout, "chain": kept.chain.said()},
     }
     return json.dumps(document)
 
@@ -87,7 +103,7 @@ def look_up(run: Run, bases: Mapping[str, str | None] | None = None) -> None:
             found.kept[name] = found.kept[name].without_fold
     run.kept = found.kept
     if bases is None:
-        for name, problem in found.problems.items():
+        for name, problem in [*found.problems.items(), *found.unfollowed.items()]:
             run.clusters[name].notes.append(problem)
 
 
@@ -121,10 +137,46 @@ def newest(run: Run, left: Mapping[str, tuple[str, str | None]]) -> Found:
         else:
             kept[name] = read(run_id, text)
     broken = _broken(run.warehouse, kept)
+    good = {name: each for name, each in kept.items() if name not in broken.kept}
+    unfollowed = _unfollowed(run.warehouse, good, broken.index)
+    # A run that reads everything again leaves nothing of what was stored before to its state.
+    anew = {name for name in good if getattr(run.clusters[name].settings.kraft, "full", False)} | unfollowed.keys()
     return Found(
-        {name: each for name, each in kept.items() if name not in broken},
-        problems | {name: _refusal(kept[name].run_id, why) for name, why in broken.items()},
+        {name: replace(each, chain=Chain()) if name in anew else each for name, each in good.items()},
+        problems | {name: _refusal(kept[name].run_id, why) for name, why in broken.kept.items()},
+        {
+            name: f"all rows of the state were stored: those that run {good[name].run_id} left can't be built on ({why})"
+            for name, why in unfollowed.items()
+        },
     )
+
+
+def _unfollowed(warehouse: Warehouse, kept: Mapping[str, Kept], broken: Mapping[str, str]) -> dict[str, str]:
+    """Clusters whose chain can't be followed, and why: those with a `broken` index among them."""
+    found = {name: why for name, why in broken.items() if name in kept}
+    found |= {name: _OTHER_ROWS for name, each in kept.items() if each.chain.parts and each.layout != layout()}
+    chains = {name: each.chain for name, each in kept.items() if name not in found and each.chain.parts}
+    return found | _short(warehouse, chains)
+
+
+def _short(warehouse: Warehouse, chains: Mapping[str, Chain]) -> dict[str, str]:
+    """Clusters whose chain's rows are not all there, and why."""
+    stored = {name for chain in chains.values() for part in chain.parts for name in part.rows}
+    tables = [table for table in STATE_TABLES if table.full_name in stored]
+    mine = {CLUSTER: sorted(chains), "run_id": sorted({run_id for chain in chains.values() for run_id in chain.runs})}
+    try:
+        counted = in_parallel([lambda table=table: warehouse.counts(table, mine) for table in tables])  # type: ignore[misc]
+    except AuditError as error:
+        if len(chains) == 1:
+            return dict.fromkeys(chains, str(error))
+        # One cluster's file is no other one's.
+        return {name: why for each, chain in chains.items() for name, why in _short(warehouse, {each: chain}).items()}
+    there: dict[str, dict[tuple[str, str], int]] = {name: {} for name in chains}
+    for table, counts in zip(tables, counted, strict=True):
+        for (name, run_id), rows in counts.items():
+            there[name][run_id, table.full_name] = rows
+    short = {name: chain.short(there[name]) for name, chain in chains.items()}
+    return {name: why for name, why in short.items() if why is not None}
 
 
 def _refusal(run_id: str, why: str) -> str:
@@ -138,13 +190,22 @@ def broken_of(past: PastRun) -> str | None:
     found = warehouse.read(RUNS).where(mine).select("kept").first()
     if found is None:
         return None
-    return _broken(warehouse, {past.cluster: read(past.run_id, found["kept"])}).get(past.cluster)
+    # Of an older run's chain the index may be forgotten: its rows are looked at one by one.
+    kept = replace(read(past.run_id, found["kept"]), chain=Chain())
+    return _broken(warehouse, {past.cluster: kept}).kept.get(past.cluster)
 
 
-def _broken(warehouse: Warehouse, kept: Mapping[str, Kept]) -> dict[str, str]:
-    """Clusters whose bytes are not those that were written, and why."""
+@dataclass(frozen=True)
+class _Broken:
+    """Clusters whose bytes are not those that were written, and why; and those of which the `index` alone is not."""
+
+    kept: dict[str, str] = field(default_factory=dict)
+    index: dict[str, str] = field(default_factory=dict)
+
+
+def _broken(warehouse: Warehouse, kept: Mapping[str, Kept]) -> _Broken:
     if not kept:
-        return {}
+        return _Broken()
     rows = _rows(warehouse, kept).select(CLUSTER, "run_id", "kind", "part", F.sha2("payload", 256).alias("digest"))
     there: dict[tuple[str, str, str], dict[int, str]] = defaultdict(dict)
     try:
@@ -152,20 +213,36 @@ def _broken(warehouse: Warehouse, kept: Mapping[str, Kept]) -> dict[str, str]:
             found_rows = rows.collect()
     except UnreadableError:
         if len(kept) == 1:
-            return dict.fromkeys(kept, f"a file of {EXAMINED.full_name} is gone or damaged")
+            return _Broken(dict.fromkeys(kept, f"a file of {EXAMINED.full_name} is gone or damaged"))
         # One cluster's file is no other one's.
-        return {name: why for mine in kept for name, why in _broken(warehouse, {mine: kept[mine]}).items()}
+        alone = [_broken(warehouse, {name: each}) for name, each in kept.items()]
+        return _Broken(
+            {name: why for each in alone for name, why in each.kept.items()},
+            {name: why for each in alone for name, why in each.index.items()},
+        )
     for row in found_rows:
         there[row[CLUSTER], row["run_id"], row["kind"]][row["part"]] = row["digest"]
-    broken = {}
+    broken = _Broken()
     for name, each in kept.items():
-        for kind, wanted in each.bytes_of.items():
-            found = there[name, wanted.run_id, kind]
-            if len(found) != len(wanted.digests):
-                broken[name] = f"{len(found)} of its {len(wanted.digests)} pieces are in {EXAMINED.full_name}"
-            elif tuple(found[place] for place in sorted(found)) != wanted.digests:
-                broken[name] = f"its bytes in {EXAMINED.full_name} are not those that were written"
+        for kind, wanted in _pieces(each):
+            why = _unlike(there[name, wanted.run_id, kind], wanted)
+            if why is not None:
+                (broken.index if kind == INDEX else broken.kept)[name] = why
     return broken
+
+
+def _unlike(found: Mapping[int, str], wanted: Bytes) -> str | None:
+    """Why digests by piece are not those of what was written; None where they are."""
+    if len(found) != len(wanted.digests):
+        return f"{len(found)} of its {len(wanted.digests)} pieces are in {EXAMINED.full_name}"
+    if tuple(found[place] for place in sorted(found)) != wanted.digests:
+        return f"its bytes in {EXAMINED.full_name} are not those that were written"
+    return None
+
+
+def _pieces(kept: Kept) -> list[tuple[str, Bytes]]:
+    """All bytes that the next run is fed, by kind; those of a chain in its order."""
+    return [*kept.bytes_of.items(), *((INDEX, Bytes(part.run_id, part.digests)) for part in kept.chain.parts)]
 
 
 def fed(run: Run, kept: Mapping[str, Kept]) -> DataFrame:
@@ -173,20 +250,25 @@ def fed(run: Run, kept: Mapping[str, Kept]) -> DataFrame:
     number = F.lit(None).cast("bigint")
     for kind, each in _KINDS.items():
         number = F.when(F.col("kind") == kind, F.lit(int(each)).cast("bigint")).otherwise(number)
-    return _rows(run.warehouse, kept).select(CLUSTER, number.alias("kind"), F.col("part").alias("place"), "payload")
+    place = (F.col("first") + F.col("part")).alias("place")
+    return _rows(run.warehouse, kept).select(CLUSTER, number.alias("kind"), place, "payload")
 
 
 def _rows(warehouse: Warehouse, kept: Mapping[str, Kept]) -> DataFrame:
-    """Rows of silver `examined` that hold the bytes."""
-    wanted = [(name, each.run_id, kind) for name, mine in kept.items() for kind, each in mine.bytes_of.items()]
-    asked = warehouse.spark.createDataFrame(wanted, "cluster string, run_id string, kind string")
+    """Rows of silver `examined` that hold the bytes, with the place that the `first` one of a run and kind has among its kind's."""
+    wanted = [
+        (name, each.run_id, kind, place * _PIECES)
+        for name, mine in kept.items()
+        for place, (kind, each) in enumerate(_pieces(mine))
+    ]
+    asked = warehouse.spark.createDataFrame(wanted, "cluster string, run_id string, kind string, first bigint")
     rows = warehouse.read(EXAMINED).where(of_clusters(kept))
-    return rows.join(F.broadcast(asked), [CLUSTER, "run_id", "kind"], "left_semi")
+    return rows.join(F.broadcast(asked), [CLUSTER, "run_id", "kind"])
 
 
 def needed_runs(kept: Iterable[Kept]) -> set[str]:
     """Runs whose bytes must not be forgotten."""
-    return {each.run_id for mine in kept for each in mine.bytes_of.values()}
+    return {each.run_id for mine in kept for _, each in _pieces(mine)}
 
 
 def bases(run: Run) -> dict[str, str | None]:
@@ -197,8 +279,9 @@ def bases(run: Run) -> dict[str, str | None]:
     return found
 
 
-def left(run: Run, name: str, answers: Mapping[str, Any]) -> Kept:
+def left(run: Run, name: str, found: Examined) -> Kept:
     """What this run's pass over a cluster has kept for the next run, and what it leaves as it was."""
+    answers = found.answers
     digests, keeping, before = answers["digests"], answers["keeping"], run.kept.get(name)
     mine = Kept(run.run_id, Bytes(run.run_id, tuple(digests[MEMORY])))
     if keeping is None and before is not None:
@@ -214,4 +297,12 @@ def left(run: Run, name: str, answers: Mapping[str, Any]) -> Kept:
             milestones=tuple(keeping["milestones"]),
             base_run=keeping["base_run"],
         )
-    return mine
+    return replace(mine, chain=chain_left(run.run_id, found), layout=layout())
+
+
+def chain_left(run_id: str, found: Examined) -> Chain:
+    """The runs whose rows make up the cluster's state, this one among them where anything had changed."""
+    chained = [table.full_name for table in STATE_TABLES if table.chained]
+    stored = {name: found.rows[name] for name in chained if found.rows.get(name)}
+    own = Part(run_id, stored, tuple(found.answers["digests"].get(INDEX, ())))
+    return chain_of(found.answers[CHAIN]).followed_by(own)

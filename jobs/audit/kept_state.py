@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from jobs.sinks.reader import PRESENT, Reader
 from schemas.gold import RUNS
+from transforms.chain.chain import Chain, chain_of
 from transforms.clusters import CLUSTER
 from transforms.kraft.side import Kept as LogKept
 
-FOLD, MEMORY = "fold", "memory"
+FOLD, MEMORY, STATE = "fold", "memory", "state"
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,7 @@ class Kept:
     `memory` is what it remembers of rows that differ, of epochs and of partitions' changes. `fold` is the state of the log below
     `offset`, None where the log must be read from its start; the record before `offset` has `last_epoch` and `last_append_time`.
     `milestones` are the records below it that tell how to read the others. `base_run` is the run whose fold that one went on from.
+    `chain` is its state in the tables, empty where a release before left none that can be followed, and `layout` that of its rows.
     """
 
     run_id: str
@@ -40,11 +42,13 @@ class Kept:
     last_append_time: int | None = None
     milestones: tuple[Mapping[str, Any], ...] = ()
     base_run: str | None = None
+    chain: Chain = field(default_factory=Chain)
+    layout: str | None = None
 
     @property
     def without_fold(self) -> Kept:
         """The same for a run that reads the log from its start."""
-        return Kept(self.run_id, self.memory)
+        return Kept(self.run_id, self.memory, chain=self.chain, layout=self.layout)
 
     @property
     def of_log(self) -> LogKept | None:
@@ -79,6 +83,8 @@ def read(run_id: str, text: str) -> Kept:
         document["last_append_time"],
         tuple(document["milestones"]),
         document["base_run"],
+        chain_of(document.get(STATE, {}).get("chain", ())),
+        document.get(STATE, {}).get("layout"),
     )
 
 

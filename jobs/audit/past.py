@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from jobs.audit.kept_state import read
 from jobs.audit.removed import JUDGED, OF_LAYER, forgotten_text, last_vacuum, removed_parts, removed_text
 from jobs.exit import AuditError, UsageError, files_are_gone
 from jobs.settings import TABLES_FOLDER, ReportSettings, Settings, limits_of, load_settings
@@ -23,6 +24,7 @@ from schemas.examined import EXAMINED
 from schemas.gold import RUNS
 from schemas.report import Report
 from schemas.table import Layer, Table
+from transforms.chain.chain import Chain
 from transforms.clusters import of_clusters
 from transforms.examination.made import ANSWERS
 from transforms.nearest import suggestion
@@ -172,7 +174,8 @@ class PastRun:
     """A finished run of a cluster: its report, and its rows of every table.
 
     Silver lets a cluster's older runs go after a while; one whose rows have gone is read as it was at the run's end, as long as
-    that can be had: `versions` are the tables' Delta versions then. `walks` are the snapshot_ids of its trees, `standing` says how
+    that can be had: `versions` are the tables' Delta versions then. `chain` are the runs whose rows make up its state; without parts they
+    are the run's own. `walks` are the snapshot_ids of its trees, `standing` says how
     old the run is and what became of the ones since. `beside` is what it knew beside its sources; of a run of a release that
     did not keep that, the limits of the configuration at hand are all there is.
     """
@@ -185,6 +188,7 @@ class PastRun:
     walks: Sequence[str]
     standing: RunStanding
     beside: Beside = field(default_factory=Beside)
+    chain: Chain = field(default_factory=Chain)
 
     @property
     def spark(self) -> SparkSession:
@@ -192,19 +196,50 @@ class PastRun:
         return spark_tables(self.warehouse).spark
 
     def read(self, table: Table) -> DataFrame:
-        """The run's rows of a table, in Spark. Raises UsageError and WarehouseError as `rows`."""
+        """The run's rows of a table, in Spark; of a chained one its state's. Raises UsageError and WarehouseError as `rows`."""
         rows = spark_tables(self.warehouse).read(table, self._version(table))
+        if table.chained:
+            # Who reads without Spark does without.
+            from jobs.sinks.chained import state_rows  # noqa: PLC0415
+
+            return state_rows(rows, {self.cluster: self._chain_of(table)})
         return rows.where(of_clusters([self.cluster]) & (rows["run_id"] == self.run_id))
 
     def rows(
         self, table: Table, columns: Sequence[str] = (), where: Where | None = None, most: int | None = None
     ) -> pl.DataFrame:
-        """The run's rows of a table that meet the conditions, as `jobs.sinks.reader.Reader.rows`.
+        """The run's rows of a table that meet the conditions, as `jobs.sinks.reader.Reader.rows`; of a chained one its state's.
 
-        Raises UsageError when retention has removed them, WarehouseError when an old version is gone (Delta's VACUUM).
+        Raises UsageError when retention has removed them, WarehouseError when an old version is gone (Delta's VACUUM), AuditError when
+        rows are gone that an earlier run has stored.
         """
+        version = self._version(table)
+        if table.chained:
+            mine = {"cluster": self.cluster, **(where or {})}
+            return self.warehouse.rows(table, columns, mine, version, most, self._chain_of(table))
         mine = {"cluster": self.cluster, "run_id": self.run_id, **(where or {})}
-        return self.warehouse.rows(table, columns, mine, self._version(table), most)
+        return self.warehouse.rows(table, columns, mine, version, most)
+
+    @property
+    def state_runs(self) -> tuple[str, ...]:
+        """The runs whose rows in chained tables make up the state, the base's first."""
+        return self.chain.runs or (self.run_id,)
+
+    def _chain_of(self, table: Table) -> tuple[str, ...]:
+        """`state_runs`. Raises AuditError where rows that they have stored in the table are gone: a part is no state."""
+        if self.state_runs != (self.run_id,) and table.full_name not in self._looked_at:
+            of_runs = {"cluster": self.cluster, "run_id": [*self.state_runs]}
+            counted = self.warehouse.counts(table, of_runs, self._version(table))
+            there = {(run_id, table.full_name): rows for (_, run_id), rows in counted.items()}
+            short = self.chain.only(table.full_name).short(there)
+            if short is not None:
+                raise AuditError(f"the state of run {self.run_id} is not whole: {short}; look at a newer run")
+            self._looked_at.add(table.full_name)
+        return self.state_runs
+
+    @cached_property
+    def _looked_at(self) -> set[str]:
+        return set()
 
     def _version(self, table: Table) -> int | None:
         """The version of the table that has the run's rows; None for the present one."""
@@ -240,7 +275,7 @@ def past_run(finished: Finished, run_id: str | None = None) -> PastRun:
         raise UsageError(f"cluster {cluster} has no finished run {name}; see `kraft-audit history`")
     wanted = standing.run.run_id
     mine = {"cluster": cluster, "run_id": wanted, "report": PRESENT}
-    rows = finished.warehouse.rows(RUNS, ["report", "table_versions", "walks", "beside"], mine)
+    rows = finished.warehouse.rows(RUNS, ["report", "table_versions", "walks", "beside", "kept"], mine)
     found = next(records(rows, RUNS), None)
     if found is None:
         raise UsageError(f"cluster {cluster} has no report of run {visible(wanted, 80)}; see `kraft-audit history`")
@@ -248,7 +283,8 @@ def past_run(finished: Finished, run_id: str | None = None) -> PastRun:
     walks = tuple(found["walks"] or (wanted,))
     report = from_json(found["report"])
     beside = Beside(finished.thresholds) if found["beside"] is None else read_beside(found["beside"])
-    return PastRun(finished.warehouse, cluster, wanted, report, versions, walks, standing, beside)
+    chain = Chain() if found["kept"] is None else read(wanted, found["kept"]).chain
+    return PastRun(finished.warehouse, cluster, wanted, report, versions, walks, standing, beside, chain)
 
 
 class NoRunError(UsageError):

@@ -30,6 +30,7 @@ from jobs.expectations.suites import read_suites
 from jobs.expectations.validate import check_conditions
 from jobs.runtime.spark import spark_session
 from jobs.settings import Settings, check_files, secret_from_environment
+from jobs.sinks.chained import state_rows
 from jobs.sinks.delta import Warehouse
 from jobs.sinks.storage import make_private
 from jobs.sources.remote import is_remote, local_path
@@ -103,6 +104,7 @@ class Run:
     and cluster (`jobs.steps.messages`), once they are `mails_looked_up`; `previous` are
     each cluster's runs before this one, once they were looked up (`jobs.steps.gold.previous_runs`), `sequences`
     which of its cluster's runs this one is, where the cluster has any before it; `recorded` are the clusters with a row in gold `runs`;
+    `chains` the runs whose rows make up each cluster's state, once they are stored (`transforms.chain`);
     `counted(source, number, noun)` hears of what was read so far.
     """
 
@@ -125,6 +127,7 @@ class Run:
     previous: dict[str, list[Any]] | None = None
     sequences: dict[str, int] = field(default_factory=dict)
     recorded: set[str] = field(default_factory=set)
+    chains: dict[str, Sequence[str]] = field(default_factory=dict)
     mails_looked_up: bool = False
     counted: Callable[[str, int, str], None] = _uncounted
     _writes: list[Future[None]] = field(default_factory=list)
@@ -160,8 +163,10 @@ class Run:
         self._writes.append(self._pool.submit(self.append, table, mine, series=series))
 
     def rows(self, table: Table) -> DataFrame:
-        """This run's rows of a table as they are stored, of the clusters that have not failed."""
+        """This run's rows of a table as they are stored, of the clusters that have not failed; of a chained one its states' rows."""
         rows = self.warehouse.read(table)
+        if table.chained:
+            return state_rows(rows, {name: self.chains[name] for name in self.going})
         return rows.where(of_clusters(self.going) & (F.col("run_id") == self.run_id))
 
     def append(self, table: Table, rows: DataFrame | pa.Table, part: int = 1, series: str = "") -> None:

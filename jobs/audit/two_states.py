@@ -29,4 +29,4 @@ def _rows(past: PastRun, entity: Entity) -> pl.DataFrame:
     """What is compared of the run's silver rows; what is not is null."""
     flag = () if entity.comparable_flag is None else (entity.comparable_flag,)
     rows = past.rows(entity.table, [*entity.key, *entity.compared, *flag], {"source": KRAFT})
-    return shaped(rows, columns_of(entity.table.columns, *_OF_A_RUN))
+    return shaped(rows, columns_of(entity.row_columns))

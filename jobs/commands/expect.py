@@ -37,7 +37,12 @@ def execute(arguments: argparse.Namespace) -> int:
     with open_warehouse(arguments) as finished:
         check_conditions(suites, spark_tables(finished.warehouse).empty)
         past = past_run(finished, arguments.run_id)
-        tables = Tables(past.read, lambda table: _identifier(past, table), {past.cluster: past.run_id})
+        tables = Tables(
+            past.read,
+            lambda table: _identifier(past, table),
+            {past.cluster: past.run_id},
+            {past.cluster: past.state_runs},
+        )
         results = without_secrets(judge({past.cluster: suites}, tables)[past.cluster])
         _store(past, suites, results)
     print(f"Cluster {past.cluster}, run {past.run_id}")

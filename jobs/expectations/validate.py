@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
@@ -36,12 +36,22 @@ Results = dict[str, list[ExpectationResult]]
 class Tables:
     """Where the rows are: `rows` gives those of the run, of all its clusters, fit for several queries.
 
-    `identifier` is a table's name in SQL, `run_ids` the run that each cluster's rows are of.
+    `identifier` is a table's name in SQL, `run_ids` the run that each cluster's rows are of, `chains` the runs that of a chained table's
+    rows make up its state.
     """
 
     rows: Callable[[Table], DataFrame]
     identifier: Callable[[Table], str]
     run_ids: Mapping[str, str]
+    chains: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    def named(self, table: Table, cluster: str) -> str:
+        """SQL for the cluster's rows of a table."""
+        of_run = [self.run_ids[cluster]]
+        runs = self.chains.get(cluster, of_run) if table.chained else of_run
+        if len(runs) > 1:
+            return sql.state_rows(self.identifier(table), cluster, runs)
+        return f"SELECT * FROM {self.identifier(table)} WHERE {CLUSTER} = {sql.literal(cluster)} AND run_id = {sql.literal(runs[0])}"
 
 
 def check_conditions(suites: Sequence[Suite], empty: Callable[[Table], DataFrame]) -> None:
@@ -144,7 +154,5 @@ def _with_rows(
         return result
     finally:
         rows.sparkSession.catalog.dropTempView(view)
-    conditions = [f"{CLUSTER} = {sql.literal(cluster)}", f"run_id = {sql.literal(tables.run_ids[cluster])}"]
-    conditions += [f"({suite.where})"] if suite.where else []
-    statement = sql.shown(query, tables.identifier(suite.table), conditions)
+    statement = sql.shown(query, tables.named(suite.table, cluster), suite.where)
     return with_rows(result, [row[0] for row in texts], statement)

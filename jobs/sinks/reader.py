@@ -21,6 +21,7 @@ from jobs.exit import GONE
 from jobs.sinks.storage import WarehouseError, folder_of
 from schemas.gold import RUNS
 from schemas.table import Table
+from transforms.chain.chain import newest_rows
 from transforms.clusters import CLUSTER
 from transforms.frames import columns_of, shaped
 
@@ -56,14 +57,19 @@ class Reader(Protocol):
         where: Where | None = None,
         version: int | None = None,
         most: int | None = None,
+        chain: Sequence[str] = (),
     ) -> pl.DataFrame:
         """Rows of a table that meet the conditions, now or as of an earlier version, not more than `most`.
 
-        All columns unless some are named.
+        All columns unless some are named. With a `chain` of runs, the base's first, they are rows of the state of the one cluster of the
+        conditions that these runs make up, in a chained table (`transforms.chain`).
 
         Types are those of the declaration. No rows when the table does not exist yet, null for what an older release's lacks.
         Raises WarehouseError when it can't be read or its old version is gone.
         """
+
+    def counts(self, table: Table, where: Where, version: int | None = None) -> dict[tuple[str, str], int]:
+        """How many rows a table has that meet the conditions, by cluster and run. Raises WarehouseError as `rows`."""
 
     def newest_runs(
         self, columns: Sequence[str], most: int | None, where: Where | None = None, also: Collection[str] = ()
@@ -85,11 +91,13 @@ class Folder:
         where: Where | None = None,
         version: int | None = None,
         most: int | None = None,
+        chain: Sequence[str] = (),
     ) -> pl.DataFrame:
         """As `Reader.rows`."""
         wanted = fields_of(table, columns)
         conditions = where or {}
-        needed = columns_of(fields_of(table, [*(field.name for field in wanted), *conditions]))
+        of_chain = ("run_id", "row_key", "gone") if chain else ()
+        needed = columns_of(fields_of(table, [*(field.name for field in wanted), *conditions, *of_chain]))
         with _said_of(table, version):
             stored = self._stored(table, version)
             if stored is None:
@@ -99,11 +107,25 @@ class Folder:
                 (pl.col(name) if name in there else pl.lit(None)).cast(kind).alias(name)
                 for name, kind in needed.items()
             )
+            if chain:
+                # Of a row that has gone there is no more than its cluster and key.
+                found = newest_rows(found.filter(_condition(CLUSTER, conditions[CLUSTER])), chain)
             for name, value in conditions.items():
                 found = found.filter(_condition(name, value))
             if most is not None:
                 found = found.head(most)
             return shaped(found.select(field.name for field in wanted).collect(), columns_of(wanted))
+
+    def counts(self, table: Table, where: Where, version: int | None = None) -> dict[tuple[str, str], int]:
+        """As `Reader.counts`."""
+        with _said_of(table, version):
+            stored = self._stored(table, version)
+            if stored is None:
+                return {}
+            for name, value in where.items():
+                stored = stored.filter(_condition(name, value))
+            counted = stored.group_by(CLUSTER, "run_id").len().collect()
+        return {(cluster, run_id): rows for cluster, run_id, rows in counted.iter_rows()}
 
     def newest_runs(
         self, columns: Sequence[str], most: int | None, where: Where | None = None, also: Collection[str] = ()

@@ -15,5 +15,5 @@ def with_expectations(run: Run, reports: Mapping[str, Report]) -> dict[str, Repo
     suites = {name: run.clusters[name].suites for name in reports if run.clusters[name].suites}
     if not suites:
         return {}
-    results = judge(suites, Tables(run.rows, run.warehouse.identifier, dict.fromkeys(suites, run.run_id)))
+    results = judge(suites, Tables(run.rows, run.warehouse.identifier, dict.fromkeys(suites, run.run_id), run.chains))
     return {name: added_to(reports[name], found) for name, found in results.items()}

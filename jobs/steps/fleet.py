@@ -21,7 +21,7 @@ from transforms.report.fleet_model import Fleet, FleetRun, fleet, fleet_run, wit
 from transforms.report.fleet_page import render_fleet
 
 FLEET_NAME = "fleet.html"
-_NOT_TOLD = ("report", "table_versions", "walks", "mode", "state", "exit_code", *COLUMNS)
+_NOT_TOLD = ("report", "table_versions", "walks", "mode", "state", "exit_code", "state_runs", *COLUMNS)
 _COLUMNS = [name for name in RUNS.column_names if name not in _NOT_TOLD]
 
 

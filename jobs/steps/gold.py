@@ -27,7 +27,7 @@ from schemas.gold import LAG as LAG_TABLE
 from schemas.report import ExpectationResult, Report, RunPoint
 from schemas.table import Table
 from transforms.clusters import CLUSTER, of_clusters
-from transforms.examination.made import FOLD, MEMORY
+from transforms.examination.made import KEPT_KINDS
 from transforms.reconcile.judge import summary
 from transforms.reconcile.judge.earlier import COLUMNS, EarlierRun, goes_on
 from transforms.report.fleet_model import fleet_columns
@@ -218,6 +218,7 @@ def _run_row(run: Run, report: Report, known: Row, kept: str | None) -> Row:
         "lag_records": report.lag.records,
         "lag_seconds": report.lag.seconds,
         "table_versions": run.table_versions(),
+        "state_runs": [*run.chains[report.cluster]],
         "report": to_json(report),
         **fleet_columns(report),
     }
@@ -338,27 +339,60 @@ def _forget_old_state(run: Run, needed: Collection[str]) -> None:
     So go the rows of runs that were killed or failed before the oldest of those. Delta keeps the removed rows for a week,
     so that these runs can be looked into by time travel that long.
     """
-    conditions = []
-    for name, rows in previous_runs(run).items():
-        keep, held = run.clusters[name].settings.keep_state_of_runs, retention_of(run.clusters[name].settings).hold
-        if len(rows) > keep and rows[-1]["finished"] % keep == 0 and not is_held(held, rows[-1]["phase"]):
-            ids = [row["run_id"] for row in rows]
-            # Not the first of them by number: a wrong clock may have dated that one in the future.
-            since = min(row["started_at"] for row in rows[-keep:])
-            old = [each for each in ids[:-keep] if each not in held]
-            conditions.append(_older_than(name, [*ids[-keep:], *held], old, since))
-    if not conditions:
+    due = {name: rows for name, rows in previous_runs(run).items() if _forgets(run, name, rows)}
+    if not due:
         return
-    condition = reduce(or_, conditions)
+    kept = {name: _state_stays(run, name, rows) for name, rows in due.items()}
+    built_on = _built_on(run, kept)
+    conditions = {
+        # Of a chained table the rows stay that the state of a run which is kept is made of.
+        chained: reduce(
+            or_, [_old_state(run, name, rows, kept[name] | more.get(name, set())) for name, rows in due.items()]
+        )
+        for chained, more in ((False, {}), (True, built_on))
+    }
     # The answers go first: a run that has them has all its rows (`jobs.audit.past`).
     tables = [EXAMINED, *silver.STATE_TABLES]
     for table in [table for table in tables if run.warehouse.version(table) is not None]:
-        gone_on_from = F.col("run_id").isin(sorted(needed)) & F.col("kind").isin(FOLD, MEMORY)
+        gone_on_from = F.col("run_id").isin(sorted(needed)) & F.col("kind").isin(*KEPT_KINDS)
+        condition = conditions[table.chained]
         mine = condition & ~gone_on_from if table is EXAMINED else condition
         try:
             run.warehouse.delete(table, mine)
         except (ConcurrentWriteError, UnreadableError) as error:
             LOG.info("old rows of %s are kept for now: %s", table.full_name, error)
+
+
+def _forgets(run: Run, name: str, rows: Sequence[Any]) -> bool:
+    settings = run.clusters[name].settings
+    keep = settings.keep_state_of_runs
+    due = len(rows) > keep and rows[-1]["finished"] % keep == 0
+    return due and not is_held(retention_of(settings).hold, rows[-1]["phase"])
+
+
+def _state_stays(run: Run, name: str, rows: Sequence[Any]) -> set[str]:
+    """Ids of the cluster's runs whose silver rows stay."""
+    settings = run.clusters[name].settings
+    return {*(row["run_id"] for row in rows[-settings.keep_state_of_runs :]), *retention_of(settings).hold}
+
+
+def _built_on(run: Run, kept: Mapping[str, set[str]]) -> dict[str, set[str]]:
+    """The runs whose rows the states of these runs are made of, and this one's, by cluster."""
+    mine = of_clusters(kept) & F.col("run_id").isin(sorted(set().union(*kept.values())))
+    found: dict[str, set[str]] = {name: {*run.chains.get(name, ())} for name in kept}
+    rows = run.warehouse.read(RUNS).where(mine & F.col("state_runs").isNotNull())
+    for row in rows.select(CLUSTER, "run_id", "state_runs").collect():
+        if row["run_id"] in kept[row[CLUSTER]]:
+            found[row[CLUSTER]] |= set(row["state_runs"])
+    return found
+
+
+def _old_state(run: Run, name: str, rows: Sequence[Any], stays: Collection[str]) -> Column:
+    keep = run.clusters[name].settings.keep_state_of_runs
+    # Not the first of them by number: a wrong clock may have dated that one in the future.
+    since = min(row["started_at"] for row in rows[-keep:])
+    old = [row["run_id"] for row in rows[:-keep] if row["run_id"] not in stays]
+    return _older_than(name, sorted(stays), old, since)
 
 
 def _older_than(cluster: str, kept: Sequence[str], old: Sequence[str], since: datetime) -> Column:

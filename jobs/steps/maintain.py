@@ -39,7 +39,7 @@ from schemas.examined import EXAMINED
 from schemas.gold import MAILS, MAINTENANCE, RUN_STEPS, RUNS
 from schemas.table import Layer, Table
 from transforms.clusters import CLUSTER, of_clusters
-from transforms.examination.made import FOLD, MEMORY
+from transforms.examination.made import KEPT_KINDS
 from transforms.retention import Chosen, KnownRun, Part, Retained, Rules, begun_at, chosen, retained
 from transforms.runs import FAILED, oldest_first
 
@@ -209,7 +209,7 @@ def _sections() -> Iterator[_Section]:
     for table in _tables():
         if table is EXAMINED:
             # In words that Delta passes on to its files: no function is among them.
-            kept, other = F.col("kind").isin(FOLD, MEMORY), F.col("kind").isNull()
+            kept, other = F.col("kind").isin(*KEPT_KINDS), F.col("kind").isNull()
             # The answers go first: a run that has them has all its rows (`jobs.audit.past`).
             yield from (_Section(table, Part.DETAILS, ~kept | other), _Section(table, Part.STATE, kept))
         else:
@@ -226,6 +226,8 @@ def _part(table: Table) -> Part:
         return Part.RUN
     if table in (KRAFT_RECORDS, KRAFT_LOG_COPIES):
         return Part.LOG
+    if table.chained:
+        return Part.CHAIN
     return Part.JUDGED if table.layer is Layer.GOLD and table is not RUN_STEPS else Part.DETAILS
 
 
@@ -245,7 +247,17 @@ def _known_runs(warehouse: Warehouse, clusters: Collection[str]) -> dict[str, li
     kept = {name: F.get_json_object("kept", f"$.{name}").alias(name) for name in ("memory.run_id", "fold.run_id")}
     rows = warehouse.read(RUNS).where(of_clusters(clusters)).orderBy(*oldest_first())
     told = rows.select(
-        *(CLUSTER, "run_id", "verdict", "phase", "goes_on", "cluster_id", "log_end_offset", "newest_append_time"),
+        *(
+            CLUSTER,
+            "run_id",
+            "verdict",
+            "phase",
+            "goes_on",
+            "cluster_id",
+            "log_end_offset",
+            "newest_append_time",
+            "state_runs",
+        ),
         F.unix_micros("started_at").alias("at"),
         kept["memory.run_id"].alias("memory"),
         kept["fold.run_id"].alias("fold"),
@@ -267,7 +279,9 @@ def _known_run(row: Any, went_on_from: str | None) -> KnownRun:
         finished=finished,
         phase=row["phase"],
         end=end if own_log else None,
-        needs=frozenset(each for each in (row["memory"], row["fold"]) if each),
+        # The index of a chain is kept by each of its runs.
+        needs=frozenset(each for each in (row["memory"], row["fold"], *(row["state_runs"] or ())) if each),
+        chain=frozenset(row["state_runs"] or ()),
         builds_on=frozenset(each for each in (row["fold"], row["base_run"], went_on_from) if each),
     )
 

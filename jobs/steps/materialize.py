@@ -18,6 +18,7 @@ from schemas.bronze import QUARANTINE
 from schemas.entities import ENTITIES
 from schemas.gold import DIVERGENCES, ISR_HISTORY
 from schemas.silver import ADMIN_OPERATIONS, FINDINGS
+from transforms.chain.chain import Chain
 from transforms.examination.asked import Asked
 from transforms.kraft.coverage import planned_log
 from transforms.reconcile.compare.suppressions import in_force
@@ -91,6 +92,7 @@ def asked_of(run: Run, given: Given) -> Asked:
         suppressions=tuple(in_force(cluster.suppressions, run.started_at.date())),
         alone=len(run.clusters) == 1,
         recorded=run.recorded_changes.get(given.name),
+        chain=run.kept[given.name].chain if given.name in run.kept else Chain(),
     )
 
 

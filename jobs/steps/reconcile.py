@@ -67,12 +67,13 @@ def run_step(run: Run, given: Mapping[str, Given], found: Mapping[str, Examined]
         except Exception as error:
             run.fail(name, error)
     write(run, reports)
+    left = {name: kept.left(run, name, found[name]) for name in reports}
+    run.chains = {name: each.chain.runs for name, each in left.items()}
     for name, report in with_expectations(run, reports).items():
         fail_on = run.clusters[name].settings.fail_on
         # Rows that fail an expectation come from the tables: this is the last look at what is written from here on.
         reports[name] = without_secrets(replace(report, exit_code=exit_code(report.verdict, fail_on)), fail_on)
     reports = {name: held_to_its_gate(report, run.clusters[name].settings) for name, report in reports.items()}
-    left = {name: kept.left(run, name, found[name].answers) for name in reports}
     said = {name: kept.said(run, each, found[name].answers[RECORDED]) for name, each in left.items()}
     needed = [*left.values(), *run.kept.values()]
     known = {name: {**known_of(each.facts).row(), "beside": beside_of(each.facts)} for name, each in judged.items()}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from pyspark.sql.types import IntegerType, LongType, StringType, StructField
+from pyspark.sql.types import BooleanType, IntegerType, LongType, StringType, StructField
 
 from schemas.bronze import RUN_COLUMNS
 from schemas.table import Layer, Table, column
@@ -22,6 +22,15 @@ PROVENANCE_COLUMNS = (
     column("kraft_append_time", LongType(), "Append time of that record, milliseconds since the epoch."),
 )
 SOURCE_COLUMN = column("source", StringType(), "Side of the migration: zookeeper or kraft.")
+# By them the rows of several runs make up a state (`transforms.chain`).
+CHAIN_COLUMNS = (
+    column(
+        "row_key",
+        LongType(),
+        "Hash of what the row is of (side, key): the same in every run. Of the rows of a run's `state_runs` the newest one counts.",
+    ),
+    column("gone", BooleanType(), "True where the row with this row_key is not there any more; null in all others."),
+)
 
 
 @dataclass(frozen=True)
@@ -46,8 +55,12 @@ class Entity:
     mirrored: bool = True
 
     @property
+    def row_columns(self) -> tuple[StructField, ...]:
+        """The columns of one row of a state: those of the table without the run's and the chain's."""
+        return (SOURCE_COLUMN, *self.columns, *PROVENANCE_COLUMNS)
+
+    @property
     def table(self) -> Table:
-        """The entity's silver table."""
-        return Table(
-            Layer.SILVER, self.name, self.comment, (*RUN_COLUMNS, SOURCE_COLUMN, *self.columns, *PROVENANCE_COLUMNS)
-        )
+        """The entity's silver table. A run adds what changed; `transforms.chain` tells how a state is read."""
+        columns = (*RUN_COLUMNS, *self.row_columns, *CHAIN_COLUMNS)
+        return Table(Layer.SILVER, self.name, self.comment, columns, chained=True)

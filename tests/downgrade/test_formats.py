@@ -59,7 +59,7 @@ def test_formats_of_partitions_are_told_with_their_newest_record() -> None:
         {"kraft_offset": 12, "directories": [DIRECTORY_MIGRATING], "eligible_leader_replicas": []},
         {"kraft_offset": 13, "directories": None},
     ]
-    partitions = frame(rows, columns_of(PARTITIONS.table.columns, "cluster", "run_id"))
+    partitions = frame(rows, columns_of(PARTITIONS.row_columns))
     (answer,) = formats_of_partitions(partitions)
     assert seen(answer, OF_KRAFT) == {
         "directory_ids": Seen(2, "PARTITION records, offset 9"),

@@ -20,7 +20,7 @@ from schemas.gold import DIVERGENCES, ISR_HISTORY
 from tests.captures import capture
 from tests.examination.one_pass import Files, Left, Outcome, examined, left_by
 from transforms.examination.answers import COMPARED, KEEPING, SECOND
-from transforms.examination.made import AGAIN, ANSWERS, FAILURE, FOLD, MEMORY, ROWS
+from transforms.examination.made import AGAIN, ANSWERS, FAILURE, FOLD, INDEX, MEMORY, ROWS
 from transforms.kraft.coverage import PlannedLog
 from transforms.kraft.quorum import Slice
 from transforms.units import FEED_SCHEMA, Kind
@@ -193,8 +193,8 @@ def test_what_fails_one_cluster_fails_it_alone_and_tells_no_secret(
             assert not said["for_people"]
             assert said["text"].isidentifier()
     assert kinds == {
-        "fine": {ROWS, FOLD, MEMORY, ANSWERS},
-        "other": {ROWS, FOLD, MEMORY, ANSWERS},
+        "fine": {ROWS, FOLD, MEMORY, INDEX, ANSWERS},
+        "other": {ROWS, FOLD, MEMORY, INDEX, ANSWERS},
         "to-blame": {FAILURE},
     }
 

@@ -87,7 +87,7 @@ def tables(changes: Any) -> Tables:
         | {"config": "min.insync.replicas", "value": str(least)}
         for (cluster, topic), least in LEAST.items()
     ]
-    columns = [columns_of(entity.table.columns, "cluster", "run_id") for entity in (PARTITIONS, CONFIGS)]
+    columns = [columns_of(entity.row_columns) for entity in (PARTITIONS, CONFIGS)]
     return {
         cluster: (
             frame([row for row in present(changes) if row["cluster"] == cluster], columns[0]),

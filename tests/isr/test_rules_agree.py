@@ -54,7 +54,7 @@ def some_partitions(count: int = 300) -> list[Row]:
 @pytest.fixture(scope="module")
 def by_columns() -> dict[str, set[str]]:
     health = Health(brokers=list(AT_WORK), zookeeper=True, present=Present(1, at_work=AT_WORK))
-    rows = frame(some_partitions(), columns_of(PARTITIONS.table.columns, "cluster", "run_id"))
+    rows = frame(some_partitions(), columns_of(PARTITIONS.row_columns))
     found: dict[str, set[str]] = defaultdict(set)
     for rules in (kraft_rules(health), zookeeper_rules(health)):
         for code, text in broken(rows, rules).iter_rows():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,9 @@ from pyspark.sql import functions as F
 from jobs.audit.run import Failure, open_run
 from jobs.pipeline import run_all
 from jobs.settings import validated
+from jobs.sinks.chained import state_rows
 from jobs.sinks.delta import Warehouse
+from jobs.sinks.reader import Folder
 from schemas import bronze, gold, silver
 from schemas.report import Report
 from schemas.table import Table
@@ -39,6 +42,12 @@ class Audit:
     def cluster(self) -> str:
         return self.report.cluster
 
+    @cached_property
+    def chain(self) -> list[str]:
+        """The runs whose rows make up its state."""
+        mine = {"cluster": self.cluster, "run_id": self.run_id}
+        return list(Folder(self.warehouse.root).rows(gold.RUNS, ["state_runs"], mine)["state_runs"][0])
+
     def rows(self, table: Table, where: str = "true") -> list[dict[str, Any]]:
         """Rows of this run in a table, as plain dictionaries."""
         return [row.asDict(recursive=True) for row in self.frame(table).where(where).collect()]
@@ -48,6 +57,8 @@ class Audit:
         rows = self.held.get(table.full_name)
         if rows is None:
             rows = self.warehouse.read(table)
+        if table.chained:
+            return state_rows(rows, {self.cluster: self.chain})
         return rows.where((F.col("cluster") == self.cluster) & (F.col("run_id") == self.run_id))
 
 

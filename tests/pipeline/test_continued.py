@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from jobs.audit.past_log import migration_znodes, past_kraft
 from jobs.audit.run import Failure
 from jobs.cli import main
 from jobs.commands.changes import changes_of_row, changes_of_topic
+from jobs.sinks.reader import Folder
 from schemas.bronze import KRAFT_LOG_COPIES, KRAFT_RECORDS
 from schemas.entities import ENTITIES
 from schemas.gold import ISR_HISTORY
@@ -49,17 +50,14 @@ def said(found: Audit) -> dict[str, Any]:
     return report
 
 
-def silver(several: Sequence[Audit]) -> list[set[str]]:
-    """The rows of each audit's silver tables; all are in one warehouse."""
-    wanted = [(each.cluster, each.run_id) for each in several]
-    rows: dict[tuple[str, str], set[str]] = {key: set() for key in wanted}
-    mine = F.struct("cluster", "run_id").isin([F.struct(*map(F.lit, key)) for key in wanted])
+def silver(each: Audit) -> set[str]:
+    """The rows of an audit's silver tables."""
+    tables, rows = Folder(each.warehouse.root), set()
     for table in (*(entity.table for entity in ENTITIES), FINDINGS):
-        for row in several[0].warehouse.read(table).where(mine).collect():
-            values = row.asDict(recursive=True)
-            key = values.pop("cluster"), values.pop("run_id")
-            rows[key].add(f"{table.name} {_text(values)}")
-    return [rows[key] for key in wanted]
+        mine = {"cluster": each.cluster} if table.chained else {"cluster": each.cluster, "run_id": each.run_id}
+        found = tables.rows(table, where=mine, chain=each.chain if table.chained else ())
+        rows |= {f"{table.name} {_text(row)}" for row in found.drop("cluster", "run_id").iter_rows(named=True)}
+    return rows
 
 
 def _text(row: dict[str, Any]) -> str:
@@ -151,7 +149,7 @@ def series(runs: list[dict[str, Audit]]) -> dict[str, Audit]:
 @pytest.fixture(scope="module")
 def rows(series: dict[str, Audit], whole: dict[str, Audit]) -> dict[str, tuple[set[str], set[str]]]:
     """Silver rows of each stage's continued audit, and of the one that read the whole log."""
-    found = silver([*(series[stage] for stage in whole), *whole.values()])
+    found = [silver(each) for each in (*(series[stage] for stage in whole), *whole.values())]
     return dict(zip(whole, zip(found[: len(whole)], found[len(whole) :], strict=True), strict=True))
 
 

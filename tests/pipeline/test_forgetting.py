@@ -14,9 +14,12 @@ from pyspark.sql.types import StructType
 
 from jobs.audit.run import new_run_id, time_in_run_id
 from jobs.sinks.delta import Warehouse
+from jobs.sinks.driver_rows import arrow_rows
 from jobs.steps import gold
 from schemas import silver
+from schemas.entities.topics import TOPICS
 from schemas.examined import EXAMINED
+from schemas.gold import RUNS
 from schemas.table import Table
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -96,11 +99,32 @@ def test_rows_that_are_held_are_not_forgotten(spark: SparkSession, warehouse: Wa
     assert left_in(warehouse, silver.FINDINGS) == (left if isinstance(hold, str) else {*left, ("c", runs[1]["run_id"])})
 
 
-def forget(warehouse: Warehouse, previous: dict[str, Any], needed: str, hold: list[str] | str = ()) -> None:  # type: ignore[assignment]
+def test_rows_stay_that_a_state_is_made_of_which_stays(spark: SparkSession, warehouse: Warehouse) -> None:
+    runs = finished_runs(6)
+    ids = [str(run["run_id"]) for run in runs]
+    warehouse.append(TOPICS.table, arrow_rows(TOPICS.table, [{"cluster": "c", "run_id": each} for each in ids]))
+    warehouse.append(silver.FINDINGS, arrow_rows(silver.FINDINGS, [{"cluster": "c", "run_id": each} for each in ids]))
+    # The run that forgets builds on the second one, the newest but one on the first; what the fourth built on nobody reads any more.
+    chains = [(ids[3], [ids[2], ids[3]]), (ids[4], [ids[0], ids[4]]), (ids[5], None)]
+    said = [{"cluster": "c", "run_id": run_id, "state_runs": chain} for run_id, chain in chains]
+    warehouse.append(RUNS, arrow_rows(RUNS, said))
+    forget(warehouse, {"c": runs}, ids[0], chains={"c": [ids[1], "under-way"]})
+    assert left_in(warehouse, TOPICS.table) == {("c", ids[number]) for number in (0, 1, 4, 5)}
+    assert left_in(warehouse, silver.FINDINGS) == {("c", ids[number]) for number in (4, 5)}
+
+
+def forget(
+    warehouse: Warehouse,
+    previous: dict[str, Any],
+    needed: str,
+    hold: list[str] | str = (),  # type: ignore[assignment]
+    chains: dict[str, list[str]] | None = None,
+) -> None:
     """What a run after these `previous` ones forgets."""
     settings = SimpleNamespace(keep_state_of_runs=KEEP, maintain=None, hold=hold)
     clusters = {name: SimpleNamespace(settings=settings) for name in previous}
-    gold._forget_old_state(SimpleNamespace(clusters=clusters, warehouse=warehouse, previous=previous), {needed})
+    run = SimpleNamespace(clusters=clusters, warehouse=warehouse, previous=previous, chains=chains or {})
+    gold._forget_old_state(run, {needed})
 
 
 def left_in(warehouse: Warehouse, table: Table) -> set[tuple[str, str]]:

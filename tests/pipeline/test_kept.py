@@ -10,10 +10,14 @@ from typing import Any
 import pytest
 
 from jobs.audit import kept
+from jobs.audit.examine import Examined
 from jobs.audit.kept import FOLD, FORMAT, MEMORY, Bytes, Kept, bases, left, look_up, needed_runs, newest, read, said
 from jobs.exit import AuditError
 from schemas.examined import EXAMINED
+from transforms.chain.chain import Chain, Part, layout
+from transforms.examination.answers import CHAIN
 from transforms.examination.asked import Recorded
+from transforms.examination.made import INDEX
 from transforms.secrets import Fingerprinter
 
 KEPT = Kept(
@@ -25,6 +29,8 @@ KEPT = Kept(
     last_append_time=1_795_236_399_072,
     milestones=({"type": "FEATURE_LEVEL_RECORD", "offset": 3, "data": '{"name": "ü"}', "append_time": None},),
     base_run="r1",
+    chain=Chain((Part("r1", {"silver.topics": 40}, ("i1",)), Part("r3", {"silver.topics": 1}, ("i3",)))),
+    layout=layout(),
 )
 WITHOUT_FOLD = Kept("r3", Bytes("r3", ("m1",)))
 
@@ -32,7 +38,7 @@ WITHOUT_FOLD = Kept("r3", Bytes("r3", ("m1",)))
 def a_run(run_id: str = "r4", rows: Any = (), key: bytes = b"0" * 32, **more: Any) -> Any:
     """A run over cluster `c` that finds these rows of gold `runs`, oldest first."""
     previous = {"c": [{"own_log": None, **row} for row in rows]} if rows else {}
-    cluster = SimpleNamespace(notes=[], failure=None)
+    cluster = SimpleNamespace(notes=[], failure=None, settings=SimpleNamespace(kraft=None))
     fingerprinter = Fingerprinter(key)
     values = {"run_id": run_id, "previous": previous, "clusters": {"c": cluster}, "fingerprinter": fingerprinter}
     values["warehouse"] = None
@@ -53,7 +59,9 @@ IN_HISTORY = Recorded(501, 1_700_000_000_000, None)
 def broken(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """Clusters whose bytes are not those that were written; the tests on Delta look at the bytes, and at the history, themselves."""
     found: dict[str, str] = {}
-    monkeypatch.setattr(kept, "_broken", lambda _, each: {name: why for name, why in found.items() if name in each})
+    mine = lambda each: {name: why for name, why in found.items() if name in each}  # noqa: E731
+    monkeypatch.setattr(kept, "_broken", lambda _, each: kept._Broken(mine(each)))
+    monkeypatch.setattr(kept, "_short", lambda _warehouse, _chains: {})
     monkeypatch.setattr(kept, "_recorded_before", lambda _, clusters: dict.fromkeys(clusters, IN_HISTORY))
     return found
 
@@ -68,8 +76,8 @@ def test_what_the_plan_of_a_log_goes_on_from_is_named_by_the_run_that_wrote_it()
     assert of_log is not None
     assert (of_log.run_id, of_log.offset, of_log.base_run) == ("r2", 330, "r1")
     assert WITHOUT_FOLD.of_log is None
-    assert KEPT.without_fold == Kept("r3", KEPT.memory)
-    assert needed_runs([KEPT, WITHOUT_FOLD]) == {"r2", "r3"}
+    assert KEPT.without_fold == Kept("r3", KEPT.memory, chain=KEPT.chain, layout=layout())
+    assert needed_runs([KEPT, WITHOUT_FOLD]) == {"r1", "r2", "r3"}
 
 
 @pytest.mark.usefixtures("broken")
@@ -115,6 +123,65 @@ def test_bytes_that_are_not_those_that_were_written_are_left_alone(broken: dict[
     ]
 
 
+@pytest.mark.parametrize(
+    ("changes", "index", "short", "full", "why"),
+    [
+        ({}, {}, {}, False, None),
+        ({}, {"c": "1 of its 2 pieces are there"}, {}, False, "1 of its 2 pieces are there"),
+        ({}, {}, {"c": "3 of 4 rows are there"}, False, "3 of 4 rows are there"),
+        ({"layout": "other"}, {}, {}, False, "another release stored them, with other columns"),
+        # Who asks for everything knows why.
+        ({}, {}, {}, True, ""),
+    ],
+)
+@pytest.mark.usefixtures("broken")
+def test_a_chain_that_can_t_be_followed_is_left_and_all_else_is_gone_on_with(
+    monkeypatch: pytest.MonkeyPatch,
+    changes: dict[str, Any],
+    index: dict[str, str],
+    short: dict[str, str],
+    full: bool,
+    why: str | None,
+) -> None:
+    monkeypatch.setattr(
+        kept, "_broken", lambda _, each: kept._Broken(index={n: w for n, w in index.items() if n in each})
+    )
+    monkeypatch.setattr(kept, "_short", lambda _, chains: {name: why for name, why in short.items() if name in chains})
+    found = replace(KEPT, **changes)
+    run = a_run(rows=[row(found)])
+    run.clusters["c"].settings.kraft = SimpleNamespace(full=full)
+    look_up(run)
+    assert run.kept == {"c": found if why is None else replace(found, chain=Chain())}
+    said_of_it = f"all rows of the state were stored: those that run r3 left can't be built on ({why})"
+    assert run.clusters["c"].notes == ([said_of_it] if why else [])
+
+
+class _Counting:
+    """A warehouse of two clusters' tables, of which one file can't be read."""
+
+    def counts(self, table: Any, where: Any) -> dict[tuple[str, str], int]:
+        if "damaged" in where["cluster"]:
+            raise AuditError(f"a file of {table.full_name} is gone")
+        return {(name, run_id): 40 if run_id == "r1" else 1 for name in where["cluster"] for run_id in where["run_id"]}
+
+
+def test_one_cluster_s_file_is_no_other_one_s() -> None:
+    found = kept._short(_Counting(), {"c": KEPT.chain, "damaged": KEPT.chain})  # type: ignore[arg-type]
+    assert found == {"damaged": "a file of silver.topics is gone"}
+
+
+def test_a_release_that_stored_all_rows_in_every_run_leaves_no_chain_and_nothing_is_said() -> None:
+    text = row()["kept"]
+    document = {name: value for name, value in json.loads(text).items() if name != "state"}
+    assert read("r3", json.dumps(document)) == replace(KEPT, chain=Chain(), layout=None)
+
+
+def test_a_run_that_has_stored_rows_ends_its_chain_and_one_without_changes_adds_nothing() -> None:
+    assert left(a_run(), "c", answers(KEEPING)).chain == KEPT.chain
+    made = left(a_run(), "c", answers(KEEPING, rows=2)).chain
+    assert made == Chain((*KEPT.chain.parts, Part("r4", {"silver.topics": 2}, ("index",))))
+
+
 def test_a_first_run_has_nothing_to_go_on_from_and_nothing_to_say() -> None:
     run = a_run()
     look_up(run)
@@ -149,8 +216,11 @@ def test_which_run_the_log_was_gone_on_from_is_asked_of_its_copies() -> None:
     assert bases(run) == {"c": "r2", "d": None}  # type: ignore[arg-type]
 
 
-def answers(keeping: dict[str, Any] | None) -> dict[str, Any]:
-    return {"digests": {MEMORY: ["new"], FOLD: ["fold"]}, "keeping": keeping}
+def answers(keeping: dict[str, Any] | None, rows: int = 0) -> Examined:
+    """What a pass said that has stored so many rows of topics after those of r3."""
+    digests = {MEMORY: ["new"], FOLD: ["fold"], INDEX: ["index"] if rows else []}
+    before = KEPT.chain.said()
+    return Examined({"digests": digests, "keeping": keeping, CHAIN: before}, {"silver.topics": rows, "gold.isr": 4})
 
 
 KEEPING = {
@@ -165,10 +235,14 @@ KEEPING = {
 def test_a_run_leaves_what_it_has_kept_or_what_it_went_on_from() -> None:
     run = a_run()
     memory = Bytes("r4", ("new",))
-    made = Kept("r4", memory, Bytes("r4", ("fold",)), 400, 4, 5, ({"offset": 3},), "r2")
+    made = Kept("r4", memory, Bytes("r4", ("fold",)), 400, 4, 5, ({"offset": 3},), "r2", KEPT.chain, layout())
     assert left(run, "c", answers(KEEPING)) == made
-    assert left(run, "c", answers(None)) == Kept("r4", memory), "a log too short for a state of its own"
+    assert left(run, "c", answers(None)) == Kept("r4", memory, chain=KEPT.chain, layout=layout()), (
+        "a log too short for a state of its own"
+    )
     run.kept = {"c": KEPT}
     assert left(run, "c", answers(KEEPING)) == made
     assert left(run, "c", answers(None)) == replace(KEPT, run_id="r4", memory=memory), "too little is new"
-    assert left(run, "c", answers({**KEEPING, "offset": -1})) == Kept("r4", memory), "each run must see its findings"
+    assert left(run, "c", answers({**KEEPING, "offset": -1})) == Kept(
+        "r4", memory, chain=KEPT.chain, layout=layout()
+    ), "each run must see its findings"

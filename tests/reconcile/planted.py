@@ -36,7 +36,7 @@ from transforms.zookeeper.read.arrow import znode_batch
 
 Row = dict[str, Any]
 _OF_A_RUN = ("cluster", "run_id", "snapshot_id")
-TABLES: dict[str, pl.Schema] = {entity.name: columns_of(entity.table.columns, *_OF_A_RUN) for entity in ENTITIES} | {
+TABLES: dict[str, pl.Schema] = {entity.name: columns_of(entity.row_columns) for entity in ENTITIES} | {
     "findings": columns_of(FINDINGS.columns, *_OF_A_RUN),
     "admin_operations": columns_of(ADMIN_OPERATIONS.columns, *_OF_A_RUN),
     "row_versions": columns_of(ROW_VERSION_COLUMNS, *_OF_A_RUN),

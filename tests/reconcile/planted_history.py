@@ -82,7 +82,7 @@ def planted_history(histories: Sequence[list[Row]]) -> tuple[pl.DataFrame, pl.Da
         for number, story in enumerate(histories)
     ]
     now = [_now(number, story) for number, story in enumerate(histories)]
-    return pl.concat(changes), frame(now, columns_of(PARTITIONS.table.columns, "cluster", "run_id"))
+    return pl.concat(changes), frame(now, columns_of(PARTITIONS.row_columns))
 
 
 def history_samples(histories: Sequence[list[Row]], present: Present = PRESENT) -> Mapping[str, Sample]:

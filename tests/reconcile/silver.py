@@ -12,7 +12,7 @@ from schemas.replayed import ROW_VERSION_COLUMNS
 from transforms.frames import columns_of, frame
 
 VERSIONS = columns_of(ROW_VERSION_COLUMNS, "cluster")
-_COLUMNS = {entity.name: columns_of(entity.table.columns, "cluster", "run_id") for entity in ENTITIES}
+_COLUMNS = {entity.name: columns_of(entity.row_columns) for entity in ENTITIES}
 Row = Mapping[str, Any]
 
 

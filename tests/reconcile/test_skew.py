@@ -44,7 +44,7 @@ def configs() -> list[Row]:
 
 def measured(of_partitions: list[Row], of_configs: list[Row]) -> ClockSkew | None:
     rows = [(PARTITIONS, of_partitions), (CONFIGS, of_configs), (PRODUCER_IDS, [])]
-    tables = {entity.name: frame(mine, columns_of(entity.table.columns, "cluster", "run_id")) for entity, mine in rows}
+    tables = {entity.name: frame(mine, columns_of(entity.row_columns)) for entity, mine in rows}
     found = mirroring_times(tables, OneByOne(LOADED, MIRRORED, LAST_WRITE))
     return clock_skew(found[0]["quantiles"], found[0]["pairs"]) if found else None
 

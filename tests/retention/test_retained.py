@@ -77,6 +77,23 @@ def test_what_the_newest_run_goes_on_from_stays_and_the_records_below_it() -> No
     assert staying(found, Part.DETAILS, runs) == [40]
 
 
+def test_rows_stay_that_the_state_of_a_run_is_made_of_whose_details_stay() -> None:
+    bases = [run(900), run(800), run(700)]
+    ids = [each.run_id for each in bases]
+    old = run(60, chain=frozenset(ids[:2]))
+    held = run(50, chain=frozenset({ids[0], ids[2]}))
+    newest = run(40, chain=frozenset({ids[1]}))
+    runs = [*bases, old, held, newest]
+    found = retained(runs, Rules(), NOW)
+    assert staying(found, Part.CHAIN, runs) == [800, 40]
+    assert staying(found, Part.DETAILS, runs) == [40]
+    # Rows of runs that gold does not know are taken for those of runs that died.
+    assert 800 in staying(found, Part.RUN, runs)
+    found = retained(runs, Rules(hold=(held.run_id,)), NOW)
+    assert staying(found, Part.CHAIN, runs) == [900, 800, 700, 50, 40]
+    assert staying(found, Part.CHAIN, [old]) == []
+
+
 def test_since_when_a_log_stands_still_is_remembered() -> None:
     stands = ("c", 7, 7)
     runs = [run(5000, end=("c", 6, 6)), *[run(days, end=stands) for days in range(1000, 900, -1)]]

@@ -53,7 +53,7 @@ def test_every_row_of_an_entity_has_all_that_its_state_row_says(version: str, st
         if entity.name not in made:
             continue
         rows = made[entity.name]
-        assert rows.schema == columns_of(entity.table.columns, "cluster", "run_id")
+        assert rows.schema == columns_of(entity.row_columns)
         assert set(rows["source"]) <= {"zookeeper"}
         assert rows["kraft_offset"].null_count() == rows.height
         if entity.name != "partitions":

@@ -12,6 +12,7 @@ import polars as pl
 import pyarrow as pa
 
 from schemas.entities import ENTITIES
+from schemas.entities.entity import CHAIN_COLUMNS
 from schemas.gold import DIVERGENCES
 from schemas.silver import ADMIN_OPERATIONS, FINDINGS
 from schemas.table import Table
@@ -27,6 +28,7 @@ TABLES: tuple[Table, ...] = (*(entity.table for entity in ENTITIES), ADMIN_OPERA
 # They hold the run against the ones before it, or tell of the part of the log alone that it has read itself.
 OF_TWO_RUNS = frozenset({"fallen", "activity", "append_times", "in_no_snapshot"})
 _OF_TWO_RUNS_IN_ROWS = ("first_seen_run", "status")
+_OF_STORING = ("cluster", "run_id", *(each.name for each in CHAIN_COLUMNS))
 EVIDENCE = "evidence"
 # Rows that are stored follow the kinds of `transforms.units.Kind`.
 FIRST_KIND = 100
@@ -78,7 +80,7 @@ def unlike(again: AskedAgain, feed: Feed, stored_rows: Callable[[int], Iterable[
 
 def _rows(table: Table, batches: Iterable[pa.RecordBatch]) -> pl.Series:
     """Rows as JSON texts: lists and numbers compare as what they are, and a text can be shown."""
-    rows = from_arrow(batches, columns_of(table.columns, "cluster", "run_id"))
+    rows = from_arrow(batches, columns_of(table.columns, *_OF_STORING))
     if table is DIVERGENCES:
         rows = rows.filter(pl.col("status") != "resolved").drop(_OF_TWO_RUNS_IN_ROWS)
     return rows.select(pl.struct(pl.all()).struct.json_encode().alias("row"))["row"]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from transforms.chain.chain import Chain
 from transforms.kraft.coverage import PlannedLog
 from transforms.reconcile.compare.suppressions import SuppressionRule
 from transforms.reconcile.judge.given import Given
@@ -30,7 +31,8 @@ class Asked:
     when that many records are new. `suppressions` are those in force. An error is raised where the cluster is `alone` in its run;
     elsewhere it is the cluster's own. `whole_from` is the checkpoint (exclusive end; 0 without one) from which on the feed has the
     log that earlier runs have read, None where it has only what this one read; `earlier` is what those runs were to read of it.
-    `recorded` says which changes of partitions are in gold isr_history already, None where none is known to be.
+    `recorded` says which changes of partitions are in gold isr_history already, None where none is known to be. `chain` is the state
+    that is stored, whose index the feed has: only what has changed since is made; without parts, all rows are.
     """
 
     given: Given
@@ -42,3 +44,4 @@ class Asked:
     whole_from: int | None = None
     earlier: PlannedLog | None = None
     recorded: Recorded | None = None
+    chain: Chain = field(default_factory=Chain)

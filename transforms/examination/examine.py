@@ -7,7 +7,7 @@ what others are asked (`FirstLook`), the comparison, and the rules.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -18,10 +18,12 @@ from schemas.entities import ENTITIES
 from schemas.entities.migration import MIGRATION
 from schemas.gold import DIVERGENCES, ISR_HISTORY
 from schemas.silver import ADMIN_OPERATIONS, FINDINGS
-from transforms.examination.answers import COMPARED, DELTAS, FIRST, KEEPING, RECORDED, SECOND
+from transforms.chain.chain import Chain
+from transforms.chain.index import Changed, changed_in, hashed_in, pieces, states_of
+from transforms.examination.answers import CHAIN, COMPARED, DELTAS, FIRST, KEEPING, RECORDED, SECOND
 from transforms.examination.asked import Asked
 from transforms.examination.log import Log, LogRead
-from transforms.examination.made import AGAIN, FOLD, MEMORY, Made, Making, failure
+from transforms.examination.made import AGAIN, FOLD, INDEX, MEMORY, Made, Making, failure
 from transforms.examination.memory import EPOCHS, Memory
 from transforms.examination.trees import Trees, held_znodes, trees_of
 from transforms.examination.written import Written, written_of
@@ -37,16 +39,14 @@ from transforms.reconcile.judge.first_look import FirstLook
 from transforms.reconcile.judge.given import FIRST_ANSWERS, SECOND_ANSWERS, every_answer
 from transforms.reconcile.judge.questions import first_questions, second_questions
 from transforms.report.comparison import comparison
-from transforms.units import Feed, Kind
+from transforms.units import Feed, Kind, stream
 from transforms.zookeeper.read.bracket import moved_znodes
 from transforms.zookeeper.read.trees import at_barrier
 
 # Names of the answers that the driver asks for (`jobs.steps.reconcile`).
 
 
-_EMPTY = {
-    entity.name: pl.DataFrame(schema=columns_of(entity.table.columns, "cluster", "run_id")) for entity in ENTITIES
-}
+_EMPTY = {entity.name: pl.DataFrame(schema=columns_of(entity.row_columns)) for entity in ENTITIES}
 
 
 class NotExaminedError(ValueError):
@@ -109,9 +109,10 @@ class _Examination:
         look = FirstLook(self.given, first)
         gathered = first_facts(look)
         compared = self._compared(gathered, sides, trees, written, moved, log)
+        chain, changed = self._changed(sides)
         yield from held
-        yield from self._rows(sides, trees, read, compared)
-        yield from self._kept(sides, read, compared)
+        yield from self._rows(changed, sides, trees, read, compared)
+        yield from self._kept(changed, sides, read, compared)
         yield self.making.answers(
             {
                 FIRST: first,
@@ -120,6 +121,7 @@ class _Examination:
                 DELTAS: self._deltas(gathered, compared, written),
                 KEEPING: read.keeping_said,
                 RECORDED: None if read.recorded is None else asdict(read.recorded),
+                CHAIN: chain.said(),
             }
         )
 
@@ -205,19 +207,34 @@ class _Examination:
             answers |= {"formats": trees.formats.answer(), **trees.features.answers()}
         return every_answer(SECOND_ANSWERS, answers)
 
-    def _rows(self, sides: _Sides, trees: Trees, read: LogRead, compared: Compared | None) -> Iterator[Made]:
-        for entity in ENTITIES:
-            yield from self.making.table(entity.table, sides.tables[entity.name])
+    def _changed(self, sides: _Sides) -> tuple[Chain, list[Changed]]:
+        """What is to be stored of the state, and the chain that it follows: what has changed, or all of it as a new base."""
+        chain = self.asked.chain
+        states = states_of(self.feed.batches(Kind.INDEX)) if chain.parts else {}
+        now = hashed_in(sides.tables)
+        changed = changed_in(sides.tables, now, states)
+        if not chain.parts or chain.takes(sum(each.rows.height for each in changed)):
+            return chain, changed
+        return Chain(), changed_in(sides.tables, now, {})
+
+    def _rows(
+        self, changed: Sequence[Changed], sides: _Sides, trees: Trees, read: LogRead, compared: Compared | None
+    ) -> Iterator[Made]:
+        for each in changed:
+            yield from self.making.table(each.entity.table, each.rows)
         yield from self.making.table(ADMIN_OPERATIONS, sides.admin_operations)
         yield from self.making.table(FINDINGS, sides.findings)
         yield from self.making.table(QUARANTINE, pl.concat([trees.unreadable, read.damage]))
         if compared is not None:
             yield from self.making.table(DIVERGENCES, compared.rows)
 
-    def _kept(self, sides: _Sides, read: LogRead, compared: Compared | None) -> Iterator[Made]:
+    def _kept(
+        self, changed: Sequence[Changed], sides: _Sides, read: LogRead, compared: Compared | None
+    ) -> Iterator[Made]:
         """What the next run goes on from, and what it is held against."""
         epochs = sides.tables["partitions"].filter(pl.col("source") == "zookeeper").select(EPOCHS.names())
         memory = read.remembered(self.memory.differences.clear() if compared is None else compared.rows, epochs)
         yield from self.making.kept(MEMORY, memory.to_bytes())
         if read.keeping is not None and read.keeping.state:
             yield from self.making.kept(FOLD, read.keeping.state)
+        yield from self.making.kept_pieces(INDEX, (stream(piece) for piece in pieces(changed)))

@@ -17,6 +17,10 @@ from schemas.table import Table
 from transforms.units import stream
 
 ROWS, ANSWERS, FAILURE, FOLD, MEMORY = "rows", "answers", "failure", "fold", "memory"
+# What the rows come to that this run has stored of its cluster's state (`transforms.chain.index`), in pieces of whole rows.
+INDEX = "index"
+# Kinds that the next run goes on from.
+KEPT_KINDS = (FOLD, MEMORY, INDEX)
 # Instead of all else: the whole log is needed, and the cluster examined again with it.
 AGAIN = "again"
 # A piece passes through Java as one value.
@@ -64,9 +68,14 @@ class Making:
 
     def kept(self, kind: str, payload: bytes) -> Iterator[Made]:
         """Bytes for the next run, in pieces."""
+        return self.kept_pieces(
+            kind, (payload[begin : begin + _PIECE_BYTES] for begin in range(0, len(payload), _PIECE_BYTES))
+        )
+
+    def kept_pieces(self, kind: str, pieces: Iterable[bytes]) -> Iterator[Made]:
+        """Pieces of bytes for the next run, as they are."""
         self.digests[kind] = []
-        for begin in range(0, len(payload), _PIECE_BYTES):
-            piece = payload[begin : begin + _PIECE_BYTES]
+        for piece in pieces:
             self.digests[kind].append(hashlib.sha256(piece).hexdigest())
             yield self._made(kind, None, piece)
 

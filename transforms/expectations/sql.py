@@ -157,7 +157,19 @@ def together(expectation: Expectation, cluster_column: str) -> Expectation | Non
     return Expectation(expectation.place, expectation.type, kwargs, expectation.severity, expectation.why)
 
 
-def shown(query: str, table: str, conditions: Sequence[str]) -> str:
-    """The whole statement, to copy: `query` over the rows of `table` that meet the conditions."""
-    chosen = " AND ".join(conditions)
-    return f"WITH {BATCH} AS (SELECT * FROM {table} WHERE {chosen})\n{query}"
+def state_rows(table: str, cluster: str, runs: Sequence[str]) -> str:
+    """A query for a cluster's rows of a chained table (its name in SQL): those of the state that these runs make up, the base's first.
+
+    It ends in conditions. docs/tables.md tells the same.
+    """
+    of_runs = ", ".join(literal(run_id) for run_id in runs)
+    place = f"array_position(array({of_runs}), run_id)"
+    mine = f"SELECT *, {place} AS place FROM {table} WHERE cluster = {literal(cluster)} AND run_id IN ({of_runs})"
+    newest = f"SELECT *, max(place) OVER (PARTITION BY row_key) AS newest FROM ({mine})"
+    return f"SELECT * EXCEPT (place, newest) FROM ({newest}) WHERE place = newest AND gone IS NULL"
+
+
+def shown(query: str, rows: str, where: str | None) -> str:
+    """The whole statement, to copy: `query` over the `rows`, a query that ends in conditions, that meet one more."""
+    more = f" AND ({where})" if where else ""
+    return f"WITH {BATCH} AS ({rows}{more})\n{query}"

@@ -29,9 +29,7 @@ from transforms.kraft.side import KraftSide, Milestone, checkpoints_to_verify, k
 
 Records = Callable[[], Iterable[pa.RecordBatch]]
 KRAFT = "kraft"
-TABLES = {
-    entity.name: columns_of(entity.table.columns, CLUSTER, "run_id") for entity in ENTITIES if entity != MIGRATION
-}
+TABLES = {entity.name: columns_of(entity.row_columns) for entity in ENTITIES if entity != MIGRATION}
 FINDINGS = columns_of(FINDINGS_TABLE.columns, CLUSTER, "run_id")
 
 

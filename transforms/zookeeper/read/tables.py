@@ -67,7 +67,7 @@ def migration_row(state: pl.DataFrame, tree: str) -> dict[str, Any] | None:
 
 def _rows(state: pl.DataFrame, entity: Entity) -> pl.DataFrame:
     rows = _parsed(state, entity.name, columns_of(entity.columns), _PROVENANCE)
-    return shaped(rows.with_columns(source=pl.lit(ZOOKEEPER)), columns_of(entity.table.columns, *_RUN))
+    return shaped(rows.with_columns(source=pl.lit(ZOOKEEPER)), columns_of(entity.row_columns))
 
 
 def _parsed(state: pl.DataFrame, entity: str, columns: pl.Schema, beside: Iterable[str]) -> pl.DataFrame:
@@ -99,4 +99,4 @@ def _partitions(state: pl.DataFrame) -> pl.DataFrame:
     joined = assignments.join(states, on=_KEY, how="left").with_columns(
         zk_path=pl.coalesce("zk_path", "topic_path"), source=pl.lit(ZOOKEEPER)
     )
-    return shaped(joined, columns_of(PARTITIONS.table.columns, *_RUN))
+    return shaped(joined, columns_of(PARTITIONS.row_columns))
