@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
-from jobs.sinks.delta import Warehouse
-from jobs.sinks.driver_rows import arrow_rows
 from jobs.sinks.reader import Folder, Reader, records
 from schemas.gold import VERIFICATIONS
 from transforms.clusters import CLUSTER
 from transforms.report.fleet_model import Verified
 from transforms.report.printable import visible
+
+if TYPE_CHECKING:
+    from jobs.sinks.delta import Warehouse
 
 EQUAL, DIFFERS, UNKNOWN = "equal", "differs", "unknown"
 _LONGEST = 500
@@ -18,6 +20,8 @@ _LONGEST = 500
 
 def store(warehouse: Warehouse, cluster: str, run_id: str, verdict: str, problem: str = "") -> None:
     """Keep what came out of it now. Raises what the warehouse raises."""
+    from jobs.sinks.driver_rows import arrow_rows  # noqa: PLC0415 - who only looks needs no Spark
+
     row = {
         CLUSTER: cluster,
         "run_id": run_id,
