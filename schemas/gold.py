@@ -509,6 +509,22 @@ MAINTENANCE = Table(
     ),
 )
 
+VERIFICATIONS = Table(
+    Layer.GOLD,
+    "verifications",
+    "What `kraft-audit verify` said of the newest run of a cluster: one row each time that one was examined again.",
+    (
+        *RUN_COLUMNS,
+        column("verified_at", TimestampType(), "When, UTC."),
+        column(
+            "verdict",
+            StringType(),
+            "equal (what is stored is what the evidence gives), differs, or unknown (it could not be examined again).",
+        ),
+        column("problem", StringType(), "What differs, or why it could not be examined, in one line; null when equal."),
+    ),
+)
+
 TABLES: tuple[Table, ...] = (
     DIVERGENCES,
     CHECKS,
@@ -525,4 +541,5 @@ TABLES: tuple[Table, ...] = (
     DOWNGRADE_READINESS,
     MAILS,
     MAINTENANCE,
+    VERIFICATIONS,
 )

@@ -57,6 +57,8 @@ def stored_answers(past: PastRun) -> Mapping[str, Any]:
     """What the run's rows answered, as it has stored it. Raises UsageError where it is forgotten."""
     found = past.rows(EXAMINED, ["payload"], {"kind": ANSWERS}, most=1)
     if found.is_empty():
-        raise UsageError(f"what run {past.run_id} found is forgotten: look at a newer run")
+        raise UsageError(
+            f"what run {past.run_id} found is not stored (any more): look at a newer run, or begin one (`kraft-audit run`)"
+        )
     answers: Mapping[str, Any] = json.loads(found["payload"][0])["answers"]
     return answers

@@ -109,6 +109,12 @@ def past_kraft(past: PastRun, znodes: Mapping[str, Any] | None) -> PastKraft | N
 
 
 def _kept(past: PastRun, copies: list[dict[str, Any]]) -> Kept | None:
-    """The state that the run went on from."""
+    """The state that the run went on from. Raises UsageError where that is not to be had: then its records are not the whole log."""
     base_run = next((row["base_run"] for row in copies if row["base_run"] is not None), None)
-    return kept_by(past.warehouse, past.cluster, base_run)
+    found = kept_by(past.warehouse, past.cluster, base_run)
+    if base_run is not None and found is None:
+        raise UsageError(
+            f"run {past.run_id} read the end of the log alone, and what run {base_run} kept of the rest is gone or of an "
+            "earlier release; look at another run, or at all of them (`kraft-audit history ENTITY KEY`)"
+        )
+    return found

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from itertools import pairwise
 
 import polars as pl
 
@@ -12,7 +13,8 @@ from jobs.steps.fleet import from_micros
 from schemas.gold import MAINTENANCE
 from schemas.table import Layer
 from transforms.clusters import CLUSTER
-from transforms.report.printable import visible
+from transforms.isr.asked import Histories
+from transforms.report.printable import counted, visible
 
 DETAILS, JUDGED, ROWS, FILES = "details", "judged", "rows", "files"
 OF_LAYER: Mapping[Layer, str] = {Layer.BRONZE: DETAILS, Layer.SILVER: DETAILS, Layer.GOLD: JUDGED}
@@ -51,3 +53,46 @@ def forgotten_text(run_id: str | None, at: datetime) -> str:
         f"details of {of_run} were removed by {at:%Y-%m-%d} by retention (`keep_state_of_runs`, `maintain.vacuum_hours`); "
         "look at a newer run, or let `kraft-audit run --full` read everything again"
     )
+
+
+def removed_runs(tables: Reader, cluster: str, what: str) -> dict[str, datetime]:
+    """Runs of a cluster that retention has removed something of (DETAILS, JUDGED), and when (UTC)."""
+    marks = tables.rows(MAINTENANCE, ["run_id", "done_at"], {CLUSTER: cluster, "what": what})
+    of_runs = marks.filter(pl.col("run_id").is_not_null())
+    newest = of_runs.group_by("run_id").agg(pl.col("done_at").dt.epoch("us").max())
+    return {run_id: from_micros(micros) for run_id, micros in newest.iter_rows()}
+
+
+def removed_line(what: str, removed: Sequence[datetime]) -> str:
+    """One line: of how many runs something was removed, and when last."""
+    runs = counted(len(removed), "earlier run")
+    return (
+        f"{what} of {runs} were removed by retention, last on {max(removed):%Y-%m-%d}: what only they have is not told"
+    )
+
+
+def changes_lines(tables: Reader, cluster: str, found: Histories) -> list[str]:
+    """The same of changes of partitions that runs have recorded: where one does not follow from the one before it.
+
+    A partition's first change may be its first one after a checkpoint, with which a log begins.
+    """
+    holes = [
+        (name, then.after.partition_epoch, now.before.partition_epoch)
+        for name, history in sorted(found.items())
+        for then, now in pairwise(history)
+        if now.before is not None and now.before.partition_epoch > then.after.partition_epoch
+    ]
+    begun = all(not history or history[0].before is None for history in found.values())
+    if begun and not holes:
+        return []
+    removed = removed_runs(tables, cluster, JUDGED)
+    if removed:
+        return [removed_line("recorded changes", [*removed.values()])]
+    if not holes:
+        return []
+    (partition, _), after, before = holes[0]
+    more = "" if len(holes) == 1 else f", and more in {counted(len(holes) - 1, 'other place')}"
+    return [
+        f"changes of partition {partition} between the partition epochs {after} and {before} are not there{more}: "
+        "no run has read them, or rows of gold.isr_history are gone that retention did not remove"
+    ]

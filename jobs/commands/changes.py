@@ -75,10 +75,11 @@ def _row_changes(row: RowKey, found: Sequence[VersionAfter]) -> Iterator[RowChan
         before = version.row
 
 
-def heading(log: OneLog, *, first: bool) -> str:
-    """Which part of which log is told, and what of it nobody has read."""
+def heading(log: OneLog, *, first: bool, whole: bool = True) -> str:
+    """Which part of which log is told, and what of it nobody has read; without the `whole` rows, of whom nothing is there."""
     new = "" if first else "A new log: the controllers were formatted again. "
-    gaps = "".join(f"; nobody has read {begin} to {end - 1}" for begin, end in log.gaps)
+    without = "nobody has read" if whole else "there is nothing of"
+    gaps = "".join(f"; {without} {begin} to {end - 1}" for begin, end in log.gaps)
     read = "1 run" if len(log.parts) == 1 else f"{len(log.parts)} runs"
     return f"{new}Offsets {log.first} to {log.end - 1} (inclusive) by {read}{gaps}; times are UTC"
 

@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType
 
+from jobs.audit import missing
 from jobs.audit.past import PastRun, add_run_argument, add_warehouse_arguments, open_warehouse, past_run
 from jobs.audit.past_log import PastKraft, migration_znodes, past_kraft
 from jobs.audit.row_records import row_versions
@@ -57,7 +58,12 @@ def execute(arguments: argparse.Namespace) -> int:
     except KeyFormError as error:
         raise UsageError(visible(str(error))) from None
     with open_warehouse(arguments) as run:
-        print(render(explanation(past_run(run, arguments.run_id), row, arguments.as_of)), end="")
+        past = past_run(run, arguments.run_id)
+        told = render(explanation(past, row, arguments.as_of))
+        gone = missing.lines(missing.of_chain(past))
+    for line in gone:
+        print(line)
+    print(told, end="")
     return OK
 
 

@@ -6,6 +6,7 @@ import argparse
 import json
 from pathlib import Path
 
+from jobs.audit import verified
 from jobs.audit.past import open_tables
 from jobs.exit import OK, UsageError
 from jobs.settings import ReportSettings
@@ -45,12 +46,12 @@ def execute(arguments: argparse.Namespace) -> int:
     if arguments.stale_after is not None and arguments.stale_after <= 0:
         raise UsageError("--stale-after: give a number of hours above 0")
     with open_tables(arguments.conf, arguments.warehouse) as (warehouse, settings):
-        runs = fleet_runs(warehouse)
+        runs, checked = fleet_runs(warehouse), verified.newest(warehouse)
     if not runs:
         raise UsageError("no run is in this warehouse yet; run `kraft-audit run` first")
     configured = settings.report if arguments.conf is not None else ReportSettings()
     retired = [*configured.retired, *arguments.retired]
-    standing = fleet_of(runs, arguments.stale_after or configured.stale_after_hours, retired)
+    standing = fleet_of(runs, arguments.stale_after or configured.stale_after_hours, retired, checked)
     reports = arguments.reports or (configured.folder if arguments.conf is not None else None)
     if arguments.html is not None:
         places = {} if reports is None else places_of(standing, reports, {}, arguments.html.parent)

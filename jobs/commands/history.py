@@ -71,21 +71,26 @@ def execute_history(arguments: argparse.Namespace) -> int:
 def _changes(arguments: argparse.Namespace) -> int:
     if arguments.topic is not None and arguments.entity is not None:
         raise UsageError("--topic: goes without an entity")
-    from jobs.commands.changes import changes_of_row, changes_of_topic, heading, lines  # noqa: PLC0415 - they need Spark
+    from jobs.audit import missing  # noqa: PLC0415 - they need Spark
+    from jobs.commands.changes import changes_of_row, changes_of_topic, heading, lines  # noqa: PLC0415
 
     whole_topic = arguments.topic is not None
     with open_warehouse(arguments) as run:
         of_row = None if whole_topic else changes_of_row(run, arguments.entity, arguments.key)
         logs = list(of_row or changes_of_topic(run, arguments.topic))
+        gone = missing.lines(missing.of_all_runs(run, [log for log, _ in logs]))
     if not any(changes for _, changes in logs):
         what = f"topic {arguments.topic}" if whole_topic else f"{arguments.entity} {arguments.key or ''}"
-        raise UsageError(f"no run of {run.cluster} has read a record of {visible(what, 160).strip()}")
+        told = f"no run of {run.cluster} has read a record of {visible(what, 160).strip()}"
+        raise UsageError("; ".join([told, *gone]))
+    for line in gone:
+        print(line, file=sys.stderr if arguments.format == "jsonl" else sys.stdout)
     for log, changes in logs:
         if arguments.format == "jsonl":
             for change in changes:
                 print(json.dumps(change.record))
             continue
-        for line in (heading(log, first=log is logs[0][0]), *lines(changes, named=whole_topic)):
+        for line in (heading(log, first=log is logs[0][0], whole=not gone), *lines(changes, named=whole_topic)):
             print(line)
     return OK
 

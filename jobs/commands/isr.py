@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from jobs.audit.past import Finished, PastRun, add_run_argument, add_warehouse_arguments, open_warehouse, past_run
+from jobs.audit.removed import changes_lines
 from jobs.exit import OK, UsageError
 from jobs.sinks.reader import records
 from schemas.checks import KRAFT, ZOOKEEPER, Phase
@@ -113,10 +114,12 @@ def _recorded(run: Finished, what: str) -> list[str] | None:
     judged = {CLUSTER: run.cluster, "verdict": [CLEAN, WARNINGS, ERRORS]}
     finished = run.warehouse.rows(RUNS, ["run_id"], judged)["run_id"]
     changes = recorded(rows.filter(pl.col("run_id").is_in(finished.to_list())))
-    return _told(changes, None) or None
+    told = _told(changes, None)
+    return [*changes_lines(run.warehouse, run.cluster, changes), *told] if told else None
 
 
 def _history(what: str, past: PastRun) -> list[str]:
+    from jobs.audit import missing  # noqa: PLC0415
     from jobs.audit.past_log import migration_znodes, past_kraft  # noqa: PLC0415
     from jobs.audit.row_records import lives_of, records_of_partitions  # noqa: PLC0415 - they look in Spark
 
@@ -132,7 +135,7 @@ def _history(what: str, past: PastRun) -> list[str]:
     found = histories(mine.filter(of_topic(lives, partition)), topic, lives)
     if not found:
         raise UsageError(f"there never was a partition {visible(what, 120)} in the log of run {past.run_id}")
-    return _told(found, log.side.committed.end_exclusive)
+    return [*missing.lines(missing.of_chain(past)), *_told(found, log.side.committed.end_exclusive)]
 
 
 def _told(found: Histories, committed_end: int | None) -> list[str]:

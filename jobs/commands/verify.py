@@ -12,6 +12,7 @@ from jobs.audit.again import examined_again
 from jobs.audit.inputs import profile_of_tables
 from jobs.audit.past import Finished, PastRun, add_run_argument, past_run
 from jobs.audit.run import shared
+from jobs.audit.verified import DIFFERS, EQUAL, UNKNOWN, longest_ago, store
 from jobs.exit import ERRORS, OK, AuditError, UsageError, guarded, worst
 from jobs.runtime.spark import spark_session
 from jobs.settings import Settings, limits_of, load_settings
@@ -30,6 +31,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--conf", type=Path, required=True, nargs="+", metavar="FILE", help="configuration files (YAML), as of `run`"
     )
     parser.add_argument("--cluster", metavar="NAME", help="only this one of the clusters configured")
+    parser.add_argument(
+        "--clusters", type=int, metavar="N", help="only N of them: those whose last verification is longest ago"
+    )
     add_run_argument(parser)
     parser.add_argument(
         "--sample", type=int, default=_SAMPLE, metavar="N", help=f"differing rows shown of each table ({_SAMPLE})"
@@ -39,8 +43,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     """Say of each cluster, in a line, whether what its run has stored is what its evidence gives; the worst exit code.
 
-    0 where all is equal, 20 where something is not, 1 where a run could not be examined again.
+    0 where all is equal, 20 where something is not, 1 where a run could not be examined again. What is said of newest runs is kept
+    in gold `verifications`.
     """
+    if arguments.clusters is not None and arguments.clusters < 1:
+        raise UsageError(f"--clusters: {arguments.clusters} is below 1; give a number of clusters")
     if arguments.sample < 0:
         raise UsageError(f"--sample: {arguments.sample} is below 0; give a number of rows")
     several = _chosen([load_settings(path) for path in arguments.conf], arguments.cluster)
@@ -48,6 +55,9 @@ def execute(arguments: argparse.Namespace) -> int:
     chosen = first.spark
     with spark_session(profile_of_tables(first), cores=chosen.cores, driver_memory=chosen.driver_memory) as spark:
         warehouse = Warehouse(spark, first.warehouse, first.catalog, first.warehouse_single_driver)
+        if arguments.clusters is not None:
+            chosen_ones = longest_ago(warehouse, [each.cluster for each in several], arguments.clusters)
+            several = [each for each in several if each.cluster in chosen_ones]
         return worst([guarded(lambda each=each: _verify(warehouse, each, arguments)) for each in several])  # type: ignore[misc]
 
 
@@ -64,19 +74,32 @@ def _chosen(several: Sequence[Settings], cluster: str | None) -> list[Settings]:
 def _verify(warehouse: Warehouse, settings: Settings, arguments: argparse.Namespace) -> int:
     name = settings.cluster
     past = past_run(Finished(warehouse, name, thresholds=limits_of(settings)), arguments.run_id)
+
+    def keep(verdict: str, problem: str = "") -> int:
+        # An older run is looked at by a person, and says nothing of how the cluster's tables are.
+        return OK if arguments.run_id else guarded(lambda: _stored(warehouse, past, verdict, problem))
+
     try:
         found = [*_kept_bytes(past), *examined_again(past, arguments.sample)]
     except (UsageError, AuditError) as error:
-        raise AuditError(f"{name}: run {past.run_id} can't be examined again: {error}") from None
+        problem = f"can't be examined again: {error}"
+        keep(UNKNOWN, problem)
+        raise AuditError(f"{name}: run {past.run_id} {problem}") from None
     told = {row["what"]: row["total"] for row in found}
     if not told:
         print(f"{name}: run {past.run_id} is what its evidence gives")
-        return OK
+        return keep(EQUAL)
     where = ", ".join(f"{counted(total, 'row')} of {what}" for what, total in told.items())
-    print(f"{name}: run {past.run_id} is NOT what its evidence gives: {where}")
+    problem = f"is NOT what its evidence gives: {where}"
+    print(f"{name}: run {past.run_id} {problem}")
     for line in _lines(found):
         print(line)
-    return ERRORS
+    return worst([ERRORS, keep(DIFFERS, problem)])
+
+
+def _stored(warehouse: Warehouse, past: PastRun, verdict: str, problem: str) -> int:
+    store(warehouse, past.cluster, past.run_id, verdict, problem)
+    return OK
 
 
 def _kept_bytes(past: PastRun) -> list[dict[str, Any]]:

@@ -40,7 +40,16 @@ from jobs.runtime.spark import is_connect, java_of
 from jobs.sinks.chained import state_rows
 from jobs.sinks.driver_rows import added
 from jobs.sinks.lock import only_writer
-from jobs.sinks.reader import PRESENT, Folder, Where, fields_of, gone_version, newer_table
+from jobs.sinks.reader import (
+    PRESENT,
+    Folder,
+    Where,
+    fields_of,
+    gone_version,
+    newer_table,
+    refuse_later_columns,
+    refuse_later_release,
+)
 from jobs.sinks.storage import (
     WarehouseError,
     folder_of,
@@ -194,7 +203,8 @@ class Warehouse:
         for attempt in range(1, DELETE_ATTEMPTS + 1):
             try:
                 with self._writing(table), _typed_errors(table):
-                    rows.writeTo(self.identifier(table)).overwrite(condition)
+                    # Tables of an earlier release lack columns that even no rows have.
+                    self._writer(table, rows, {"mergeSchema": "true"}).overwrite(condition)
                 return
             except ConcurrentWriteError:
                 # Delta can't tell whether rows that came in meanwhile are among those to go; they may be another cluster's.
@@ -244,11 +254,12 @@ class Warehouse:
     def prepare(self) -> None:
         """Look, before there is work to lose, whether this storage may be written; make a folder for its owner only.
 
-        Raises UsageError (`refuse_unsafe_storage`), WarehouseError.
+        Raises UsageError (`refuse_unsafe_storage`), WarehouseError, also where a later release has made the tables.
         """
         self.refuse_unsafe_storage()
         folder = self.folder
         if folder is not None:
+            refuse_later_release(folder)
             try:
                 make_private(folder)
             except OSError as error:
@@ -267,6 +278,7 @@ class Warehouse:
                 if self.catalog
                 else reader.format("delta").load(self.location(table))
             )
+            refuse_later_columns(table, rows.columns)
             # Columns added by a newer release are null in tables that an older one made.
             return _with_columns(rows, table)
         except AnalysisException as error:

@@ -37,6 +37,8 @@ _ORDER = ("sequence", "started_at", "finished_at", "run_id")
 # How it is said that a table has a protocol or a feature of Delta that is not known here.
 _NEWER = ("unsupported", "not support", "invalid protocol")
 _EPOCH = datetime.fromtimestamp(0, UTC)
+# Columns that an earlier release wrote: any other one that is not declared is a later release's.
+_RETIRED = {"gold.run_steps": {"few_rows"}}
 
 
 class Reader(Protocol):
@@ -103,6 +105,7 @@ class Folder:
             if stored is None:
                 return pl.DataFrame(schema=columns_of(wanted))
             there = stored.collect_schema()
+            refuse_later_columns(table, there.names())
             found = stored.select(
                 (pl.col(name) if name in there else pl.lit(None)).cast(kind).alias(name)
                 for name, kind in needed.items()
@@ -201,6 +204,34 @@ def newer_table(table: Table) -> str:
         f"table {table.full_name} can't be read: it has features of Delta that this release does not know; "
         "use a newer kraft-audit"
     )
+
+
+def refuse_later_columns(table: Table, there: Collection[str]) -> None:
+    """Raise WarehouseError where the table has columns that only a later release can have written.
+
+    What it says in them would be left out, and its rows would be taken for whole.
+    """
+    unknown = {*there} - {*table.column_names} - _RETIRED.get(table.full_name, set())
+    if unknown:
+        names = ", ".join(sorted(unknown)[:3])
+        raise WarehouseError(
+            f"table {table.full_name} can't be read: it has columns that this release does not know ({names}); "
+            "use a newer kraft-audit"
+        )
+
+
+def refuse_later_release(folder: Path) -> None:
+    """Raise WarehouseError where the tables of a local folder are a later release's, by the columns of gold `runs`.
+
+    A table that is missing or that can't be opened is told by whoever reads it.
+    """
+    import deltalake  # noqa: PLC0415 - who reads with Spark does without
+
+    try:
+        runs = deltalake.DeltaTable(str(folder / RUNS.layer.value / RUNS.name))
+    except (deltalake.exceptions.DeltaError, OSError):
+        return
+    refuse_later_columns(RUNS, [field.name for field in runs.schema().fields])
 
 
 def gone_version(table: Table, version: int) -> str:

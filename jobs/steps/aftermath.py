@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import quote
 
+from jobs.audit import verified
 from jobs.audit.run import LOG, Run, new_run_id
 from jobs.exit import AuditError, unexpected
 from jobs.settings import Settings
@@ -18,7 +19,7 @@ from schemas.gold import RUNS
 from schemas.report import Report
 from transforms.clusters import CLUSTER
 from transforms.reconcile.judge import summary
-from transforms.report.fleet_model import FleetRun, fleet_columns, fleet_run
+from transforms.report.fleet_model import FleetRun, Verified, fleet_columns, fleet_run
 from transforms.runs import FAILED
 
 
@@ -41,12 +42,13 @@ class _Known:
     """What can be known of the warehouse's runs: this run's are there even where their rows can't be.
 
     `runs` are those of all clusters, `unread` why earlier ones could not be read, `unstored` the clusters of this run
-    that have no row.
+    that have no row, `verified` what `kraft-audit verify` said last by cluster.
     """
 
     runs: list[FleetRun]
     unread: str = ""
     unstored: frozenset[str] = frozenset()
+    verified: Mapping[str, Verified] = field(default_factory=dict)
 
 
 def after_run(
@@ -74,7 +76,7 @@ def after_run(
     if known.unread:
         made.problems.append(f"the warehouse can't be read: {known.unread}; the fleet's page stays as it was")
     else:
-        _went_well(made, lambda: _pages(made, settings, known.runs, written))
+        _went_well(made, lambda: _pages(made, settings, known, written))
     return made
 
 
@@ -121,6 +123,7 @@ def _went_well(made: Aftermath, part: Callable[[], bool]) -> bool:
 def _known(run: Run, reports: Mapping[str, Report]) -> _Known:
     """The rows of gold `runs`, and of this run's clusters that have none what is known of them here."""
     runs: list[FleetRun] = []
+    checked: Mapping[str, Verified] = {}
     unread = ""
     try:
         if not run.mails_looked_up:
@@ -130,13 +133,14 @@ def _known(run: Run, reports: Mapping[str, Report]) -> _Known:
         for name, last in newest:
             if last.sent is not None:
                 told.setdefault(name, set()).add(last.sent.run_id)
-        runs = fleet_runs(run.warehouse, also=told)
+        runs, checked = fleet_runs(run.warehouse, also=told), verified.newest_in(run.warehouse)
     except Exception as error:
         LOG.debug("the warehouse can't be read", exc_info=error)
         unread = mails.why(error)
     stored = {each.cluster for each in runs if each.started_at == run.started_at}
     unstored = frozenset(run.clusters.keys() - stored)
-    return _Known([*runs, *(_unstored_run(run, name, reports.get(name)) for name in unstored)], unread, unstored)
+    mine = [_unstored_run(run, name, reports.get(name)) for name in unstored]
+    return _Known([*runs, *mine], unread, unstored, checked)
 
 
 def _unstored_run(run: Run, name: str, report: Report | None) -> FleetRun:
@@ -161,10 +165,15 @@ def _unstored_run(run: Run, name: str, report: Report | None) -> FleetRun:
     return fleet_run(dict.fromkeys(RUNS.column_names) | known)
 
 
-def _notices(run: Run, known: _Known, unwritten: Mapping[str, str]) -> dict[str, list[str]]:
-    """What a mail says of its own run beside the verdict, by cluster."""
+def _notices(
+    run: Run, known: _Known, unwritten: Mapping[str, str], told: Mapping[str, datetime | None]
+) -> dict[str, list[str]]:
+    """What a mail says of its own run beside the verdict, by cluster; `told` is when (UTC) the newest one was sent, None of none."""
     found: dict[str, list[str]] = {name: [] for name in run.clusters}
     for name, said in found.items():
+        checked, last = known.verified.get(name), told.get(name)
+        if checked is not None and checked.words and (last is None or checked.at > last):
+            said.append(checked.words)
         if name in unwritten:
             said.append(f"The report is not there: {unwritten[name]}")
         if known.unread:
@@ -182,11 +191,10 @@ def _metrics(made: Aftermath, settings: Mapping[str, Settings], runs: Sequence[F
     return not problems
 
 
-def _pages(
-    made: Aftermath, settings: Mapping[str, Settings], runs: list[FleetRun], written: Mapping[str, Path]
-) -> bool:
+def _pages(made: Aftermath, settings: Mapping[str, Settings], known: _Known, written: Mapping[str, Path]) -> bool:
     retired = {name for each in settings.values() for name in each.report.retired}
-    standing = fleet_of(runs, min(each.report.stale_after_hours for each in settings.values()), retired)
+    old = min(each.report.stale_after_hours for each in settings.values())
+    standing = fleet_of(known.runs, old, retired, known.verified)
     for folder in sorted({each.report.folder for each in settings.values()}):
         places = places_of(standing, folder, written)
         made.pages.append(write_fleet_page(standing, folder / FLEET_NAME, places))
@@ -204,6 +212,7 @@ def _mails(
 ) -> bool:
     settings = {name: cluster.settings for name, cluster in run.clusters.items()}
     places = {name: _place(settings[name], path) for name, path in written.items()}
+    told = {name: None if last.sent is None else last.sent.at for name, last in run.newest_mails.items()}
     found = mails.candidates(
         settings,
         reports,
@@ -211,7 +220,7 @@ def _mails(
         run.started_at,
         run.newest_mails,
         places,
-        _notices(run, known, unwritten or {}),
+        _notices(run, known, unwritten or {}, told),
         unknowing=bool(known.unread),
     )
     delivery = _deliver(made, found, settings, dry_run)
@@ -229,13 +238,19 @@ def _messages(
 ) -> bool:
     settings = {name: cluster.settings for name, cluster in run.clusters.items()}
     places = {name: _place(settings[name], path) for name, path in written.items()}
+    # A channel that does not know yet is told, and those that know with it.
+    told: dict[str, datetime | None] = {}
+    for (_, name), last in run.newest_messages.items():
+        at = None if last.sent is None else last.sent.at
+        before = told.get(name, at)
+        told[name] = None if at is None or before is None else min(at, before)
     found = messages.messages(
         settings,
         known.runs,
         run.started_at,
         run.newest_messages,
         places,
-        _notices(run, known, unwritten or {}),
+        _notices(run, known, unwritten or {}, told),
         unknowing=bool(known.unread),
     )
     delivery = _delivered(made, messages.deliver(found, _page(settings), dry_run))

@@ -17,7 +17,7 @@ from schemas.gold import RUNS
 from transforms.clusters import CLUSTER
 from transforms.reconcile.judge.earlier import COLUMNS
 from transforms.report.fleet_marks import MOST_RUNS
-from transforms.report.fleet_model import Fleet, FleetRun, fleet, fleet_run, without_retired
+from transforms.report.fleet_model import Fleet, FleetRun, Verified, fleet, fleet_run, without_retired
 from transforms.report.fleet_page import render_fleet
 
 FLEET_NAME = "fleet.html"
@@ -59,9 +59,14 @@ def from_micros(micros: int) -> datetime:
     return datetime.fromtimestamp(0, UTC) + timedelta(microseconds=micros)
 
 
-def fleet_of(runs: Sequence[FleetRun], stale_after_hours: float, retired: Collection[str] = ()) -> Fleet:
+def fleet_of(
+    runs: Sequence[FleetRun],
+    stale_after_hours: float,
+    retired: Collection[str] = (),
+    verified: Mapping[str, Verified] | None = None,
+) -> Fleet:
     """The fleet as of now, without clusters that are `retired`: one of those that is audited all the same is there."""
-    return without_retired(fleet(runs, datetime.now(UTC), stale_after_hours), retired)
+    return without_retired(fleet(runs, datetime.now(UTC), stale_after_hours, verified), retired)
 
 
 def places_of(

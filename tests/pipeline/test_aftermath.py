@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from jobs.audit import verified
 from jobs.audit.run import ClusterRun, Run
 from jobs.exit import UsageError
 from jobs.settings import Settings
@@ -24,6 +25,7 @@ from jobs.steps.aftermath import Aftermath, after_run
 from schemas.gold import MAILS, RUNS
 from schemas.report import Report
 from tests.report.samples import defective, healthy
+from tests.report.test_html import Page
 from tests.report.test_mail import body
 from tests.report.test_smtp import Mailbox, running
 from transforms.reconcile.judge.earlier import LogKnown
@@ -286,3 +288,25 @@ def test_a_letter_that_can_t_be_made_keeps_the_others_going(cluster: Cluster, mo
     [(_, problem)] = rows(cluster)
     assert problem is not None
     assert problem.startswith("ZeroDivisionError")
+
+
+def test_what_verify_finds_wrong_is_told_once_and_stays_on_the_page_until_all_is_well(cluster: Cluster) -> None:
+    cluster.tell(cluster.audited(healthy()), healthy())
+    cluster.mails()
+    verified.store(cluster.warehouse, "c", "run-1", verified.EQUAL)
+    cluster.tell(cluster.audited(healthy()), healthy())
+    assert cluster.mails() == []
+    problem = "is NOT what its evidence gives: 2 rows of silver.topics"
+    verified.store(cluster.warehouse, "c", "run-2", verified.DIFFERS, problem)
+    words = f"run run-2 {problem}. Restore the tables, or read the whole log again with `kraft-audit run --full`."
+    page = cluster.tell(cluster.audited(healthy()), healthy()).pages[0]
+    [mail] = cluster.mails()
+    assert words in " ".join(mail.split())
+    assert words in Page(page.read_text()).words
+    page = cluster.tell(cluster.audited(healthy()), healthy()).pages[0]
+    assert cluster.mails() == [], "told once"
+    assert words in Page(page.read_text()).words
+    verified.store(cluster.warehouse, "c", "run-4", verified.EQUAL)
+    page = cluster.tell(cluster.audited(healthy()), healthy()).pages[0]
+    assert cluster.mails() == []
+    assert "its evidence" not in Page(page.read_text()).words

@@ -14,8 +14,8 @@ from pyspark.sql import functions as F
 from jobs.cli import main
 from jobs.sinks.delta import Warehouse
 from jobs.steps.maintain import Tended, Upkeep, maintain
-from schemas.bronze import KRAFT_RECORDS, ZK_ZNODES
-from schemas.gold import ISR_HISTORY, RUNS
+from schemas.bronze import KRAFT_LOG_COPIES, KRAFT_RECORDS, ZK_ZNODES
+from schemas.gold import ISR_HISTORY, MAINTENANCE, RUNS
 from tests.captures import capture
 from tests.reliability.killing import Reports, audit, configuration, copied, differences, recorded, said
 from transforms.retention import Rules
@@ -49,6 +49,11 @@ class Lives:
         later = datetime.now(UTC) + timedelta(days=1000)
         self.done: list[Tended] = maintain(self.warehouse, Upkeep(dict.fromkeys(STAGES, Rules()), later))
         self.wanted, self.found = run(self.plain, 2), run(self.tended, 2)
+
+    @property
+    def ends(self) -> list[int]:
+        """Where the migration's log ended in the first two runs, exclusive."""
+        return [reports[MIGRATION]["migration"]["committed_end_offset"] + 1 for reports in self.earlier]
 
 
 @pytest.fixture(scope="module")
@@ -121,3 +126,76 @@ def test_the_newest_run_is_explained_from_the_log_s_beginning(lives: Lives, caps
     run_ids = [reports[MIGRATION]["run_id"] for reports in (lives.wanted, lives.found)]
     assert texts[0][1].replace(run_ids[0], "RUN") == texts[1][1].replace(run_ids[1], "RUN")
     assert texts[0][0] == 0
+
+
+def asked(capsys: pytest.CaptureFixture[str], warehouse: Path, *argv: str) -> tuple[int, list[str], list[str]]:
+    """Exit code, output and trouble of a command about the migration."""
+    capsys.readouterr()
+    code = main([*argv, "--warehouse", str(warehouse), "--cluster", MIGRATION])
+    told = capsys.readouterr()
+    return code, told.out.splitlines(), told.err.splitlines()
+
+
+REMOVED, MISSING = "were removed by retention, last on ", "and retention did not remove them; "
+
+
+@pytest.mark.parametrize("argv", [["history", "topics", "orders"], ["explain", "topics", "orders"], ["isr", "orders"]])
+def test_of_a_log_that_is_whole_nothing_is_said_to_be_missing(
+    lives: Lives, capsys: pytest.CaptureFixture[str], argv: list[str]
+) -> None:
+    code, out, trouble = asked(capsys, lives.plain / "tables", *argv)
+    assert (code, trouble) == (0, [])
+    assert not any(words in line for line in out for words in (REMOVED, MISSING, "are not there"))
+    # What the newest run builds on stays, so that retention takes nothing of the story either.
+    if argv[0] != "isr":
+        assert len(asked(capsys, lives.tended / "tables", *argv)[1]) == len(out)
+
+
+def test_changes_of_partitions_that_retention_took_are_said_to_be_gone(
+    lives: Lives, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, _ = asked(capsys, lives.tended / "tables", "isr", "orders")
+    assert code == 0
+    assert out[0].startswith("recorded changes of 1 earlier run were removed by retention, last on ")
+
+
+def test_rows_that_are_gone_without_retention_are_told_in_a_line(
+    spark: SparkSession, lives: Lives, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tables = copied(lives.plain, tmp_path / "harmed") / "tables"
+    first = lives.earlier[0][MIGRATION]["run_id"]
+    mine = (F.col("cluster") == MIGRATION) & (F.col("run_id") == first) & F.col("checkpoint_offset").isNull()
+    Warehouse(spark, str(tables)).delete(KRAFT_RECORDS, mine & F.col("offset").between(150, 159))
+    said = f"10 of {lives.ends[0]} log records of run {first} are not there, {MISSING}"
+    for argv in (["history", "topics", "orders"], ["explain", "topics", "orders"]):
+        code, out, _ = asked(capsys, tables, *argv)
+        assert code == 0
+        assert out[0].startswith(said), argv
+        assert not any(MISSING in line for line in out[1:])
+    code, out, trouble = asked(capsys, tables, "diff", "--as-of", "200")
+    assert (code, out) == (1, [])
+    assert trouble[0].startswith(f"kraft-audit: {said}")
+    # All of the run's: nothing but gold `runs` tells that they were there.
+    Warehouse(spark, str(tables)).delete(KRAFT_RECORDS, mine)
+    code, out, trouble = asked(capsys, tables, "history", "topics", "orders")
+    assert f"{lives.ends[0]} of {lives.ends[0]} log records of run {first} are not there" in [*out, *trouble][0]
+
+
+def test_rows_that_retention_took_from_below_a_full_read_are_told_in_a_line(
+    spark: SparkSession, lives: Lives, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As after `run --full` with what the controllers still have: the log begins later, and what was before has gone by age."""
+    tables = copied(lives.plain, tmp_path / "aged") / "tables"
+    warehouse = Warehouse(spark, str(tables))
+    gone = [reports[MIGRATION]["run_id"] for reports in lives.earlier]
+    mine = (F.col("cluster") == MIGRATION) & F.col("run_id").isin(gone)
+    for table in (KRAFT_RECORDS, KRAFT_LOG_COPIES):
+        warehouse.delete(table, mine)
+    marks = [(MIGRATION, run_id, datetime(2027, 1, 2, tzinfo=UTC), "details") for run_id in gone]
+    warehouse.append(MAINTENANCE, spark.createDataFrame(marks, MAINTENANCE.struct))
+    _, out, trouble = asked(capsys, tables, "history", "topics", "orders")
+    line = (
+        "log records of 2 earlier runs were removed by retention, last on 2027-01-02: what only they have is not told"
+    )
+    assert line in [*out, *trouble][0]
+    assert not any("are not there" in each for each in [*out, *trouble])

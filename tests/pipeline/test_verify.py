@@ -13,12 +13,15 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from jobs.audit.verified import longest_ago
 from jobs.cli import main
 from jobs.exit import CRASH, ERRORS, OK
 from jobs.sinks.delta import Warehouse
+from jobs.sinks.reader import Folder
 from schemas.bronze import KRAFT_RECORDS
 from schemas.entities.topics import TOPICS
 from schemas.examined import EXAMINED
+from schemas.gold import VERIFICATIONS
 from schemas.table import Table
 from tests.captures import capture
 from tests.pipeline.audits import audit, settings_content
@@ -54,6 +57,26 @@ def test_runs_that_went_on_from_each_other_are_what_their_evidence_gives(
     for run_id in runs:
         code = verify(warehouse, "--run", run_id)
         assert (code, capsys.readouterr().out) == (OK, f"c: run {run_id} is what its evidence gives\n")
+
+
+def outcomes(warehouse: Path) -> list[tuple[str, str, str | None]]:
+    """What gold `verifications` has, oldest first."""
+    rows = Folder(str(warehouse)).rows(VERIFICATIONS).sort("verified_at").select("run_id", "verdict", "problem")
+    return list(rows.iter_rows())
+
+
+def test_what_comes_out_is_kept_of_newest_runs_and_those_longest_ago_come_first(
+    chained: tuple[Path, list[str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    warehouse, runs = copied(chained, tmp_path)
+    assert verify(warehouse, "--run", runs[0]) == OK
+    assert outcomes(warehouse) == []
+    assert verify(warehouse, "--clusters", "1") == OK
+    assert outcomes(warehouse) == [(runs[-1], "equal", None)]
+    assert longest_ago(Folder(str(warehouse)), ["c", "d", "e"], 2) == {"d", "e"}
+    capsys.readouterr()
+    assert verify(warehouse, "--clusters", "0") == 2
+    assert capsys.readouterr().err == "kraft-audit: --clusters: 0 is below 1; give a number of clusters\n"
 
 
 def rewritten(folder: Path, change: Callable[[dict[str, object]], dict[str, object]]) -> int:
@@ -98,6 +121,7 @@ def test_a_stored_row_that_was_changed_is_shown(
 
     assert rewritten(files(warehouse, TOPICS.table), change) == 1
     assert verify(warehouse) == ERRORS
+    assert outcomes(warehouse) == [(runs[-1], "differs", "is NOT what its evidence gives: 2 rows of silver.topics")]
     first, *shown = capsys.readouterr().out.splitlines()
     assert first == f"c: run {runs[-1]} is NOT what its evidence gives: 2 rows of silver.topics"
     assert [line.split(": {")[0] for line in shown] == ["  silver.topics, stored only", "  silver.topics, found only"]
@@ -134,6 +158,7 @@ def test_a_record_that_is_missing_is_told_and_a_run_without_evidence_can_t_be_ve
     assert "records are there instead of" in second
     tables.delete(KRAFT_RECORDS, of_first)
     assert verify(warehouse) == CRASH
+    assert [verdict for _, verdict, _ in outcomes(warehouse)] == ["differs", "unknown"]
     told = capsys.readouterr()
     assert told.out == ""
     assert told.err.splitlines()[-1] == (

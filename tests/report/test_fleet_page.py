@@ -12,7 +12,7 @@ import pytest
 from tests.report.fleets import NOW, failed, large_fleet, run_of, small_fleet
 from tests.report.samples import HOSTILE, defective, healthy, lagging
 from tests.report.test_html import Page, attributes
-from transforms.report.fleet_model import fleet, fleet_columns, fleet_run, without_retired
+from transforms.report.fleet_model import Verified, fleet, fleet_columns, fleet_run, without_retired
 from transforms.report.fleet_page import MOST_ROWS, render_fleet
 from transforms.report.fleet_text import fleet_objects, fleet_text
 
@@ -208,3 +208,23 @@ def test_a_retired_cluster_that_is_audited_all_the_same_is_shown() -> None:
     standing = without_retired(small_fleet(), ["losing", "gone"])
     assert standing.clusters == small_fleet().clusters
     assert standing.retired == ()
+
+
+WRONG = Verified("run-7", NOW, "is NOT what its evidence gives: 2 rows of silver.topics")
+
+
+def test_a_cluster_whose_tables_are_not_what_the_evidence_gives_is_not_clean() -> None:
+    runs = [run_of(healthy(), "changed"), run_of(healthy(), "fine")]
+    standing = fleet(runs, NOW, 48, {"changed": WRONG, "fine": Verified("run-7", NOW)})
+    assert [(cluster.name, cluster.group) for cluster in standing.clusters] == [
+        ("changed", "warnings"),
+        ("fine", "clean"),
+    ]
+    words = Page(render_fleet(standing, {})).words
+    assert words.count(WRONG.words) == 1
+    assert "Not as their evidence says changed" in words
+    assert any(WRONG.words in line for line in fleet_text(standing, {}))
+    changed, fine = fleet_objects(standing)
+    assert (changed["verified_run_id"], changed["verified_problem"]) == ("run-7", WRONG.problem)
+    assert fine["verified_problem"] is None
+    assert "verified_at" not in fleet_objects(fleet(runs, NOW, 48))[0]

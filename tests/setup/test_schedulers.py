@@ -26,8 +26,9 @@ ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "conf" / "schedulers"
 DOCKERFILE = (FOLDER / "Dockerfile").read_text()
 CRON_JOB: dict[str, Any] = yaml.safe_load((FOLDER / "cronjob.yml").read_text())
+VERIFY_JOB: dict[str, Any] = yaml.safe_load((FOLDER / "cronjob-verify.yml").read_text())
 DAG = ast.parse((FOLDER / "airflow_dag.py").read_text())
-RUN = next(command for command in COMMANDS if command.name == "run")
+RUN, VERIFY = (next(command for command in COMMANDS if command.name == name) for name in ("run", "verify"))
 
 
 def unit(name: str) -> configparser.ConfigParser:
@@ -37,41 +38,79 @@ def unit(name: str) -> configparser.ConfigParser:
     return parser
 
 
-def test_systemd_starts_a_run_whose_options_exist() -> None:
-    service = unit("kraft-audit.service")["Service"]
+def started(name: str) -> tuple[configparser.SectionProxy, str, list[str]]:
+    """A service, the command of the program that it starts, and the command's options."""
+    service = unit(name)["Service"]
     shell = shlex.split(service["ExecStart"])
     assert shell[:2] == ["/bin/sh", "-c"]
     program, command, *options = shlex.split(shell[2].removeprefix("exec "))
     assert Path(program).name == "kraft-audit"
+    assert service["User"] != "root"
+    return service, command, options
+
+
+@pytest.mark.parametrize("name", ["kraft-audit", "kraft-audit-verify"])
+def test_systemd_starts_them_by_a_timer(name: str) -> None:
+    timer = unit(f"{name}.timer")
+    assert timer["Timer"]["OnCalendar"].endswith("UTC")
+    assert timer["Install"]["WantedBy"] == "timers.target"
+    # A timer starts the service of its name.
+    started(f"{name}.service")
+
+
+def test_systemd_starts_a_run_whose_options_exist() -> None:
+    service, command, options = started("kraft-audit.service")
     assert command == RUN.name
     assert parser_of(RUN).parse_args(options).conf == [Path("/etc/kraft-audit/*.yml")]
     assert service["SuccessExitStatus"] == str(WARNINGS)
-    assert service["User"] != "root"
-    timer = unit("kraft-audit.timer")
-    assert timer["Timer"]["OnCalendar"].endswith("UTC")
-    assert timer["Install"]["WantedBy"] == "timers.target"
+
+
+def test_systemd_starts_a_verification_whose_options_exist_and_that_fails_when_something_differs() -> None:
+    service, command, options = started("kraft-audit-verify.service")
+    assert command == VERIFY.name
+    arguments = parser_of(VERIFY).parse_args(options)
+    assert arguments.conf == [Path("/etc/kraft-audit/*.yml")]
+    assert arguments.clusters > 0
+    assert arguments.run_id is None, "what is said of the newest run alone is stored"
+    assert "SuccessExitStatus" not in service
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="there is no systemd-analyze on PATH")
-def test_systemd_takes_the_calendar() -> None:
-    calendar = unit("kraft-audit.timer")["Timer"]["OnCalendar"]
+@pytest.mark.parametrize("name", ["kraft-audit", "kraft-audit-verify"])
+def test_systemd_takes_the_calendar(name: str) -> None:
+    calendar = unit(f"{name}.timer")["Timer"]["OnCalendar"]
     subprocess.run(["systemd-analyze", "calendar", calendar], check=True, capture_output=True)
 
 
-def test_the_cron_job_runs_the_image_as_its_own_user() -> None:
-    assert (CRON_JOB["apiVersion"], CRON_JOB["kind"]) == ("batch/v1", "CronJob")
-    assert CRON_JOB["spec"]["concurrencyPolicy"] == "Forbid"
-    job = CRON_JOB["spec"]["jobTemplate"]["spec"]
+def container_of(cron_job: dict[str, Any]) -> dict[str, Any]:
+    """The container of a CronJob that never runs twice at a time, never tries again and runs as the image's own user."""
+    assert (cron_job["apiVersion"], cron_job["kind"]) == ("batch/v1", "CronJob")
+    assert cron_job["spec"]["concurrencyPolicy"] == "Forbid"
+    job = cron_job["spec"]["jobTemplate"]["spec"]
     pod = job["template"]["spec"]
     assert job["backoffLimit"] == 0
     assert pod["restartPolicy"] == "Never"
     assert pod["securityContext"]["runAsNonRoot"]
+    container: dict[str, Any]
     (container,) = pod["containers"]
-    command, *options = container["args"]
-    assert command == RUN.name
-    assert parser_of(RUN).parse_args(options).exit_0_on_warnings
     assert {each["name"] for each in container["volumeMounts"]} == {each["name"] for each in pod["volumes"]}
     assert f"USER {pod['securityContext']['runAsUser']}:{pod['securityContext']['runAsGroup']}" in DOCKERFILE
+    return container
+
+
+def test_the_cron_job_runs_the_image_as_its_own_user() -> None:
+    command, *options = container_of(CRON_JOB)["args"]
+    assert command == RUN.name
+    assert parser_of(RUN).parse_args(options).exit_0_on_warnings
+
+
+def test_another_cron_job_verifies_by_the_same_image_and_tables() -> None:
+    mine, audits = container_of(VERIFY_JOB), container_of(CRON_JOB)
+    command, *options = mine["args"]
+    assert command == VERIFY.name
+    assert parser_of(VERIFY).parse_args(options).clusters > 0
+    assert (mine["image"], mine["volumeMounts"]) == (audits["image"], audits["volumeMounts"])
+    assert VERIFY_JOB["metadata"]["name"] != CRON_JOB["metadata"]["name"]
 
 
 def test_the_spark_operator_submits_the_pipeline_with_options_that_exist() -> None:

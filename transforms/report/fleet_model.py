@@ -15,6 +15,7 @@ from transforms.report.banner import phase_of, tell
 from transforms.runs import CLEAN, ERRORS, FAILED
 
 NOT_READY = "Not ready"
+_REPAIR = "Restore the tables, or read the whole log again with `kraft-audit run --full`."
 # Clocks of machines that run audits may differ by so much; a run further ahead was, or is, dated wrong.
 CLOCKS_DIFFER_SECONDS = 300.0
 # Worst first; what nobody has looked at for long is not known to be well.
@@ -61,10 +62,26 @@ class FleetRun:
 
 
 @dataclass(frozen=True)
+class Verified:
+    """What `kraft-audit verify` said last of a cluster: of which run, when (UTC), and what is wrong with it, empty when all is well."""
+
+    run_id: str
+    at: datetime
+    problem: str = ""
+
+    @property
+    def words(self) -> str:
+        """A sentence about what is wrong; empty when nothing is."""
+        when = f"{self.at:%Y-%m-%d %H:%M} UTC"
+        return f"Verified {when}: run {self.run_id} {self.problem}. {_REPAIR}" if self.problem else ""
+
+
+@dataclass(frozen=True)
 class FleetCluster:
     """A cluster and its last runs, oldest first. `judged` is the newest run that came to its end, None without any.
 
-    `stale` is also one whose newest run is dated in the future: how old it is nobody can tell.
+    `stale` is also one whose newest run is dated in the future: how old it is nobody can tell. `verified` is None where nobody
+    has had a run of it verified.
     """
 
     name: str
@@ -72,6 +89,12 @@ class FleetCluster:
     judged: FleetRun | None
     age_seconds: float
     stale: bool
+    verified: Verified | None = None
+
+    @property
+    def unverified(self) -> str:
+        """What `kraft-audit verify` found wrong with what is stored, in a sentence; empty when nothing."""
+        return "" if self.verified is None else self.verified.words
 
     @property
     def newest(self) -> FleetRun:
@@ -92,7 +115,7 @@ class FleetCluster:
             return "errors"
         if self.stale:
             return "stale"
-        calm = self.newest.verdict == CLEAN and self.newest.label != NOT_READY
+        calm = self.newest.verdict == CLEAN and self.newest.label != NOT_READY and not self.unverified
         return "clean" if calm else "warnings"
 
 
@@ -113,12 +136,24 @@ class Fleet:
         return [cluster for cluster in self.clusters if cluster.group == group]
 
 
-def fleet(runs: Sequence[FleetRun], as_of: datetime, stale_after_hours: float) -> Fleet:
-    """Put runs of any order together into clusters, worst first: by group, then defects, records behind, name."""
+def fleet(
+    runs: Sequence[FleetRun],
+    as_of: datetime,
+    stale_after_hours: float,
+    verified: Mapping[str, Verified] | None = None,
+) -> Fleet:
+    """Put runs of any order together into clusters, worst first: by group, then defects, records behind, name.
+
+    `verified` is what `kraft-audit verify` said last, by cluster.
+    """
     by_name: dict[str, list[FleetRun]] = {}
     for run in sorted(runs, key=lambda run: run.order):
         by_name.setdefault(run.cluster, []).append(run)
-    clusters = [_cluster(name, mine, as_of, stale_after_hours) for name, mine in by_name.items()]
+    said = verified or {}
+    clusters = [
+        replace(_cluster(name, mine, as_of, stale_after_hours), verified=said.get(name))
+        for name, mine in by_name.items()
+    ]
     return Fleet(as_of, stale_after_hours, tuple(sorted(clusters, key=_badness)))
 
 

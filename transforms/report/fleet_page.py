@@ -79,6 +79,7 @@ class FleetRow:
     stale: bool
     failure: str
     known_since: str
+    unverified: str
 
 
 @dataclass(frozen=True)
@@ -169,9 +170,11 @@ def fleet_facts(fleet: Fleet) -> list[tuple[str, str]]:
     defects = sum(run.defects for run in known)
     new = sum(run.statuses.get("new", 0) for run in known)
     behind = [run.lag_records for run in known if run.lag_records]
+    unverified = [cluster.name for cluster in fleet.clusters if cluster.unverified]
     return [
         ("Clusters", f"{len(fleet.clusters):,}"),
         *([("Retired, left out", listed(fleet.retired, 4))] if fleet.retired else []),
+        *([("Not as their evidence says", listed(unverified, 4))] if unverified else []),
         ("Where they stand", ", ".join(f"{count:,} {name}" for name, count in phases.most_common()) or "unknown"),
         ("Defects", f"{defects:,} in {counted(sum(1 for run in known if run.defects), 'cluster')}"),
         ("New since the previous run", counted(new, "defect")),
@@ -230,6 +233,7 @@ def fleet_row(cluster: FleetCluster, href: str) -> FleetRow:
         stale=cluster.stale,
         failure=visible(newest.failure, 600),
         known_since=moment(known.finished_at) if newest.failed and known is not None else "",
+        unverified=visible(cluster.unverified, 600),
     )
 
 

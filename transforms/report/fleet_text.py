@@ -29,6 +29,7 @@ def fleet_text(fleet: Fleet, places: Mapping[str, str]) -> list[str]:
     lines = [f"{said.word.upper()}: {said.title}", *([f"  {said.sentence}"] if said.sentence else []), ""]
     lines += aligned([_HEAD, *(_row(cluster) for cluster in fleet.clusters)], right=frozenset({5, 6}))
     lines += ["", *(f"{name:<28}{visible(text, 200)}" for name, text in fleet_facts(fleet))]
+    lines += [f"  {visible(f'{each.name}: {each.unverified}', 600)}" for each in fleet.clusters if each.unverified]
     actions = first_actions(fleet)
     lines += ["", "What to do first"] if actions else []
     lines += [f"  {n}. {visible(action.what, 400)} ({action.clusters})" for n, action in enumerate(actions, 1)]
@@ -57,6 +58,13 @@ def _object(cluster: FleetCluster) -> dict[str, Any]:
         "stale": cluster.stale,
         "failure": newest.failure or None,
     }
+    if cluster.verified is not None:
+        checked = cluster.verified
+        said |= {
+            "verified_run_id": checked.run_id,
+            "verified_at": checked.at.isoformat(),
+            "verified_problem": checked.problem or None,
+        }
     if judged is not None:
         said |= {
             "judged_run_id": judged.run_id,

@@ -1,0 +1,56 @@
+"""What `kraft-audit verify` said of each cluster's newest run: stored, and looked up for the fleet's page and the mails."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from jobs.sinks.reader import Folder, Reader, records
+from schemas.gold import VERIFICATIONS
+from transforms.clusters import CLUSTER
+from transforms.report.fleet_model import Verified
+from transforms.report.printable import visible
+
+if TYPE_CHECKING:
+    from jobs.sinks.delta import Warehouse
+
+EQUAL, DIFFERS, UNKNOWN = "equal", "differs", "unknown"
+_LONGEST = 500
+
+
+def store(warehouse: Warehouse, cluster: str, run_id: str, verdict: str, problem: str = "") -> None:
+    """Keep what came out of it now. Raises what the warehouse raises."""
+    from jobs.sinks.driver_rows import arrow_rows  # noqa: PLC0415 - who only looks needs no Spark
+
+    row = {
+        CLUSTER: cluster,
+        "run_id": run_id,
+        "verified_at": datetime.now(UTC),
+        "verdict": verdict,
+        "problem": visible(problem, _LONGEST) or None,
+    }
+    warehouse.append(VERIFICATIONS, arrow_rows(VERIFICATIONS, [row]))
+
+
+def newest(tables: Reader) -> dict[str, Verified]:
+    """What was said last of each cluster; nothing of those that were never verified."""
+    columns = [CLUSTER, "run_id", "verified_at", "problem"]
+    rows = tables.rows(VERIFICATIONS, columns).sort("verified_at").group_by(CLUSTER, maintain_order=True).last()
+    return {
+        row[CLUSTER]: Verified(row["run_id"], row["verified_at"], row["problem"] or "")
+        for row in records(rows.select(columns), VERIFICATIONS)
+    }
+
+
+def newest_in(warehouse: Warehouse) -> dict[str, Verified]:
+    """The same; of a local folder without a query."""
+    return newest(warehouse if warehouse.folder is None else Folder(warehouse.root))
+
+
+def longest_ago(tables: Reader, clusters: list[str], number: int) -> set[str]:
+    """So many of the clusters: those that were never verified, then those whose last time is longest ago."""
+    last = newest(tables)
+    ordered = sorted(
+        clusters, key=lambda name: (name in last, last[name].at.timestamp() if name in last else 0.0, name)
+    )
+    return set(ordered[:number])

@@ -1,0 +1,100 @@
+"""What is said of records and of recorded changes that are not there: in a line, by whose doing, and nothing of what is whole."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import polars as pl
+
+from jobs.audit.all_runs import OneLog
+from jobs.audit.missing import Missing, _is_in, lines
+from jobs.audit.removed import changes_lines
+from jobs.commands.changes import heading
+from schemas.gold import MAINTENANCE
+from transforms.frames import columns_of
+from transforms.isr.history import Step
+from transforms.isr.partition import PartitionState
+
+AT = datetime(2027, 1, 2, tzinfo=UTC)
+
+
+class Marks:
+    """Tables in which retention has removed these runs, and nothing else."""
+
+    def __init__(self, *runs: str) -> None:
+        self.runs = runs
+
+    def rows(self, table: Any, columns: Any, where: Any) -> pl.DataFrame:
+        assert (table, where) == (MAINTENANCE, {"cluster": "c", "what": "judged"})
+        rows = [{"run_id": run_id, "done_at": AT} for run_id in self.runs]
+        # The end of a maintenance has no run.
+        rows.append({"run_id": None, "done_at": datetime(2030, 1, 1, tzinfo=UTC)})
+        kinds = {name: kind for name, kind in columns_of(MAINTENANCE.columns).items() if name in columns}
+        return pl.DataFrame(rows, schema=kinds)
+
+
+def state(epoch: int) -> PartitionState:
+    return PartitionState(replicas=(1, 2), isr=(1, 2), leader=1, leader_epoch=1, partition_epoch=epoch)
+
+
+def history(*epochs: tuple[int | None, int]) -> list[Step]:
+    """Changes from one partition epoch to another."""
+    return [
+        Step(offset, 0, None if before is None else state(before), state(after), ())
+        for offset, (before, after) in enumerate(epochs)
+    ]
+
+
+def said(marks: Marks, **found: list[Step]) -> list[str]:
+    histories = {(number, "id"): steps for number, steps in enumerate(found.values())}
+    return changes_lines(marks, "c", histories)  # type: ignore[arg-type]
+
+
+def test_nothing_is_said_of_a_history_that_is_whole() -> None:
+    whole = history((None, 0), (0, 1), (1, 2))
+    assert said(Marks("r1"), a=whole, b=whole) == []
+    # A log that begins with a checkpoint: what was before nobody has read.
+    assert said(Marks(), a=history((7, 8), (8, 9))) == []
+    assert said(Marks(), a=[]) == []
+
+
+def test_what_retention_took_is_told_with_when() -> None:
+    line = "recorded changes of 2 earlier runs were removed by retention, last on 2027-01-02: what only they have is not told"
+    assert said(Marks("r1", "r2"), a=history((7, 8))) == [line]
+    assert said(Marks("r1", "r2"), a=history((None, 0), (0, 1), (5, 6))) == [line]
+
+
+def test_a_hole_that_retention_did_not_make_is_told_with_its_place() -> None:
+    [line] = said(Marks(), a=history((None, 0)), b=history((None, 0), (0, 1), (5, 6), (8, 9)))
+    assert line.startswith(
+        "changes of partition 1 between the partition epochs 1 and 5 are not there, and more in 1 other place: "
+    )
+
+
+def test_records_that_are_gone_are_told_by_whose_doing() -> None:
+    removed = [Missing("r1", 0, None, AT), Missing("r2", 5, 9, AT)]
+    assert lines(removed) == [
+        "log records of 2 earlier runs were removed by retention, last on 2027-01-02: what only they have is not told"
+    ]
+    gone = Missing("r3", 1200, 3330, None)
+    [line] = lines([gone])
+    assert line.startswith("2,130 of 3,330 log records of run r3 are not there, and retention did not remove them; ")
+    [_, both] = lines([*removed, gone, Missing("r4", 0, None, None)])
+    assert both.startswith(
+        "2,130 of 3,330 log records of run r3 are not there, nor are all of 1 other run, and retention"
+    )
+    assert lines([Missing("r4", 0, None, None)])[0].startswith("the log records of run r4 are not there, and retention")
+    assert lines([]) == []
+
+
+def test_what_a_log_that_is_there_from_its_beginning_holds_is_not_missed() -> None:
+    assert _is_in(Missing("r1", 0, None, AT, newest=100), [50])
+    assert not _is_in(Missing("r1", 0, None, AT, newest=40), [50]), "it was of a log before"
+    assert not _is_in(Missing("r1", 0, None, AT), [50]), "an earlier release did not say"
+
+
+def test_a_gap_is_not_said_to_be_unread_where_rows_are_gone() -> None:
+    log = OneLog({"a": (0, 100), "b": (140, 200)}, [(100, 140)])
+    assert "; nobody has read 100 to 139; " in heading(log, first=True)
+    assert "; there is nothing of 100 to 139; " in heading(log, first=True, whole=False)
