@@ -173,7 +173,8 @@ def _told(uri: str, what: str) -> Iterator[None]:
 
 
 def _reason(error: Exception) -> str:
-    return str(error).splitlines()[0] if str(error) else type(error).__name__
+    said = (error.strerror if isinstance(error, OSError) else None) or str(error)
+    return said.splitlines()[0] if said else type(error).__name__
 
 
 @contextmanager
@@ -241,12 +242,13 @@ def _remove_if_left(folder: Path) -> None:
 
 def _resolve(uri: str) -> tuple[fs.FileSystem, str]:
     scheme, separator, rest = uri.partition(":")
+    native = scheme.lower() in _HDFS and importlib.util.find_spec("hdfs_native") is not None
     try:
-        if scheme.lower() in _HDFS and importlib.util.find_spec("hdfs_native") is not None:
+        if native:
             return _hdfs(uri)
         system, inner = fs.FileSystem.from_uri(_SAME.get(scheme.lower(), scheme) + separator + rest)
     except UNREACHED as error:
-        hint = "; install kraft-migration-audit[hdfs]" if scheme.lower() in _HDFS else ""
+        hint = "; install kraft-migration-audit[hdfs]" if scheme.lower() in _HDFS and not native else ""
         raise RemoteError(f"{uri}: {_reason(error)}{hint}") from None
     return system, inner
 

@@ -119,6 +119,12 @@ def test_check_writes_to_this_machine_only(tmp_path: Path) -> None:
     assert found.zookeeper.folder == RemotePlace("s3a://b/zk")
 
 
+def test_without_a_client_for_hdfs_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(RemoteError, match=r"^hdfs://nowhere\.invalid:1/x: .*; install kraft-migration-audit\[hdfs\]$"):
+        remote_is_file("hdfs://nowhere.invalid:1/x")
+
+
 def test_a_single_file_is_staged_too(tmp_path: Path) -> None:
     (tmp_path / "dump.jsonl").write_text("x")
     with staged((tmp_path / "dump.jsonl").as_uri()) as file:
