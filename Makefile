@@ -7,13 +7,14 @@
 #                 changes, the profile of large inputs: half an hour; Kafka is fetched from Maven Central on first use
 # make lock    new lock files from pyproject.toml
 # make classes the list of Java classes that a quick start is prepared with: when Spark or Delta has changed
+# make sbom    sbom.json: what a run is made of, by the lock file, as CycloneDX
 # make docs    the pages of docs/ that are made from the declarations
 
 # The first Python of these that is new enough; `make PYTHON=/path/to/python3.12 …` chooses another.
 PYTHON ?= $(shell for name in python3.11 python3.12 python3.13 python3; do \
 	$$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && command -v $$name && break; done)
 
-.PHONY: setup demo test test-fast test-bare test-live lock classes docs
+.PHONY: setup demo test test-fast test-bare test-live lock classes docs sbom
 
 setup:
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed: install it, or make PYTHON=/path/to/python3 $(MAKECMDGOALS)" >&2; exit 1; }
@@ -39,6 +40,9 @@ lock: setup
 
 classes: setup
 	@.venv/bin/python tools/class_list.py
+
+sbom: setup
+	@.venv/bin/cyclonedx-py requirements requirements/run.lock --pyproject pyproject.toml --output-reproducible --of JSON -o sbom.json
 
 docs: setup
 	@.venv/bin/python tools/docs.py

@@ -18,10 +18,12 @@ from jobs.audit import kept
 from jobs.audit.journal import Begun, begin
 from jobs.audit.run import LOG, Failure, Run, new_run_id, open_run, shared
 from jobs.exit import CRASH, OK, USAGE, WARNINGS, AuditError, UsageError, guarded, unexpected, worst
+from jobs.places import Place
 from jobs.runtime.progress import Progress
 from jobs.runtime.stopping import Stopped, Stopping, tell
 from jobs.settings import Settings, load_settings, overridden
 from jobs.sinks.report_files import ReportPaths
+from jobs.sinks.storage import is_uri
 from jobs.steps import gold, ingest_kraft, ingest_zookeeper, mails, maintain, materialize, messages, reconcile
 from jobs.steps import report as report_step
 from jobs.steps.aftermath import Aftermath, after_run, tell_stopped, tell_unopened
@@ -54,7 +56,7 @@ class Outcome:
         return 0 if self.report is None else self.report.exit_code
 
 
-def run_all(run: Run, out: Path | None = None, progress: Progress | None = None) -> dict[str, Outcome]:
+def run_all(run: Run, out: Place | None = None, progress: Progress | None = None) -> dict[str, Outcome]:
     """Run every step over all clusters of the run and write the reports; what became of each cluster, by name.
 
     `out` is where the report of a run over one cluster goes. Raises what stops a run over a single cluster, if that is
@@ -117,7 +119,7 @@ def _steps(run: Run, progress: Progress) -> dict[str, Report]:
     return reports
 
 
-def _written(run: Run, report: Report, out: Path | None) -> Outcome:
+def _written(run: Run, report: Report, out: Place | None) -> Outcome:
     cluster = run.clusters[report.cluster]
     alone = len(run.clusters) == 1
     try:
@@ -146,7 +148,7 @@ class Telling:
     heeds_signals: bool = False
 
 
-def audit(settings: Settings | Sequence[Settings], out: Path | None = None, telling: Telling | None = None) -> int:
+def audit(settings: Settings | Sequence[Settings], out: Place | None = None, telling: Telling | None = None) -> int:
     """Run, tell of it, and send the mails that are configured; the worst exit code.
 
     A run whose options say where to write (`out`) is of files, once: it makes no fleet page and sends no mail.
@@ -194,7 +196,7 @@ def _note(begun: Begun | None, error: BaseException) -> None:
         begun.stopped(str(error) if written_for_people else f"{type(error).__name__} inside the audit", code)
 
 
-def _audit(run: Run, out: Path | None, telling: Telling, begun: Begun | None) -> int:
+def _audit(run: Run, out: Place | None, telling: Telling, begun: Begun | None) -> int:
     try:
         outcomes, stopped = _outcomes(run, out, telling)
     except Stopped as end:
@@ -265,7 +267,7 @@ def _opened(
         yield run
 
 
-def _outcomes(run: Run, out: Path | None, telling: Telling) -> tuple[dict[str, Outcome], Exception | None]:
+def _outcomes(run: Run, out: Place | None, telling: Telling) -> tuple[dict[str, Outcome], Exception | None]:
     """What became of each cluster, and what stopped the only one: that is in gold `runs` too, and may be told by mail."""
     try:
         return run_all(run, out, Progress.for_terminal(sys.stderr, quiet=telling.quiet, color=telling.color)), None
@@ -341,8 +343,12 @@ def _alone(reports: Mapping[str, Report], places: Mapping[str, str]) -> list[str
         if name in places:
             lines += [*render_text(report).splitlines(), f"Report       {places[name]}"]
             first = first_anchor(report)
-            lines += [f"Look first   {Path(places[name]).absolute().as_uri()}#{first}"] if first else []
+            lines += [f"Look first   {_address(places[name])}#{first}"] if first else []
     return lines
+
+
+def _address(place: str) -> str:
+    return place if is_uri(place) else Path(place).absolute().as_uri()
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

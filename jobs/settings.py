@@ -23,7 +23,7 @@ from pydantic import (
 )
 
 from jobs.exit import UsageError
-from jobs.sources.remote import is_remote, local_path
+from jobs.places import GivenPlace, Place, place_of
 from schemas.gates import GateName
 from transforms.nearest import suggestion
 from transforms.reconcile.judge.earlier import Claim
@@ -66,9 +66,9 @@ class ZooKeeperSettings(Strict):
     """Where the ZooKeeper side comes from: exactly one of a live ensemble, a data folder or a dump."""
 
     connect: str | None = None
-    folder: Path | None = None
-    log_folder: Path | None = None
-    dump: Path | None = None
+    folder: GivenPlace | None = None
+    log_folder: GivenPlace | None = None
+    dump: GivenPlace | None = None
     auth: ZooKeeperAuth | None = None
     tls: ZooKeeperTls | None = None
     read_only: bool = True
@@ -206,7 +206,7 @@ class MailSettings(Strict):
 class ReportSettings(Strict):
     """Where reports go and how many rows they list."""
 
-    folder: Path = Path("reports")
+    folder: GivenPlace = Path("reports")
     rows: Annotated[int, Field(ge=1, le=100_000)] = 1000
     # Where `folder` is served, for links in mails.
     url: Annotated[str, Field(pattern=r"^https?://[^\s\"'<>]+$")] | None = None
@@ -434,7 +434,10 @@ def _known_keys(model: type[BaseModel], location: tuple[int | str, ...]) -> list
 
 
 def check_files(settings: Settings) -> None:
-    """Look whether the files are there that a configuration names. Raises UsageError for the first that is not."""
+    """Look whether the files of this machine are there that a configuration names. Raises UsageError for the first that is not.
+
+    Whether remote ones can be reached is found out by whoever reads them.
+    """
     where, zookeeper = settings._where, settings.zookeeper
     if zookeeper is not None:
         _readable_file(zookeeper.dump, f"{where}: `zookeeper.dump`")
@@ -449,12 +452,10 @@ def check_files(settings: Settings) -> None:
         if settings.kraft.keep_copy is not None:
             _no_file(settings.kraft.keep_copy, f"{where}: `kraft.keep_copy`")
     for folder in settings.kraft.folders if settings.kraft else []:
-        if not is_remote(folder):
-            _readable_folder(Path(local_path(folder)), f"{where}: `kraft.folders`")
+        _readable_folder(place_of(folder), f"{where}: `kraft.folders`")
     for key in ("controllers", "brokers", "broker_meta"):
         for file in getattr(settings.properties, key):
-            if not is_remote(file):
-                _readable_file(Path(local_path(file)), f"{where}: `properties.{key}`")
+            _readable_file(place_of(file), f"{where}: `properties.{key}`")
 
 
 def zookeeper_risk(source: ZooKeeperSettings | None) -> str:
@@ -484,8 +485,8 @@ _GUESSED = "lets whoever can listen on the network try passwords until one fits"
 _UNVERIFIED = "`verify: false` gives the password to whoever answers; name the authority in `ca_file` instead"
 
 
-def _readable_file(path: Path | None, what: str) -> None:
-    if path is None:
+def _readable_file(path: Place | None, what: str) -> None:
+    if not isinstance(path, Path):
         return
     if not path.is_file():
         raise UsageError(f"{what}: there is no file {path}")
@@ -493,8 +494,8 @@ def _readable_file(path: Path | None, what: str) -> None:
         raise UsageError(f"{what}: {path} is not readable by this user")
 
 
-def _readable_folder(path: Path | None, what: str) -> None:
-    if path is None:
+def _readable_folder(path: Place | None, what: str) -> None:
+    if not isinstance(path, Path):
         return
     if not path.is_dir():
         raise UsageError(f"{what}: there is no folder {path}")
@@ -502,8 +503,10 @@ def _readable_folder(path: Path | None, what: str) -> None:
         raise UsageError(f"{what}: {path} is not readable by this user")
 
 
-def _no_file(path: Path, what: str) -> None:
+def _no_file(path: Place, what: str) -> None:
     """Refuse a folder that can't be made because a file is in its way, before hours of work end there."""
+    if not isinstance(path, Path):
+        return
     there = next(folder for folder in (path, *path.absolute().parents) if folder.exists())
     if not there.is_dir():
         raise UsageError(f"{what}: {there} is a file; name a folder")

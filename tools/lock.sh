@@ -4,6 +4,12 @@
 set -eu
 cd "$(dirname "$0")/.."
 lock() { .venv/bin/python tools/run_uv.py pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --custom-compile-command tools/lock.sh -q "$@"; }
-lock "$@" pyproject.toml --extra spark --extra java --extra live --extra connect --group dev -o requirements/dev.lock
-lock "$@" pyproject.toml --extra spark --extra java --extra live -c requirements/dev.lock -o requirements/run.lock
+lock "$@" pyproject.toml --extra spark --extra java --extra live --extra connect --extra expectations --extra pictures --group dev -o requirements/dev.lock
+lock "$@" pyproject.toml --extra spark --extra java --extra live --extra expectations --extra pictures -c requirements/dev.lock -o requirements/run.lock
+# What `make test-live` fetches for itself.
+echo 'moto[s3]>=5.2
+flask>=3.1
+flask-cors>=6.0' | lock "$@" - -o tests/cluster/moto.lock
+echo 'hdfs-native>=0.14
+fsspec>=2025.3' | lock "$@" - -o tests/cluster/hdfs.lock
 echo 'uv>=0.9' | lock "$@" - -o requirements/uv.lock

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -18,7 +19,7 @@ from jobs.audit.removed import JUDGED, OF_LAYER, forgotten_text, last_vacuum, re
 from jobs.exit import AuditError, UsageError, files_are_gone
 from jobs.settings import TABLES_FOLDER, ReportSettings, Settings, limits_of, load_settings
 from jobs.sinks.reader import PRESENT, Folder, Reader, Where, records
-from jobs.sinks.storage import folder_of
+from jobs.sinks.storage import credentials_without_spark, read_without_spark
 from jobs.steps.fleet import fleet_runs
 from schemas.examined import EXAMINED
 from schemas.gold import RUNS
@@ -34,6 +35,8 @@ from transforms.report.fleet_model import FleetRun
 from transforms.report.json import from_json
 from transforms.report.printable import visible
 from transforms.report.run_standing import RunStanding, standing_of
+
+LOG = logging.getLogger("kraft-audit")
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -110,10 +113,19 @@ def open_settings(settings: Settings) -> Iterator[Warehouse]:
 
 @contextmanager
 def _opened(settings: Settings, *, in_spark: bool) -> Iterator[Reader]:
-    """A local folder is read without Spark, unless it is asked for; whatever else there is, Spark can read."""
-    if not in_spark and folder_of(settings.warehouse, settings.catalog) is not None:
-        yield Folder(settings.warehouse)
-        return
+    """Tables are read without Spark where that can be done, unless it is asked for; whatever else there is, Spark can read."""
+    if not in_spark and read_without_spark(settings.warehouse, settings.catalog):
+        folder = Folder(settings.warehouse)
+        problem = folder.problem()
+        if problem is None:
+            yield folder
+            return
+        LOG.warning(
+            "%s: %s; Spark is started to read it. Without Spark it takes %s",
+            settings.warehouse,
+            problem,
+            credentials_without_spark(settings.warehouse),
+        )
     # Seconds that a look into a folder does not need.
     from jobs.audit.inputs import profile_of_tables  # noqa: PLC0415
     from jobs.runtime.spark import spark_session  # noqa: PLC0415

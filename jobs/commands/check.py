@@ -9,6 +9,7 @@ from pathlib import Path
 
 from jobs.exit import UsageError, guarded
 from jobs.pipeline import add_output_arguments, add_verdict_arguments, audit, telling_of
+from jobs.places import Place, RemotePlace, place_of
 from jobs.settings import TABLES_FOLDER, Settings, validated
 
 _DUMP_SUFFIXES = (".jsonl", ".jsonl.gz")
@@ -22,7 +23,7 @@ _PROPERTY_FILES = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `kraft-audit check`."""
     parser.add_argument(
-        "--zookeeper", type=Path, metavar="PATH", help="ZooKeeper data folder, or a dump (.jsonl, .jsonl.gz)"
+        "--zookeeper", type=place_of, metavar="PATH", help="ZooKeeper data folder, or a dump (.jsonl, .jsonl.gz)"
     )
     parser.add_argument(
         "--kraft",
@@ -55,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a suite of expectations (JSON), or a pattern of several; may be repeated",
     )
     parser.add_argument(
-        "--out", type=Path, metavar="DIR", help="folder for the report and the tables (default: a new one)"
+        "--out", type=place_of, metavar="DIR", help="folder for the report and the tables (default: a new one)"
     )
     add_output_arguments(parser)
     add_verdict_arguments(parser)
@@ -63,11 +64,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Audit the files and write tables, report.html and report.json below the output folder."""
-    out: Path = arguments.out or Path(tempfile.mkdtemp(prefix="kraft-audit-"))
+    out: Place = arguments.out or Path(tempfile.mkdtemp(prefix="kraft-audit-"))
     return audit(settings_for(arguments, out), out, telling_of(arguments))
 
 
-def settings_for(arguments: argparse.Namespace, out: Path) -> Settings:
+def settings_for(arguments: argparse.Namespace, out: Place) -> Settings:
     """The configuration these options stand for. Raises UsageError, naming the option that is wrong."""
     if arguments.zookeeper is None and not arguments.kraft:
         raise UsageError("nothing to audit: give --zookeeper, --kraft or both")
@@ -94,7 +95,9 @@ def settings_for(arguments: argparse.Namespace, out: Path) -> Settings:
     return validated(content, "command line", one_off=True)
 
 
-def _output(out: Path) -> Path:
+def _output(out: Place) -> Path:
+    if isinstance(out, RemotePlace):
+        raise UsageError(f"--out: {out} is not on this machine; give a folder, or name it in a configuration for `run`")
     if out.exists() and not out.is_dir():
         raise UsageError(f"--out: {out} is a file; give a folder")
     try:
@@ -104,11 +107,11 @@ def _output(out: Path) -> Path:
     return out
 
 
-def zookeeper_source(path: Path) -> dict[str, str]:
+def zookeeper_source(path: Place) -> dict[str, str]:
     """A dump by its name, a data folder otherwise. Raises UsageError for anything else."""
     if path.name.endswith(_DUMP_SUFFIXES):
         return {"dump": str(path)}
-    if path.is_dir():
+    if isinstance(path, RemotePlace) or path.is_dir():
         return {"folder": str(path)}
     what = "is neither a folder nor a .jsonl or .jsonl.gz dump" if path.exists() else "does not exist"
     raise UsageError(f"--zookeeper: {path} {what}")

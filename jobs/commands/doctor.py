@@ -19,6 +19,7 @@ from typing import IO
 from jobs.audit.inputs import profile_of_run
 from jobs.audit.run import shared
 from jobs.exit import OK, USAGE, WARNINGS, AuditError, UsageError
+from jobs.places import Place, RemotePlace
 from jobs.runtime.java import java_home, java_version
 from jobs.runtime.spark import delta_jars, profile_settings
 from jobs.settings import (
@@ -33,7 +34,7 @@ from jobs.settings import (
 )
 from jobs.sinks.storage import folder_of, is_uri, known_safe, unsafe_scheme
 from jobs.sources.kraft.folder import KraftSourceError, find_log_folders
-from jobs.sources.remote import is_remote, local_path
+from jobs.sources.remote import RemoteError, is_remote, local_path, remote_size, remove_file, write_file
 from jobs.sources.suppressions import read_suppressions
 from jobs.sources.zookeeper.client import ZooKeeperWalkError, make_client, start
 from jobs.steps.ingest_zookeeper import live_settings
@@ -179,8 +180,7 @@ def _looks(settings: Settings) -> Iterator[tuple[str, Callable[[], str]]]:
         yield "ZooKeeper's folder", lambda: _data_folder(folder, zookeeper.log_folder)
     yield from _controllers(settings)
     for place in settings.kraft.folders if settings.kraft else []:
-        if not is_remote(place):
-            yield "metadata log", lambda place=place: _log_folders(place)  # type: ignore[misc]
+        yield "metadata log", lambda place=place: _log_folders(place)  # type: ignore[misc]
     if settings.suppressions is not None:
         yield "suppressions", lambda: counted(len(read_suppressions(settings.suppressions)), "entry", "entries")
     secrets = _secrets(settings)
@@ -238,7 +238,9 @@ def _doubted(risk: str) -> str:
     raise _DoubtError(risk)
 
 
-def _data_folder(folder: Path, log_folder: Path | None) -> str:
+def _data_folder(folder: Place, log_folder: Place | None) -> str:
+    if not isinstance(folder, Path) or isinstance(log_folder, RemotePlace):
+        return ", ".join(_remote_files(str(each)) for each in (folder, log_folder) if each is not None)
     inside = folder / "version-2" if (folder / "version-2").is_dir() else folder
     snapshots = [file for file in inside.iterdir() if re.match(r"snapshot\.[0-9a-f]+", file.name)]
     logs_in = log_folder or inside
@@ -251,7 +253,16 @@ def _data_folder(folder: Path, log_folder: Path | None) -> str:
     return f"{counted(len(snapshots), 'snapshot')}, {counted(len(logs), 'transaction log')}"
 
 
+def _remote_files(uri: str) -> str:
+    size = remote_size(uri)
+    if not size:
+        raise UsageError(f"{uri}: there are no files")
+    return f"{uri} can be read: {_bytes(size)}"
+
+
 def _log_folders(place: str) -> str:
+    if is_remote(place):
+        return _remote_files(place)
     folders = find_log_folders(local_path(place))
     size = sum(file.stat().st_size for folder in folders for file in folder.glob("*.log"))
     return f"{place}: {counted(len(folders), 'copy', 'copies')}, {_bytes(size)}"
@@ -314,9 +325,20 @@ def _storage(several: Sequence[Settings]) -> Iterator[Finding]:
             yield Finding(FAIL, "fingerprint key", "`secrets.fingerprint_key_env` is needed for such a warehouse")
     else:
         yield _folder("warehouse", Path(local_path(first.warehouse)), max(_LEAST_FREE_BYTES, 2 * size))
-    for folder in sorted({settings.report.folder for settings in several}):
-        yield _folder("reports", folder, 100 << 20)
+    for folder in sorted({settings.report.folder for settings in several}, key=str):
+        if isinstance(folder, Path):
+            yield _folder("reports", folder, 100 << 20)
+        else:
+            yield _tried("reports", lambda folder=folder: _remote_folder(folder))  # type: ignore[misc]
     yield _folder("temporary files", Path(os.environ.get("TMPDIR", "/tmp")), max(_LEAST_FREE_BYTES, size))  # noqa: S108
+
+
+def _remote_folder(folder: RemotePlace) -> str:
+    """Write a file there, and remove it."""
+    tried = folder / f".kraft-audit-doctor-{socket.gethostname()}-{os.getpid()}"
+    write_file(tried.uri, b"kraft-audit doctor")
+    remove_file(tried.uri)
+    return f"{folder} can be written"
 
 
 def _elsewhere(settings: Settings) -> Finding:
@@ -467,7 +489,7 @@ def _tried(what: str, look: Callable[[], str]) -> Finding:
         return Finding(OKAY, what, look())
     except _DoubtError as doubt:
         return Finding(WARN, what, str(doubt))
-    except (UsageError, AuditError, KraftSourceError, ZooKeeperWalkError) as error:
+    except (UsageError, AuditError, KraftSourceError, RemoteError, ZooKeeperWalkError) as error:
         return Finding(FAIL, what, str(error))
     except OSError as error:
         return Finding(FAIL, what, error.strerror or type(error).__name__)

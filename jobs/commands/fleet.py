@@ -9,6 +9,7 @@ from pathlib import Path
 from jobs.audit import verified
 from jobs.audit.past import open_tables
 from jobs.exit import OK, UsageError
+from jobs.places import place_of
 from jobs.settings import ReportSettings
 from jobs.steps.fleet import fleet_of, fleet_runs, places_of, write_fleet_page
 from transforms.report.fleet_text import fleet_objects, fleet_text
@@ -21,9 +22,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     where.add_argument(
         "--warehouse", metavar="DIR", help="folder of the tables, or the one given to `kraft-audit check --out`"
     )
-    parser.add_argument("--html", type=Path, metavar="FILE", help="write the fleet's page to this file instead")
+    parser.add_argument("--html", type=place_of, metavar="FILE", help="write the fleet's page to this file instead")
     parser.add_argument(
-        "--reports", type=Path, metavar="DIR", help="where the clusters' reports are (default: the configured folder)"
+        "--reports",
+        type=place_of,
+        metavar="DIR",
+        help="where the clusters' reports are (default: the configured folder)",
     )
     parser.add_argument(
         "--stale-after",

@@ -7,6 +7,7 @@ An expectation's `meta` says `severity` (error or warning), optionally `why` and
 from __future__ import annotations
 
 import glob
+import importlib.util
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -73,13 +74,16 @@ class SuiteFile(_FromTheLibrary):
 def read_suites(patterns: Sequence[str]) -> tuple[Suite, ...]:
     """Read the files that the paths and patterns name, in order; suites that are switched off are left out.
 
-    Raises UsageError naming the file and the key; also when nothing matches, or two suites have one name.
+    Raises UsageError naming the file and the key; also when nothing matches, two suites have one name, or nothing is
+    installed that could judge by them.
     """
     suites = [read_suite(path) for pattern in patterns for path in _files(pattern)]
     names = [suite.name for suite in suites if suite is not None]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise UsageError(f"expectations: two suites are named `{twice}`; give each a name of its own")
+    if names and importlib.util.find_spec("great_expectations") is None:
+        raise UsageError("expectations need Great Expectations: pip install 'kraft-migration-audit[expectations]'")
     return tuple(suite for suite in suites if suite is not None)
 
 

@@ -11,9 +11,8 @@ import os
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from matplotlib.figure import Figure
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
@@ -22,6 +21,9 @@ from jobs.sinks.delta import Warehouse
 from schemas.gold import RUNS
 from transforms.report.printable import value_text
 from transforms.runs import newest_first
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 ENVIRONMENT_PREFIX = "KRAFT_AUDIT_"
 SHOWN_ROWS = 50

@@ -56,6 +56,7 @@ from jobs.sinks.storage import (
     is_uri,
     make_private,
     refuse_unsafe,
+    remote_problem,
     storage_problem,
     unreadable_file,
 )
@@ -258,12 +259,16 @@ class Warehouse:
         """
         self.refuse_unsafe_storage()
         folder = self.folder
-        if folder is not None:
-            refuse_later_release(folder)
-            try:
-                make_private(folder)
-            except OSError as error:
-                raise WarehouseError(f"the warehouse {self.root} can't be written: {said(error)}") from None
+        if folder is None:
+            if is_uri(self.root) and not self.catalog:
+                # Says what is missing there: the jars, credentials, the bucket.
+                self.version(RUNS)
+            return
+        refuse_later_release(folder)
+        try:
+            make_private(folder)
+        except OSError as error:
+            raise WarehouseError(f"the warehouse {self.root} can't be written: {said(error)}") from None
 
     def refuse_unsafe_storage(self) -> None:
         """Raise UsageError when two runs at a time could overwrite each other's commits on this storage."""
@@ -292,6 +297,7 @@ class Warehouse:
         except Exception as error:
             # Spark knows no type of its own for it.
             _refuse_newer(table, error)
+            self._refuse_unreached(error)
             raise
 
     def rows(
@@ -347,6 +353,9 @@ class Warehouse:
             if _is(error, MISSING):
                 return None
             raise
+        except Exception as error:
+            self._refuse_unreached(error)
+            raise
         return None if newest is None else int(newest["version"])
 
     @property
@@ -374,9 +383,16 @@ class Warehouse:
             except Exception as error:
                 _refuse_newer(table, error)
                 problem = storage_problem(error, self.root, folder)
+                self._refuse_unreached(error)
                 if problem is None:
                     raise
                 raise WarehouseError(problem) from error
+
+    def _refuse_unreached(self, error: Exception) -> None:
+        """Raise WarehouseError where an error is the remote storage's: it is not there, not known to Spark, or refuses."""
+        problem = remote_problem(error, "" if self.catalog else self.root)
+        if problem is not None:
+            raise WarehouseError(problem) from error
 
     def _write(
         self,
@@ -413,12 +429,10 @@ class Warehouse:
                 self._create(table, rows, options)
                 return
             except ConcurrentWriteError:
-                last = attempt == CREATE_ATTEMPTS
                 # Under the lock of a folder there is no other run; elsewhere it may be one, under way.
-                if (last or self._in_local_folder) and self.version(table) is None:
+                waited = self._in_local_folder or attempt == CREATE_ATTEMPTS
+                if waited and self.version(table) is None:
                     self._create_over(table)
-                elif last:
-                    raise
             try:
                 with _typed_errors(table):
                     write()

@@ -1,11 +1,12 @@
-"""Tables for who only looks: one face for the same rows, read with Spark or, in a folder, without it.
+"""Tables for who only looks: one face for the same rows, read with Spark or, in a folder or on a storage that delta-rs knows, without.
 
-`jobs.sinks.delta.Warehouse` reads with Spark, which a catalog and a remote storage need. `Folder` reads the Delta tables of a local
-folder by themselves, in a tenth of the time that Spark takes to start.
+`jobs.sinks.delta.Warehouse` reads with Spark, which a catalog needs. `Folder` reads the Delta tables of a folder by themselves, in
+a tenth of the time that Spark takes to start.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -36,6 +37,8 @@ Where = Mapping[str, Any]
 _ORDER = ("sequence", "started_at", "finished_at", "run_id")
 # How it is said that a table has a protocol or a feature of Delta that is not known here.
 _NEWER = ("unsupported", "not support", "invalid protocol")
+_OF_S3 = re.compile(r"<Message>([^<]{1,300})</Message>")
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _EPOCH = datetime.fromtimestamp(0, UTC)
 # Columns that an earlier release wrote: any other one that is not declared is a later release's.
 _RETIRED = {"gold.run_steps": {"few_rows"}}
@@ -81,7 +84,7 @@ class Reader(Protocol):
 
 @dataclass(frozen=True)
 class Folder:
-    """The tables of a warehouse in a local folder `root`, read without Spark."""
+    """The tables of a warehouse in the folder `root`, on this machine or by an address that delta-rs knows, read without Spark."""
 
     root: str
     catalog: bool = False
@@ -150,18 +153,29 @@ class Folder:
         import deltalake  # noqa: PLC0415 - who reads with Spark does without
 
         folder = folder_of(self.root)
-        if folder is None:
-            raise ValueError(f"{self.root} is not a local folder")
-        place = folder / table.layer.value / table.name
+        place = f"{self.root.rstrip('/') if folder is None else folder}/{table.layer.value}/{table.name}"
         try:
-            opened = deltalake.DeltaTable(str(place), version=version)
+            opened = deltalake.DeltaTable(place, version=version)
         except deltalake.exceptions.TableNotFoundError:
             # A first write that did not end leaves files and no commit: nothing of it counts.
             if version is None:
                 return None
             raise
-        _refuse_damaged(table, place, opened)
+        if folder is None:
+            # Polars has no way to HDFS, and looks for credentials elsewhere.
+            return pl.scan_pyarrow_dataset(opened.to_pyarrow_dataset())
+        _refuse_damaged(table, Path(place), opened)
         return pl.scan_delta(opened)
+
+    def problem(self) -> str | None:
+        """Why the storage can't be read from here, None if it can. Of a folder of this machine nothing is asked."""
+        if folder_of(self.root) is not None:
+            return None
+        try:
+            self.rows(RUNS, ["run_id"], most=1)
+        except WarehouseError as error:
+            return str(error)
+        return None
 
 
 @contextmanager
@@ -182,7 +196,16 @@ def _said_of(table: Table, version: int | None) -> Iterator[None]:
             raise WarehouseError(gone_version(table, version)) from error
         raise WarehouseError(f"table {table.full_name} can't be read: {first_line(error)}") from error
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
-        raise WarehouseError(f"table {table.full_name} can't be read: {first_line(error)}") from error
+        raise WarehouseError(f"table {table.full_name} can't be read: {_reason(error)}") from error
+
+
+def _reason(error: Exception) -> str:
+    """What an error says in one line. Of a chain of causes, each in a line of its own, the last one is what happened."""
+    message = _OF_S3.search(str(error))
+    if message is not None:
+        return message[1]
+    last = str(error).strip().rpartition("↳")[2] if "↳" in str(error) else ""
+    return _COLOURS.sub("", last).strip() or first_line(error)
 
 
 def _refuse_damaged(table: Table, place: Path, opened: DeltaTable) -> None:

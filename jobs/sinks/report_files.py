@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jobs.exit import AuditError
+from jobs.places import Place, RemotePlace
+from jobs.sources.remote import RemoteError, write_file
 from schemas.report import Report
 from transforms.report.go_on import Tables
 from transforms.report.html import render_html
@@ -25,12 +27,12 @@ class ReportWriteError(AuditError):
 class ReportPaths:
     """Where a report was written."""
 
-    html: Path
-    json: Path
+    html: Place
+    json: Place
 
 
 def write_report(
-    report: Report, out_dir: Path, tables: Tables = _SOMEWHERE, valid_hours: float | None = None
+    report: Report, out_dir: Place, tables: Tables = _SOMEWHERE, valid_hours: float | None = None
 ) -> ReportPaths:
     """Write both files into `out_dir`, making it if need be, and return their paths.
 
@@ -42,11 +44,10 @@ def write_report(
     html, json_text = render_html(report, tables, valid_hours), to_json(report)
     paths = ReportPaths(out_dir / HTML_NAME, out_dir / JSON_NAME)
     try:
-        out_dir.mkdir(parents=True, exist_ok=True)
         write_whole(paths.html, html)
         write_whole(paths.json, json_text)
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
+    except (OSError, RemoteError) as error:
+        reason = unwritten(error)
         raise ReportWriteError(
             f"cannot write the report into {out_dir}: {reason}; the run is stored: "
             f"`kraft-audit report --run {report.run_id} --out FOLDER` writes it elsewhere"
@@ -54,12 +55,27 @@ def write_report(
     return paths
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Write a UTF-8 file through a temporary neighbour and a rename, so that it is never seen half written."""
+def unwritten(error: OSError | RemoteError) -> str:
+    """Why a file could not be written."""
+    return str(error) if isinstance(error, RemoteError) else error.strerror or type(error).__name__
+
+
+def write_whole(place: Place, text: str) -> None:
+    """Write a UTF-8 file, and the folders above it, so that it is never seen half written. Raises OSError, RemoteError."""
+    data = text.encode("utf-8")
+    if isinstance(place, RemotePlace):
+        write_file(place.uri, data)
+    else:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        _write_here(place, data)
+
+
+def _write_here(path: Path, data: bytes) -> None:
+    """Write through a temporary neighbour and a rename."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         with temporary.open("wb") as file:
-            file.write(text.encode("utf-8"))
+            file.write(data)
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)

@@ -29,6 +29,35 @@ PRIVATE = 0o700
 _URI = re.compile(r"[a-z][a-z0-9+.-]+:")
 _LOSSY_SCHEMES = ("s3", "s3a", "s3n")
 _SAFE_SCHEMES = ("abfs", "abfss", "wasb", "wasbs", "gs", "hdfs", "viewfs", "dbfs")
+# What delta-rs reads by itself, and where it looks for credentials: Spark's own settings do not tell it.
+_WITHOUT_SPARK = {
+    "s3": "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION, or the machine's role",
+    "s3a": "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION, or the machine's role",
+    "abfs": "AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY, or the machine's identity",
+    "abfss": "AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY, or the machine's identity",
+    "gs": "GOOGLE_APPLICATION_CREDENTIALS",
+    "hdfs": "HADOOP_CONF_DIR",
+}
+# What Hadoop and the stores' clients say, and what it means for a person.
+_REMOTE = (
+    (
+        ("No FileSystem for scheme", "FileSystem not found"),
+        "Spark has no file system for {scheme}://; give it the jars (docs/storage.md)",
+    ),
+    (
+        ("NoAuthWithAWSException", "Unable to load credentials", "AzureCredentialNotFound"),
+        "Spark has no credentials for it; give it some (docs/storage.md)",
+    ),
+    (
+        ("UnknownStoreException", "NoSuchBucket", "FilesystemNotFound", "The specified bucket does not exist"),
+        "there is no such bucket; make it",
+    ),
+    (
+        ("AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch", "AccessControlException", "Status Code: 403"),
+        "it is refused; let this user list, read, write and delete there",
+    ),
+    (("UnknownHostException", "ConnectException", "Connection refused"), "nothing answers there; check the address"),
+)
 _SINGLE_DRIVER_STORE = "S3SingleDriverLogStore"
 _DATABRICKS = "DATABRICKS_RUNTIME_VERSION"
 # What Spark, Delta and delta-rs say where they keep the reason to themselves.
@@ -111,6 +140,29 @@ def storage_problem(error: BaseException, root: str, folder: Path | None) -> str
     full = _full_temporary(folder) if reason == os.strerror(errno.ENOSPC) else None
     where = f"the warehouse {root}" if full is None else f"the folder for temporary files {full}"
     return f"{where} can't be written: {reason}; {REMEDIES[reason]} and run again"
+
+
+def remote_problem(error: BaseException, root: str) -> str | None:
+    """What an object store or HDFS has to do with an error of Spark's, in one line; None when nothing has."""
+    if not is_uri(root):
+        return None
+    texts = list(_texts(error))
+    for said, meaning in _REMOTE:
+        if any(each in text for each in said for text in texts):
+            return f"the warehouse {root}: {meaning.format(scheme=root.partition(':')[0])}"
+    return None
+
+
+def read_without_spark(root: str, catalog: bool = False) -> bool:
+    """True of tables that delta-rs may be able to read: in a folder, or on a storage that it knows."""
+    if folder_of(root, catalog) is not None:
+        return True
+    return not (catalog or os.environ.get(_DATABRICKS)) and root.partition(":")[0].lower() in _WITHOUT_SPARK
+
+
+def credentials_without_spark(root: str) -> str:
+    """Environment variables in which delta-rs looks for what it needs to read this storage."""
+    return _WITHOUT_SPARK.get(root.partition(":")[0].lower(), "")
 
 
 def unreadable_file(error: BaseException) -> str | None:

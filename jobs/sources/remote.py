@@ -1,27 +1,33 @@
-"""Log folders that are not on this machine's file system: object stores and HDFS, through `pyarrow.fs`.
+"""Files that are not on this machine's file system: object stores and HDFS, through `pyarrow.fs`.
 
-A folder is staged for the scan (batch headers and CRCs), on the driver's disk, in a folder that is this user's alone, and
+A log folder is staged for the scan (batch headers and CRCs), on the driver's disk, in a folder that is this user's alone, and
 only while the scan runs; what a killed one left is removed by the next. Records are read by the workers from where they
-are, byte range by byte range. Credentials are the platform's own (environment, instance profile, `core-site.xml`); none is
-taken here.
+are, byte range by byte range. ZooKeeper's files are staged by the worker that reads them. Credentials are the platform's own
+(environment, instance profile, `core-site.xml`); none is taken here.
 
-| path | read through |
+| path | read and written through |
 | --- | --- |
-| `s3://`, `s3a://`, `gs://`, `abfs://`, `abfss://`, `hdfs://`, `viewfs://`, `file://` | `pyarrow.fs` |
+| `s3://`, `s3a://`, `gs://`, `abfs://`, `abfss://`, `file://` | `pyarrow.fs` |
+| `hdfs://`, `viewfs://` | `hdfs-native` where it is installed (the extra `hdfs`), else `pyarrow.fs`, which needs Hadoop's `libhdfs` |
 | `dbfs:/…` | the `/dbfs` mount that every Databricks worker has; `/Volumes/…` needs nothing |
 """
 
 from __future__ import annotations
 
 import fcntl
+import importlib
+import importlib.util
 import os
 import re
 import shutil
+import socket
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import gettempdir, mkdtemp
+from typing import Any
+from urllib.parse import urlsplit
 
 import pyarrow as pa
 from pyarrow import fs
@@ -32,6 +38,12 @@ _SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]+):/")
 _SAME = {"s3a": "s3", "s3n": "s3", "abfss": "abfss"}
 _DBFS = re.compile(r"^dbfs:/+")
 _COPY_BYTES = 8 * 1024 * 1024
+_HDFS = ("hdfs", "viewfs")
+# Whose files are seen while they are being written. An object appears when it is whole.
+_SEEN_HALF = (*_HDFS, "file")
+_ANSWER_SECONDS = 15.0
+# What a file system that can't be reached raises: pyarrow's own, and those of hdfs-native.
+UNREACHED = (OSError, RuntimeError, pa.ArrowException)
 
 
 class RemoteError(ValueError):
@@ -62,40 +74,107 @@ def read_range(path: str, start: int, end: int) -> bytes:
         return bytes(stream.read_at(length, start)) if length > 0 else b""
 
 
+def remote_is_file(uri: str) -> bool:
+    """Tell whether there is such a file. Raises RemoteError when it can't be reached."""
+    system, inner = _resolve(uri)
+    with _told(uri, "read"):
+        return bool(system.get_file_info(inner).type == fs.FileType.File)
+
+
+def write_file(uri: str, data: bytes) -> None:
+    """Write a file, in place of one that is there, so that nobody ever sees half of it. Raises RemoteError."""
+    system, inner = _resolve(uri)
+    with _told(uri, "written"):
+        if _scheme(uri) in _SEEN_HALF:
+            _renamed(system, inner, data)
+        else:
+            with system.open_output_stream(inner) as stream:
+                stream.write(data)
+
+
+def remove_file(uri: str) -> None:
+    """Remove a file. Raises RemoteError."""
+    system, inner = _resolve(uri)
+    with _told(uri, "removed"):
+        system.delete_file(inner)
+
+
+def _renamed(system: fs.FileSystem, inner: str, data: bytes) -> None:
+    folder, _, name = inner.rpartition("/")
+    part = f"{folder}/.{name}.{socket.gethostname()}.{os.getpid()}.part"
+    system.create_dir(folder)
+    try:
+        with system.open_output_stream(part) as stream:
+            stream.write(data)
+        if isinstance(system, fs.PyFileSystem):
+            # Arrow's own way does not replace a file on HDFS.
+            system.handler.fs.mv(part, inner, overwrite=True)
+        else:
+            if not isinstance(system, fs.LocalFileSystem) and system.get_file_info(inner).type == fs.FileType.File:
+                system.delete_file(inner)
+            system.move(part, inner)
+    finally:
+        if system.get_file_info(part).type == fs.FileType.File:
+            system.delete_file(part)
+
+
 def remote_size(uri: str) -> int:
     """Bytes of a remote file, or of all files in a remote folder; 0 when there is none.
 
     Raises RemoteError when it can't be reached.
     """
     system, inner = _resolve(uri)
-    try:
+    with _told(uri, "read"):
         info = system.get_file_info(inner.rstrip("/"))
         below = [info]
         if info.type == fs.FileType.Directory:
             below = system.get_file_info(fs.FileSelector(inner.rstrip("/"), recursive=True))
-    except (OSError, pa.ArrowException) as error:
-        raise RemoteError(f"{uri}: can't be read: {str(error).splitlines()[0]}") from None
     return sum(file.size or 0 for file in below if file.type == fs.FileType.File)
 
 
-@contextmanager
-def staged(uri: str) -> Iterator[Path]:
-    """Copy the files of a remote folder (and of the folders in it, three levels) to a folder that goes afterwards.
+def of_a_log(name: str) -> bool:
+    """Whether a file of this name is one that a controller's log folder is read from."""
+    known = name in ("meta.properties", "quorum-state", "leader-epoch-checkpoint", "fetched.json")
+    return known or name.endswith((".log", ".checkpoint", ".snapshot"))
 
-    Raises RemoteError when the folder is not there or can't be reached.
+
+@contextmanager
+def staged(uri: str, wanted: Callable[[str], bool] = of_a_log) -> Iterator[Path]:
+    """Copy the `wanted` files (by name) of a remote folder and of those in it to a folder that goes afterwards.
+
+    An address of a file gives a copy of that file. Raises RemoteError when there is neither, or it can't be reached.
     """
+    system, inner = _resolve(uri)
+    base = inner.rstrip("/")
+    with _told(uri, "read"):
+        kind = system.get_file_info(base).type
+    if kind == fs.FileType.NotFound:
+        raise RemoteError(f"{uri}: no such folder")
+    with _private_folder() as folder:
+        # The copy has the name of the remote one: the name tells a log folder from its parent.
+        target = folder / base.rpartition("/")[2]
+        with _told(uri, "read"):
+            if kind == fs.FileType.File:
+                _copy_file(system, base, target)
+            else:
+                _copy_folder(system, base, target, wanted)
+        yield target
+
+
+@contextmanager
+def _told(uri: str, what: str) -> Iterator[None]:
+    """Say in one line that a file can't be read or written, and why."""
     try:
-        system, inner = _resolve(uri)
-        base = inner.rstrip("/")
-        if system.get_file_info(base).type != fs.FileType.Directory:
-            raise RemoteError(f"{uri}: no such folder")
-        with _private_folder() as folder:
-            # The staged folder has the name of the remote one: the name tells a log folder from its parent.
-            target = folder / base.rpartition("/")[2]
-            _copy_folder(system, base, target)
-            yield target
-    except (OSError, pa.ArrowException) as error:
-        raise RemoteError(f"{uri}: can't be read: {str(error).splitlines()[0]}") from None
+        yield
+    except RemoteError:
+        raise
+    except UNREACHED as error:
+        raise RemoteError(f"{uri}: can't be {what}: {_reason(error)}") from None
+
+
+def _reason(error: Exception) -> str:
+    said = (error.strerror if isinstance(error, OSError) else None) or str(error)
+    return said.splitlines()[0] if said else type(error).__name__
 
 
 @contextmanager
@@ -163,27 +242,44 @@ def _remove_if_left(folder: Path) -> None:
 
 def _resolve(uri: str) -> tuple[fs.FileSystem, str]:
     scheme, separator, rest = uri.partition(":")
+    native = scheme.lower() in _HDFS and importlib.util.find_spec("hdfs_native") is not None
     try:
+        if native:
+            return _hdfs(uri)
         system, inner = fs.FileSystem.from_uri(_SAME.get(scheme.lower(), scheme) + separator + rest)
-    except (OSError, pa.ArrowException) as error:
-        raise RemoteError(f"{uri}: {str(error).splitlines()[0]}") from None
+    except UNREACHED as error:
+        hint = "; install kraft-migration-audit[hdfs]" if scheme.lower() in _HDFS and not native else ""
+        raise RemoteError(f"{uri}: {_reason(error)}{hint}") from None
     return system, inner
 
 
-def _copy_folder(system: fs.FileSystem, base: str, target: Path) -> None:
+def _hdfs(uri: str) -> tuple[fs.FileSystem, str]:
+    """A file system without Java and Hadoop's libraries."""
+    native: Any = importlib.import_module("hdfs_native.fsspec")
+    address = urlsplit(uri)
+    if address.port is not None:
+        # The client itself would try for minutes.
+        socket.create_connection((address.hostname or "", address.port), _ANSWER_SECONDS).close()
+    kind = native.ViewfsFileSystem if address.scheme == "viewfs" else native.HdfsFileSystem
+    return fs.PyFileSystem(fs.FSSpecHandler(kind(address.hostname, address.port))), address.path
+
+
+def _scheme(uri: str) -> str:
+    return uri.partition(":")[0].lower()
+
+
+def _copy_folder(system: fs.FileSystem, base: str, target: Path, wanted: Callable[[str], bool]) -> None:
     target.mkdir(parents=True)
     for info in system.get_file_info(fs.FileSelector(base, recursive=True)):
         relative = info.path[len(base) :].lstrip("/")
         place = (target / relative).resolve()
-        if info.type != fs.FileType.File or not _wanted(relative) or not place.is_relative_to(target.resolve()):
+        if info.type != fs.FileType.File or not wanted(info.base_name) or not place.is_relative_to(target.resolve()):
             continue
         place.parent.mkdir(parents=True, exist_ok=True)
-        with system.open_input_stream(info.path) as source, place.open("wb") as copy:
-            while block := source.read(_COPY_BYTES):
-                copy.write(block)
+        _copy_file(system, info.path, place)
 
 
-def _wanted(relative: str) -> bool:
-    name = relative.rpartition("/")[2]
-    known = name in ("meta.properties", "quorum-state", "leader-epoch-checkpoint", "fetched.json")
-    return known or name.endswith((".log", ".checkpoint", ".snapshot"))
+def _copy_file(system: fs.FileSystem, path: str, place: Path) -> None:
+    with system.open_input_stream(path) as source, place.open("wb") as copy:
+        while block := source.read(_COPY_BYTES):
+            copy.write(block)

@@ -11,6 +11,7 @@ from urllib.parse import quote
 from jobs.audit import verified
 from jobs.audit.run import LOG, Run, new_run_id
 from jobs.exit import AuditError, unexpected
+from jobs.places import Place
 from jobs.settings import Settings
 from jobs.sinks.report_files import HTML_NAME
 from jobs.steps import mails, messages, metrics
@@ -30,7 +31,7 @@ class Aftermath:
     `mail_failed` if a mail could not be sent, `crashed` if nothing of this came to its end.
     """
 
-    pages: list[Path] = field(default_factory=list)
+    pages: list[Place] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     mail_failed: bool = False
@@ -54,7 +55,7 @@ class _Known:
 def after_run(
     run: Run,
     reports: Mapping[str, Report],
-    written: Mapping[str, Path],
+    written: Mapping[str, Place],
     dry_run: Path | None = None,
     unwritten: Mapping[str, str] | None = None,
 ) -> Aftermath:
@@ -191,11 +192,11 @@ def _metrics(made: Aftermath, settings: Mapping[str, Settings], runs: Sequence[F
     return not problems
 
 
-def _pages(made: Aftermath, settings: Mapping[str, Settings], known: _Known, written: Mapping[str, Path]) -> bool:
+def _pages(made: Aftermath, settings: Mapping[str, Settings], known: _Known, written: Mapping[str, Place]) -> bool:
     retired = {name for each in settings.values() for name in each.report.retired}
     old = min(each.report.stale_after_hours for each in settings.values())
     standing = fleet_of(known.runs, old, retired, known.verified)
-    for folder in sorted({each.report.folder for each in settings.values()}):
+    for folder in sorted({each.report.folder for each in settings.values()}, key=str):
         places = places_of(standing, folder, written)
         made.pages.append(write_fleet_page(standing, folder / FLEET_NAME, places))
     return True
@@ -206,7 +207,7 @@ def _mails(
     run: Run,
     known: _Known,
     reports: Mapping[str, Report],
-    written: Mapping[str, Path],
+    written: Mapping[str, Place],
     dry_run: Path | None,
     unwritten: Mapping[str, str] | None,
 ) -> bool:
@@ -232,7 +233,7 @@ def _messages(
     made: Aftermath,
     run: Run,
     known: _Known,
-    written: Mapping[str, Path],
+    written: Mapping[str, Place],
     dry_run: Path | None,
     unwritten: Mapping[str, str] | None,
 ) -> bool:
@@ -285,7 +286,7 @@ def _page(settings: Mapping[str, Settings]) -> str:
     return next((_page_place(each) for each in settings.values()), "")
 
 
-def _place(settings: Settings, path: Path) -> str:
+def _place(settings: Settings, path: Place) -> str:
     """Where a report is, for a reader: its address where reports are served, else its path."""
     url = settings.report.url
     return str(path) if url is None else f"{url.rstrip('/')}/{quote(settings.cluster)}/{HTML_NAME}"

@@ -11,8 +11,10 @@ from urllib.parse import quote
 
 from jobs.audit.journal import died_runs
 from jobs.exit import AuditError
+from jobs.places import Place
 from jobs.sinks.reader import Reader, records
-from jobs.sinks.report_files import HTML_NAME, write_whole
+from jobs.sinks.report_files import HTML_NAME, unwritten, write_whole
+from jobs.sources.remote import RemoteError
 from schemas.gold import RUNS
 from transforms.clusters import CLUSTER
 from transforms.reconcile.judge.earlier import COLUMNS
@@ -70,27 +72,34 @@ def fleet_of(
 
 
 def places_of(
-    standing: Fleet, reports: Path, written: Mapping[str, Path], seen_from: Path | None = None
+    standing: Fleet, reports: Place, written: Mapping[str, Place], seen_from: Place | None = None
 ) -> dict[str, str]:
     """Relative addresses of the clusters' reports, seen from a folder (`reports` by default).
 
-    They are those just `written`, else those that lie in a folder for each cluster below `reports`.
+    They are those just `written`, else those that lie in a folder for each cluster below `reports`. From another file system
+    nothing can be seen. Raises AuditError when a remote folder can't be looked into.
     """
     found = {}
+    eye = reports if seen_from is None else seen_from
     for cluster in standing.clusters:
-        path = written.get(cluster.name, reports / cluster.name / HTML_NAME)
-        if path.is_file():
-            found[cluster.name] = quote(os.path.relpath(path, reports if seen_from is None else seen_from))
+        place = written.get(cluster.name, reports / cluster.name / HTML_NAME)
+        if isinstance(place, Path) == isinstance(eye, Path) and _is_file(place):
+            found[cluster.name] = quote(os.path.relpath(str(place), str(eye)))
     return found
 
 
-def write_fleet_page(standing: Fleet, file: Path, places: Mapping[str, str]) -> Path:
+def _is_file(place: Place) -> bool:
+    try:
+        return place.is_file()
+    except RemoteError as error:
+        raise AuditError(str(error)) from None
+
+
+def write_fleet_page(standing: Fleet, file: Place, places: Mapping[str, str]) -> Place:
     """Write the page, whole or not at all. Raises AuditError when that can't be."""
     html = render_fleet(standing, places)
     try:
-        file.parent.mkdir(parents=True, exist_ok=True)
         write_whole(file, html)
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise AuditError(f"cannot write the fleet's page {file}: {reason}; the reports are written") from None
+    except (OSError, RemoteError) as error:
+        raise AuditError(f"cannot write the fleet's page {file}: {unwritten(error)}; the reports are written") from None
     return file

@@ -11,6 +11,7 @@ import secrets
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -24,10 +25,12 @@ from jobs.audit.inputs import size_of
 from jobs.audit.run import LOG, Run, note_risk, now_ms
 from jobs.audit.steps import step_main
 from jobs.exit import UsageError
+from jobs.places import Place, RemotePlace
 from jobs.runtime.workers import failure, in_workers, with_columns
 from jobs.settings import Settings, ZooKeeperSettings, ZooKeeperTls, secret_from_environment, zookeeper_risk
+from jobs.sources.remote import RemoteError, staged
 from jobs.sources.zookeeper.dump import read_dump
-from jobs.sources.zookeeper.folder import DataFolder, ZooKeeperFolderError
+from jobs.sources.zookeeper.folder import DataFolder, ZooKeeperFolderError, of_a_server
 from jobs.sources.zookeeper.live import read_live
 from jobs.sources.zookeeper.walk import LiveSettings, SaslSettings, TlsSettings, WalkSummary, ZooKeeperWalkError
 from jobs.sources.zookeeper.writes import BARRIER, OPERATION, TRANSACTION_LOG, WRITE, last_barrier, read_writes
@@ -57,27 +60,42 @@ class TreeFiles:
     cluster: str
     snapshot_id: str
     redactor: Redactor
-    dump: Path | None = None
-    folder: Path | None = None
-    log_folder: Path | None = None
+    dump: Place | None = None
+    folder: Place | None = None
+    log_folder: Place | None = None
     leading: LogCopy | None = None
 
     def trees(self) -> Iterator[tuple[str | None, pa.RecordBatch]]:
         """Yield (`tree`, batch of `ZNODE_COLUMNS`): of a folder, also that at the last barrier the metadata log reaches."""
         if self.dump is not None:
-            return ((None, needed(batch)) for batch in read_dump(self.dump, self.redactor))
-        folder = self._folder()
-        barrier = None if self.leading is None else last_barrier(folder, self.leading)
-        return ((tree, needed(batch)) for tree, batch in folder.trees(self.redactor, barrier))
+            with _here(self.dump) as file:
+                yield from ((None, needed(batch)) for batch in read_dump(file, self.redactor))
+            return
+        with self._folder() as folder:
+            barrier = None if self.leading is None else last_barrier(folder, self.leading)
+            yield from ((tree, needed(batch)) for tree, batch in folder.trees(self.redactor, barrier))
 
     def history(self) -> Iterator[pa.RecordBatch]:
         """Yield what the folder's transaction logs tell, as batches of `TRANSACTION_LOG`."""
-        return read_writes(self._folder(), self.redactor)
+        with self._folder() as folder:
+            yield from read_writes(folder, self.redactor)
 
-    def _folder(self) -> DataFolder:
+    @contextmanager
+    def _folder(self) -> Iterator[DataFolder]:
         if self.folder is None:
             raise AssertionError("the settings allow exactly one source")
-        return DataFolder(self.folder, self.log_folder)
+        with _here(self.folder) as folder, _here(self.log_folder or self.folder) as logs:
+            try:
+                yield DataFolder(folder, logs if self.log_folder else None)
+            except ZooKeeperFolderError as error:
+                raise ZooKeeperFolderError(str(error).replace(str(folder), str(self.folder))) from None
+
+
+@contextmanager
+def _here(place: Place) -> Iterator[Path]:
+    """The files as they lie on this machine; those of another file system are copied for so long."""
+    with staged(place.uri, of_a_server) if isinstance(place, RemotePlace) else nullcontext(place) as path:
+        yield path
 
 
 def run_step(run: Run) -> None:
@@ -169,7 +187,7 @@ def _read_writes(files: TreeFiles) -> Iterator[pa.RecordBatch]:
     try:
         for batch in files.history():
             yield with_columns(batch, {CLUSTER: files.cluster})
-    except (ZooKeeperFolderError, OSError):
+    except (ZooKeeperFolderError, RemoteError, OSError):
         # The same folder fails in the same way as a tree, which says so. Anything else is for the run to find.
         LOG.debug("the transaction logs of %s can't be read", files.cluster, exc_info=True)
 

@@ -522,7 +522,8 @@ def sweep(several: Sequence[Settings], now: datetime) -> list[str]:
         sweep_staged()
     except (OSError, RemoteError) as error:
         problems.append(f"staged copies of killed runs: {error}")
-    for folder in sorted({settings.report.folder for settings in several}):
+    # On an object store nothing is half written.
+    for folder in sorted({each.report.folder for each in several if isinstance(each.report.folder, Path)}):
         for path in folder.rglob(".*.part") if folder.is_dir() else ():
             with suppress(OSError):
                 if datetime.fromtimestamp(path.stat().st_mtime, UTC) < now - _LEFT_AFTER:

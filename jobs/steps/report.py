@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 
 from jobs.audit.run import Run, open_run
 from jobs.exit import UsageError, guarded
+from jobs.places import Place, place_of
 from jobs.settings import Settings, load_settings
 from jobs.sinks.delta import absolute_root
 from jobs.sinks.report_files import ReportPaths, write_report
@@ -21,7 +22,7 @@ from transforms.report.json import from_json
 from transforms.report.text import render_text
 
 
-def write_files(report: Report, settings: Settings, out: Path | None = None) -> ReportPaths:
+def write_files(report: Report, settings: Settings, out: Place | None = None) -> ReportPaths:
     """Render a report into `out` (default: the configured folder, a folder for each cluster below it)."""
     tables = Tables(absolute_root(settings.warehouse, settings.catalog), settings.catalog)
     folder = out or settings.report.folder / report.cluster
@@ -43,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `kraft-audit report`."""
     parser.add_argument("--conf", type=Path, required=True, help="configuration file (YAML)")
     parser.add_argument("--run", dest="run_id", required=True, help="run to report; `kraft-audit history` lists them")
-    parser.add_argument("--out", type=Path, help="folder for report.html and report.json")
+    parser.add_argument("--out", type=place_of, help="folder for report.html and report.json")
 
 
 def execute(arguments: argparse.Namespace) -> int:

@@ -119,6 +119,23 @@ def test_elsewhere_than_in_a_folder_it_may_be_another_runs_and_is_waited_for(
     assert numbers(warehouse, ADDED) == [1, 2]
 
 
+def test_a_table_that_comes_when_it_has_just_been_given_up_is_written_to(
+    spark: SparkSession, warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a real HDFS another run's first write ended between the last try to make the table and the look for it."""
+    monkeypatch.setattr(Warehouse, "folder", None)
+    monkeypatch.setattr(delta, "CREATE_ATTEMPTS", 1)
+    create, mine = Warehouse._create, rows(spark, 2)
+
+    def late(self: Warehouse, *arguments: Any) -> None:
+        create(self, ADDED, rows(spark, 1), {})
+        create(self, *arguments)
+
+    monkeypatch.setattr(Warehouse, "_create", late)
+    warehouse.append(ADDED, mine)
+    assert numbers(warehouse, ADDED) == [1, 2]
+
+
 def test_in_a_catalog_somebody_has_to_remove_it_and_is_told_so(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

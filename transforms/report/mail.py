@@ -17,7 +17,7 @@ from transforms.report.chart import MOST_RUNS
 from transforms.report.expectations import expectation_views
 from transforms.report.html import environment, gate_views
 from transforms.report.kraft import kraft_facts
-from transforms.report.picture import trend_png
+from transforms.report.picture import can_draw, trend_png
 from transforms.report.printable import counted, visible
 from transforms.report.text import render_text
 
@@ -54,7 +54,7 @@ def _message(
     report: Report, banner: ReportBanner, location: str, changes: Sequence[str], sizes: tuple[int, int, bool]
 ) -> EmailMessage:
     rows, checks, chart = sizes
-    chart = chart and bool(report.history) and not in_kraft(report)
+    chart = chart and bool(report.history) and not in_kraft(report) and can_draw()
     message = EmailMessage(policy=SMTP)
     message["Subject"] = subject(report, banner)
     message["Auto-Submitted"] = "auto-generated"

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
 import io
 from collections.abc import Sequence
 from typing import Any
-
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 
 from schemas.report import RunPoint
 from transforms.report.chart import MOST_RUNS, nice_top, short_number, short_time
@@ -16,8 +14,17 @@ _INK, _SOFT, _RULE, _LINE, _BAD = "#16202c", "#5a6675", "#dfe3e8", "#0b5cad", "#
 _BAR = "#b4bbc4"
 
 
+def can_draw() -> bool:
+    """Whether matplotlib is installed, which is an extra: a mail without a picture says the same."""
+    return importlib.util.find_spec("matplotlib") is not None
+
+
 def trend_png(history: Sequence[RunPoint]) -> bytes:
     """Draw lag (left) and differences (right) over the last runs, 1011 by 272 pixels: sharp on a dense screen."""
+    # Half a second that only a mail needs.
+    from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415
+    from matplotlib.figure import Figure  # noqa: PLC0415
+
     points = list(history)[-MOST_RUNS:]
     figure = Figure(figsize=(6.32, 1.7), dpi=160, facecolor="white")
     FigureCanvasAgg(figure)

@@ -240,6 +240,11 @@ def _proof(judgement: Judgement) -> Znode:
     return unreadable(TREE_DIGEST, "")._replace(data=text, data_is_null=False, data_length=len(text), problem=None)
 
 
+def of_a_server(name: str) -> bool:
+    """Whether a file of this name is one that a data folder, or a dump of a tree, is read from."""
+    return bool(_SNAPSHOT_NAME.fullmatch(name) or _LOG_NAME.fullmatch(name))
+
+
 def read_folder(
     location: str | Path,
     redactor: Redactor,

@@ -1,0 +1,31 @@
+"""Sources, tables and reports on a real HDFS; its first run has another cluster's for company."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.cluster.on_a_store import Both, OnAStore, both_of
+from tests.cluster.stores import configuration, hdfs, report, run
+
+pytestmark = pytest.mark.live
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
+    yield from both_of(hdfs, tmp_path_factory.mktemp("hdfs"), tmp_path_factory.mktemp("local"))
+
+
+class TestHdfs(OnAStore):
+    def test_of_two_runs_at_a_time_none_loses_anything(self, both: Both) -> None:
+        assert report(both.store, cluster="other") == both.earlier
+        ran = run(["fleet", "--warehouse", f"{both.store.root}/tables"], both.folder, both.store)
+        assert "other" in ran.stdout
+
+    def test_where_nothing_answers_one_line_says_so(self, both: Both) -> None:
+        nowhere = "hdfs://localhost:1/log"
+        file = configuration(both.folder, both.store, "later", kraft={"folders": [nowhere]})
+        ran = run(["doctor", "--conf", str(file)], both.folder, both.store)
+        (line,) = (each for each in ran.stdout.splitlines() if "metadata log" in each)
+        assert line.split(maxsplit=4) == ["FAIL", "c:", "metadata", "log", f"{nowhere}: Connection refused"]

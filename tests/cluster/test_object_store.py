@@ -1,0 +1,45 @@
+"""Sources, tables and reports on an object store that answers as S3 does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from jobs.exit import CRASH, USAGE
+from tests.cluster.on_a_store import Both, OnAStore, both_of
+from tests.cluster.stores import configuration, object_store, run
+
+pytestmark = pytest.mark.live
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
+    yield from both_of(object_store, tmp_path_factory.mktemp("store"), tmp_path_factory.mktemp("local"))
+
+
+class TestObjectStore(OnAStore):
+    def test_without_credentials_one_line_says_which_are_missing(self, both: Both) -> None:
+        tables = f"{both.store.root}/tables"
+        none = {"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": ""}
+        ran = run(["gates", "--warehouse", tables], both.folder, both.store, **none)
+        assert ran.returncode == CRASH
+        first, last = ran.stderr.splitlines()
+        assert "Without Spark it takes AWS_ACCESS_KEY_ID" in first
+        assert (
+            last
+            == f"kraft-audit: the warehouse {tables}: Spark has no credentials for it; give it some (docs/storage.md)"
+        )
+
+    def test_a_bucket_that_is_not_there_is_one_line(self, both: Both) -> None:
+        file = configuration(both.folder, both.store, "later", warehouse="s3a://no-such-bucket/tables")
+        ran = run(["run", "--conf", str(file)], both.folder, both.store)
+        assert ran.returncode == CRASH
+        assert "kraft-audit: the warehouse s3a://no-such-bucket/tables: there is no such bucket; make it" in ran.stderr
+        assert both.store.environment["AWS_SECRET_ACCESS_KEY"] not in ran.stdout + ran.stderr
+
+    def test_two_drivers_are_refused(self, both: Both) -> None:
+        file = configuration(both.folder, both.store, "later", warehouse_single_driver=False)
+        ran = run(["run", "--conf", str(file)], both.folder, both.store)
+        assert ran.returncode == USAGE
+        assert "two runs at a time can overwrite each other's commits" in ran.stderr
