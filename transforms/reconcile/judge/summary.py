@@ -63,7 +63,7 @@ def verdict(
     *,
     allow_unknown: bool = False,
 ) -> str:
-    """errors, warnings or clean (DESIGN §5).
+    """errors, warnings or clean.
 
     Errors are defects, failed checks about the present, and a requested gate that is shut, which is any that is not `go`
     (`allow_unknown`: nor one that could not be judged or is of another phase). A start that is blocked
