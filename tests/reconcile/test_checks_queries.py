@@ -319,8 +319,8 @@ def test_texts_are_in_the_order_of_their_bytes_and_what_has_none_is_first() -> N
         (
             "DUR-17",
             [
-                '[{"type":"client-id","name":"gone"}] at offset 250',
-                '[{"type":"ip","name":"10.0.0.1"}] at offset 260',
+                "quotas of client-id=gone, removed at offset 250",
+                "quotas of ip=10.0.0.1, removed at offset 260",
             ],
         ),
         ("SEC-04", ["0: pw"]),

@@ -22,6 +22,7 @@ from transforms.report.banner import (
 from transforms.report.expectations import expectation_lines
 from transforms.report.kraft import kraft_facts
 from transforms.report.printable import NAME_LIMIT, anchor, counted, listed, visible
+from transforms.report.since import UNKNOWN
 from transforms.report.words import LAG_STATES, VERDICT_WORDS
 
 WIDTH = 100
@@ -59,6 +60,7 @@ def _head(report: Report, banner: ReportBanner) -> list[str]:
     name = visible(report.cluster, NAME_LIMIT)
     return [
         *_wrapped(f"{banner.label.upper()}: {banner.title}"),
+        *_wrapped("" if banner.since == UNKNOWN else banner.since, "  "),
         *_wrapped(" ".join(banner.sentences), "  "),
         *_wrapped(f"Cluster {name}, Kafka {report.kafka_version}, {_how(report)}", "  "),
     ]

@@ -17,6 +17,8 @@ PASS, WARN, FAIL, UNKNOWN, NOT_APPLICABLE = "pass", "warn", "fail", "unknown", "
 _OPTIONAL = frozenset(check.id for check in CHECKS if check.optional)
 # The check that says which facts are absent.
 _COMPLETENESS = "CAP-10"
+# What it says of a tree that it has proved is no limit of a gate.
+_PROOF = "CAP-20"
 _GATE_PHASES: dict[str, frozenset[Phase]] = {
     "start": frozenset({Phase.ZOOKEEPER, Phase.WAITING}),
     "dual_write": frozenset({Phase.DUAL_WRITE}),
@@ -96,7 +98,8 @@ def _gate(gate: str, results: Sequence[CheckResult], facts: Facts) -> Gate:
     open_questions = [check_id for check_id in unjudged if check_id not in _OPTIONAL]
     if open_questions:
         return Gate("unknown", open_questions, "too little was collected to decide")
-    remarks = [remark for result in mine if result.verdict == PASS for remark in result.evidence]
+    told = [result for result in mine if result.verdict == PASS and result.id != _PROOF]
+    remarks = [remark for result in told for remark in result.evidence]
     if unjudged:
         remarks.append(f"not judged: {', '.join(unjudged)} (each entry says what to provide)")
     return Gate("go", [], "; ".join(remarks))
