@@ -184,6 +184,9 @@ def repairs(report: Report) -> list[Action]:
     A suppressed defect asks for nothing; the checks that it fails still do.
     """
     checks = sorted((check for check in report.checks if calm_word(report, check) is None), key=check_rank(report))
+    if phase_of(report) == "rolled_back":
+        # No controllers are there to be stopped: RB-05 says what to do about the same znode.
+        checks = [check for check in checks if check.id != "START-07"]
     rows = sorted(report.divergences.rows, key=lambda row: rank(ORDER, row.class_))
     of_rows = [Action(remedy_of(row), row.class_) for row in rows if row.class_ in DEFECTS and row.suppressed is None]
     said = _OF_DEFECTS if of_rows else ()

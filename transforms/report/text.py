@@ -78,7 +78,7 @@ def _facts(report: Report) -> list[str]:
     if report.lag.state in ("silent", "behind", "stopped in order"):
         alive = f", {LAG_STATES.get(report.lag.state, report.lag.state)}"
     records = "n/a" if report.lag.records is None else counted(report.lag.records, "record")
-    age = "" if report.lag.seconds is None else f", {duration(report.lag.seconds)}"
+    age = f", {duration(report.lag.seconds)}" if report.lag.seconds else ""
     defects = defect_count(report)
     return [
         *_wrapped(f"State        {state_text(migration)}"),
