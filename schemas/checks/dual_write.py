@@ -165,9 +165,9 @@ CHECKS: tuple[Check, ...] = (
         "No quota was removed whose removal Kafka fails to mirror",
         ("dual_write",),
         DURING,
-        "Force a full sync: restart the active controller cleanly. ZooKeeper can still have the quotas listed, and lack what was "
-        "changed at the same moment. Until the migration is finalised, do not remove quotas of client ids and IP addresses: set them "
-        "to other values.",
+        "Until the migration is finalised, do not remove quotas of client ids and IP addresses: set them to other values. ZooKeeper "
+        "can still have the quotas listed, and lack what was changed at the same moment. A full sync repairs both: restart the "
+        "active controller cleanly.",
         "ZkConfigMigrationClient (NullPointerException); S§5.2, S§14",
         severity="warning",
     ),
