@@ -34,8 +34,9 @@ CLASSES: dict[str, DivergenceClass] = {
             LOST_WRITE,
             True,
             "dual writing went past this change without making it in ZooKeeper; a rollback would lose it",
-            "Make the change again through the Admin API, or force a full sync by moving the controller leadership, "
-            "then run the audit again before finalising or rolling back.",
+            "Force a full sync: restart the active controller cleanly (`kafka-metadata-quorum.sh describe --status` names it), so "
+            "that another one takes over and writes everything to ZooKeeper. Or make the change again through the Admin API. Run the "
+            "audit again before you finalise or roll back.",
         ),
         DivergenceClass(
             FOREIGN_WRITE,

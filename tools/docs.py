@@ -45,7 +45,7 @@ PHASES = {
 }
 GROUPS = {
     "CAP": "The capture: can this audit be trusted",
-    "RUN": "Between runs: is it the same cluster, and has its log gone on",
+    "RUN": "Between runs: is this the same cluster, and does its log continue",
     "START": "Before the start",
     "CONF": "Property files",
     "DUR": "In dual write",
@@ -53,6 +53,18 @@ GROUPS = {
     "POST": "After finalising",
     "RB": "Before and after a rollback",
     "SEC": "Security",
+    "TXN": "In ZooKeeper's transaction logs",
+    "ISR": "In-sync replicas, leaders and elections",
+    "FEAT": "Features and metadata.version",
+    "UPG": "Before an upgrade or a rolling restart",
+    "QRM": "The quorum of controllers",
+    "LOG": "The metadata log",
+    "ELR": "Eligible leader replicas (KIP-966)",
+    "CFG": "Configurations",
+    "DIR": "Log directories",
+    "BRK": "Brokers and racks",
+    "RAS": "Reassignments and throttles",
+    "SHR": "Share groups",
 }
 
 
@@ -131,13 +143,14 @@ def checks_page() -> str:
         MADE,
         "# Checks",
         "",
-        "What must hold, and what to do when it does not. A check of severity *warning* closes no gate; one that is *optional*",
-        "asks for more than the two sides and leaves its gates as they are without it. [The operator's guide](operating.md)",
-        "says when to look at which.",
+        "Each check says what must hold, how grave a violation is, which gates it can close, in which phases it applies, and what to",
+        "do if it fails. A *warning* never closes a gate: at most the gate is unknown while the check cannot be judged. An *optional*",
+        "check needs one more file, such as a property file; without it, its gates stay as they are. The",
+        "[operator's guide](operating.md) shows which checks matter at each step.",
         "",
     ]
     for group in dict.fromkeys(check.id.split("-")[0] for check in CHECKS):
-        lines += [f"## {GROUPS.get(group, group)} ({group})", ""]
+        lines += [f"## {GROUPS[group]} ({group})", ""]
         for check in (each for each in CHECKS if each.id.split("-")[0] == group):
             lines += _check(check)
     return "\n".join(lines)
@@ -155,7 +168,8 @@ def _check(check: Check) -> list[str]:
         f'<a id="{check.id.lower()}"></a>',
         f"**{check.id}** {plain(check.title)}.",
         f"*{kind}; gates: {gates}; {when}.*",
-        f"{plain(check.remedy)} ({plain(check.reference)})",
+        "",
+        f"If it fails: {plain(check.remedy)} *Source: {plain(check.reference)}.*",
         "",
     ]
 

@@ -103,7 +103,7 @@ def collected(questions: Mapping[str, DataFrame]) -> dict[str, dict[str, list[di
 def _fail_unread(run: Run, found: Collected) -> None:
     """Clusters whose source could not be read, or holds no metadata of Kafka's, go no further.
 
-    A tree without Kafka's znodes is the wrong tree: it must not take the place of a good one (DESIGN §8). A second walk without
+    A tree without Kafka's znodes is the wrong tree: it must not take the place of a good one. A second walk without
     them was one of another tree: nothing stood still, and nothing would be judged.
     """
     failures = {

@@ -212,7 +212,7 @@ def _with_places(check: CheckResult, found: Sequence[str]) -> CheckResult:
 
 
 def exit_code(verdict: str, fail_on: str) -> int:
-    """Exit code of a verdict (DESIGN §5): `--fail-on warn` makes warnings errors, `never` makes everything 0."""
+    """Exit code of a verdict: `--fail-on warn` makes warnings errors, `never` makes everything 0."""
     if fail_on == "never" or verdict == summary.CLEAN:
         return OK
     return ERRORS if verdict == summary.ERRORS or fail_on == "warn" else WARNINGS

@@ -135,7 +135,7 @@ CHECKS: tuple[Check, ...] = (
         "Every topic has the same id in ZooKeeper and in KRaft",
         ("dual_write", "finalize", "rollback"),
         DURING,
-        "Force a full sync by moving the controller leadership, or delete the topic again through the Admin API. It "
+        "Force a full sync (restart the active controller cleanly), or delete the topic again through the Admin API. It "
         "was deleted and created again, and half of that was lost.",
         "KIP-516; TopicsDelta; S§6",
         severity="critical",
@@ -165,9 +165,9 @@ CHECKS: tuple[Check, ...] = (
         "No quota was removed whose removal Kafka fails to mirror",
         ("dual_write",),
         DURING,
-        "Compare the quotas listed, and everything changed at the same moment. Force a full sync by moving the "
-        "controller leadership. Until the migration is finalised, do not remove quotas of client ids and IP "
-        "addresses: set them to other values.",
+        "Until the migration is finalised, do not remove quotas of client ids and IP addresses: set them to other values. ZooKeeper "
+        "can still have the quotas listed, and lack what was changed at the same moment. A full sync repairs both: restart the "
+        "active controller cleanly.",
         "ZkConfigMigrationClient (NullPointerException); S§5.2, S§14",
         severity="warning",
     ),
@@ -176,7 +176,7 @@ CHECKS: tuple[Check, ...] = (
         "No change was dropped after a failed quota change",
         ("dual_write",),
         DURING,
-        "Force a full sync by moving the controller leadership. The producer ids, ACLs or tokens listed changed "
+        "Force a full sync: restart the active controller cleanly. The producer ids, ACLs or tokens listed changed "
         "together with a quota, and mirroring that quota failed.",
         "KRaftMigrationZkWriter.handleDelta; S§5.2",
         severity="warning",

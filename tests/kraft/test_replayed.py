@@ -152,7 +152,7 @@ def spelled(rows: Sequence[Row]) -> list[str]:
 
 @pytest.mark.parametrize("seed", SOUND)
 def test_the_rest_after_what_was_kept_is_the_whole(seed: int) -> None:
-    """Between runs the state is all that is left of what was below it (DESIGN §4.4)."""
+    """Between runs the state is all that is left of what was below it."""
     chance = random.Random(seed)  # noqa: S311 - the seed makes a failure repeatable
     rows = RandomLog(seed, LENGTH).rows
     for _ in range(4):

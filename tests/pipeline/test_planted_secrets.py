@@ -321,9 +321,9 @@ def test_not_in_what_spark_records_of_itself(run: Run, tmp_path: Path) -> None:
         f"spark.eventLog.enabled true\nspark.eventLog.compress false\nspark.eventLog.dir {events.as_uri()}\n"
     )
     for name, source in (("dump", "zookeeper.jsonl.gz"), ("data-folder", "zookeeper")):
+        files = ["--zookeeper", str(run.inputs / source), "--kraft", str(run.inputs / "kraft")]
         done = subprocess.run(
-            [sys.executable, "-m", "jobs.cli", "check", "--cluster", name]
-            + ["--zookeeper", str(run.inputs / source), "--kraft", str(run.inputs / "kraft")],
+            [sys.executable, "-m", "jobs.cli", "check", "--cluster", name, *files],
             env={**os.environ, "SPARK_CONF_DIR": str(tmp_path)},
             cwd=tmp_path,
             capture_output=True,

@@ -305,7 +305,7 @@ def test_texts_are_in_the_order_of_their_bytes_and_what_has_none_is_first() -> N
         ("FIN-05", ["moving-in-kraft/0 is being reassigned", "offline-in-kraft/0 has no leader"]),
         ("RB-03", ["from-the-future/0 was written in controller epoch 6"]),
         ("DUR-19", ["delete_topic of old (/admin/delete_topics/old)"]),
-        ("POST-04", ["/brokers/topics/late/partitions/0/state in transaction 901"]),
+        ("POST-04", ["/brokers/topics/late/partitions/0/state in transaction 0x385"]),
         ("RB-07", ["an ACL of GROUP team/app: ZooKeeper has no place for the name"]),
         ("DUR-06", ["CLIENT_METRICS m: k"]),
         (
@@ -319,8 +319,8 @@ def test_texts_are_in_the_order_of_their_bytes_and_what_has_none_is_first() -> N
         (
             "DUR-17",
             [
-                '[{"type":"client-id","name":"gone"}] at offset 250',
-                '[{"type":"ip","name":"10.0.0.1"}] at offset 260',
+                "quotas of client-id=gone, removed at offset 250",
+                "quotas of ip=10.0.0.1, removed at offset 260",
             ],
         ),
         ("SEC-04", ["0: pw"]),

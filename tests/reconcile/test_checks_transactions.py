@@ -46,13 +46,13 @@ def test_a_failover_is_two_claims_by_the_leaders_of_two_epochs() -> None:
 def test_a_claim_by_another_node_than_the_epochs_leader_is_named() -> None:
     found = claims(FIRST, election(900, 5, "controller 3002", 2))
     assert (found.verdict, found.violations) == ("fail", 1)
-    assert "transaction 900 by controller 3002, session 0x1000" in found.evidence[0]
+    assert "transaction 0x384 by controller 3002, session 0x1000" in found.evidence[0]
     assert "whose leader is 3001" in found.evidence[0]
 
 
 def test_a_claim_whose_epoch_does_not_rise_is_named() -> None:
     found = claims(FIRST, election(900, 5, "controller 3000", 1))
-    assert "claimed with epoch 1, after a claim with epoch 1 in transaction 700" in found.evidence[0]
+    assert "claimed with epoch 1, after a claim with epoch 1 in transaction 0x2bc" in found.evidence[0]
 
 
 def test_an_epoch_that_the_log_never_had_is_another_quorums() -> None:
@@ -116,8 +116,8 @@ def test_evidence_names_transaction_session_time_and_path() -> None:
     assert found.foreign == (
         2,
         (
-            "transaction 7, session 0xffffffffffffffff, 2026-11-21T03:52:51.000Z: setData /a",
-            "transaction 8, session 0xffffffffffffffff, 2026-11-21T03:52:51.000Z: setData /a",
+            "transaction 0x7, session 0xffffffffffffffff, 2026-11-21T03:52:51.000Z: setData /a",
+            "transaction 0x8, session 0xffffffffffffffff, 2026-11-21T03:52:51.000Z: setData /a",
         ),
     )
     assert found.refused[1][0].endswith("refused with BadVersion (check+error+error)")

@@ -42,7 +42,10 @@ def test_metadata_that_is_gone_is_said_to_be_gone_and_where_it_is() -> None:
     assert "snapshots and transaction logs" in banner.actions[0].what
     assert "earlier controllers" in banner.actions[0].what
     full = replace(emptied(), counts=not_ready().counts)
-    assert "gone" not in tell(full).title
+    assert tell(full).title == "Stop the controllers: they would empty ZooKeeper"
+    assert tell(full).evidence == ["/migration holds offset 384"]
+    unread = replace(full, migration=replace(full.migration, kraft_metadata_offset=None))
+    assert tell(unread).title == "The migration cannot start"
 
 
 def test_of_a_log_that_can_not_be_used_nothing_is_said_to_stand() -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from schemas.report import CheckResult, DivergenceRow, Divergences, Gate, Report
 from tests.report.samples import HOSTILE, HUGE, SAMPLES, defective, finalised, healthy, lagging, not_ready, runs
-from transforms.report.html import render_html
+from transforms.report.html import gate_views, prose, render_html
 
 VOID = {"meta", "img", "br", "circle", "link", "input", "hr"}
 ALLOWED_PAGES = (
@@ -126,11 +126,8 @@ def test_the_verdict_comes_first(name: str, title: str, label: str) -> None:
 def test_the_banner_says_what_to_do_gravest_first() -> None:
     words = Page(render_html(defective())).words
     banner = words[: words.index("Stay in dual write")]
-    assert (
-        banner.index("Set or remove the same quota")
-        < banner.index("Find the writer")
-        < banner.index("Repair every row")
-    )
+    assert banner.index("Set or remove the same quota") < banner.index("Find the writer")
+    assert "Repair every row" not in banner, "what to do about each row has been said"
     # Rolling brokers on towards finalising is the last thing to do while writes are being lost.
     assert "Restart brokers 0, 1, 2" not in banner
     assert "A rollback to ZooKeeper now would lose 3 changes." in banner
@@ -170,10 +167,9 @@ def test_failing_checks_stand_before_warnings_and_passes_are_folded() -> None:
     checks = html[html.index('id="checks"') : html.index('id="brokers"')]
     order = re.findall(r'<div class="check (\w+)"', checks)
     assert order == ["bad", "warn", "warn", "warn", "warn", "good", "good", "good", "good"]
-    assert (
-        checks.index("DUR-05</b>") < checks.index("FIN-01</b>") < checks.index("CAP-07</b>") < checks.index("<details>")
-    )
-    assert checks.index("<details>") < checks.index("CAP-04</b>")
+    passed = checks.index("<summary>Passed")
+    assert checks.index("DUR-05</b>") < checks.index("FIN-01</b>") < checks.index("CAP-07</b>") < passed
+    assert passed < checks.index("CAP-04</b>")
 
 
 def test_defects_stand_before_lag() -> None:
@@ -269,3 +265,43 @@ def test_the_page_says_when_it_was_audited_and_how_long_it_holds() -> None:
 @pytest.mark.parametrize("ended", ["", "yesterday", "9999-12-31T23:59:59Z"])
 def test_a_time_that_is_none_breaks_no_page(ended: str) -> None:
     assert "valid until" not in Page(render_html(replace(healthy(), finished_at=ended), valid_hours=48)).words
+
+
+def test_what_is_wrong_since_when_and_what_to_do_stand_in_that_order() -> None:
+    words = Page(render_html(defective())).words
+    banner = words[: words.index("Stay in dual write")]
+    order = (
+        "Errors prod-us",
+        "5 defects",
+        "New in this run",
+        "lost_write: client quotas",
+        "Do not roll back",
+        "What to do",
+    )
+    places = [banner.index(part) for part in order]
+    assert places == sorted(places)
+    assert "and 2 more" in banner
+
+
+def test_a_check_that_could_not_be_judged_says_what_to_give_and_no_repair() -> None:
+    """Its remedy is for what it would have found: nobody may restart a broker for that."""
+    missing = CheckResult(
+        "RB-09", "unknown", 0, ["give the files"], ["rollback"], title="Files are right", remedy="Restart all."
+    )
+    html = render_html(replace(healthy(), checks=[*healthy().checks, missing]))
+    assert "give the files" in html
+    assert "Restart all." not in html
+    assert "Not judged, and no gate waits for it: RB-09" in Page(html).words
+    waiting = replace(healthy(), checks=[missing], gates={"rollback": Gate("unknown", ["RB-09"], "too little")})
+    assert "no gate waits for it" not in Page(render_html(waiting)).words
+
+
+def test_commands_are_code_and_nothing_else_is() -> None:
+    assert prose("run `a<b>` now") == "run <code>a&lt;b&gt;</code> now"
+    assert prose("a ` alone, <b>") == "a ` alone, &lt;b&gt;"
+
+
+def test_a_gate_of_another_phase_says_why_without_its_name() -> None:
+    gates = healthy().gates | {"dual_write": Gate("not_applicable", [], "dual write: the metadata is not loaded yet")}
+    words = {gate.name: gate.words for gate in gate_views(replace(healthy(), gates=gates))}
+    assert words["dual_write"] == "The metadata is not loaded yet."

@@ -107,7 +107,7 @@ def test_a_refused_upgrade_is_told_in_kafkas_words_and_is_no_error() -> None:
     banner = tell(blocked())
     assert (banner.tone, banner.title) == ("warn", "An upgrade is blocked")
     assert REFUSED in " ".join(render_text(blocked()).split())
-    assert "registered and no voter: 3003" in render_text(blocked())
+    assert "registered but not a voter: 3003" in render_text(blocked())
 
 
 def test_the_migrations_gates_and_figures_are_left_out() -> None:

@@ -22,8 +22,8 @@ def test_the_report_draws_the_series_and_says_its_worst_and_last() -> None:
     page = render_html(replace(healthy(), lag_series=SERIES))
     assert page.count('aria-label="Seconds that changes waited for ZooKeeper, by barrier"') == 2
     words = " ".join(page.split())
-    assert "(412 records), in transaction 1320 at 2026-11-21T03:59:10Z" in words
-    assert "last 0.5 s (6 records), in transaction 1341" in words
+    assert "(412 records), in transaction 0x528 at 2026-11-21T03:59:10Z" in words
+    assert "last 0.5 s (6 records), in transaction 0x53d" in words
 
 
 def test_a_report_without_transaction_logs_draws_none() -> None:

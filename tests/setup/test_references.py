@@ -70,6 +70,13 @@ def test_the_rules_stand_alone() -> None:
     assert own <= set(headings())
 
 
+def test_no_document_is_cited_that_is_not_here() -> None:
+    """`DESIGN §5` names a section of a document that no reader has; the rules are cited as `S§5`."""
+    citation = re.compile(r"\b([A-Z]{4,}) §\d")
+    found = {str(path) for path in files(CITING) if path != Path(__file__) and citation.search(path.read_text())}
+    assert found == set()
+
+
 @pytest.mark.parametrize(
     ("reference", "spelled"),
     [

@@ -34,7 +34,10 @@ def packaged_java(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _client(address: str, **options: object) -> KazooClient:
-    client = KazooClient(address, timeout=10, **options)
+    return _started(KazooClient(address, timeout=10, **options))
+
+
+def _started(client: KazooClient) -> KazooClient:
     client.start(15)
     return client
 
@@ -91,8 +94,7 @@ def test_tls_and_sasl_work_with_the_packaged_java(tmp_path: Path, packaged_java:
         stranger = KazooClient(server.secure_address, timeout=10, sasl_options=sasl | {"password": "wrong"}, **tls)
         # The refusal may come before kazoo has said that there is a connection, which then is a time-out to it.
         with pytest.raises((AuthFailedError, ConnectionClosedError, SessionExpiredError, KazooTimeoutError)):
-            stranger.start(15)
-            stranger.get_children("/")
+            _started(stranger).get_children("/")
         stranger.stop()
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from schemas.classes import CLASSES, DEFECTS, ORDER
 from schemas.gates import GATES, MIGRATION_GATES
@@ -11,6 +11,8 @@ from schemas.report import CheckResult, DivergenceRow, Gate, MigrationSummary, R
 from transforms.reconcile.judge.asked import told_in
 from transforms.report.expectations import unmet, unmet_sentence
 from transforms.report.printable import counted, listed, visible
+from transforms.report.row_text import line_of
+from transforms.report.since import since_when
 from transforms.report.words import (
     CHECK_ORDER,
     GATE_TITLES,
@@ -28,7 +30,11 @@ TONES = {"clean": "good", "warnings": "warn", "errors": "bad"}
 VERDICT_LABELS = {"clean": "Clean", "warnings": "Warnings", "errors": "Errors"}
 _BEFORE_THE_COPY = ("zookeeper", "waiting")
 _ACTIONS = 4
+_EVIDENCE, _EVIDENCE_LIMIT = 3, 240
+# Checks of the differences' totals: what to do is said with the differences themselves.
+_OF_DEFECTS = ("DUR-05", "RB-02")
 _UNKNOWN = Gate("unknown")
+_CANNOT_START = "The migration cannot start yet"
 
 
 @dataclass(frozen=True)
@@ -43,7 +49,8 @@ class Action:
 class ReportBanner:
     """The banner: `tone` is good, warn or bad; `title` a phrase, `sentences` what it means, `actions` gravest first.
 
-    `next_steps` lead towards finalising and are no repairs.
+    `decisions` are those of the sentences that say what not to do. `since` says since when, `evidence` are the first defects, or the
+    first lines of the gravest open check. `next_steps` lead towards finalising and repair nothing.
     """
 
     tone: str
@@ -52,10 +59,14 @@ class ReportBanner:
     sentences: list[str]
     actions: list[Action]
     next_steps: list[Action]
+    decisions: list[str] = field(default_factory=list)
+    since: str = ""
+    evidence: list[str] = field(default_factory=list)
 
 
 def tell(report: Report) -> ReportBanner:
     """Put a report into plain words."""
+    decisions = _gate_sentences(report)
     return ReportBanner(
         tone="warn" if is_not_ready(report) else TONES.get(report.verdict, "bad"),
         label="Not ready" if is_not_ready(report) else VERDICT_LABELS.get(report.verdict, visible(report.verdict, 20)),
@@ -65,7 +76,7 @@ def tell(report: Report) -> ReportBanner:
             for s in (
                 _consequence(report),
                 _lag_sentence(report),
-                *_gate_sentences(report),
+                *decisions,
                 _asked_sentence(report),
                 unmet_sentence(report.expectations),
             )
@@ -74,7 +85,37 @@ def tell(report: Report) -> ReportBanner:
         actions=[*_rescue(report), *repairs(report)][:_ACTIONS]
         or (next_steps(report) if report.verdict == "errors" else []),
         next_steps=next_steps(report) if report.verdict == "clean" else [],
+        decisions=decisions,
+        since=_since(report),
+        evidence=_evidence(report),
     )
+
+
+def _since(report: Report) -> str:
+    # The last one is this run.
+    return since_when(report.verdict, [(run.started_at, run.verdict) for run in report.history[:-1]])
+
+
+def _evidence(report: Report) -> list[str]:
+    """What was found, in a few lines, and how much more there is."""
+    defects = [row for row in report.divergences.rows if row.class_ in DEFECTS and row.suppressed is None]
+    if defects and _gravest(report) is None:
+        ordered = sorted(defects, key=lambda row: rank(ORDER, row.class_))[:_EVIDENCE]
+        more = _unsuppressed(report) - len(ordered)
+        return [*(line_of(row) for row in ordered), *([f"and {more:,} more"] if more > 0 else [])]
+    open_ = [check for check in report.checks if check.verdict in ("fail", "warn") and calm_word(report, check) is None]
+    worst = min(open_, key=check_rank(report), default=None)
+    # A check's lines are not always one for each violation.
+    lines = [] if worst is None else worst.evidence[: min(_EVIDENCE, worst.violations)]
+    more_lines = worst is not None and len(worst.evidence) > len(lines)
+    return [
+        *(visible(line, _EVIDENCE_LIMIT) for line in lines),
+        *([f"more at {worst.id}"] if worst and more_lines else []),
+    ]
+
+
+def _unsuppressed(report: Report) -> int:
+    return defect_count(report) - sum(report.divergences.suppressed_by_class.get(name, 0) for name in DEFECTS)
 
 
 def _asked_sentence(report: Report) -> str:
@@ -143,10 +184,15 @@ def repairs(report: Report) -> list[Action]:
     A suppressed defect asks for nothing; the checks that it fails still do.
     """
     checks = sorted((check for check in report.checks if calm_word(report, check) is None), key=check_rank(report))
+    if phase_of(report) == "rolled_back":
+        # No controllers are there to be stopped: RB-05 says what to do about the same znode.
+        checks = [check for check in checks if check.id != "START-07"]
     rows = sorted(report.divergences.rows, key=lambda row: rank(ORDER, row.class_))
+    of_rows = [Action(remedy_of(row), row.class_) for row in rows if row.class_ in DEFECTS and row.suppressed is None]
+    said = _OF_DEFECTS if of_rows else ()
     return _once(
-        [Action(remedy_of(row), row.class_) for row in rows if row.class_ in DEFECTS and row.suppressed is None]
-        + [Action(check.remedy, check.id) for check in checks if check.verdict == "fail"]
+        of_rows
+        + [Action(check.remedy, check.id) for check in checks if check.verdict == "fail" and check.id not in said]
         + [Action(check.remedy, check.id) for check in checks if check.verdict == "warn"]
         + [
             Action(f"Repair the rows of {each.table} that do not meet the expectation.", each.suite)
@@ -193,7 +239,7 @@ def _title(report: Report) -> str:
     if report.verdict == "warnings":
         return _warning_title(report)
     if is_not_ready(report):
-        return "The migration cannot start yet"
+        return _CANNOT_START
     start = report.gates.get("start")
     if phase_of(report) in _BEFORE_THE_COPY and start is not None and start.verdict == "go":
         return "Ready to start the migration"
@@ -201,7 +247,7 @@ def _title(report: Report) -> str:
 
 
 def is_not_ready(report: Report) -> bool:
-    """True when nothing is broken, so that the verdict is clean, and yet the migration would wait for ever."""
+    """True when nothing is broken, so that the verdict is clean, and yet the migration would wait forever."""
     return report.verdict == "clean" and phase_of(report) in _BEFORE_THE_COPY and "start" in _closed(report)
 
 
@@ -211,6 +257,12 @@ def is_gone(report: Report) -> bool:
     empty = topics.get("zookeeper") == 0 and topics.get("kraft") == 0 and offset is not None and offset > 0
     failed = any(check.id == "START-07" and check.verdict == "fail" for check in report.checks)
     return phase_of(report) == "waiting" and empty and failed
+
+
+def _has_leftover(report: Report) -> bool:
+    """True when controllers wait over the `/migration` of an earlier attempt; one that cannot be parsed only stops them."""
+    failed = any(check.id == "START-07" and check.verdict == "fail" for check in report.checks)
+    return failed and phase_of(report) == "waiting" and report.migration.kraft_metadata_offset not in (None, -1)
 
 
 def is_log_unusable(report: Report) -> bool:
@@ -225,6 +277,11 @@ def _gravest(report: Report) -> StateWords | None:
             "The metadata is gone from ZooKeeper",
             "The controllers took a leftover /migration for a finished load, skipped the load, and deleted from ZooKeeper everything that "
             "their empty log does not contain.",
+        )
+    if _has_leftover(report):
+        return StateWords(
+            "Stop the controllers: they would empty ZooKeeper",
+            "They would take what an earlier migration left in ZooKeeper for a finished load, and skip the load.",
         )
     if is_log_unusable(report):
         return StateWords(
@@ -260,8 +317,9 @@ def _kraft_title(report: Report) -> str | None:
         return f"{counted(offline.violations, 'partition')} without a leader"
     if report.verdict == "warnings":
         warned = sum(1 for check in report.checks if check.verdict == "warn")
-        blocked = "An upgrade is blocked" if "upgrade" in _closed(report) else "The cluster runs on KRaft"
-        return f"{blocked}: {counted(warned, 'warning')}" if warned else blocked
+        if "upgrade" in _closed(report):
+            return "An upgrade is blocked"
+        return f"The cluster runs on KRaft: {counted(warned, 'warning')}" if warned else "The cluster runs on KRaft"
     return None
 
 
@@ -305,6 +363,8 @@ def _warning_title(report: Report) -> str:
     of_kraft = _kraft_title(report)
     if of_kraft is not None:
         return of_kraft
+    if phase_of(report) in _BEFORE_THE_COPY and "start" in _closed(report):
+        return _CANNOT_START
     if report.lag.records:
         stopped = "Dual writing has stopped: " if is_stopped(report) else ""
         return f"{stopped}ZooKeeper is {counted(report.lag.records, 'record')} behind KRaft"
@@ -387,10 +447,15 @@ def _gate_sentences(report: Report) -> list[str]:
     if in_kraft(report) and report.gates.get("upgrade", _UNKNOWN).verdict == "go":
         return ["It can be upgraded."]
     return [
-        f"Do not {GATE_VERBS[name]} ({listed(report.gates[name].blocking)})."
+        f"Do not {_verb(report, name)} ({listed(report.gates[name].blocking)})."
         for name in _closed(report)
         if name in GATE_VERBS and report.gates[name].blocking and not _is_history(report, name)
     ]
+
+
+def _verb(report: Report, gate: str) -> str:
+    # Controllers that wait for the brokers have started it.
+    return "continue the migration" if gate == "start" and phase_of(report) == "waiting" else GATE_VERBS[gate]
 
 
 def _is_history(report: Report, gate: str) -> bool:
@@ -422,6 +487,8 @@ def reach(migration: MigrationSummary) -> str:
         return "not there"
     if offset < 0:
         return "nothing copied yet"
+    if end is not None and offset > end:
+        return f"{offset:,}, past the committed end of the log, {end:,}"
     return f"{offset:,} of {'unknown' if end is None else f'{end:,}'} committed"
 
 

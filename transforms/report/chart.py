@@ -69,7 +69,7 @@ def series_chart(points: Sequence[LagPoint], width: int) -> Markup:
 
 
 def _series_dot(x: float, y: float, point: LagPoint) -> str:
-    hint = f"transaction {point.zxid}, {moment(point.time)}: {point.records:,} records, {point.seconds:,.1f} s"
+    hint = f"transaction {point.zxid:#x}, {moment(point.time)}: {point.records:,} records, {point.seconds:,.1f} s"
     return _element("circle", f"<title>{escape(hint)}</title>", css="dot", cx=x, cy=y, r=3.0)
 
 

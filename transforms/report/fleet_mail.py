@@ -33,6 +33,7 @@ from transforms.report.html import environment
 from transforms.report.mail import SIZE_LIMIT
 from transforms.report.mail_policy import Decision
 from transforms.report.printable import counted, listed, visible
+from transforms.report.since import UNKNOWN
 
 _SUBJECT_LIMIT = 110
 # A run has just ended, so no cluster of it is old.
@@ -64,6 +65,8 @@ class MailCluster:
     figures: str
     gates: list[GateChip]
     headline: str
+    since: str
+    evidence: list[str]
     changes: list[str]
     sentences: list[str]
     steps: list[str]
@@ -169,9 +172,11 @@ def _cluster(entry: MailEntry, lines: int) -> MailCluster:
         figures=_figures(run),
         gates=gate_chips(run),
         headline=visible(run.failure or run.headline, 400),
+        since="" if own is None or own.since == UNKNOWN else own.since,
+        evidence=[] if own is None else [visible(line, 200) for line in own.evidence[:lines]],
         changes=[visible(change, 300) for change in entry.decision.changes[: 2 * lines]],
         sentences=[] if own is None else [visible(sentence, 300) for sentence in own.sentences[:lines]],
-        steps=[f"{visible(step.what, 300)} ({visible(step.why, 60)})" for step in steps[: max(1, lines // 2)]],
+        steps=[f"{visible(step.what, 600)} ({visible(step.why, 60)})" for step in steps[: max(1, lines // 2)]],
         location=visible(entry.location, 300),
     )
 
@@ -217,8 +222,10 @@ def _plain_cluster(cluster: MailCluster) -> list[str]:
     texts = [
         f"{cluster.label.upper()} {cluster.name}: {cluster.headline}",
         *(f"  {part}" for part in (where, gates) if part),
+        *([f"  {cluster.since}"] if cluster.since else []),
         *(f"  * {change}" for change in cluster.changes),
         *(f"  {sentence}" for sentence in cluster.sentences),
+        *(f"    {line}" for line in cluster.evidence),
         *(f"  -> {step}" for step in cluster.steps),
         *([f"  {cluster.location}"] if cluster.location else []),
     ]

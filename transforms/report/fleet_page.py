@@ -17,6 +17,7 @@ from transforms.report.fleet_marks import gate_strip, sparkline
 from transforms.report.fleet_model import GROUPS, NOT_READY, Fleet, FleetCluster, FleetRun, gates_in_order
 from transforms.report.html import environment
 from transforms.report.printable import counted, listed, visible
+from transforms.report.since import since_when
 from transforms.report.view import Bounded, bounded
 from transforms.report.words import GATE_TITLES, VERDICT_WORDS
 from transforms.runs import ERRORS, FAILED
@@ -67,6 +68,7 @@ class FleetRow:
     phase: str
     kafka: str
     headline: str
+    since_when: str
     to_do: str
     gates: list[GateChip]
     defects: int
@@ -149,7 +151,8 @@ def banner(fleet: Fleet) -> Banner:
     named = urgent or open_
     verb = "needs" if named == 1 else "need"
     title = f"{named:,} of {counted(total, 'cluster')} {verb} {'repair' if urgent else 'a look'}"
-    return Banner(GROUP_TONES[worst], GROUP_TITLES[worst], title, _tally(counts, fleet.stale_after_hours))
+    word = "Errors and failed audits" if counts["failed"] and counts["errors"] else GROUP_TITLES[worst]
+    return Banner(GROUP_TONES[worst], word, title, _tally(counts, fleet.stale_after_hours))
 
 
 def _tally(counts: Mapping[str, int], stale_after_hours: float) -> str:
@@ -221,7 +224,8 @@ def fleet_row(cluster: FleetCluster, href: str) -> FleetRow:
         phase=phase_name(judged.phase),
         kafka=visible(judged.kafka_version or "unknown", 20),
         headline=visible(newest.headline, 200),
-        to_do=_AUDIT_AGAIN if cluster.group == "stale" else visible(newest.to_do, 400),
+        since_when=_since_when(newest, finished),
+        to_do=_AUDIT_AGAIN if cluster.group == "stale" else visible(newest.to_do, 600),
         gates=gate_chips(judged),
         defects=judged.defects,
         since=since_words(judged.statuses),
@@ -235,6 +239,12 @@ def fleet_row(cluster: FleetCluster, href: str) -> FleetRow:
         known_since=moment(known.finished_at) if newest.failed and known is not None else "",
         unverified=visible(cluster.unverified, 600),
     )
+
+
+def _since_when(newest: FleetRun, finished: Sequence[FleetRun]) -> str:
+    """Since when the cluster has its verdict; nothing of a run that failed, or where no earlier one tells."""
+    earlier = [(run.started_at.isoformat(), run.verdict) for run in finished if run is not newest]
+    return since_when(newest.verdict, earlier) if earlier and not newest.failed else ""
 
 
 def gate_chips(run: FleetRun) -> list[GateChip]:

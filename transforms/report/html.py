@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from schemas.report import CheckResult, Gate, Report
 from transforms.report import printable, view
@@ -33,6 +33,7 @@ from transforms.report.expectations import expectation_views
 from transforms.report.go_on import Tables, explanations, of_checks, of_class
 from transforms.report.kips import kips_view
 from transforms.report.kraft import kraft_facts
+from transforms.report.since import UNKNOWN as SINCE_IS_UNKNOWN
 from transforms.report.trend import trend_table
 from transforms.report.words import GATE_QUESTIONS, GATE_TITLES, LAG_STATES, MODE_MEANINGS, VERDICT_WORDS
 
@@ -81,6 +82,7 @@ def render_html(report: Report, tables: Tables = _SOMEWHERE, valid_hours: float 
     groups = view.row_groups(report)
     suppressed = view.suppressed_views(report)
     loud, quiet = view.checks_in_order(report)
+    unjudged = view.unjudged(report, loud)
     defects = view.defects_in_order(report)
     history = report.history[-MOST_RUNS:]
     series = report.lag_series[-_MOST_POINTS:]
@@ -91,6 +93,7 @@ def render_html(report: Report, tables: Tables = _SOMEWHERE, valid_hours: float 
             report=report,
             valid_until=valid_until(report, valid_hours),
             banner=tell(report),
+            since_is_unknown=SINCE_IS_UNKNOWN,
             defect_count=defect_count(report),
             gates=gate_views(report),
             groups=groups,
@@ -104,7 +107,9 @@ def render_html(report: Report, tables: Tables = _SOMEWHERE, valid_hours: float 
                 len(report.resolved),
             ),
             has_previous=len(report.history) > 1,
-            loud=loud,
+            loud=[check for check in loud if check not in unjudged],
+            unjudged=unjudged,
+            check_ids={check.id for check in report.checks},
             quiet=quiet,
             brokers=view.bounded(view.brokers_in_order(report), view.MOST_BROKERS),
             copies=view.bounded(view.copies_in_order(report), view.MOST_COPIES),
@@ -175,7 +180,9 @@ def environment() -> Environment:
         listed=printable.listed,
         number=_number,
         offset=_number,
+        prose=prose,
         reach=reach,
+        sentence=_sentence,
         state_text=state_text,
         reference_parts=view.reference_parts,
         utc=utc,
@@ -184,6 +191,16 @@ def environment() -> Environment:
         yes_no=_yes_no,
     )
     return made
+
+
+def prose(text: str) -> Markup:
+    """A sentence as HTML: what stands between backticks is code, all else is text."""
+    parts = printable.visible(text).split("`")
+    if len(parts) % 2 == 0:
+        return escape("`".join(parts))
+    return Markup("").join(
+        Markup("<code>{}</code>").format(part) if number % 2 else escape(part) for number, part in enumerate(parts)
+    )
 
 
 def check_tone(check: CheckResult, report: Report) -> str:
@@ -226,13 +243,21 @@ def _gate_view(report: Report, name: str, gate: Gate) -> GateView:
 def _gate_words(name: str, gate: Gate) -> str:
     """The gate's question, and what an open gate was judged without; or why it could not be judged."""
     if gate.verdict == "go" and gate.explanation:
-        said = gate.explanation.removesuffix(".")
-        return f"{GATE_QUESTIONS[name]} {said[:1].upper()}{said[1:]}."
+        return f"{GATE_QUESTIONS[name]} {_sentence(gate.explanation)}"
+    if gate.verdict == "not_applicable" and gate.explanation:
+        # The explanation begins with the gate's name, which the page has as a title.
+        why = gate.explanation.removeprefix(f"{name.replace('_', ' ')}: ")
+        return _sentence(why)
     return gate.explanation or GATE_QUESTIONS[name]
 
 
 def _finalize(value: Any) -> Any:
     return printable.visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _sentence(text: str) -> str:
+    """A phrase as a sentence."""
+    return f"{text[:1].upper()}{text[1:].removesuffix('.')}."
 
 
 def _number(value: int | None) -> str:

@@ -27,7 +27,7 @@ def _quorum(health: KraftHealth) -> str:
     voters = [member for member in health.quorum if member.voter]
     others = [str(member.controller_id) for member in health.quorum if not member.voter]
     kind = "dynamic" if health.kraft_version else "static"
-    beside = f", registered and no voter: {', '.join(others)}" if others else ""
+    beside = f", registered but not a voter: {', '.join(others)}" if others else ""
     return f"{counted(len(voters), 'voter')} ({kind}, kraft.version {health.kraft_version}){beside}"
 
 

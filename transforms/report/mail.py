@@ -19,6 +19,7 @@ from transforms.report.html import environment, gate_views
 from transforms.report.kraft import kraft_facts
 from transforms.report.picture import can_draw, trend_png
 from transforms.report.printable import counted, visible
+from transforms.report.since import UNKNOWN
 from transforms.report.text import render_text
 
 SIZE_LIMIT = 100_000
@@ -92,6 +93,7 @@ def _html(
         .render(
             report=report,
             banner=banner,
+            since_is_unknown=UNKNOWN,
             subject=subject(report, banner),
             steps=banner.actions or banner.next_steps,
             gates=gate_views(report),
@@ -115,7 +117,7 @@ def _facts(report: Report) -> list[tuple[str, str]]:
         return kraft_facts(report)
     lag = report.lag
     behind = "n/a" if lag.records is None else counted(lag.records, "record")
-    age = "" if lag.seconds is None else f", {duration(lag.seconds)}"
+    age = f", {duration(lag.seconds)}" if lag.seconds else ""
     status = report.divergences.by_status
     since = ", ".join(f"{status.get(name, 0):,} {name}" for name in ("new", "persisting", "resolved"))
     known = f", {report.divergences.suppressed:,} suppressed" if report.divergences.suppressed else ""

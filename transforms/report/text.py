@@ -22,6 +22,7 @@ from transforms.report.banner import (
 from transforms.report.expectations import expectation_lines
 from transforms.report.kraft import kraft_facts
 from transforms.report.printable import NAME_LIMIT, anchor, counted, listed, visible
+from transforms.report.since import UNKNOWN
 from transforms.report.words import LAG_STATES, VERDICT_WORDS
 
 WIDTH = 100
@@ -59,6 +60,7 @@ def _head(report: Report, banner: ReportBanner) -> list[str]:
     name = visible(report.cluster, NAME_LIMIT)
     return [
         *_wrapped(f"{banner.label.upper()}: {banner.title}"),
+        *_wrapped("" if banner.since == UNKNOWN else banner.since, "  "),
         *_wrapped(" ".join(banner.sentences), "  "),
         *_wrapped(f"Cluster {name}, Kafka {report.kafka_version}, {_how(report)}", "  "),
     ]
@@ -76,7 +78,7 @@ def _facts(report: Report) -> list[str]:
     if report.lag.state in ("silent", "behind", "stopped in order"):
         alive = f", {LAG_STATES.get(report.lag.state, report.lag.state)}"
     records = "n/a" if report.lag.records is None else counted(report.lag.records, "record")
-    age = "" if report.lag.seconds is None else f", {duration(report.lag.seconds)}"
+    age = f", {duration(report.lag.seconds)}" if report.lag.seconds else ""
     defects = defect_count(report)
     return [
         *_wrapped(f"State        {state_text(migration)}"),

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from schemas.classes import CLASSES, DEFECTS, ORDER
 from schemas.references import spelled_out
 from schemas.report import BrokerPresence, CheckResult, Defect, DivergenceRow, Divergences, LogCopyLine, Report
 from transforms.report.banner import check_rank, rank, remedy_of
-from transforms.report.printable import ABSENT, PRESENT, key_text, value_text, visible
+from transforms.report.printable import key_text, visible
+from transforms.report.row_text import kraft_text, zookeeper_text
 from transforms.report.words import SEVERITY_ORDER
 
 MOST_ROWS = 200
@@ -123,8 +124,8 @@ def row_view(row: DivergenceRow, said: tuple[str, str] = ("", "")) -> RowView:
         entity=row.entity.replace("_", " "),
         key=key_text(row.entity, row.key),
         column="" if missing else visible(row.column or "", 80),
-        zookeeper=_side(row, row.zk_value, lacking="kraft_only"),
-        kraft=_side(row, row.kraft_value, lacking="zk_only"),
+        zookeeper=zookeeper_text(row),
+        kraft=kraft_text(row),
         zk_path=visible(row.zk_path or "", 120),
         zxid="" if row.zk_mzxid is None else f"zxid {row.zk_mzxid:#x}",
         kraft_offset="" if row.kraft_offset is None else f"offset {row.kraft_offset}",
@@ -139,6 +140,12 @@ def checks_in_order(report: Report) -> tuple[list[CheckResult], list[CheckResult
     ordered = sorted(report.checks, key=check_rank(report))
     quiet = [check for check in ordered if check.verdict in ("pass", "not_applicable")]
     return [check for check in ordered if check not in quiet], quiet
+
+
+def unjudged(report: Report, checks: Sequence[CheckResult]) -> list[CheckResult]:
+    """Those of the checks that could not be judged and that no gate waits for."""
+    awaited = {check_id for gate in report.gates.values() for check_id in gate.blocking}
+    return [check for check in checks if check.verdict == "unknown" and check.id not in awaited]
 
 
 def brokers_in_order(report: Report) -> list[BrokerPresence]:
@@ -235,15 +242,3 @@ def _shared(texts: list[str]) -> str:
     """The text that occurs most often, if several rows have it or there is only one: the group shows it once."""
     text, times = Counter(texts).most_common(1)[0]
     return text if times > 1 or len(texts) == 1 else ""
-
-
-def _side(row: DivergenceRow, value: Any, lacking: str) -> str:
-    if row.kind == lacking and row.column is None:
-        return ABSENT
-    if row.column is None and value in (None, ""):
-        return PRESENT
-    if row.column is None and isinstance(value, Mapping):
-        # A whole row: its empty columns say nothing.
-        filled = {name: part for name, part in value.items() if part not in (None, "", [])}
-        return value_text(filled) if filled else PRESENT
-    return value_text(value)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
+from transforms.zookeeper.zxids import hexadecimals
+
 
 def located(divergences: pl.DataFrame, barriers: pl.DataFrame | None) -> pl.DataFrame:
     """DIVERGENCE rows with lost_after_zxid and lost_until_zxid, and the same in the words of their explanation.
@@ -20,10 +22,14 @@ def located(divergences: pl.DataFrame, barriers: pl.DataFrame | None) -> pl.Data
     begun = (
         pl.when(after.is_null())
         .then(pl.lit("before"))
-        .otherwise(pl.format("after transaction {} and by", after.fill_null(0)))
+        .otherwise(pl.format("after transaction {} and by", hexadecimals(after.fill_null(0))))
     )
     words = pl.format(
-        "{}; the record at offset {} was lost {} transaction {}", "explanation", "lost_offset", begun, until
+        "{}; the record at offset {} was lost {} transaction {}",
+        "explanation",
+        "lost_offset",
+        begun,
+        hexadecimals(until),
     )
     return found.with_columns(explanation=pl.when(until.is_null()).then(pl.col("explanation")).otherwise(words))
 

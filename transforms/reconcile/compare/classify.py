@@ -19,6 +19,7 @@ from transforms.reconcile.compare.context import CLOCK_MARGIN_MS, Clocks, Contex
 from transforms.reconcile.compare.differing import DifferingRow, Written, read, same
 from transforms.reconcile.compare.home import homes, parent
 from transforms.reconcile.compare.names import mangled, mangled_by_load
+from transforms.zookeeper.zxids import hexadecimal
 
 __all__ = ["CLOCK_MARGIN_MS", "SEVERITIES", "Clocks", "Context", "Divergence", "Homes", "classify", "report_key"]
 
@@ -101,7 +102,7 @@ def _removed_by_hand(row: DifferingRow, column: str | None, context: Context) ->
         dropped = row.entity.name == "acls" and context.limits.drops_acls
         late = not dropped and _written_long_after(there, row, context)
         if late or _after_migration_write(there, context):
-            return f"{place} was written without it in transaction {there.mzxid}, and not by the KRaft controller"
+            return f"{place} was written without it in transaction {hexadecimal(there.mzxid)}, and not by the KRaft controller"
     elif parent(place) in context.homes.emptied:
         return f"a child of {parent(place)} was removed after /migration's last write"
     else:
@@ -151,7 +152,7 @@ def _never_in_kraft(row: DifferingRow, context: Context) -> tuple[str, str]:
         return classes.FOREIGN_WRITE, _foreign(there, context)
     if there.mzxid is not None and context.claim_zxid is not None and there.mzxid > context.claim_zxid:
         return classes.FOREIGN_WRITE, (
-            f"KRaft never had it, and the znode was written in transaction {there.mzxid}, after the KRaft controller "
+            f"KRaft never had it, and the znode was written in transaction {hexadecimal(there.mzxid)}, after the KRaft controller "
             f"took over ({context.claim_zxid})"
         )
     if context.clocks.after(there.mtime, context.load_time_ms):
@@ -258,10 +259,10 @@ def _after_migration_write(there: Written, context: Context) -> bool:
 
 def _foreign(there: Written, context: Context) -> str:
     if there.mzxid in context.foreign_zxids:
-        return f"the znode was written in transaction {there.mzxid}, and not by the KRaft controller"
+        return f"the znode was written in transaction {hexadecimal(there.mzxid)}, and not by the KRaft controller"
     return (
-        f"the znode was written in transaction {there.mzxid}, after /migration's last write "
-        f"({context.migration_mzxid}), and no KRaft version of the row explains it"
+        f"the znode was written in transaction {hexadecimal(there.mzxid)}, after /migration's last write "
+        f"({hexadecimal(context.migration_mzxid)}), and no KRaft version of the row explains it"
     )
 
 

@@ -13,6 +13,7 @@ from schemas import classes
 from transforms.reconcile.compare.context import Context
 from transforms.reconcile.compare.differing import ASSIGNMENT, DifferingRow, RowVersion, Written, same
 from transforms.reconcile.compare.home import homes, parent, topic_path
+from transforms.zookeeper.zxids import hexadecimal
 
 _WOULD_TELL = "a ZooKeeper data folder with its transaction logs would show which"
 
@@ -35,7 +36,7 @@ def of_a_value(row: DifferingRow, column: str | None, context: Context) -> tuple
         return classes.LOAD_LOSS, "it has been in ZooKeeper since before the load, and KRaft never had this value"
     sentence = f"KRaft never gave it this value up to offset {context.migration_offset}: something else wrote the znode"
     if there.mzxid is not None:
-        sentence += f", last in transaction {there.mzxid}"
+        sentence += f", last in transaction {hexadecimal(there.mzxid)}"
     return classes.FOREIGN_WRITE, sentence
 
 
@@ -87,7 +88,7 @@ def removed_as_kafka_never_does(row: DifferingRow, column: str | None, context: 
     if above is None or not above.lost_a_child or above.pzxid is None or above.pzxid < min(claims):
         return None
     return (
-        f"a child of {parent(place)} was deleted in transaction {above.pzxid}, after the KRaft controller took over, and "
+        f"a child of {parent(place)} was deleted in transaction {hexadecimal(above.pzxid)}, after the KRaft controller took over, and "
         "Kafka itself never deletes one there"
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from schemas.checks import CHECKS, ZOOKEEPER, Check, Phase
+from schemas.checks import CHECKS, KRAFT, ZOOKEEPER, Check, Phase
 from schemas.checks.check import IN_KRAFT
 from schemas.gates import GATES
 from schemas.report import CheckResult, Gate
@@ -17,6 +17,9 @@ PASS, WARN, FAIL, UNKNOWN, NOT_APPLICABLE = "pass", "warn", "fail", "unknown", "
 _OPTIONAL = frozenset(check.id for check in CHECKS if check.optional)
 # The check that says which facts are absent.
 _COMPLETENESS = "CAP-10"
+_SIDES = {ZOOKEEPER: "ZooKeeper's tree", KRAFT: "the controllers' metadata log"}
+# What it says of a tree that it has proved is no limit of a gate.
+_PROOF = "CAP-20"
 _GATE_PHASES: dict[str, frozenset[Phase]] = {
     "start": frozenset({Phase.ZOOKEEPER, Phase.WAITING}),
     "dual_write": frozenset({Phase.DUAL_WRITE}),
@@ -57,7 +60,7 @@ def _verdict(check: Check, facts: Facts, absent_facts: Mapping[str, str]) -> tup
     if missing == [ZOOKEEPER] and facts.phase is Phase.KRAFT:
         return NOT_APPLICABLE, 0, ["the cluster has no ZooKeeper"]
     if missing:
-        return UNKNOWN, 0, [f"{' and '.join(missing)} was not collected"]
+        return UNKNOWN, 0, [f"{' and '.join(_SIDES[side] for side in missing)} was not given"]
     noting = NotingFacts.of(facts)
     verdict, violations, evidence = _of_outcome(check, FUNCTIONS[check.id](noting))
     unseen = [why for name, why in absent_facts.items() if name in noting.read]
@@ -96,7 +99,8 @@ def _gate(gate: str, results: Sequence[CheckResult], facts: Facts) -> Gate:
     open_questions = [check_id for check_id in unjudged if check_id not in _OPTIONAL]
     if open_questions:
         return Gate("unknown", open_questions, "too little was collected to decide")
-    remarks = [remark for result in mine if result.verdict == PASS for remark in result.evidence]
+    told = [result for result in mine if result.verdict == PASS and result.id != _PROOF]
+    remarks = [remark for result in told for remark in result.evidence]
     if unjudged:
         remarks.append(f"not judged: {', '.join(unjudged)} (each entry says what to provide)")
     return Gate("go", [], "; ".join(remarks))

@@ -18,6 +18,9 @@ from transforms.reconcile.judge.rules import RowRule, broken, said
 from transforms.reconcile.judge.secret_rules import configuration_in_clear, credentials_in_clear, is_password, leaked
 
 _READ_AT_ONCE_MS = 60_000
+# A part of a quota's entity, as its key has it in compact JSON.
+_NAMED = r'\{"type":"([^"]*)","name":"((?:[^"\\]|\\.)*)"\}'
+_DEFAULT = r'\{"type":"([^"]*)","name":null\}'
 # Other rules tell what these findings tell, once for each row.
 _TOLD_BY_ROWS = ("START-03", "START-04")
 
@@ -209,7 +212,9 @@ def _lost_removal(epoch_start: int | None) -> RowRule:
     """Users alone are mirrored rightly; what was removed before the newest leader's full sync is mirrored by it."""
     parts = pl.col("entity").str.contains_any(['"client-id"', '"ip"'])
     recent = pl.col("from_offset") >= (epoch_start or 0)
-    return RowRule("DUR-17", parts & recent, said("{} at offset {}", "entity", "from_offset"))
+    named = pl.col("entity").str.replace_all(_NAMED, "${1}=${2}").str.replace_all(_DEFAULT, "${1}=<default>")
+    text = said("quotas of {}, removed at offset {}", named.str.strip_chars("[]"), "from_offset")
+    return RowRule("DUR-17", parts & recent, text)
 
 
 def replica_counts(partitions: pl.DataFrame, pending_deletes: pl.DataFrame) -> pl.DataFrame:

@@ -17,6 +17,7 @@ from transforms.reconcile.judge.facts import Facts
 from transforms.reconcile.judge.gates import WARN, is_error
 from transforms.reconcile.judge.liveness import State, liveness, measured_skew
 from transforms.reconcile.judge.load import LOAD
+from transforms.zookeeper.zxids import hexadecimal
 
 CLEAN, WARNINGS, ERRORS = runs.CLEAN, runs.WARNINGS, runs.ERRORS
 _COMPARED_PHASES = (Phase.DUAL_WRITE, Phase.FINALIZED)
@@ -63,7 +64,7 @@ def verdict(
     *,
     allow_unknown: bool = False,
 ) -> str:
-    """errors, warnings or clean (DESIGN §5).
+    """errors, warnings or clean.
 
     Errors are defects, failed checks about the present, and a requested gate that is shut, which is any that is not `go`
     (`allow_unknown`: nor one that could not be judged or is of another phase). A start that is blocked
@@ -194,11 +195,6 @@ def _trees(facts: Facts) -> list[str]:
         f"everything else is judged by the newest tree, transaction {hexadecimal(facts.newest_zxid)}, where it is at "
         f"{now.get('kraft_metadata_offset')} and /controller names {now.get('controller_id')}"
     ]
-
-
-def hexadecimal(zxid: int | None) -> str:
-    """A zxid as ZooKeeper spells it."""
-    return "unknown" if zxid is None else f"{zxid:#x}"
 
 
 def _clocks(facts: Facts) -> list[str]:

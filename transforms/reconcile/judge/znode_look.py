@@ -11,6 +11,7 @@ from transforms.reconcile.judge.rules import VIOLATIONS, RowRule, broken, said
 from transforms.reconcile.judge.samples import Samples
 from transforms.reconcile.judge.secret_rules import digests_in_clear, leaked
 from transforms.zookeeper.read.trees import newest
+from transforms.zookeeper.zxids import hexadecimals
 
 # ZooKeeper's permissions: read 1, write 2, create 4, delete 8, admin 16.
 _READ, _CHANGE, _ANY, _EVERYTHING = 1, 30, 31, 31
@@ -111,7 +112,7 @@ def znode_rules(znodes: pl.DataFrame, known: Known) -> pl.DataFrame:
         found.append(broken(judged.filter(since), [RowRule("SEC-02", _anyone(_READ), to_read)]))
     if known.mirrored_until is not None:
         # Of a whole tree little was written late: only there paths are looked at.
-        late = judged.filter(pl.col("mzxid") > known.mirrored_until)
-        text = said("{} in transaction {}", path, "mzxid")
+        late = judged.filter((pl.col("mzxid") > known.mirrored_until) & path.str.contains(_METADATA))
+        text = said("{} in transaction {}", path, hexadecimals(pl.col("mzxid")))
         found.append(broken(late, [RowRule("POST-04", path.str.contains(_METADATA), text)]))
     return pl.concat([pl.DataFrame(schema=VIOLATIONS), *found])

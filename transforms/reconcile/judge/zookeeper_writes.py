@@ -161,7 +161,7 @@ def written(row: Mapping[str, Any]) -> str:
     """A write's transaction, writer, session and time."""
     moment = datetime.fromtimestamp(row["time"] / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     by = "" if row["writer"] == "unknown" else f" by {row['writer']}"
-    return f"transaction {row['zxid']}{by}, session {row['session'] & _UNSIGNED:#x}, {moment}"
+    return f"transaction {row['zxid']:#x}{by}, session {row['session'] & _UNSIGNED:#x}, {moment}"
 
 
 _UNSIGNED = (1 << 64) - 1

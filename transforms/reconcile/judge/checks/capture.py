@@ -48,7 +48,7 @@ def _log_start(facts: Facts) -> Outcome:
         return found([] if facts.plan_problem is None else [facts.plan_problem])
     never_ran = all(copy.log_end is None and not copy.checkpoints for copy in facts.copies)
     if not facts.copies and facts.plan_problem is None:
-        return unknown("kraft was not collected")
+        return unknown("the controllers' metadata log was not given")
     problem = facts.plan_problem or "no copy of the log can be used"
     claimed = (facts.zookeeper or {}).get("controller_persistent")
     if facts.copies and never_ran and not claimed:

@@ -16,6 +16,7 @@ from transforms.reconcile.judge.deltas import dropped_behind
 from transforms.reconcile.judge.facts import Facts, LeaderEpoch, Sample
 from transforms.reconcile.judge.liveness import State, liveness
 from transforms.reconcile.judge.load import LOAD, state_problems, unbracketed_end
+from transforms.zookeeper.zxids import hexadecimal
 
 NO_LAG_IN_3_4 = "Kafka 3.4 keeps the load's offset in /migration: it does not show how far ZooKeeper is behind"
 
@@ -50,8 +51,8 @@ def _claimed_by_leader(facts: Facts) -> Outcome:
         )
     if zookeeper.get("controller_epoch_mzxid") != zookeeper.get("controller_czxid"):
         problems.append(
-            f"/controller_epoch was written in transaction {zookeeper.get('controller_epoch_mzxid')}, "
-            f"/controller was created in {zookeeper.get('controller_czxid')}: a claim writes both in one transaction"
+            f"/controller_epoch was written in transaction {hexadecimal(zookeeper.get('controller_epoch_mzxid'))}, "
+            f"/controller was created in {hexadecimal(zookeeper.get('controller_czxid'))}: a claim writes both in one transaction"
         )
     return found(problems)
 

@@ -27,7 +27,7 @@ def _registered(facts: Facts) -> Outcome:
     running, ready = zookeeper_brokers(facts), ready_brokers(facts)
     problems = [] if running else ["/brokers/ids is empty: no broker is running"]
     if KRAFT not in facts.collected:
-        return found(problems) if problems else unknown("kraft was not collected")
+        return found(problems) if problems else unknown("the controllers' metadata log was not given")
     missing = sorted(running - ready)
     problems += [f"broker {broker} is in /brokers/ids but is not registered as ready to migrate" for broker in missing]
     return found(problems)
@@ -47,7 +47,7 @@ def _replica_holders(facts: Facts) -> Outcome:
     if problems:
         return found(problems)
     if not with_log:
-        return unknown("kraft was not collected")
+        return unknown("the controllers' metadata log was not given")
     return found(_named_by_configurations(facts, running | ready), tolerable=True)
 
 

@@ -71,7 +71,7 @@ def _not_above(claims: Sequence[Election]) -> Iterator[str]:
     for before, after in pairwise(claims):
         old, new = before.kraft_controller_epoch, after.kraft_controller_epoch
         if old is not None and new is not None and new <= old:
-            yield f"{after.text}: claimed with epoch {new}, after a claim with epoch {old} in transaction {before.zxid}"
+            yield f"{after.text}: claimed with epoch {new}, after a claim with epoch {old} in transaction {before.zxid:#x}"
 
 
 def _rising(facts: Facts) -> Outcome:
