@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -91,7 +92,9 @@ def rewritten(folder: Path, change: Callable[[dict[str, object]], dict[str, obje
             pq.write_table(pa.Table.from_pylist(after, rows.schema), path)
             changed += sum(left != right for left, right in zip(before, after, strict=True))
             for commit in (folder / "_delta_log").glob("*.json"):
-                commit.write_text(commit.read_text().replace(f'"size":{size}', f'"size":{path.stat().st_size}'))
+                # Another file may be as long.
+                mine = rf'("path":"{re.escape(path.name)}","partitionValues":{{}},"size":){size}'
+                commit.write_text(re.sub(mine, rf"\g<1>{path.stat().st_size}", commit.read_text()))
     for sidecar in [
         *folder.glob(".*.crc"),
         *(folder / "_delta_log").glob("*.crc"),
