@@ -48,6 +48,8 @@ LONGEST = (
     "tests/live/test_real_migration.py",
     "tests/live/test_features_real.py",
     "tests/live/test_real_quorums.py",
+    "tests/cluster/test_hdfs.py",
+    "tests/cluster/test_object_store.py",
     "tests/cluster/test_standalone.py",
     "tests/pipeline/test_profile_local.py",
     AUDITS,

@@ -100,7 +100,17 @@ def packages(lock: Path) -> Path:
     folder = base / f"{lock.stem}-{hashlib.sha256(lock.read_bytes()).hexdigest()[:12]}"
     if not folder.is_dir():
         draft = folder.with_name(f"{folder.name}.{os.getpid()}.part")
-        install = [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--require-hashes"]
+        # A lock file is complete; what `pyspark-client` takes beside itself is in the environment already.
+        install = [
+            sys.executable,
+            "-m",
+            "pip",
+            "install",
+            "-q",
+            "--disable-pip-version-check",
+            "--require-hashes",
+            "--no-deps",
+        ]
         subprocess.run([*install, "--target", str(draft), "-r", str(lock)], check=True, timeout=_RUN_SECONDS)
         draft.rename(folder)
     return folder

@@ -22,6 +22,7 @@ from schemas.gold import RUNS
 from schemas.table import Table
 from tests.captures import capture
 from tests.cluster.connect import ROOT, connect_server, through
+from tests.cluster.stores import packages
 from tests.conftest import KEY_ENV
 
 pytestmark = pytest.mark.live
@@ -143,6 +144,33 @@ _OF_A_READING = ("run_id", "first_seen_run", "snapshot_id", "measured_at", "read
 
 def _lasting(row: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in row.items() if name not in _OF_A_READING}
+
+
+def test_pyspark_client_alone_is_enough_here(server: str, tmp_path: Path) -> None:
+    """Without Spark's Java part, and without Java."""
+    client, files = packages(Path(__file__).with_name("pyspark-client.lock")), capture("3.9.1", "8")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
+    environment |= {
+        "SPARK_REMOTE": server,
+        "JAVA_HOME": "/nowhere",
+        "PYTHONPATH": os.pathsep.join([str(client), str(ROOT)]),
+    }
+    where = "import pyspark; print(pyspark.__file__)"
+    shown = [sys.executable, "-c", where]
+    found = subprocess.run(shown, check=True, env=environment, cwd=tmp_path, capture_output=True, text=True)
+    assert found.stdout.startswith(str(client))
+    arguments = ["check", "--zookeeper", str(files / "zookeeper"), "--kraft", str(files / "kraft"), "--out", "out"]
+    done = subprocess.run(
+        [sys.executable, "-m", "jobs.cli", *arguments],
+        check=False,
+        env=environment,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=900,
+    )
+    assert done.returncode == 10, done.stderr[-3000:]
+    assert json.loads((tmp_path / "out" / "report.json").read_text())["verdict"] == "warnings"
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
