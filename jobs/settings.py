@@ -28,7 +28,7 @@ from schemas.gates import GateName
 from transforms.nearest import suggestion
 from transforms.reconcile.judge.earlier import Claim
 from transforms.reconcile.judge.thresholds import Thresholds as Limits
-from transforms.retention import Rules as RetentionRules
+from transforms.retention import Retention as RetentionRules
 
 # Below the output folder of `kraft-audit check`.
 TABLES_FOLDER = "tables"

@@ -33,7 +33,7 @@ class Part(StrEnum):
 
 
 @dataclass(frozen=True)
-class Rules:
+class Retention:
     """How long a cluster's rows stay, in days; `hold` are ids of runs that stay for ever, or UNTIL_FINALISED."""
 
     details_days: float = 30.0
@@ -92,7 +92,7 @@ def is_held(hold: Collection[str], phase: str | None) -> bool:
 
 def retained(
     runs: Sequence[KnownRun],
-    rules: Rules,
+    rules: Retention,
     now: datetime,
     mailed: Collection[str] = (),
     running: Collection[str] = (),

@@ -28,11 +28,11 @@ from schemas.examined import EXAMINED
 from schemas.gold import ISR_HISTORY, RUNS
 from transforms.clusters import CLUSTER, of_clusters
 from transforms.examination.asked import Recorded
-from transforms.units import Kind
+from transforms.units import UnitKind
 
 # Rises whenever what a release kept must not be continued by the next one.
 FORMAT = 1
-_KINDS = {FOLD: Kind.FOLD, MEMORY: Kind.MEMORY}
+_KINDS = {FOLD: UnitKind.FOLD, MEMORY: UnitKind.MEMORY}
 _KEY_PROBE = "kraft-audit"
 _OTHER_FORM = "another release kept it, in another form"
 _OTHER_KEY = "secrets were masked with another key then"

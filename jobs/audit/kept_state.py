@@ -10,7 +10,7 @@ from typing import Any
 from jobs.sinks.reader import PRESENT, Reader
 from schemas.gold import RUNS
 from transforms.clusters import CLUSTER
-from transforms.kraft.side import Kept as LogKept
+from transforms.kraft.side import LogKept
 
 FOLD, MEMORY = "fold", "memory"
 

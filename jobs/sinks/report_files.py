@@ -8,13 +8,13 @@ from pathlib import Path
 
 from jobs.exit import AuditError
 from schemas.report import Report
-from transforms.report.go_on import Tables
+from transforms.report.follow_up import TablePlace
 from transforms.report.html import render_html
 from transforms.report.json import to_json
 
 HTML_NAME = "report.html"
 JSON_NAME = "report.json"
-_SOMEWHERE = Tables()
+_SOMEWHERE = TablePlace()
 
 
 class ReportWriteError(AuditError):
@@ -30,7 +30,7 @@ class ReportPaths:
 
 
 def write_report(
-    report: Report, out_dir: Path, tables: Tables = _SOMEWHERE, valid_hours: float | None = None
+    report: Report, out_dir: Path, tables: TablePlace = _SOMEWHERE, valid_hours: float | None = None
 ) -> ReportPaths:
     """Write both files into `out_dir`, making it if need be, and return their paths.
 

@@ -39,7 +39,7 @@ from transforms.reconcile.judge.given import Given
 from transforms.reconcile.judge.kraft_summary import kraft_health
 from transforms.reconcile.judge.presence import broker_ledger
 from transforms.report.bounds import shortened
-from transforms.report.comparison import NOTHING, Asked, Comparison, comparison, shown
+from transforms.report.comparison import NOTHING, Comparison, ReportRequest, comparison, shown
 from transforms.report.json import from_json, to_json
 
 
@@ -96,7 +96,7 @@ def _reported(
     differing = answers[COMPARED]
     compared = NOTHING if differing is None else comparison(differing, settings.report.rows)
     judged = _judged(settings, gathered, compared, answers[DELTAS])
-    today, asked = run.started_at.date(), Asked(settings.report.rows, settings.gate, settings.allow_unknown)
+    today, asked = run.started_at.date(), ReportRequest(settings.report.rows, settings.gate, settings.allow_unknown)
     listed = shown(compared, differing or {}, cluster.suppressions, today, judged.facts, asked)
     report = _report(run, gathered, judged, listed, previous)
     return judged, _with_tables(report, replace(gathered, facts=judged.facts), given.side)

@@ -19,7 +19,7 @@ from tests.kraft.encoder import batch
 from tests.pipeline.audits import Audit, Content, Preparation, in_fleet, settings_content
 from tests.pipeline.logs import next_offset, record, writable_copy
 from transforms.downgrade.ledger import shown
-from transforms.downgrade.readiness import Outcome, floor_of, readiness, targets
+from transforms.downgrade.readiness import LineOutcome, floor_of, readiness, targets
 
 RELEASE = "4.4.0-kraft"
 STAGES = (
@@ -179,7 +179,7 @@ def test_the_command_downgrade_says_what_the_report_says(audited: Told, name: st
     assert (None if floor is None else shown(floor)) == report.floor
     for release, target in zip(targets(state), report.targets, strict=True):
         judged = readiness(state, release)
-        lines = [line for line in judged.lines if line.outcome is not Outcome.SAFE] or list(judged.lines)
+        lines = [line for line in judged.lines if line.outcome is not LineOutcome.SAFE] or list(judged.lines)
         assert judged.verdict.value == target.verdict, release
         assert [(line.outcome.value, line.what, line.evidence) for line in lines] == [
             (reason.outcome, reason.reason, reason.evidence) for reason in target.reasons

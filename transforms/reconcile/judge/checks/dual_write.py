@@ -14,7 +14,7 @@ from transforms.reconcile.judge.checks.brokers import both_modes, zookeeper_brok
 from transforms.reconcile.judge.checks.outcome import CheckFunction, in_tables, sampled
 from transforms.reconcile.judge.deltas import dropped_behind
 from transforms.reconcile.judge.facts import Facts, LeaderEpoch, Sample
-from transforms.reconcile.judge.liveness import State, liveness
+from transforms.reconcile.judge.liveness import LivenessState, liveness
 from transforms.reconcile.judge.load import LOAD, state_problems, unbracketed_end
 from transforms.zookeeper.zxids import hexadecimal
 
@@ -86,11 +86,11 @@ def _alive(facts: Facts) -> Outcome:
     now = liveness(facts)
     if now is None:
         return unknown(NO_LAG_IN_3_4 if before(facts.kafka_version, 3, 5) else "the lag could not be measured")
-    if now.state is State.LIVE:
+    if now.state is LivenessState.LIVE:
         return found([])
     if now.in_order:
         return found([f"the controllers were stopped cleanly, with everything mirrored; {now.text}"], tolerable=True)
-    return found([now.text], tolerable=now.state is State.SILENT)
+    return found([now.text], tolerable=now.state is LivenessState.SILENT)
 
 
 def _no_defects(facts: Facts) -> Outcome:

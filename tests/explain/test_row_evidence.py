@@ -13,7 +13,7 @@ from schemas.silver import BARRIERS
 from tests.explain.test_timeline import PATH, config, operation
 from transforms.explain.keys import parse_key
 from transforms.explain.records import VersionAfter
-from transforms.explain.story import Found, barriers_passed, explanation, znode_writes
+from transforms.explain.row_evidence import RowEvidence, barriers_passed, explanation, znode_writes
 from transforms.frames import columns_of, frame
 from transforms.kraft.replay.transactions import Marker, TransactionLog, read_transactions
 
@@ -31,8 +31,8 @@ def side(log: TransactionLog | None = None) -> Any:
     return SimpleNamespace(committed=committed, transactions=log or read_transactions([]))
 
 
-def found(**values: Any) -> Found:
-    return replace(Found("c", "r", "single", 20, side(), VERSIONS), **values)
+def found(**values: Any) -> RowEvidence:
+    return replace(RowEvidence("c", "r", "single", 20, side(), VERSIONS), **values)
 
 
 def barrier(zxid: int, offset: int | None) -> dict[str, Any]:

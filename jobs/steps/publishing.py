@@ -23,7 +23,7 @@ from transforms.runs import FAILED
 
 
 @dataclass
-class Aftermath:
+class Published:
     """The pages written, lines about mails for people, and what went wrong, a line each.
 
     `mail_failed` if a mail could not be sent, `crashed` if nothing of this came to its end.
@@ -49,20 +49,20 @@ class _Known:
     unstored: frozenset[str] = frozenset()
 
 
-def after_run(
+def publish(
     run: Run,
     reports: Mapping[str, Report],
     written: Mapping[str, Path],
     dry_run: Path | None = None,
     unwritten: Mapping[str, str] | None = None,
-) -> Aftermath:
+) -> Published:
     """Send the mails of a run, hand on its metrics and write the fleet's pages; its reports are `written` (paths by cluster).
 
     `unwritten` says why a report could not be written, by cluster. Works without any report, and with a warehouse that
     can't be read or written: then the mails say so. What goes wrong here changes no verdict and is said, and one part's
     fault is its own; the mails come first, because a page can wait. With `dry_run` mails become files in that folder.
     """
-    made = Aftermath()
+    made = Published()
     settings = {name: cluster.settings for name, cluster in run.clusters.items()}
     known = _known(run, reports)
     if any(each.report.mail is not None for each in settings.values()):
@@ -78,9 +78,9 @@ def after_run(
     return made
 
 
-def tell_unopened(several: Sequence[Settings], error: Exception, dry_run: Path | None = None) -> Aftermath:
+def publish_unopened(several: Sequence[Settings], error: Exception, dry_run: Path | None = None) -> Published:
     """Tell by mail and metrics of a run that could not even begin: no session, no warehouse, a configuration that can't be run."""
-    made = Aftermath()
+    made = Published()
     began, reason = datetime.now(UTC), mails.why(error)
     run_id = new_run_id(began)
     settings = {each.cluster: each for each in several}
@@ -94,9 +94,9 @@ def tell_unopened(several: Sequence[Settings], error: Exception, dry_run: Path |
     return made
 
 
-def tell_stopped(run: Run) -> Aftermath:
+def publish_stopped(run: Run) -> Published:
     """Hand on the metrics of a run that was stopped, for which there is no time to read the warehouse."""
-    made = Aftermath()
+    made = Published()
     settings = {name: cluster.settings for name, cluster in run.clusters.items()}
     runs = [_unstored_run(run, name, None) for name, each in run.clusters.items() if each.failure is not None]
     _went_well(made, lambda: _metrics(made, settings, runs, run.started_at))
@@ -106,7 +106,7 @@ def tell_stopped(run: Run) -> Aftermath:
 _UNBEGUN = "The run could not start: nothing was read, and no table or report was written."
 
 
-def _went_well(made: Aftermath, part: Callable[[], bool]) -> bool:
+def _went_well(made: Published, part: Callable[[], bool]) -> bool:
     try:
         return part()
     except AuditError as error:
@@ -176,14 +176,14 @@ def _notices(run: Run, known: _Known, unwritten: Mapping[str, str]) -> dict[str,
     return found
 
 
-def _metrics(made: Aftermath, settings: Mapping[str, Settings], runs: Sequence[FleetRun], started_at: datetime) -> bool:
+def _metrics(made: Published, settings: Mapping[str, Settings], runs: Sequence[FleetRun], started_at: datetime) -> bool:
     problems = metrics.tell(settings, runs, started_at)
     made.problems += problems
     return not problems
 
 
 def _pages(
-    made: Aftermath, settings: Mapping[str, Settings], runs: list[FleetRun], written: Mapping[str, Path]
+    made: Published, settings: Mapping[str, Settings], runs: list[FleetRun], written: Mapping[str, Path]
 ) -> bool:
     retired = {name for each in settings.values() for name in each.report.retired}
     standing = fleet_of(runs, min(each.report.stale_after_hours for each in settings.values()), retired)
@@ -194,7 +194,7 @@ def _pages(
 
 
 def _mails(
-    made: Aftermath,
+    made: Published,
     run: Run,
     known: _Known,
     reports: Mapping[str, Report],
@@ -220,7 +220,7 @@ def _mails(
 
 
 def _messages(
-    made: Aftermath,
+    made: Published,
     run: Run,
     known: _Known,
     written: Mapping[str, Path],
@@ -252,7 +252,7 @@ def _keep(run: Run, delivery: mails.Delivery) -> None:
         )
 
 
-def _delivered(made: Aftermath, delivery: mails.Delivery) -> mails.Delivery:
+def _delivered(made: Published, delivery: mails.Delivery) -> mails.Delivery:
     made.lines += delivery.lines
     made.problems += delivery.problems
     made.mail_failed = made.mail_failed or bool(delivery.problems)
@@ -260,7 +260,7 @@ def _delivered(made: Aftermath, delivery: mails.Delivery) -> mails.Delivery:
 
 
 def _deliver(
-    made: Aftermath, found: Sequence[mails.Candidate], settings: Mapping[str, Settings], dry_run: Path | None
+    made: Published, found: Sequence[mails.Candidate], settings: Mapping[str, Settings], dry_run: Path | None
 ) -> mails.Delivery:
     return _delivered(made, mails.deliver(mails.letters(found), _page(settings), dry_run))
 
