@@ -34,7 +34,7 @@ from transforms.report.fleet_model import fleet_columns
 from transforms.report.json import to_json
 from transforms.report.kip_rows import rows_of_kips
 from transforms.report.trend import run_point
-from transforms.retention import is_held
+from transforms.retention import is_on_hold
 from transforms.runs import FAILED, newest_first
 
 HISTORY = 60
@@ -341,7 +341,7 @@ def _forget_old_state(run: Run, needed: Collection[str]) -> None:
     conditions = []
     for name, rows in previous_runs(run).items():
         keep, held = run.clusters[name].settings.keep_state_of_runs, retention_of(run.clusters[name].settings).hold
-        if len(rows) > keep and rows[-1]["finished"] % keep == 0 and not is_held(held, rows[-1]["phase"]):
+        if len(rows) > keep and rows[-1]["finished"] % keep == 0 and not is_on_hold(held, rows[-1]["phase"]):
             ids = [row["run_id"] for row in rows]
             # Not the first of them by number: a wrong clock may have dated that one in the future.
             since = min(row["started_at"] for row in rows[-keep:])

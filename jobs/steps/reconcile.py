@@ -71,7 +71,7 @@ def run_step(run: Run, given: Mapping[str, Given], found: Mapping[str, Examined]
         fail_on = run.clusters[name].settings.fail_on
         # Rows that fail an expectation come from the tables: this is the last look at what is written from here on.
         reports[name] = without_secrets(replace(report, exit_code=exit_code(report.verdict, fail_on)), fail_on)
-    reports = {name: held_to_its_gate(report, run.clusters[name].settings) for name, report in reports.items()}
+    reports = {name: with_requested_gate(report, run.clusters[name].settings) for name, report in reports.items()}
     left = {name: kept.left(run, name, found[name].answers) for name in reports}
     said = {name: kept.said(run, each, found[name].answers[RECORDED]) for name, each in left.items()}
     needed = [*left.values(), *run.kept.values()]
@@ -217,7 +217,7 @@ def exit_code(verdict: str, fail_on: str) -> int:
     return ERRORS if verdict == summary.ERRORS or fail_on == "warn" else WARNINGS
 
 
-def held_to_its_gate(report: Report, settings: Settings) -> Report:
+def with_requested_gate(report: Report, settings: Settings) -> Report:
     """The report with the exit code and the reason of a gate that was asked for and is shut, whatever `--fail-on` says."""
     shut = asked_of(report.gates, settings.gate, report.checks, allow_unknown=settings.allow_unknown)
     return report if not shut else replace(report, exit_code=ERRORS, notes=[shut, *report.notes])

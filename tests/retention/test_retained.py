@@ -20,7 +20,7 @@ from transforms.retention import (
     Retention,
     begun_at,
     chosen,
-    is_held,
+    is_on_hold,
     retained,
 )
 
@@ -94,9 +94,9 @@ def test_since_when_a_log_stands_still_is_remembered() -> None:
 def test_a_migration_is_held_until_it_is_finalised(phase: str | None, held: bool) -> None:
     runs = [run(900), run(800, phase=phase)]
     found = retained(runs, Retention(hold=(UNTIL_FINALISED,)), NOW)
-    assert is_held((UNTIL_FINALISED,), phase) == held
+    assert is_on_hold((UNTIL_FINALISED,), phase) == held
     assert staying(found, Part.DETAILS, runs) == ([900, 800] if held else [800])
-    assert not is_held((), phase)
+    assert not is_on_hold((), phase)
 
 
 def test_a_cluster_without_a_finished_run_is_held_too() -> None:

@@ -9,7 +9,7 @@ import polars as pl
 
 from schemas.entities import MIRRORED
 from transforms.examination.log import checkpoints_of
-from transforms.examination.trees import held_znodes, trees_of
+from transforms.examination.trees import trees_of, znodes_without_data
 from transforms.examination.written import barriers_of
 from transforms.kraft.replayed import Replayed, state_at, versions_of
 from transforms.kraft.side import KraftSide
@@ -43,7 +43,9 @@ class AskedAt:
 def divergences_at(asked: AskedAt, feed: Feed) -> pl.DataFrame:
     """The divergences with KRaft's state at the offset: rows of `transforms.reconcile.compare.between.located`."""
     trees = trees_of(feed.batches(UnitKind.ZNODES))
-    moved = moved_znodes(trees.znodes, held_znodes(feed.batches(UnitKind.SECOND_WALK))) if asked.bracketed else None
+    moved = (
+        moved_znodes(trees.znodes, znodes_without_data(feed.batches(UnitKind.SECOND_WALK))) if asked.bracketed else None
+    )
     then = context_at(context_of(asked.gathered), asked.offset)
     log = _Log(asked, feed)
     kraft, row_versions = log.replayed(asked.offset + 1, then.committed_end, then.migration_offset + 1)

@@ -23,7 +23,7 @@ from transforms.examination.asked import ClusterTask
 from transforms.examination.log import Log, LogRead
 from transforms.examination.made import AGAIN, FOLD, MEMORY, Made, Making, failure
 from transforms.examination.memory import EPOCHS, Memory
-from transforms.examination.trees import Trees, held_znodes, trees_of
+from transforms.examination.trees import Trees, trees_of, znodes_without_data
 from transforms.examination.written import Written, written_of
 from transforms.frames import columns_of
 from transforms.kraft.coverage import GONE, shortfall
@@ -126,7 +126,7 @@ class _Examination:
     def _moved(self, trees: Trees) -> pl.DataFrame | None:
         if not self.given.bracketed:
             return None
-        return moved_znodes(trees.znodes, held_znodes(self.feed.batches(UnitKind.SECOND_WALK)))
+        return moved_znodes(trees.znodes, znodes_without_data(self.feed.batches(UnitKind.SECOND_WALK)))
 
     def _history(self, log: Log) -> Iterator[Made]:
         yield from self.making.table(ISR_HISTORY, log.new_changes())

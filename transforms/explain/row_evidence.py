@@ -51,7 +51,7 @@ class RowEvidence:
         return bool(self.versions or self.now or any(write.row is not None for write in self.writes))
 
 
-def explanation(row: RowKey, found: RowEvidence, as_of: int | None = None) -> Explanation:
+def explanation_of(row: RowKey, found: RowEvidence, as_of: int | None = None) -> Explanation:
     """The row's story, with KRaft's row after the offset `as_of` (inclusive) when one is asked for."""
     return Explanation(
         row=row,

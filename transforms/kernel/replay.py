@@ -107,7 +107,7 @@ def replay(plan: Plan, log: Iterable[pa.RecordBatch], kept: bytes | None = None)
     `kept` are the bytes of an earlier pass over the same shard: of what is below their offset, nothing is read but they.
     Raises `transforms.kernel.kept.NotContinuedError` where they can't be continued, and ValueError for records that are not in order.
     """
-    return _Pass(plan, kept).told(log)
+    return _Pass(plan, kept).tables(log)
 
 
 def warm_up() -> None:
@@ -153,8 +153,8 @@ class _Pass:
         asked = self.plan.versions_from
         return None if asked is None else max(asked, self.start)
 
-    def told(self, log: Iterable[pa.RecordBatch]) -> Iterator[MadeTable]:
-        """All that comes out."""
+    def tables(self, log: Iterable[pa.RecordBatch]) -> Iterator[MadeTable]:
+        """All tables that come out."""
         base = self.plan.extent.base
         if self.kept is None and base is not None:
             _read_checkpoint(self.fold, self.plan.checkpoints[base], base)

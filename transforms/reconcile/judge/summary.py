@@ -12,7 +12,7 @@ from transforms import runs
 from transforms.kraft.quorum import LogCopy, ReadPlan
 from transforms.kraft.release import before
 from transforms.reconcile.judge.asked import asked_of
-from transforms.reconcile.judge.checks.dual_write import NO_LAG_IN_3_4, load_story, repeated_load
+from transforms.reconcile.judge.checks.dual_write import NO_LAG_IN_3_4, repeated_load, restarted_load_text
 from transforms.reconcile.judge.facts import Facts
 from transforms.reconcile.judge.gates import WARN, is_error
 from transforms.reconcile.judge.liveness import LivenessState, liveness, measured_skew
@@ -168,7 +168,7 @@ def _load_notes(facts: Facts) -> list[str]:
     said = []
     begun = repeated_load(facts)
     if begun:
-        said.append(load_story(facts, begun))
+        said.append(restarted_load_text(facts, begun))
     aborted = [t for t in facts.transactions.transactions if t.outcome == "abort"] if facts.transactions else []
     loads = [t for t in aborted if t.name == LOAD]
     if loads and facts.phase is Phase.WAITING:

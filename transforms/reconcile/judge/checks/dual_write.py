@@ -117,7 +117,7 @@ def _loaded_once(facts: Facts) -> Outcome:
 def _no_second_load(facts: Facts) -> Outcome:
     """DUR-08."""
     begun = repeated_load(facts)
-    first = (load_story(facts, begun),) if begun else ()
+    first = (restarted_load_text(facts, begun),) if begun else ()
     later = _loads_again(facts)
     return Outcome(later.violations + len(begun), (*first, *later.evidence)[:EVIDENCE_LIMIT])
 
@@ -129,7 +129,7 @@ def repeated_load(facts: Facts) -> Sequence[int]:
     return [change.offset for change in facts.states if facts.name_of(change) == "PRE_MIGRATION"][1:]
 
 
-def load_story(facts: Facts, begun: Sequence[int]) -> str:
+def restarted_load_text(facts: Facts, begun: Sequence[int]) -> str:
     """What came of a load that was begun again at these offsets."""
     offset = facts.migration_offset
     text = f"the load started {len(begun) + 1} times, last at offset {begun[-1]}"
