@@ -24,13 +24,13 @@ from urllib.parse import unquote, urlparse
 
 from jobs.disk import REMEDIES
 from jobs.exit import AuditError, UsageError
+from jobs.runtime.databricks import on_databricks
 
 PRIVATE = 0o700
 _URI = re.compile(r"[a-z][a-z0-9+.-]+:")
 _LOSSY_SCHEMES = ("s3", "s3a", "s3n")
 _SAFE_SCHEMES = ("abfs", "abfss", "wasb", "wasbs", "gs", "hdfs", "viewfs", "dbfs")
 _SINGLE_DRIVER_STORE = "S3SingleDriverLogStore"
-_DATABRICKS = "DATABRICKS_RUNTIME_VERSION"
 # What Spark, Delta and delta-rs say where they keep the reason to themselves.
 _NO_FOLDER = ("DELTA_CANNOT_CREATE_LOG_PATH", "Mkdirs failed to create", "Could not create local directory")
 # As Spark names a file of a table that is gone or damaged.
@@ -49,7 +49,7 @@ def is_uri(root: str) -> bool:
 
 def folder_of(root: str, catalog: bool = False) -> Path | None:
     """The folder of a warehouse on this machine's file systems; None where a commit is not this machine's matter."""
-    if catalog or os.environ.get(_DATABRICKS):
+    if catalog or on_databricks():
         return None
     if root.startswith("file:"):
         return Path(unquote(urlparse(root).path))
@@ -59,7 +59,7 @@ def folder_of(root: str, catalog: bool = False) -> Path | None:
 def unsafe_scheme(root: str, catalog: bool = False) -> str | None:
     """The scheme of a storage on which two drivers can overwrite each other's commits; None of any other."""
     scheme = root.partition(":")[0].lower()
-    lossy = not catalog and is_uri(root) and scheme in _LOSSY_SCHEMES and not os.environ.get(_DATABRICKS)
+    lossy = not catalog and is_uri(root) and scheme in _LOSSY_SCHEMES and not on_databricks()
     return scheme if lossy else None
 
 
