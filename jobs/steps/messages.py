@@ -45,7 +45,7 @@ def note_owed(run: Run) -> None:
     try:
         run.newest_messages = newest_messages(run.warehouse, [*asked], run.started_at)
     except Exception as error:
-        LOG.warning("what became of earlier messages is not known: %s", why(error))
+        LOG.warning("the result of earlier messages is unknown: %s", why(error))
     for (channel, name), last in sorted(run.newest_messages.items()):
         configured = name in asked and channel in {each.url_env for each in asked[name].settings.notify}
         if last.problem and configured:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from urllib.parse import quote
 
@@ -36,6 +37,10 @@ class Published:
     crashed: bool = False
 
 
+# Of each cluster: its settings, where its report is, and notices.
+_News = tuple[dict[str, Settings], dict[str, str], dict[str, list[str]]]
+
+
 @dataclass(frozen=True)
 class _Known:
     """What can be known of the warehouse's runs: this run's are there even where their rows can't be.
@@ -65,10 +70,11 @@ def publish(
     made = Published()
     settings = {name: cluster.settings for name, cluster in run.clusters.items()}
     known = _known(run, reports)
+    news = partial(_news, run, known, written, unwritten)
     if any(each.report.mail is not None for each in settings.values()):
-        made.mail_failed = not _went_well(made, lambda: _mails(made, run, known, reports, written, dry_run, unwritten))
+        made.mail_failed = not _went_well(made, lambda: _mails(made, run, known, reports, news(), dry_run))
     if any(each.notify for each in settings.values()):
-        told = _went_well(made, lambda: _messages(made, run, known, written, dry_run, unwritten))
+        told = _went_well(made, lambda: _messages(made, run, known, news(), dry_run))
         made.mail_failed = made.mail_failed or not told
     _went_well(made, lambda: _metrics(made, settings, known.runs, run.started_at))
     if known.unread:
@@ -193,63 +199,51 @@ def _pages(
     return True
 
 
+def _news(run: Run, known: _Known, written: Mapping[str, Path], unwritten: Mapping[str, str] | None) -> _News:
+    """What mails and messages are made from beside the runs, by cluster: settings, where the reports are, notices."""
+    settings = {name: cluster.settings for name, cluster in run.clusters.items()}
+    places = {name: _place(settings[name], path) for name, path in written.items()}
+    return settings, places, _notices(run, known, unwritten or {})
+
+
 def _mails(
     made: Published,
     run: Run,
     known: _Known,
     reports: Mapping[str, Report],
-    written: Mapping[str, Path],
+    news: _News,
     dry_run: Path | None,
-    unwritten: Mapping[str, str] | None,
 ) -> bool:
-    settings = {name: cluster.settings for name, cluster in run.clusters.items()}
-    places = {name: _place(settings[name], path) for name, path in written.items()}
+    settings, places, notices = news
+    began, unknowing = run.started_at, bool(known.unread)
     found = mails.candidates(
-        settings,
-        reports,
-        known.runs,
-        run.started_at,
-        run.newest_mails,
-        places,
-        _notices(run, known, unwritten or {}),
-        unknowing=bool(known.unread),
+        settings, reports, known.runs, began, run.newest_mails, places, notices, unknowing=unknowing
     )
-    delivery = _deliver(made, found, settings, dry_run)
-    _keep(run, delivery)
-    return not delivery.problems
+    return _kept(run, _deliver(made, found, settings, dry_run))
 
 
 def _messages(
     made: Published,
     run: Run,
     known: _Known,
-    written: Mapping[str, Path],
+    news: _News,
     dry_run: Path | None,
-    unwritten: Mapping[str, str] | None,
 ) -> bool:
-    settings = {name: cluster.settings for name, cluster in run.clusters.items()}
-    places = {name: _place(settings[name], path) for name, path in written.items()}
-    found = messages.messages(
-        settings,
-        known.runs,
-        run.started_at,
-        run.newest_messages,
-        places,
-        _notices(run, known, unwritten or {}),
-        unknowing=bool(known.unread),
-    )
-    delivery = _delivered(made, messages.deliver(found, _page(settings), dry_run))
-    _keep(run, delivery)
-    return not delivery.problems
+    settings, places, notices = news
+    began, unknowing = run.started_at, bool(known.unread)
+    found = messages.messages(settings, known.runs, began, run.newest_messages, places, notices, unknowing=unknowing)
+    return _kept(run, _delivered(made, messages.deliver(found, _page(settings), dry_run)))
 
 
-def _keep(run: Run, delivery: mails.Delivery) -> None:
+def _kept(run: Run, delivery: mails.Delivery) -> bool:
+    """Store what was tried; True when everything was sent."""
     try:
         mails.store(run, delivery.rows)
     except Exception as error:
         LOG.warning(
             "the result of the mails could not be stored, so the next run may send them again: %s", mails.why(error)
         )
+    return not delivery.problems
 
 
 def _delivered(made: Published, delivery: mails.Delivery) -> mails.Delivery:

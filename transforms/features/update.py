@@ -426,7 +426,7 @@ def _kraft_version_notes(update: Update, cluster: Cluster, current: int) -> tupl
     if update.feature != KRAFT_VERSION or update.level == current:
         return ()
     if cluster.release < (4, 1):
-        return ("before 4.1 this writes a record that the quorum does not heed (KAFKA-18979)",)
+        return ("before 4.1 this writes a record that the quorum ignores (KAFKA-18979)",)
     return ("the leader has to have heard of every voter since it was elected (UpdateRaftVoter): else it refuses",)
 
 
