@@ -51,6 +51,11 @@ def from_arrow(rows: pa.Table | pa.RecordBatch | Iterable[pa.RecordBatch], colum
     return shaped(pl.DataFrame(found), columns)
 
 
+def copied(rows: pl.DataFrame) -> pl.DataFrame:
+    """The rows in memory of their own: a few that were filtered from many may be a window into all of them, and keep them."""
+    return pl.read_ipc_stream(rows.write_ipc_stream(None).getvalue()) if rows.height else rows
+
+
 def shaped(rows: pl.DataFrame, columns: pl.Schema) -> pl.DataFrame:
     """The same rows with these columns, types and order; what they lack is null."""
     return rows.select(

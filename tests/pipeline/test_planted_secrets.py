@@ -7,6 +7,8 @@ import io
 import json
 import logging
 import os
+import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
@@ -309,6 +311,29 @@ def test_what_was_looked_for_can_be_found(run: Run) -> None:
     for path in PLANTED.znodes:
         # Another application's path is stored where one transaction touches it and Kafka's; its data never is.
         assert path.startswith(("/solr", "/app")) or path.encode() in stored, path
+
+
+def test_not_in_what_spark_records_of_itself(run: Run, tmp_path: Path) -> None:
+    """Spark's event log, for its history server, holds every query with its plan, its settings and its errors."""
+    events = tmp_path / "events"
+    events.mkdir()
+    (tmp_path / "spark-defaults.conf").write_text(
+        f"spark.eventLog.enabled true\nspark.eventLog.compress false\nspark.eventLog.dir {events.as_uri()}\n"
+    )
+    for name, source in (("dump", "zookeeper.jsonl.gz"), ("data-folder", "zookeeper")):
+        done = subprocess.run(
+            [sys.executable, "-m", "jobs.cli", "check", "--cluster", name]
+            + ["--zookeeper", str(run.inputs / source), "--kraft", str(run.inputs / "kraft")],
+            env={**os.environ, "SPARK_CONF_DIR": str(tmp_path)},
+            cwd=tmp_path,
+            capture_output=True,
+            check=False,
+        )
+        assert done.returncode in (0, 10, 20), done.stderr
+        assert found_in(done.stdout + done.stderr) == []
+    logs = [path.read_bytes() for path in events.rglob("*") if path.is_file()]
+    assert any(b"SparkListenerSQLExecutionStart" in log for log in logs)
+    assert [found_in(log) for log in logs if found_in(log)] == []
 
 
 def test_equal_secrets_still_compare_as_equal(run: Run) -> None:

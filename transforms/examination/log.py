@@ -15,7 +15,7 @@ from schemas.bronze import KRAFT_RECORDS, QUARANTINE
 from schemas.checks import KRAFT
 from transforms.examination.asked import ClusterTask, Recorded
 from transforms.examination.memory import CHANGES, JUDGED_CHANGES, Memory
-from transforms.frames import columns_of, from_arrow, shaped
+from transforms.frames import columns_of, copied, from_arrow, shaped
 from transforms.isr.audit import RECENT, recent_of
 from transforms.isr.history import HOUR
 from transforms.isr.recorded import judged_of, log_begun, once
@@ -162,9 +162,10 @@ class Log:
 
     def _new(self, changes: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         rows, end = from_arrow(changes, CHANGES), self.asked.given.log_end_ms
-        # Of years of changes few are looked at later.
-        self._judged.append(judged_of(rows, end))
-        self._recent.append(recent_of(rows, end, ISR_HOURS))
+        # Of years of changes few are looked at later. Without copies the whole history stays in memory with them: a third of a
+        # large cluster's pass (tests/benchmarks/README.md, "What a pass holds").
+        self._judged.append(copied(judged_of(rows, end)))
+        self._recent.append(copied(recent_of(rows, end, ISR_HOURS)))
         new = changes.filter(pc.greater_equal(changes["offset"], self._recorded_until()))
         if new.num_rows:
             yield new
