@@ -1,4 +1,4 @@
-"""The KRaft states of two finished runs held against each other."""
+"""The KRaft states of two finished runs, compared with each other."""
 
 from __future__ import annotations
 

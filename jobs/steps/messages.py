@@ -1,4 +1,4 @@
-"""The messages of a run to chats, pagers and programs: one to each address, of the clusters that its policy wants told.
+"""The messages of a run to chats, pagers and programs: one to each address, about the clusters that its policy selects.
 
 They follow the policies of mails, and gold `mails` keeps what was tried, by channel: the name of the variable with the address.
 """
