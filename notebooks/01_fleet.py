@@ -34,26 +34,12 @@ rows = [row.asDict() for row in runs.orderBy("cluster", "started_at", "run_id").
 
 newest = (
     runs.where("place = 1")
-    .withColumn(
-        "gates", F.array_sort(F.transform(F.map_entries("gates"), lambda gate: F.concat_ws(":", gate.key, gate.value)))
-    )
-    .withColumn(
-        "hours_ago", F.round((F.unix_timestamp(F.current_timestamp()) - F.unix_timestamp("started_at")) / 3600, 1)
-    )
+    .withColumn("gates", F.array_sort(F.transform(F.map_entries("gates"), lambda gate: F.concat_ws(":", gate.key, gate.value))))
+    .withColumn("hours_ago", F.round((F.unix_timestamp(F.current_timestamp()) - F.unix_timestamp("started_at")) / 3600, 1))
     .orderBy(F.array_position(F.array(*map(F.lit, BADNESS)), F.col("verdict")), F.col("defects").desc(), "cluster")
     .select(
-        "cluster",
-        "verdict",
-        "phase",
-        "gates",
-        "defects",
-        "lag_records",
-        "lag_seconds",
-        "kafka_version",
-        "started_at",
-        "hours_ago",
-        "failure",
-        "run_id",
+        "cluster", "verdict", "phase", "gates", "defects", "lag_records", "lag_seconds", "kafka_version", "started_at",
+        "hours_ago", "failure", "run_id",
     )
 )
 notebook.show("Fleet", newest)
@@ -69,10 +55,7 @@ notebook.show("Fleet", newest)
 clusters = sorted({row["cluster"] for row in rows})
 by_cluster = {name: [row for row in rows if row["cluster"] == name] for name in clusters}
 width = max(map(len, by_cluster.values()), default=1)
-cells = [
-    [float("nan")] * (width - len(mine)) + [BADNESS.index(row["verdict"]) for row in mine]
-    for mine in by_cluster.values()
-]
+cells = [[float("nan")] * (width - len(mine)) + [BADNESS.index(row["verdict"]) for row in mine] for mine in by_cluster.values()]
 figure = Figure(figsize=(10, 1 + 0.3 * max(len(clusters), 1)), layout="constrained")
 axes = figure.subplots()
 if cells:

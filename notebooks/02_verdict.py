@@ -60,8 +60,7 @@ notebook.show("Gates", gates)
 # COMMAND ----------
 
 remedies = warehouse.spark.createDataFrame(
-    [(check.id, check.remedy, check.reference) for check in CATALOGUE],
-    "check_id string, remedy string, reference string",
+    [(check.id, check.remedy, check.reference) for check in CATALOGUE], "check_id string, remedy string, reference string"
 )
 checks = (
     of_this_run(CHECKS)
@@ -96,19 +95,8 @@ top_differences = (
     differences.where(F.col("status") != F.lit("resolved"))
     .orderBy(in_order("class", ORDER), "entity", "key", "column")
     .select(
-        "class",
-        "severity",
-        "entity",
-        "key",
-        "column",
-        "zk_value",
-        "kraft_value",
-        "zk_path",
-        "zk_mzxid",
-        "kraft_offset",
-        "status",
-        "first_seen_run",
-        "explanation",
+        "class", "severity", "entity", "key", "column", "zk_value", "kraft_value",
+        "zk_path", "zk_mzxid", "kraft_offset", "status", "first_seen_run", "explanation",
     )
     .limit(1000)
 )
@@ -126,19 +114,7 @@ unmet = (
     of_this_run(EXPECTATIONS)
     .where("NOT success")
     .orderBy(in_order("severity", ["error", "warning"]), "suite", "expectation")
-    .select(
-        "severity",
-        "suite",
-        "table",
-        "expectation",
-        "column",
-        "unexpected",
-        "percent",
-        "observed",
-        "problem",
-        "sample",
-        "sql",
-    )
+    .select("severity", "suite", "table", "expectation", "column", "unexpected", "percent", "observed", "problem", "sample", "sql")
 )
 notebook.show("Expectations", unmet)
 
@@ -152,17 +128,7 @@ notebook.show("Expectations", unmet)
 brokers = (
     of_this_run(BROKER_PRESENCE)
     .orderBy((F.size("blocks") == 0), "broker_id")
-    .select(
-        "broker_id",
-        "mode",
-        "blocks",
-        "in_zookeeper",
-        "registered",
-        "is_migrating_zk_broker",
-        "fenced",
-        "replicas",
-        "note",
-    )
+    .select("broker_id", "mode", "blocks", "in_zookeeper", "registered", "is_migrating_zk_broker", "fenced", "replicas", "note")
 )
 notebook.show("Brokers", brokers)
 

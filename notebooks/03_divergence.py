@@ -32,15 +32,11 @@ entity, key, offset = notebook.parameter("entity"), notebook.parameter("key"), n
 
 # COMMAND ----------
 
-gravest = F.coalesce(
-    *[F.when(F.col("class") == F.lit(word), F.lit(place)) for place, word in enumerate(ORDER)], F.lit(-1)
-)
+gravest = F.coalesce(*[F.when(F.col("class") == F.lit(word), F.lit(place)) for place, word in enumerate(ORDER)], F.lit(-1))
 differences = past.read(DIVERGENCES).where("status <> 'resolved'").orderBy(gravest, "entity", "key", "column")
 notebook.show(
     "Differences",
-    differences.select(
-        "class", "entity", "key", "column", "zk_value", "kraft_value", "explanation", "fingerprint"
-    ).limit(200),
+    differences.select("class", "entity", "key", "column", "zk_value", "kraft_value", "explanation", "fingerprint").limit(200),
 )
 if not key:
     first = differences.select("entity", "key").first()
@@ -67,13 +63,8 @@ print(story or "Nothing differs: name a row by `entity` and `key`.")
 wanted = parse_key(entity, key).gold if key else ""
 seen = (
     warehouse.read(DIVERGENCES)
-    .where(
-        (F.col("cluster") == F.lit(past.cluster)) & (F.col("entity") == F.lit(entity)) & (F.col("key") == F.lit(wanted))
-    )
-    .join(
-        warehouse.read(RUNS).where("report IS NOT NULL").select("cluster", "run_id", "started_at"),
-        ["cluster", "run_id"],
-    )
+    .where((F.col("cluster") == F.lit(past.cluster)) & (F.col("entity") == F.lit(entity)) & (F.col("key") == F.lit(wanted)))
+    .join(warehouse.read(RUNS).where("report IS NOT NULL").select("cluster", "run_id", "started_at"), ["cluster", "run_id"])
     .orderBy("started_at", "run_id", "column")
     .select("started_at", "run_id", "class", "column", "status", "zk_value", "kraft_value", "fingerprint")
 )

@@ -41,13 +41,9 @@ def moment(column):
 partitions = past.read(PARTITIONS.table)
 topic, partition = notebook.parameter("topic"), notebook.parameter("partition", "0")
 if not topic:
-    differing = (
-        past.read(DIVERGENCES)
-        .where("entity = 'partitions' AND status != 'resolved'")
-        .select(
-            F.get_json_object("key", "$.topic").alias("topic"),
-            F.get_json_object("key", "$.partition").cast("int").alias("partition"),
-        )
+    differing = past.read(DIVERGENCES).where("entity = 'partitions' AND status != 'resolved'").select(
+        F.get_json_object("key", "$.topic").alias("topic"),
+        F.get_json_object("key", "$.partition").cast("int").alias("partition"),
     )
     chosen = differing.orderBy("topic", "partition").first() or partitions.orderBy("topic", "partition").first()
     topic, partition = (chosen["topic"], chosen["partition"]) if chosen else ("", 0)
@@ -55,21 +51,8 @@ both_sides = (
     partitions.where((F.col("topic") == F.lit(topic)) & (F.col("partition") == F.lit(int(partition))))
     .orderBy("source")
     .select(
-        "source",
-        "topic",
-        "partition",
-        "replicas",
-        "adding_replicas",
-        "removing_replicas",
-        "isr",
-        "leader",
-        "leader_epoch",
-        "leader_recovery_state",
-        "zk_path",
-        "zk_mzxid",
-        moment("zk_mtime"),
-        "kraft_offset",
-        moment("kraft_append_time"),
+        "source", "topic", "partition", "replicas", "adding_replicas", "removing_replicas", "isr", "leader", "leader_epoch",
+        "leader_recovery_state", "zk_path", "zk_mzxid", moment("zk_mtime"), "kraft_offset", moment("kraft_append_time"),
     )
 )
 notebook.show("Both sides", both_sides)
@@ -101,45 +84,25 @@ else:
 
 mine = F.col("cluster") == F.lit(past.cluster)
 lag = (
-    warehouse.read(LAG)
-    .where(mine)
-    .drop("cluster")
+    warehouse.read(LAG).where(mine).drop("cluster")
     .join(
-        warehouse.read(RUNS)
-        .where(mine & F.col("report").isNotNull())
-        .select("run_id", "started_at", "state", "verdict", "defects", "divergences"),
-        "run_id",
+        warehouse.read(RUNS).where(mine & F.col("report").isNotNull()).select("run_id", "started_at", "state", "verdict", "defects", "divergences"), "run_id"
     )
     .orderBy("started_at", "run_id")
     .select(
-        "started_at",
-        "state",
-        "verdict",
-        "records",
-        "seconds",
-        "alive",
-        "kraft_metadata_offset",
-        "committed_end_offset",
-        "defects",
-        "divergences",
-        "run_id",
+        "started_at", "state", "verdict", "records", "seconds", "alive",
+        "kraft_metadata_offset", "committed_end_offset", "defects", "divergences", "run_id",
     )
 )
 notebook.show("Lag over the runs", lag)
 
 # COMMAND ----------
 
-measured = [
-    row
-    for row in lag.select("started_at", "kraft_metadata_offset", "committed_end_offset").collect()
-    if row[2] is not None
-]
+measured = [row for row in lag.select("started_at", "kraft_metadata_offset", "committed_end_offset").collect() if row[2] is not None]
 figure = Figure(figsize=(10, 4), layout="constrained")
 axes = figure.subplots()
 axes.plot([row[0] for row in measured], [row[2] for row in measured], marker="o", label="committed in the log")
-axes.plot(
-    [row[0] for row in measured], [row[1] for row in measured], marker="o", label="mirrored to ZooKeeper (/migration)"
-)
+axes.plot([row[0] for row in measured], [row[1] for row in measured], marker="o", label="mirrored to ZooKeeper (/migration)")
 axes.set_ylabel("offset")
 axes.legend()
 notebook.plot("Offsets", figure)

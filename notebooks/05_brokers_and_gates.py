@@ -40,17 +40,7 @@ brokers = (
     of_this_cluster(BROKER_PRESENCE)
     .where(F.col("run_id") == F.lit(run["run_id"]))
     .orderBy((F.size("blocks") == 0), "broker_id")
-    .select(
-        "broker_id",
-        "mode",
-        "blocks",
-        "in_zookeeper",
-        "registered",
-        "is_migrating_zk_broker",
-        "fenced",
-        "replicas",
-        "note",
-    )
+    .select("broker_id", "mode", "blocks", "in_zookeeper", "registered", "is_migrating_zk_broker", "fenced", "replicas", "note")
 )
 notebook.show("Brokers", brokers)
 
@@ -70,9 +60,7 @@ ledger = (
     .withColumn("before", F.lag("now").over(by_run))
     .where(F.col("before").isNull() | (F.col("before") != F.col("now")))
     .orderBy("broker_id", "started_at", "run_id")
-    .select(
-        "broker_id", "started_at", "mode", "blocks", "is_migrating_zk_broker", "fenced", "replicas", "note", "run_id"
-    )
+    .select("broker_id", "started_at", "mode", "blocks", "is_migrating_zk_broker", "fenced", "replicas", "note", "run_id")
 )
 notebook.show("Brokers over the runs", ledger)
 

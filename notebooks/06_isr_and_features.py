@@ -59,16 +59,7 @@ changes = (
 notebook.show(
     "ISR changes",
     changes.orderBy("offset").select(
-        "time",
-        "offset",
-        "topic",
-        "partition_id",
-        "isr_before",
-        "isr",
-        "left_isr",
-        "joined_isr",
-        "leader_before",
-        "leader",
+        "time", "offset", "topic", "partition_id", "isr_before", "isr", "left_isr", "joined_isr", "leader_before", "leader"
     ),
 )
 
@@ -85,14 +76,9 @@ churn = changes.groupBy("topic_id", "topic", "partition_id").agg(
     F.sum(F.col("leader_moved").cast("int")).alias("leader_moves"),
     F.max("time").alias("last_change"),
 )
-notebook.show(
-    "Partitions that move most",
-    churn.orderBy(F.col("left_isr").desc(), F.col("leader_moves").desc(), "topic", "partition_id"),
-)
+notebook.show("Partitions that move most", churn.orderBy(F.col("left_isr").desc(), F.col("leader_moves").desc(), "topic", "partition_id"))
 leaving = changes.select(F.explode("left_isr").alias("broker_id"), "time")
-notebook.show(
-    "Brokers that leave most", leaving.groupBy("broker_id").count().orderBy(F.col("count").desc(), "broker_id")
-)
+notebook.show("Brokers that leave most", leaving.groupBy("broker_id").count().orderBy(F.col("count").desc(), "broker_id"))
 
 # COMMAND ----------
 
@@ -126,14 +112,8 @@ finalised = past.read(FEATURES.table).where("source = 'kraft'").select("feature"
 def supported(table, kind, node_id):
     """Levels that each registered node says it supports."""
     nodes = past.read(table).where("source = 'kraft'")
-    return nodes.select(
-        F.lit(kind).alias("kind"), F.col(node_id).alias("node"), F.explode("features").alias("f")
-    ).select(
-        "kind",
-        "node",
-        F.col("f.name").alias("feature"),
-        F.col("f.min_level").alias("lowest"),
-        F.col("f.max_level").alias("highest"),
+    return nodes.select(F.lit(kind).alias("kind"), F.col(node_id).alias("node"), F.explode("features").alias("f")).select(
+        "kind", "node", F.col("f.name").alias("feature"), F.col("f.min_level").alias("lowest"), F.col("f.max_level").alias("highest")
     )
 
 
