@@ -26,7 +26,7 @@ from jobs.sinks.report_files import ReportPaths
 from jobs.sinks.storage import is_uri
 from jobs.steps import gold, ingest_kraft, ingest_zookeeper, mails, maintain, materialize, messages, reconcile
 from jobs.steps import report as report_step
-from jobs.steps.aftermath import Aftermath, after_run, tell_stopped, tell_unopened
+from jobs.steps.publishing import Published, publish, publish_stopped, publish_unopened
 from schemas.gates import GATES
 from schemas.report import Report
 from transforms.reconcile.judge.asked import asked_of
@@ -41,7 +41,7 @@ _LONGEST_MINUTES = 100_000
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ClusterResult:
     """What became of one cluster: its report and the report's files, or why there is none."""
 
     report: Report | None = None
@@ -56,7 +56,7 @@ class Outcome:
         return 0 if self.report is None else self.report.exit_code
 
 
-def run_all(run: Run, out: Place | None = None, progress: Progress | None = None) -> dict[str, Outcome]:
+def run_all(run: Run, out: Place | None = None, progress: Progress | None = None) -> dict[str, ClusterResult]:
     """Run every step over all clusters of the run and write the reports; what became of each cluster, by name.
 
     `out` is where the report of a run over one cluster goes. Raises what stops a run over a single cluster, if that is
@@ -69,7 +69,9 @@ def run_all(run: Run, out: Place | None = None, progress: Progress | None = None
         reports = _audited(run, progress)
         with progress.step("writing the reports"):
             outcomes = {name: _written(run, report, out) for name, report in reports.items()}
-    failed = {name: Outcome(failure=each.failure) for name, each in run.clusters.items() if each.failure is not None}
+    failed = {
+        name: ClusterResult(failure=each.failure) for name, each in run.clusters.items() if each.failure is not None
+    }
     return outcomes | failed
 
 
@@ -119,15 +121,15 @@ def _steps(run: Run, progress: Progress) -> dict[str, Report]:
     return reports
 
 
-def _written(run: Run, report: Report, out: Place | None) -> Outcome:
+def _written(run: Run, report: Report, out: Place | None) -> ClusterResult:
     cluster = run.clusters[report.cluster]
     alone = len(run.clusters) == 1
     try:
         paths = report_step.write_files(report, cluster.settings, out if alone else None)
     except AuditError as error:
         # The run is stored, and another cluster's report may well be written.
-        return Outcome(report, failure=Failure(str(error), CRASH))
-    return Outcome(report, paths)
+        return ClusterResult(report, failure=Failure(str(error), CRASH))
+    return ClusterResult(report, paths)
 
 
 @dataclass(frozen=True)
@@ -204,7 +206,7 @@ def _audit(run: Run, out: Place | None, telling: Telling, begun: Begun | None) -
         raise
     if begun is not None and run.recorded >= run.clusters.keys():
         begun.end()
-    after = Aftermath() if out is not None else _after(run, outcomes, telling)
+    after = Published() if out is not None else _after(run, outcomes, telling)
     if stopped is None:
         _print(outcomes, after, telling)
     elif telling.as_json:
@@ -232,10 +234,12 @@ def _leave_rows(run: Run, end: Stopped, telling: Telling, begun: Begun | None) -
         if begun is not None:
             begun.end()
         if end.timed_out and begun is not None:
-            failed = {n: Outcome(failure=each.failure) for n, each in run.clusters.items() if each.failure is not None}
+            failed = {
+                n: ClusterResult(failure=each.failure) for n, each in run.clusters.items() if each.failure is not None
+            }
             _after(run, failed, telling)
         else:
-            tell_stopped(run)
+            publish_stopped(run)
 
     def quietly() -> None:
         try:
@@ -260,25 +264,27 @@ def _opened(
         try:
             run = stack.enter_context(open_run(several, run_id, begun_at, keep_failures=mailed))
         except Exception as error:
-            after = tell_unopened(several, error, telling.mail_dry_run) if mailed else Aftermath()
+            after = publish_unopened(several, error, telling.mail_dry_run) if mailed else Published()
             for problem in after.problems:
                 print(f"kraft-audit: {visible(problem, 1000)}", file=sys.stderr)
             raise
         yield run
 
 
-def _outcomes(run: Run, out: Place | None, telling: Telling) -> tuple[dict[str, Outcome], Exception | None]:
+def _outcomes(run: Run, out: Place | None, telling: Telling) -> tuple[dict[str, ClusterResult], Exception | None]:
     """What became of each cluster, and what stopped the only one: that is in gold `runs` too, and may be told by mail."""
     try:
         return run_all(run, out, Progress.for_terminal(sys.stderr, quiet=telling.quiet, color=telling.color)), None
     except Exception as error:
-        failed = {n: Outcome(failure=each.failure) for n, each in run.clusters.items() if each.failure is not None}
+        failed = {
+            n: ClusterResult(failure=each.failure) for n, each in run.clusters.items() if each.failure is not None
+        }
         if not failed:
             raise
         return failed, error
 
 
-def _shut_gates(run: Run, outcomes: Mapping[str, Outcome]) -> list[str]:
+def _shut_gates(run: Run, outcomes: Mapping[str, ClusterResult]) -> list[str]:
     """Why a gate that was asked for is shut, a line for each cluster."""
     said = []
     for name, each in outcomes.items():
@@ -290,15 +296,15 @@ def _shut_gates(run: Run, outcomes: Mapping[str, Outcome]) -> list[str]:
     return said
 
 
-def _after(run: Run, outcomes: Mapping[str, Outcome], telling: Telling) -> Aftermath:
+def _after(run: Run, outcomes: Mapping[str, ClusterResult], telling: Telling) -> Published:
     reports = {name: each.report for name, each in outcomes.items() if each.report is not None}
     written = {name: each.paths.html for name, each in outcomes.items() if each.paths is not None}
     unwritten = {name: each.failure.reason for name, each in outcomes.items() if each.report and each.failure}
     try:
-        return after_run(run, reports, written, telling.mail_dry_run, unwritten)
+        return publish(run, reports, written, telling.mail_dry_run, unwritten)
     except Exception as error:
         # The verdicts stand and are to be told, whatever is wrong with the page or the mails.
-        return Aftermath(problems=[f"after the reports: {unexpected(error)}"], crashed=True)
+        return Published(problems=[f"after the reports: {unexpected(error)}"], crashed=True)
 
 
 def _maintained(run: Run) -> list[str]:
@@ -310,7 +316,7 @@ def _maintained(run: Run) -> list[str]:
         return [f"maintenance: {str(error) if isinstance(error, UsageError | AuditError) else unexpected(error)}"]
 
 
-def _print(outcomes: Mapping[str, Outcome], after: Aftermath, telling: Telling) -> None:
+def _print(outcomes: Mapping[str, ClusterResult], after: Published, telling: Telling) -> None:
     """One cluster's verdict in full; of several, one table, worst first. Failures go to standard error in any case."""
     reports, places, failures = _parts(outcomes)
     if telling.as_json:
@@ -324,7 +330,7 @@ def _print(outcomes: Mapping[str, Outcome], after: Aftermath, telling: Telling) 
         print(f"kraft-audit: {where}{visible(reason, 1000)}", file=sys.stderr)
 
 
-def _parts(outcomes: Mapping[str, Outcome]) -> tuple[dict[str, Report], dict[str, str], dict[str, str]]:
+def _parts(outcomes: Mapping[str, ClusterResult]) -> tuple[dict[str, Report], dict[str, str], dict[str, str]]:
     """Reports, where they are, and why there is none, each by cluster."""
     reports = {name: each.report for name, each in outcomes.items() if each.report is not None}
     places = {name: str(each.paths.html) for name, each in outcomes.items() if each.paths is not None}
@@ -332,7 +338,7 @@ def _parts(outcomes: Mapping[str, Outcome]) -> tuple[dict[str, Report], dict[str
     return reports, places, failures
 
 
-def _json(outcomes: Mapping[str, Outcome], after: Aftermath) -> str:
+def _json(outcomes: Mapping[str, ClusterResult], after: Published) -> str:
     codes = {name: each.exit_code for name, each in outcomes.items()}
     return run_json(*_parts(outcomes), codes, [str(page) for page in after.pages])
 

@@ -27,8 +27,8 @@ from jobs.places import GivenPlace, Place, place_of
 from schemas.gates import GateName
 from transforms.nearest import suggestion
 from transforms.reconcile.judge.earlier import Claim
-from transforms.reconcile.judge.thresholds import Thresholds as Limits
-from transforms.retention import Rules as RetentionRules
+from transforms.reconcile.judge.thresholds import JudgeLimits
+from transforms.retention import Retention as RetentionRules
 
 # Below the output folder of `kraft-audit check`.
 TABLES_FOLDER = "tables"
@@ -383,10 +383,10 @@ def validated(content: dict[str, object], where: str, *, one_off: bool = False) 
     return settings
 
 
-def limits_of(settings: Settings) -> Limits:
+def limits_of(settings: Settings) -> JudgeLimits:
     """The thresholds of a configuration as the judgement takes them."""
     given = settings.thresholds
-    return Limits(given.capture_skew_seconds, given.alive_seconds, given.lag_seconds, given.restart_may_interrupt)
+    return JudgeLimits(given.capture_skew_seconds, given.alive_seconds, given.lag_seconds, given.restart_may_interrupt)
 
 
 def retention_of(settings: Settings) -> RetentionRules:

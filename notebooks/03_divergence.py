@@ -4,7 +4,7 @@
 # MAGIC One row of metadata: both values, why they differ, every record and ZooKeeper transaction that touched it.
 # MAGIC
 # MAGIC Parameters: `warehouse` (a folder, or `catalog.schema`), `cluster` (empty: the one audited last), `run_id` (empty: its
-# MAGIC newest run), `entity` and `key` (empty: the gravest difference; keys as in `kraft-audit explain`), `offset` (also tell
+# MAGIC newest run), `entity` and `key` (empty: the gravest difference; keys as in `kraft-audit explain`), `offset` (also show
 # MAGIC KRaft's row after that offset, inclusive).
 
 # COMMAND ----------

@@ -34,7 +34,7 @@ def moment(column):
 
 # MAGIC %md
 # MAGIC ## A partition as this run found it
-# MAGIC Silver lets the rows of older runs go after a while: they are read from the table's version at the run's end.
+# MAGIC Silver keeps the rows of the newest runs only: older ones are read from the table's version at the run's end.
 
 # COMMAND ----------
 

@@ -48,7 +48,7 @@ notebook.show("Brokers", brokers)
 
 # MAGIC %md
 # MAGIC ## Brokers over the runs
-# MAGIC One row for a broker and run in which its mode or what it blocks was another than in the run before.
+# MAGIC One row for a broker and run in which its mode or what it blocks differs from the run before.
 
 # COMMAND ----------
 

@@ -274,7 +274,7 @@ RUNS = Table(
             "retention",
             StringType(),
             "How long the configuration keeps the cluster's rows (sections `maintain` and `hold`), as one JSON object: "
-            "`kraft-audit maintain --warehouse` goes by the newest run's.",
+            "`kraft-audit maintain --warehouse` uses the newest run's.",
         ),
         column(
             "state_runs",

@@ -35,7 +35,7 @@ class Part(StrEnum):
 
 
 @dataclass(frozen=True)
-class Rules:
+class Retention:
     """How long a cluster's rows stay, in days; `hold` are ids of runs that stay for ever, or UNTIL_FINALISED."""
 
     details_days: float = 30.0
@@ -88,14 +88,14 @@ class Retained:
         return self.running | (self.known if self.held else self.of_part[Part.RUN])
 
 
-def is_held(hold: Collection[str], phase: str | None) -> bool:
+def is_on_hold(hold: Collection[str], phase: str | None) -> bool:
     """Whether all of a cluster's evidence is held, by the phase its newest finished run saw; None is an unknown one."""
     return UNTIL_FINALISED in hold and phase not in _FINALISED
 
 
 def retained(
     runs: Sequence[KnownRun],
-    rules: Rules,
+    rules: Retention,
     now: datetime,
     mailed: Collection[str] = (),
     running: Collection[str] = (),
@@ -127,7 +127,7 @@ def retained(
     return Retained(
         known=frozenset(run.run_id for run in runs),
         of_part=of_part,
-        held=is_held(rules.hold, phase),
+        held=is_on_hold(rules.hold, phase),
         running=frozenset(running),
         orphans_before=now - timedelta(days=rules.orphans_days),
     )

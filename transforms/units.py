@@ -22,7 +22,7 @@ FEED_SCHEMA: pa.Schema = to_arrow_schema(FEED)
 Batches = Iterable[pa.RecordBatch]
 
 
-class Kind(IntEnum):
+class UnitKind(IntEnum):
     """What a pass over a cluster is fed, in the order in which it comes: the log last, of which it holds a batch at a time."""
 
     # There is a cluster: one of which nothing could be read is examined, too.
@@ -59,7 +59,7 @@ def batches_of(payload: bytes | pa.Buffer) -> Iterator[pa.RecordBatch]:
 def packed(kind: int) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
     """What packs the rows of a table (with `cluster`), for `DataFrame.mapInArrow(packed(kind), FEED)`.
 
-    A pass that is fed something else than a run's has numbers of its own instead of `Kind`.
+    A pass that is fed something else than a run's has numbers of its own instead of `UnitKind`.
     """
 
     def pack(batches: Batches) -> Iterator[pa.RecordBatch]:
@@ -78,18 +78,18 @@ def packed_records(batches: Batches) -> Iterator[pa.RecordBatch]:
                 yield _row(cluster, kind, place, stream(piece))
 
 
-def _pieces(rows: pa.RecordBatch) -> Iterator[tuple[Kind, int, pa.RecordBatch]]:
+def _pieces(rows: pa.RecordBatch) -> Iterator[tuple[UnitKind, int, pa.RecordBatch]]:
     damaged = pc.is_valid(rows["problem"])
     of_checkpoint = pc.and_(pc.invert(damaged), pc.is_valid(rows["checkpoint_offset"]))
     damage, checkpoints = rows.filter(damaged), rows.filter(of_checkpoint)
     log = rows.filter(pc.invert(pc.or_(damaged, of_checkpoint)))
     if damage.num_rows:
-        yield Kind.DAMAGE, 0, damage
+        yield UnitKind.DAMAGE, 0, damage
     # In a checkpoint offsets count its records from 0; what is said of their place in the file is shared by those of one batch.
     for piece in _runs(checkpoints, "checkpoint_offset"):
-        yield Kind.CHECKPOINTS, piece["offset"][0].as_py(), piece
+        yield UnitKind.CHECKPOINTS, piece["offset"][0].as_py(), piece
     for piece in _runs(log):
-        yield Kind.LOG, piece["offset"][0].as_py(), piece
+        yield UnitKind.LOG, piece["offset"][0].as_py(), piece
 
 
 def _runs(rows: pa.RecordBatch, *same: str) -> Iterator[pa.RecordBatch]:
@@ -123,8 +123,8 @@ def _row(cluster: str, kind: int, place: int, payload: bytes) -> pa.RecordBatch:
 class Feed(Protocol):
     """What one cluster's pass is fed: the rows of each kind, as often as they are asked for."""
 
-    def batches(self, kind: Kind) -> Iterator[pa.RecordBatch]:
+    def batches(self, kind: UnitKind) -> Iterator[pa.RecordBatch]:
         """The rows of a kind, in order."""
 
-    def bytes_of(self, kind: Kind) -> bytes | None:
+    def bytes_of(self, kind: UnitKind) -> bytes | None:
         """The bytes that an earlier run has kept; None without any."""

@@ -23,7 +23,7 @@ from schemas.bronze import KRAFT_RECORDS, ZK_ZNODES
 from schemas.examined import FEED
 from transforms.clusters import of_clusters
 from transforms.examination.again import AskedAgain, numbered, unlike
-from transforms.examination.asked import Asked
+from transforms.examination.asked import ClusterTask
 from transforms.kraft.coverage import PlannedLog, planned_log
 from transforms.kraft.quorum import LogCopy, Slice, plan_read
 from transforms.kraft.side import KraftSide
@@ -59,7 +59,7 @@ def examined_again(past: PastRun, shown: int) -> list[dict[str, Any]]:
         planned = _planned(past, first)
         # Of damage a run tells what it has read itself; a state above damage is never gone on from.
         records = known.kraft.records.unionByName(records.where(F.col("problem").isNotNull()))
-    again = AskedAgain(Asked(given, past.run_id, planned), known.answers, shown)
+    again = AskedAgain(ClusterTask(given, past.run_id, planned), known.answers, shown)
     source = Source(past.spark, past.read, {past.cluster: past.walks})
     feeds = [
         source.clusters(),

@@ -25,7 +25,7 @@ from schemas.bronze import KRAFT_RECORDS
 from schemas.examined import EXAMINED
 from schemas.table import Table
 from transforms.clusters import CLUSTER
-from transforms.examination.asked import Asked
+from transforms.examination.asked import ClusterTask
 from transforms.examination.examine import examine
 from transforms.examination.made import AGAIN, ANSWERS, FAILURE, ROWS, Made
 from transforms.kraft.side import KraftSide
@@ -48,7 +48,7 @@ class Examined:
     pieces: Mapping[str, Sequence[bytes]] = field(default_factory=dict)
 
 
-def examined(run: Run, asked: Mapping[str, Asked]) -> dict[str, Examined]:
+def examined(run: Run, asked: Mapping[str, ClusterTask]) -> dict[str, Examined]:
     """Examine the clusters and store what was made; one whose pass failed has failed.
 
     The rows for the other tables are in silver `examined` then: `store_rows` brings them there.
@@ -61,7 +61,7 @@ def examined(run: Run, asked: Mapping[str, Asked]) -> dict[str, Examined]:
     return stored(run)
 
 
-def _store_again(run: Run, asked: Mapping[str, Asked], records: DataFrame, series: str = AGAIN) -> None:
+def _store_again(run: Run, asked: Mapping[str, ClusterTask], records: DataFrame, series: str = AGAIN) -> None:
     """Examine clusters by all records that earlier runs have read: what seems lost is looked for there."""
     whole = {name: whole_log(run.warehouse, name, run.run_id, _side(each)) for name, each in asked.items()}
     asked_again = {
@@ -81,7 +81,7 @@ def _store_again(run: Run, asked: Mapping[str, Asked], records: DataFrame, serie
             _store_again(run, {name: each}, records, f"{AGAIN}/{name}")
 
 
-def _some_go_on(asked: Mapping[str, Asked]) -> bool:
+def _some_go_on(asked: Mapping[str, ClusterTask]) -> bool:
     return any(each.given.side is not None and each.given.side.kept is not None for each in asked.values())
 
 
@@ -90,13 +90,13 @@ def _asked_again(run: Run) -> list[str]:
     return [row[CLUSTER] for row in rows.select(CLUSTER).collect()]
 
 
-def _side(asked: Asked) -> KraftSide:
+def _side(asked: ClusterTask) -> KraftSide:
     if asked.given.side is None:
         raise AssertionError("only a log that was resumed is read again")
     return asked.given.side
 
 
-def _store(run: Run, asked: Mapping[str, Asked], records: DataFrame, series: str = "") -> None:
+def _store(run: Run, asked: Mapping[str, ClusterTask], records: DataFrame, series: str = "") -> None:
     feed = in_order(_feeds(run, asked, records), len(asked))
     made = feed.mapInArrow(each_cluster(_pass(run.run_id, dict(asked))), EXAMINED.struct)
     run.append(EXAMINED, made, series=series)
@@ -128,7 +128,7 @@ def _error_of(said: Mapping[str, Any]) -> Exception:
     return AuditError(f"{said['text']} inside the audit; audit this cluster alone to see where")
 
 
-def _feeds(run: Run, asked: Mapping[str, Asked], records: DataFrame) -> list[DataFrame]:
+def _feeds(run: Run, asked: Mapping[str, ClusterTask], records: DataFrame) -> list[DataFrame]:
     source = Source(run.spark, run.rows, {name: run.clusters[name].walks for name in asked})
     folders = [name for name, each in asked.items() if each.given.reads_data_folder]
     logs = [name for name, each in asked.items() if each.given.has_kraft]
@@ -137,7 +137,7 @@ def _feeds(run: Run, asked: Mapping[str, Asked], records: DataFrame) -> list[Dat
     return [*feeds, kept.fed(run, going)] if going else feeds
 
 
-def _pass(run_id: str, asked: Mapping[str, Asked]) -> Callable[[str, Feed], Iterator[pa.RecordBatch]]:
+def _pass(run_id: str, asked: Mapping[str, ClusterTask]) -> Callable[[str, Feed], Iterator[pa.RecordBatch]]:
     def examine_one(cluster: str, feed: Feed) -> Iterator[pa.RecordBatch]:
         for made in examine(asked[cluster], feed):
             yield _row(cluster, run_id, made)

@@ -19,14 +19,14 @@ from schemas.examined import FEED
 from schemas.silver import BARRIERS, ZOOKEEPER_WRITES
 from schemas.table import Table
 from transforms.clusters import CLUSTER, of_clusters
-from transforms.units import Kind, batches_of, packed, packed_records
+from transforms.units import UnitKind, batches_of, packed, packed_records
 
 # Of one cluster; more goes to the disk that Spark's workers use.
 _IN_MEMORY_BYTES = 256 * 1024 * 1024
 # A task for each cluster, as far as there are not more than these.
 _TASKS = 32
-_BARRIERS = ((BARRIERS, Kind.BARRIERS),)
-_WRITTEN = ((ZK_TRANSACTIONS, Kind.TRANSACTIONS), *_BARRIERS, (ZOOKEEPER_WRITES, Kind.WRITES))
+_BARRIERS = ((BARRIERS, UnitKind.BARRIERS),)
+_WRITTEN = ((ZK_TRANSACTIONS, UnitKind.TRANSACTIONS), *_BARRIERS, (ZOOKEEPER_WRITES, UnitKind.WRITES))
 Pass = Callable[[str, "SpooledFeed"], Iterator[pa.RecordBatch]]
 
 
@@ -44,12 +44,12 @@ class Source:
 
     def clusters(self) -> DataFrame:
         """What says that there is a cluster, of which there may be nothing else."""
-        return self.spark.createDataFrame([(name, int(Kind.BEGIN), 0, b"") for name in self.walks], FEED)
+        return self.spark.createDataFrame([(name, int(UnitKind.BEGIN), 0, b"") for name in self.walks], FEED)
 
     def trees(self) -> list[DataFrame]:
         """Znodes of the walk that is judged, and of a bracket's second one."""
         feeds = []
-        for number, kind in enumerate((Kind.ZNODES, Kind.SECOND_WALK)):
+        for number, kind in enumerate((UnitKind.ZNODES, UnitKind.SECOND_WALK)):
             walks = [mine[number] for mine in self.walks.values() if len(mine) > number]
             if walks:
                 znodes = without_failures(self.rows(ZK_ZNODES)).where(F.col("snapshot_id").isin(walks))
@@ -64,7 +64,7 @@ class Source:
         """Of that, the barriers alone."""
         return self._told(_BARRIERS, clusters)
 
-    def _told(self, tables: Sequence[tuple[Table, Kind]], clusters: Collection[str]) -> list[DataFrame]:
+    def _told(self, tables: Sequence[tuple[Table, UnitKind]], clusters: Collection[str]) -> list[DataFrame]:
         if not clusters:
             return []
         return [self.rows(table).where(of_clusters(clusters)).mapInArrow(packed(kind), FEED) for table, kind in tables]

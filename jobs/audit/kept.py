@@ -33,14 +33,14 @@ from transforms.clusters import CLUSTER, of_clusters
 from transforms.examination.answers import CHAIN
 from transforms.examination.asked import Recorded
 from transforms.examination.made import INDEX
-from transforms.units import Kind
+from transforms.units import UnitKind
 
 if TYPE_CHECKING:
     from jobs.audit.examine import Examined
 
 # Rises whenever what a release kept must not be continued by the next one.
 FORMAT = 1
-_KINDS = {FOLD: Kind.FOLD, MEMORY: Kind.MEMORY, INDEX: Kind.INDEX}
+_KINDS = {FOLD: UnitKind.FOLD, MEMORY: UnitKind.MEMORY, INDEX: UnitKind.INDEX}
 # Pieces of an index come in the chain's order; of one run there are fewer than these.
 _PIECES = 1 << 20
 _KEY_PROBE = "kraft-audit"

@@ -11,7 +11,7 @@ from jobs.sinks.reader import PRESENT, Reader
 from schemas.gold import RUNS
 from transforms.chain.chain import Chain, chain_of
 from transforms.clusters import CLUSTER
-from transforms.kraft.side import Kept as LogKept
+from transforms.kraft.side import LogKept
 
 FOLD, MEMORY, STATE = "fold", "memory", "state"
 

@@ -30,7 +30,7 @@ from transforms.clusters import of_clusters
 from transforms.examination.made import ANSWERS
 from transforms.nearest import suggestion
 from transforms.reconcile.judge.beside import Beside, read_beside
-from transforms.reconcile.judge.thresholds import Thresholds
+from transforms.reconcile.judge.thresholds import JudgeLimits
 from transforms.report.fleet_model import FleetRun
 from transforms.report.json import from_json
 from transforms.report.printable import visible
@@ -70,7 +70,7 @@ class Finished:
     warehouse: Reader
     cluster: str
     stale_after_hours: float = ReportSettings().stale_after_hours
-    thresholds: Thresholds = field(default_factory=Thresholds)
+    thresholds: JudgeLimits = field(default_factory=JudgeLimits)
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from schemas.checks import ZOOKEEPER
 from schemas.entities.migration import MIGRATION
 from schemas.zookeeper.trees import BARRIER, TREE
 from transforms.kraft.replay.extent import Extent
-from transforms.kraft.side import MILESTONE_COLUMNS, MILESTONES, Kept, KraftSide, kraft_side
+from transforms.kraft.side import MILESTONE_COLUMNS, MILESTONES, KraftSide, LogKept, kraft_side
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -108,7 +108,7 @@ def past_kraft(past: PastRun, znodes: Mapping[str, Any] | None) -> PastKraft | N
     return None if side is None else PastKraft(past, side)
 
 
-def _kept(past: PastRun, copies: list[dict[str, Any]]) -> Kept | None:
+def _kept(past: PastRun, copies: list[dict[str, Any]]) -> LogKept | None:
     """The state that the run went on from. Raises UsageError where that is not to be had: then its records are not the whole log."""
     base_run = next((row["base_run"] for row in copies if row["base_run"] is not None), None)
     found = kept_by(past.warehouse, past.cluster, base_run)

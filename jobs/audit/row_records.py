@@ -1,4 +1,4 @@
-"""The few records of a log that are one row's, or one topic's: looked for in workers, told on the driver."""
+"""The few records of a log that are one row's, or one topic's: searched by workers, shown on the driver."""
 
 from __future__ import annotations
 

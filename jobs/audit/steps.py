@@ -1,7 +1,7 @@
 """Steps as processes of their own: what one leaves to the next is in gold `run_steps`.
 
-A step that is repeated reads anew, so that what an earlier attempt at it has written is taken away first: two readings never mix.
-Should the earlier attempt still be at work, the numbers of rows that `run_steps` holds tell.
+A repeated step reads its sources again, so the rows of an earlier attempt are removed first: two readings never mix. If the earlier
+attempt is still running, the row counts in `run_steps` show it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The KRaft states of two finished runs held against each other."""
+"""The KRaft states of two finished runs, compared with each other."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from schemas.checks import KRAFT
 from schemas.entities import Entity
 from transforms.clusters import CLUSTER
 from transforms.frames import columns_of, shaped
-from transforms.reconcile.compare.states import Rules, differing_states
+from transforms.reconcile.compare.states import ComparisonRules, differing_states
 
 _TOLD = ("entity", "key", "zk_row", "kraft_row")
 _OF_A_RUN = (CLUSTER, "run_id")
 
 
-def differing(left: PastRun, right: PastRun, rules: Rules) -> list[dict[str, Any]]:
+def differing(left: PastRun, right: PastRun, rules: ComparisonRules) -> list[dict[str, Any]]:
     """Rows that are not the same in both runs, by entity and key (`transforms.reconcile.compare.states.differing_states`)."""
     left_state, right_state = (
         {entity.name: _rows(past, entity) for entity in rules.entities} for past in (left, right)

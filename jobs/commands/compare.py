@@ -12,7 +12,7 @@ from typing import Any
 from jobs.audit.past import Finished, PastRun, open_warehouse, past_run
 from jobs.audit.two_states import differing
 from jobs.exit import OK, WARNINGS, UsageError
-from transforms.reconcile.compare.states import Rules, StateDifference, state_differences
+from transforms.reconcile.compare.states import ComparisonRules, StateDifference, state_differences
 from transforms.report.printable import counted, key_text, value_text, visible
 from transforms.report.table import aligned
 
@@ -51,7 +51,7 @@ def execute(arguments: argparse.Namespace) -> int:
     with open_warehouse(arguments, in_spark=False) as first:
         second = first if len(names) < 2 else Finished(first.warehouse, _known(first, names[1]))
         left, right = past_run(first, runs[0]), past_run(second, runs[1])
-        rules = Rules(left.cluster != right.cluster, brokers)
+        rules = ComparisonRules(left.cluster != right.cluster, brokers)
         if brokers and not rules.twin:
             raise UsageError("--broker-map: goes with two clusters; a cluster keeps its own broker ids")
         for past in (left, right):
@@ -97,7 +97,11 @@ def _check_log(past: PastRun) -> None:
 
 
 def _print(
-    arguments: argparse.Namespace, left: PastRun, right: PastRun, rules: Rules, found: Sequence[StateDifference]
+    arguments: argparse.Namespace,
+    left: PastRun,
+    right: PastRun,
+    rules: ComparisonRules,
+    found: Sequence[StateDifference],
 ) -> None:
     shown = found[: arguments.limit] if arguments.limit else found
     if arguments.format == "jsonl":

@@ -54,7 +54,7 @@ _LAYERS = tuple(layer.value for layer in Layer)
 
 
 @dataclass(frozen=True)
-class Finding:
+class Diagnosis:
     """One thing looked at: `level` is OKAY, WARN (a run may go wrong or be slow) or FAIL (it will fail)."""
 
     level: str
@@ -87,7 +87,7 @@ def execute(arguments: argparse.Namespace) -> int:
     return {FAIL: USAGE, WARN: WARNINGS, OKAY: OK}[worst]
 
 
-def examine(paths: Sequence[Path]) -> Iterator[Finding]:
+def examine(paths: Sequence[Path]) -> Iterator[Diagnosis]:
     """Look at the machine, then at each configuration and what it names."""
     yield from _machine()
     several = []
@@ -95,7 +95,7 @@ def examine(paths: Sequence[Path]) -> Iterator[Finding]:
         try:
             settings = load_settings(path)
         except UsageError as error:
-            yield Finding(FAIL, "configuration", str(error))
+            yield Diagnosis(FAIL, "configuration", str(error))
             continue
         several.append(settings)
         yield from _configuration(settings)
@@ -112,16 +112,16 @@ def shared_names(several: Sequence[Settings]) -> list[str]:
     return [settings.cluster for settings in several]
 
 
-def _machine() -> Iterator[Finding]:
-    yield Finding(OKAY, "kraft-audit", f"{tool_version()}, Python {platform.python_version()}")
+def _machine() -> Iterator[Diagnosis]:
+    yield Diagnosis(OKAY, "kraft-audit", f"{tool_version()}, Python {platform.python_version()}")
     yield _tried("Java", lambda: f"{java_version(java_home())} in {java_home()}")
     for package in ("pyspark", "delta-spark"):
         yield _package(package)
     jars = delta_jars()
     if jars:
-        yield Finding(OKAY, "Delta's jars", ", ".join(jar.name for jar in jars))
+        yield Diagnosis(OKAY, "Delta's jars", ", ".join(jar.name for jar in jars))
     else:
-        yield Finding(
+        yield Diagnosis(
             WARN,
             "Delta's jars",
             "not beside Spark's: every start fetches them from Maven (`make setup` puts them there)",
@@ -130,32 +130,34 @@ def _machine() -> Iterator[Finding]:
     yield _open_files()
 
 
-def _package(name: str) -> Finding:
+def _package(name: str) -> Diagnosis:
     try:
-        return Finding(OKAY, name, importlib.metadata.version(name))
+        return Diagnosis(OKAY, name, importlib.metadata.version(name))
     except importlib.metadata.PackageNotFoundError:
-        return Finding(WARN, name, "not installed as a package; under spark-submit or Databricks the cluster brings it")
+        return Diagnosis(
+            WARN, name, "not installed as a package; under spark-submit or Databricks the cluster brings it"
+        )
 
 
-def _loopback() -> Finding:
+def _loopback() -> Diagnosis:
     """Spark's driver and workers talk over loopback."""
     try:
         with socket.create_server(("127.0.0.1", 0)):
-            return Finding(OKAY, "loopback", "127.0.0.1 can be listened on")
+            return Diagnosis(OKAY, "loopback", "127.0.0.1 can be listened on")
     except OSError as error:
-        return Finding(FAIL, "loopback", f"127.0.0.1 can't be listened on: {error.strerror}")
+        return Diagnosis(FAIL, "loopback", f"127.0.0.1 can't be listened on: {error.strerror}")
 
 
-def _open_files() -> Finding:
+def _open_files() -> Diagnosis:
     import resource  # noqa: PLC0415 - not on every system
 
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != resource.RLIM_INFINITY and soft < _OPEN_FILES:
-        return Finding(WARN, "open files", f"at most {soft}; a fleet needs {_OPEN_FILES} or more (`ulimit -n`)")
-    return Finding(OKAY, "open files", "no limit" if soft == resource.RLIM_INFINITY else f"at most {soft:,}")
+        return Diagnosis(WARN, "open files", f"at most {soft}; a fleet needs {_OPEN_FILES} or more (`ulimit -n`)")
+    return Diagnosis(OKAY, "open files", "no limit" if soft == resource.RLIM_INFINITY else f"at most {soft:,}")
 
 
-def _configuration(settings: Settings) -> Iterator[Finding]:
+def _configuration(settings: Settings) -> Iterator[Diagnosis]:
     name = settings.cluster
     yield _tried(f"{name}: files", lambda: _files(settings))
     yield from (_tried(f"{name}: {what}", look) for what, look in _looks(settings))
@@ -219,12 +221,12 @@ def _quorum(kraft: KraftSettings) -> str:
     # kafka-python is an extra.
     from jobs.sources.kraft.live.errors import QuorumError  # noqa: PLC0415
     from jobs.sources.kraft.live.fetch import quorum_settings  # noqa: PLC0415
-    from jobs.sources.kraft.live.quorum import Quorum  # noqa: PLC0415
+    from jobs.sources.kraft.live.quorum import QuorumClient  # noqa: PLC0415
 
     seconds = min(kraft.request_seconds, _CONNECT_SECONDS)
     asked = replace(quorum_settings(kraft), request_seconds=seconds, patience_seconds=_CONNECT_SECONDS)
     try:
-        with Quorum(asked) as quorum:
+        with QuorumClient(asked) as quorum:
             leader = quorum.leader
             described = quorum.describe()
     except QuorumError as error:
@@ -294,26 +296,26 @@ def _secrets(settings: Settings) -> list[tuple[str, str]]:
     return [(name, key) for name, key in named if name is not None]
 
 
-def _metrics_folder(name: str, folder: Path) -> Finding:
+def _metrics_folder(name: str, folder: Path) -> Diagnosis:
     """Metrics that can't be written fail no run, and nobody is told of a cluster that is missing in a file."""
     if not folder.is_dir():
-        return Finding(WARN, f"{name}: metrics", f"`metrics.textfile`: there is no folder {folder}; make it")
+        return Diagnosis(WARN, f"{name}: metrics", f"`metrics.textfile`: there is no folder {folder}; make it")
     if not os.access(folder, os.W_OK | os.X_OK):
-        return Finding(WARN, f"{name}: metrics", f"`metrics.textfile`: {folder} is not writable by this user")
-    return Finding(OKAY, f"{name}: metrics", f"{folder} can be written")
+        return Diagnosis(WARN, f"{name}: metrics", f"`metrics.textfile`: {folder} is not writable by this user")
+    return Diagnosis(OKAY, f"{name}: metrics", f"{folder} can be written")
 
 
-def _mail_server(name: str, mail: MailSettings) -> Finding:
+def _mail_server(name: str, mail: MailSettings) -> Diagnosis:
     """Only a connection: no mail is sent, no password shown. A mail that can't be sent fails no run."""
     where = f"{mail.host}:{mail.port}"
     try:
         with socket.create_connection((mail.host, mail.port), timeout=_CONNECT_SECONDS):
-            return Finding(OKAY, f"{name}: mail server", f"{where} answers")
+            return Diagnosis(OKAY, f"{name}: mail server", f"{where} answers")
     except OSError as error:
-        return Finding(WARN, f"{name}: mail server", f"{where}: {error.strerror or type(error).__name__}")
+        return Diagnosis(WARN, f"{name}: mail server", f"{where}: {error.strerror or type(error).__name__}")
 
 
-def _storage(several: Sequence[Settings]) -> Iterator[Finding]:
+def _storage(several: Sequence[Settings]) -> Iterator[Diagnosis]:
     first = several[0]
     size = sum(_log_bytes(settings) for settings in several)
     tables = folder_of(first.warehouse, first.catalog)
@@ -322,7 +324,7 @@ def _storage(several: Sequence[Settings]) -> Iterator[Finding]:
     if first.catalog or is_remote(first.warehouse):
         yield _elsewhere(first)
         if first.secrets.fingerprint_key_env is None:
-            yield Finding(FAIL, "fingerprint key", "`secrets.fingerprint_key_env` is needed for such a warehouse")
+            yield Diagnosis(FAIL, "fingerprint key", "`secrets.fingerprint_key_env` is needed for such a warehouse")
     else:
         yield _folder("warehouse", Path(local_path(first.warehouse)), max(_LEAST_FREE_BYTES, 2 * size))
     for folder in sorted({settings.report.folder for settings in several}, key=str):
@@ -341,25 +343,27 @@ def _remote_folder(folder: RemotePlace) -> str:
     return f"{folder} can be written"
 
 
-def _elsewhere(settings: Settings) -> Finding:
+def _elsewhere(settings: Settings) -> Diagnosis:
     """What a warehouse that is no local folder promises runs that write at the same time."""
     root = settings.warehouse
     unsafe = unsafe_scheme(root, settings.catalog)
     if unsafe is not None and settings.warehouse_single_driver:
-        return Finding(OKAY, "warehouse", f"{root}: one run at a time, as `warehouse_single_driver` says")
+        return Diagnosis(OKAY, "warehouse", f"{root}: one run at a time, as `warehouse_single_driver` says")
     if unsafe is not None:
-        return Finding(
+        return Diagnosis(
             WARN,
             "warehouse",
             f"{root}: two runs at a time can overwrite each other's commits; a run refuses unless Spark has "
             f"spark.delta.logStore.{unsafe}.impl, or the configuration says `warehouse_single_driver: true`",
         )
     if not settings.catalog and is_uri(root) and not root.startswith("file:") and not known_safe(root):
-        return Finding(WARN, "warehouse", f"{root}: it is unknown here whether the storage refuses one of two writers")
-    return Finding(OKAY, "warehouse", f"{root} is not a local folder: only a run can check it")
+        return Diagnosis(
+            WARN, "warehouse", f"{root}: it is unknown here whether the storage refuses one of two writers"
+        )
+    return Diagnosis(OKAY, "warehouse", f"{root} is not a local folder: only a run can check it")
 
 
-def promises(tables: Path) -> Iterator[Finding]:
+def promises(tables: Path) -> Iterator[Diagnosis]:
     """Does the file system keep what two runs at a time rely on: locks, and renames that replace at once?"""
     there = _nearest(tables)
     yield _tried("warehouse's locks", lambda: _locked(there, file_system(there)))
@@ -370,7 +374,7 @@ def promises(tables: Path) -> Iterator[Finding]:
     ]
     if unfinished:
         named = ", ".join(unfinished[:5]) + (" …" if len(unfinished) > 5 else "")
-        yield Finding(OKAY, "unfinished tables", f"{named}: a first write did not finish; the next run repeats it")
+        yield Diagnosis(OKAY, "unfinished tables", f"{named}: a first write did not finish; the next run repeats it")
 
 
 def _locked(folder: Path, system: FileSystem) -> str:
@@ -454,45 +458,45 @@ def _log_bytes(settings: Settings) -> int:
     return total
 
 
-def _folder(what: str, folder: Path, wanted: int) -> Finding:
+def _folder(what: str, folder: Path, wanted: int) -> Diagnosis:
     there = _nearest(folder)
     if not there.is_dir():
-        return Finding(FAIL, what, f"{there} is a file; name a folder")
+        return Diagnosis(FAIL, what, f"{there} is a file; name a folder")
     if not os.access(there, os.W_OK | os.X_OK):
-        return Finding(FAIL, what, f"{there} can't be written by this user")
+        return Diagnosis(FAIL, what, f"{there} can't be written by this user")
     free = shutil.disk_usage(there).free
     if free < wanted:
-        return Finding(WARN, what, f"{folder}: {_bytes(free)} free, {_bytes(wanted)} would be safe")
-    return Finding(OKAY, what, f"{folder}: {_bytes(free)} free")
+        return Diagnosis(WARN, what, f"{folder}: {_bytes(free)} free, {_bytes(wanted)} would be safe")
+    return Diagnosis(OKAY, what, f"{folder}: {_bytes(free)} free")
 
 
-def _memory(settings: Settings) -> Finding:
+def _memory(settings: Settings) -> Diagnosis:
     wanted = profile_settings(profile_of_run([settings]), settings.spark.cores, settings.spark.driver_memory).get(
         "spark.driver.memory"
     )
     if wanted is None or not _MEMINFO.exists():
-        return Finding(OKAY, "memory", "Spark's own settings decide")
+        return Diagnosis(OKAY, "memory", "Spark's own settings decide")
     found = re.search(r"MemAvailable:\s+(\d+) kB", _MEMINFO.read_text())
     available = int(found[1]) << 10 if found else 0
     needed = int(wanted[:-1]) << (30 if wanted.endswith("g") else 20)
     if available < needed:
-        return Finding(WARN, "memory", f"{_bytes(available)} available, Spark's driver is given {wanted}")
-    return Finding(OKAY, "memory", f"{_bytes(available)} available, Spark's driver is given {wanted}")
+        return Diagnosis(WARN, "memory", f"{_bytes(available)} available, Spark's driver is given {wanted}")
+    return Diagnosis(OKAY, "memory", f"{_bytes(available)} available, Spark's driver is given {wanted}")
 
 
 class _DoubtError(Exception):
     """Something that fails no run and is worth a warning."""
 
 
-def _tried(what: str, look: Callable[[], str]) -> Finding:
+def _tried(what: str, look: Callable[[], str]) -> Diagnosis:
     try:
-        return Finding(OKAY, what, look())
+        return Diagnosis(OKAY, what, look())
     except _DoubtError as doubt:
-        return Finding(WARN, what, str(doubt))
+        return Diagnosis(WARN, what, str(doubt))
     except (UsageError, AuditError, KraftSourceError, RemoteError, ZooKeeperWalkError) as error:
-        return Finding(FAIL, what, str(error))
+        return Diagnosis(FAIL, what, str(error))
     except OSError as error:
-        return Finding(FAIL, what, error.strerror or type(error).__name__)
+        return Diagnosis(FAIL, what, error.strerror or type(error).__name__)
 
 
 def _bytes(number: int) -> str:

@@ -14,7 +14,7 @@ from jobs.sources.property_files import read_property_files
 from schemas.entities.configs import CONFIGS
 from transforms.downgrade.evidence import MESSAGE_FORMAT
 from transforms.downgrade.ordering import Configurations, violations
-from transforms.downgrade.readiness import State, readiness, render
+from transforms.downgrade.readiness import KnownCluster, readiness, render
 from transforms.features.levels import UnknownLevelError, release_tuple
 from transforms.reconcile.judge import kip_tables
 from transforms.report.printable import visible
@@ -61,14 +61,14 @@ def _configurations(files: Sequence[Path]) -> Configurations | None:
     return kip_tables.configurations_of(read)
 
 
-def settings_of(past: PastRun, state: State) -> list[str]:
+def settings_of(past: PastRun, state: KnownCluster) -> list[str]:
     """What breaks the order of format settings, by the property files of `state` and the topics' own formats."""
     wanted = {"resource_type": "TOPIC", "config": MESSAGE_FORMAT}
     formats = dict(past.rows(CONFIGS.table, ["resource_name", "value"], wanted).unique(maintain_order=True).rows())
     return [f"  setting  {text}" for text in violations(state.configurations, formats)]
 
 
-def state_of(known: PastStanding, configurations: Configurations | None = None) -> State:
+def state_of(known: PastStanding, configurations: Configurations | None = None) -> KnownCluster:
     """A finished run's cluster as the judgement of a downgrade asks for it; by the property files that the run read, if no other."""
     facts = known.standing.facts
     read = kip_tables.configurations_of(facts.properties) if configurations is None else configurations

@@ -9,7 +9,7 @@ from jobs.audit.past import PastRun, add_run_argument, add_warehouse_arguments, 
 from jobs.exit import ERRORS, OK, WARNINGS, UsageError
 from jobs.expectations import engine
 from jobs.expectations.suites import read_suites
-from jobs.expectations.validate import Tables, check_conditions, judge
+from jobs.expectations.validate import RunRows, check_conditions, judge
 from jobs.steps.gold import expectation_rows
 from schemas.gold import EXPECTATIONS
 from schemas.report import ExpectationResult
@@ -37,7 +37,7 @@ def execute(arguments: argparse.Namespace) -> int:
     with open_warehouse(arguments) as finished:
         check_conditions(suites, spark_tables(finished.warehouse).empty)
         past = past_run(finished, arguments.run_id)
-        tables = Tables(
+        tables = RunRows(
             past.read,
             lambda table: _identifier(past, table),
             {past.cluster: past.run_id},

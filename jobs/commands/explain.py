@@ -24,8 +24,7 @@ from schemas.report import DivergenceRow
 from schemas.silver import BARRIERS, ZOOKEEPER_WRITES
 from schemas.table import Table
 from transforms.explain.keys import EXPLAINED, KeyFormError, RowKey, form_of, parse_key
-from transforms.explain.story import Found, barriers_passed, rows_of, znode_writes
-from transforms.explain.story import explanation as told
+from transforms.explain.row_evidence import RowEvidence, barriers_passed, explanation_of, rows_of, znode_writes
 from transforms.explain.text import Explanation, render
 from transforms.explain.timeline import BarrierPassed
 from transforms.explain.writes import CREATES, ZnodeWrite
@@ -77,12 +76,12 @@ def explanation(past: PastRun, row: RowKey, as_of: int | None = None) -> Explana
     found = _found(past, row, kraft)
     if not found.ever:
         raise UsageError(f"{row.entity.name}: there never was a row {row.shown}; nearest: {_nearest(past, row)}")
-    return told(row, found, as_of)
+    return explanation_of(row, found, as_of)
 
 
-def _found(past: PastRun, row: RowKey, kraft: PastKraft | None) -> Found:
+def _found(past: PastRun, row: RowKey, kraft: PastKraft | None) -> RowEvidence:
     versions = [] if kraft is None else row_versions(kraft.applied(), row, kraft.base)
-    return Found(
+    return RowEvidence(
         cluster=past.cluster,
         run_id=past.run_id,
         mode=past.report.mode,

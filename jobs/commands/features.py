@@ -12,7 +12,7 @@ from schemas.kraft.metadata_versions import FEATURE_NAME, level_name
 from transforms.features.levels import UnknownLevelError, level_of, release_tuple
 from transforms.features.matrix import BROKER, Cell, Node, Range, deprecation, describe, matrix
 from transforms.features.requests import NEWEST, feature_dependencies, of_release, version_mapping
-from transforms.features.update import Cluster, Kind, Update, Verdict, dry_run
+from transforms.features.update import Cluster, FeatureVerdict, RequestKind, Update, dry_run
 from transforms.report.printable import visible
 
 _WITHOUT_RUN = ("version-mapping", "feature-dependencies")
@@ -129,22 +129,24 @@ def _lines(arguments: argparse.Namespace, known: PastStanding, asked: Asked) -> 
 
 def _updates(arguments: argparse.Namespace, cluster: Cluster, asked: Asked) -> list[Update]:
     """One request, in the order given. Raises UsageError where a feature is named twice."""
-    down = Kind.UNSAFE_DOWNGRADE if arguments.unsafe else Kind.SAFE_DOWNGRADE
+    down = RequestKind.UNSAFE_DOWNGRADE if arguments.unsafe else RequestKind.SAFE_DOWNGRADE
     if arguments.release_version is not None:
         try:
-            kind = Kind.UPGRADE if arguments.what == "upgrade" else down
+            kind = RequestKind.UPGRADE if arguments.what == "upgrade" else down
             return of_release(arguments.release_version, kind, cluster.release)
         except UnknownLevelError as error:
             raise UsageError(f"--release-version: {visible(str(error), 200)}") from None
     if arguments.what == "update":
-        parts = (("upgrade", Kind.UPGRADE), ("downgrade", down), ("delete", down))
+        parts = (("upgrade", RequestKind.UPGRADE), ("downgrade", down), ("delete", down))
         found = [
             Update(*_parsed(text, delete=option == "delete", option=f"--{option}"), kind)
             for option, kind in parts
             for text in getattr(arguments, option)
         ]
     else:
-        found = [Update(name, level, Kind.UPGRADE if arguments.what == "upgrade" else down) for name, level in asked]
+        found = [
+            Update(name, level, RequestKind.UPGRADE if arguments.what == "upgrade" else down) for name, level in asked
+        ]
     names = [update.feature for update in found]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
@@ -181,7 +183,9 @@ def _dry_run(cluster: Cluster, updates: Sequence[Update], what: str | None) -> l
     lines = [*run.lines]
     for answer in run.answers:
         lines += [f"  in the way: {text}" for text in answer.blocking]
-        lines += [f"  lost: {text}" for text in answer.loses if answer.verdict is not Verdict.NO or not answer.blocking]
+        lines += [
+            f"  lost: {text}" for text in answer.loses if answer.verdict is not FeatureVerdict.NO or not answer.blocking
+        ]
         lines += [f"  note: {text}" for text in answer.notes]
     code = "is not known" if run.exit_code is None else f"would be {run.exit_code}"
     return [*lines, f"The exit code of kafka-features {code}."]

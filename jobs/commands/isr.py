@@ -22,13 +22,13 @@ from schemas.table import Table
 from transforms.clusters import CLUSTER
 from transforms.explain.keys import parse_key
 from transforms.isr.asked import Histories, at_levels, controller_of, histories, of_topic, recorded
-from transforms.isr.history import Step
+from transforms.isr.history import ClassifiedChange
 from transforms.isr.partition import RECOVERED, RECOVERING
 from transforms.isr.validate import (
-    Answer,
+    AlterPartitionAnswer,
+    AlterPartitionRequest,
     Controller,
-    Mode,
-    Request,
+    ControllerMode,
     api_name,
     listed,
     partition_epoch_name,
@@ -67,7 +67,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     asked.add_argument("--broker-epochs", metavar="B=N,…", help="the broker epochs of the proposed ISR (from 3.5 on)")
     asked.add_argument("--recovering", action="store_true", help="the request has the state RECOVERING")
     asked.add_argument("--request-version", type=int, metavar="N", help="default: the newest that the release accepts")
-    asked.add_argument("--mode", choices=[mode.value for mode in Mode], help="default: the mode the cluster is in")
+    asked.add_argument(
+        "--mode", choices=[mode.value for mode in ControllerMode], help="default: the mode the cluster is in"
+    )
     parser.add_argument("--kafka-version", metavar="V", help="the controller's release (default: the run's)")
     add_warehouse_arguments(parser)
     add_run_argument(parser)
@@ -142,7 +144,7 @@ def _told(found: Histories, committed_end: int | None) -> list[str]:
     return [line for name, history in sorted(found.items()) for line in _lines(name, history, committed_end)]
 
 
-def _lines(name: tuple[int, str], history: Sequence[Step], committed_end: int | None) -> list[str]:
+def _lines(name: tuple[int, str], history: Sequence[ClassifiedChange], committed_end: int | None) -> list[str]:
     lines = [f"Partition {name[0]} of topic id {name[1]}: {len(history)} changes"]
     for step in history:
         state = step.after
@@ -164,8 +166,14 @@ def _answer(arguments: argparse.Namespace, known: PastStanding) -> list[str]:
     stands = known.standing
     if stands.release is None:
         raise UsageError("--kafka-version: give the controller's release, it is unknown to the run")
-    mode = Mode(arguments.mode) if arguments.mode else Mode.ZOOKEEPER if stands.by_zookeeper else Mode.KRAFT
-    request = Request(
+    mode = (
+        ControllerMode(arguments.mode)
+        if arguments.mode
+        else ControllerMode.ZOOKEEPER
+        if stands.by_zookeeper
+        else ControllerMode.KRAFT
+    )
+    request = AlterPartitionRequest(
         arguments.leader_epoch,
         arguments.partition_epoch,
         _ids(arguments.isr),
@@ -176,7 +184,7 @@ def _answer(arguments: argparse.Namespace, known: PastStanding) -> list[str]:
         arguments.request_version,
     )
     controller = _controller(known.past, mode, stands.release, arguments.topic_name, arguments.partition)
-    if mode is Mode.KRAFT and stands.kraft is not None:
+    if mode is ControllerMode.KRAFT and stands.kraft is not None:
         migrating = stands.facts.phase is Phase.DUAL_WRITE
         controller = at_levels(controller, stands.kraft.finalised, migrating=migrating)
     return _said(validate(request, controller), controller)
@@ -197,8 +205,10 @@ def _epochs(text: str | None) -> dict[int, int]:
         raise UsageError(f"--broker-epochs: {visible(str(text), 80)} is not of the form 1=100,2=200") from None
 
 
-def _controller(past: PastRun, mode: Mode, release: tuple[int, int], topic: str, partition: int) -> Controller:
-    source = ZOOKEEPER if mode is Mode.ZOOKEEPER else KRAFT
+def _controller(
+    past: PastRun, mode: ControllerMode, release: tuple[int, int], topic: str, partition: int
+) -> Controller:
+    source = ZOOKEEPER if mode is ControllerMode.ZOOKEEPER else KRAFT
 
     def rows(table: Table, **wanted: str) -> list[dict[str, Any]]:
         return list(records(past.rows(table, where={"source": source, **wanted}), table))
@@ -224,7 +234,7 @@ def _controller(past: PastRun, mode: Mode, release: tuple[int, int], topic: str,
     return found
 
 
-def _said(answer: Answer, controller: Controller) -> list[str]:
+def _said(answer: AlterPartitionAnswer, controller: Controller) -> list[str]:
     rule = "" if answer.rule is None else f", rule {answer.rule}"
     kip = f" (KIP-497: {answer.kip_name})" if answer.kip_name != answer.error.value else ""
     release = f"{controller.release[0]}.{controller.release[1]}"

@@ -19,7 +19,7 @@ from jobs.steps.maintain import Tended, Upkeep, maintain, rules_of, stored_rules
 from transforms.nearest import suggestion
 from transforms.report.printable import visible
 from transforms.report.table import aligned
-from transforms.retention import Rules
+from transforms.retention import Retention
 
 _UNITS = (("GB", 1 << 30), ("MB", 1 << 20), ("kB", 1 << 10))
 
@@ -69,7 +69,7 @@ def _settings(arguments: argparse.Namespace) -> list[Settings]:
     return [load_settings(path) for path in arguments.conf]
 
 
-def _rules(arguments: argparse.Namespace, several: Sequence[Settings], warehouse: Warehouse) -> dict[str, Rules]:
+def _rules(arguments: argparse.Namespace, several: Sequence[Settings], warehouse: Warehouse) -> dict[str, Retention]:
     if arguments.conf is not None:
         return rules_of(several)
     rules = stored_rules(warehouse)

@@ -56,12 +56,12 @@ def _live(arguments: argparse.Namespace) -> int:
     # kafka-python is an extra.
     from jobs.sources.kraft.live.errors import QuorumError  # noqa: PLC0415
     from jobs.sources.kraft.live.fetch import quorum_settings  # noqa: PLC0415
-    from jobs.sources.kraft.live.quorum import Quorum  # noqa: PLC0415
+    from jobs.sources.kraft.live.quorum import QuorumClient  # noqa: PLC0415
 
     # No log is read, so no other cluster's can be taken for this one's.
     settings = quorum_settings(controller_settings(arguments, cluster_id="any"))
     try:
-        with Quorum(settings) as quorum:
+        with QuorumClient(settings) as quorum:
             answer = quorum.describe()
     except QuorumError as error:
         raise UsageError(str(error)) from None

@@ -33,7 +33,7 @@ Results = dict[str, list[ExpectationResult]]
 
 
 @dataclass(frozen=True)
-class Tables:
+class RunRows:
     """Where the rows are: `rows` gives those of the run, of all its clusters, fit for several queries.
 
     `identifier` is a table's name in SQL, `run_ids` the run that each cluster's rows are of, `chains` the runs that of a chained table's
@@ -65,7 +65,7 @@ def check_conditions(suites: Sequence[Suite], empty: Callable[[Table], DataFrame
                 raise UsageError(f"expectations `{suite.name}`: `meta.where`: {reason}") from None
 
 
-def judge(suites: Mapping[str, Sequence[Suite]], tables: Tables) -> Results:
+def judge(suites: Mapping[str, Sequence[Suite]], tables: RunRows) -> Results:
     """Results of each cluster's suites, in the order of its suites.
 
     A suite that can't be judged at all has failed, with the reason; the audit goes on.
@@ -86,7 +86,7 @@ def judge(suites: Mapping[str, Sequence[Suite]], tables: Tables) -> Results:
     return results
 
 
-def _judge_suite(suite: Suite, clusters: Sequence[str], tables: Tables) -> Results:
+def _judge_suite(suite: Suite, clusters: Sequence[str], tables: RunRows) -> Results:
     rows = tables.rows(suite.table).where(of_clusters(clusters))
     rows = rows if suite.where is None else rows.where(suite.where)
     counted = {row[CLUSTER]: int(row["count"]) for row in rows.groupBy(CLUSTER).count().collect()}
@@ -111,7 +111,7 @@ def _accepted_together(rows: DataFrame, suite: Suite, *, alone: bool) -> frozens
 
 
 def _of_cluster(
-    suite: Suite, cluster: str, rows: DataFrame, counted: int, fine: frozenset[int], tables: Tables
+    suite: Suite, cluster: str, rows: DataFrame, counted: int, fine: frozenset[int], tables: RunRows
 ) -> list[ExpectationResult]:
     open_ones = [each for each in suite.expectations if each.place not in fine]
     said = engine.validate(rows, suite.name, open_ones)
@@ -134,7 +134,7 @@ def _with_rows(
     expectation: Expectation,
     rows: DataFrame,
     cluster: str,
-    tables: Tables,
+    tables: RunRows,
 ) -> ExpectationResult:
     """Add the rows themselves, if our query gives as many as the library counted; else what the library listed stays."""
     query = sql.failing_rows(expectation)

@@ -1,4 +1,4 @@
-"""What a Python wheel task of Databricks needs beside the program: secrets, which serverless compute has no environment variables for."""
+"""Databricks: whether this is it, and the secrets of a Python wheel task, for which serverless compute has no environment variables."""
 
 from __future__ import annotations
 
@@ -11,6 +11,11 @@ from jobs.exit import UsageError
 
 OPTION = "--secret"
 _FORM = f"{OPTION} takes NAME=SCOPE/KEY, or NAME=/Volumes/… for a file"
+
+
+def on_databricks() -> bool:
+    """True on a cluster or on serverless compute of Databricks."""
+    return bool(os.environ.get("DATABRICKS_RUNTIME_VERSION"))
 
 
 def take_secrets(arguments: Sequence[str]) -> list[str]:

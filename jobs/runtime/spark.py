@@ -21,6 +21,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.utils import is_remote
 
 from jobs.exit import UsageError
+from jobs.runtime.databricks import on_databricks
 from jobs.runtime.java import java_home, java_version, java_without_vectors
 from jobs.runtime.stopping import not_halfway
 
@@ -159,7 +160,7 @@ def spark_session(
             yield session
     finally:
         # On Databricks a session belongs to the cluster or the notebook, whoever asked for it first.
-        if session is not None and "DATABRICKS_RUNTIME_VERSION" not in os.environ:
+        if session is not None and not on_databricks():
             session.stop()
 
 

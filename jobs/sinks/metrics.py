@@ -15,7 +15,15 @@ from jobs.exit import AuditError
 from jobs.settings import MetricsSettings, secret_from_environment
 from jobs.sinks.lock import held
 from jobs.sinks.report_files import write_whole
-from transforms.report.metrics import CLUSTER_LABEL, Sample, knows_good_run, merged, read_text, registry_of, text_of
+from transforms.report.metrics import (
+    CLUSTER_LABEL,
+    MetricSample,
+    knows_good_run,
+    merged,
+    read_text,
+    registry_of,
+    text_of,
+)
 
 TEXTFILE_NAME = "kraft_audit.prom"
 TIMEOUT_SECONDS = 10.0
@@ -26,7 +34,7 @@ class MetricsError(AuditError):
     """Metrics were not handed on; the text is one line: where to, why, what to do."""
 
 
-def write_textfile(folder: Path, now: Mapping[str, Sequence[Sample]], retired: Collection[str] = ()) -> None:
+def write_textfile(folder: Path, now: Mapping[str, Sequence[MetricSample]], retired: Collection[str] = ()) -> None:
     """Put the clusters of a run (`now`, by name) into the folder's one file, whole or not at all; other clusters stay in it.
 
     Runs that end at the same time wait for each other. A file that can't be understood is written anew, and then said.
@@ -50,7 +58,7 @@ def write_textfile(folder: Path, now: Mapping[str, Sequence[Sample]], retired: C
         raise MetricsError(problem)
 
 
-def _earlier(path: Path) -> tuple[list[Sample], str]:
+def _earlier(path: Path) -> tuple[list[MetricSample], str]:
     """What the file holds, and what is wrong with it."""
     try:
         return read_text(path.read_text(encoding="utf-8")), ""
@@ -63,7 +71,7 @@ def _earlier(path: Path) -> tuple[list[Sample], str]:
         )
 
 
-def push(settings: MetricsSettings, now: Mapping[str, Sequence[Sample]]) -> None:
+def push(settings: MetricsSettings, now: Mapping[str, Sequence[MetricSample]]) -> None:
     """Push each cluster into a group of its own, by the labels job and cluster; other groups are left alone.
 
     Where no good run is known, what the last one told stays in the group. Raises MetricsError at the first group that the

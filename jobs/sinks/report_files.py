@@ -10,13 +10,13 @@ from jobs.exit import AuditError
 from jobs.places import Place, RemotePlace
 from jobs.sources.remote import RemoteError, write_file
 from schemas.report import Report
-from transforms.report.go_on import Tables
+from transforms.report.follow_up import TablePlace
 from transforms.report.html import render_html
 from transforms.report.json import to_json
 
 HTML_NAME = "report.html"
 JSON_NAME = "report.json"
-_SOMEWHERE = Tables()
+_SOMEWHERE = TablePlace()
 
 
 class ReportWriteError(AuditError):
@@ -32,7 +32,7 @@ class ReportPaths:
 
 
 def write_report(
-    report: Report, out_dir: Place, tables: Tables = _SOMEWHERE, valid_hours: float | None = None
+    report: Report, out_dir: Place, tables: TablePlace = _SOMEWHERE, valid_hours: float | None = None
 ) -> ReportPaths:
     """Write both files into `out_dir`, making it if need be, and return their paths.
 

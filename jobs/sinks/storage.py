@@ -24,6 +24,7 @@ from urllib.parse import unquote, urlparse
 
 from jobs.disk import REMEDIES
 from jobs.exit import AuditError, UsageError
+from jobs.runtime.databricks import on_databricks
 
 PRIVATE = 0o700
 _URI = re.compile(r"[a-z][a-z0-9+.-]+:")
@@ -59,7 +60,6 @@ _REMOTE = (
     (("UnknownHostException", "ConnectException", "Connection refused"), "nothing answers there; check the address"),
 )
 _SINGLE_DRIVER_STORE = "S3SingleDriverLogStore"
-_DATABRICKS = "DATABRICKS_RUNTIME_VERSION"
 # What Spark, Delta and delta-rs say where they keep the reason to themselves.
 _NO_FOLDER = ("DELTA_CANNOT_CREATE_LOG_PATH", "Mkdirs failed to create", "Could not create local directory")
 # As Spark names a file of a table that is gone or damaged.
@@ -78,7 +78,7 @@ def is_uri(root: str) -> bool:
 
 def folder_of(root: str, catalog: bool = False) -> Path | None:
     """The folder of a warehouse on this machine's file systems; None where a commit is not this machine's matter."""
-    if catalog or os.environ.get(_DATABRICKS):
+    if catalog or on_databricks():
         return None
     if root.startswith("file:"):
         return Path(unquote(urlparse(root).path))
@@ -88,7 +88,7 @@ def folder_of(root: str, catalog: bool = False) -> Path | None:
 def unsafe_scheme(root: str, catalog: bool = False) -> str | None:
     """The scheme of a storage on which two drivers can overwrite each other's commits; None of any other."""
     scheme = root.partition(":")[0].lower()
-    lossy = not catalog and is_uri(root) and scheme in _LOSSY_SCHEMES and not os.environ.get(_DATABRICKS)
+    lossy = not catalog and is_uri(root) and scheme in _LOSSY_SCHEMES and not on_databricks()
     return scheme if lossy else None
 
 
@@ -157,7 +157,7 @@ def read_without_spark(root: str, catalog: bool = False) -> bool:
     """True of tables that delta-rs may be able to read: in a folder, or on a storage that it knows."""
     if folder_of(root, catalog) is not None:
         return True
-    return not (catalog or os.environ.get(_DATABRICKS)) and root.partition(":")[0].lower() in _WITHOUT_SPARK
+    return not (catalog or on_databricks()) and root.partition(":")[0].lower() in _WITHOUT_SPARK
 
 
 def credentials_without_spark(root: str) -> str:

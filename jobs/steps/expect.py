@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from jobs.audit.run import Run
-from jobs.expectations.validate import Tables, judge
+from jobs.expectations.validate import RunRows, judge
 from schemas.report import Report
 from transforms.expectations.outcome import added_to
 
@@ -15,5 +15,5 @@ def with_expectations(run: Run, reports: Mapping[str, Report]) -> dict[str, Repo
     suites = {name: run.clusters[name].suites for name in reports if run.clusters[name].suites}
     if not suites:
         return {}
-    results = judge(suites, Tables(run.rows, run.warehouse.identifier, dict.fromkeys(suites, run.run_id), run.chains))
+    results = judge(suites, RunRows(run.rows, run.warehouse.identifier, dict.fromkeys(suites, run.run_id), run.chains))
     return {name: added_to(reports[name], found) for name, found in results.items()}

@@ -34,7 +34,7 @@ from transforms.report.fleet_model import fleet_columns
 from transforms.report.json import to_json
 from transforms.report.kip_rows import rows_of_kips
 from transforms.report.trend import run_point
-from transforms.retention import is_held
+from transforms.retention import is_on_hold
 from transforms.runs import FAILED, newest_first
 
 HISTORY = 60
@@ -367,7 +367,7 @@ def _forgets(run: Run, name: str, rows: Sequence[Any]) -> bool:
     settings = run.clusters[name].settings
     keep = settings.keep_state_of_runs
     due = len(rows) > keep and rows[-1]["finished"] % keep == 0
-    return due and not is_held(retention_of(settings).hold, rows[-1]["phase"])
+    return due and not is_on_hold(retention_of(settings).hold, rows[-1]["phase"])
 
 
 def _state_stays(run: Run, name: str, rows: Sequence[Any]) -> set[str]:

@@ -1,4 +1,4 @@
-"""The mails of a run: whom it tells of which cluster by which policy, what became of each, and what earlier ones left owed.
+"""The mails of a run: who gets mail about which cluster by which policy, the result of each, and what earlier mails still owe.
 
 Clusters that share a mail server and a recipient are told in one mail. Gold `mails` keeps what was tried.
 """

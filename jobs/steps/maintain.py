@@ -40,7 +40,7 @@ from schemas.gold import MAILS, MAINTENANCE, RUN_STEPS, RUNS
 from schemas.table import Layer, Table
 from transforms.clusters import CLUSTER, of_clusters
 from transforms.examination.made import KEPT_KINDS
-from transforms.retention import Chosen, KnownRun, Part, Retained, Rules, begun_at, chosen, retained
+from transforms.retention import Chosen, KnownRun, Part, Retained, Retention, begun_at, chosen, retained
 from transforms.runs import FAILED, oldest_first
 
 _MARKS = {Part.DETAILS: DETAILS, Part.JUDGED: JUDGED}
@@ -64,7 +64,7 @@ class Upkeep:
     `now` is UTC. `vacuum_hours` is how long files stay that no table needs any more.
     """
 
-    rules: Mapping[str, Rules]
+    rules: Mapping[str, Retention]
     now: datetime
     vacuum_hours: float = MaintainSettings().vacuum_hours
     files: bool = True
@@ -156,18 +156,18 @@ def _tend_all(
     return found
 
 
-def rules_of(several: Sequence[Settings]) -> dict[str, Rules]:
+def rules_of(several: Sequence[Settings]) -> dict[str, Retention]:
     """How long rows of the configured clusters stay."""
     return {settings.cluster: retention_of(settings) for settings in several}
 
 
-def stored_rules(warehouse: Warehouse) -> dict[str, Rules]:
+def stored_rules(warehouse: Warehouse) -> dict[str, Retention]:
     """The same of all clusters of the warehouse, as the configuration of each one's newest run said; defaults of older releases."""
     rows = warehouse.read(RUNS).where(F.col("verdict") != FAILED).orderBy(*oldest_first())
-    found: dict[str, Rules] = {}
+    found: dict[str, Retention] = {}
     for row in rows.select(CLUSTER, "retention").collect():
         said = json.loads(row["retention"] or "{}")
-        found[row[CLUSTER]] = Rules(**{**said, "hold": tuple(said.get("hold", ()))})
+        found[row[CLUSTER]] = Retention(**{**said, "hold": tuple(said.get("hold", ()))})
     return found
 
 

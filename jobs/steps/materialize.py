@@ -19,7 +19,7 @@ from schemas.entities import ENTITIES
 from schemas.gold import DIVERGENCES, ISR_HISTORY
 from schemas.silver import ADMIN_OPERATIONS, FINDINGS
 from transforms.chain.chain import Chain
-from transforms.examination.asked import Asked
+from transforms.examination.asked import ClusterTask
 from transforms.kraft.coverage import planned_log
 from transforms.reconcile.compare.suppressions import in_force
 from transforms.reconcile.judge.given import Given
@@ -80,11 +80,11 @@ def _given(run: Run, cluster: ClusterRun, found: Opened, before: Sequence[Any]) 
     )
 
 
-def asked_of(run: Run, given: Given) -> Asked:
+def asked_of(run: Run, given: Given) -> ClusterTask:
     """What the pass over a cluster is asked."""
     cluster = run.clusters[given.name]
     kraft = cluster.settings.kraft
-    return Asked(
+    return ClusterTask(
         given,
         run.run_id,
         planned=planned_log(given.copies) if given.has_kraft else None,

@@ -1,4 +1,4 @@
-"""The messages of a run to chats, pagers and programs: one to each address, of the clusters that its policy wants told.
+"""The messages of a run to chats, pagers and programs: one to each address, about the clusters that its policy selects.
 
 They follow the policies of mails, and gold `mails` keeps what was tried, by channel: the name of the variable with the address.
 """
@@ -45,7 +45,7 @@ def note_owed(run: Run) -> None:
     try:
         run.newest_messages = newest_messages(run.warehouse, [*asked], run.started_at)
     except Exception as error:
-        LOG.warning("what became of earlier messages is not known: %s", why(error))
+        LOG.warning("the result of earlier messages is unknown: %s", why(error))
     for (channel, name), last in sorted(run.newest_messages.items()):
         configured = name in asked and channel in {each.url_env for each in asked[name].settings.notify}
         if last.problem and configured:

@@ -11,7 +11,7 @@ from jobs.exit import AuditError, UsageError
 from jobs.settings import MetricsSettings, Settings
 from jobs.sinks.metrics import push, write_textfile
 from transforms.report.fleet_model import FleetRun, of_this_run
-from transforms.report.metrics import Sample, samples_of
+from transforms.report.metrics import MetricSample, samples_of
 
 
 def tell(settings: Mapping[str, Settings], runs: Sequence[FleetRun], started_at: datetime) -> list[str]:
@@ -20,8 +20,8 @@ def tell(settings: Mapping[str, Settings], runs: Sequence[FleetRun], started_at:
     `settings` are the run's, by cluster; `runs` are rows of gold `runs`, this run's among them. The clusters of one run
     share a file; a gateway that does not take one cluster is not tried with the others.
     """
-    folders: dict[Path, dict[str, list[Sample]]] = {}
-    gateways: dict[MetricsSettings, dict[str, list[Sample]]] = {}
+    folders: dict[Path, dict[str, list[MetricSample]]] = {}
+    gateways: dict[MetricsSettings, dict[str, list[MetricSample]]] = {}
     for name, each in sorted(settings.items()):
         now, before = of_this_run(runs, name, started_at)
         if each.metrics is None or now is None:

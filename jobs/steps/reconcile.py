@@ -39,7 +39,7 @@ from transforms.reconcile.judge.given import Given
 from transforms.reconcile.judge.kraft_summary import kraft_health
 from transforms.reconcile.judge.presence import broker_ledger
 from transforms.report.bounds import shortened
-from transforms.report.comparison import NOTHING, Asked, Comparison, comparison, shown
+from transforms.report.comparison import NOTHING, Comparison, ReportRequest, comparison, shown
 from transforms.report.json import from_json, to_json
 
 
@@ -73,7 +73,7 @@ def run_step(run: Run, given: Mapping[str, Given], found: Mapping[str, Examined]
         fail_on = run.clusters[name].settings.fail_on
         # Rows that fail an expectation come from the tables: this is the last look at what is written from here on.
         reports[name] = without_secrets(replace(report, exit_code=exit_code(report.verdict, fail_on)), fail_on)
-    reports = {name: held_to_its_gate(report, run.clusters[name].settings) for name, report in reports.items()}
+    reports = {name: with_requested_gate(report, run.clusters[name].settings) for name, report in reports.items()}
     said = {name: kept.said(run, each, found[name].answers[RECORDED]) for name, each in left.items()}
     needed = [*left.values(), *run.kept.values()]
     known = {name: {**known_of(each.facts).row(), "beside": beside_of(each.facts)} for name, each in judged.items()}
@@ -97,7 +97,7 @@ def _reported(
     differing = answers[COMPARED]
     compared = NOTHING if differing is None else comparison(differing, settings.report.rows)
     judged = _judged(settings, gathered, compared, answers[DELTAS])
-    today, asked = run.started_at.date(), Asked(settings.report.rows, settings.gate, settings.allow_unknown)
+    today, asked = run.started_at.date(), ReportRequest(settings.report.rows, settings.gate, settings.allow_unknown)
     listed = shown(compared, differing or {}, cluster.suppressions, today, judged.facts, asked)
     report = _report(run, gathered, judged, listed, previous)
     return judged, _with_tables(report, replace(gathered, facts=judged.facts), given.side)
@@ -218,7 +218,7 @@ def exit_code(verdict: str, fail_on: str) -> int:
     return ERRORS if verdict == summary.ERRORS or fail_on == "warn" else WARNINGS
 
 
-def held_to_its_gate(report: Report, settings: Settings) -> Report:
+def with_requested_gate(report: Report, settings: Settings) -> Report:
     """The report with the exit code and the reason of a gate that was asked for and is shut, whatever `--fail-on` says."""
     shut = asked_of(report.gates, settings.gate, report.checks, allow_unknown=settings.allow_unknown)
     return report if not shut else replace(report, exit_code=ERRORS, notes=[shut, *report.notes])

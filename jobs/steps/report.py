@@ -17,14 +17,14 @@ from jobs.sinks.report_files import ReportPaths, write_report
 from schemas.gold import RUNS
 from schemas.report import Report
 from transforms.clusters import CLUSTER
-from transforms.report.go_on import Tables
+from transforms.report.follow_up import TablePlace
 from transforms.report.json import from_json
 from transforms.report.text import render_text
 
 
 def write_files(report: Report, settings: Settings, out: Place | None = None) -> ReportPaths:
     """Render a report into `out` (default: the configured folder, a folder for each cluster below it)."""
-    tables = Tables(absolute_root(settings.warehouse, settings.catalog), settings.catalog)
+    tables = TablePlace(absolute_root(settings.warehouse, settings.catalog), settings.catalog)
     folder = out or settings.report.folder / report.cluster
     return write_report(report, folder, tables, settings.report.stale_after_hours)
 

@@ -5,11 +5,11 @@ The body's first field, `version`, is its version.
 
 from __future__ import annotations
 
-from schemas.kraft.fields import Body, Field, Kind, RecordType
+from schemas.kraft.fields import Body, Field, RecordType, WireType
 
-_VERSION = Field("version", Kind.INT16)
-_VOTER = (Field("voterId", Kind.INT32), Field("voterDirectoryId", Kind.UUID, since=1))
-_MARKER = Body((_VERSION, Field("coordinatorEpoch", Kind.INT32)), flexible=False)
+_VERSION = Field("version", WireType.INT16)
+_VOTER = (Field("voterId", WireType.INT32), Field("voterDirectoryId", WireType.UUID, since=1))
+_MARKER = Body((_VERSION, Field("coordinatorEpoch", WireType.INT32)), flexible=False)
 
 # Markers of client transactions: never in a metadata log, named so that a finding can say what they are.
 ABORT = RecordType(0, "ABORT", _MARKER)
@@ -20,16 +20,16 @@ LEADER_CHANGE = RecordType(
     Body(
         (
             _VERSION,
-            Field("leaderId", Kind.INT32),
-            Field("voters", Kind.STRUCT, array=True, fields=_VOTER),
-            Field("grantingVoters", Kind.STRUCT, array=True, fields=_VOTER),
+            Field("leaderId", WireType.INT32),
+            Field("voters", WireType.STRUCT, array=True, fields=_VOTER),
+            Field("grantingVoters", WireType.STRUCT, array=True, fields=_VOTER),
         ),
         highest=1,
     ),
 )
-SNAPSHOT_HEADER = RecordType(3, "SNAPSHOT_HEADER", Body((_VERSION, Field("lastContainedLogTimestamp", Kind.INT64))))
+SNAPSHOT_HEADER = RecordType(3, "SNAPSHOT_HEADER", Body((_VERSION, Field("lastContainedLogTimestamp", WireType.INT64))))
 SNAPSHOT_FOOTER = RecordType(4, "SNAPSHOT_FOOTER", Body((_VERSION,)))
-KRAFT_VERSION = RecordType(5, "KRAFT_VERSION", Body((_VERSION, Field("kRaftVersion", Kind.INT16))), since="3.9")
+KRAFT_VERSION = RecordType(5, "KRAFT_VERSION", Body((_VERSION, Field("kRaftVersion", WireType.INT16))), since="3.9")
 KRAFT_VOTERS = RecordType(
     6,
     "KRAFT_VOTERS",
@@ -38,27 +38,27 @@ KRAFT_VOTERS = RecordType(
             _VERSION,
             Field(
                 "voters",
-                Kind.STRUCT,
+                WireType.STRUCT,
                 array=True,
                 fields=(
-                    Field("voterId", Kind.INT32),
-                    Field("voterDirectoryId", Kind.UUID),
+                    Field("voterId", WireType.INT32),
+                    Field("voterDirectoryId", WireType.UUID),
                     Field(
                         "endpoints",
-                        Kind.STRUCT,
+                        WireType.STRUCT,
                         array=True,
                         fields=(
-                            Field("name", Kind.STRING),
-                            Field("host", Kind.STRING),
-                            Field("port", Kind.UINT16),
+                            Field("name", WireType.STRING),
+                            Field("host", WireType.STRING),
+                            Field("port", WireType.UINT16),
                         ),
                     ),
                     Field(
                         "kRaftVersionFeature",
-                        Kind.STRUCT,
+                        WireType.STRUCT,
                         fields=(
-                            Field("minSupportedVersion", Kind.INT16),
-                            Field("maxSupportedVersion", Kind.INT16),
+                            Field("minSupportedVersion", WireType.INT16),
+                            Field("maxSupportedVersion", WireType.INT16),
                         ),
                     ),
                 ),

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 
-class Kind(StrEnum):
+class WireType(StrEnum):
     """Wire type of a field or of an array's element."""
 
     INT8 = "int8"
@@ -38,7 +38,7 @@ class Field:
     """
 
     name: str
-    kind: Kind
+    kind: WireType
     array: bool = False
     since: int = 0
     nullable: bool = False

@@ -6,11 +6,11 @@ The decoder, the dump and the tests' encoder are all driven by these declaration
 from __future__ import annotations
 
 from schemas.kraft import enums
-from schemas.kraft.fields import Body, Field, Kind, RecordType
+from schemas.kraft.fields import Body, Field, RecordType, WireType
 
-INT8, INT16, UINT16, INT32 = Kind.INT8, Kind.INT16, Kind.UINT16, Kind.INT32
-INT64, FLOAT64, BOOL, UUID = Kind.INT64, Kind.FLOAT64, Kind.BOOL, Kind.UUID
-STRING, BYTES, STRUCT = Kind.STRING, Kind.BYTES, Kind.STRUCT
+INT8, INT16, UINT16, INT32 = WireType.INT8, WireType.INT16, WireType.UINT16, WireType.INT32
+INT64, FLOAT64, BOOL, UUID = WireType.INT64, WireType.FLOAT64, WireType.BOOL, WireType.UUID
+STRING, BYTES, STRUCT = WireType.STRING, WireType.BYTES, WireType.STRUCT
 
 _END_POINTS = Field(
     "endPoints",

@@ -18,7 +18,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from jobs.audit.run import open_run
-from jobs.pipeline import Outcome, run_all
+from jobs.pipeline import ClusterResult, run_all
 from jobs.runtime.spark import spark_session
 from jobs.settings import Settings, validated
 from schemas.classes import DEFECTS
@@ -52,7 +52,9 @@ def faulty(folder: Path) -> dict[str, Path]:
     return {"cut": cut, "missing": folder / "nowhere", "no-log": no_log}
 
 
-def audited(spark: SparkSession, folders: dict[str, Path], warehouse: Path) -> tuple[float, int, dict[str, Outcome]]:
+def audited(
+    spark: SparkSession, folders: dict[str, Path], warehouse: Path
+) -> tuple[float, int, dict[str, ClusterResult]]:
     """Seconds, SQL executions and outcomes of one run."""
     before, started = executions(spark), time.monotonic()
     with open_run([settings_of(name, folder, warehouse) for name, folder in folders.items()]) as run:
@@ -60,7 +62,7 @@ def audited(spark: SparkSession, folders: dict[str, Path], warehouse: Path) -> t
     return time.monotonic() - started, executions(spark) - before - 1, outcomes
 
 
-def compared(folder: Path, outcome: Outcome) -> tuple[int, int, int]:
+def compared(folder: Path, outcome: ClusterResult) -> tuple[int, int, int]:
     """How many objects were planted, how many of these found, and how many others."""
     planted = {_planted(each) for each in json.loads((folder / "truth.json").read_text())["divergences"]}
     topics = {name for kind, name in planted if kind == "topic"}
@@ -92,7 +94,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _print(folders: dict[str, Path], asked: dict[str, Path], outcomes: dict[str, Outcome]) -> None:
+def _print(folders: dict[str, Path], asked: dict[str, Path], outcomes: dict[str, ClusterResult]) -> None:
     sums: list[Any] = [
         sum(column) for column in zip(*[compared(folders[n], outcomes[n]) for n in folders], strict=True)
     ]

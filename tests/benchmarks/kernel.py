@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from transforms.kernel.replay import Kind, Plan, replay, warm_up
+from transforms.kernel.replay import Plan, TableKind, replay, warm_up
 from transforms.kraft.decode.rows import RECORD_SCHEMA
 from transforms.kraft.replay.extent import Extent
 
@@ -163,7 +163,7 @@ class Measured:
     """A pass: changes told, seconds of processor time by what was told, and the kept bytes."""
 
     changes: int = 0
-    seconds: dict[Kind, float] = field(default_factory=lambda: defaultdict(float))
+    seconds: dict[TableKind, float] = field(default_factory=lambda: defaultdict(float))
     kept: bytes = b""
 
 
@@ -175,9 +175,9 @@ def measured(plan: Plan, batches: Iterable[pa.RecordBatch], kept: bytes | None =
         now = time.process_time()
         found.seconds[told.kind] += now - begun - (read.seconds - reading)
         begun, reading = now, read.seconds
-        if told.kind == Kind.HISTORY:
+        if told.kind == TableKind.HISTORY:
             found.changes += told.rows.num_rows
-        elif told.kind == Kind.KEPT:
+        elif told.kind == TableKind.KEPT:
             found.kept = told.rows["kept"][0].as_py()
     return found
 
@@ -194,8 +194,8 @@ def main() -> None:
     whole = measured(plan, log.batches())
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(
-        f"{whole.changes:,} changes of {asked.partitions:,} partitions folded and told in {whole.seconds[Kind.HISTORY]:.1f} s, "
-        f"kept as {len(whole.kept) / 1e6:.1f} MB in {whole.seconds[Kind.KEPT]:.1f} s, at most {memory:,.0f} MiB"
+        f"{whole.changes:,} changes of {asked.partitions:,} partitions folded and told in {whole.seconds[TableKind.HISTORY]:.1f} s, "
+        f"kept as {len(whole.kept) / 1e6:.1f} MB in {whole.seconds[TableKind.KEPT]:.1f} s, at most {memory:,.0f} MiB"
     )
     rest = measured(plan, [], whole.kept)
     print(f"gone on from there, to the tables of the whole state: {sum(rest.seconds.values()):.1f} s")

@@ -25,7 +25,7 @@ import numpy as np
 
 from tests.captures import capture
 from transforms.kraft.decode.decode_pass import Continuation, DecodePass
-from transforms.kraft.decode.framing import Batch, frames
+from transforms.kraft.decode.framing import BatchHeader, frames
 from transforms.kraft.decode.rows import Origin
 from transforms.kraft.decode.segments import decode_by_declarations, decode_segment
 from transforms.kraft.kernel import fast
@@ -45,7 +45,7 @@ def repeated_capture() -> bytes:
     """A log of a capture's data batches, over and over, with offsets and epoch made to fit (the CRC covers neither)."""
     log = capture("3.9.1", "9-caught-up") / "kraft/3001/__cluster_metadata-0/00000000000000000000.log"
     source = log.read_bytes()
-    batches = [frame for frame in frames(source) if isinstance(frame, Batch) and not frame.control]
+    batches = [frame for frame in frames(source) if isinstance(frame, BatchHeader) and not frame.control]
     out, offset = bytearray(), 0
     while len(out) < REPEATED_BYTES:
         for batch in batches:

@@ -21,7 +21,7 @@ from kafka.admin import ACL, ACLOperation, ACLPermissionType, KafkaAdminClient, 
 from jobs.commands.demo.kafka_servers import DEMO_JARS, KafkaServers, kafka_jars, kafka_servers
 from jobs.sources.kraft.live.connection import parse_endpoint
 from jobs.sources.kraft.live.copy import copy_quorum
-from jobs.sources.kraft.live.quorum import Quorum, QuorumSettings
+from jobs.sources.kraft.live.quorum import QuorumClient, QuorumSettings
 from tests.live.fake import CLUSTER_ID, FakeQuorum, fake_controllers
 
 _AT_ONCE = 2000
@@ -140,7 +140,7 @@ def _peak_mb() -> int:
 
 def _disturbance(settings: QuorumSettings, scratch: Path) -> None:
     for phase, busy in (("idle", False), ("copying", True), ("idle", False)):
-        with Quorum(settings) as quorum:
+        with QuorumClient(settings) as quorum:
             before, end, copies = quorum.describe(), time.monotonic() + _SECONDS, 0
             while time.monotonic() < end:
                 if busy:

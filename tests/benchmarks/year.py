@@ -33,7 +33,7 @@ from tests.benchmarks.pipeline import Memory
 from tests.captures import capture
 from tests.pipeline.audits import executions
 from tests.pipeline.logs import append, record, writable_copy
-from transforms.retention import Rules
+from transforms.retention import Retention
 
 MARKS = (1, 10, 25, 50, 60, 100, 250, 500)
 HOUR = timedelta(hours=1)
@@ -63,7 +63,7 @@ class Year:
 
     def __init__(self, spark: SparkSession, folder: Path, details_days: float) -> None:
         healthy = capture("4.3.1-kraft", "1-healthy")
-        self.spark, self.folder, self.rules = spark, folder, Rules(details_days=details_days)
+        self.spark, self.folder, self.rules = spark, folder, Retention(details_days=details_days)
         self.logs = writable_copy(healthy / "kraft", folder / "kraft")
         state = json.loads((healthy / "expected.json").read_text())["state"]
         self.topic_id = next(each["value"] for each in state["topics"] if each["key"] == "orders")

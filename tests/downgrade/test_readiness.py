@@ -31,16 +31,16 @@ from transforms.downgrade.ordering import (
     version_of,
     violations,
 )
-from transforms.downgrade.readiness import Mode, Outcome, Readiness, State, readiness, render
+from transforms.downgrade.readiness import KnownCluster, LineOutcome, MetadataMode, Readiness, readiness, render
 from transforms.features.matrix import BROKER, CONTROLLER, Node
 
 IBP, FORMAT = "inter.broker.protocol.version", "log.message.format.version"
 NOTHING = {name: Seen(0) for name in (*OF_ZOOKEEPER, *OF_KRAFT)}
-ZK = State(Mode.ZOOKEEPER, (3, 9), NOTHING, znode_versions={0: 4}, configurations={0: {IBP: "2.0"}})
+ZK = KnownCluster(MetadataMode.ZOOKEEPER, (3, 9), NOTHING, znode_versions={0: 4}, configurations={0: {IBP: "2.0"}})
 TARGETS = ((3, 6), (3, 3), (2, 7), (2, 3))
 
 
-def having(name: str, **more: Any) -> State:
+def having(name: str, **more: Any) -> KnownCluster:
     return replace(ZK, seen={**NOTHING, name: Seen(2, f"/{name}")}, **more)
 
 
@@ -106,13 +106,13 @@ def test_the_protocol_that_brokers_write_by(protocol: str | None, target: tuple[
 
 def test_without_property_files_the_tree_tells_what_it_can() -> None:
     blind = replace(ZK, configurations=None)
-    assert readiness(blind, (2, 6)).verdict is Outcome.UNKNOWN
+    assert readiness(blind, (2, 6)).verdict is LineOutcome.UNKNOWN
     newer = replace(blind, znode_versions={0: 5}, feature_znode=FeatureZnode(2, True))
-    assert readiness(newer, (3, 2)).verdict is Outcome.BLOCKED
+    assert readiness(newer, (3, 2)).verdict is LineOutcome.BLOCKED
     assert any(line.evidence == "/feature has version 2" for line in readiness(newer, (3, 2)).lines)
-    assert readiness(newer, (3, 6)).verdict is Outcome.UNKNOWN
+    assert readiness(newer, (3, 6)).verdict is LineOutcome.UNKNOWN
     one_of_two = replace(ZK, znode_versions={0: 5, 1: 5})
-    assert readiness(one_of_two, (3, 6)).verdict is Outcome.UNKNOWN
+    assert readiness(one_of_two, (3, 6)).verdict is LineOutcome.UNKNOWN
 
 
 @pytest.mark.parametrize(
@@ -144,10 +144,10 @@ def test_features_of_zookeeper_mode(znode: FeatureZnode, target: tuple[int, int]
 
 def test_a_cluster_with_old_formats_only_may_go_back() -> None:
     judged = readiness(ZK, (3, 3))
-    assert judged.verdict is Outcome.SAFE
+    assert judged.verdict is LineOutcome.SAFE
     assert judged.floor == (2, 0)
     assert render(judged)[0] == "Downgrade to 3.3: safe; the lowest release that reads everything is 2.0"
-    assert readiness(ZK, (4, 0)).verdict is Outcome.BLOCKED
+    assert readiness(ZK, (4, 0)).verdict is LineOutcome.BLOCKED
 
 
 RANGES = {
@@ -156,8 +156,8 @@ RANGES = {
     "kraft.version": (0, 1),
     "eligible.leader.replicas.version": (0, 1),
 }
-KRAFT = State(
-    Mode.KRAFT,
+KRAFT = KnownCluster(
+    MetadataMode.KRAFT,
     (4, 3),
     NOTHING,
     finalised={"metadata.version": 29},
@@ -201,8 +201,8 @@ def test_what_kraft_keeps_beside_the_level_is_lost_below_it() -> None:
     state = replace(KRAFT, finalised={"metadata.version": 19}, seen={**NOTHING, "directory_ids": Seen(5, "offset 3")})
     assert outcomes(readiness(state, (3, 6)), "log directory ids") == {"loses"}
     assert outcomes(readiness(state, (3, 7)), "log directory ids") == {"safe"}
-    assert readiness(replace(KRAFT, finalised=None), (4, 2)).verdict is Outcome.UNKNOWN
-    assert readiness(replace(KRAFT, release=(3, 9)), (4, 2)).verdict is Outcome.BLOCKED
+    assert readiness(replace(KRAFT, finalised=None), (4, 2)).verdict is LineOutcome.UNKNOWN
+    assert readiness(replace(KRAFT, release=(3, 9)), (4, 2)).verdict is LineOutcome.BLOCKED
 
 
 # The captures of 3.9.1.
@@ -218,10 +218,10 @@ def _text(data: str | None) -> str | None:
     return None if data is None else base64.b64decode(data).decode(errors="replace")
 
 
-def captured(stage: str, mode: Mode) -> State:
+def captured(stage: str, mode: MetadataMode) -> KnownCluster:
     shown = tree(stage)
-    state = State(mode, (3, 9), shown.seen, shown.feature_znode, shown.znode_versions)
-    if mode is Mode.ZOOKEEPER:
+    state = KnownCluster(mode, (3, 9), shown.seen, shown.feature_znode, shown.znode_versions)
+    if mode is MetadataMode.ZOOKEEPER:
         return state
     known = cluster("3.9.1", stage)
     migrating = {node.node_id: node for node in known.nodes if node.kind == BROKER and node.migrating_zk}
@@ -255,31 +255,34 @@ def test_the_tree_of_a_real_cluster_shows_its_formats() -> None:
 )
 def test_a_real_cluster_in_zookeeper_mode(target: tuple[int, int], verdict: str) -> None:
     """Its property files are not among the captures, and from 3.3 on nothing else tells its protocol."""
-    state = captured("1", Mode.ZOOKEEPER)
+    state = captured("1", MetadataMode.ZOOKEEPER)
     judged = readiness(state, target)
     assert judged.verdict.value == verdict
     if verdict == "blocked":
-        evidence = " ".join(line.evidence for line in judged.lines if line.outcome is Outcome.BLOCKED)
+        evidence = " ".join(line.evidence for line in judged.lines if line.outcome is LineOutcome.BLOCKED)
         assert "/feature has version 2" in evidence
         assert "/delegation_token/tokens/" in evidence
     if target == (2, 7):
-        assert any(line.outcome is Outcome.LOSES and "/brokers/topics/" in line.evidence for line in judged.lines)
-    assert readiness(replace(state, configurations={n: {IBP: "3.3"} for n in range(3)}), (3, 3)).verdict is Outcome.SAFE
-    assert readiness(replace(state, configurations={n: {} for n in range(3)}), (3, 6)).verdict is Outcome.BLOCKED
+        assert any(line.outcome is LineOutcome.LOSES and "/brokers/topics/" in line.evidence for line in judged.lines)
+    assert (
+        readiness(replace(state, configurations={n: {IBP: "3.3"} for n in range(3)}), (3, 3)).verdict
+        is LineOutcome.SAFE
+    )
+    assert readiness(replace(state, configurations={n: {} for n in range(3)}), (3, 6)).verdict is LineOutcome.BLOCKED
 
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_real_cluster_in_dual_write(target: tuple[int, int]) -> None:
-    judged = readiness(captured("5", Mode.DUAL_WRITE), target)
-    assert judged.verdict is Outcome.BLOCKED
-    told = [line for line in judged.lines if line.outcome is Outcome.BLOCKED]
+    judged = readiness(captured("5", MetadataMode.DUAL_WRITE), target)
+    assert judged.verdict is LineOutcome.BLOCKED
+    told = [line for line in judged.lines if line.outcome is LineOutcome.BLOCKED]
     assert any(line.evidence == "broker 0's registration" and "3.9-IV0" in line.what for line in told)
     word = "can't be changed while a migration" if target >= (3, 4) else "roll it back first"
     assert any(word in line.what for line in told)
 
 
 def test_brokers_in_kraft_mode_go_back_first() -> None:
-    judged = readiness(captured("11", Mode.DUAL_WRITE), (3, 6))
+    judged = readiness(captured("11", MetadataMode.DUAL_WRITE), (3, 6))
     assert {line.what.partition(" runs")[0] for line in judged.lines if "KRaft mode" in line.what} == {
         "broker 0",
         "broker 1",
@@ -289,21 +292,21 @@ def test_brokers_in_kraft_mode_go_back_first() -> None:
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_real_cluster_after_finalising(target: tuple[int, int]) -> None:
-    state = captured("12", Mode.KRAFT)
+    state = captured("12", MetadataMode.KRAFT)
     judged = readiness(state, target)
-    assert judged.verdict is Outcome.BLOCKED
-    told = " ".join(f"{line.what} [{line.evidence}]" for line in judged.lines if line.outcome is Outcome.BLOCKED)
+    assert judged.verdict is LineOutcome.BLOCKED
+    told = " ".join(f"{line.what} [{line.evidence}]" for line in judged.lines if line.outcome is LineOutcome.BLOCKED)
     if target >= (3, 3):
         assert "it might delete metadata information" in told
-        assert any("3.7-IV2" in line.what for line in judged.lines if line.outcome is Outcome.LOSES)
+        assert any("3.7-IV2" in line.what for line in judged.lines if line.outcome is LineOutcome.LOSES)
     else:
         assert f"no way back to ZooKeeper [ZK_MIGRATION_STATE_RECORD, offset {state.migrated_at}]" in told
 
 
 def test_a_real_kraft_cluster_may_go_back_until_its_level_is_raised() -> None:
     known = cluster("4.3.1-kraft", "upgrade-1-before")
-    state = State(
-        Mode.KRAFT,
+    state = KnownCluster(
+        MetadataMode.KRAFT,
         (4, 3),
         NOTHING,
         finalised=known.finalised,
@@ -311,24 +314,26 @@ def test_a_real_kraft_cluster_may_go_back_until_its_level_is_raised() -> None:
         voters=known.voters,
         local=known.local,
     )
-    assert readiness(state, (3, 9)).verdict is Outcome.SAFE
+    assert readiness(state, (3, 9)).verdict is LineOutcome.SAFE
     raised = cluster("4.3.1-kraft", "upgrade-3-done")
     judged = readiness(replace(state, finalised=raised.finalised, nodes=raised.nodes), (3, 9))
-    assert judged.verdict is Outcome.BLOCKED
+    assert judged.verdict is LineOutcome.BLOCKED
     assert any("Unsupported metadata.version downgrade from 30 to 21" in line.what for line in judged.lines)
 
 
 def test_a_real_cluster_of_4_4_does_not_go_back() -> None:
     known = cluster("4.4.0-kraft", "upgrade-3-done")
-    state = State(Mode.KRAFT, (4, 4), NOTHING, finalised=known.finalised, nodes=known.nodes, voters=known.voters)
+    state = KnownCluster(
+        MetadataMode.KRAFT, (4, 4), NOTHING, finalised=known.finalised, nodes=known.nodes, voters=known.voters
+    )
     judged = readiness(state, (4, 3))
-    assert (judged.verdict, judged.floor) == (Outcome.BLOCKED, (4, 4))
+    assert (judged.verdict, judged.floor) == (LineOutcome.BLOCKED, (4, 4))
     told = [line.what for line in judged.lines]
     assert any("Unsupported metadata.version downgrade from 33 to 30" in text for text in told)
     assert any(text.startswith("ACLs with hosts in CIDR notation: ") for text in told)
     assert any(text.startswith("records of unregistered controllers: ") for text in told)
     before = cluster("4.4.0-kraft", "upgrade-2-blocked-by-ghost")
-    assert readiness(replace(state, finalised=before.finalised, nodes=before.nodes), (4, 3)).verdict is Outcome.SAFE
+    assert readiness(replace(state, finalised=before.finalised, nodes=before.nodes), (4, 3)).verdict is LineOutcome.SAFE
 
 
 SHARE = {"metadata.version": (7, 33), "share.version": (0, 2)}
@@ -351,8 +356,8 @@ def test_a_feature_is_judged_by_the_level_that_the_target_replays(
             "Tried to apply FeatureLevelRecord(name='share.version', featureLevel=2), but this controller only supports"
             f" versions {known}"
         )
-        assert any(line.what.endswith(words) for line in judged.lines if line.outcome is Outcome.BLOCKED)
-        assert any("has to be taken back" in line.what for line in judged.lines if line.outcome is Outcome.LOSES)
+        assert any(line.what.endswith(words) for line in judged.lines if line.outcome is LineOutcome.BLOCKED)
+        assert any("has to be taken back" in line.what for line in judged.lines if line.outcome is LineOutcome.LOSES)
 
 
 @pytest.mark.parametrize("name", BY_FEATURE)
@@ -375,7 +380,7 @@ def test_files_that_older_releases_pass_over_are_in_the_ledger() -> None:
     judged = readiness(replace(ZK, configurations={0: {IBP: "2.0"}}), (2, 7))
     assert outcomes(judged, "partition.metadata") == {"safe"}
     assert outcomes(judged, "directory ids in meta.properties") == {"safe"}
-    assert judged.verdict is Outcome.SAFE
+    assert judged.verdict is LineOutcome.SAFE
     # Nothing before 0.11 is asked about, and nothing since has changed what the others are.
     assert all(BY_ID[name].reads_from <= (0, 11) for name in OF_FILES[:4])
 

@@ -18,14 +18,14 @@ from jobs.sources.zookeeper.dump import read_dump
 from jobs.steps.ingest_kraft import Copies, _chosen, _work, find_copies
 from schemas.zookeeper.trees import BARRIER, NEWEST, TREE
 from transforms.examination.answers import KEEPING, RECORDED
-from transforms.examination.asked import Asked, Recorded
+from transforms.examination.asked import ClusterTask, Recorded
 from transforms.examination.examine import examine
 from transforms.examination.made import ANSWERS, FAILURE, FOLD, MEMORY, ROWS, Made
 from transforms.kraft.coverage import planned_log
-from transforms.kraft.side import Kept, kraft_side, milestones
+from transforms.kraft.side import LogKept, kraft_side, milestones
 from transforms.reconcile.judge.given import Given
 from transforms.secrets import Fingerprinter
-from transforms.units import Kind, batches_of, packed_records, stream
+from transforms.units import UnitKind, batches_of, packed_records, stream
 from transforms.zookeeper.read.redact import Redactor
 from transforms.zookeeper.read.routes import MIGRATION_PATHS
 from transforms.zookeeper.read.state import cluster_state
@@ -79,7 +79,7 @@ class Outcome:
 class Left:
     """What a run has left: its state of the log, its memory, and which changes it has recorded."""
 
-    of_log: Kept
+    of_log: LogKept
     fold: bytes
     memory: bytes
     recorded: Recorded
@@ -147,20 +147,20 @@ class Files:
             compared=compared,
         )
 
-    def asked(self, run_id: str) -> Asked:
+    def asked(self, run_id: str) -> ClusterTask:
         """What the pass is asked."""
         recorded = None if self.kept is None else self.kept.recorded
         planned = planned_log(self.copies)
-        return Asked(self.given(), run_id, planned, self.keep_every, alone=self.alone, recorded=recorded)
+        return ClusterTask(self.given(), run_id, planned, self.keep_every, alone=self.alone, recorded=recorded)
 
     def payloads(self, records: Iterator[pa.RecordBatch] | None = None) -> Payloads:
         """What the pass is fed, in order."""
         packed = [row for batch in packed_records(records or self.records()) for row in batch.to_pylist()]
         packed.sort(key=lambda row: (row["kind"], row["place"]))
-        fed: Payloads = [(int(Kind.BEGIN), b"")]
+        fed: Payloads = [(int(UnitKind.BEGIN), b"")]
         if self.kept is not None:
-            fed += [(int(Kind.FOLD), self.kept.fold), (int(Kind.MEMORY), self.kept.memory)]
-        fed += [(int(Kind.ZNODES), stream(batch)) for batch in self.znodes()]
+            fed += [(int(UnitKind.FOLD), self.kept.fold), (int(UnitKind.MEMORY), self.kept.memory)]
+        fed += [(int(UnitKind.ZNODES), stream(batch)) for batch in self.znodes()]
         return [*fed, *((row["kind"], row["payload"]) for row in packed)]
 
     def examined(self, run_id: str = "r1", **asked: Any) -> Outcome:
@@ -168,7 +168,7 @@ class Files:
         return examined(replace(self.asked(run_id), **asked), self.payloads())
 
 
-def examined(asked: Asked, payloads: Payloads) -> Outcome:
+def examined(asked: ClusterTask, payloads: Payloads) -> Outcome:
     """A pass over what is fed."""
     with SpooledFeed((kind, pa.py_buffer(payload)) for kind, payload in payloads) as feed:
         return Outcome(list(examine(asked, feed)))
@@ -178,7 +178,7 @@ def left_by(outcome: Outcome, run_id: str = "r1") -> Left:
     """What a run that is over has left for the next one."""
     keeping: Mapping[str, Any] = outcome.answers[KEEPING]
     return Left(
-        Kept(
+        LogKept(
             run_id,
             keeping["offset"],
             keeping["last_epoch"],

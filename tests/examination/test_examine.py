@@ -23,7 +23,7 @@ from transforms.examination.answers import COMPARED, KEEPING, SECOND
 from transforms.examination.made import AGAIN, ANSWERS, FAILURE, FOLD, INDEX, MEMORY, ROWS
 from transforms.kraft.coverage import PlannedLog
 from transforms.kraft.quorum import Slice
-from transforms.units import FEED_SCHEMA, Kind
+from transforms.units import FEED_SCHEMA, UnitKind
 
 LOST = capture("3.9.1", "quota-removal")
 # A later stage of a cluster after an earlier one.
@@ -224,7 +224,7 @@ def test_a_cluster_of_which_nothing_was_read_is_examined_too() -> None:
     files = Files(LOST)
     given = replace(files.given(), has_zookeeper=False, has_kraft=False, side=None, copies=(), zookeeper=None)
     asked = replace(files.asked("r1"), given=replace(given, compared=None, walks=0), planned=None)
-    found = examined(asked, [(int(Kind.BEGIN), b"")])
+    found = examined(asked, [(int(UnitKind.BEGIN), b"")])
     assert found.kinds - {ROWS} == {MEMORY, ANSWERS}
     assert found.answers[COMPARED] is None
     assert found.answers[KEEPING] is None

@@ -7,7 +7,7 @@ import pytest
 
 from jobs.audit import feed
 from jobs.audit.feed import SpooledFeed
-from transforms.units import Kind, stream
+from transforms.units import UnitKind, stream
 
 BATCHES = [pa.RecordBatch.from_pydict({"offset": list(range(start, start + 50))}) for start in range(0, 500, 50)]
 
@@ -17,14 +17,14 @@ def test_more_than_fits_into_memory_is_read_again_and_again(
     monkeypatch: pytest.MonkeyPatch, in_memory: int, on_disk: bool
 ) -> None:
     monkeypatch.setattr(feed, "_IN_MEMORY_BYTES", in_memory)
-    payloads = [(int(Kind.LOG), pa.py_buffer(stream(batch))) for batch in BATCHES]
+    payloads = [(int(UnitKind.LOG), pa.py_buffer(stream(batch))) for batch in BATCHES]
     # Kept bytes lie between the batches of the log: what is read of one kind must not be another's.
-    payloads[3:3] = [(int(Kind.FOLD), pa.py_buffer(b"kept ")), (int(Kind.FOLD), pa.py_buffer(b"bytes"))]
+    payloads[3:3] = [(int(UnitKind.FOLD), pa.py_buffer(b"kept ")), (int(UnitKind.FOLD), pa.py_buffer(b"bytes"))]
     with SpooledFeed(payloads) as fed:
         for _ in range(2):
-            read = pa.Table.from_batches(list(fed.batches(Kind.LOG)))
+            read = pa.Table.from_batches(list(fed.batches(UnitKind.LOG)))
             assert read["offset"].to_pylist() == list(range(500))
-            assert fed.bytes_of(Kind.FOLD) == b"kept bytes"
-        assert fed.bytes_of(Kind.MEMORY) is None
+            assert fed.bytes_of(UnitKind.FOLD) == b"kept bytes"
+        assert fed.bytes_of(UnitKind.MEMORY) is None
         # A file in memory has no name.
         assert (fed._file.name is not None) == on_disk

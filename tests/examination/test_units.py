@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from jobs.audit.feed import SpooledFeed, each_cluster
-from transforms.units import FEED_SCHEMA, Kind, batches_of, by_cluster, packed, packed_records
+from transforms.units import FEED_SCHEMA, UnitKind, batches_of, by_cluster, packed, packed_records
 
 Row = dict[str, Any]
 CLUSTERS = ("a", "b", "c")
@@ -73,7 +73,7 @@ def passed(feed: Iterator[pa.RecordBatch]) -> dict[str, dict[int, list[Row]]]:
 
     def look(cluster: str, mine: SpooledFeed) -> Iterator[pa.RecordBatch]:
         assert cluster not in given, "a cluster has one pass"
-        rows = {kind: [row for batch in mine.batches(kind) for row in batch.to_pylist()] for kind in Kind}
+        rows = {kind: [row for batch in mine.batches(kind) for row in batch.to_pylist()] for kind in UnitKind}
         given[cluster] = {kind: found for kind, found in rows.items() if found}
         yield pa.RecordBatch.from_pylist([{"cluster": cluster}])
 
@@ -89,7 +89,7 @@ def _without_cluster(rows: list[Row]) -> list[Row]:
 def _expected(rows: list[Row]) -> dict[int, list[Row]]:
     good = [row for row in rows if row["problem"] is None]
     log = sorted((row for row in good if row["checkpoint_offset"] is None), key=lambda row: row["offset"])
-    found = {Kind.LOG: log, Kind.DAMAGE: [row for row in rows if row["problem"] is not None]}
+    found = {UnitKind.LOG: log, UnitKind.DAMAGE: [row for row in rows if row["problem"] is not None]}
     return {kind: _without_cluster(mine) for kind, mine in found.items() if mine}
 
 
@@ -109,22 +109,22 @@ def test_each_pass_gets_its_log_in_order_however_rows_come(seed: int) -> None:
     given = passed(in_order(feed, chance))
     assert given.keys() == {name for name, rows in mine.items() if rows}
     for name, found in given.items():
-        checkpoints = _checkpoints(found.pop(Kind.CHECKPOINTS, []))
+        checkpoints = _checkpoints(found.pop(UnitKind.CHECKPOINTS, []))
         wanted = _checkpoints([row for row in mine[name] if row["checkpoint_offset"] is not None])
         assert checkpoints == wanted, "in the order of their files"
-        damage = found.get(Kind.DAMAGE, [])
+        damage = found.get(UnitKind.DAMAGE, [])
         damage.sort(key=lambda row: row["data"])
         expected = _expected(mine[name])
-        expected.get(Kind.DAMAGE, []).sort(key=lambda row: row["data"])
+        expected.get(UnitKind.DAMAGE, []).sort(key=lambda row: row["data"])
         assert found == expected
 
 
 def test_rows_of_a_table_are_packed_for_the_cluster_whose_they_are() -> None:
     rows = [_row("a", offset=1), _row("b", offset=2), _row("a", offset=3)]
-    [first, second] = packed(Kind.ZNODES)([pa.RecordBatch.from_pylist(rows, SCHEMA)])
+    [first, second] = packed(UnitKind.ZNODES)([pa.RecordBatch.from_pylist(rows, SCHEMA)])
     for batch, name, offsets in ((first, "a", [1, 3]), (second, "b", [2])):
         [row] = batch.to_pylist()
-        assert (row["cluster"], row["kind"], row["place"]) == (name, Kind.ZNODES, 0)
+        assert (row["cluster"], row["kind"], row["place"]) == (name, UnitKind.ZNODES, 0)
         [found] = batches_of(row["payload"])
         assert found["offset"].to_pylist() == offsets
         assert "cluster" not in found.schema.names

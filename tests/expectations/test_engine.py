@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 from jobs.exit import UsageError
 from jobs.expectations import engine
-from jobs.expectations.validate import Tables, check_conditions, judge
+from jobs.expectations.validate import RunRows, check_conditions, judge
 from schemas.entities.partitions import PARTITIONS
 from schemas.report import ExpectationResult
 from transforms.expectations.sql import by_itself, failing_rows
@@ -87,8 +87,8 @@ def judged(rows: DataFrame) -> dict[str, list[ExpectationResult]]:
     return judge(dict.fromkeys(("good", "bad"), (suite,)), tables(rows))
 
 
-def tables(rows: DataFrame) -> Tables:
-    return Tables(lambda _table: rows, lambda _table: "silver_partitions", dict.fromkeys(("good", "bad", "none"), "r"))
+def tables(rows: DataFrame) -> RunRows:
+    return RunRows(lambda _table: rows, lambda _table: "silver_partitions", dict.fromkeys(("good", "bad", "none"), "r"))
 
 
 def partitions_of(result: ExpectationResult) -> list[int]:
@@ -167,7 +167,7 @@ def test_a_suite_of_which_nothing_can_be_judged_is_not_met() -> None:
     def broken(_table: object) -> DataFrame:
         raise RuntimeError("no table")
 
-    (result,) = judge({"bad": (suite,)}, Tables(broken, str, {"bad": "r"}))["bad"]
+    (result,) = judge({"bad": (suite,)}, RunRows(broken, str, {"bad": "r"}))["bad"]
     assert (result.success, result.severity, result.problem) == (False, "error", "no table")
 
 

@@ -11,8 +11,7 @@ import pytest
 
 from schemas.kraft.control import CONTROL_TYPES
 from schemas.kraft.feature_levels import HIGHEST_LEVELS
-from schemas.kraft.fields import Field, RecordType
-from schemas.kraft.fields import Kind as Wire
+from schemas.kraft.fields import Field, RecordType, WireType
 from schemas.kraft.metadata_versions import LATEST_PRODUCTION, METADATA_VERSIONS
 from schemas.kraft.records import RECORD_TYPES
 from tests.isr.test_validate import EXPAND, controller
@@ -21,13 +20,12 @@ from tests.kraft.test_round_trip import both
 from tests.reconcile.kraft_clusters import kraft
 from tests.zookeeper.trees import codes, state_of
 from transforms.downgrade.ledger import OF_KRAFT, Seen
-from transforms.downgrade.readiness import Mode, Outcome, State, readiness
+from transforms.downgrade.readiness import KnownCluster, LineOutcome, MetadataMode, readiness
 from transforms.features.levels import UnknownLevelError, release_tuple
 from transforms.features.matrix import BROKER, CONTROLLER, Node
 from transforms.features.requests import feature_dependencies, of_release, version_mapping
-from transforms.features.update import Cluster, Kind, Update, Verdict, dry_run
-from transforms.isr.validate import Mode as Rules
-from transforms.isr.validate import validate
+from transforms.features.update import Cluster, FeatureVerdict, RequestKind, Update, dry_run
+from transforms.isr.validate import ControllerMode, validate
 from transforms.kraft.decode.codec import decode_record
 from transforms.kraft.decode.wire import WireError
 from transforms.kraft.release import infer_release
@@ -43,8 +41,8 @@ FEATURES = sorted({name for levels in HIGHEST_LEVELS.values() for name in levels
 RANGES = {MV: (7, 99), "what.version": (0, 9), **dict.fromkeys(FEATURES, (0, 9))}
 NODES = (Node(BROKER, 0, RANGES), Node(CONTROLLER, 1, RANGES))
 CLUSTER = Cluster(NEWEST, {MV: LEVEL}, NODES, frozenset({1}), 1, directory_ids=frozenset({1}))
-STATE = State(
-    Mode.KRAFT,
+STATE = KnownCluster(
+    MetadataMode.KRAFT,
     NEWEST,
     {name: Seen(0) for name in OF_KRAFT},
     finalised={MV: LEVEL},
@@ -55,53 +53,56 @@ STATE = State(
 HIGHEST = {name: max(levels.get(name, 0) for levels in HIGHEST_LEVELS.values()) for name in FEATURES}
 
 
-def outcome(state: State, target: tuple[int, int] = NEWEST) -> Outcome:
+def outcome(state: KnownCluster, target: tuple[int, int] = NEWEST) -> LineOutcome:
     return readiness(state, target).verdict
 
 
-def answer(update: Update, cluster: Cluster = CLUSTER) -> Verdict:
+def answer(update: Update, cluster: Cluster = CLUSTER) -> FeatureVerdict:
     return dry_run([update], cluster).answers[0].verdict
 
 
 def test_within_the_tables_all_is_known() -> None:
-    assert outcome(STATE) is Outcome.SAFE
-    assert answer(Update(MV, LEVEL)) is Verdict.YES
+    assert outcome(STATE) is LineOutcome.SAFE
+    assert answer(Update(MV, LEVEL)) is FeatureVerdict.YES
     for name in FEATURES:
-        assert answer(Update(name, HIGHEST[name])) is Verdict.YES
-        assert outcome(replace(STATE, finalised={MV: LEVEL, name: HIGHEST[name]})) is Outcome.SAFE
+        assert answer(Update(name, HIGHEST[name])) is FeatureVerdict.YES
+        assert outcome(replace(STATE, finalised={MV: LEVEL, name: HIGHEST[name]})) is LineOutcome.SAFE
 
 
 @pytest.mark.parametrize("level", ABOVE)
 def test_a_level_of_metadata_version(level: int) -> None:
-    assert outcome(replace(STATE, finalised={MV: level})) is Outcome.UNKNOWN
-    assert outcome(replace(STATE, finalised={MV: level}), (4, 3)) in (Outcome.UNKNOWN, Outcome.BLOCKED)
-    assert answer(Update(MV, level)) is Verdict.UNKNOWN
-    assert answer(Update(MV, LEVEL, Kind.SAFE_DOWNGRADE), replace(CLUSTER, finalised={MV: level})) is Verdict.UNKNOWN
+    assert outcome(replace(STATE, finalised={MV: level})) is LineOutcome.UNKNOWN
+    assert outcome(replace(STATE, finalised={MV: level}), (4, 3)) in (LineOutcome.UNKNOWN, LineOutcome.BLOCKED)
+    assert answer(Update(MV, level)) is FeatureVerdict.UNKNOWN
+    assert (
+        answer(Update(MV, LEVEL, RequestKind.SAFE_DOWNGRADE), replace(CLUSTER, finalised={MV: level}))
+        is FeatureVerdict.UNKNOWN
+    )
 
 
 @pytest.mark.parametrize("name", [*FEATURES, "what.version"])
 def test_a_level_of_a_feature(name: str) -> None:
     level = HIGHEST.get(name, 0) + 1
-    assert outcome(replace(STATE, finalised={MV: LEVEL, name: level})) is Outcome.UNKNOWN
-    assert answer(Update(name, level)) is Verdict.UNKNOWN
-    down = Update(name, level - 1 or 1, Kind.SAFE_DOWNGRADE)
+    assert outcome(replace(STATE, finalised={MV: LEVEL, name: level})) is LineOutcome.UNKNOWN
+    assert answer(Update(name, level)) is FeatureVerdict.UNKNOWN
+    down = Update(name, level - 1 or 1, RequestKind.SAFE_DOWNGRADE)
     at = replace(CLUSTER, finalised={MV: LEVEL, name: level + 1})
-    assert answer(down, at) is (Verdict.NO if name == "kraft.version" else Verdict.UNKNOWN)
+    assert answer(down, at) is (FeatureVerdict.NO if name == "kraft.version" else FeatureVerdict.UNKNOWN)
 
 
 def test_a_release() -> None:
-    assert outcome(replace(STATE, release=BEYOND)) is Outcome.UNKNOWN
-    assert outcome(replace(STATE, release=(BEYOND[0], BEYOND[1] + 1)), BEYOND) is Outcome.UNKNOWN
-    assert outcome(replace(STATE, release=None)) is Outcome.UNKNOWN
-    assert answer(Update(MV, LEVEL), replace(CLUSTER, release=BEYOND)) is Verdict.UNKNOWN
-    assert answer(Update("group.version", 1), replace(CLUSTER, release=BEYOND)) is Verdict.UNKNOWN
+    assert outcome(replace(STATE, release=BEYOND)) is LineOutcome.UNKNOWN
+    assert outcome(replace(STATE, release=(BEYOND[0], BEYOND[1] + 1)), BEYOND) is LineOutcome.UNKNOWN
+    assert outcome(replace(STATE, release=None)) is LineOutcome.UNKNOWN
+    assert answer(Update(MV, LEVEL), replace(CLUSTER, release=BEYOND)) is FeatureVerdict.UNKNOWN
+    assert answer(Update("group.version", 1), replace(CLUSTER, release=BEYOND)) is FeatureVerdict.UNKNOWN
     nodes = [{"controller_id": 1, "features": [{"name": MV, "min_level": 7, "max_level": LEVEL + 1}]}]
     assert infer_release(None, nodes, [], LEVEL).version is None
 
 
 def test_a_place_of_the_log_that_could_not_be_read() -> None:
     """A record of an unknown type or version is one (CAP-02)."""
-    assert outcome(replace(STATE, unread=1)) is Outcome.UNKNOWN
+    assert outcome(replace(STATE, unread=1)) is LineOutcome.UNKNOWN
 
 
 @pytest.mark.parametrize("key", RECORD_TYPES)
@@ -135,16 +136,16 @@ def test_what_the_tool_of_a_release_above_the_tables_says_is_not_made_up() -> No
     with pytest.raises(UnknownLevelError, match="this audit does not support"):
         feature_dependencies([("group.version", 1)], BEYOND)
     with pytest.raises(UnknownLevelError, match="this audit does not support"):
-        of_release(".".join(map(str, NEWEST)), Kind.UPGRADE, BEYOND)
+        of_release(".".join(map(str, NEWEST)), RequestKind.UPGRADE, BEYOND)
     for text in (".".join(map(str, BEYOND)), f"{BEYOND[0]}.{BEYOND[1]}-IV0"):
         with pytest.raises(UnknownLevelError):
-            of_release(text, Kind.UPGRADE, NEWEST)
+            of_release(text, RequestKind.UPGRADE, NEWEST)
     assert version_mapping(None, NEWEST), "the newest one is known"
 
 
 def test_a_controller_of_a_release_above_the_tables_is_asked_by_older_rules_and_the_answer_says_so() -> None:
-    known = validate(EXPAND, controller(Rules.KRAFT, NEWEST))
-    beyond = validate(EXPAND, controller(Rules.KRAFT, BEYOND))
+    known = validate(EXPAND, controller(ControllerMode.KRAFT, NEWEST))
+    beyond = validate(EXPAND, controller(ControllerMode.KRAFT, BEYOND))
     assert beyond.error is known.error
     note = f"what Kafka {BEYOND[0]}.{BEYOND[1]} changed of the rules: those of {NEWEST[0]}.{NEWEST[1]} are asked"
     assert beyond.unverified == (note, *known.unverified)
@@ -187,9 +188,13 @@ def _least(field: Field) -> Any:
         return []
     if field.enum is not None:
         return min(field.enum)
-    return {Wire.UUID: "A" * 22, Wire.STRING: "x", Wire.BYTES: b"x", Wire.BOOL: False, Wire.STRUCT: {}}.get(
-        field.kind, 0
-    )
+    return {
+        WireType.UUID: "A" * 22,
+        WireType.STRING: "x",
+        WireType.BYTES: b"x",
+        WireType.BOOL: False,
+        WireType.STRUCT: {},
+    }.get(field.kind, 0)
 
 
 @pytest.mark.parametrize("name", CODED)

@@ -7,13 +7,13 @@ import pytest
 from jobs.cli import main
 from transforms.features.levels import UnknownLevelError
 from transforms.features.requests import NEWEST, feature_dependencies, of_release, version_mapping
-from transforms.features.update import ELR, Cluster, Kind, Update, dry_run
+from transforms.features.update import ELR, Cluster, RequestKind, Update, dry_run
 
 MV = "metadata.version"
 
 
 def test_an_upgrade_to_a_release_asks_for_no_level_0() -> None:
-    assert of_release("4.1", Kind.UPGRADE, (4, 1)) == [
+    assert of_release("4.1", RequestKind.UPGRADE, (4, 1)) == [
         Update(MV, 27),
         Update("kraft.version", 1),
         Update("transaction.version", 2),
@@ -23,7 +23,7 @@ def test_an_upgrade_to_a_release_asks_for_no_level_0() -> None:
 
 
 def test_a_downgrade_to_a_release_names_every_feature() -> None:
-    asked = of_release("3.9-IV0", Kind.SAFE_DOWNGRADE, (4, 0))
+    asked = of_release("3.9-IV0", RequestKind.SAFE_DOWNGRADE, (4, 0))
     assert {update.feature: update.level for update in asked} == {
         MV: 21,
         "kraft.version": 1,
@@ -61,7 +61,7 @@ def test_what_the_tool_does_not_know_is_an_error(text: str, release: tuple[int, 
 
 def test_the_tool_has_releases_from_4_0_on() -> None:
     with pytest.raises(UnknownLevelError, match=r"from 4\.0 on"):
-        of_release("3.9", Kind.UPGRADE, (3, 9))
+        of_release("3.9", RequestKind.UPGRADE, (3, 9))
     with pytest.raises(UnknownLevelError, match="does not support"):
         version_mapping(None, (4, 5))
 

@@ -12,9 +12,9 @@ from tests.captures import capture, stages
 from tests.features.clusters import cluster
 from transforms.features.levels import latest_of
 from transforms.features.matrix import BROKER, CONTROLLER, Node
-from transforms.features.update import ELR, Cluster, Kind, Update, Verdict, dry_run
+from transforms.features.update import ELR, Cluster, FeatureVerdict, RequestKind, Update, dry_run
 
-UP, SAFE, UNSAFE = Kind.UPGRADE, Kind.SAFE_DOWNGRADE, Kind.UNSAFE_DOWNGRADE
+UP, SAFE, UNSAFE = RequestKind.UPGRADE, RequestKind.SAFE_DOWNGRADE, RequestKind.UNSAFE_DOWNGRADE
 MV = "metadata.version"
 RANGES = {MV: (1, 21), "kraft.version": (0, 1)}
 KRAFT = Cluster(
@@ -229,7 +229,7 @@ def test_kraft_controllers_answer_so(rule: str) -> None:
     [answer] = run.answers
     prefix = "The update failed for all features since the following feature had an error: "
     assert answer.message == (f"{prefix}{words}" if words and asked.release >= (4, 0) else words)
-    assert answer.verdict is (Verdict.NO if words else Verdict.YES)
+    assert answer.verdict is (FeatureVerdict.NO if words else FeatureVerdict.YES)
     assert answer.error == ("INVALID_UPDATE_VERSION" if words else "NONE")
     assert len(answer.blocking) == blocking
     assert run.exit_code == (1 if words else 0)
@@ -253,7 +253,7 @@ def test_the_tool_says_it_so() -> None:
 def test_from_4_0_on_one_error_is_the_error_of_all() -> None:
     both = [Update("group.version", 0, SAFE), Update(MV, 26, SAFE)]
     run = dry_run(both, NEWER)
-    assert [answer.verdict for answer in run.answers] == [Verdict.NO, Verdict.NO]
+    assert [answer.verdict for answer in run.answers] == [FeatureVerdict.NO, FeatureVerdict.NO]
     assert run.lines[-1] == "2 out of 2 operation(s) failed."
 
 
@@ -270,7 +270,7 @@ def test_below_the_level_at_which_controllers_register_kafka_does_not_ask_them(r
     run = dry_run(
         [Update(MV, target)], replace(early, nodes=tuple(replace(n, ranges={MV: (1, 30)}) for n in early.nodes))
     )
-    assert (run.answers[0].verdict, run.exit_code) == (Verdict.YES, 0)
+    assert (run.answers[0].verdict, run.exit_code) == (FeatureVerdict.YES, 0)
     assert "Kafka accepts it without asking them" in run.answers[0].notes[0]
     # A node that is in the way, and a release that has no such level, are known all the same, the controller first.
     assert dry_run([Update(MV, target)], with_node(early, Node(BROKER, 3, OLD))).exit_code == (release != (3, 7))
@@ -285,10 +285,10 @@ def test_what_kafka_asks_over_the_network_is_unknown() -> None:
     """Before 3.7 controllers ask each other by ApiVersions; nothing that they answered is in the log."""
     early = replace(KRAFT, release=(3, 6), finalised={MV: 11}, nodes=tuple(n for n in KRAFT.nodes if n.kind == BROKER))
     run = dry_run([Update(MV, 14)], early)
-    assert (run.answers[0].verdict, run.exit_code) == (Verdict.UNKNOWN, None)
+    assert (run.answers[0].verdict, run.exit_code) == (FeatureVerdict.UNKNOWN, None)
     assert dry_run([Update(MV, 14)], replace(early, voters=frozenset({3000}))).exit_code == 0, "nobody else is asked"
     assert dry_run([Update(MV, 21)], early).exit_code == 1
-    assert dry_run([Update(MV, 21)], replace(KRAFT, voters=None)).answers[0].verdict is Verdict.UNKNOWN
+    assert dry_run([Update(MV, 21)], replace(KRAFT, voters=None)).answers[0].verdict is FeatureVerdict.UNKNOWN
 
 
 @pytest.mark.parametrize("release", [(3, 3), (3, 4), (3, 5), (3, 6)])
@@ -330,13 +330,13 @@ DYNAMIC = replace(NEWER, finalised={MV: 30})
 @pytest.mark.parametrize(
     ("known", "missing", "verdict"),
     [
-        ({3000, 3001}, None, Verdict.YES),
-        ({3000}, "the directory id of controller 3001 is unknown", Verdict.UNKNOWN),
-        (set(), "the directory id of controller 3000 is unknown", Verdict.UNKNOWN),
+        ({3000, 3001}, None, FeatureVerdict.YES),
+        ({3000}, "the directory id of controller 3001 is unknown", FeatureVerdict.UNKNOWN),
+        (set(), "the directory id of controller 3000 is unknown", FeatureVerdict.UNKNOWN),
     ],
 )
 def test_a_dynamic_quorum_needs_every_voters_directory_id(
-    known: set[int], missing: str | None, verdict: Verdict
+    known: set[int], missing: str | None, verdict: FeatureVerdict
 ) -> None:
     [answer] = dry_run([Update("kraft.version", 1)], replace(DYNAMIC, directory_ids=frozenset(known))).answers
     assert answer.verdict is verdict
@@ -346,8 +346,8 @@ def test_a_dynamic_quorum_needs_every_voters_directory_id(
 def test_from_4_1_on_kraft_version_depends_on_no_level() -> None:
     """`KRaftVersion.dependencies` is empty."""
     low = replace(DYNAMIC, release=(4, 1), finalised={MV: 20}, directory_ids=frozenset({3000, 3001}))
-    assert dry_run([Update("kraft.version", 1)], low).answers[0].verdict is Verdict.YES
-    assert dry_run([Update("kraft.version", 1)], replace(low, voters=None)).answers[0].verdict is Verdict.UNKNOWN
+    assert dry_run([Update("kraft.version", 1)], low).answers[0].verdict is FeatureVerdict.YES
+    assert dry_run([Update("kraft.version", 1)], replace(low, voters=None)).answers[0].verdict is FeatureVerdict.UNKNOWN
     # A voter that is registered and says nothing of it is refused; one below the level of registrations is not known.
     early = replace(low, finalised={MV: 14}, nodes=tuple(n for n in low.nodes if n.kind == BROKER))
     assert "not known to support kraft.version 1" in dry_run([Update("kraft.version", 1)], early).answers[0].message
@@ -375,7 +375,7 @@ def test_one_request_upgrades_downgrades_and_deletes() -> None:
 
 def test_what_one_feature_leaves_open_is_open_for_all() -> None:
     run = dry_run([Update("kraft.version", 1), Update("group.version", 0, SAFE)], DYNAMIC)
-    assert [answer.verdict for answer in run.answers] == [Verdict.UNKNOWN, Verdict.UNKNOWN]
+    assert [answer.verdict for answer in run.answers] == [FeatureVerdict.UNKNOWN, FeatureVerdict.UNKNOWN]
 
 
 ZK_NODES = tuple(Node(BROKER, number, {"x": (1, 4)}) for number in (0, 1, 2))
@@ -511,7 +511,7 @@ def test_the_ghost_is_the_only_node_in_the_way() -> None:
     [answer] = dry_run([Update(MV, 30)], cluster(RELEASE, "upgrade-2-blocked-by-ghost")).answers
     assert answer.blocking == ("Controller 3003 only supports versions 1-21",)
     [done] = dry_run([Update(MV, 30)], cluster(RELEASE, "upgrade-1-before")).answers
-    assert done.verdict is Verdict.YES
+    assert done.verdict is FeatureVerdict.YES
 
 
 @pytest.mark.parametrize("stage", [name for name in stages("3.9.1") if name.split("-")[0] in ("5", "12")])

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.kraft.dumps import DumpedRecord, parse_dump
-from transforms.isr.history import Record, Step, steps
+from transforms.isr.history import ClassifiedChange, Record, steps
 from transforms.isr.partition import CLEARED, Change, change_of
 
 PARTITION, CHANGE = "PARTITION_RECORD", "PARTITION_CHANGE_RECORD"
@@ -68,7 +68,7 @@ def partition_records(records: Iterable[DumpedRecord], gone: Stories | None = No
     return found
 
 
-def histories(folder: Path, controller: int) -> dict[str, list[Step]]:
+def histories(folder: Path, controller: int) -> dict[str, list[ClassifiedChange]]:
     """Every step of every partition that is still there, by `topic/partition`."""
     records = log_records(folder, controller)
     names = {(r.data or {})["topicId"]: (r.data or {})["name"] for r in records if r.type == "TOPIC_RECORD"}

@@ -8,8 +8,8 @@ from typing import Any
 import polars as pl
 
 from transforms.isr.asked import at_levels, controller_of, histories, of_topic, recorded
-from transforms.isr.history import Kind
-from transforms.isr.validate import Mode
+from transforms.isr.history import ChangeKind
+from transforms.isr.validate import ControllerMode
 from transforms.kraft.replay.entities import DELETE, UPSERT
 
 LISTS = ("replicas", "isr", "adding_replicas", "removing_replicas", "eligible_leader_replicas", "last_known_elr")
@@ -62,7 +62,7 @@ def test_each_life_of_a_topic_has_its_history() -> None:
         (1, "id-1"): [5],
         (0, "id-2"): [10],
     }
-    assert Kind.SHRINK in found[0, "id-1"][1].kinds
+    assert ChangeKind.SHRINK in found[0, "id-1"][1].kinds
     alone = log.filter(of_topic(lives, partition=1))
     assert list(histories(alone, "t", lives)) == [(1, "id-1")]
 
@@ -100,7 +100,7 @@ def test_what_two_runs_recorded_counts_once() -> None:
     rows = pl.DataFrame([change("r2", 6), change("r1", 5), change("r2", 5), change("r1", 4)])
     [steps] = recorded(rows).values()
     assert [step.offset for step in steps] == [4, 5, 6]
-    assert steps[0].kinds == (Kind.SHRINK,)
+    assert steps[0].kinds == (ChangeKind.SHRINK,)
 
 
 BROKERS: list[dict[str, Any]] = [
@@ -120,7 +120,7 @@ def test_the_controller_knows_the_partition_and_the_topics_own_settings_first() 
         setting("BROKER", "", "min.insync.replicas", "1"),
         setting("BROKER", "", "unclean.leader.election.enable", "true"),
     ]
-    found = controller_of(Mode.KRAFT, (4, 0), BROKERS, [ROW], configs, 0)
+    found = controller_of(ControllerMode.KRAFT, (4, 0), BROKERS, [ROW], configs, 0)
     assert found is not None
     assert (found.min_isr, found.unclean, found.topic_known) == (2, True, True), "no more than there are replicas"
     assert found.offline == (2,)
@@ -129,10 +129,10 @@ def test_the_controller_knows_the_partition_and_the_topics_own_settings_first() 
 
 
 def test_a_side_without_brokers_answers_nothing_and_an_unknown_partition_is_unknown() -> None:
-    assert controller_of(Mode.KRAFT, (4, 0), [], [ROW], [], 0) is None
-    other = controller_of(Mode.KRAFT, (4, 0), BROKERS, [ROW], [], 1)
+    assert controller_of(ControllerMode.KRAFT, (4, 0), [], [ROW], [], 0) is None
+    other = controller_of(ControllerMode.KRAFT, (4, 0), BROKERS, [ROW], [], 1)
     assert other is not None
     assert (other.partition, other.topic_known) == (None, True)
-    none = controller_of(Mode.ZOOKEEPER, (3, 8), BROKERS, [], [], 0)
+    none = controller_of(ControllerMode.ZOOKEEPER, (3, 8), BROKERS, [], [], 0)
     assert none is not None
     assert not none.topic_known

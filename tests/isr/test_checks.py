@@ -11,7 +11,7 @@ import pytest
 from tests.captures import capture
 from tests.isr.logs import histories
 from transforms.isr import checks
-from transforms.isr.history import Record, Step, steps
+from transforms.isr.history import ClassifiedChange, Record, steps
 from transforms.isr.partition import RECOVERING, Change, PartitionState
 from transforms.isr.validate import Registration
 from transforms.outcome import Outcome
@@ -25,7 +25,7 @@ def one(**changed: Any) -> dict[str, PartitionState]:
     return {"a/0": replace(STATE, **changed)}
 
 
-def story(*changes: Change, before: PartitionState = STATE, every: int = MINUTE) -> dict[str, list[Step]]:
+def story(*changes: Change, before: PartitionState = STATE, every: int = MINUTE) -> dict[str, list[ClassifiedChange]]:
     records = [Record(100 + n, n * every, change) for n, change in enumerate(changes)]
     return {"a/0": list(steps(records, before))}
 

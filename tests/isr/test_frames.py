@@ -16,10 +16,9 @@ from tests.isr.random_logs import Row, any_story, bronze_row, record_row
 from tests.isr.told import batch, history_of
 from tests.kraft.dumps import DumpedRecord, parse_dump
 from transforms.isr.frames import step_of
-from transforms.isr.history import Kind, Record, Step, steps
+from transforms.isr.history import ChangeKind, ClassifiedChange, Record, steps
 from transforms.isr.partition import Change
-from transforms.kernel.replay import Checkpoint, Plan, replay
-from transforms.kernel.replay import Kind as TableKind
+from transforms.kernel.replay import DecodedCheckpoint, Plan, TableKind, replay
 from transforms.kraft.replay.extent import Extent
 
 # Real shrinks, expansions and leader moves; elections of all kinds, reassignments, cleared ELRs, removed topics.
@@ -41,7 +40,7 @@ def told_by(name: str, history: pl.DataFrame) -> Told:
     return told
 
 
-def wanted(name: str, stories: Stories) -> dict[Key, Step]:
+def wanted(name: str, stories: Stories) -> dict[Key, ClassifiedChange]:
     return {
         (name, topic_id, partition, step.offset): step
         for (topic_id, partition), story in stories.items()
@@ -67,14 +66,19 @@ def of_captures(dumped: dict[str, list[DumpedRecord]]) -> Told:
 def test_the_history_of_every_partition_is_what_the_dump_says_epoch_by_epoch(
     of_captures: Told, dumped: dict[str, list[DumpedRecord]]
 ) -> None:
-    expected: dict[Key, Step] = {}
+    expected: dict[Key, ClassifiedChange] = {}
     for name, records in dumped.items():
         gone: Stories = {}
         expected |= wanted(name, partition_records(records, gone))
         expected |= wanted(name, gone)
     assert {key: step_of(row) for key, row in of_captures.items()} == expected
     kinds = Counter(kind for step in expected.values() for kind in step.kinds)
-    assert {*Kind} - {*kinds} <= {Kind.REPLACED, Kind.REORDERED, Kind.REASSIGNMENT_CHANGED, Kind.DIRECTORIES}
+    assert {*ChangeKind} - {*kinds} <= {
+        ChangeKind.REPLACED,
+        ChangeKind.REORDERED,
+        ChangeKind.REASSIGNMENT_CHANGED,
+        ChangeKind.DIRECTORIES,
+    }
     assert len(expected) > 5_000
 
 
@@ -85,7 +89,7 @@ def test_a_row_says_whom_it_concerns_and_which_election_it_was(of_captures: Told
         assert row["election"] == step.election
         assert (tuple(row["departed"]), tuple(row["joined"])) == (step.left, step.joined)
         concerned = {*step.left, *step.joined}
-        if before is None or Kind.LEADER_MOVE in step.kinds or Kind.LEADER_LOST in step.kinds:
+        if before is None or ChangeKind.LEADER_MOVE in step.kinds or ChangeKind.LEADER_LOST in step.kinds:
             concerned |= {step.after.leader, -1 if before is None else before.leader}
         concerned |= {*(() if before is None else before.elr)} ^ {*step.after.elr}
         assert concerned - {-1} <= {*row["brokers"]}, row
@@ -135,7 +139,7 @@ def told(random_stories: Mapping[str, list[Record]]) -> Told:
 def test_any_records_are_told_by_the_rules(told: Told, random_stories: dict[str, list[Record]]) -> None:
     found = {key: step_of(row) for key, row in told.items()}
     assert found == wanted(ONE, {(topic, 0): story for topic, story in random_stories.items()})
-    assert {kind for step in found.values() for kind in step.kinds} == {*Kind}
+    assert {kind for step in found.values() for kind in step.kinds} == {*ChangeKind}
 
 
 def test_a_history_goes_on_from_a_kept_state_which_is_no_change_itself(
@@ -178,7 +182,7 @@ def test_what_a_base_checkpoint_holds_is_where_a_history_begins() -> None:
     begin = 949
     kept = files["00000000000000000949-0000000001.checkpoint"]
     records = [each for name, mine in files.items() if name.endswith(".log") for each in mine if each.offset >= begin]
-    base = Checkpoint(None, True, lambda: [batch(bronze_row(each, ONE) for each in kept)])
+    base = DecodedCheckpoint(None, True, lambda: [batch(bronze_row(each, ONE) for each in kept)])
     plan = Plan(ONE, Extent(records[-1].offset + 1, begin, begin), checkpoints={begin: base})
     found = told_by(ONE, history_of([bronze_row(each, ONE) for each in records], plan))
     assert min(key[3] for key in found) >= begin

@@ -9,11 +9,11 @@ import pytest
 
 from transforms.isr.partition import RECOVERING, PartitionState
 from transforms.isr.validate import (
+    AlterPartitionRequest,
     Controller,
+    ControllerMode,
     Error,
-    Mode,
     Registration,
-    Request,
     api_name,
     offline_replicas,
     partition_epoch_name,
@@ -23,19 +23,19 @@ from transforms.isr.validate import (
 
 STATE = PartitionState(replicas=(1, 2, 3), isr=(1, 2), leader=1, leader_epoch=5, partition_epoch=10)
 BROKERS = {1: Registration(100), 2: Registration(200), 3: Registration(300)}
-EXPAND = Request(leader_epoch=5, partition_epoch=10, isr=(1, 2, 3), sender=1, sender_epoch=100)
-KRAFT, ZOOKEEPER = Mode.KRAFT, Mode.ZOOKEEPER
+EXPAND = AlterPartitionRequest(leader_epoch=5, partition_epoch=10, isr=(1, 2, 3), sender=1, sender_epoch=100)
+KRAFT, ZOOKEEPER = ControllerMode.KRAFT, ControllerMode.ZOOKEEPER
 BY_RELEASE = ((3, 4), (3, 5), (3, 6), (3, 9), (4, 3))
 ZK_NEW = ((3, 3), (3, 6), (3, 9))
 ZK_OLD = ((2, 7), (2, 8), (3, 1))
 
 
-def controller(mode: Mode, release: tuple[int, int], **more: Any) -> Controller:
+def controller(mode: ControllerMode, release: tuple[int, int], **more: Any) -> Controller:
     return replace(Controller(mode, release, BROKERS, STATE), **more)
 
 
 def asked(
-    mode: Mode, release: tuple[int, int], request: dict[str, Any], known: dict[str, Any]
+    mode: ControllerMode, release: tuple[int, int], request: dict[str, Any], known: dict[str, Any]
 ) -> tuple[str, int | None]:
     answer = validate(replace(EXPAND, **request), controller(mode, release, **known))
     return answer.error.value, answer.rule
@@ -350,7 +350,7 @@ def test_an_accepted_change_names_what_it_makes_of_the_partition() -> None:
 
 
 def test_what_was_not_given_is_named() -> None:
-    answer = validate(Request(5, 10, (1, 2, 3)), controller(KRAFT, (3, 9), bumps_on_shrink=False))
+    answer = validate(AlterPartitionRequest(5, 10, (1, 2, 3)), controller(KRAFT, (3, 9), bumps_on_shrink=False))
     assert answer.error is Error.NONE
     assert len(answer.unverified) == 2
     told = replace(EXPAND, broker_epochs={1: 100, 2: 200, 3: 300})
@@ -358,7 +358,9 @@ def test_what_was_not_given_is_named() -> None:
 
 
 def test_a_partition_without_a_leader_has_nobody_who_could_ask() -> None:
-    answer = validate(Request(5, 10, (1,)), controller(KRAFT, (3, 9), partition=replace(STATE, leader=-1)))
+    answer = validate(
+        AlterPartitionRequest(5, 10, (1,)), controller(KRAFT, (3, 9), partition=replace(STATE, leader=-1))
+    )
     assert answer.error is Error.STALE_BROKER_EPOCH
     assert "no leader" in answer.reason
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from schemas.gold import ISR_CHANGE_COLUMNS
 from transforms.frames import columns_of, from_arrow
-from transforms.kernel.replay import Kind, Plan, replay
+from transforms.kernel.replay import Plan, TableKind, replay
 from transforms.kraft.decode.rows import RECORD_SCHEMA
 from transforms.kraft.replay.extent import Extent
 
@@ -30,7 +30,7 @@ def history_of(rows: Iterable[Row], plan: Plan | None = None, kept: bytes | None
     in_order = sorted(rows, key=lambda row: int(row["offset"]))
     end = int(in_order[-1]["offset"]) + 1 if in_order else 0
     told = replay(Plan("one", Extent(end)) if plan is None else plan, [batch(in_order)], kept)
-    changes = [each.rows for each in told if each.kind == Kind.HISTORY]
+    changes = [each.rows for each in told if each.kind == TableKind.HISTORY]
     return from_arrow([one for rows in changes for one in _batches(rows)], CHANGES)
 
 

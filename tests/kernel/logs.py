@@ -14,7 +14,7 @@ import pyarrow as pa
 from tests.isr.random_logs import any_change, record_row
 from transforms.isr.history import Record
 from transforms.isr.partition import CLEARED, PartitionState
-from transforms.kernel.replay import Checkpoint, Kind, Plan, replay
+from transforms.kernel.replay import DecodedCheckpoint, Plan, TableKind, replay
 from transforms.kernel.shards import Shard
 from transforms.kraft.decode.rows import RECORD_SCHEMA
 from transforms.kraft.replay.extent import Extent
@@ -66,17 +66,17 @@ def run(asked: Plan, batches: Iterable[pa.RecordBatch], kept: bytes | None = Non
     """All that a pass tells."""
     found = Outcome()
     for told in replay(asked, batches, kept):
-        if told.kind == Kind.KEPT:
+        if told.kind == TableKind.KEPT:
             found.kept[told.offset] = told.rows["kept"][0].as_py()
             continue
         rows = told.rows.to_pylist()
-        if told.kind == Kind.HISTORY:
+        if told.kind == TableKind.HISTORY:
             found.history += rows
-        elif told.kind == Kind.FINDINGS:
+        elif told.kind == TableKind.FINDINGS:
             found.findings += rows
-        elif told.kind == Kind.DIFFERENCES:
+        elif told.kind == TableKind.DIFFERENCES:
             found.differences += rows
-        elif told.kind == Kind.VERSIONS:
+        elif told.kind == TableKind.VERSIONS:
             found.versions += map(parsed, rows)
         else:
             found.states.setdefault(told.offset, {})[told.entity] = rows
@@ -117,10 +117,10 @@ def in_shards(asked: Plan, rows: pa.RecordBatch, number: int) -> Outcome:
     return sort(whole)
 
 
-def checkpoint_of(rows: Iterable[Mapping[str, Any]], level: int | None = 30, *, elr: bool = True) -> Checkpoint:
+def checkpoint_of(rows: Iterable[Mapping[str, Any]], level: int | None = 30, *, elr: bool = True) -> DecodedCheckpoint:
     """A checkpoint that holds some rows."""
     held = batch([{**row, "offset": place} for place, row in enumerate(rows)])
-    return Checkpoint(level, elr, lambda: [held])
+    return DecodedCheckpoint(level, elr, lambda: [held])
 
 
 DIRECTORIES = ("AAAAAAAAAAAAAAAAAAAAAA", "p8VBf8LbRtS0sPcqJXXXXX", "t1uZ1e9sRqWCXr6ZYYYYYY")

@@ -9,7 +9,7 @@ from typing import Any
 
 from schemas.entities import MIRRORED
 from schemas.entities.partitions import PARTITIONS
-from transforms.isr.history import Step, classify
+from transforms.isr.history import ClassifiedChange, classify
 from transforms.isr.partition import NO_LEADER, PartitionState, change_of, merged
 from transforms.kernel.layout import LIST_NAMES, NUMBER_NAMES
 from transforms.kraft.replay.entities import DELETE, PATCH, READERS
@@ -82,7 +82,7 @@ class Plain:
         change = change_of(row, whole=whole)
         before = None if known is None else known.state
         after = merged(before, change)
-        step = Step(record["offset"], record["append_time"], before, after, classify(before, change, after))
+        step = ClassifiedChange(record["offset"], record["append_time"], before, after, classify(before, change, after))
         self._tell(key, record, step, known, named=change.leader is not None)
         directories = row.get("directories")
         if directories is None:
@@ -108,7 +108,13 @@ class Plain:
             self.story.setdefault(key, []).append({"row": row, "removed": removed, **at})
 
     def _tell(
-        self, key: tuple[str, int], record: Mapping[str, Any], step: Step, known: Partition | None, *, named: bool
+        self,
+        key: tuple[str, int],
+        record: Mapping[str, Any],
+        step: ClassifiedChange,
+        known: Partition | None,
+        *,
+        named: bool,
     ) -> None:
         before, after = step.before, step.after
         old = PartitionState((), (), NO_LEADER, 0, 0) if before is None else before

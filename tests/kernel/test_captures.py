@@ -17,8 +17,8 @@ from tests.isr.random_logs import bronze_row
 from tests.kernel.logs import ONE, Outcome, Row, cut, in_shards, plan, run
 from tests.kernel.plain import Plain, without_nothing
 from tests.kraft.dumps import parse_dump
-from transforms.isr.history import Kind
-from transforms.kernel.replay import Checkpoint, Plan
+from transforms.isr.history import ChangeKind
+from transforms.kernel.replay import DecodedCheckpoint, Plan
 from transforms.kraft.decode.rows import Origin
 from transforms.kraft.decode.segments import decode_checkpoint, decode_segment
 from transforms.kraft.replay.extent import Ranges
@@ -92,14 +92,14 @@ def _segment(path: Path) -> Iterator[pa.RecordBatch]:
     yield from decode_segment(path.read_bytes(), Origin(1, path.name), MASKING)
 
 
-def _checkpoint(path: Path, level: int | None) -> Checkpoint:
+def _checkpoint(path: Path, level: int | None) -> DecodedCheckpoint:
     origin = Origin(1, path.name, int(path.name[:20]))
 
     def records() -> Iterator[pa.RecordBatch]:
         yield from decode_checkpoint(path.read_bytes(), origin, MASKING)
 
     elr = any(ELR_VERSION in (data or "") for rows in records() for data in rows["data"].to_pylist())
-    return Checkpoint(level, elr, records)
+    return DecodedCheckpoint(level, elr, records)
 
 
 @cache
@@ -154,7 +154,12 @@ def test_no_checkpoint_differs_and_nothing_is_wrong(copy: tuple[str, str, str]) 
 def test_captures_hold_what_they_are_for() -> None:
     outcomes = [outcome(copy) for copy in copies()]
     kinds = Counter(kind for _, found in outcomes for row in found.history for kind in row["kinds"])
-    assert {*Kind} - {*kinds} <= {Kind.REPLACED, Kind.REORDERED, Kind.REASSIGNMENT_CHANGED, Kind.DIRECTORIES}
+    assert {*ChangeKind} - {*kinds} <= {
+        ChangeKind.REPLACED,
+        ChangeKind.REORDERED,
+        ChangeKind.REASSIGNMENT_CHANGED,
+        ChangeKind.DIRECTORIES,
+    }
     assert sum(kinds.values()) > 10_000
     compared = [
         at for mine, _ in outcomes for at in mine.checkpoints if mine.start < at <= mine.end and at != mine.base

@@ -15,7 +15,7 @@ from tests.isr.random_logs import any_change, any_story, record_row
 from tests.isr.test_history import CASES
 from tests.kernel.logs import ONE, Outcome, Row, batch, made_of, plan, run
 from transforms.isr.frames import step_of
-from transforms.isr.history import ELECTIONS, Kind, Record, Step, steps
+from transforms.isr.history import ELECTIONS, ChangeKind, ClassifiedChange, Record, steps
 from transforms.isr.partition import Change, PartitionState
 from transforms.kernel import lists
 from transforms.kernel.history import HISTORY as SCHEMA
@@ -55,14 +55,14 @@ def _row(topic: str, record: Record) -> Row:
     return row
 
 
-def by_topic(found: Outcome) -> dict[str, list[Step]]:
-    steps_of: dict[str, list[Step]] = {}
+def by_topic(found: Outcome) -> dict[str, list[ClassifiedChange]]:
+    steps_of: dict[str, list[ClassifiedChange]] = {}
     for row in found.history:
         steps_of.setdefault(row["topic_id"], []).append(step_of(row))
     return steps_of
 
 
-def same_but_for_offsets(found: list[Step], expected: list[Step]) -> bool:
+def same_but_for_offsets(found: list[ClassifiedChange], expected: list[ClassifiedChange]) -> bool:
     return [(s.time, s.before, s.after, s.kinds) for s in found] == [
         (s.time, s.before, s.after, s.kinds) for s in expected
     ]
@@ -83,13 +83,13 @@ def test_stories_are_told_as_the_rules_tell_them() -> None:
     for topic, story in STORIES.items():
         assert same_but_for_offsets(found[topic], [*steps(story)]), topic
     kinds = {kind for row in outcome.history for kind in row["kinds"]}
-    assert kinds == {*Kind}
+    assert kinds == {*ChangeKind}
     assert {row["topic"] for row in outcome.history} == {*STORIES}
 
 
 def test_kinds_are_named_in_the_order_of_the_rules() -> None:
-    assert {*ORDER} == {*Kind}
-    assert len(ORDER) == len(Kind)
+    assert {*ORDER} == {*ChangeKind}
+    assert len(ORDER) == len(ChangeKind)
     assert [kind for kind in ORDER if kind in ELECTIONS] == [*ELECTIONS]
 
 

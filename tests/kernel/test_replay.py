@@ -11,7 +11,7 @@ import pytest
 
 from tests.kernel.logs import AnyLog, Outcome, Row, batch, cut, in_shards, plan, run
 from tests.kernel.plain import Plain, without_nothing
-from transforms.isr.history import Kind
+from transforms.isr.history import ChangeKind
 from transforms.kernel.replay import before_open
 from transforms.kernel.shards import Shard
 from transforms.kraft.replay.transactions import ABORT, BEGIN, END, Marker, read_transactions
@@ -61,7 +61,7 @@ def test_any_log_is_what_the_rules_for_one_record_say(seed: int) -> None:
 def test_random_logs_hold_what_they_are_for() -> None:
     outcomes = [run(plan(LENGTH), [batch(log(seed).rows)]) for seed in SEEDS]
     kinds = {kind for found in outcomes for row in found.history for kind in row["kinds"]}
-    assert kinds == {*Kind}
+    assert kinds == {*ChangeKind}
     faulty = [run(plan(LENGTH), [batch(log(seed, faults=True).rows)]) for seed in FAULTY]
     codes = {row["code"] for found in faulty for row in found.findings}
     assert codes >= {"PARTITION-UNKNOWN", "TOPIC-UNKNOWN", "REMOVAL-UNKNOWN", "CLEAR-UNKNOWN", "DUR-08", "DUR-15"}

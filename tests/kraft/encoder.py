@@ -10,19 +10,19 @@ from typing import Any
 import google_crc32c
 
 from schemas.kraft.control import CONTROL_TYPES
-from schemas.kraft.fields import Body, Field, Kind, RecordType
+from schemas.kraft.fields import Body, Field, RecordType, WireType
 from schemas.kraft.records import RECORD_TYPES
 
 BY_NAME: dict[str, RecordType] = {record.name: record for record in RECORD_TYPES.values()}
 CONTROL_BY_NAME: dict[str, RecordType] = {record.name: record for record in CONTROL_TYPES.values()}
 _FORMATS = {
-    Kind.INT8: ">b",
-    Kind.INT16: ">h",
-    Kind.UINT16: ">H",
-    Kind.INT32: ">i",
-    Kind.INT64: ">q",
-    Kind.FLOAT64: ">d",
-    Kind.BOOL: ">?",
+    WireType.INT8: ">b",
+    WireType.INT16: ">h",
+    WireType.UINT16: ">H",
+    WireType.INT32: ">i",
+    WireType.INT64: ">q",
+    WireType.FLOAT64: ">d",
+    WireType.BOOL: ">?",
 }
 UnknownTags = Sequence[tuple[int, bytes]]
 
@@ -108,13 +108,13 @@ def _field(field: Field, version: int, value: Any) -> bytes:
 
 
 def _value(field: Field, version: int, value: Any) -> bytes:
-    if field.kind is Kind.STRUCT:
+    if field.kind is WireType.STRUCT:
         return _struct(field.fields, version, value)
-    if field.kind is Kind.UUID:
+    if field.kind is WireType.UUID:
         return base64.urlsafe_b64decode(value + "==")
-    if field.kind in (Kind.STRING, Kind.BYTES):
+    if field.kind in (WireType.STRING, WireType.BYTES):
         if value is None:
             return uvarint(0)
-        raw: bytes = value.encode("utf-8") if field.kind is Kind.STRING else value
+        raw: bytes = value.encode("utf-8") if field.kind is WireType.STRING else value
         return uvarint(len(raw) + 1) + raw
     return struct.pack(_FORMATS[field.kind], value)

@@ -18,12 +18,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from schemas.kraft.fields import Field, Kind
+from schemas.kraft.fields import Field, WireType
 from schemas.kraft.records import RECORD_TYPES
 
 DATA = Path(__file__).parent / "data"
 EACH = 12
-_BITS = {Kind.INT8: 7, Kind.INT16: 15, Kind.INT32: 31, Kind.INT64: 63}
+_BITS = {WireType.INT8: 7, WireType.INT16: 15, WireType.INT32: 31, WireType.INT64: 63}
 _TEXTS = (
     "",
     "orders",
@@ -46,7 +46,7 @@ def value(field: Field, version: int, rng: random.Random) -> Any:
 
 def scalar(field: Field, version: int, rng: random.Random) -> Any:
     """One value, or one element of an array."""
-    if field.kind is Kind.STRUCT:
+    if field.kind is WireType.STRUCT:
         return values(field.fields, version, rng)
     if field.enum is not None:
         return rng.choice(sorted(field.enum))
@@ -55,18 +55,18 @@ def scalar(field: Field, version: int, rng: random.Random) -> Any:
         return rng.choice((0, 1, -1, -2, (1 << bits) - 1, -(1 << bits), rng.getrandbits(bits)))
     # A name may come once only among the listeners or features of a broker.
     text = rng.choice(_TEXTS) if field.name != "name" else f"{rng.choice(_TEXTS)}{rng.getrandbits(60)}"
-    drawn: dict[Kind, Any] = {
-        Kind.UINT16: rng.choice((0, 9092, 65535)),
-        Kind.BOOL: rng.random() < 0.5,
-        Kind.FLOAT64: rng.choice(_DOUBLES),
-        Kind.STRING: text,
+    drawn: dict[WireType, Any] = {
+        WireType.UINT16: rng.choice((0, 9092, 65535)),
+        WireType.BOOL: rng.random() < 0.5,
+        WireType.FLOAT64: rng.choice(_DOUBLES),
+        WireType.STRING: text,
     }
     if field.kind in drawn:
         return drawn[field.kind]
     raw = rng.randbytes(16)
     return (
         urlsafe_b64encode(raw)[:22].decode()
-        if field.kind is Kind.UUID
+        if field.kind is WireType.UUID
         else b64encode(raw[: rng.randrange(17)]).decode()
     )
 

@@ -16,7 +16,7 @@ from tests.kernel.logs import Outcome, batch, checkpoint_of, plan, run
 from tests.kraft.dumps import DumpedRecord, log_folder, parse_dump
 from tests.kraft.log_rows import Row, change, clear, made, removal, topic
 from tests.pipeline import expected
-from transforms.kernel.replay import Checkpoint
+from transforms.kernel.replay import DecodedCheckpoint
 from transforms.kraft.decode.rows import Origin
 from transforms.kraft.decode.segments import decode_checkpoint, decode_segment
 from transforms.kraft.replay.entities import READERS
@@ -234,14 +234,14 @@ def segment(path: Path) -> Iterator[pa.RecordBatch]:
     yield from decode_segment(path.read_bytes(), Origin(1, path.name), MASKING)
 
 
-def checkpoint(path: Path) -> Checkpoint:
+def checkpoint(path: Path) -> DecodedCheckpoint:
     origin = Origin(1, path.name, int(path.name[:20]))
 
     def records() -> Iterator[pa.RecordBatch]:
         yield from decode_checkpoint(path.read_bytes(), origin, MASKING)
 
     elr = any(ELR_VERSION in (data or "") for rows in records() for data in rows["data"].to_pylist())
-    return Checkpoint(LEVEL, elr, records)
+    return DecodedCheckpoint(LEVEL, elr, records)
 
 
 @pytest.mark.parametrize("elr", [False, True])

@@ -22,7 +22,7 @@ from jobs.steps.ingest_kraft import notes_of
 from schemas.bronze import LOG_COPY_COLUMNS
 from tests.captures import VERSIONS
 from tests.kraft.dumps import dumps, log_folder, read_dump
-from transforms.kraft.decode.framing import Batch, frames
+from transforms.kraft.decode.framing import BatchHeader, frames
 from transforms.kraft.decode.masking import UNMASKED
 
 WHOLE = ("3.9.1", "8-zookeeper-behind", 3001)
@@ -141,7 +141,7 @@ def test_bytes_after_the_last_batch_are_a_torn_tail(controller: Path, tail: byte
 def test_a_last_batch_that_was_half_written_is_torn(controller: Path) -> None:
     path = controller / "__cluster_metadata-0" / LOG
     data = path.read_bytes()
-    last = [frame for frame in frames(data) if isinstance(frame, Batch)][-1]
+    last = [frame for frame in frames(data) if isinstance(frame, BatchHeader)][-1]
     for damaged in (data[:-3], data[:-3] + b"\1" * 6):
         path.write_bytes(damaged)
         copy = copy_in(controller)
@@ -174,7 +174,7 @@ def test_several_segments_read_like_one(controller: Path) -> None:
     folder = controller / "__cluster_metadata-0"
     data = (folder / LOG).read_bytes()
     whole = [row for batch in read_records(plan_log(copy_in(controller)), UNMASKED) for row in batch.to_pylist()]
-    cuts = [frame for frame in frames(data) if isinstance(frame, Batch)][10::40]
+    cuts = [frame for frame in frames(data) if isinstance(frame, BatchHeader)][10::40]
     (folder / LOG).write_bytes(data[: cuts[0].position])
     for cut, following in zip(cuts, [*cuts[1:], None], strict=True):
         end = len(data) if following is None else following.position

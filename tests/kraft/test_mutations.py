@@ -19,7 +19,7 @@ import pytest
 
 from tests.kraft.dumps import log_folder
 from transforms.kraft.decode.decode_pass import Continuation, DecodePass
-from transforms.kraft.decode.framing import Batch, frames
+from transforms.kraft.decode.framing import BatchHeader, frames
 from transforms.kraft.decode.masking import Masking
 from transforms.kraft.decode.rows import RECORD_SCHEMA, Origin
 from transforms.kraft.decode.scan import _header_chunks, scan_segment
@@ -72,7 +72,7 @@ def with_right_crcs(data: bytes) -> bytes:
     """Make the CRC of everything that is framed as a batch right."""
     fixed = bytearray(data)
     for frame in frames(data):
-        if isinstance(frame, Batch):
+        if isinstance(frame, BatchHeader):
             crc = google_crc32c.value(data[frame.position + 21 : frame.position + frame.size])
             fixed[frame.position + 17 : frame.position + 21] = crc.to_bytes(4, "big")
     return bytes(fixed)
@@ -152,7 +152,7 @@ def test_absurd_offsets(base: int) -> None:
 
 def test_every_kind_of_damage_is_named() -> None:
     data = b"".join(corpus_cache[:4])
-    first, second, third = [frame for frame in frames(data) if isinstance(frame, Batch)][:3]
+    first, second, third = [frame for frame in frames(data) if isinstance(frame, BatchHeader)][:3]
     crc = bytearray(data)
     crc[second.position + 70] ^= 1
     compressed = bytearray(data)

@@ -25,8 +25,8 @@ from transforms.kraft.replayed import NOTHING, TABLES, Keeping, Records, Replaye
 from transforms.kraft.side import (
     FEATURE_LEVEL,
     STATE,
-    Kept,
     KraftSide,
+    LogKept,
     Milestone,
     checkpoints_to_verify,
     continued,
@@ -84,18 +84,18 @@ def copy_row(end: int, start: int = 0, checkpoints: Sequence[int] = ()) -> Row:
     }
 
 
-def side_of(rows: Sequence[Row], kept: Kept | None = None, committed: int | None = None, **copy: Any) -> KraftSide:
+def side_of(rows: Sequence[Row], kept: LogKept | None = None, committed: int | None = None, **copy: Any) -> KraftSide:
     end = copy.pop("end", len(rows))
     side = kraft_side([copy_row(end, **copy)], milestones(batch(rows)), None, kept)
     assert side is not None
     return side if committed is None else replace(side, committed=CommittedEnd(committed, "majority", ""))
 
 
-def kept_of(keeping: Keeping | None, run_id: str = "r1") -> Kept:
+def kept_of(keeping: Keeping | None, run_id: str = "r1") -> LogKept:
     assert keeping is not None
     assert keeping.last_epoch is not None
     assert keeping.last_append_time is not None
-    return Kept(
+    return LogKept(
         run_id,
         keeping.offset,
         keeping.last_epoch,
@@ -210,7 +210,7 @@ def test_nothing_is_said_while_the_load_waits_or_little_is_new() -> None:
     rows = placed(GOOD)
     side = side_of(rows)
     assert [keep_at(side, 4, every) for every in (1, 4, 5)] == [4, 4, None]
-    assert keep_at(side_of(rows, Kept("r", 3, 1, 5, ())), 4, 2) is None
+    assert keep_at(side_of(rows, LogKept("r", 3, 1, 5, ())), 4, 2) is None
     assert replayed(ONE, side, [batch(rows)], {}, None).keeping is None
 
 
@@ -347,7 +347,7 @@ def test_a_real_migration_cut_in_two(part: float) -> None:
         for at, path in copy.checkpoints.items()
     }
 
-    def side(end: int, known: Sequence[Milestone], kept: Kept | None = None) -> KraftSide:
+    def side(end: int, known: Sequence[Milestone], kept: LogKept | None = None) -> KraftSide:
         planned = kraft_side([copy_row(end, 0, sorted(at for at in checkpoints if at <= end))], known, None, kept)
         assert planned is not None
         return planned

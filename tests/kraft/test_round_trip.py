@@ -13,7 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from schemas.kraft.control import CONTROL_TYPES, FOREIGN_CONTROL_KEYS
-from schemas.kraft.fields import Body, Field, Kind, RecordType
+from schemas.kraft.fields import Body, Field, RecordType, WireType
 from schemas.kraft.records import PARTITION_TYPES, RECORD_TYPES, USER_SCRAM_CREDENTIAL
 from tests.kraft.encoder import batch, control_record, data_value, encode_body, uvarint
 from transforms.kraft.decode.codec import DEAD_BODY, decode_record
@@ -33,7 +33,7 @@ CONTROL = [
     for version in range(record.body.highest + 1)
 ]
 UNKNOWN_TAG = 99
-_RANGES = {Kind.INT8: 7, Kind.INT16: 15, Kind.INT32: 31, Kind.INT64: 63}
+_RANGES = {WireType.INT8: 7, WireType.INT16: 15, WireType.INT32: 31, WireType.INT64: 63}
 
 
 def ids(value: Any) -> str:
@@ -41,7 +41,7 @@ def ids(value: Any) -> str:
 
 
 def scalars(field: Field, version: int) -> st.SearchStrategy[Any]:
-    if field.kind is Kind.STRUCT:
+    if field.kind is WireType.STRUCT:
         return st.fixed_dictionaries(members(field.fields, version))
     if field.enum is not None:
         return st.sampled_from(sorted(field.enum))
@@ -50,12 +50,12 @@ def scalars(field: Field, version: int) -> st.SearchStrategy[Any]:
         return st.integers(-(1 << bits), (1 << bits) - 1)
     text = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
     return {
-        Kind.UINT16: st.integers(0, 65535),
-        Kind.BOOL: st.booleans(),
-        Kind.FLOAT64: st.floats(allow_nan=False),
-        Kind.UUID: st.binary(min_size=16, max_size=16).map(uuid_text),
-        Kind.STRING: text,
-        Kind.BYTES: st.binary(max_size=40),
+        WireType.UINT16: st.integers(0, 65535),
+        WireType.BOOL: st.booleans(),
+        WireType.FLOAT64: st.floats(allow_nan=False),
+        WireType.UUID: st.binary(min_size=16, max_size=16).map(uuid_text),
+        WireType.STRING: text,
+        WireType.BYTES: st.binary(max_size=40),
     }[field.kind]
 
 
@@ -160,12 +160,12 @@ def test_trailing_bytes_and_missing_bytes_are_problems(record: RecordType, versi
 
 
 def minimal(fields: tuple[Field, ...], version: int) -> dict[str, Any]:
-    zero: dict[Kind, Any] = {
-        Kind.UUID: "A" * 22,
-        Kind.STRING: "",
-        Kind.BYTES: b"salt",
-        Kind.BOOL: False,
-        Kind.FLOAT64: 0.0,
+    zero: dict[WireType, Any] = {
+        WireType.UUID: "A" * 22,
+        WireType.STRING: "",
+        WireType.BYTES: b"salt",
+        WireType.BOOL: False,
+        WireType.FLOAT64: 0.0,
     }
     values: dict[str, Any] = {}
     for field in fields:

@@ -30,7 +30,7 @@ from jobs.sources.kraft.live import messages
 from jobs.sources.kraft.live.connection import Endpoint
 from jobs.sources.kraft.live.messages import FetchSnapshotRequest, FetchSnapshotResponse
 from jobs.sources.kraft.live.quorum import QuorumSettings
-from transforms.kraft.decode.framing import Batch, frames
+from transforms.kraft.decode.framing import BatchHeader, frames
 
 CLUSTER_ID = "fakefakefakefakefakefa"
 _REQUESTS = {
@@ -58,7 +58,7 @@ class FakeQuorum:
     `serve_uncommitted` lets answers run past the high watermark, as Kafka's do. `four` answers as Kafka 4 does.
     """
 
-    batches: list[tuple[Batch, bytes]]
+    batches: list[tuple[BatchHeader, bytes]]
     snapshots: dict[tuple[int, int], bytes] = field(default_factory=dict)
     leader: int = 0
     epoch: int = 0
@@ -72,7 +72,9 @@ class FakeQuorum:
     @staticmethod
     def of_log(log: bytes, snapshots: dict[tuple[int, int], bytes] | None = None) -> FakeQuorum:
         batches = [
-            (each, log[each.position : each.position + each.size]) for each in frames(log) if isinstance(each, Batch)
+            (each, log[each.position : each.position + each.size])
+            for each in frames(log)
+            if isinstance(each, BatchHeader)
         ]
         last = batches[-1][0]
         return FakeQuorum(

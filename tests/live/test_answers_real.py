@@ -20,7 +20,15 @@ from tests.live.fire import evidence
 from tests.live.fire.servers import PINS, RELEASES
 from transforms.features.levels import release_tuple
 from transforms.isr.partition import Change, Ids, PartitionState, merged
-from transforms.isr.validate import Answer, Controller, Mode, Registration, Request, request_versions, validate
+from transforms.isr.validate import (
+    AlterPartitionAnswer,
+    AlterPartitionRequest,
+    Controller,
+    ControllerMode,
+    Registration,
+    request_versions,
+    validate,
+)
 
 pytestmark = pytest.mark.live
 
@@ -50,13 +58,13 @@ class Case:
     partition: PartitionState
     min_isr: int
     unclean: bool
-    request: Request
+    request: AlterPartitionRequest
     place: str
 
     def controller(self, release: tuple[int, int]) -> Controller:
         """As `isr validate` is told of it."""
         return Controller(
-            Mode.KRAFT,
+            ControllerMode.KRAFT,
             release,
             self.world.brokers,
             self.partition if self.place == "there" else None,
@@ -130,13 +138,13 @@ class Maker:
         leader = self.chance.choice([*isr, *isr, *isr, -1])
         return PartitionState(replicas, isr, leader, 5, 9, int(self.often(0.2)), adding, removing, elr, last)
 
-    def request(self, world: World, state: PartitionState) -> Request:
+    def request(self, world: World, state: PartitionState) -> AlterPartitionRequest:
         oldest, newest = request_versions(self.release)
         sender = self.chance.choice([*BROKERS, _STRANGER, -1]) if self.often(0.04) else state.leader
         known = world.brokers.get(sender, Registration(777))
         isr = self.isr(world, state)
         recovery = int(self.often(0.3 if state.recovering else 0.06))
-        return Request(
+        return AlterPartitionRequest(
             5 + self.off(0.08),
             9 + self.off(0.08),
             isr[:1] if state.recovering and self.often(0.3) else isr,
@@ -196,7 +204,7 @@ def real_answers(release: str, made: Sequence[Case], folder: Path) -> list[str]:
     return done.stdout.splitlines()
 
 
-def agree(case: Case, answer: Answer, real: str) -> bool:
+def agree(case: Case, answer: AlterPartitionAnswer, real: str) -> bool:
     """Whether the real answer, and the state that its record makes, are the predicted ones.
 
     A line is the error alone, or also leader, leader epoch, ISR, recovery, partition epoch and the record's fields.

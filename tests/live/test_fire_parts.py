@@ -28,7 +28,7 @@ from tests.live.fire.steps import Move, Reassign
 from tests.live.fire.wire import Part
 from tests.live.fire.world import World
 from transforms.isr.partition import RECOVERING, PartitionState
-from transforms.isr.validate import Controller, Mode, Registration, Request, validate
+from transforms.isr.validate import AlterPartitionRequest, Controller, ControllerMode, Registration, validate
 
 TOPICS = (uuid.UUID(int=7), uuid.UUID(int=8))
 PARTS = [
@@ -125,8 +125,8 @@ def test_a_log_that_grows_in_the_middle_of_a_batch_is_followed(tmp_path: Path) -
 
 
 STATE = PartitionState(replicas=(1, 2, 3), isr=(1, 2), leader=1, leader_epoch=5, partition_epoch=10)
-KNOWN = Controller(Mode.KRAFT, (3, 9), {number: Registration(100 * number) for number in (1, 2, 3)}, STATE)
-RIGHT = Request(5, 10, (1, 2, 3), 1, 100)
+KNOWN = Controller(ControllerMode.KRAFT, (3, 9), {number: Registration(100 * number) for number in (1, 2, 3)}, STATE)
+RIGHT = AlterPartitionRequest(5, 10, (1, 2, 3), 1, 100)
 
 
 @pytest.mark.parametrize("rule", evidence.RULES)

@@ -20,7 +20,7 @@ from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader, entity_writer
 
 from jobs.sources.kraft.live import messages
-from jobs.sources.kraft.live.messages import ForbiddenRequestError, GarbledAnswerError, OffsetAndEpoch, Request
+from jobs.sources.kraft.live.messages import ForbiddenRequestError, GarbledAnswerError, OffsetAndEpoch, WireRequest
 
 EVERY_REQUEST = [
     messages.api_versions(),
@@ -32,7 +32,7 @@ EVERY_REQUEST = [
 ]
 
 
-def read_by_kio(request: Request) -> tuple[Any, Any]:
+def read_by_kio(request: WireRequest) -> tuple[Any, Any]:
     """The request's header and body as kio reads them from the bytes that would be sent."""
     data = messages.frame(request, 5)
     assert int.from_bytes(data[:4], "big") == len(data) - 4
@@ -44,7 +44,7 @@ def read_by_kio(request: Request) -> tuple[Any, Any]:
 
 
 @pytest.mark.parametrize("request_", EVERY_REQUEST, ids=repr)
-def test_another_library_reads_what_is_sent(request_: Request) -> None:
+def test_another_library_reads_what_is_sent(request_: WireRequest) -> None:
     header, _ = read_by_kio(request_)
     assert (header.request_api_key, header.request_api_version, header.correlation_id) == (
         request_.key,
@@ -54,7 +54,7 @@ def test_another_library_reads_what_is_sent(request_: Request) -> None:
 
 
 @pytest.mark.parametrize("request_", [each for each in EVERY_REQUEST if each.key in (1, 59)], ids=repr)
-def test_no_replica_id_but_a_consumers_ever_leaves(request_: Request) -> None:
+def test_no_replica_id_but_a_consumers_ever_leaves(request_: WireRequest) -> None:
     """With any other the leader would count this client among the observers."""
     _, body = read_by_kio(request_)
     state = getattr(body, "replica_state", None)
@@ -109,9 +109,9 @@ def test_a_piece_of_a_snapshot_that_another_library_wrote_is_read() -> None:
 )
 def test_a_request_that_is_not_listed_never_leaves(message: Any) -> None:
     with pytest.raises(ForbiddenRequestError):
-        messages.frame(Request(message.API_KEY, 9, message), 1)
+        messages.frame(WireRequest(message.API_KEY, 9, message), 1)
     with pytest.raises(ForbiddenRequestError):
-        messages.frame(Request(messages.FETCH, 9, message), 1)
+        messages.frame(WireRequest(messages.FETCH, 9, message), 1)
 
 
 def test_only_these_six_are_listed() -> None:
@@ -123,7 +123,7 @@ def test_a_fetch_with_another_replica_id_never_leaves(version: int) -> None:
     state = FetchRequest.ReplicaState(replica_id=3001) if version >= 15 else None
     message = FetchRequest(replica_id=3001 if version < 15 else -1, replica_state=state, version=version)
     with pytest.raises(ForbiddenRequestError, match="replica id"):
-        messages.frame(Request(messages.FETCH, version, message), 1)
+        messages.frame(WireRequest(messages.FETCH, version, message), 1)
 
 
 def test_bytes_that_are_no_answer_are_not_shown() -> None:

@@ -25,7 +25,7 @@ from jobs.commands.demo.migration import Migration, load, migration
 from jobs.pipeline import run_all
 from jobs.sources.kraft.live.connection import parse_endpoint
 from jobs.sources.kraft.live.copy import copy_quorum
-from jobs.sources.kraft.live.quorum import Quorum, QuorumSettings
+from jobs.sources.kraft.live.quorum import QuorumClient, QuorumSettings
 from schemas.classes import DEFECTS
 from schemas.report import Report
 from tests.live.gauge import gauge, let_be_read
@@ -69,7 +69,7 @@ def quorum_of(cluster: Migration) -> QuorumSettings:
 
 
 def committed(cluster: Migration) -> int:
-    with Quorum(quorum_of(cluster)) as quorum:
+    with QuorumClient(quorum_of(cluster)) as quorum:
         return quorum.describe().high_watermark
 
 

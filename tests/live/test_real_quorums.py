@@ -22,7 +22,7 @@ from jobs.sources.kraft.live.connection import Security, parse_endpoint
 from jobs.sources.kraft.live.copy import LOG_FOLDER, CopyResult, copy_quorum
 from jobs.sources.kraft.live.errors import QuorumError, RefusedError
 from jobs.sources.kraft.live.messages import QuorumAnswer
-from jobs.sources.kraft.live.quorum import Quorum, QuorumSettings
+from jobs.sources.kraft.live.quorum import QuorumClient, QuorumSettings
 from tests.certificates import self_signed
 from transforms.kraft.quorum import LogCopy, committed_end, plan_read
 
@@ -51,7 +51,7 @@ class Real:
         return copy_quorum(replace(self.settings, **values), folder)
 
     def describe(self) -> QuorumAnswer:
-        with Quorum(self.settings) as quorum:
+        with QuorumClient(self.settings) as quorum:
             return quorum.describe()
 
     def node(self, node_id: int) -> KafkaNode:

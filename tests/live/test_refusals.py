@@ -19,7 +19,7 @@ from jobs.commands.quorum import live_lines
 from jobs.sources.kraft.live.connection import Endpoint, Security, parse_endpoint
 from jobs.sources.kraft.live.copy import copy_quorum
 from jobs.sources.kraft.live.errors import QuorumError, RefusedError
-from jobs.sources.kraft.live.quorum import Quorum
+from jobs.sources.kraft.live.quorum import QuorumClient
 from tests.certificates import self_signed
 from tests.live.fake import CLUSTER_ID, FakeQuorum, Hangup, fake_controllers
 from tests.live.test_copy import CHECKPOINTS, LOG, stored, trimmed
@@ -222,7 +222,7 @@ def test_the_quorum_is_shown_by_whoever_may_describe_it(capsys: pytest.CaptureFi
         out = capsys.readouterr().out
         assert f"leader 3001   epoch {quorum.epoch}   high watermark {quorum.high_watermark}" in out
         assert out.count(" voter ") == 2
-        with Quorum(quorum.settings()) as client:
+        with QuorumClient(quorum.settings()) as client:
             assert live_lines(client.describe())[0] == out.splitlines()[0]
         quorum.denied = frozenset({55})
         assert main(["quorum", "--controllers", address, "--patience", "2"]) == 2

@@ -24,7 +24,7 @@ from jobs.pipeline import run_all
 from jobs.settings import validated
 from jobs.sinks.delta import Warehouse
 from jobs.steps import mails
-from jobs.steps.aftermath import after_run
+from jobs.steps.publishing import publish
 from schemas.gold import DIVERGENCES, MAILS, RUNS
 from schemas.report import Report
 from tests.pipeline.audits import settings_content
@@ -208,7 +208,7 @@ def run_of(contents: list[dict[str, object]], mailbox: Mailbox) -> Made:
         mails.note_owed(run)
         outcomes = run_all(run)
         reports = {name: each.report for name, each in outcomes.items() if each.report is not None}
-        after = after_run(run, reports, {name: each.paths.html for name, each in outcomes.items() if each.paths})
+        after = publish(run, reports, {name: each.paths.html for name, each in outcomes.items() if each.paths})
     assert not after.problems
     texts = {}
     for _, recipients, raw in mailbox.received:

@@ -22,7 +22,7 @@ from tests.captures import KRAFT_VERSIONS, VERSIONS, capture, stages
 from tests.pipeline.audits import Audit, Content, Preparation, in_fleet, settings_content
 from tests.pipeline.conftest import CAPTURES
 from transforms.downgrade.ledger import shown
-from transforms.downgrade.readiness import Outcome, floor_of, readiness, targets
+from transforms.downgrade.readiness import LineOutcome, floor_of, readiness, targets
 from transforms.features.levels import release_tuple
 from transforms.features.matrix import matrix
 from transforms.reconcile.compare.divergences import LOCATED
@@ -135,7 +135,11 @@ def _downgrades(state: Any) -> tuple[Any, ...]:
     reasons = {
         name: (
             each.verdict.value,
-            [(line.outcome.value, line.what, line.evidence) for line in each.lines if line.outcome is not Outcome.SAFE]
+            [
+                (line.outcome.value, line.what, line.evidence)
+                for line in each.lines
+                if line.outcome is not LineOutcome.SAFE
+            ]
             or [(line.outcome.value, line.what, line.evidence) for line in each.lines],
         )
         for name, each in judged

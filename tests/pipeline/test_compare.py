@@ -12,7 +12,7 @@ from jobs.cli import main
 from tests.captures import capture
 from tests.pipeline import expected
 from tests.pipeline.audits import Audit
-from transforms.reconcile.compare.states import Rules, state_differences
+from transforms.reconcile.compare.states import ComparisonRules, state_differences
 
 pytestmark = pytest.mark.slow
 Say = Callable[..., list[dict[str, Any]]]
@@ -71,10 +71,10 @@ def test_a_state_is_the_same_as_itself_and_another_one_by_another_map(say: Say) 
 
 
 def test_leaders_and_epochs_are_no_difference_and_ids_of_a_twin_are_its_own() -> None:
-    assert {"leader", "isr", "leader_epoch"} & {c for e in Rules().entities for c in e.compared} == set()
-    assert [e.compared for e in Rules().entities if e.name == "topics"] == [("topic_id",)]
-    assert [e.compared for e in Rules(twin=True).entities if e.name == "topics"] == [()]
-    assert "delegation_tokens" not in {e.name for e in Rules(twin=True).entities}
+    assert {"leader", "isr", "leader_epoch"} & {c for e in ComparisonRules().entities for c in e.compared} == set()
+    assert [e.compared for e in ComparisonRules().entities if e.name == "topics"] == [("topic_id",)]
+    assert [e.compared for e in ComparisonRules(twin=True).entities if e.name == "topics"] == [()]
+    assert "delegation_tokens" not in {e.name for e in ComparisonRules(twin=True).entities}
 
 
 def test_a_row_that_one_state_lacks_is_one_difference_and_a_tolerated_value_is_none() -> None:
@@ -94,7 +94,7 @@ def test_a_row_that_one_state_lacks_is_one_difference_and_a_tolerated_value_is_n
             "kraft_row": '{"replicas":[2]}',
         },
     ]
-    found = list(state_differences(rows, Rules(twin=True)))
+    found = list(state_differences(rows, ComparisonRules(twin=True)))
     assert [(each.entity, each.column, each.left, each.right) for each in found] == [
         ("topics", None, "there", None),
         ("partitions", "replicas", [1], [2]),

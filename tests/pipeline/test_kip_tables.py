@@ -16,7 +16,7 @@ from tests.isr.logs import Stories, log_records, partition_records
 from tests.pipeline import expected
 from tests.pipeline.audits import Audit, Content, in_fleet, settings_content
 from transforms.isr.frames import step_of
-from transforms.isr.history import HOUR, LOSSY, Step, churn, flapping, steps
+from transforms.isr.history import HOUR, LOSSY, ClassifiedChange, churn, flapping, steps
 
 pytestmark = pytest.mark.slow
 KRAFT = "4.3.1-kraft"
@@ -40,7 +40,7 @@ CAPTURES = {
 }
 
 
-def told(name: str) -> dict[tuple[str, str, int, int], Step]:
+def told(name: str) -> dict[tuple[str, str, int, int], ClassifiedChange]:
     """Steps of every partition there ever was by topic, topic id, partition and offset, from Kafka's dump."""
     folder = capture(*CAPTURES[name])
     end = expected.load(folder)["end_offset"]
@@ -69,7 +69,7 @@ def test_the_audit_of_the_history_is_what_the_same_rules_say_in_python(
     audited: Callable[[str], Audit], name: str
 ) -> None:
     """Churn and flapping by partition, broker and hour; what is kept is the worst of it."""
-    histories: dict[str, list[Step]] = {}
+    histories: dict[str, list[ClassifiedChange]] = {}
     for (topic, topic_id, partition, _), step in sorted(told(name).items(), key=lambda item: item[0][3]):
         histories.setdefault(f"{topic}/{topic_id}/{partition}", []).append(step)
     wanted = {(row.subject, row.hour): (row.shrinks, row.expansions) for row in churn(histories)}

@@ -30,7 +30,7 @@ from schemas.gold import DIVERGENCES, MAINTENANCE, RUN_STEPS, RUNS
 from schemas.silver import FINDINGS
 from schemas.table import Table
 from tests.reliability.killing import Dead, Killer, killed_by
-from transforms.retention import Rules
+from transforms.retention import Retention
 
 NOW = datetime.now(UTC)
 MANY = 70
@@ -118,8 +118,8 @@ def digest_of(folder: Path) -> dict[str, str]:
     return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
-def ways(rules: Rules | None = None, **more: Any) -> Upkeep:
-    return Upkeep({"c": rules or Rules()}, NOW, **more)
+def ways(rules: Retention | None = None, **more: Any) -> Upkeep:
+    return Upkeep({"c": rules or Retention()}, NOW, **more)
 
 
 @pytest.fixture(scope="module")
@@ -172,11 +172,11 @@ def test_what_is_old_goes_and_what_the_next_run_goes_on_from_stays(filled: Wareh
 
 
 def test_clusters_that_are_not_configured_keep_all(filled: Warehouse, runs: Runs) -> None:
-    assert all(each.rows == 0 for each in maintain(filled, Upkeep({"another": Rules()}, NOW, dry_run=True)))
+    assert all(each.rows == 0 for each in maintain(filled, Upkeep({"another": Retention()}, NOW, dry_run=True)))
 
 
 def test_what_is_held_stays(filled: Warehouse, runs: Runs) -> None:
-    maintain(filled, ways(Rules(hold=(runs.many[0],)), files=False))
+    maintain(filled, ways(Retention(hold=(runs.many[0],)), files=False))
     assert runs.many[0] in left_in(filled, ZK_ZNODES) & left_in(filled, DIVERGENCES) & left_in(filled, RUNS)
     assert runs.middle not in left_in(filled, ZK_ZNODES)
 
@@ -184,7 +184,7 @@ def test_what_is_held_stays(filled: Warehouse, runs: Runs) -> None:
 def test_a_migration_is_held_until_it_is_finalised_and_what_was_never_a_run_goes(filled: Warehouse, runs: Runs) -> None:
     # Without a configuration the newest run's counts.
     rules = stored_rules(filled)
-    assert rules == {"c": Rules(hold=("until-finalised",))}
+    assert rules == {"c": Retention(hold=("until-finalised",))}
     maintain(filled, Upkeep(rules, NOW, files=False))
     assert left_in(filled, RUNS) == set(runs.all)
     everything = {runs.base, runs.many[0], runs.middle, runs.young, runs.fresh, "somebodys"}

@@ -18,7 +18,7 @@ from schemas.bronze import KRAFT_LOG_COPIES, KRAFT_RECORDS, ZK_ZNODES
 from schemas.gold import ISR_HISTORY, MAINTENANCE, RUNS
 from tests.captures import capture
 from tests.reliability.killing import Reports, audit, configuration, copied, differences, recorded, said
-from transforms.retention import Rules
+from transforms.retention import Retention
 
 pytestmark = pytest.mark.slow
 MIGRATION, KRAFT = "migration", "unclean"
@@ -47,7 +47,7 @@ class Lives:
         self.warehouse = Warehouse(spark, str(self.tended / "tables"))
         # As if three years had passed: of what may go nothing is young.
         later = datetime.now(UTC) + timedelta(days=1000)
-        self.done: list[Tended] = maintain(self.warehouse, Upkeep(dict.fromkeys(STAGES, Rules()), later))
+        self.done: list[Tended] = maintain(self.warehouse, Upkeep(dict.fromkeys(STAGES, Retention()), later))
         self.wanted, self.found = run(self.plain, 2), run(self.tended, 2)
 
     @property

@@ -16,10 +16,10 @@ from jobs.exit import UsageError
 from jobs.settings import Settings
 from jobs.sinks.delta import Warehouse
 from jobs.steps import messages
-from jobs.steps.aftermath import Aftermath, tell_unopened
+from jobs.steps.publishing import Published, publish_unopened
 from schemas.gold import MAILS
 from schemas.report import Report
-from tests.pipeline.test_aftermath import Cluster, persisting
+from tests.pipeline.test_publishing import Cluster, persisting
 from tests.report.samples import defective, healthy
 from tests.report.test_message import Hook, serving
 from tests.report.test_smtp import Mailbox
@@ -39,7 +39,7 @@ class Told(Cluster):
         messages.note_owed(run)
         return run
 
-    def again(self, report: Report) -> tuple[Aftermath, list[dict[str, Any]]]:
+    def again(self, report: Report) -> tuple[Published, list[dict[str, Any]]]:
         """One more run: what was made of it, and the clusters that the webhook was told of."""
         assert self.hook is not None
         made = self.tell(self.audited(report), report)
@@ -104,7 +104,7 @@ def test_what_is_new_is_told_once_and_what_was_not_taken_is_owed(cluster: Told) 
 
 def test_a_run_that_could_not_begin_is_told(cluster: Told) -> None:
     assert cluster.hook is not None
-    made = tell_unopened([cluster.settings], UsageError("there is no folder /nowhere"))
+    made = publish_unopened([cluster.settings], UsageError("there is no folder /nowhere"))
     [(_, body, _)] = cluster.hook.received
     [told] = json.loads(body)["clusters"]
     assert (told["verdict"], told["failure"]) == ("failed", "there is no folder /nowhere")

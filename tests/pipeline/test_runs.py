@@ -25,7 +25,7 @@ from schemas.gold import MAILS
 from tests.captures import capture
 from tests.pipeline.audits import settings_content
 from tests.report.test_smtp import Mailbox, running
-from transforms.examination.asked import Asked
+from transforms.examination.asked import ClusterTask
 from transforms.examination.examine import examine
 from transforms.examination.made import Made, failure
 from transforms.units import Feed
@@ -33,7 +33,7 @@ from transforms.units import Feed
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("spark")]
 
 
-def hostile_pass(asked: Asked, feed: Feed) -> Iterator[Made]:
+def hostile_pass(asked: ClusterTask, feed: Feed) -> Iterator[Made]:
     """What a fault in the audit's own code looks like: it dies on the content of one cluster."""
     if asked.given.name == "to-blame":
         return iter([failure(ZeroDivisionError("orders-secret"))])

@@ -14,16 +14,16 @@ import pytest
 from jobs import pipeline
 from jobs.audit.run import Failure
 from jobs.exit import CRASH, ERRORS, OK, USAGE, AuditError
-from jobs.pipeline import Outcome, Telling, audit
+from jobs.pipeline import ClusterResult, Telling, audit
 from jobs.settings import Settings
 from jobs.sinks.report_files import ReportPaths
-from jobs.steps.aftermath import Aftermath
+from jobs.steps.publishing import Published
 from tests.report.samples import defective, healthy
 
 SETTINGS = Settings.model_validate({"cluster": "prod-us", "warehouse": "w", "kraft": {"folders": ["x"]}})
 PATHS = ReportPaths(Path("/srv/prod-us/report.html"), Path("/srv/prod-us/report.json"))
-LOSING, FINE = Outcome(defective(), PATHS), Outcome(healthy(), PATHS)
-GONE = Outcome(failure=Failure("there is no folder /nowhere", USAGE))
+LOSING, FINE = ClusterResult(defective(), PATHS), ClusterResult(healthy(), PATHS)
+GONE = ClusterResult(failure=Failure("there is no folder /nowhere", USAGE))
 
 
 @dataclass
@@ -48,7 +48,7 @@ def told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Told:
     """A run that was: its outcomes or what it raised, and what came after it."""
     monkeypatch.chdir(tmp_path)
 
-    def tell(outcomes: Mapping[str, Outcome] | Exception, after: Aftermath | Exception, **how: Any) -> int:
+    def tell(outcomes: Mapping[str, ClusterResult] | Exception, after: Published | Exception, **how: Any) -> int:
         failed = isinstance(outcomes, Exception)
         names = ["prod-us"] if isinstance(outcomes, Exception) else list(outcomes)
         run = FakeRun({name: Cluster(GONE.failure if failed else None) for name in names})
@@ -62,21 +62,21 @@ def told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Told:
                 raise outcomes
             return outcomes
 
-        def followed(*_arguments: Any) -> Aftermath:
+        def followed(*_arguments: Any) -> Published:
             if isinstance(after, Exception):
                 raise after
             return after
 
         monkeypatch.setattr(pipeline, "open_run", opened)
         monkeypatch.setattr(pipeline, "run_all", done)
-        monkeypatch.setattr(pipeline, "after_run", followed)
+        monkeypatch.setattr(pipeline, "publish", followed)
         return audit(SETTINGS, None, Telling(**how))
 
     return tell
 
 
 def test_one_cluster_is_told_in_full_with_where_to_look_first(told: Told, capsys: pytest.CaptureFixture[str]) -> None:
-    after = Aftermath(pages=[Path("/srv/fleet.html")], lines=["Mail         team@example.com"])
+    after = Published(pages=[Path("/srv/fleet.html")], lines=["Mail         team@example.com"])
     assert told({"prod-us": LOSING}, after) == ERRORS
     out = capsys.readouterr().out
     assert out.startswith("ERRORS: ZooKeeper and KRaft disagree")
@@ -85,14 +85,14 @@ def test_one_cluster_is_told_in_full_with_where_to_look_first(told: Told, capsys
 
 
 def test_several_are_one_table(told: Told, capsys: pytest.CaptureFixture[str]) -> None:
-    assert told({"a": LOSING, "b": GONE}, Aftermath()) == USAGE
+    assert told({"a": LOSING, "b": GONE}, Published()) == USAGE
     out, err = capsys.readouterr()
     assert out.splitlines()[0].startswith("cluster ")
     assert err == "kraft-audit: cluster b: there is no folder /nowhere\n"
 
 
 def test_json_is_one_object_and_nothing_else(told: Told, capsys: pytest.CaptureFixture[str]) -> None:
-    assert told({"a": FINE, "b": GONE}, Aftermath(lines=["Mail  x"]), as_json=True) == USAGE
+    assert told({"a": FINE, "b": GONE}, Published(lines=["Mail  x"]), as_json=True) == USAGE
     said = json.loads(capsys.readouterr().out)
     assert [(each["cluster"], each["verdict"], each["exit_code"]) for each in said["clusters"]] == [
         ("a", "clean", 0),
@@ -101,7 +101,7 @@ def test_json_is_one_object_and_nothing_else(told: Told, capsys: pytest.CaptureF
 
 
 def test_quiet_prints_errors_only(told: Told, capsys: pytest.CaptureFixture[str]) -> None:
-    assert told({"prod-us": LOSING}, Aftermath(lines=["Mail  x"]), quiet=True) == ERRORS
+    assert told({"prod-us": LOSING}, Published(lines=["Mail  x"]), quiet=True) == ERRORS
     assert capsys.readouterr() == ("", "")
 
 
@@ -109,7 +109,7 @@ def test_quiet_prints_errors_only(told: Told, capsys: pytest.CaptureFixture[str]
 def test_a_mail_that_failed_is_said_and_counts_if_asked(
     told: Told, capsys: pytest.CaptureFixture[str], asked: bool, code: int
 ) -> None:
-    after = Aftermath(problems=["mail to smtp:25 not sent: nothing listens there"], mail_failed=True)
+    after = Published(problems=["mail to smtp:25 not sent: nothing listens there"], mail_failed=True)
     assert told({"prod-us": FINE}, after, fail_on_mail=asked) == code
     out, err = capsys.readouterr()
     assert out.startswith("CLEAN: ")
@@ -126,7 +126,7 @@ def test_the_verdict_is_told_whatever_becomes_of_the_page(told: Told, capsys: py
 
 def test_what_stops_the_only_cluster_is_raised_after_its_mail(told: Told, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(AuditError, match="out of room"):
-        told(AuditError("out of room"), Aftermath(problems=["mail not sent"]), as_json=True)
+        told(AuditError("out of room"), Published(problems=["mail not sent"]), as_json=True)
     out, err = capsys.readouterr()
     assert json.loads(out)["clusters"][0]["failure"] == "there is no folder /nowhere"
     assert err == "kraft-audit: mail not sent\n"

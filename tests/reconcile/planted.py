@@ -22,7 +22,7 @@ from tests.isr.told import batch
 from tests.zookeeper.malformed import MALFORMED
 from tests.zookeeper.trees import of, state_of, state_rows, znode
 from transforms.frames import columns_of, frame, from_arrow
-from transforms.kernel.replay import Checkpoint, Kind, Plan, replay
+from transforms.kernel.replay import DecodedCheckpoint, Plan, TableKind, replay
 from transforms.kraft.replay.extent import Extent
 from transforms.reconcile.judge import queries
 from transforms.reconcile.judge.facts import Sample
@@ -237,11 +237,11 @@ def log_findings(log: Sequence[Row], snapshot: Sequence[Row] = ()) -> pl.DataFra
     """Silver findings that a log and its checkpoints lead to."""
     in_order = sorted(log, key=lambda row: int(row["offset"]))
     checkpoints = {
-        offset: Checkpoint(13, True, lambda offset=offset: [batch(_of_checkpoint(snapshot, offset))])  # type: ignore[misc]
+        offset: DecodedCheckpoint(13, True, lambda offset=offset: [batch(_of_checkpoint(snapshot, offset))])  # type: ignore[misc]
         for offset in {row["checkpoint_offset"] for row in snapshot}
     }
     told = replay(Plan("one", Extent(1000), checkpoints=checkpoints), [batch(in_order)])
-    found = [each.rows for each in told if each.kind in (Kind.FINDINGS, Kind.DIFFERENCES)]
+    found = [each.rows for each in told if each.kind in (TableKind.FINDINGS, TableKind.DIFFERENCES)]
     return pl.concat([table("findings", ()), *(from_arrow(rows, TABLES["findings"]) for rows in found)])
 
 

@@ -15,7 +15,7 @@ from schemas.report import CheckResult, Divergences, Gate, Report
 from tests.report.samples import healthy
 from tests.report.test_kraft import clean
 from transforms.reconcile.judge import summary
-from transforms.reconcile.judge.asked import asked_of, told_in, why_shut
+from transforms.reconcile.judge.asked import asked_of, shut_gate_in, why_shut
 from transforms.report.fleet_model import FleetRun
 from transforms.report.run_standing import RunStanding, standing_of, why_gate_is_shut
 from transforms.report.text import render_text
@@ -128,8 +128,8 @@ def test_a_report_says_that_it_is_an_error_for_the_gate_that_was_asked_for(make:
     text = " ".join(render_text(told).split())
     assert text.startswith("ERRORS: The requested gate is not open")
     assert f"Requested gate: {shut}." in text
-    assert told_in(told.notes) == shut
-    assert told_in(["gate rollback is open", "no gate at all, not GO"]) == ""
+    assert shut_gate_in(told.notes) == shut
+    assert shut_gate_in(["gate rollback is open", "no gate at all, not GO"]) == ""
 
 
 @pytest.mark.parametrize("verdict", VERDICTS)

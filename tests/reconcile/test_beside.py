@@ -10,7 +10,7 @@ from transforms.properties import PropertyFiles, node_properties
 from transforms.reconcile.judge.beside import Beside, beside_of, read_beside
 from transforms.reconcile.judge.cluster import cluster_of
 from transforms.reconcile.judge.kip_tables import configurations_of
-from transforms.reconcile.judge.thresholds import Thresholds
+from transforms.reconcile.judge.thresholds import JudgeLimits
 
 SECRETS = ("hush-key", "hush-encoder", "hush-jaas")
 CONTROLLER = "\n".join(
@@ -47,7 +47,7 @@ def test_what_is_read_back_judges_as_the_run_did() -> None:
     )
     left = read_beside(beside_of(facts))
     assert left.reading_ms == 90_000
-    assert left.thresholds == Thresholds(3.0, 2.0, 1.0, restart_may_interrupt=True)
+    assert left.thresholds == JudgeLimits(3.0, 2.0, 1.0, restart_may_interrupt=True)
     then = replace(facts, properties=left.properties)
     assert cluster_of(then, (3, 9)) == cluster_of(facts, (3, 9))
     assert cluster_of(then, (3, 9)).configured == {3000, 3001}
@@ -76,6 +76,6 @@ def test_no_secret_and_no_long_text_is_kept() -> None:
 
 def test_of_a_release_that_left_less_the_defaults_are_taken_and_what_is_new_is_passed_over() -> None:
     assert read_beside("{}") == Beside()
-    assert read_beside(json.dumps({"thresholds": {"lag_seconds": 5, "moon": 1}, "moon": 2})).thresholds == Thresholds(
+    assert read_beside(json.dumps({"thresholds": {"lag_seconds": 5, "moon": 1}, "moon": 2})).thresholds == JudgeLimits(
         lag_seconds=5
     )

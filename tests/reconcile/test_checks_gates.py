@@ -29,7 +29,7 @@ from transforms.reconcile.judge import summary
 from transforms.reconcile.judge.checks.start import emptied
 from transforms.reconcile.judge.facts import Facts, LagMeasure, LeaderEpoch, ReplicaUse, Sample, phase_of
 from transforms.reconcile.judge.gates import judge_gates, run_checks
-from transforms.reconcile.judge.liveness import State, liveness
+from transforms.reconcile.judge.liveness import LivenessState, liveness
 from transforms.reconcile.judge.presence import broker_ledger
 from transforms.reconcile.judge.skew import ClockSkew, clock_skew
 
@@ -243,18 +243,18 @@ def test_a_busy_healthy_cluster_can_be_rolled_back() -> None:
 @pytest.mark.parametrize(
     ("facts", "state", "alive", "check_verdict", "rollback"),
     [
-        (lagging(0.6, 0.4), State.LIVE, True, "pass", "go"),
-        (lagging(6.0, 6.0), State.SILENT, False, "warn", "no_go"),
-        (lagging(61.0, 0.4), State.BEHIND, True, "fail", "no_go"),
-        (lagging(75.0, 75.0), State.STOPPED, False, "fail", "no_go"),
-        (lagging(20.0, 0.4, lag_limit=10.0), State.BEHIND, True, "fail", "no_go"),
-        (lagging(20.0, 20.0, lag_limit=10.0), State.STOPPED, False, "fail", "no_go"),
-        (lagging(6.0, 6.0, alive_limit=10.0), State.LIVE, True, "pass", "go"),
+        (lagging(0.6, 0.4), LivenessState.LIVE, True, "pass", "go"),
+        (lagging(6.0, 6.0), LivenessState.SILENT, False, "warn", "no_go"),
+        (lagging(61.0, 0.4), LivenessState.BEHIND, True, "fail", "no_go"),
+        (lagging(75.0, 75.0), LivenessState.STOPPED, False, "fail", "no_go"),
+        (lagging(20.0, 0.4, lag_limit=10.0), LivenessState.BEHIND, True, "fail", "no_go"),
+        (lagging(20.0, 20.0, lag_limit=10.0), LivenessState.STOPPED, False, "fail", "no_go"),
+        (lagging(6.0, 6.0, alive_limit=10.0), LivenessState.LIVE, True, "pass", "go"),
     ],
     ids=["live", "silent", "behind", "stopped", "limit-behind", "limit-stopped", "limit-alive"],
 )
 def test_headline_gate_and_check_say_the_same(
-    facts: Facts, state: State, alive: bool, check_verdict: str, rollback: str
+    facts: Facts, state: LivenessState, alive: bool, check_verdict: str, rollback: str
 ) -> None:
     now = liveness(facts)
     assert now is not None
@@ -297,7 +297,7 @@ def test_a_clock_that_runs_ahead_hides_no_dead_writer() -> None:
     dead = replace(dual_write(), lag=LagMeasure(150, 75.0, -25.0, 9), **ahead)
     now = liveness(dead)
     assert now is not None
-    assert now.state is State.STOPPED
+    assert now.state is LivenessState.STOPPED
     healthy = replace(dual_write(), lag=LagMeasure(1, 0.5, -25.0, 0), **ahead)
     assert check(healthy, "DUR-04").verdict == "pass"
     measured = replace(dead, skew=ClockSkew(100 * SECOND, 20, 300))

@@ -11,7 +11,7 @@ import pytest
 from schemas import classes
 from transforms.reconcile.compare.classify import CLOCK_MARGIN_MS, Clocks, Context, Divergence, Homes, classify
 from transforms.reconcile.compare.context import Children
-from transforms.reconcile.compare.differing import Written
+from transforms.reconcile.compare.differing import WrittenAt
 from transforms.reconcile.compare.release_limits import limits
 
 LOADED_AT = 1_000_000
@@ -274,11 +274,14 @@ def missing_config() -> dict[str, Any]:
     ("homes", "class_"),
     [
         (Homes(), classes.LOST_WRITE),
-        (Homes({CONFIG_PATH: Written(CONFIG_PATH, 850, LOADED_AT)}), classes.LOST_WRITE),
-        (Homes({CONFIG_PATH: Written(CONFIG_PATH, 901, LOADED_AT)}), classes.FOREIGN_WRITE),
-        (Homes({CONFIG_PATH: Written(CONFIG_PATH, 850, LOADED_AT + CLOCK_MARGIN_MS + 1)}), classes.FOREIGN_WRITE),
+        (Homes({CONFIG_PATH: WrittenAt(CONFIG_PATH, 850, LOADED_AT)}), classes.LOST_WRITE),
+        (Homes({CONFIG_PATH: WrittenAt(CONFIG_PATH, 901, LOADED_AT)}), classes.FOREIGN_WRITE),
+        (Homes({CONFIG_PATH: WrittenAt(CONFIG_PATH, 850, LOADED_AT + CLOCK_MARGIN_MS + 1)}), classes.FOREIGN_WRITE),
         (Homes({}, frozenset({"/config/topics"})), classes.FOREIGN_WRITE),
-        (Homes({CONFIG_PATH: Written(CONFIG_PATH, 850, LOADED_AT)}, frozenset({"/config/topics"})), classes.LOST_WRITE),
+        (
+            Homes({CONFIG_PATH: WrittenAt(CONFIG_PATH, 850, LOADED_AT)}, frozenset({"/config/topics"})),
+            classes.LOST_WRITE,
+        ),
         (Homes({}, frozenset({"/config/brokers"})), classes.LOST_WRITE),
     ],
 )
@@ -301,7 +304,7 @@ def test_an_acl_that_kafka_itself_dropped_later_is_no_foreign_write() -> None:
     row = differing("acls", key, kraft_row={}, kraft_offset=60, kraft_append_time=LOADED_AT, zk_mzxid=None)
     late = LOADED_AT + 10 * CLOCK_MARGIN_MS
     for zxid, class_ in ((850, classes.LOST_WRITE), (901, classes.FOREIGN_WRITE)):
-        homes = Homes({path: Written(path, zxid, late)})
+        homes = Homes({path: WrittenAt(path, zxid, late)})
         assert one(row, replace(CONTEXT, homes=homes)).class_ == class_
 
 
@@ -477,7 +480,7 @@ def loaded_config(**values: Any) -> dict[str, Any]:
     return {**missing_config(), "kraft_offset": 30, "kraft_created_offset": 30, **values}
 
 
-def looked_up(written: Written | None = None, **above: Children) -> Homes:
+def looked_up(written: WrittenAt | None = None, **above: Children) -> Homes:
     parents = {"/config/topics": above["topics"]} if above else {}
     return Homes({CONFIG_PATH: written} if written else {}, above=parents, looked_up=True)
 
@@ -489,8 +492,8 @@ def looked_up(written: Written | None = None, **above: Children) -> Homes:
         (looked_up(topics=Children(850, 3)), classes.FOREIGN_WRITE),
         (looked_up(topics=Children(850, None)), classes.FOREIGN_WRITE),
         (looked_up(), classes.FOREIGN_WRITE),
-        (looked_up(Written(CONFIG_PATH, 850, LOADED_AT)), classes.FOREIGN_WRITE),
-        (looked_up(Written(CONFIG_PATH, 399, LOADED_AT)), classes.LOAD_EXTRA),
+        (looked_up(WrittenAt(CONFIG_PATH, 850, LOADED_AT)), classes.FOREIGN_WRITE),
+        (looked_up(WrittenAt(CONFIG_PATH, 399, LOADED_AT)), classes.LOAD_EXTRA),
         (looked_up(topics=Children(850, 0)), classes.LOAD_EXTRA),
         (looked_up(topics=Children(399, 3)), classes.LOAD_EXTRA),
     ],
@@ -532,7 +535,7 @@ def test_an_acl_of_the_load_that_kafka_may_have_dropped_is_not_somebodys_work() 
     row = differing(
         "acls", key, kraft_row={}, kraft_offset=30, kraft_created_offset=30, kraft_append_time=LOADED_AT, zk_mzxid=None
     )
-    there = Homes({path: Written(path, 850, LOADED_AT)}, looked_up=True)
+    there = Homes({path: WrittenAt(path, 850, LOADED_AT)}, looked_up=True)
     old, new = limits("3.6.1"), limits("3.9.1")
     assert one(row, replace(TOLD, homes=there, limits=old)).class_ == classes.LOST_WRITE
     assert one(row, replace(TOLD, homes=there, limits=new)).class_ == classes.FOREIGN_WRITE

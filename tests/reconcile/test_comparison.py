@@ -22,7 +22,7 @@ from transforms.reconcile.compare.difference import Ends
 from transforms.reconcile.compare.divergences import FOLLOWED
 from transforms.reconcile.compare.suppressions import SuppressionRule
 from transforms.reconcile.judge.facts import Sample
-from transforms.report.comparison import NOTHING, Asked, comparison, shown
+from transforms.report.comparison import NOTHING, ReportRequest, comparison, shown
 
 LOADED_AT = 1_000_000
 CONTEXT = Context(
@@ -152,7 +152,7 @@ def test_suppressed_rows_are_last_and_no_count_is_smaller() -> None:
     found = compared(rules=[rules[0], rules[2]])
     whole = comparison(as_json(found.answers), 10)
     facts = replace(dual_write(), divergences=whole.samples, defect_rows=tuple(whole.summary.rows))
-    told = shown(whole, as_json(found.answers), rules, TODAY, facts, Asked(10))
+    told = shown(whole, as_json(found.answers), rules, TODAY, facts, ReportRequest(10))
     assert [(row.entity, row.suppressed) for row in told.summary.rows] == [("topics", None), ("configs", WORD)]
     assert (told.summary.total, told.summary.by_class) == (2, {"lag": 1, "lost_write": 1})
     assert (told.summary.suppressed, told.summary.suppressed_by_class) == (1, {"lost_write": 1})
@@ -162,9 +162,9 @@ def test_suppressed_rows_are_last_and_no_count_is_smaller() -> None:
         "suppression 3 (acls lag) of Ann matches nothing: remove it",
     ]
     assert told.unsuppressed_verdict == "clean", "nothing else is wrong"
-    of_gate = shown(whole, as_json(found.answers), rules, TODAY, facts, Asked(10, "finalize"))
+    of_gate = shown(whole, as_json(found.answers), rules, TODAY, facts, ReportRequest(10, "finalize"))
     assert of_gate.unsuppressed_verdict == "errors", "nor is the gate that was asked for open"
-    short = shown(comparison(as_json(found.answers), 1), as_json(found.answers), rules, TODAY, facts, Asked(1))
+    short = shown(comparison(as_json(found.answers), 1), as_json(found.answers), rules, TODAY, facts, ReportRequest(1))
     assert [row.entity for row in short.summary.rows] == ["topics"]
 
 
@@ -172,7 +172,7 @@ def test_words_that_match_nothing_and_sides_that_were_not_compared_leave_all_as_
     idle = SuppressionRule(1, WORD, None, "acls", None, None, "lag")
     found = compared(rules=[idle])
     whole = comparison(as_json(found.answers), 10)
-    told = shown(whole, as_json(found.answers), [idle], TODAY, dual_write(), Asked(10))
+    told = shown(whole, as_json(found.answers), [idle], TODAY, dual_write(), ReportRequest(10))
     assert told == replace(whole, notes=["suppression 1 (acls lag) of Ann matches nothing: remove it"])
-    assert shown(NOTHING, {}, [idle], TODAY, dual_write(), Asked(10)) == NOTHING
-    assert shown(whole, as_json(compared().answers), [], TODAY, dual_write(), Asked(10)) == whole
+    assert shown(NOTHING, {}, [idle], TODAY, dual_write(), ReportRequest(10)) == NOTHING
+    assert shown(whole, as_json(compared().answers), [], TODAY, dual_write(), ReportRequest(10)) == whole

@@ -26,7 +26,7 @@ from transforms.reconcile.judge.finished import finished_facts, given_of
 from transforms.reconcile.judge.first_look import FirstLook
 from transforms.reconcile.judge.given import FIRST_ANSWERS, SECOND_ANSWERS, Given, every_answer
 from transforms.reconcile.judge.mirror import MirrorPosition, mirror_position, mirrored, one_by_one
-from transforms.reconcile.judge.thresholds import Thresholds
+from transforms.reconcile.judge.thresholds import JudgeLimits
 
 MIRRORED, LOADED = 1900, NOW - HOUR
 ZNODES = {
@@ -176,7 +176,7 @@ def test_a_broker_that_shuts_down_is_waited_for_unless_the_cluster_is_kraft() ->
 
 
 def test_facts_are_built_of_the_answers() -> None:
-    facts = gathered(walks=2, thresholds=Thresholds(lag_seconds=5.0)).facts
+    facts = gathered(walks=2, thresholds=JudgeLimits(lag_seconds=5.0)).facts
     assert facts.lag is not None
     assert (facts.lag.records, facts.lag.seconds, facts.lag.silence, facts.lag.changes) == (99, 3.0, 1.0, 2)
     assert (facts.newest_znode_time_ms, facts.newest_zxid, facts.load_time_ms) == (NOW - 500, 960, LOADED)

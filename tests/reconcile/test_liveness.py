@@ -15,7 +15,7 @@ from transforms.kraft.quorum import plan_read
 from transforms.reconcile.judge import summary
 from transforms.reconcile.judge.facts import Facts, LagMeasure, Sample
 from transforms.reconcile.judge.gates import judge_gates, run_checks
-from transforms.reconcile.judge.liveness import Liveness, State, liveness, measured_skew
+from transforms.reconcile.judge.liveness import Liveness, LivenessState, liveness, measured_skew
 from transforms.reconcile.judge.skew import ClockSkew
 from transforms.report.banner import is_stopped, tell
 
@@ -79,15 +79,15 @@ def decided(facts: Facts) -> Liveness:
 @given(clusters())
 def test_headline_gates_checks_and_numbers_never_contradict_each_other(facts: Facts) -> None:
     now, report = decided(facts), reported(facts)
-    wrong = now.state in (State.STOPPED, State.BEHIND) and not now.in_order
-    expected = "fail" if wrong else "pass" if now.state is State.LIVE else "warn"
+    wrong = now.state in (LivenessState.STOPPED, LivenessState.BEHIND) and not now.in_order
+    expected = "fail" if wrong else "pass" if now.state is LivenessState.LIVE else "warn"
     assert check(report, "DUR-04").verdict == expected
     assert (report.gates["dual_write"].verdict == "no_go") == wrong
     assert check(report, "FIN-04").verdict == ("fail" if wrong else "pass")
     if facts.differing("lag").total:
-        assert (check(report, "RB-02").verdict == "pass") == (now.state is State.LIVE)
-    assert report.lag.alive == now.alive == (now.state in (State.LIVE, State.BEHIND))
-    assert is_stopped(report) == (now.state is State.STOPPED and not now.in_order)
+        assert (check(report, "RB-02").verdict == "pass") == (now.state is LivenessState.LIVE)
+    assert report.lag.alive == now.alive == (now.state in (LivenessState.LIVE, LivenessState.BEHIND))
+    assert is_stopped(report) == (now.state is LivenessState.STOPPED and not now.in_order)
     assert (tell(report).title == "Dual writing has stopped") == is_stopped(report)
 
 
@@ -118,9 +118,9 @@ def test_no_clock_hides_a_dead_writer_or_makes_one(
     )
     silent_for = log_goes_on + read_later
     if silent_for < 1:
-        assert decided(facts).state is State.LIVE
+        assert decided(facts).state is LivenessState.LIVE
     else:
-        assert decided(facts).state in (State.STOPPED, State.BEHIND)
+        assert decided(facts).state in (LivenessState.STOPPED, LivenessState.BEHIND)
 
 
 def test_a_long_walk_makes_no_lag() -> None:
@@ -133,8 +133,8 @@ def test_a_long_walk_makes_no_lag() -> None:
         reading_ms=took * SECOND,
         newest_znode_time_ms=NOW - SECOND,
     )
-    assert decided(facts).state is State.LIVE
-    assert decided(replace(facts, reading_ms=0)).state is State.STOPPED
+    assert decided(facts).state is LivenessState.LIVE
+    assert decided(replace(facts, reading_ms=0)).state is LivenessState.STOPPED
 
 
 def test_a_writer_that_died_before_a_long_walk_is_not_alive() -> None:
@@ -146,13 +146,13 @@ def test_a_writer_that_died_before_a_long_walk_is_not_alive() -> None:
         reading_ms=took * SECOND,
         newest_znode_time_ms=NOW - SECOND,
     )
-    assert decided(facts).state is State.STOPPED
+    assert decided(facts).state is LivenessState.STOPPED
 
 
 def test_the_delay_of_a_mirror_that_lags_is_no_skew() -> None:
     facts = replace(dual_write(), lag=LagMeasure(900, 1_800.0, 0.3, 9), skew=ClockSkew(1_800_000, 10, 50))
     assert measured_skew(facts) is None
-    assert decided(facts).state is State.BEHIND
+    assert decided(facts).state is LivenessState.BEHIND
     assert not any("clock" in note for note in summary.notes(facts))
 
 
@@ -160,14 +160,14 @@ def test_the_delay_of_a_mirror_that_lags_is_no_skew() -> None:
 def test_a_clock_of_the_audit_that_is_wrong_stops_nothing_that_wrote_while_it_was_read(ahead: int) -> None:
     """Between the two walks of a bracket `/migration` was written: no clock is needed to see that."""
     facts = replace(dual_write(), captured_at_ms=NOW + ahead * SECOND, written_while_read=True)
-    assert decided(facts).state is State.LIVE
+    assert decided(facts).state is LivenessState.LIVE
     report = reported(facts)
     assert (check(report, "DUR-04").verdict, check(report, "CAP-05").verdict) == ("pass", "pass")
 
 
 def test_what_was_written_while_it_was_read_can_be_behind_all_the_same() -> None:
     facts = replace(dual_write(), lag=LagMeasure(900, 1_800.0, 0.3, 9), written_while_read=True)
-    assert decided(facts).state is State.BEHIND
+    assert decided(facts).state is LivenessState.BEHIND
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from transforms.kraft.quorum import Slice
 from transforms.reconcile.judge.load import Load
 from transforms.reconcile.judge.log_look import APPENDED, REGISTRATIONS, LogLook, LogParams
 from transforms.reconcile.judge.mirror import Mirrored
-from transforms.reconcile.judge.questions import LogRead
+from transforms.reconcile.judge.questions import LogRows
 
 HOUR = 3_600_000
 AT_ONCE = pytest.mark.parametrize("at_once", [1, 2, 1000])
@@ -28,7 +28,7 @@ BESIDE = [
 
 
 def look(rows: list[Row], at_once: int = 1000, **params: Any) -> LogLook:
-    read: LogRead = log_read(rows, LogParams(**params), at_once)
+    read: LogRows = log_read(rows, LogParams(**params), at_once)
     return read.look
 
 

@@ -8,9 +8,9 @@ from typing import Any
 import polars as pl
 
 from tests.reconcile.silver import kraft, tables
-from transforms.reconcile.compare.states import Rules, differing_states, state_differences
+from transforms.reconcile.compare.states import ComparisonRules, differing_states, state_differences
 
-ONE_CLUSTER = Rules()
+ONE_CLUSTER = ComparisonRules()
 Found = list[tuple[str, str | None, Any, Any]]
 
 
@@ -18,7 +18,7 @@ def partition(number: int, replicas: list[int], **columns: Any) -> Mapping[str, 
     return kraft(topic="a", partition=number, replicas=replicas, adding_replicas=[], removing_replicas=[], **columns)
 
 
-def found(left: dict[str, pl.DataFrame], right: dict[str, pl.DataFrame], rules: Rules = ONE_CLUSTER) -> Found:
+def found(left: dict[str, pl.DataFrame], right: dict[str, pl.DataFrame], rules: ComparisonRules = ONE_CLUSTER) -> Found:
     rows = differing_states(left, right, rules)
     assert rows.select("entity", "key").rows() == sorted(rows.select("entity", "key").rows())
     return [(each.entity, each.column, each.left, each.right) for each in state_differences(rows.to_dicts(), rules)]
@@ -50,7 +50,7 @@ def test_each_entity_is_held_against_its_own() -> None:
 
 
 def test_a_twin_has_ids_of_its_own_and_its_brokers_are_mapped() -> None:
-    rules = Rules(twin=True, brokers={1: 11, 2: 12})
+    rules = ComparisonRules(twin=True, brokers={1: 11, 2: 12})
     config = {"config": "x", "value": "y"}
     left = tables(
         topics=[kraft(topic="a", topic_id="1")],

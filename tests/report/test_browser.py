@@ -18,7 +18,7 @@ from tests.report.samples import defective, finalised, healthy, lagging, not_rea
 from tests.report.test_mail import body
 from transforms.report.fleet_mail import MailEntry, render_fleet_mail
 from transforms.report.fleet_page import render_fleet
-from transforms.report.go_on import Tables
+from transforms.report.follow_up import TablePlace
 from transforms.report.html import render_html
 from transforms.report.mail import render_mail
 from transforms.report.mail_policy import Decision
@@ -40,7 +40,7 @@ _MAILED = (("losing", defective()), ("late", lagging()))
 PAGES: dict[str, Callable[[], str]] = {
     "report healthy": lambda: render_html(healthy()),
     "report lagging": lambda: render_html(lagging()),
-    "report defective": lambda: render_html(catalogued(), Tables("/srv/tables")),
+    "report defective": lambda: render_html(catalogued(), TablePlace("/srv/tables")),
     "report not ready": lambda: render_html(not_ready()),
     "report finalised": lambda: render_html(finalised()),
     "fleet": lambda: render_fleet(small_fleet(), {"losing": "losing/report.html"}),
@@ -142,6 +142,6 @@ def test_a_million_differences_fit_into_two_megabytes() -> None:
             1_000_000, {"lost_write": 1_000_000}, {"configs": {"lost_write": 1_000_000}}, rows=rows
         ),
     )
-    html = render_html(report, Tables("/srv/tables"))
+    html = render_html(report, TablePlace("/srv/tables"))
     assert len(html.encode()) < 2_000_000
     assert "999,800 more" in html

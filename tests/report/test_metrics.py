@@ -25,20 +25,20 @@ from jobs.audit.run import ClusterRun, Run
 from jobs.exit import UsageError
 from jobs.settings import MetricsSettings, Settings
 from jobs.sinks.metrics import TEXTFILE_NAME, MetricsError, push, write_textfile
-from jobs.steps import aftermath, metrics
-from jobs.steps.aftermath import tell_stopped, tell_unopened
+from jobs.steps import metrics, publishing
+from jobs.steps.publishing import publish_stopped, publish_unopened
 from schemas.checks import Phase
 from tests.report.fleets import failed, run_of
 from tests.report.samples import defective, healthy, lagging
 from transforms.report.fleet_model import FleetRun
-from transforms.report.metrics import FAMILIES, LAST_GOOD_RUN, RUN_FAILED, Sample, read_text, samples_of, text_of
+from transforms.report.metrics import FAMILIES, LAST_GOOD_RUN, RUN_FAILED, MetricSample, read_text, samples_of, text_of
 
 CONF = Path(__file__).parents[2] / "conf" / "metrics"
 GOOD = run_of(healthy(), "a", hours_ago=5)
 Told = dict[tuple[str, ...], float]
 
 
-def told(samples: list[Sample]) -> Told:
+def told(samples: list[MetricSample]) -> Told:
     return {(sample.name, *(value for _, value in sample.labels)): sample.value for sample in samples}
 
 
@@ -229,10 +229,10 @@ def test_a_run_without_a_row_is_the_newest_all_the_same(tmp_path: Path) -> None:
 def test_a_run_that_could_not_begin_or_was_stopped_is_told_as_failed(tmp_path: Path) -> None:
     configured = settings("a", metrics={"textfile": str(tmp_path)})
     write_textfile(tmp_path, {"a": samples_of(GOOD, GOOD)})
-    assert tell_unopened([configured], UsageError("no session")).problems == []
+    assert publish_unopened([configured], UsageError("no session")).problems == []
     assert in_file(tmp_path)[RUN_FAILED, "a"] == 1
     write_textfile(tmp_path, {"a": samples_of(GOOD, GOOD)})
-    assert tell_stopped(_run(configured)).problems == []
+    assert publish_stopped(_run(configured)).problems == []
     assert in_file(tmp_path)[RUN_FAILED, "a"] == 1
     assert in_file(tmp_path)[LAST_GOOD_RUN, "a"] == GOOD.finished_at.timestamp()
 
@@ -243,15 +243,15 @@ def test_metrics_are_handed_on_after_a_run_whether_the_warehouse_can_be_read_or_
     configured = settings("a", metrics={"textfile": str(tmp_path)}, report={"folder": str(tmp_path / "reports")})
     run = _run(configured, failing=False)
     stored = replace(GOOD, started_at=run.started_at, finished_at=run.started_at)
-    monkeypatch.setattr(aftermath, "fleet_runs", lambda *_, **__: [stored])
-    assert aftermath.after_run(run, {}, {}).problems == []
+    monkeypatch.setattr(publishing, "fleet_runs", lambda *_, **__: [stored])
+    assert publishing.publish(run, {}, {}).problems == []
     assert in_file(tmp_path)[RUN_FAILED, "a"] == 0
 
     def unreadable(*_: object, **__: object) -> list[FleetRun]:
         raise UsageError("gone")
 
-    monkeypatch.setattr(aftermath, "fleet_runs", unreadable)
-    aftermath.after_run(_run(configured), {}, {})
+    monkeypatch.setattr(publishing, "fleet_runs", unreadable)
+    publishing.publish(_run(configured), {}, {})
     assert in_file(tmp_path)[RUN_FAILED, "a"] == 1
     assert in_file(tmp_path)[LAST_GOOD_RUN, "a"] == stored.finished_at.timestamp()
 

@@ -15,7 +15,7 @@ from jobs import pipeline
 from jobs.exit import AuditError, UsageError
 from jobs.pipeline import Telling
 from jobs.settings import Settings
-from jobs.steps.aftermath import tell_unopened
+from jobs.steps.publishing import publish_unopened
 from tests.report.test_mail import body
 from tests.report.test_smtp import Mailbox, free_port, running
 
@@ -47,7 +47,7 @@ def test_it_is_told_under_every_policy(policy: str) -> None:
     mailbox = Mailbox()
     with running(mailbox) as port:
         several = [settings(port, name, send=policy) for name in ("a", "b")]
-        made = tell_unopened(several, UsageError(FULL))
+        made = publish_unopened(several, UsageError(FULL))
     [(_, _, content)] = mailbox.received
     message = message_from_bytes(content, policy=SMTP)
     assert str(message["Subject"]).startswith("[kraft-audit] FAILED 2 of 2 clusters")
@@ -60,7 +60,7 @@ def test_it_is_told_under_every_policy(policy: str) -> None:
 def test_what_was_read_is_in_no_mail() -> None:
     mailbox = Mailbox()
     with running(mailbox) as port:
-        tell_unopened([settings(port)], RuntimeError("hunter2"))
+        publish_unopened([settings(port)], RuntimeError("hunter2"))
     [(_, _, content)] = mailbox.received
     text = body(message_from_bytes(content, policy=SMTP), "plain")
     assert "hunter2" not in text

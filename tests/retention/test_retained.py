@@ -17,10 +17,10 @@ from transforms.retention import (
     KnownRun,
     Part,
     Retained,
-    Rules,
+    Retention,
     begun_at,
     chosen,
-    is_held,
+    is_on_hold,
     retained,
 )
 
@@ -43,7 +43,7 @@ HOURLY_YEARS = [run(days) for days in range(900, 0, -1)]
 
 
 def test_what_was_read_stays_for_a_month_and_what_was_judged_for_two_years() -> None:
-    found = retained(HOURLY_YEARS, Rules(), NOW)
+    found = retained(HOURLY_YEARS, Retention(), NOW)
     assert staying(found, Part.DETAILS, HOURLY_YEARS) == list(range(30, 0, -1))
     assert staying(found, Part.JUDGED, HOURLY_YEARS) == list(range(730, 0, -1))
 
@@ -51,7 +51,7 @@ def test_what_was_read_stays_for_a_month_and_what_was_judged_for_two_years() -> 
 def test_the_newest_finished_run_and_the_newest_of_the_own_log_stay_whatever_their_age() -> None:
     own, foreign = run(5000), run(4000, end=None)
     failed = replace(run(3000), finished=False, end=None)
-    found = retained([run(6000), own, foreign, failed], Rules(), NOW)
+    found = retained([run(6000), own, foreign, failed], Retention(), NOW)
     for part in Part:
         assert staying(found, part, [run(6000), own, foreign])[-2:] == [5000, 4000], part
     assert staying(found, Part.DETAILS, [run(6000), failed]) == []
@@ -59,7 +59,7 @@ def test_the_newest_finished_run_and_the_newest_of_the_own_log_stay_whatever_the
 
 def test_rows_that_a_report_shows_the_course_of_stay_in_runs_alone() -> None:
     runs = [run(2000 + days) for days in range(200, 0, -1)]
-    found = retained(runs, Rules(), NOW)
+    found = retained(runs, Retention(), NOW)
     assert staying(found, Part.RUN, runs) == list(range(2000 + NEWEST_RUNS, 2000, -1))
     assert staying(found, Part.JUDGED, runs) == [2001]
 
@@ -70,7 +70,7 @@ def test_what_the_newest_run_goes_on_from_stays_and_the_records_below_it() -> No
     middle = run(700)
     newest = run(40, needs=frozenset({second.run_id}), builds_on=frozenset({second.run_id}))
     runs = [first, second, middle, newest]
-    found = retained(runs, Rules(), NOW)
+    found = retained(runs, Retention(), NOW)
     assert staying(found, Part.STATE, runs) == [800, 40]
     assert staying(found, Part.LOG, runs) == [900, 800, 40]
     assert staying(found, Part.RUN, [first, second]) == [900, 800]
@@ -84,12 +84,12 @@ def test_rows_stay_that_the_state_of_a_run_is_made_of_whose_details_stay() -> No
     held = run(50, chain=frozenset({ids[0], ids[2]}))
     newest = run(40, chain=frozenset({ids[1]}))
     runs = [*bases, old, held, newest]
-    found = retained(runs, Rules(), NOW)
+    found = retained(runs, Retention(), NOW)
     assert staying(found, Part.CHAIN, runs) == [800, 40]
     assert staying(found, Part.DETAILS, runs) == [40]
     # Rows of runs that gold does not know are taken for those of runs that died.
     assert 800 in staying(found, Part.RUN, runs)
-    found = retained(runs, Rules(hold=(held.run_id,)), NOW)
+    found = retained(runs, Retention(hold=(held.run_id,)), NOW)
     assert staying(found, Part.CHAIN, runs) == [900, 800, 700, 50, 40]
     assert staying(found, Part.CHAIN, [old]) == []
 
@@ -97,7 +97,7 @@ def test_rows_stay_that_the_state_of_a_run_is_made_of_whose_details_stay() -> No
 def test_since_when_a_log_stands_still_is_remembered() -> None:
     stands = ("c", 7, 7)
     runs = [run(5000, end=("c", 6, 6)), *[run(days, end=stands) for days in range(1000, 900, -1)]]
-    found = retained(runs, Rules(), NOW)
+    found = retained(runs, Retention(), NOW)
     assert staying(found, Part.RUN, runs) == [1000, *range(900 + NEWEST_RUNS, 900, -1)]
 
 
@@ -110,22 +110,22 @@ def test_since_when_a_log_stands_still_is_remembered() -> None:
 )
 def test_a_migration_is_held_until_it_is_finalised(phase: str | None, held: bool) -> None:
     runs = [run(900), run(800, phase=phase)]
-    found = retained(runs, Rules(hold=(UNTIL_FINALISED,)), NOW)
-    assert is_held((UNTIL_FINALISED,), phase) == held
+    found = retained(runs, Retention(hold=(UNTIL_FINALISED,)), NOW)
+    assert is_on_hold((UNTIL_FINALISED,), phase) == held
     assert staying(found, Part.DETAILS, runs) == ([900, 800] if held else [800])
-    assert not is_held((), phase)
+    assert not is_on_hold((), phase)
 
 
 def test_a_cluster_without_a_finished_run_is_held_too() -> None:
     failed = replace(run(900), finished=False)
-    assert staying(retained([failed], Rules(hold=(UNTIL_FINALISED,)), NOW), Part.DETAILS, [failed]) == [900]
+    assert staying(retained([failed], Retention(hold=(UNTIL_FINALISED,)), NOW), Part.DETAILS, [failed]) == [900]
 
 
 def test_a_run_that_is_held_by_name_stays_whole_with_what_it_builds_on() -> None:
     base = run(1000)
     wanted = run(900, builds_on=frozenset({base.run_id}))
     runs = [base, wanted, run(800), run(1)]
-    found = retained(runs, Rules(hold=(wanted.run_id,)), NOW)
+    found = retained(runs, Retention(hold=(wanted.run_id,)), NOW)
     for part in (Part.DETAILS, Part.JUDGED, Part.RUN):
         assert 900 in staying(found, part, runs), part
     assert staying(found, Part.LOG, runs) == [1000, 900, 1]
@@ -134,12 +134,12 @@ def test_a_run_that_is_held_by_name_stays_whole_with_what_it_builds_on() -> None
 def test_a_run_that_a_mail_told_of_stays_in_gold() -> None:
     told = run(1000)
     runs = [told, run(900), run(1)]
-    found = retained(runs, Rules(), NOW, mailed=[told.run_id])
+    found = retained(runs, Retention(), NOW, mailed=[told.run_id])
     assert staying(found, Part.JUDGED, runs) == [1000, 1]
 
 
 def test_rows_of_runs_that_never_ended_go_after_a_day_unless_they_are_under_way_or_nobody_can_tell() -> None:
-    found = retained([run(1)], Rules(), NOW, running=["under-way"])
+    found = retained([run(1)], Retention(), NOW, running=["under-way"])
     old, young = NOW - timedelta(days=2), NOW - timedelta(hours=20)
     assert not found.stays(Part.DETAILS, "x", old)
     assert found.stays(Part.DETAILS, "x", young)

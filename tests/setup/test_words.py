@@ -33,6 +33,18 @@ AVOID = {
     r"\bthat (is|are) none\b": "that is not a",
     r"\b(are|is) no more\b": "no longer exist(s)",
     r"\bspeaks? of\b": "is about",
+    r"\bin truth\b": "in fact",
+    r"\bas ever\b": "as before",
+    r"\bin the midst\b": "meanwhile, while it runs",
+    r"\banother than\b": "differs from",
+    r"\bbeside each other\b": "at the same time",
+    r"\bputs? together\b": "merges",
+    r"\bfor so long\b|\bso long ago\b|\b(is|stay|stays) so long\b": "for this long",
+    r"\bgoes by\b": "uses, follows",
+    r"\bheeds?\b": "reads, respects",
+    r"\bwhat bec(ame|omes) of\b": "what happened to, the result of",
+    r"\bwas not collected\b": "was not given",
+    r"\bvouch(es)? for\b": "accepts",
 }
 PAGES = sorted(
     path

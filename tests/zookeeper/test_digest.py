@@ -25,7 +25,7 @@ from tests.zookeeper import journal
 from tests.zookeeper.journal import Log, Node
 from tests.zookeeper.model import Model
 from tests.zookeeper.trees import EVERY_STAGE, REDACTOR, codes, state_rows
-from transforms.zookeeper.storage.digest import TreeDigest, Verdict
+from transforms.zookeeper.storage.digest import DigestVerdict, TreeDigest
 from transforms.zookeeper.storage.replay import Replay
 from transforms.zookeeper.storage.snapshot import Snapshot, open_snapshot, owned_paths, read_batches
 from transforms.zookeeper.storage.transactions import OpCode, ZkTransaction, read_transactions
@@ -61,7 +61,7 @@ def test_the_tree_of_every_capture_has_the_digest_that_its_server_wrote(version:
         digest = replayed(snapshot, zxid, transactions)
         last = transactions[-1].zxid if transactions else zxid
         judgement = digest.judge(last)
-        assert judgement.verdict is Verdict.PROVED
+        assert judgement.verdict is DigestVerdict.PROVED
         newest_change = max((each.zxid for each in transactions if not each.failed), default=zxid)
         assert digest.agreed_at is not None
         assert digest.agreed_at >= newest_change
@@ -74,11 +74,13 @@ def test_without_digests_versions_and_parents_of_every_capture_follow_each_other
         digest = replayed(replace(snapshot, digest=None), zxid, plain)
         assert digest.doubts == {}
         judgement = digest.judge(zxid)
-        assert judgement.verdict is Verdict.UNPROVED
+        assert judgement.verdict is DigestVerdict.UNPROVED
         assert "have no digest (ZooKeeper before 3.6" in judgement.text
 
 
-def rows_of(snapshot: Snapshot, zxid: int, transactions: list[ZkTransaction]) -> tuple[Verdict, dict[str, object]]:
+def rows_of(
+    snapshot: Snapshot, zxid: int, transactions: list[ZkTransaction]
+) -> tuple[DigestVerdict, dict[str, object]]:
     digest = TreeDigest.of(snapshot, zxid, transactions)
     replay = Replay(transactions, REDACTOR, digest)
     batches = list(replay.run(read_batches(snapshot, REDACTOR), owned_paths(snapshot)))
@@ -94,12 +96,12 @@ def test_a_tree_without_one_of_a_captures_transactions_is_proved_where_it_is_the
 ) -> None:
     (snapshot, zxid, transactions), *_ = parts(capture("3.9.1", stage) / "zookeeper" / "version-2")
     verdict, whole = rows_of(snapshot, zxid, transactions)
-    assert verdict is Verdict.PROVED
+    assert verdict is DigestVerdict.PROVED
     missed = 0
     for index in range(0, len(transactions) - 1, 23):
         verdict, rows = rows_of(snapshot, zxid, [*transactions[:index], *transactions[index + 1 :]])
-        assert verdict is (Verdict.PROVED if rows == whole else Verdict.BROKEN)
-        missed += verdict is Verdict.BROKEN
+        assert verdict is (DigestVerdict.PROVED if rows == whole else DigestVerdict.BROKEN)
+        missed += verdict is DigestVerdict.BROKEN
     assert missed > 5
 
 
@@ -143,7 +145,7 @@ def test_the_folder_of_a_busy_server_has_its_digest(tmp_path: Path) -> None:
     for snapshot, zxid, transactions in found:
         kinds |= {operation.type for each in transactions for operation in each.operations}
         last = transactions[-1].zxid if transactions else zxid
-        assert replayed(snapshot, zxid, transactions).judge(last).verdict is Verdict.PROVED
+        assert replayed(snapshot, zxid, transactions).judge(last).verdict is DigestVerdict.PROVED
         plain = replayed(replace(snapshot, digest=None), zxid, [replace(each, digest=None) for each in transactions])
         assert plain.doubts == {}
     assert len(found) > 3
@@ -215,7 +217,7 @@ def test_a_folder_that_is_whole_is_proved(tmp_path: Path) -> None:
     summary = summary_of(tmp_path / "zk")
     assert summary.problems == []
     assert [(each.verdict, each.text) for each in summary.proofs] == [
-        (Verdict.PROVED, "the tree has ZooKeeper's own digest after transaction 0x100000003")
+        (DigestVerdict.PROVED, "the tree has ZooKeeper's own digest after transaction 0x100000003")
     ]
 
 
@@ -240,7 +242,7 @@ def test_a_log_that_is_missing_without_digests_is_found_out_by_what_follows(
     two_epochs(tmp_path / "zk", digested=False)
     whole = summary_of(tmp_path / "zk")
     assert whole.problems == []
-    assert [each.verdict for each in whole.proofs] == [Verdict.UNPROVED]
+    assert [each.verdict for each in whole.proofs] == [DigestVerdict.UNPROVED]
     (tmp_path / "zk" / "log.4").unlink()
     problem = summary_of(tmp_path / "zk").problems[0]
     assert problem == (
@@ -288,7 +290,7 @@ def test_a_fuzzy_snapshot_is_proved_once_its_last_change_was_replayed(tmp_path: 
     model.create("/config/b", b"5")
     next_log(model, folder, model.log.zxid)
     for zxid in (8, 9):
-        assert [each.verdict for each in summary_of(folder, zxid).proofs] == [Verdict.PROVED]
+        assert [each.verdict for each in summary_of(folder, zxid).proofs] == [DigestVerdict.PROVED]
     early_summary = summary_of(folder, 5)
     assert early_summary.proofs == []
     assert "the snapshot at 0x4 may hold changes up to 0x8" in early_summary.problems[0]
@@ -306,7 +308,7 @@ def test_a_fuzzy_snapshot_without_digests_is_no_fault(tmp_path: Path) -> None:
     next_log(model, folder, model.log.zxid)
     summary = summary_of(folder)
     assert summary.problems == []
-    assert [each.verdict for each in summary.proofs] == [Verdict.UNPROVED]
+    assert [each.verdict for each in summary.proofs] == [DigestVerdict.UNPROVED]
 
 
 def test_a_digest_of_another_version_proves_nothing(tmp_path: Path) -> None:
@@ -314,7 +316,7 @@ def test_a_digest_of_another_version_proves_nothing(tmp_path: Path) -> None:
     (tmp_path / "snapshot.0").write_bytes(journal.snapshot([Node("/")], digest=True))
     (tmp_path / "log.1").write_bytes(log.padded())
     (judgement,) = summary_of(tmp_path).proofs
-    assert judgement.verdict is Verdict.UNPROVED
+    assert judgement.verdict is DigestVerdict.UNPROVED
     assert judgement.text.startswith("its digests are of version 3, which this audit does not support")
     found = [row for _, batch in DataFolder(tmp_path).trees(REDACTOR, None) for row in batch.to_pylist()]
     assert [row["data"] for row in found if row["path"] == TREE_DIGEST] == [f"{TREE_UNPROVED}{judgement.text}"]
@@ -327,7 +329,7 @@ def test_digests_that_begin_later_prove_the_tree_all_the_same(tmp_path: Path) ->
     model.digested = True
     model.create("/config/a")
     next_log(model, tmp_path, model.log.zxid)
-    assert [each.verdict for each in summary_of(tmp_path).proofs] == [Verdict.PROVED]
+    assert [each.verdict for each in summary_of(tmp_path).proofs] == [DigestVerdict.PROVED]
 
 
 def test_paths_that_a_server_may_have_encoded_otherwise_are_no_fault(tmp_path: Path) -> None:
@@ -337,7 +339,7 @@ def test_paths_that_a_server_may_have_encoded_otherwise_are_no_fault(tmp_path: P
     (tmp_path / "snapshot.4").write_bytes(model.snapshot())
     model.create("/config/b")
     next_log(model, tmp_path, model.log.zxid)
-    assert [each.verdict for each in summary_of(tmp_path).proofs] == [Verdict.PROVED]
+    assert [each.verdict for each in summary_of(tmp_path).proofs] == [DigestVerdict.PROVED]
     other = tmp_path / "other"
     other.mkdir()
     asked = a_model()
@@ -365,7 +367,7 @@ def test_a_snapshot_that_is_younger_than_the_copied_logs_is_left_for_an_older_on
     rows = [row for batch in read_folder(tmp_path, REDACTOR, summary=summary) for row in batch.to_pylist()]
     assert [row for row in rows if row["path"].startswith("/")] == expected
     assert summary.problems == ["snapshot.5: the logs end before 0x6, up to which it was written; an older one is used"]
-    assert [each.verdict for each in summary.proofs] == [Verdict.PROVED]
+    assert [each.verdict for each in summary.proofs] == [DigestVerdict.PROVED]
     (tmp_path / "snapshot.3").unlink()
     assert "the snapshot at 0x5 may hold changes up to 0x6" in summary_of(tmp_path).problems[0]
 

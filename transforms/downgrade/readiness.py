@@ -31,14 +31,14 @@ from transforms.features.levels import (
     release_tuple,
 )
 from transforms.features.matrix import BROKER, KRAFT_VERSION, Node
-from transforms.features.update import LOSSES, Cluster, Kind, Update, Verdict, dry_run
+from transforms.features.update import LOSSES, Cluster, FeatureVerdict, RequestKind, Update, dry_run
 
 FIRST_KRAFT: Release = (3, 3)
 FIRST_MIGRATION: Release = (3, 4)
 LAST_ZOOKEEPER: Release = (3, 9)
 
 
-class Mode(StrEnum):
+class MetadataMode(StrEnum):
     """Where the cluster's metadata lives."""
 
     ZOOKEEPER = "zookeeper"
@@ -46,7 +46,7 @@ class Mode(StrEnum):
     KRAFT = "kraft"
 
 
-class Outcome(StrEnum):
+class LineOutcome(StrEnum):
     """What one line says of the way back, the worst first."""
 
     BLOCKED = "blocked"
@@ -59,7 +59,7 @@ class Outcome(StrEnum):
 class Line:
     """One reason, with its evidence: a znode, a record's offset, a node or a file."""
 
-    outcome: Outcome
+    outcome: LineOutcome
     what: str
     evidence: str
 
@@ -69,13 +69,13 @@ class Readiness:
     """The verdict for one target, and all lines, the worst first. `floor` is the lowest release that reads everything."""
 
     target: Release
-    verdict: Outcome
+    verdict: LineOutcome
     lines: tuple[Line, ...]
     floor: Release | None
 
 
 @dataclass(frozen=True)
-class State:
+class KnownCluster:
     """What is known of the cluster; None is 'not collected', which can only make a verdict unknown.
 
     `seen` has the rows of each ledger format that the tables show (a format that was looked for and not found has a
@@ -85,7 +85,7 @@ class State:
     the migration. `unread` counts the places of the log that could not be read, such as records of an unknown version.
     """
 
-    mode: Mode
+    mode: MetadataMode
     release: Release | None = None
     seen: Mapping[str, Seen] = field(default_factory=dict)
     feature_znode: FeatureZnode | None = None
@@ -103,7 +103,7 @@ class State:
     unread: int = 0
 
 
-_ORDER = tuple(Outcome)
+_ORDER = tuple(LineOutcome)
 # Every minor release from the first that this ledger tells apart to the newest that is known.
 RELEASES: tuple[Release, ...] = (
     *((2, minor) for minor in range(9)),
@@ -112,10 +112,10 @@ RELEASES: tuple[Release, ...] = (
 )
 
 
-def targets(state: State) -> tuple[Release, ...]:
+def targets(state: KnownCluster) -> tuple[Release, ...]:
     """The releases that a cluster may be asked to go back to, the newest first; all there are when its own is not known."""
-    first = FIRST_KRAFT if state.mode is Mode.KRAFT else RELEASES[0]
-    last = LAST_ZOOKEEPER if state.mode is not Mode.KRAFT else RELEASES[-1]
+    first = FIRST_KRAFT if state.mode is MetadataMode.KRAFT else RELEASES[0]
+    last = LAST_ZOOKEEPER if state.mode is not MetadataMode.KRAFT else RELEASES[-1]
     below = (
         release
         for release in reversed(RELEASES)
@@ -125,8 +125,8 @@ def targets(state: State) -> tuple[Release, ...]:
 
 
 def with_kraft(
-    state: State, cluster: Cluster, migrated_at: int | None, level_offset: int | None, *, migrating: bool
-) -> State:
+    state: KnownCluster, cluster: Cluster, migrated_at: int | None, level_offset: int | None, *, migrating: bool
+) -> KnownCluster:
     """A state with what KRaft's controllers know. `migrated_at` is the offset of the newest state of the migration.
 
     While `migrating` brokers may be in either mode, and those in KRaft mode are in the way.
@@ -146,14 +146,14 @@ def with_kraft(
     )
 
 
-def readiness(state: State, target: Release) -> Readiness:
+def readiness(state: KnownCluster, target: Release) -> Readiness:
     """Judge the way from `state` to `target`: every reason is a line, and the worst of them is the verdict."""
     lines = sorted(_lines(state, target), key=lambda line: _ORDER.index(line.outcome))
-    verdict = lines[0].outcome if lines else Outcome.UNKNOWN
+    verdict = lines[0].outcome if lines else LineOutcome.UNKNOWN
     return Readiness(target, verdict, tuple(lines), floor_of(state))
 
 
-def floor_of(state: State) -> Release | None:
+def floor_of(state: KnownCluster) -> Release | None:
     """The lowest release that reads all formats and levels there is evidence of; None when that can't be told."""
     found = [
         BY_ID[name].reads_from
@@ -161,7 +161,7 @@ def floor_of(state: State) -> Release | None:
         if seen.total and BY_ID[name].below is not Effect.READS
     ]
     found += [protocol[0] for protocol in _protocols(state).values()]
-    if state.mode is Mode.KRAFT:
+    if state.mode is MetadataMode.KRAFT:
         levels = [_first_with(name, level) for name, level in (state.finalised or {}).items()]
         known = [release for release in levels if release is not None]
         if len(known) < len(levels):
@@ -184,17 +184,17 @@ def render(judged: Readiness) -> list[str]:
     ]
 
 
-def _lines(state: State, target: Release) -> Iterator[Line]:
+def _lines(state: KnownCluster, target: Release) -> Iterator[Line]:
     if state.release is not None and target > state.release:
         what = f"{shown(target)} is newer than the cluster's release {shown(state.release)}: that is an upgrade"
-        yield Line(Outcome.BLOCKED, what, "the nodes' registrations")
+        yield Line(LineOutcome.BLOCKED, what, "the nodes' registrations")
         return
-    if state.mode is Mode.KRAFT:
+    if state.mode is MetadataMode.KRAFT:
         yield from _kraft(state, target)
         return
     if target > LAST_ZOOKEEPER:
-        yield Line(Outcome.BLOCKED, f"Kafka {shown(target)} has no ZooKeeper mode", f"mode {state.mode.value}")
-    if state.mode is Mode.DUAL_WRITE:
+        yield Line(LineOutcome.BLOCKED, f"Kafka {shown(target)} has no ZooKeeper mode", f"mode {state.mode.value}")
+    if state.mode is MetadataMode.DUAL_WRITE:
         yield from _dual_write(state, target)
     yield from _protocol(state, target)
     yield from _feature_znode(state, target)
@@ -212,7 +212,7 @@ def _files(target: Release) -> Iterator[Line]:
             yield Line(_OF_EFFECT[entry.below], f"{entry.title}: {entry.effect}", entry.evidence)
 
 
-_OF_EFFECT = {Effect.READS: Outcome.SAFE, Effect.LOSES: Outcome.LOSES, Effect.REFUSES: Outcome.BLOCKED}
+_OF_EFFECT = {Effect.READS: LineOutcome.SAFE, Effect.LOSES: LineOutcome.LOSES, Effect.REFUSES: LineOutcome.BLOCKED}
 
 
 def _by_feature(finalised: Mapping[str, int], target: Release) -> Iterator[Line]:
@@ -226,23 +226,23 @@ def _by_feature(finalised: Mapping[str, int], target: Release) -> Iterator[Line]
             yield Line(_OF_EFFECT[entry.below], f"{entry.title}: {entry.effect}", f"{feature} {stated}")
 
 
-def _format(name: str, state: State, target: Release) -> Iterator[Line]:
+def _format(name: str, state: KnownCluster, target: Release) -> Iterator[Line]:
     entry, seen = BY_ID[name], state.seen.get(name)
     if target >= entry.reads_from:
         if seen is not None and seen.total:
-            yield Line(Outcome.SAFE, f"{entry.title} ({seen.total}): {shown(target)} reads them", seen.example)
+            yield Line(LineOutcome.SAFE, f"{entry.title} ({seen.total}): {shown(target)} reads them", seen.example)
         return
     if seen is None:
         if entry.below is not Effect.READS:
-            yield Line(Outcome.UNKNOWN, f"{entry.title}: not looked for", f"give {entry.evidence}")
+            yield Line(LineOutcome.UNKNOWN, f"{entry.title}: not looked for", f"give {entry.evidence}")
         return
     if not seen.total:
-        yield Line(Outcome.SAFE, f"{entry.title}: none", entry.evidence)
+        yield Line(LineOutcome.SAFE, f"{entry.title}: none", entry.evidence)
         return
     yield Line(_OF_EFFECT[entry.below], f"{entry.title} ({seen.total}): {entry.effect}", seen.example)
 
 
-def _protocols(state: State) -> dict[str, tuple[Release, str]]:
+def _protocols(state: KnownCluster) -> dict[str, tuple[Release, str]]:
     """What each broker surely writes by: release and text, by who says so."""
     found: dict[str, tuple[Release, str]] = {}
     for broker, level in state.protocols.items():
@@ -265,7 +265,7 @@ def _in_file(conf: Mapping[str, str], release: Release | None) -> tuple[Release,
     return None if release is None else (release, f"{shown(release)}, for it is not set")
 
 
-def _least_protocol(state: State) -> tuple[Release, str] | None:
+def _least_protocol(state: KnownCluster) -> tuple[Release, str] | None:
     """The highest protocol that the tree proves some broker has or had at least, and what proves it."""
     proofs: list[tuple[Release, str]] = []
     znode = state.feature_znode
@@ -284,48 +284,52 @@ def _least_protocol(state: State) -> tuple[Release, str] | None:
     return max(proofs, default=None)
 
 
-def _protocol(state: State, target: Release) -> Iterator[Line]:
+def _protocol(state: KnownCluster, target: Release) -> Iterator[Line]:
     """Brokers can't go below the protocol that they write by: the older release does not know it."""
     known = _protocols(state)
     for who, (release, text) in sorted(known.items()):
         if release > target:
-            yield Line(Outcome.BLOCKED, f"{IBP} is {text}, which {shown(target)} does not support", who)
+            yield Line(LineOutcome.BLOCKED, f"{IBP} is {text}, which {shown(target)} does not support", who)
     if any(release > target for release, _ in known.values()):
         return
     least = _least_protocol(state)
     if least is not None and least[0] > target:
         yield Line(
-            Outcome.BLOCKED, f"{IBP} was {shown(least[0])} or later, which {shown(target)} does not support", least[1]
+            LineOutcome.BLOCKED,
+            f"{IBP} was {shown(least[0])} or later, which {shown(target)} does not support",
+            least[1],
         )
     elif not _all_brokers_known(state):
         stated = "" if least is None else f"; it is {shown(least[0])} or later ({least[1]})"
-        yield Line(Outcome.UNKNOWN, f"{IBP} is unknown for some brokers{stated}", "give the brokers' property files")
+        yield Line(
+            LineOutcome.UNKNOWN, f"{IBP} is unknown for some brokers{stated}", "give the brokers' property files"
+        )
     else:
-        yield Line(Outcome.SAFE, f"{IBP} is {shown(target)} or below on every broker", ", ".join(sorted(known)))
+        yield Line(LineOutcome.SAFE, f"{IBP} is {shown(target)} or below on every broker", ", ".join(sorted(known)))
 
 
-def _all_brokers_known(state: State) -> bool:
+def _all_brokers_known(state: KnownCluster) -> bool:
     files = (state.configurations or {}).items()
     stated = {*state.protocols, *(broker for broker, conf in files if _in_file(conf, state.release) is not None)}
     known = {*(state.znode_versions or {}), *(state.configurations or {}), *state.protocols}
     return bool(stated) and known <= stated
 
 
-def _feature_znode(state: State, target: Release) -> Iterator[Line]:
+def _feature_znode(state: KnownCluster, target: Release) -> Iterator[Line]:
     znode = state.feature_znode
     if znode is None or not znode.features:
         return
     names = ", ".join(sorted(znode.features))
     if target < (2, 7):
-        yield Line(Outcome.LOSES, f"finalised features ({names}): no release before 2.7 supports them", "/feature")
+        yield Line(LineOutcome.LOSES, f"finalised features ({names}): no release before 2.7 supports them", "/feature")
     elif znode.version >= 2 and target < (3, 3):
         what = f"finalised features ({names}) without their minimum level: the controller can't start"
-        yield Line(Outcome.BLOCKED, what, f"/feature has version {znode.version}")
+        yield Line(LineOutcome.BLOCKED, what, f"/feature has version {znode.version}")
     else:
-        yield Line(Outcome.SAFE, f"finalised features ({names}): {shown(target)} reads them", "/feature")
+        yield Line(LineOutcome.SAFE, f"finalised features ({names}): {shown(target)} reads them", "/feature")
 
 
-def _topic_data(state: State, target: Release) -> Iterator[Line]:
+def _topic_data(state: KnownCluster, target: Release) -> Iterator[Line]:
     """Formats inside internal topics: brokers write them by their protocol, and nothing in the metadata shows them."""
     proofs = [(release, who) for who, (release, _) in _protocols(state).items()]
     least = _least_protocol(state)
@@ -336,17 +340,19 @@ def _topic_data(state: State, target: Release) -> Iterator[Line]:
             continue
         if highest is None or highest[0] < since:
             yield Line(
-                Outcome.UNKNOWN, f"{entry.title}: they are not in the metadata", "give the brokers' property files"
+                LineOutcome.UNKNOWN, f"{entry.title}: they are not in the metadata", "give the brokers' property files"
             )
         else:
-            yield Line(Outcome.BLOCKED, f"{entry.title}: {entry.effect}", f"protocol {shown(highest[0])}: {highest[1]}")
+            yield Line(
+                LineOutcome.BLOCKED, f"{entry.title}: {entry.effect}", f"protocol {shown(highest[0])}: {highest[1]}"
+            )
 
 
-def _dual_write(state: State, target: Release) -> Iterator[Line]:
+def _dual_write(state: KnownCluster, target: Release) -> Iterator[Line]:
     """While the migration runs, brokers are to be back in ZooKeeper mode and the controllers gone before a downgrade."""
     for broker in state.kraft_brokers:
         yield Line(
-            Outcome.BLOCKED,
+            LineOutcome.BLOCKED,
             f"broker {broker} runs in KRaft mode: roll the migration back first",
             f"REGISTER_BROKER_RECORD of broker {broker}",
         )
@@ -357,33 +363,33 @@ def _dual_write(state: State, target: Release) -> Iterator[Line]:
     )
     if target < FIRST_MIGRATION:
         what = f"a migration is in progress, which {shown(target)} does not support: roll it back first"
-        yield Line(Outcome.BLOCKED, what, where)
+        yield Line(LineOutcome.BLOCKED, what, where)
         return
     level, highest = (state.finalised or {}).get(FEATURE_NAME), latest_of(target)
     if level is None or highest is None:
-        yield Line(Outcome.UNKNOWN, "the metadata.version is unknown", "give the controllers' logs")
+        yield Line(LineOutcome.UNKNOWN, "the metadata.version is unknown", "give the controllers' logs")
     elif level > highest:
         what = f"metadata.version is {level_name(level)}, and can't be changed while a migration is in progress"
-        yield Line(Outcome.BLOCKED, what, _level_record(state))
+        yield Line(LineOutcome.BLOCKED, what, _level_record(state))
 
 
-def _level_record(state: State) -> str:
+def _level_record(state: KnownCluster) -> str:
     return (
         "FEATURE_LEVEL_RECORD" if state.level_offset is None else f"FEATURE_LEVEL_RECORD, offset {state.level_offset}"
     )
 
 
-def _kraft(state: State, target: Release) -> Iterator[Line]:
+def _kraft(state: KnownCluster, target: Release) -> Iterator[Line]:
     if state.migrated_at is not None:
         back = "the migration is finished: there is no way back to ZooKeeper"
         if target < FIRST_KRAFT:
-            yield Line(Outcome.BLOCKED, back, f"ZK_MIGRATION_STATE_RECORD, offset {state.migrated_at}")
+            yield Line(LineOutcome.BLOCKED, back, f"ZK_MIGRATION_STATE_RECORD, offset {state.migrated_at}")
     if target < FIRST_KRAFT:
-        yield Line(Outcome.BLOCKED, f"Kafka {shown(target)} does not run in KRaft mode", "the metadata log")
+        yield Line(LineOutcome.BLOCKED, f"Kafka {shown(target)} does not run in KRaft mode", "the metadata log")
         return
     yield from _beyond_ledger(state, target)
     if state.finalised is None:
-        yield Line(Outcome.UNKNOWN, "the finalised features are unknown", "give the controllers' logs")
+        yield Line(LineOutcome.UNKNOWN, "the finalised features are unknown", "give the controllers' logs")
         return
     yield from _level(state, state.finalised, target)
     yield from _features(state, state.finalised, target)
@@ -393,22 +399,24 @@ def _kraft(state: State, target: Release) -> Iterator[Line]:
     yield from _files(target)
 
 
-def _beyond_ledger(state: State, target: Release) -> Iterator[Line]:
+def _beyond_ledger(state: KnownCluster, target: Release) -> Iterator[Line]:
     """What lies above the tables of this audit: nobody knows here what is stored, and who reads it."""
     if state.release is None:
-        yield Line(Outcome.UNKNOWN, "the cluster's release is unknown", "give --kafka-version")
+        yield Line(LineOutcome.UNKNOWN, "the cluster's release is unknown", "give --kafka-version")
     for release in dict.fromkeys((state.release, target)):
         if release is not None and latest_of(release) is None:
             what = (
                 f"Kafka {release_name(release)} is a release that this audit does not support: its formats are unknown"
             )
-            yield Line(Outcome.UNKNOWN, what, "the audit's tables")
+            yield Line(LineOutcome.UNKNOWN, what, "the audit's tables")
     if state.unread:
         what = f"{state.unread} places of the metadata log could not be read: their formats are unknown"
-        yield Line(Outcome.UNKNOWN, what, "CAP-02")
+        yield Line(LineOutcome.UNKNOWN, what, "CAP-02")
 
 
-def _asked(state: State, finalised: Mapping[str, int], target: Release, update: Update) -> tuple[Verdict, str]:
+def _asked(
+    state: KnownCluster, finalised: Mapping[str, int], target: Release, update: Update
+) -> tuple[FeatureVerdict, str]:
     """What the controllers would say to one update on the way."""
     release = state.release or target
     cluster = Cluster(release, finalised, state.nodes, state.voters, state.local, state.migration_state)
@@ -418,68 +426,72 @@ def _asked(state: State, finalised: Mapping[str, int], target: Release, update: 
     )
 
 
-def _level(state: State, finalised: Mapping[str, int], target: Release) -> Iterator[Line]:
+def _level(state: KnownCluster, finalised: Mapping[str, int], target: Release) -> Iterator[Line]:
     level, highest, where = finalised.get(FEATURE_NAME), latest_of(target), _level_record(state)
     if level is None or highest is None:
         what = "no metadata.version is finalised" if level is None else f"the levels of {shown(target)} are unknown"
-        yield Line(Outcome.UNKNOWN, what, where)
+        yield Line(LineOutcome.UNKNOWN, what, where)
         return
     if target >= (4, 0) and level < MINIMUM_LEVEL_4X:
         yield Line(
-            Outcome.BLOCKED, f"metadata.version {level_name(level)} is below what {shown(target)} starts at", where
+            LineOutcome.BLOCKED, f"metadata.version {level_name(level)} is below what {shown(target)} starts at", where
         )
         return
     if level <= highest:
-        yield Line(Outcome.SAFE, f"metadata.version {level_name(level)}: {shown(target)} supports it", where)
+        yield Line(LineOutcome.SAFE, f"metadata.version {level_name(level)}: {shown(target)} supports it", where)
         return
-    verdict, message = _asked(state, finalised, target, Update(FEATURE_NAME, highest, Kind.SAFE_DOWNGRADE))
+    verdict, message = _asked(state, finalised, target, Update(FEATURE_NAME, highest, RequestKind.SAFE_DOWNGRADE))
     step = f"metadata.version {level_name(level)} has to go back to {level_name(highest)} first"
     for lost in lost_between(highest, level) or ():
-        yield Line(Outcome.LOSES, f"metadata of {lost}", where)
-    if verdict is Verdict.NO:
-        yield Line(Outcome.BLOCKED, f"{step}, and the controllers refuse: {message}", where)
-    elif verdict is Verdict.UNKNOWN:
-        yield Line(Outcome.UNKNOWN, f"{step}: {message}", where)
+        yield Line(LineOutcome.LOSES, f"metadata of {lost}", where)
+    if verdict is FeatureVerdict.NO:
+        yield Line(LineOutcome.BLOCKED, f"{step}, and the controllers refuse: {message}", where)
+    elif verdict is FeatureVerdict.UNKNOWN:
+        yield Line(LineOutcome.UNKNOWN, f"{step}: {message}", where)
     else:
-        yield Line(Outcome.SAFE, f"{step}; nothing is lost by it", where)
+        yield Line(LineOutcome.SAFE, f"{step}; nothing is lost by it", where)
 
 
-def _features(state: State, finalised: Mapping[str, int], target: Release) -> Iterator[Line]:
+def _features(state: KnownCluster, finalised: Mapping[str, int], target: Release) -> Iterator[Line]:
     """Levels of the other features, by what the target release replays (`FeatureControlManager.replay`)."""
     for name, level in sorted(finalised.items()):
         if name == FEATURE_NAME or not level:
             continue
         where, highest = f"finalised {name} {level}", highest_of(target, name)
         if not is_known_level(name, level):
-            yield Line(Outcome.UNKNOWN, f"{name} {level} is a level that this audit does not support", where)
+            yield Line(LineOutcome.UNKNOWN, f"{name} {level} is a level that this audit does not support", where)
         elif highest is None:
-            yield Line(Outcome.UNKNOWN, f"the levels of {name} in {shown(target)} are unknown", where)
+            yield Line(LineOutcome.UNKNOWN, f"the levels of {name} in {shown(target)} are unknown", where)
         elif level <= highest:
-            yield Line(Outcome.SAFE, f"{name} {level}: {shown(target)} supports it", where)
+            yield Line(LineOutcome.SAFE, f"{name} {level}: {shown(target)} supports it", where)
         else:
-            yield from _above(state, finalised, target, Update(name, highest, Kind.SAFE_DOWNGRADE), where)
+            yield from _above(state, finalised, target, Update(name, highest, RequestKind.SAFE_DOWNGRADE), where)
 
 
-def _above(state: State, finalised: Mapping[str, int], target: Release, step: Update, where: str) -> Iterator[Line]:
+def _above(
+    state: KnownCluster, finalised: Mapping[str, int], target: Release, step: Update, where: str
+) -> Iterator[Line]:
     """A level that the target's controllers can't replay: they do not start; and what going back to theirs means."""
     name, level = step.feature, finalised[step.feature]
     if name == KRAFT_VERSION:
         what = (
             f"{name} {level} can't be taken back: the quorum's voters are in the log, which {shown(target)} can't read"
         )
-        yield Line(Outcome.BLOCKED, what, where)
+        yield Line(LineOutcome.BLOCKED, what, where)
         return
     known = f"0-{step.level}" if step.level else "0"
     what = (
         f"controllers of {shown(target)} do not start: Tried to apply FeatureLevelRecord(name='{name}', "
         f"featureLevel={level}), but this controller only supports versions {known}"
     )
-    yield Line(Outcome.BLOCKED, what, where)
+    yield Line(LineOutcome.BLOCKED, what, where)
     verdict, message = _asked(state, finalised, target, step)
-    if verdict is Verdict.NO:
-        yield Line(Outcome.BLOCKED, f"{name} can't be taken back to {step.level}: {message}", where)
-    elif verdict is Verdict.UNKNOWN:
-        yield Line(Outcome.UNKNOWN, f"it is unknown whether {name} can be downgraded to {step.level}: {message}", where)
+    if verdict is FeatureVerdict.NO:
+        yield Line(LineOutcome.BLOCKED, f"{name} can't be taken back to {step.level}: {message}", where)
+    elif verdict is FeatureVerdict.UNKNOWN:
+        yield Line(
+            LineOutcome.UNKNOWN, f"it is unknown whether {name} can be downgraded to {step.level}: {message}", where
+        )
     else:
         lost = "what is above is lost" if step.level else LOSSES.get(name, "its use is lost")
-        yield Line(Outcome.LOSES, f"{name} has to be taken back to {step.level} first: {lost}", where)
+        yield Line(LineOutcome.LOSES, f"{name} has to be taken back to {step.level} first: {lost}", where)

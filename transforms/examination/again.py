@@ -17,7 +17,7 @@ from schemas.gold import DIVERGENCES
 from schemas.silver import ADMIN_OPERATIONS, FINDINGS
 from schemas.table import Table
 from transforms.examination.answers import FIRST, SECOND
-from transforms.examination.asked import Asked
+from transforms.examination.asked import ClusterTask
 from transforms.examination.examine import examine
 from transforms.examination.made import ANSWERS, FAILURE, ROWS
 from transforms.frames import columns_of, from_arrow
@@ -42,7 +42,7 @@ class AskedAgain:
     `shown` is how many rows that are not alike are told of each table.
     """
 
-    asked: Asked
+    asked: ClusterTask
     answers: Mapping[str, Mapping[str, Any]]
     shown: int
 

@@ -9,7 +9,7 @@ import polars as pl
 
 from schemas.entities import MIRRORED
 from transforms.examination.log import checkpoints_of
-from transforms.examination.trees import held_znodes, trees_of
+from transforms.examination.trees import trees_of, znodes_without_data
 from transforms.examination.written import barriers_of
 from transforms.kraft.replayed import Replayed, state_at, versions_of
 from transforms.kraft.side import KraftSide
@@ -18,7 +18,7 @@ from transforms.reconcile.compare.divergences import FOLLOWED
 from transforms.reconcile.judge.as_of import divergences_as_of
 from transforms.reconcile.judge.contexts import context_at, context_of
 from transforms.reconcile.judge.evidence import ClusterFacts
-from transforms.units import Feed, Kind
+from transforms.units import Feed, UnitKind
 from transforms.zookeeper.read.bracket import moved_znodes
 from transforms.zookeeper.read.trees import at_barrier
 
@@ -42,8 +42,10 @@ class AskedAt:
 
 def divergences_at(asked: AskedAt, feed: Feed) -> pl.DataFrame:
     """The divergences with KRaft's state at the offset: rows of `transforms.reconcile.compare.between.located`."""
-    trees = trees_of(feed.batches(Kind.ZNODES))
-    moved = moved_znodes(trees.znodes, held_znodes(feed.batches(Kind.SECOND_WALK))) if asked.bracketed else None
+    trees = trees_of(feed.batches(UnitKind.ZNODES))
+    moved = (
+        moved_znodes(trees.znodes, znodes_without_data(feed.batches(UnitKind.SECOND_WALK))) if asked.bracketed else None
+    )
     then = context_at(context_of(asked.gathered), asked.offset)
     log = _Log(asked, feed)
     kraft, row_versions = log.replayed(asked.offset + 1, then.committed_end, then.migration_offset + 1)
@@ -79,9 +81,9 @@ class _Log:
     def _replayed(self, end: int, after: int | None = None) -> Replayed:
         side, extent = self.asked.side, self.asked.side.whole(self.asked.base, end)
         name = self.asked.gathered.name
-        return state_at(name, side, extent, self.feed.batches(Kind.LOG), self.checkpoints, after)
+        return state_at(name, side, extent, self.feed.batches(UnitKind.LOG), self.checkpoints, after)
 
     def versions_of(self, keys: Collection[tuple[str, str]], end: int, until: int) -> pl.DataFrame:
         """All that happened to some rows up to an offset (inclusive)."""
         side, extent = self.asked.side, self.asked.side.whole(self.asked.base, end)
-        return versions_of(side, extent, self.feed.batches(Kind.LOG), self.checkpoints, keys, until)
+        return versions_of(side, extent, self.feed.batches(UnitKind.LOG), self.checkpoints, keys, until)

@@ -24,7 +24,7 @@ class Recorded:
 
 
 @dataclass(frozen=True)
-class Asked:
+class ClusterTask:
     """One cluster's task.
 
     `planned` is what of its log was to be read, None without a log that can be used. With `keep_every` the state of the log is kept

@@ -21,11 +21,11 @@ from schemas.silver import ADMIN_OPERATIONS, FINDINGS
 from transforms.chain.chain import Chain
 from transforms.chain.index import Changed, changed_in, hashed_in, pieces, states_of
 from transforms.examination.answers import CHAIN, COMPARED, DELTAS, FIRST, KEEPING, RECORDED, SECOND
-from transforms.examination.asked import Asked
+from transforms.examination.asked import ClusterTask
 from transforms.examination.log import Log, LogRead
 from transforms.examination.made import AGAIN, FOLD, INDEX, MEMORY, Made, Making, failure
 from transforms.examination.memory import EPOCHS, Memory
-from transforms.examination.trees import Trees, held_znodes, trees_of
+from transforms.examination.trees import Trees, trees_of, znodes_without_data
 from transforms.examination.written import Written, written_of
 from transforms.frames import columns_of
 from transforms.kraft.coverage import GONE, shortfall
@@ -39,7 +39,7 @@ from transforms.reconcile.judge.first_look import FirstLook
 from transforms.reconcile.judge.given import FIRST_ANSWERS, SECOND_ANSWERS, every_answer
 from transforms.reconcile.judge.questions import first_questions, second_questions
 from transforms.report.comparison import comparison
-from transforms.units import Feed, Kind, stream
+from transforms.units import Feed, UnitKind, stream
 from transforms.zookeeper.read.bracket import moved_znodes
 from transforms.zookeeper.read.trees import at_barrier
 
@@ -59,7 +59,7 @@ class _WholeLogNeededError(Exception):
     """What seems lost is looked for in the whole log, of which only the newest part was read."""
 
 
-def examine(asked: Asked, feed: Feed) -> Iterator[Made]:
+def examine(asked: ClusterTask, feed: Feed) -> Iterator[Made]:
     """Examine a cluster: the pieces that were made, the answers last; of one that can't be examined, why."""
     making = Making(asked.given.name, asked.run_id)
     try:
@@ -83,14 +83,14 @@ class _Sides:
 
 
 class _Examination:
-    def __init__(self, asked: Asked, feed: Feed, making: Making) -> None:
+    def __init__(self, asked: ClusterTask, feed: Feed, making: Making) -> None:
         self.asked, self.given, self.feed, self.making = asked, asked.given, feed, making
-        remembered = feed.bytes_of(Kind.MEMORY)
+        remembered = feed.bytes_of(UnitKind.MEMORY)
         self.memory = Memory() if remembered is None else Memory.from_bytes(remembered)
 
     def made(self) -> Iterator[Made]:
         """Everything, in an order in which nothing is yielded of a cluster that has to be examined again."""
-        trees = trees_of(self.feed.batches(Kind.ZNODES))
+        trees = trees_of(self.feed.batches(UnitKind.ZNODES))
         written = written_of(self.feed, self.given)
         moved = self._moved(trees)
         log = Log(self.asked, self.feed, self.memory, written.offsets)
@@ -128,7 +128,7 @@ class _Examination:
     def _moved(self, trees: Trees) -> pl.DataFrame | None:
         if not self.given.bracketed:
             return None
-        return moved_znodes(trees.znodes, held_znodes(self.feed.batches(Kind.SECOND_WALK)))
+        return moved_znodes(trees.znodes, znodes_without_data(self.feed.batches(UnitKind.SECOND_WALK)))
 
     def _history(self, log: Log) -> Iterator[Made]:
         yield from self.making.table(ISR_HISTORY, log.new_changes())
@@ -210,7 +210,7 @@ class _Examination:
     def _changed(self, sides: _Sides) -> tuple[Chain, list[Changed]]:
         """What is to be stored of the state, and the chain that it follows: what has changed, or all of it as a new base."""
         chain = self.asked.chain
-        states = states_of(self.feed.batches(Kind.INDEX)) if chain.parts else {}
+        states = states_of(self.feed.batches(UnitKind.INDEX)) if chain.parts else {}
         now = hashed_in(sides.tables)
         changed = changed_in(sides.tables, now, states)
         if not chain.parts or chain.takes(sum(each.rows.height for each in changed)):

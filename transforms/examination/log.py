@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from schemas.bronze import KRAFT_RECORDS, QUARANTINE
 from schemas.checks import KRAFT
-from transforms.examination.asked import Asked, Recorded
+from transforms.examination.asked import ClusterTask, Recorded
 from transforms.examination.memory import CHANGES, JUDGED_CHANGES, Memory
 from transforms.frames import columns_of, copied, from_arrow, shaped
 from transforms.isr.audit import RECENT, recent_of
@@ -26,7 +26,7 @@ from transforms.kraft.replayed import FINDINGS, NOTHING, Keeping, Replayed, repl
 from transforms.kraft.side import KraftSide
 from transforms.reconcile.judge.kip_tables import ISR_HOURS
 from transforms.reconcile.judge.log_look import LogLook
-from transforms.units import Feed, Kind
+from transforms.units import Feed, UnitKind
 
 _RECORDS: pl.Schema = columns_of(KRAFT_RECORDS.columns, "cluster", "run_id")
 _QUARANTINED: pl.Schema = columns_of(QUARANTINE.columns, "cluster", "run_id")
@@ -76,7 +76,7 @@ class LogRead:
 class Log:
     """Reads a cluster's log. `new_changes` goes through it; afterwards `read` says what it came to."""
 
-    def __init__(self, asked: Asked, feed: Feed, memory: Memory, offsets: Collection[int]) -> None:
+    def __init__(self, asked: ClusterTask, feed: Feed, memory: Memory, offsets: Collection[int]) -> None:
         """`offsets` are those whose append times are asked for."""
         self.asked, self.feed, self.memory = asked, feed, memory
         self.side: KraftSide | None = asked.given.side
@@ -97,7 +97,7 @@ class Log:
 
     def new_changes(self) -> Iterator[pa.RecordBatch]:
         """Read the log; gives the changes of partitions that no finished run has recorded."""
-        for batch in self.feed.batches(Kind.DAMAGE):
+        for batch in self.feed.batches(UnitKind.DAMAGE):
             rows = from_arrow(batch, _RECORDS)
             self._look.add(rows)
             self._damage.append(_damage(rows))
@@ -118,7 +118,7 @@ class Log:
             self._passed(),
             checkpoints,
             (given.compared or {}).get("kraft_metadata_offset"),
-            self.feed.bytes_of(Kind.FOLD) if self.side.kept is not None else None,
+            self.feed.bytes_of(UnitKind.FOLD) if self.side.kept is not None else None,
             self.asked.keep_every,
         )
         while True:
@@ -131,7 +131,7 @@ class Log:
     def _passed(self) -> Iterator[pa.RecordBatch]:
         """The log's records, looked at as they go by; what earlier runs have read of them was looked at then."""
         first = 0 if self.side is None or self.side.kept is None else self.side.kept.offset - 1
-        for batch in self.feed.batches(Kind.LOG):
+        for batch in self.feed.batches(UnitKind.LOG):
             mine = batch if self.asked.whole_from is None else batch.filter(pc.greater_equal(batch["offset"], first))
             if mine.num_rows:
                 self._look.add(from_arrow(mine, _RECORDS))
@@ -219,21 +219,21 @@ class Log:
             raise ValueError("there is no log to look for rows in")
         base = self.side.base if self.asked.whole_from is None else self.asked.whole_from or None
         extent = self.side.whole(base)
-        return versions_of(self.side, extent, self.feed.batches(Kind.LOG), checkpoints_of(self.feed), keys, until)
+        return versions_of(self.side, extent, self.feed.batches(UnitKind.LOG), checkpoints_of(self.feed), keys, until)
 
 
 def checkpoints_of(feed: Feed) -> dict[int, Callable[[], Iterator[pa.RecordBatch]]]:
     """What gives the records of each checkpoint, by its offset (exclusive end)."""
     offsets = {
         offset
-        for batch in feed.batches(Kind.CHECKPOINTS)
+        for batch in feed.batches(UnitKind.CHECKPOINTS)
         for offset in pc.unique(batch["checkpoint_offset"]).to_pylist()
     }
     return {offset: partial(_checkpoint, feed, offset) for offset in sorted(offsets)}
 
 
 def _checkpoint(feed: Feed, offset: int) -> Iterator[pa.RecordBatch]:
-    for batch in feed.batches(Kind.CHECKPOINTS):
+    for batch in feed.batches(UnitKind.CHECKPOINTS):
         mine = batch.filter(pc.equal(batch["checkpoint_offset"], offset))
         if mine.num_rows:
             yield mine

@@ -70,7 +70,7 @@ def trees_of(batches: Iterable[pa.RecordBatch]) -> Trees:
     )
 
 
-def held_znodes(batches: Iterable[pa.RecordBatch]) -> pl.DataFrame:
+def znodes_without_data(batches: Iterable[pa.RecordBatch]) -> pl.DataFrame:
     """Znodes of a walk without their data: columns HELD."""
     held = [from_arrow(batch, ZNODES).select(HELD.names()) for batch in batches]
     return pl.concat([pl.DataFrame(schema=HELD), *held])

@@ -13,7 +13,7 @@ from transforms.reconcile.judge.given import Given
 from transforms.reconcile.judge.lag_series import oldest_brought
 from transforms.reconcile.judge.transaction_look import TransactionLook
 from transforms.reconcile.judge.zookeeper_writes import Logged
-from transforms.units import Feed, Kind
+from transforms.units import Feed, UnitKind
 
 _BARRIERS: pl.Schema = columns_of(BARRIERS.columns, "cluster", "run_id")
 _WRITES: pl.Schema = columns_of(ZOOKEEPER_WRITES.columns, "cluster", "run_id")
@@ -38,7 +38,7 @@ class Written:
 
 def written_of(feed: Feed, given: Given) -> Written:
     """Read what was written to ZooKeeper."""
-    transactions, writes = feed.batches(Kind.TRANSACTIONS), feed.batches(Kind.WRITES)
+    transactions, writes = feed.batches(UnitKind.TRANSACTIONS), feed.batches(UnitKind.WRITES)
     logged, look = Logged(), TransactionLook()
     for batch in transactions:
         rows = from_arrow(batch, _TRANSACTIONS)
@@ -53,4 +53,4 @@ def written_of(feed: Feed, given: Given) -> Written:
 
 def barriers_of(feed: Feed) -> pl.DataFrame:
     """Rows of silver barriers."""
-    return from_arrow(feed.batches(Kind.BARRIERS), _BARRIERS)
+    return from_arrow(feed.batches(UnitKind.BARRIERS), _BARRIERS)

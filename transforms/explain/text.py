@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from schemas.report import DivergenceRow
 from transforms.explain.keys import RowKey
-from transforms.explain.timeline import Step
+from transforms.explain.timeline import TimelineLine
 from transforms.report.printable import value_text, visible
 from transforms.report.table import aligned
 from transforms.times import utc_time
@@ -33,7 +33,7 @@ class Explanation:
     run_id: str
     sides: Sequence[Side]
     differences: Sequence[DivergenceRow]
-    steps: Sequence[Step]
+    steps: Sequence[TimelineLine]
     notes: Sequence[str]
     as_of: Side | None = None
 
@@ -71,7 +71,7 @@ def _differences(explanation: Explanation) -> list[str]:
     return lines
 
 
-def _steps(steps: Sequence[Step]) -> list[str]:
+def _steps(steps: Sequence[TimelineLine]) -> list[str]:
     if not steps:
         return []
     heads = aligned([(utc_time(step.time), step.place, step.who, step.what) for step in steps])

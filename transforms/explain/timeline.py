@@ -18,7 +18,7 @@ _VALUE = 2_000
 
 
 @dataclass(frozen=True)
-class Step:
+class TimelineLine:
     """One line: when, where in its log, who, what, and the row afterwards (empty when it is not shown)."""
 
     time: int | None
@@ -83,7 +83,7 @@ def _after(row: RowKey, changed: str, content: Mapping[str, Any] | None) -> str:
 
 def timeline(
     row: RowKey, versions: Sequence[VersionAfter], writes: Sequence[ZnodeWrite], barriers: Sequence[BarrierPassed]
-) -> list[Step]:
+) -> list[TimelineLine]:
     """All steps in order of time. Each log keeps its own order even where its clock went back."""
     zookeeper = [*_write_steps(row, writes), *_barrier_steps(barriers)]
     in_order = [step for _, step in sorted(zookeeper, key=lambda pair: pair[0])]
@@ -91,24 +91,24 @@ def timeline(
     return [step for _, step in heapq.merge(*map(_by_time, logs), key=lambda pair: pair[0])]
 
 
-def _by_time(steps: Sequence[Step]) -> Iterator[tuple[int, Step]]:
+def _by_time(steps: Sequence[TimelineLine]) -> Iterator[tuple[int, TimelineLine]]:
     latest = 0
     for step in steps:
         latest = max(latest, step.time or 0)
         yield latest, step
 
 
-def _record_steps(row: RowKey, versions: Sequence[VersionAfter]) -> Iterator[Step]:
+def _record_steps(row: RowKey, versions: Sequence[VersionAfter]) -> Iterator[TimelineLine]:
     before: Mapping[str, Any] | None = None
     for version in versions:
         changed = change_text(row, before, version.row)
         what = f"{version.type or 'in the checkpoint the log starts with'}: {changed}"
         who = f"KRaft, epoch {version.epoch}"
-        yield Step(version.time, f"offset {version.offset}", who, what, _after(row, changed, version.row))
+        yield TimelineLine(version.time, f"offset {version.offset}", who, what, _after(row, changed, version.row))
         before = version.row
 
 
-def _write_steps(row: RowKey, writes: Sequence[ZnodeWrite]) -> Iterator[tuple[int, Step]]:
+def _write_steps(row: RowKey, writes: Sequence[ZnodeWrite]) -> Iterator[tuple[int, TimelineLine]]:
     before: dict[str, Mapping[str, Any] | None] = {}
     for write in writes:
         # A znode that is made anew says nothing of the one before it, which may have gone with its session.
@@ -120,11 +120,11 @@ def _write_steps(row: RowKey, writes: Sequence[ZnodeWrite]) -> Iterator[tuple[in
         if write.known:
             before[write.path] = write.row
         who = f"{visible(write.writer, 60)}, {write.kind}"
-        yield write.zxid, Step(write.time, f"zxid {write.zxid:#x}", who, what, _after(row, changed, write.row))
+        yield write.zxid, TimelineLine(write.time, f"zxid {write.zxid:#x}", who, what, _after(row, changed, write.row))
 
 
-def _barrier_steps(barriers: Sequence[BarrierPassed]) -> Iterator[tuple[int, Step]]:
+def _barrier_steps(barriers: Sequence[BarrierPassed]) -> Iterator[tuple[int, TimelineLine]]:
     for barrier in barriers:
         what = f"/migration at {barrier.offset}: everything up to it (inclusive) should be mirrored"
         who = f"controller {barrier.controller}"
-        yield barrier.zxid, Step(barrier.time, f"zxid {barrier.zxid:#x}", who, what, "")
+        yield barrier.zxid, TimelineLine(barrier.time, f"zxid {barrier.zxid:#x}", who, what, "")

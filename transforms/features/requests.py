@@ -20,13 +20,13 @@ from transforms.features.levels import (
     release_name,
     release_tuple,
 )
-from transforms.features.update import Kind, Update
+from transforms.features.update import RequestKind, Update
 
 FIRST_WITH_RELEASES: Release = (4, 0)
 NEWEST: Release = release_tuple(next(reversed(LATEST_PRODUCTION)))
 
 
-def of_release(text: str, kind: Kind, release: Release) -> list[Update]:
+def of_release(text: str, kind: RequestKind, release: Release) -> list[Update]:
     """The updates that `--release-version` makes: metadata.version, and every feature's default at it.
 
     An upgrade leaves out what would be 0. Raises UnknownLevelError for a release that the tool of `release` does not know.
@@ -35,7 +35,11 @@ def of_release(text: str, kind: Kind, release: Release) -> list[Update]:
     others = defaults(release, level)
     return [
         Update(FEATURE_NAME, level, kind),
-        *(Update(name, default, kind) for name, default in others.items() if default or kind is not Kind.UPGRADE),
+        *(
+            Update(name, default, kind)
+            for name, default in others.items()
+            if default or kind is not RequestKind.UPGRADE
+        ),
     ]
 
 

@@ -39,7 +39,7 @@ LOSSES: Mapping[str, str] = {
 IN_PROGRESS = ("PRE_MIGRATION", "MIGRATION")
 
 
-class Kind(StrEnum):
+class RequestKind(StrEnum):
     """What is asked for."""
 
     UPGRADE = "upgrade"
@@ -47,7 +47,7 @@ class Kind(StrEnum):
     UNSAFE_DOWNGRADE = "unsafe downgrade"
 
 
-class Verdict(StrEnum):
+class FeatureVerdict(StrEnum):
     """May it be done; `unknown` when what Kafka would ask is not in the tables."""
 
     YES = "yes"
@@ -61,7 +61,7 @@ class Update:
 
     feature: str
     level: int
-    kind: Kind = Kind.UPGRADE
+    kind: RequestKind = RequestKind.UPGRADE
 
 
 @dataclass(frozen=True)
@@ -90,11 +90,11 @@ class Cluster:
 
 
 @dataclass(frozen=True)
-class Answer:
+class FeatureAnswer:
     """The answer for one feature: Kafka's error and words, all nodes in the way, what is lost, what was not known."""
 
     update: Update
-    verdict: Verdict
+    verdict: FeatureVerdict
     error: str = "NONE"
     message: str = ""
     blocking: tuple[str, ...] = ()
@@ -106,7 +106,7 @@ class Answer:
 class DryRun:
     """Answers in the order asked, the lines that Kafka's tool prints, and its exit code (None when that is unknown)."""
 
-    answers: tuple[Answer, ...]
+    answers: tuple[FeatureAnswer, ...]
     lines: tuple[str, ...]
     exit_code: int | None
 
@@ -125,53 +125,55 @@ def dry_run(updates: Sequence[Update], cluster: Cluster, operation: str | None =
         _line(answer, named or _operation([answer.update]) or "downgrade")
         for answer in sorted(answers, key=lambda each: each.update.feature)
     ]
-    failed = sum(answer.verdict is Verdict.NO for answer in answers)
+    failed = sum(answer.verdict is FeatureVerdict.NO for answer in answers)
     if failed:
         lines.append(f"{failed} out of {len(answers)} operation(s) failed.")
-    undecided = any(answer.verdict is Verdict.UNKNOWN for answer in answers)
+    undecided = any(answer.verdict is FeatureVerdict.UNKNOWN for answer in answers)
     return DryRun(tuple(answers), tuple(lines), 1 if failed else None if undecided else 0)
 
 
 def _operation(updates: Sequence[Update]) -> str | None:
     """The subcommand that asks for these; None for a request that no single one can make."""
-    if all(update.level == 0 and update.kind is not Kind.UPGRADE for update in updates):
+    if all(update.level == 0 and update.kind is not RequestKind.UPGRADE for update in updates):
         return "disable"
-    upgrades = [update.kind is Kind.UPGRADE for update in updates]
+    upgrades = [update.kind is RequestKind.UPGRADE for update in updates]
     if all(upgrades):
         return "upgrade"
     return None if any(upgrades) else "downgrade"
 
 
-def _all_or_none(answers: Sequence[Answer]) -> list[Answer]:
+def _all_or_none(answers: Sequence[FeatureAnswer]) -> list[FeatureAnswer]:
     """From 4.0 on the first error, in the order of the request's `HashMap`, is the error of all features of the request."""
     order = feature_order([answer.update.feature for answer in answers])
     asked = sorted(answers, key=lambda answer: order.index(answer.update.feature))
-    first = next((answer for answer in asked if answer.verdict is Verdict.NO), None)
+    first = next((answer for answer in asked if answer.verdict is FeatureVerdict.NO), None)
     if first is not None:
         text = f"The update failed for all features since the following feature had an error: {first.message}"
-        return [replace(answer, verdict=Verdict.NO, error=first.error, message=text) for answer in answers]
-    open_question = next((answer for answer in asked if answer.verdict is Verdict.UNKNOWN), None)
+        return [replace(answer, verdict=FeatureVerdict.NO, error=first.error, message=text) for answer in answers]
+    open_question = next((answer for answer in asked if answer.verdict is FeatureVerdict.UNKNOWN), None)
     if open_question is None:
         return list(answers)
     text = f"all fail with {open_question.update.feature}, of which this is unknown: {open_question.message}"
     return [
-        answer if answer.verdict is Verdict.UNKNOWN else replace(answer, verdict=Verdict.UNKNOWN, message=text)
+        answer
+        if answer.verdict is FeatureVerdict.UNKNOWN
+        else replace(answer, verdict=FeatureVerdict.UNKNOWN, message=text)
         for answer in answers
     ]
 
 
-def _line(answer: Answer, operation: str) -> str:
+def _line(answer: FeatureAnswer, operation: str) -> str:
     name, level = answer.update.feature, answer.update.level
-    if answer.verdict is Verdict.UNKNOWN:
+    if answer.verdict is FeatureVerdict.UNKNOWN:
         return f"{name}: unknown. {answer.message}"
-    if answer.verdict is Verdict.NO:
+    if answer.verdict is FeatureVerdict.NO:
         asked = f"disable {name}" if operation == "disable" else f"{operation} {name} to {level}"
         return f"Can not {asked}. {answer.message}"
     done = "disabled." if operation == "disable" else f"{operation}d to {level}."
     return f"{name} can be {done}"
 
 
-def _answer(update: Update, cluster: Cluster, proposed: Mapping[str, int]) -> Answer:
+def _answer(update: Update, cluster: Cluster, proposed: Mapping[str, int]) -> FeatureAnswer:
     if cluster.zookeeper:
         return _zookeeper_answer(update, cluster)
     current = cluster.finalised.get(update.feature, 0)
@@ -179,12 +181,14 @@ def _answer(update: Update, cluster: Cluster, proposed: Mapping[str, int]) -> An
     loses = _losses(update, current)
     message = _first_error(update, cluster, current, asked.blocking, proposed)
     if message is not None:
-        return Answer(update, Verdict.NO, "INVALID_UPDATE_VERSION", message, asked.blocking, loses, asked.undecided)
+        return FeatureAnswer(
+            update, FeatureVerdict.NO, "INVALID_UPDATE_VERSION", message, asked.blocking, loses, asked.undecided
+        )
     undecided = (*asked.undecided, *_beyond_tables(update, cluster, current), *_not_ready(update, cluster, current))
     notes = (*undecided, *asked.notes, *_kraft_version_notes(update, cluster, current))
     if undecided:
-        return Answer(update, Verdict.UNKNOWN, message="; ".join(undecided), loses=loses, notes=notes)
-    return Answer(update, Verdict.YES, loses=loses, notes=notes)
+        return FeatureAnswer(update, FeatureVerdict.UNKNOWN, message="; ".join(undecided), loses=loses, notes=notes)
+    return FeatureAnswer(update, FeatureVerdict.YES, loses=loses, notes=notes)
 
 
 def _invalid(update: Update, reason: str) -> str:
@@ -213,10 +217,10 @@ def _first_error(
 
 
 def _direction_error(update: Update, current: int) -> str | None:
-    if update.level < current and update.kind is Kind.UPGRADE:
+    if update.level < current and update.kind is RequestKind.UPGRADE:
         reason = "Can't downgrade the version of this feature without setting the upgrade type to either safe or unsafe downgrade."
         return _invalid(update, reason)
-    if update.level > current and update.kind is not Kind.UPGRADE:
+    if update.level > current and update.kind is not RequestKind.UPGRADE:
         return _invalid(update, "Can't downgrade to a newer version.")
     return None
 
@@ -247,7 +251,7 @@ def _refusal_of_3x(update: Update, cluster: Cluster) -> str | None:
 
 
 def _downgrade_refusal(update: Update, cluster: Cluster, current: int) -> str:
-    if update.kind is Kind.UNSAFE_DOWNGRADE:
+    if update.kind is RequestKind.UNSAFE_DOWNGRADE:
         reason = "Unsafe metadata downgrade is not supported in this version."
     else:
         retry = " Retry using UNSAFE_DOWNGRADE if you want to force the downgrade to proceed."
@@ -422,18 +426,18 @@ def _kraft_version_notes(update: Update, cluster: Cluster, current: int) -> tupl
     if update.feature != KRAFT_VERSION or update.level == current:
         return ()
     if cluster.release < (4, 1):
-        return ("before 4.1 this writes a record that the quorum does not heed (KAFKA-18979)",)
+        return ("before 4.1 this writes a record that the quorum ignores (KAFKA-18979)",)
     return ("the leader has to have heard of every voter since it was elected (UpdateRaftVoter): else it refuses",)
 
 
-def _zookeeper_answer(update: Update, cluster: Cluster) -> Answer:
+def _zookeeper_answer(update: Update, cluster: Cluster) -> FeatureAnswer:
     message = _zookeeper_error(update, cluster)
     current = cluster.finalised.get(update.feature, 0)
-    deletes = update.level < 1 and update.kind is not Kind.UPGRADE
+    deletes = update.level < 1 and update.kind is not RequestKind.UPGRADE
     blocking = () if deletes else _incompatible(update, cluster)
     if message is None:
-        return Answer(update, Verdict.YES, loses=_losses(update, current))
-    return Answer(update, Verdict.NO, "INVALID_REQUEST", message, blocking, _losses(update, current))
+        return FeatureAnswer(update, FeatureVerdict.YES, loses=_losses(update, current))
+    return FeatureAnswer(update, FeatureVerdict.NO, "INVALID_REQUEST", message, blocking, _losses(update, current))
 
 
 @dataclass(frozen=True)
@@ -462,7 +466,7 @@ def _zookeeper_error(update: Update, cluster: Cluster) -> str | None:
 
 
 def _zookeeper_deletion(update: Update, cluster: Cluster, existing: int | None) -> str | None:
-    if update.kind is not Kind.UPGRADE:
+    if update.kind is not RequestKind.UPGRADE:
         return "Can not delete non-existing finalized feature." if existing is None else None
     if cluster.release >= (3, 3):
         return f"Can not provide versionLevel: {update.level} less than 1 without setting the SAFE downgradeType in the request."
@@ -476,7 +480,7 @@ def _zookeeper_step(update: Update, cluster: Cluster, existing: int) -> str | No
     """The rules on where the level goes from where it is."""
     new = cluster.release >= (3, 3)
     words = _NEW_WORDS if new else _OLD_WORDS
-    downgrade = update.kind is Kind.SAFE_DOWNGRADE or (not new and update.kind is not Kind.UPGRADE)
+    downgrade = update.kind is RequestKind.SAFE_DOWNGRADE or (not new and update.kind is not RequestKind.UPGRADE)
     if update.level == existing:
         verb = "downgrade" if downgrade else "upgrade"
         return f"Can not {verb} a finalized feature from existing {words.level}:{existing} to the same value."
@@ -485,7 +489,7 @@ def _zookeeper_step(update: Update, cluster: Cluster, existing: int) -> str | No
             f"Can not downgrade finalized feature from existing {words.level}:{existing} to provided"
             f" {words.level}:{update.level} without setting {words.flag} in the request."
         )
-    if update.level > existing and update.kind is not Kind.UPGRADE:
+    if update.level > existing and update.kind is not RequestKind.UPGRADE:
         return (
             f"When {words.sets}, the provided {words.level}:{update.level} can not be greater than"
             f" existing {words.level}:{existing}."

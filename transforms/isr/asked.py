@@ -14,15 +14,15 @@ from schemas.kraft.records import CLEAR_ELR, PARTITION, PARTITION_TYPES
 from transforms.features.update import ELR
 from transforms.isr.checks import bumps_on_shrink
 from transforms.isr.frames import step_of
-from transforms.isr.history import Record, Step, steps
+from transforms.isr.history import ClassifiedChange, Record, steps
 from transforms.isr.hourly import RECORD
 from transforms.isr.partition import CLEARED, change_of, state_of
-from transforms.isr.validate import Controller, Mode, Registration, offline_replicas
+from transforms.isr.validate import Controller, ControllerMode, Registration, offline_replicas
 from transforms.kraft.replay.entities import DELETE
 
 Row = Mapping[str, Any]
 # By partition and topic id: a topic that was made again has a history for each of its lives.
-Histories = dict[tuple[int, str], list[Step]]
+Histories = dict[tuple[int, str], list[ClassifiedChange]]
 _MIN_ISR, _UNCLEAN = "min.insync.replicas", "unclean.leader.election.enable"
 
 
@@ -77,7 +77,7 @@ def _topic_id(event: Row) -> str:
 
 
 def controller_of(
-    mode: Mode,
+    mode: ControllerMode,
     release: tuple[int, int],
     brokers: Sequence[Row],
     partitions: Sequence[Row],
@@ -97,7 +97,7 @@ def controller_of(
         return None
     mine = next((row for row in partitions if row["partition"] == partition), None)
     state = None if mine is None else state_of(mine)
-    if mode is Mode.ZOOKEEPER or mine is None:
+    if mode is ControllerMode.ZOOKEEPER or mine is None:
         return Controller(mode, release, registered, state, bool(partitions))
     directories = {row["broker_id"]: row["log_dirs"] or () for row in brokers}
     settings = _settings(configs)

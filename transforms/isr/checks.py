@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from transforms.isr.history import LOSSY, Kind, Step, flapping
+from transforms.isr.history import LOSSY, ChangeKind, ClassifiedChange, flapping
 from transforms.isr.partition import NO_LEADER, PartitionState
 from transforms.isr.validate import Registration, listed
 from transforms.outcome import Outcome, found, not_applicable, unknown
@@ -98,7 +98,7 @@ def isr_alive(partitions: Partitions | None, live: Collection[int] | None) -> Ou
     return found(texts, tolerable=True)
 
 
-def epochs_follow(histories: Mapping[str, Sequence[Step]] | None, kept: Partitions | None) -> Outcome:
+def epochs_follow(histories: Mapping[str, Sequence[ClassifiedChange]] | None, kept: Partitions | None) -> Outcome:
     """ISR-06: leader and partition epochs are what the records make of them.
 
     `kept` is the state that somebody else says the partitions have now (a checkpoint's, the Admin API's); each must have
@@ -128,7 +128,7 @@ def bumps_on_shrink(release: tuple[int, int], metadata_version: int | None, migr
     return None if metadata_version is None else metadata_version < 12
 
 
-def shrinks_bump(histories: Mapping[str, Sequence[Step]] | None, bumps: bool | None) -> Outcome:
+def shrinks_bump(histories: Mapping[str, Sequence[ClassifiedChange]] | None, bumps: bool | None) -> Outcome:
     """ISR-07: where a shrinking ISR must raise the leader epoch, it did."""
     if histories is None or bumps is None:
         return unknown("no log was collected" if histories is None else "the metadata.version is unknown")
@@ -142,7 +142,7 @@ def shrinks_bump(histories: Mapping[str, Sequence[Step]] | None, bumps: bool | N
     )
 
 
-def flaps(histories: Mapping[str, Sequence[Step]] | None, least: int = 6) -> Outcome:
+def flaps(histories: Mapping[str, Sequence[ClassifiedChange]] | None, least: int = 6) -> Outcome:
     """ISR-08: no broker goes in and out of one ISR `least` times or more within an hour; a warning."""
     if histories is None:
         return unknown("no log was collected")
@@ -190,7 +190,9 @@ def other_order(zookeeper: Partitions | None, kraft: Partitions | None) -> Outco
     )
 
 
-def recovers(histories: Mapping[str, Sequence[Step]] | None, now: int, longest: int = 30 * MINUTE) -> Outcome:
+def recovers(
+    histories: Mapping[str, Sequence[ClassifiedChange]] | None, now: int, longest: int = 30 * MINUTE
+) -> Outcome:
     """ISR-11: no leader is RECOVERING for longer than `longest` ms; a warning.
 
     A partition of one replica stays RECOVERING for ever, because its leader never has a change of the ISR to send: it is
@@ -209,7 +211,7 @@ def recovers(histories: Mapping[str, Sequence[Step]] | None, now: int, longest: 
     return found(texts, tolerable=True)
 
 
-def _recovering_since(history: Sequence[Step]) -> Step | None:
+def _recovering_since(history: Sequence[ClassifiedChange]) -> ClassifiedChange | None:
     if not history or not history[-1].after.recovering:
         return None
     begun = history[-1]
@@ -221,12 +223,12 @@ def _recovering_since(history: Sequence[Step]) -> Step | None:
 
 
 _WORDS = {
-    Kind.UNCLEAN_ELECTION: "unclean election",
-    Kind.LAST_KNOWN_LEADER_ELECTION: "election of the last known leader",
+    ChangeKind.UNCLEAN_ELECTION: "unclean election",
+    ChangeKind.LAST_KNOWN_LEADER_ELECTION: "election of the last known leader",
 }
 
 
-def lossy_elections(histories: Mapping[str, Sequence[Step]] | None) -> Outcome:
+def lossy_elections(histories: Mapping[str, Sequence[ClassifiedChange]] | None) -> Outcome:
     """ISR-12: elections that can have lost what was acknowledged, with offset and kind; a warning, for it is past."""
     if histories is None:
         return unknown("no log was collected")
@@ -236,7 +238,7 @@ def lossy_elections(histories: Mapping[str, Sequence[Step]] | None) -> Outcome:
     return found((_election_text(name, step) for _, name, step in ordered), tolerable=True)
 
 
-def _election_text(name: str, step: Step) -> str:
+def _election_text(name: str, step: ClassifiedChange) -> str:
     before = step.before
     state = "" if before is None else f"; before it ISR {listed(before.isr)}, ELR {listed(before.elr)}"
     word = "election" if step.election is None else _WORDS[step.election]

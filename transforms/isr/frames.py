@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from transforms.isr.history import Kind, Step
+from transforms.isr.history import ChangeKind, ClassifiedChange
 from transforms.isr.partition import LISTS, PartitionState
 
 _NUMBERS = ("leader", "leader_recovery_state", "leader_epoch", "partition_epoch")
 
 
-def step_of(row: Mapping[str, Any]) -> Step:
+def step_of(row: Mapping[str, Any]) -> ClassifiedChange:
     """A collected row of the history as a step."""
     after = _state(row, "")
     if after is None:
         raise ValueError("a row of the history has a state after it")
-    return Step(row["offset"], row["append_time"], _state(row, "_before"), after, tuple(map(Kind, row["kinds"])))
+    return ClassifiedChange(
+        row["offset"], row["append_time"], _state(row, "_before"), after, tuple(map(ChangeKind, row["kinds"]))
+    )
 
 
 def _state(row: Mapping[str, Any], suffix: str) -> PartitionState | None:

@@ -9,7 +9,7 @@ from enum import StrEnum
 from transforms.isr.partition import CLEARED, NO_LEADER, RECOVERED, RECOVERING, Change, Ids, PartitionState, merged
 
 
-class Kind(StrEnum):
+class ChangeKind(StrEnum):
     """What a change of a partition is; one change is often several."""
 
     CREATED = "created"
@@ -36,13 +36,13 @@ class Kind(StrEnum):
 
 
 ELECTIONS = (
-    Kind.CLEAN_ELECTION,
-    Kind.ELR_ELECTION,
-    Kind.LAST_KNOWN_LEADER_ELECTION,
-    Kind.UNCLEAN_ELECTION,
+    ChangeKind.CLEAN_ELECTION,
+    ChangeKind.ELR_ELECTION,
+    ChangeKind.LAST_KNOWN_LEADER_ELECTION,
+    ChangeKind.UNCLEAN_ELECTION,
 )
 # Elections that can lose data that was acknowledged.
-LOSSY = (Kind.LAST_KNOWN_LEADER_ELECTION, Kind.UNCLEAN_ELECTION)
+LOSSY = (ChangeKind.LAST_KNOWN_LEADER_ELECTION, ChangeKind.UNCLEAN_ELECTION)
 
 
 @dataclass(frozen=True)
@@ -56,14 +56,14 @@ class Record:
 
 
 @dataclass(frozen=True)
-class Step:
+class ClassifiedChange:
     """One change of a partition: from what to what, and what that is. `before` is None where the partition was made."""
 
     offset: int
     time: int
     before: PartitionState | None
     after: PartitionState
-    kinds: tuple[Kind, ...]
+    kinds: tuple[ChangeKind, ...]
 
     @property
     def joined(self) -> Ids:
@@ -78,12 +78,12 @@ class Step:
         return tuple(member for member in known if member not in self.after.isr)
 
     @property
-    def election(self) -> Kind | None:
+    def election(self) -> ChangeKind | None:
         """Which election it was, if it was one."""
         return next((kind for kind in self.kinds if kind in ELECTIONS), None)
 
 
-def steps(records: Iterable[Record], base: PartitionState | None = None) -> Iterator[Step]:
+def steps(records: Iterable[Record], base: PartitionState | None = None) -> Iterator[ClassifiedChange]:
     """One partition's records, in the order of the log, as steps. `base` is its state before the first of them.
 
     A CLEAR_ELR that finds nothing to clear is no step: Kafka leaves the partition and its epoch as they are. Raises
@@ -94,34 +94,34 @@ def steps(records: Iterable[Record], base: PartitionState | None = None) -> Iter
         if record.clears_elr and not (before and (before.elr or before.last_known_elr)):
             continue
         after = merged(before, record.change)
-        yield Step(record.offset, record.time, before, after, classify(before, record.change, after))
+        yield ClassifiedChange(record.offset, record.time, before, after, classify(before, record.change, after))
         before = after
 
 
-def classify(before: PartitionState | None, change: Change, after: PartitionState) -> tuple[Kind, ...]:
+def classify(before: PartitionState | None, change: Change, after: PartitionState) -> tuple[ChangeKind, ...]:
     """What a change of a partition from `before` to `after` is, the weightiest first.
 
     A change that does nothing but empty both ELR lists is what a CLEAR_ELR makes of a partition.
     """
     if before is None:
-        return (Kind.CREATED,)
+        return (ChangeKind.CREATED,)
     if change.whole:
-        return (Kind.REPLACED,)
+        return (ChangeKind.REPLACED,)
     if change == CLEARED:
-        return (Kind.ELR_CLEARED,)
+        return (ChangeKind.ELR_CLEARED,)
     election = election_of(before, change, after)
     kinds = [
         *([election] if election is not None else []),
         *_leader(before, change, after),
         *_reassignment(before, after),
         *_isr(before, after),
-        *([Kind.RECOVERED] if before.recovering and after.leader_recovery_state == RECOVERED else []),
+        *([ChangeKind.RECOVERED] if before.recovering and after.leader_recovery_state == RECOVERED else []),
         *_elr(before, after),
     ]
-    return tuple(kinds) or (Kind.DIRECTORIES,)
+    return tuple(kinds) or (ChangeKind.DIRECTORIES,)
 
 
-def election_of(before: PartitionState, change: Change, after: PartitionState) -> Kind | None:
+def election_of(before: PartitionState, change: Change, after: PartitionState) -> ChangeKind | None:
     """Which kind of election made the leader, or the ISR that it comes from (ISR-12); None when it was none.
 
     A leader out of the eligible leader replicas is a clean one: what was acknowledged is in its log. One that is only the
@@ -129,7 +129,7 @@ def election_of(before: PartitionState, change: Change, after: PartitionState) -
     can do the same without that mark, and without a leader at first.
     """
     if _reverted_uncleanly(before, after):
-        return Kind.UNCLEAN_ELECTION
+        return ChangeKind.UNCLEAN_ELECTION
     if change.leader is None or after.leader == NO_LEADER:
         return None
     recovers = change.leader_recovery_state == RECOVERING
@@ -138,10 +138,10 @@ def election_of(before: PartitionState, change: Change, after: PartitionState) -
     safe = after.leader in before.isr or after.leader in before.elr
     if recovers or not (safe or _joined_in_time(before, after)):
         last_known = after.leader in before.last_known_elr and not safe
-        return Kind.LAST_KNOWN_LEADER_ELECTION if last_known else Kind.UNCLEAN_ELECTION
+        return ChangeKind.LAST_KNOWN_LEADER_ELECTION if last_known else ChangeKind.UNCLEAN_ELECTION
     if after.leader in before.elr and after.leader not in before.isr:
-        return Kind.ELR_ELECTION
-    return Kind.CLEAN_ELECTION
+        return ChangeKind.ELR_ELECTION
+    return ChangeKind.CLEAN_ELECTION
 
 
 def _joined_in_time(before: PartitionState, after: PartitionState) -> bool:
@@ -184,38 +184,38 @@ def _reverted_uncleanly(before: PartitionState, after: PartitionState) -> bool:
     return _cancelled(before, after) and bool(_strangers(before, after))
 
 
-def _leader(before: PartitionState, change: Change, after: PartitionState) -> list[Kind]:
+def _leader(before: PartitionState, change: Change, after: PartitionState) -> list[ChangeKind]:
     if change.leader is None:
         return []
     if after.leader == before.leader:
-        return [Kind.EPOCH_BUMP]
+        return [ChangeKind.EPOCH_BUMP]
     if after.leader == NO_LEADER:
-        return [Kind.LEADER_LOST]
-    return [Kind.LEADER_MOVE]
+        return [ChangeKind.LEADER_LOST]
+    return [ChangeKind.LEADER_MOVE]
 
 
-def _isr(before: PartitionState, after: PartitionState) -> list[Kind]:
+def _isr(before: PartitionState, after: PartitionState) -> list[ChangeKind]:
     left, joined = set(before.isr) - set(after.isr), set(after.isr) - set(before.isr)
-    kinds = [*([Kind.SHRINK] if left else []), *([Kind.EXPAND] if joined else [])]
+    kinds = [*([ChangeKind.SHRINK] if left else []), *([ChangeKind.EXPAND] if joined else [])]
     if not kinds and before.isr != after.isr:
-        return [Kind.REORDERED]
+        return [ChangeKind.REORDERED]
     return kinds
 
 
-def _reassignment(before: PartitionState, after: PartitionState) -> list[Kind]:
+def _reassignment(before: PartitionState, after: PartitionState) -> list[ChangeKind]:
     if before.replicas == after.replicas and (before.adding, before.removing) == (after.adding, after.removing):
         return []
     if not before.reassigning:
-        return [Kind.REASSIGNMENT_STARTED if after.reassigning else Kind.REASSIGNMENT_COMPLETED]
+        return [ChangeKind.REASSIGNMENT_STARTED if after.reassigning else ChangeKind.REASSIGNMENT_COMPLETED]
     if after.reassigning:
-        return [Kind.REASSIGNMENT_CHANGED]
-    return [Kind.REASSIGNMENT_CANCELLED if _cancelled(before, after) else Kind.REASSIGNMENT_COMPLETED]
+        return [ChangeKind.REASSIGNMENT_CHANGED]
+    return [ChangeKind.REASSIGNMENT_CANCELLED if _cancelled(before, after) else ChangeKind.REASSIGNMENT_COMPLETED]
 
 
-def _elr(before: PartitionState, after: PartitionState) -> list[Kind]:
+def _elr(before: PartitionState, after: PartitionState) -> list[ChangeKind]:
     gained = set(after.elr) - set(before.elr)
     lost = set(before.elr) - set(after.elr)
-    return [*([Kind.ELR_GAINED] if gained else []), *([Kind.ELR_LOST] if lost else [])]
+    return [*([ChangeKind.ELR_GAINED] if gained else []), *([ChangeKind.ELR_LOST] if lost else [])]
 
 
 HOUR = 3_600_000
@@ -231,7 +231,7 @@ class Churn:
     expansions: int
 
 
-def churn(histories: Mapping[str, Iterable[Step]]) -> list[Churn]:
+def churn(histories: Mapping[str, Iterable[ClassifiedChange]]) -> list[Churn]:
     """Shrinks and expansions per partition and per broker and hour, the worst first (ISR-08).
 
     `histories` are the steps of partitions by name; brokers are `broker N`. A change by several brokers counts once for
@@ -250,7 +250,7 @@ def churn(histories: Mapping[str, Iterable[Step]]) -> list[Churn]:
     return sorted(rows, key=lambda row: (-row.shrinks - row.expansions, row.subject, row.hour))
 
 
-def flapping(history: Iterable[Step], least: int, within: int = HOUR) -> dict[int, int]:
+def flapping(history: Iterable[ClassifiedChange], least: int, within: int = HOUR) -> dict[int, int]:
     """Brokers that left and came back into one partition's ISR at least `least` times in turn within `within` ms.
 
     Gives the largest number of alternations of each such broker.

@@ -17,7 +17,7 @@ from transforms.isr.partition import RECOVERED, RECOVERING, Ids, PartitionState,
 ANY_EPOCH = -1
 
 
-class Mode(StrEnum):
+class ControllerMode(StrEnum):
     """Whose rules are asked for. A KRaft controller's hold for brokers in ZooKeeper mode too while it migrates them."""
 
     ZOOKEEPER = "zk"
@@ -71,7 +71,7 @@ class Registration:
 
 
 @dataclass(frozen=True)
-class Request:
+class AlterPartitionRequest:
     """A request of one partition's leader. What is None is taken as right: the sender is the leader, its epoch current.
 
     `broker_epochs` are those of the proposed ISR's members (KIP-903); -1, or none given, skips their comparison.
@@ -97,7 +97,7 @@ class Controller:
     most the replicas of its partition 0 (None: not known). `unclean` is its unclean.leader.election.enable.
     """
 
-    mode: Mode
+    mode: ControllerMode
     release: tuple[int, int]
     brokers: Mapping[int, Registration]
     partition: PartitionState | None
@@ -112,7 +112,7 @@ class Controller:
 
 
 @dataclass(frozen=True)
-class Answer:
+class AlterPartitionAnswer:
     """What the controller answers, by which rule, and whether it writes.
 
     `result` is the partition afterwards. `rule` is the rule's number in S§8.2; None when all are passed, or none refuses.
@@ -164,7 +164,7 @@ def request_versions(release: tuple[int, int]) -> tuple[int, int]:
 class _Asked:
     """A request with all that the rules need said."""
 
-    request: Request
+    request: AlterPartitionRequest
     controller: Controller
     partition: PartitionState
     sender: int
@@ -181,7 +181,7 @@ _NO_REFUSAL = -1
 _RequestRule = Callable[[_Asked], tuple[Error, str] | None]
 
 
-def validate(request: Request, controller: Controller) -> Answer:
+def validate(request: AlterPartitionRequest, controller: Controller) -> AlterPartitionAnswer:
     """What `controller` answers to `request`. The rules are asked in its order, and the first that fails answers.
 
     A release above the tables is asked by the rules of the newest one there, which the answer says.
@@ -202,51 +202,57 @@ def _newest() -> tuple[tuple[int, int], str]:
 _NEWEST = _newest()
 
 
-def _answered(request: Request, controller: Controller) -> Answer:
+def _answered(request: AlterPartitionRequest, controller: Controller) -> AlterPartitionAnswer:
     version = request_version(controller.release) if request.version is None else request.version
     refused = _refused_at_the_door(controller, version) or _refused_before_partition(request, controller, version)
     partition = controller.partition
     if refused is not None:
         return refused
     if partition is None:
-        return Answer(Error.UNKNOWN_TOPIC_OR_PARTITION, 2, "there is no such partition")
+        return AlterPartitionAnswer(Error.UNKNOWN_TOPIC_OR_PARTITION, 2, "there is no such partition")
     sender = partition.leader if request.sender is None else request.sender
     asked = _Asked(request, controller, partition, sender, version)
-    rules = _kraft_rules(controller.release) if controller.mode is Mode.KRAFT else _zookeeper_rules(controller.release)
+    rules = (
+        _kraft_rules(controller.release)
+        if controller.mode is ControllerMode.KRAFT
+        else _zookeeper_rules(controller.release)
+    )
     for number, rule in rules:
         failed = rule(asked)
         if failed is not None:
             error, reason = failed
             same = error is Error.NONE
-            return Answer(error, None if same else number, reason, result=partition if same else None)
+            return AlterPartitionAnswer(error, None if same else number, reason, result=partition if same else None)
     return _accepted(asked)
 
 
-def _refused_at_the_door(controller: Controller, version: int) -> Answer | None:
+def _refused_at_the_door(controller: Controller, version: int) -> AlterPartitionAnswer | None:
     """What no controller is asked for: the request's version, and the sender's rights."""
     oldest, newest = request_versions(controller.release)
     if not oldest <= version <= newest:
         reason = f"version {version} of the request is not one of {oldest} to {newest}: the connection is closed"
-        return Answer(Error.UNSUPPORTED_VERSION, None, reason)
+        return AlterPartitionAnswer(Error.UNSUPPORTED_VERSION, None, reason)
     if not controller.authorized:
         reason = "the sender is not allowed CLUSTER_ACTION on the cluster"
-        return Answer(Error.CLUSTER_AUTHORIZATION_FAILED, None, reason)
+        return AlterPartitionAnswer(Error.CLUSTER_AUTHORIZATION_FAILED, None, reason)
     return None
 
 
-def _refused_before_partition(request: Request, controller: Controller, version: int) -> Answer | None:
+def _refused_before_partition(
+    request: AlterPartitionRequest, controller: Controller, version: int
+) -> AlterPartitionAnswer | None:
     """Rules on the controller, the sender and the topic."""
     if not controller.active:
-        return Answer(Error.NOT_CONTROLLER, 0, "the controller is not the active one")
+        return AlterPartitionAnswer(Error.NOT_CONTROLLER, 0, "the controller is not the active one")
     sender = request.sender
     if sender is None and controller.partition is not None:
         sender = controller.partition.leader
     stale = _stale(sender, request.sender_epoch, controller.brokers)
     if stale is not None:
-        return Answer(Error.STALE_BROKER_EPOCH, 0, f"{stale}; the whole request is refused")
+        return AlterPartitionAnswer(Error.STALE_BROKER_EPOCH, 0, f"{stale}; the whole request is refused")
     if not controller.topic_known:
         error = Error.UNKNOWN_TOPIC_ID if version > 1 else Error.UNKNOWN_TOPIC_OR_PARTITION
-        return Answer(error, 1, "there is no such topic")
+        return AlterPartitionAnswer(error, 1, "there is no such topic")
     return None
 
 
@@ -420,28 +426,28 @@ def _zookeeper_rules(release: tuple[int, int]) -> Iterable[tuple[int, _RequestRu
     return [*(recovery if release >= (3, 2) else ()), *early, (7, _other_partition_epoch)]
 
 
-def _accepted(asked: _Asked) -> Answer:
+def _accepted(asked: _Asked) -> AlterPartitionAnswer:
     partition, request = asked.partition, asked.request
     unverified = _unverified(asked)
-    if asked.controller.mode is Mode.ZOOKEEPER:
+    if asked.controller.mode is ControllerMode.ZOOKEEPER:
         result = _after(
             partition, request.isr, asked.recovery_state, leader=asked.sender, leader_epoch=request.leader_epoch
         )
-        return Answer(Error.NONE, None, "accepted: the state znode is written", True, result, unverified)
+        return AlterPartitionAnswer(Error.NONE, None, "accepted: the state znode is written", True, result, unverified)
     proposal = replace(Proposal.of(partition), isr=request.isr, leader_recovery_state=asked.recovery_state)
     change = builder_of(asked.controller).change(partition, proposal)
     if change is None:
         text = "accepted: nothing changes, no record is written"
-        return Answer(Error.NONE, None, text, False, partition, unverified)
+        return AlterPartitionAnswer(Error.NONE, None, text, False, partition, unverified)
     result = merged(partition, change)
     done = partition.reassigning and not result.reassigning
     if change.leader is None or change.leader == partition.leader:
         text = "accepted: it completes the reassignment" if done else "accepted: a PartitionChangeRecord is written"
-        return Answer(Error.NONE, None, text, True, result, unverified)
+        return AlterPartitionAnswer(Error.NONE, None, text, True, result, unverified)
     error = Error.NEW_LEADER_ELECTED if asked.version > 1 else Error.FENCED_LEADER_EPOCH
     why = "the reassignment completes and" if done else "its directory is offline:"
     text = f"a record is written: {why} broker {partition.leader} leads no more"
-    return Answer(error, 13, text, True, result, unverified)
+    return AlterPartitionAnswer(error, 13, text, True, result, unverified)
 
 
 def builder_of(controller: Controller) -> Builder:
@@ -479,13 +485,13 @@ def _unverified(asked: _Asked) -> tuple[str, ...]:
     if asked.request.sender_epoch is None:
         notes.append("the sender's broker epoch was not given: rule 0 was asked without it")
     missing = [member for member in asked.request.isr if member not in asked.request.broker_epochs]
-    if asked.controller.mode is Mode.KRAFT and asked.version >= 3 and missing:
+    if asked.controller.mode is ControllerMode.KRAFT and asked.version >= 3 and missing:
         notes.append(f"no broker epoch was given for {listed(missing)}: rule 12 was asked without it")
     if asked.controller.elr and asked.controller.min_isr is None:
         notes.append("min.insync.replicas was not given: eligible leader replicas may change with it")
     if (
         asked.controller.bumps_on_shrink is None
-        and asked.controller.mode is Mode.KRAFT
+        and asked.controller.mode is ControllerMode.KRAFT
         and asked.controller.release >= (3, 6)
     ):
         notes.append("a shrink would raise the leader epoch too below metadata.version 3.6-IV0 or while migrating")

@@ -20,15 +20,15 @@ from schemas.checks.codes import (
     QUIET_SHRINK,
 )
 from transforms.frames import listed
-from transforms.isr.history import HOUR, LOSSY, Kind
+from transforms.isr.history import HOUR, LOSSY, ChangeKind
 from transforms.isr.partition import RECOVERED
 
 # Departures and returns of one broker and partition in an hour, beyond those that its restarts account for.
 FLAPPING_FROM = 6
 _KEY = ("topic_id", "partition")
 _WORDS = {
-    Kind.UNCLEAN_ELECTION: "unclean election",
-    Kind.LAST_KNOWN_LEADER_ELECTION: "election of the last known leader",
+    ChangeKind.UNCLEAN_ELECTION: "unclean election",
+    ChangeKind.LAST_KNOWN_LEADER_ELECTION: "election of the last known leader",
 }
 
 
@@ -96,7 +96,7 @@ def history_violations(history: pl.DataFrame, partitions: pl.DataFrame, present:
     """
     moves = (pl.col("departed").list.len() > 0) | (pl.col("joined").list.len() > 0)
     marks = {
-        "moved": ~pl.col("kinds").list.contains(Kind.CREATED.value) & moves & _recent(present.log_end_ms),
+        "moved": ~pl.col("kinds").list.contains(ChangeKind.CREATED.value) & moves & _recent(present.log_end_ms),
         "lossy": _lossy(),
         "quiet": _epoch_stayed() & present.bumps_on_shrink,
     }
@@ -120,12 +120,12 @@ def _unhealed() -> pl.Expr:
 
 
 def _election_text() -> pl.Expr:
-    unclean = pl.col("election") == Kind.UNCLEAN_ELECTION.value
-    kind = pl.when(unclean).then(pl.lit(_WORDS[Kind.UNCLEAN_ELECTION]))
+    unclean = pl.col("election") == ChangeKind.UNCLEAN_ELECTION.value
+    kind = pl.when(unclean).then(pl.lit(_WORDS[ChangeKind.UNCLEAN_ELECTION]))
     return pl.format(
         "{}: {} of broker {} at offset {}; before it ISR {}, ELR {}",
         "shown",
-        kind.otherwise(pl.lit(_WORDS[Kind.LAST_KNOWN_LEADER_ELECTION])),
+        kind.otherwise(pl.lit(_WORDS[ChangeKind.LAST_KNOWN_LEADER_ELECTION])),
         # A cancelled reassignment chooses a broker that need not be there to lead.
         pl.when(pl.col("leader") < 0).then(pl.col("isr").list.first()).otherwise("leader"),
         "offset",
@@ -158,7 +158,7 @@ def _fenced(rows: pl.DataFrame, present: Present) -> pl.DataFrame:
     """A last known leader that was elected, still leads and is not at work (ELR-02)."""
     leads = (pl.col("now_leader") == pl.col("leader")) & _unhealed()
     idle = ~pl.col("leader").is_in(list(present.at_work))
-    last_known = pl.col("election") == Kind.LAST_KNOWN_LEADER_ELECTION.value
+    last_known = pl.col("election") == ChangeKind.LAST_KNOWN_LEADER_ELECTION.value
     return _told(rows.filter(pl.col("lossy") & last_known & leads & idle), LAST_KNOWN_FENCED, _election_text())
 
 
@@ -184,7 +184,7 @@ def _quiet_in_dual_write(history: pl.DataFrame) -> pl.DataFrame:
 
     A migration's controller names the leader in every such change, which raises the epoch; only an ISR that grows leaves it.
     """
-    changed = ~pl.col("kinds").list.contains(Kind.REPLACED.value)
+    changed = ~pl.col("kinds").list.contains(ChangeKind.REPLACED.value)
     text = pl.format(
         "{} partition {}: {} left the ISR, the leader epoch stayed (offset {})",
         "topic_id",

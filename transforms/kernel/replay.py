@@ -30,7 +30,7 @@ from transforms.kraft.replay.transactions import TransactionLog
 KEPT: pa.Schema = pa.schema([("kept", pa.large_binary())])
 
 
-class Kind(StrEnum):
+class TableKind(StrEnum):
     """What a table that comes out is."""
 
     # Changes of partitions: gold isr_history without the run's columns, in the order of the log.
@@ -46,17 +46,17 @@ class Kind(StrEnum):
     KEPT = "kept"
 
 
-class Told(NamedTuple):
+class MadeTable(NamedTuple):
     """A table that comes out: what it is, below which offset it is so (exclusive), of which entity, and its rows."""
 
-    kind: Kind
+    kind: TableKind
     offset: int
     entity: str
     rows: pa.Table | pa.RecordBatch
 
 
 @dataclass(frozen=True)
-class Checkpoint:
+class DecodedCheckpoint:
     """A checkpoint of Kafka's: its metadata.version, whether ELR is on, and its records, decoded (`decode_checkpoint`)."""
 
     level: int | None
@@ -84,7 +84,7 @@ class Plan:
     versions_from: int | None = None
     every_row: bool = False
     committed: int | None = None
-    checkpoints: Mapping[int, Checkpoint] = field(default_factory=dict)
+    checkpoints: Mapping[int, DecodedCheckpoint] = field(default_factory=dict)
     snapshot: int | None = None
 
 
@@ -101,21 +101,21 @@ def before_open(offset: int, transactions: TransactionLog) -> int:
     return min(begun, default=offset)
 
 
-def replay(plan: Plan, log: Iterable[pa.RecordBatch], kept: bytes | None = None) -> Iterator[Told]:
+def replay(plan: Plan, log: Iterable[pa.RecordBatch], kept: bytes | None = None) -> Iterator[MadeTable]:
     """Replay a shard: `log` are the decoded records (bronze's columns) of the log, without its checkpoints, in its order.
 
     `kept` are the bytes of an earlier pass over the same shard: of what is below their offset, nothing is read but they.
     Raises `transforms.kernel.kept.NotContinuedError` where they can't be continued, and ValueError for records that are not in order.
     """
-    return _Pass(plan, kept).told(log)
+    return _Pass(plan, kept).tables(log)
 
 
 def warm_up() -> None:
     """Compile what is compiled, and leave the machine code in numba's cache on disk, so that no run has to."""
     rows = _some_log()
     end = rows.num_rows
-    [kept] = [told.rows for told in replay(Plan("", Extent(end), keep_at=end), [rows]) if told.kind == Kind.KEPT]
-    checkpoints = {end + 1: Checkpoint(None, True, lambda: [rows])}
+    [kept] = [told.rows for told in replay(Plan("", Extent(end), keep_at=end), [rows]) if told.kind == TableKind.KEPT]
+    checkpoints = {end + 1: DecodedCheckpoint(None, True, lambda: [rows])}
     for _ in replay(Plan("", Extent(end + 1), checkpoints=checkpoints), [], kept["kept"][0].as_py()):
         pass
 
@@ -153,8 +153,8 @@ class _Pass:
         asked = self.plan.versions_from
         return None if asked is None else max(asked, self.start)
 
-    def told(self, log: Iterable[pa.RecordBatch]) -> Iterator[Told]:
-        """All that comes out."""
+    def tables(self, log: Iterable[pa.RecordBatch]) -> Iterator[MadeTable]:
+        """All tables that come out."""
         base = self.plan.extent.base
         if self.kept is None and base is not None:
             _read_checkpoint(self.fold, self.plan.checkpoints[base], base)
@@ -164,7 +164,7 @@ class _Pass:
             yield from self._at(stop)
         yield from self._at(self.plan.extent.end, last=True)
 
-    def _read(self, rows: pa.RecordBatch) -> Iterator[Told]:
+    def _read(self, rows: pa.RecordBatch) -> Iterator[MadeTable]:
         batch = Batch(rows)
         applied = self._applied(batch)
         while len(applied):
@@ -176,13 +176,13 @@ class _Pass:
             if len(applied):
                 yield from self._at(self.stops.pop(0))
 
-    def _history(self, batch: Batch, rows: Longs, stop: int) -> Iterator[Told]:
+    def _history(self, batch: Batch, rows: Longs, stop: int) -> Iterator[MadeTable]:
         """Apply some rows, all of them on one side of the committed end."""
         told = stop <= self.committed
         wanted = told or self.fold.versions is not None
         for changes in self.fold.read(batch, rows, self.start, stop if wanted else self.start):
             if told:
-                yield Told(Kind.HISTORY, stop, "isr_history", changes)
+                yield MadeTable(TableKind.HISTORY, stop, "isr_history", changes)
 
     def _applied(self, batch: Batch) -> Longs:
         """Rows of the good records that take effect (`transforms.kraft.replay.extent.Extent`)."""
@@ -201,30 +201,30 @@ class _Pass:
             self.last = int(offsets[rows[-1]])
         return rows
 
-    def _at(self, offset: int, *, last: bool = False) -> Iterator[Told]:
+    def _at(self, offset: int, *, last: bool = False) -> Iterator[MadeTable]:
         """What is told below an offset, and what begins there."""
         plan = self.plan
         if offset in self.compared:
             checkpoint = plan.checkpoints[offset]
             theirs = _read_checkpoint(Fold(plan.cluster, plan.shard), checkpoint, offset)
             rows = differences(self.fold, theirs, offset, checkpoint.level, elr=checkpoint.elr)
-            yield Told(Kind.DIFFERENCES, offset, "findings", rows)
+            yield MadeTable(TableKind.DIFFERENCES, offset, "findings", rows)
         if offset == plan.keep_at:
-            yield Told(Kind.KEPT, offset, "", pa.table([[to_bytes(self.fold, offset)]], KEPT))
+            yield MadeTable(TableKind.KEPT, offset, "", pa.table([[to_bytes(self.fold, offset)]], KEPT))
         if offset in self.states_at:
             for entity, rows in self.fold.tables().items():
-                yield Told(Kind.STATE, offset, entity, rows)
+                yield MadeTable(TableKind.STATE, offset, entity, rows)
         if offset == self.versions_from and plan.versions_from is not None:
             self.fold.record(Versions(plan.versions_from, plan.every_row))
         if last:
-            yield Told(Kind.FINDINGS, offset, "findings", self.fold.findings(plan.snapshot, self.committed))
+            yield MadeTable(TableKind.FINDINGS, offset, "findings", self.fold.findings(plan.snapshot, self.committed))
             if plan.versions_from is not None:
                 # In the newest of Polars' forms nothing is copied.
                 rows = self.fold.row_versions().to_arrow(compat_level=pl.CompatLevel.newest())
-                yield Told(Kind.VERSIONS, offset, "", rows)
+                yield MadeTable(TableKind.VERSIONS, offset, "", rows)
 
 
-def _read_checkpoint(fold: Fold, checkpoint: Checkpoint, offset: int) -> Fold:
+def _read_checkpoint(fold: Fold, checkpoint: DecodedCheckpoint, offset: int) -> Fold:
     """Read a checkpoint's records, which stand just before its end: before all that is in the log."""
     for rows in checkpoint.records():
         batch = Batch(rows, np.full(rows.num_rows, offset - 1))

@@ -10,7 +10,7 @@ Kinds are bits, in the order in which `classify` names them: each row's kinds ar
 
 from __future__ import annotations
 
-from transforms.isr.history import ELECTIONS, Kind
+from transforms.isr.history import ELECTIONS, ChangeKind
 from transforms.isr.partition import NO_LEADER, RECOVERED, RECOVERING
 from transforms.kernel.layout import (
     ADDING,
@@ -34,35 +34,35 @@ from transforms.kernel.layout import (
 from transforms.kernel.lists import has, inlined, lacks, same
 
 ORDER = (
-    Kind.CREATED,
-    Kind.REPLACED,
-    Kind.ELR_CLEARED,
+    ChangeKind.CREATED,
+    ChangeKind.REPLACED,
+    ChangeKind.ELR_CLEARED,
     *ELECTIONS,
-    Kind.EPOCH_BUMP,
-    Kind.LEADER_LOST,
-    Kind.LEADER_MOVE,
-    Kind.REASSIGNMENT_STARTED,
-    Kind.REASSIGNMENT_CHANGED,
-    Kind.REASSIGNMENT_COMPLETED,
-    Kind.REASSIGNMENT_CANCELLED,
-    Kind.SHRINK,
-    Kind.EXPAND,
-    Kind.REORDERED,
-    Kind.RECOVERED,
-    Kind.ELR_GAINED,
-    Kind.ELR_LOST,
-    Kind.DIRECTORIES,
+    ChangeKind.EPOCH_BUMP,
+    ChangeKind.LEADER_LOST,
+    ChangeKind.LEADER_MOVE,
+    ChangeKind.REASSIGNMENT_STARTED,
+    ChangeKind.REASSIGNMENT_CHANGED,
+    ChangeKind.REASSIGNMENT_COMPLETED,
+    ChangeKind.REASSIGNMENT_CANCELLED,
+    ChangeKind.SHRINK,
+    ChangeKind.EXPAND,
+    ChangeKind.REORDERED,
+    ChangeKind.RECOVERED,
+    ChangeKind.ELR_GAINED,
+    ChangeKind.ELR_LOST,
+    ChangeKind.DIRECTORIES,
 )
 _BIT = {kind: 1 << place for place, kind in enumerate(ORDER)}
-_CREATED, _REPLACED, _ELR_CLEARED = _BIT[Kind.CREATED], _BIT[Kind.REPLACED], _BIT[Kind.ELR_CLEARED]
-_CLEAN, _OF_ELR = _BIT[Kind.CLEAN_ELECTION], _BIT[Kind.ELR_ELECTION]
-_LAST_KNOWN, _UNCLEAN = _BIT[Kind.LAST_KNOWN_LEADER_ELECTION], _BIT[Kind.UNCLEAN_ELECTION]
-_BUMP, _LOST, _MOVE = _BIT[Kind.EPOCH_BUMP], _BIT[Kind.LEADER_LOST], _BIT[Kind.LEADER_MOVE]
-_STARTED, _CHANGED = _BIT[Kind.REASSIGNMENT_STARTED], _BIT[Kind.REASSIGNMENT_CHANGED]
-_COMPLETED, _CANCELLED = _BIT[Kind.REASSIGNMENT_COMPLETED], _BIT[Kind.REASSIGNMENT_CANCELLED]
-_SHRINK, _EXPAND, _REORDERED = _BIT[Kind.SHRINK], _BIT[Kind.EXPAND], _BIT[Kind.REORDERED]
-_RECOVERED, _GAINED, _ELR_LOST = _BIT[Kind.RECOVERED], _BIT[Kind.ELR_GAINED], _BIT[Kind.ELR_LOST]
-_DIRECTORIES = _BIT[Kind.DIRECTORIES]
+_CREATED, _REPLACED, _ELR_CLEARED = _BIT[ChangeKind.CREATED], _BIT[ChangeKind.REPLACED], _BIT[ChangeKind.ELR_CLEARED]
+_CLEAN, _OF_ELR = _BIT[ChangeKind.CLEAN_ELECTION], _BIT[ChangeKind.ELR_ELECTION]
+_LAST_KNOWN, _UNCLEAN = _BIT[ChangeKind.LAST_KNOWN_LEADER_ELECTION], _BIT[ChangeKind.UNCLEAN_ELECTION]
+_BUMP, _LOST, _MOVE = _BIT[ChangeKind.EPOCH_BUMP], _BIT[ChangeKind.LEADER_LOST], _BIT[ChangeKind.LEADER_MOVE]
+_STARTED, _CHANGED = _BIT[ChangeKind.REASSIGNMENT_STARTED], _BIT[ChangeKind.REASSIGNMENT_CHANGED]
+_COMPLETED, _CANCELLED = _BIT[ChangeKind.REASSIGNMENT_COMPLETED], _BIT[ChangeKind.REASSIGNMENT_CANCELLED]
+_SHRINK, _EXPAND, _REORDERED = _BIT[ChangeKind.SHRINK], _BIT[ChangeKind.EXPAND], _BIT[ChangeKind.REORDERED]
+_RECOVERED, _GAINED, _ELR_LOST = _BIT[ChangeKind.RECOVERED], _BIT[ChangeKind.ELR_GAINED], _BIT[ChangeKind.ELR_LOST]
+_DIRECTORIES = _BIT[ChangeKind.DIRECTORIES]
 
 
 @inlined

@@ -100,7 +100,14 @@ def fold(
 
 @compiled
 def _read(
-    records: Records, row: int, topic: int, slots: Slots, topics: Longs, step: Step, changes: Changes, window: Window
+    records: Records,
+    row: int,
+    topic: int,
+    slots: Slots,
+    topics: Longs,
+    step: Step,
+    changes: Changes,
+    window: Window,
 ) -> bool:
     """Apply a record of a partition; False where there is no room for it."""
     offset = records.offset[row]
@@ -151,7 +158,14 @@ def _has_room(slots: Slots, changes: Changes, need: int) -> bool:
 
 @compiled
 def _clear(
-    records: Records, row: int, topic: int, slots: Slots, topics: Longs, step: Step, changes: Changes, window: Window
+    records: Records,
+    row: int,
+    topic: int,
+    slots: Slots,
+    topics: Longs,
+    step: Step,
+    changes: Changes,
+    window: Window,
 ) -> bool:
     """Apply a CLEAR_ELR to the partitions of a topic, or of all that are there (`replayClearTopicElrs`)."""
     if topic >= 0:
@@ -165,7 +179,14 @@ def _clear(
 
 @compiled
 def _clear_topic(
-    records: Records, row: int, topic: int, slots: Slots, topics: Longs, step: Step, changes: Changes, window: Window
+    records: Records,
+    row: int,
+    topic: int,
+    slots: Slots,
+    topics: Longs,
+    step: Step,
+    changes: Changes,
+    window: Window,
 ) -> bool:
     offset, slot = records.offset[row], topics[topic, FIRST_SLOT]
     step.facts[OF_NAME] = topics[topic, NAME]

@@ -21,7 +21,7 @@ from schemas.entities.topics import TOPICS
 from schemas.replayed import ROW_VERSION_COLUMNS
 from transforms.clusters import CLUSTER
 from transforms.frames import columns_of, frame, from_arrow, json_of
-from transforms.isr.history import Kind
+from transforms.isr.history import ChangeKind
 from transforms.kernel.cold import Cold, Key, Row
 from transforms.kernel.layout import (
     ALIVE,
@@ -46,7 +46,7 @@ _PARTITION = ("topic_id", "partition")
 _AT = {"kraft_offset": "from_offset", "kraft_epoch": "from_epoch", "kraft_append_time": "from_append_time"}
 _TOLD = ("row", "removed", "from_offset", "from_epoch", "from_append_time", "created_offset")
 _CHANGE = ("offset", "epoch", "append_time")
-_WHOLE = (Kind.CREATED.value, Kind.REPLACED.value)
+_WHOLE = (ChangeKind.CREATED.value, ChangeKind.REPLACED.value)
 
 
 class _Version(NamedTuple):

@@ -20,7 +20,7 @@ from schemas.entities.topics import TOPICS
 from schemas.silver import FINDINGS as FINDINGS_TABLE
 from transforms.clusters import CLUSTER
 from transforms.frames import columns_of, from_arrow
-from transforms.kernel.replay import Checkpoint, Kind, Plan, Told, replay
+from transforms.kernel.replay import DecodedCheckpoint, MadeTable, Plan, TableKind, replay
 from transforms.kernel.shards import Shard
 from transforms.kernel.versions import VERSIONS
 from transforms.kraft.quorum import newest_checkpoint
@@ -99,7 +99,7 @@ def replaying(
     seen = _LastBefore(at)
     gathered = _Gathered()
     for told in replay(plan, seen.passed(log), kept):
-        if told.kind == Kind.HISTORY:
+        if told.kind == TableKind.HISTORY:
             yield told.rows.drop_columns([CLUSTER])
         else:
             gathered.add(told)
@@ -199,9 +199,9 @@ def _few(asked: Iterable[tuple[str, str]]) -> _Few:
 
 def _checkpoints(
     side: KraftSide, records: Mapping[int, Records], wanted: Collection[int | None]
-) -> dict[int, Checkpoint]:
+) -> dict[int, DecodedCheckpoint]:
     return {
-        offset: Checkpoint(side.metadata_version(offset), side.has_elr(offset), read)
+        offset: DecodedCheckpoint(side.metadata_version(offset), side.has_elr(offset), read)
         for offset, read in records.items()
         if offset in wanted
     }
@@ -216,14 +216,14 @@ class _Gathered:
     kept: bytes = b""
     found: list[pa.Table | pa.RecordBatch] = field(default_factory=list)
 
-    def add(self, told: Told) -> None:
+    def add(self, told: MadeTable) -> None:
         """Take what was told."""
-        if told.kind == Kind.STATE:
+        if told.kind == TableKind.STATE:
             rows = from_arrow(told.rows, TABLES[told.entity])
             self.tables[told.entity] = rows.with_columns(pl.lit(KRAFT).alias("source"))
-        elif told.kind == Kind.VERSIONS:
+        elif told.kind == TableKind.VERSIONS:
             self.versions = from_arrow(told.rows, VERSIONS)
-        elif told.kind == Kind.KEPT:
+        elif told.kind == TableKind.KEPT:
             self.kept = told.rows["kept"][0].as_py()
         else:
             self.found.append(told.rows)

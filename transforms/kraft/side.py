@@ -28,7 +28,7 @@ Milestone = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Kept:
+class LogKept:
     """The state of the log below `offset` (exclusive) that an earlier run has kept; its bytes are read where it is replayed.
 
     `last_epoch` and `last_append_time` (milliseconds) are of the record before the offset, by which a later run knows that it
@@ -57,7 +57,7 @@ class KraftSide:
     committed: CommittedEnd
     milestones: Sequence[Milestone]
     transactions: TransactionLog
-    kept: Kept | None
+    kept: LogKept | None
 
     def extent(self, end: int | None = None, discarded: Ranges | None = None) -> Extent:
         """The part of the log that is applied: to its end, or to `end` (exclusive) with other ranges left out."""
@@ -138,7 +138,7 @@ def kraft_side(
     copies: Sequence[Mapping[str, Any]],
     found: Iterable[Milestone],
     migration: Mapping[str, Any] | None,
-    kept: Kept | None = None,
+    kept: LogKept | None = None,
 ) -> KraftSide | None:
     """Plan a cluster's log; None without one that can be used.
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from schemas.classes import CLASSES, DEFECTS, ORDER
 from schemas.gates import GATES, MIGRATION_GATES
 from schemas.report import CheckResult, DivergenceRow, Gate, MigrationSummary, Report
-from transforms.reconcile.judge.asked import told_in
+from transforms.reconcile.judge.asked import shut_gate_in
 from transforms.report.expectations import unmet, unmet_sentence
 from transforms.report.printable import counted, listed, visible
 from transforms.report.row_text import line_of
@@ -120,7 +120,7 @@ def _unsuppressed(report: Report) -> int:
 
 def _asked_sentence(report: Report) -> str:
     """Why the run is an error where nothing else says so: the gate that was asked for could not be judged."""
-    shut = told_in(report.notes)
+    shut = shut_gate_in(report.notes)
     return f"Requested gate: {shut}." if shut and " is NO-GO" not in shut else ""
 
 
@@ -347,7 +347,7 @@ def _error_title(report: Report) -> str:
 
 
 def _failure_title(report: Report, failed: Sequence[CheckResult], closed: Sequence[str]) -> str:
-    if not failed and not closed and told_in(report.notes):
+    if not failed and not closed and shut_gate_in(report.notes):
         return "The requested gate is not open"
     if failed or not closed:
         return f"{counted(len(failed), 'check')} failed"

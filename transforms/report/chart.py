@@ -63,8 +63,8 @@ def series_chart(points: Sequence[LagPoint], width: int) -> Markup:
     worst = max(places, key=lambda place: place[2].seconds)
     dots = "".join(_series_dot(x, y, point) for x, y, point in dict.fromkeys((worst, places[-1])))
     base = frame.height - 6
-    dates = _label(_LEFT, base, "start", short_time(moment(first)))
-    dates += _label(frame.width - _RIGHT, base, "end", short_time(moment(last)))
+    dates = _label(_LEFT, base, "start", compact_time(moment(first)))
+    dates += _label(frame.width - _RIGHT, base, "end", compact_time(moment(last)))
     return _svg(frame, _grid(frame) + dates + line + dots, "Seconds that changes waited for ZooKeeper, by barrier")
 
 
@@ -87,7 +87,7 @@ def nice_top(values: Sequence[float | None]) -> float:
     return next(m * magnitude for m in (1.0, 2.0, 4.0, 6.0, 8.0, 10.0) if m * magnitude >= largest)
 
 
-def short_number(value: float) -> str:
+def compact_number(value: float) -> str:
     """Write an axis label: `0`, `40`, `1.5k`, `2M`."""
     for size, suffix in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if value >= size:
@@ -95,7 +95,7 @@ def short_number(value: float) -> str:
     return f"{value:g}"
 
 
-def short_time(timestamp: str) -> str:
+def compact_time(timestamp: str) -> str:
     """Cut an ISO time to `MM-DD HH:MM`; any other text is shown as it is, shortened."""
     if len(timestamp) >= 16 and timestamp[4:5] == "-" and timestamp[10:11] in "T ":
         return visible(f"{timestamp[5:10]} {timestamp[11:16]}", 20)
@@ -175,7 +175,7 @@ def _grid(frame: _Frame) -> str:
     for part in (0.0, 0.5, 1.0):
         y = frame.y(frame.top_value * part)
         drawn.append(_element("line", css="grid", x1=_LEFT, x2=frame.width - _RIGHT, y1=y, y2=y))
-        drawn.append(_label(_LEFT - 6, y + 3.5, "end", short_number(frame.top_value * part)))
+        drawn.append(_label(_LEFT - 6, y + 3.5, "end", compact_number(frame.top_value * part)))
     return "".join(drawn)
 
 
@@ -184,9 +184,9 @@ def _dates(frame: _Frame, points: list[RunPoint]) -> str:
     if not points:
         return ""
     if len(points) == 1:
-        return _label(frame.x(0), y, "middle", short_time(points[0].started_at))
-    first = _label(_LEFT, y, "start", short_time(points[0].started_at))
-    return first + _label(frame.width - _RIGHT, y, "end", short_time(points[-1].started_at))
+        return _label(frame.x(0), y, "middle", compact_time(points[0].started_at))
+    first = _label(_LEFT, y, "start", compact_time(points[0].started_at))
+    return first + _label(frame.width - _RIGHT, y, "end", compact_time(points[-1].started_at))
 
 
 def _label(x: float, y: float, anchor: str, text: str, css: str = "tick") -> str:
@@ -202,7 +202,7 @@ def _element(tag: str, inside: str = "", *, css: str, **attributes: str | float)
 
 
 def _hint(point: RunPoint, what: str) -> str:
-    return f"<title>{escape(short_time(point.started_at))}: {escape(what)}</title>"
+    return f"<title>{escape(compact_time(point.started_at))}: {escape(what)}</title>"
 
 
 def _svg(frame: _Frame, inside: str, title: str) -> Markup:

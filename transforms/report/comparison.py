@@ -39,7 +39,7 @@ NOTHING = Comparison(False, Divergences(), [], {})
 
 
 @dataclass(frozen=True)
-class Asked:
+class ReportRequest:
     """What was asked for: `limit` rows at most, and the gate that decides the verdict, if one does."""
 
     limit: int
@@ -60,7 +60,7 @@ def shown(
     suppressions: Sequence[SuppressionRule],
     today: date,
     facts: Facts,
-    asked: Asked,
+    asked: ReportRequest,
 ) -> Comparison:
     """The comparison as the report lists it: suppressed rows marked and last, every count as it is.
 
@@ -82,7 +82,7 @@ def _with_suppressed(
     rules: Sequence[SuppressionRule],
     by_class: dict[str, int],
     facts: Facts,
-    asked: Asked,
+    asked: ReportRequest,
 ) -> Comparison:
     rest = _summarised(answers["others"], asked.limit)
     vouched = [
@@ -101,7 +101,7 @@ def _with_suppressed(
     )
 
 
-def _verdict_of(facts: Facts, rest: Comparison, asked: Asked) -> str:
+def _verdict_of(facts: Facts, rest: Comparison, asked: ReportRequest) -> str:
     without = replace(facts, divergences=rest.samples, defect_rows=tuple(rest.summary.rows))
     checks = run_checks(without)
     gates = judge_gates(checks, without)

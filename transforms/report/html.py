@@ -30,7 +30,7 @@ from transforms.report.banner import (
 )
 from transforms.report.chart import MOST_RUNS, divergence_chart, lag_chart, moment, series_chart
 from transforms.report.expectations import expectation_views
-from transforms.report.go_on import Tables, explanations, of_checks, of_class
+from transforms.report.follow_up import TablePlace, explanations, of_checks, of_class
 from transforms.report.kips import kips_view
 from transforms.report.kraft import kraft_facts
 from transforms.report.since import UNKNOWN as SINCE_IS_UNKNOWN
@@ -41,7 +41,7 @@ _WIDE, _NARROW = 540, 350
 # As many points of the lag at the barriers as a run keeps.
 _MOST_POINTS = 500
 _NOT_REPORTED = Gate("unknown")
-_SOMEWHERE = Tables()
+_SOMEWHERE = TablePlace()
 _NOT_COMPARED = {
     "zookeeper": "Nothing has been copied yet, so there is nothing to compare.",
     "waiting": "Nothing has been copied yet, so there is nothing to compare.",
@@ -73,7 +73,7 @@ class GateView:
     blocking: view.Bounded[str]
 
 
-def render_html(report: Report, tables: Tables = _SOMEWHERE, valid_hours: float | None = None) -> str:
+def render_html(report: Report, tables: TablePlace = _SOMEWHERE, valid_hours: float | None = None) -> str:
     """Render a report as one HTML document. Its size is bounded whatever the report holds.
 
     `tables` say where the run's tables are, for the commands and queries to go on with. The page says that it holds for

@@ -46,7 +46,7 @@ _OF_GOOD_RUN = {
 FAMILIES: Mapping[str, str] = _OF_ANY_RUN | _OF_GOOD_RUN
 
 
-class Sample(NamedTuple):
+class MetricSample(NamedTuple):
     """One value of one family; `labels` are pairs of name and value, in the order of the names."""
 
     name: str
@@ -59,7 +59,7 @@ class Sample(NamedTuple):
         return dict(self.labels).get(CLUSTER_LABEL, "")
 
 
-def samples_of(newest: FleetRun, judged: FleetRun | None) -> list[Sample]:
+def samples_of(newest: FleetRun, judged: FleetRun | None) -> list[MetricSample]:
     """What is told of a cluster: its `newest` run, and the newest one that came to its end (None when none is known)."""
     name = newest.cluster
     took = max(0.0, (newest.finished_at - newest.started_at).total_seconds())
@@ -71,7 +71,7 @@ def samples_of(newest: FleetRun, judged: FleetRun | None) -> list[Sample]:
     return found if judged is None else [*found, *_good(judged)]
 
 
-def _good(run: FleetRun) -> Iterator[Sample]:
+def _good(run: FleetRun) -> Iterator[MetricSample]:
     name = run.cluster
     yield _sample(LAST_GOOD_RUN, run.finished_at.timestamp(), cluster=name)
     for verdict in VERDICTS:
@@ -90,25 +90,25 @@ def _good(run: FleetRun) -> Iterator[Sample]:
         yield _sample("kraft_audit_lag_seconds", run.lag_seconds, cluster=name)
 
 
-def _sample(family: str, value: float, **labels: str) -> Sample:
-    return Sample(family, tuple(sorted(labels.items())), float(value))
+def _sample(family: str, value: float, **labels: str) -> MetricSample:
+    return MetricSample(family, tuple(sorted(labels.items())), float(value))
 
 
-def knows_good_run(samples: Iterable[Sample]) -> bool:
+def knows_good_run(samples: Iterable[MetricSample]) -> bool:
     """True when a good run is among what is told of a cluster: then it replaces everything that was told before."""
     return any(sample.name == LAST_GOOD_RUN for sample in samples)
 
 
 def merged(
-    earlier: Sequence[Sample], now: Mapping[str, Sequence[Sample]], retired: Collection[str] = ()
-) -> list[Sample]:
+    earlier: Sequence[MetricSample], now: Mapping[str, Sequence[MetricSample]], retired: Collection[str] = ()
+) -> list[MetricSample]:
     """What was told `earlier`, with the clusters of this run (`now`, by name) replaced.
 
     Other clusters stay, but for those that are `retired`. Of a cluster no good run of which is known now, what the last good
     one told stays.
     """
 
-    def stays(sample: Sample) -> bool:
+    def stays(sample: MetricSample) -> bool:
         mine = now.get(sample.cluster)
         if mine is None:
             return sample.cluster not in retired
@@ -117,10 +117,10 @@ def merged(
     return [*filter(stays, earlier), *(sample for samples in now.values() for sample in samples)]
 
 
-class Told(Collector):
+class SampleCollector(Collector):
     """Samples as a collector of prometheus-client, in the order of FAMILIES, then cluster by cluster."""
 
-    def __init__(self, samples: Iterable[Sample]) -> None:
+    def __init__(self, samples: Iterable[MetricSample]) -> None:
         self._samples = sorted(samples, key=lambda sample: (sample.cluster, sample.labels))
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
@@ -134,23 +134,23 @@ class Told(Collector):
                 yield family
 
 
-def registry_of(samples: Iterable[Sample]) -> CollectorRegistry:
+def registry_of(samples: Iterable[MetricSample]) -> CollectorRegistry:
     """A registry of prometheus-client that holds these samples and nothing else."""
     registry = CollectorRegistry()
-    registry.register(Told(samples))
+    registry.register(SampleCollector(samples))
     return registry
 
 
-def text_of(samples: Iterable[Sample]) -> str:
+def text_of(samples: Iterable[MetricSample]) -> str:
     """The samples as OpenMetrics text."""
     text: bytes = generate_latest(registry_of(samples))  # type: ignore[no-untyped-call]
     return text.decode("utf-8")
 
 
-def read_text(text: str) -> list[Sample]:
+def read_text(text: str) -> list[MetricSample]:
     """Read what `text_of` wrote; families of other programs are left out. Raises ValueError for what is no OpenMetrics."""
     return [
-        Sample(each.name, tuple(sorted(each.labels.items())), float(each.value))
+        MetricSample(each.name, tuple(sorted(each.labels.items())), float(each.value))
         for family in text_string_to_metric_families(text)  # type: ignore[no-untyped-call]
         for each in family.samples
         if each.name in FAMILIES

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from schemas.report import RunPoint
-from transforms.report.chart import MOST_RUNS, nice_top, short_number, short_time
+from transforms.report.chart import MOST_RUNS, compact_number, compact_time, nice_top
 
 _INK, _SOFT, _RULE, _LINE, _BAD = "#16202c", "#5a6675", "#dfe3e8", "#0b5cad", "#b3261e"
 _BAR = "#b4bbc4"
@@ -67,9 +67,9 @@ def _frame(axes: Any, points: list[RunPoint], title: str, top: float) -> None:
     axes.set_title(title, fontsize=7.5, color=_SOFT, loc="left", pad=5)
     axes.set_ylim(0, top * 1.12)
     axes.set_xlim(-0.6, max(len(points), 1) - 0.4)
-    axes.set_yticks([0, top / 2, top], [short_number(0), short_number(top / 2), short_number(top)])
+    axes.set_yticks([0, top / 2, top], [compact_number(0), compact_number(top / 2), compact_number(top)])
     ends = sorted({0, len(points) - 1}) if points else []
-    axes.set_xticks(ends, [short_time(points[index].started_at) for index in ends])
+    axes.set_xticks(ends, [compact_time(points[index].started_at) for index in ends])
     for label, side in zip(axes.get_xticklabels(), ("left", "right"), strict=False):
         # A time may be any text; `$` must not start a formula.
         label.set_parse_math(False)

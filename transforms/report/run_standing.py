@@ -1,4 +1,4 @@
-"""Of which run an answer speaks: how old it is, and what became of the runs since. Decides whether a gate may rest on it."""
+"""Which run an answer is about, how old it is, and which later runs failed. Decides whether a gate may rely on it."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from jobs.runtime.spark import spark_session
 from jobs.settings import Settings, validated
 from jobs.sinks.report_files import ReportPaths
 from jobs.sources.kraft.live.connection import parse_endpoint
-from jobs.sources.kraft.live.quorum import Quorum, QuorumSettings
+from jobs.sources.kraft.live.quorum import QuorumClient, QuorumSettings
 from schemas.classes import DEFECTS
 from schemas.report import Report
 from transforms.report.text import render_text
@@ -31,7 +31,7 @@ _SETTLED_RECORDS, _SETTLED_SECONDS = 6, 60
 
 
 @dataclass(frozen=True)
-class Scene:
+class LiveScene:
     """One audit of the demonstration: its folder, what it shows, and the migration's state that it must find."""
 
     folder: str
@@ -39,8 +39,8 @@ class Scene:
     state: str
 
 
-UNDER_LOAD = Scene("1-dual-write", "Dual writing under load, both sides read live", "MIGRATION")
-FINALIZED = Scene("2-finalized", "Finalised: ZooKeeper is history", "POST_MIGRATION")
+UNDER_LOAD = LiveScene("1-dual-write", "Dual writing under load, both sides read live", "MIGRATION")
+FINALIZED = LiveScene("2-finalized", "Finalised: ZooKeeper is history", "POST_MIGRATION")
 
 
 def execute(out: Path) -> int:
@@ -49,7 +49,7 @@ def execute(out: Path) -> int:
     logging.getLogger("kafka").setLevel(logging.ERROR)
     print("Fetching Kafka 3.9.1, once …", flush=True)
     jars = kafka_jars(DEMO_JARS)
-    results: list[tuple[Scene, Report, ReportPaths]] = []
+    results: list[tuple[LiveScene, Report, ReportPaths]] = []
     with migration(jars) as cluster, spark_session("small"):
         _migrated(cluster)
         with load(cluster.broker):
@@ -67,7 +67,7 @@ def execute(out: Path) -> int:
     return CRASH if surprises else OK
 
 
-def surprises_in(scene: Scene, report: Report) -> list[str]:
+def surprises_in(scene: LiveScene, report: Report) -> list[str]:
     """What the audit found that is not so: nothing, or the program is broken."""
     lines = []
     defects = sum(count for name, count in report.divergences.by_class.items() if name in DEFECTS)
@@ -105,7 +105,7 @@ def _migrated(cluster: Migration) -> None:
 def _wait_for_records(cluster: Migration) -> None:
     """Wait until the new leader has committed some records: the first ones of its term say that the migration is over."""
     settings = QuorumSettings(tuple(map(parse_endpoint, cluster.servers.bootstrap)), cluster.servers.cluster_id)
-    with Quorum(settings) as quorum:
+    with QuorumClient(settings) as quorum:
         before = quorum.describe()
         deadline = time.monotonic() + _SETTLED_SECONDS
         while quorum.describe().high_watermark < before.high_watermark + _SETTLED_RECORDS:
@@ -114,7 +114,7 @@ def _wait_for_records(cluster: Migration) -> None:
             time.sleep(0.2)
 
 
-def _audited(scene: Scene, cluster: Migration, out: Path) -> tuple[Report, ReportPaths]:
+def _audited(scene: LiveScene, cluster: Migration, out: Path) -> tuple[Report, ReportPaths]:
     print(f"\n── {scene.title}\n", flush=True)
     with open_run(live_settings(cluster, out)) as run:
         outcome = run_all(run, out / scene.folder)[CLUSTER]

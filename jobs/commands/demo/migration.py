@@ -154,7 +154,7 @@ def migration(jars: Path) -> Iterator[Migration]:
 
 
 @dataclass
-class Load:
+class Workload:
     """Changes that go on while an audit reads: topics, their configurations and ACLs, made, changed and removed."""
 
     broker: str
@@ -214,9 +214,9 @@ class Load:
 
 
 @contextmanager
-def load(broker: str) -> Iterator[Load]:
+def load(broker: str) -> Iterator[Workload]:
     """Keep a cluster busy within the block."""
-    work = Load(broker)
+    work = Workload(broker)
     thread = threading.Thread(target=work.run, daemon=True)
     thread.start()
     try:

@@ -25,7 +25,7 @@ from transforms.zookeeper.read.arrow import znode_batch
 from transforms.zookeeper.read.redact import Redactor
 from transforms.zookeeper.read.znode import Znode, unreadable
 from transforms.zookeeper.storage.chroot import MARK, below, chroots, transaction_below
-from transforms.zookeeper.storage.digest import Judgement, TreeDigest, Verdict
+from transforms.zookeeper.storage.digest import DigestVerdict, Judgement, TreeDigest
 from transforms.zookeeper.storage.replay import Replay
 from transforms.zookeeper.storage.snapshot import (
     Snapshot,
@@ -78,7 +78,7 @@ class FolderSummary:
         """Take in what the digests say of the tree."""
         if judgement is None:
             return
-        if judgement.verdict is Verdict.BROKEN:
+        if judgement.verdict is DigestVerdict.BROKEN:
             self.problems.append(f"{_LOGS}: {judgement.text}")
         else:
             self.proofs.append(judgement)
@@ -236,7 +236,7 @@ def _about_files(
 
 
 def _proof(judgement: Judgement) -> Znode:
-    text = judgement.text if judgement.verdict is Verdict.PROVED else f"{TREE_UNPROVED}{judgement.text}"
+    text = judgement.text if judgement.verdict is DigestVerdict.PROVED else f"{TREE_UNPROVED}{judgement.text}"
     return unreadable(TREE_DIGEST, "")._replace(data=text, data_is_null=False, data_length=len(text), problem=None)
 
 

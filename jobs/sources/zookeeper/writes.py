@@ -38,7 +38,7 @@ _TRANSACTION_LOG: pa.Schema = to_arrow_schema(TRANSACTION_LOG)
 
 
 @dataclass(frozen=True)
-class Judged:
+class FolderWrites:
     """What a data folder's logs say of the migration."""
 
     census: WriteCensus
@@ -59,7 +59,7 @@ def _bytes(transaction: ZkTransaction) -> int:
     return sum(len(operation.path) + len(operation.data or b"") + 100 for operation in transaction.operations)
 
 
-def judge(folder: DataFolder, kinds: frozenset[str] = SUSPICIOUS, *, elections: bool = False) -> Judged:
+def judge(folder: DataFolder, kinds: frozenset[str] = SUSPICIOUS, *, elections: bool = False) -> FolderWrites:
     """Find the barriers, and the writes of some kinds; with `elections` all that set `/controller_epoch`, too."""
     census = WriteCensus()
     writes = [
@@ -67,7 +67,7 @@ def judge(folder: DataFolder, kinds: frozenset[str] = SUSPICIOUS, *, elections: 
         for write in census.read(folder.transactions())
         if write.kind in kinds or (elections and write.controller_epoch is not None)
     ]
-    return Judged(census, writes)
+    return FolderWrites(census, writes)
 
 
 def last_barrier(folder: DataFolder, leading: LogCopy) -> int | None:

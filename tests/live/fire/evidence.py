@@ -10,9 +10,9 @@ from unittest.mock import patch
 
 from tests.live.fire.session import Asked
 from transforms.isr import builder, validate
-from transforms.isr.validate import Answer, Controller, Error, Request
+from transforms.isr.validate import AlterPartitionAnswer, AlterPartitionRequest, Controller, Error
 
-Predictor = Callable[[Request, Controller], Answer]
+Predictor = Callable[[AlterPartitionRequest, Controller], AlterPartitionAnswer]
 # Rules that stand apart from the list of those on one partition: without them the request is taken.
 _APART = (0, 1, 2, 13)
 RULES = tuple(range(14))
@@ -33,7 +33,7 @@ def without(rule: int) -> Iterator[Predictor]:
         yield validate.validate
 
 
-def _taken(answer: Answer, rule: int) -> Answer:
+def _taken(answer: AlterPartitionAnswer, rule: int) -> AlterPartitionAnswer:
     return replace(answer, error=Error.NONE, rule=None) if answer.rule == rule else answer
 
 
@@ -64,7 +64,7 @@ def seen(asked: Sequence[Asked], predictor: Predictor) -> int | None:
     return None
 
 
-def _other_state(answer: Answer, each: Asked) -> bool:
+def _other_state(answer: AlterPartitionAnswer, each: Asked) -> bool:
     real = each.question.answer
     return not answer.code and (answer.result, answer.writes) != (real.result, real.writes)
 

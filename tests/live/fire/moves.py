@@ -10,7 +10,7 @@ from tests.live.fire.predict import CHANGE
 from tests.live.fire.steps import Elect, Reassign
 from tests.live.fire.world import World
 from transforms.isr.builder import Builder, Proposal
-from transforms.isr.history import LOSSY, Kind, Step, classify
+from transforms.isr.history import LOSSY, ChangeKind, ClassifiedChange, classify
 from transforms.isr.partition import NO_LEADER, RECOVERING, Change, PartitionState, change_of, merged
 from transforms.isr.validate import builder_of
 
@@ -85,9 +85,9 @@ def _kinds_of_cancel(state: PartitionState, *, lossy: bool, asked: Reassign, row
     lossy = lossy or change.leader_recovery_state == RECOVERING
     # It may be RECOVERING already, and the record does not repeat that.
     lossy = lossy or (after.recovering and after.leader not in (NO_LEADER, *state.isr, *state.elr))
-    if Kind.REASSIGNMENT_COMPLETED in kinds and _like_a_completion(state, after):
+    if ChangeKind.REASSIGNMENT_COMPLETED in kinds and _like_a_completion(state, after):
         return None
-    if told != lossy or Kind.REASSIGNMENT_CANCELLED not in kinds:
+    if told != lossy or ChangeKind.REASSIGNMENT_CANCELLED not in kinds:
         return f"a cancel {'that loses' if lossy else 'that is clean'} is called {[kind.value for kind in kinds]}"
     return None
 
@@ -100,7 +100,7 @@ def _like_a_completion(before: PartitionState, after: PartitionState) -> bool:
     return same and set(after.replicas) <= set(after.isr) and (led or not brought_in)
 
 
-def elected(asked: Elect, world: World, changed: Sequence[tuple[tuple[str, int], Step]]) -> str | None:
+def elected(asked: Elect, world: World, changed: Sequence[tuple[tuple[str, int], ClassifiedChange]]) -> str | None:
     """Why the history's kinds of an election are wrong: an election is lossy just where the controller says RECOVERING."""
     topic_id = world.topics.get(asked.topic)
     for (mine, number), step in changed:

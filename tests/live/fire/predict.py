@@ -10,9 +10,9 @@ from tests.live.fire.log import Row
 from tests.live.fire.wire import Part, PartAnswer
 from tests.live.fire.world import METADATA_VERSION, World
 from transforms.features.matrix import BROKER, CONTROLLER, Node
-from transforms.features.update import Cluster, Kind, Update, Verdict, dry_run
+from transforms.features.update import Cluster, FeatureVerdict, RequestKind, Update, dry_run
 from transforms.isr.partition import Ids, PartitionState, change_of, merged
-from transforms.isr.validate import Answer, Controller, Error, Request, validate
+from transforms.isr.validate import AlterPartitionAnswer, AlterPartitionRequest, Controller, Error, validate
 
 CHANGE = "PARTITION_CHANGE_RECORD"
 CLOSED = "closed"
@@ -24,8 +24,8 @@ class Question:
 
     key: tuple[str, int]
     controller: Controller
-    request: Request
-    answer: Answer
+    request: AlterPartitionRequest
+    answer: AlterPartitionAnswer
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class AlterPartition:
         for part, topic_id in zip(self.parts, self.ids, strict=True):
             known = topic_id if self.version >= 2 else world.topics.get(part.topic, "")
             controller = world.controller(known, part.partition)
-            request = Request(
+            request = AlterPartitionRequest(
                 part.leader_epoch,
                 part.partition_epoch,
                 tuple(member for member, _ in part.isr),
@@ -124,7 +124,7 @@ class FeatureUpdate:
     validate_only: bool
 
 
-_KINDS = {1: Kind.UPGRADE, 2: Kind.SAFE_DOWNGRADE, 3: Kind.UNSAFE_DOWNGRADE}
+_KINDS = {1: RequestKind.UPGRADE, 2: RequestKind.SAFE_DOWNGRADE, 3: RequestKind.UNSAFE_DOWNGRADE}
 _CODES = {"NONE": 0, "INVALID_REQUEST": 42, "INVALID_UPDATE_VERSION": 95, "UNKNOWN_SERVER_ERROR": -1}
 FeatureAnswers = tuple[tuple[str, int, str], ...]
 
@@ -145,7 +145,7 @@ def feature_answers(asked: FeatureUpdate, world: World, local: int) -> list[Feat
     """
     updates = [Update(name, level, _KINDS[kind]) for name, level, kind in asked.updates]
     found = dry_run(updates, cluster_of(world, local))
-    if any(answer.verdict is Verdict.UNKNOWN for answer in found.answers):
+    if any(answer.verdict is FeatureVerdict.UNKNOWN for answer in found.answers):
         return None
     if world.release < (4, 0):
         each = [_texts(answer.message, answer.blocking) for answer in found.answers]
@@ -155,7 +155,7 @@ def feature_answers(asked: FeatureUpdate, world: World, local: int) -> list[Feat
                 for answer, texts in zip(found.answers, each, strict=True)
             ]
         )
-    failed = [answer for answer in found.answers if answer.verdict is Verdict.NO]
+    failed = [answer for answer in found.answers if answer.verdict is FeatureVerdict.NO]
     if not failed:
         return [(("", 0, ""),)]
     alone = [one for update in updates for one in _alone(update, updates, world, local)]
@@ -171,7 +171,7 @@ def _alone(update: Update, updates: Sequence[Update], world: World, local: int) 
     """What the request would be answered if this feature were asked for first."""
     ordered = [update, *(each for each in updates if each is not update)]
     answer = dry_run(ordered, cluster_of(world, local)).answers[0]
-    if answer.verdict is not Verdict.NO:
+    if answer.verdict is not FeatureVerdict.NO:
         return []
     message = answer.message.removeprefix(REQUEST_PREFIX)
     return [(answer.error, REQUEST_PREFIX + text) for text in _texts(message, answer.blocking)]

@@ -28,13 +28,13 @@ from tests.live.fire.steps import (
 )
 from tests.live.fire.wire import ClosedError, Connection, PartAnswer
 from tests.live.fire.world import Key, World, as_uuid
-from transforms.isr.history import Step
+from transforms.isr.history import ClassifiedChange
 
 # An answer may rest on a state that came about between the last look at the log and the request: at most so many records.
 MOST_RACED = 200
 NOT_CONTROLLER = 41
 _SOON = timedelta(seconds=10)
-Changed = list[tuple[Key, Step]]
+Changed = list[tuple[Key, ClassifiedChange]]
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Session:
     disagreements: list[Disagreement] = field(default_factory=list)
     asked: list[Asked] = field(default_factory=list)
     keep_asked: bool = False
-    steps: list[tuple[Key, Step]] = field(default_factory=list)
+    steps: list[tuple[Key, ClassifiedChange]] = field(default_factory=list)
     rows: list[Row] = field(default_factory=list)
     renounced: list[str] = field(default_factory=list)
     number: int = -1

@@ -14,9 +14,9 @@ from schemas.kraft.feature_levels import KRAFT_VERSION
 from tests.live.fire.log import Row
 from transforms.features.update import ELR
 from transforms.isr.checks import bumps_on_shrink
-from transforms.isr.history import Step, classify
+from transforms.isr.history import ClassifiedChange, classify
 from transforms.isr.partition import CLEARED, Change, PartitionState, change_of, merged
-from transforms.isr.validate import Controller, Mode, Registration, offline_replicas
+from transforms.isr.validate import Controller, ControllerMode, Registration, offline_replicas
 
 METADATA_VERSION = "metadata.version"
 _TOPIC, _BROKER = 2, 4
@@ -56,7 +56,7 @@ class World:
     features: dict[str, int] = field(default_factory=dict)
     configs: dict[tuple[int, str], dict[str, str]] = field(default_factory=dict)
 
-    def apply(self, row: Row) -> list[tuple[Key, Step]]:
+    def apply(self, row: Row) -> list[tuple[Key, ClassifiedChange]]:
         """Take one record; the steps of the partitions that it changes."""
         if row["control"]:
             # Before 4.1 UpdateFeatures writes a FeatureLevelRecord instead.
@@ -72,14 +72,14 @@ class World:
             reader(row["body"])
         return []
 
-    def _partition(self, row: Row) -> tuple[Key, Step]:
+    def _partition(self, row: Row) -> tuple[Key, ClassifiedChange]:
         whole = row["type"] == "PARTITION_RECORD"
         key = (row["topic_id"], row["partition_id"])
         before = self.partitions.get(key)
         change = change_of(row, whole=whole)
         return key, self._change(key, before, change, row)
 
-    def _change(self, key: Key, before: Partition | None, change: Change, row: Row) -> Step:
+    def _change(self, key: Key, before: Partition | None, change: Change, row: Row) -> ClassifiedChange:
         old = None if before is None else before.state
         state = merged(old, change)
         directories = row.get("directories")
@@ -88,9 +88,9 @@ class World:
             # `PartitionRegistration`: where the record has none, each is MIGRATING.
             directories = kept if len(kept) == len(state.replicas) else [DIRECTORY_MIGRATING] * len(state.replicas)
         self.partitions[key] = Partition(state, tuple(directories))
-        return Step(row["offset"], row["append_time"], old, state, classify(old, change, state))
+        return ClassifiedChange(row["offset"], row["append_time"], old, state, classify(old, change, state))
 
-    def _clear_elr(self, row: Row) -> list[tuple[Key, Step]]:
+    def _clear_elr(self, row: Row) -> list[tuple[Key, ClassifiedChange]]:
         name = row["body"]["topicName"]
         held = [
             (key, each)
@@ -163,7 +163,7 @@ class World:
         found = self.partitions.get((topic_id, number))
         name = self.names.get(topic_id, "")
         common = Controller(
-            Mode.KRAFT,
+            ControllerMode.KRAFT,
             self.release,
             {number: broker.registration for number, broker in self.brokers.items()},
             None if found is None else found.state,

@@ -9,22 +9,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from schemas.kraft.fields import Body, Field, Kind, RecordType
-from transforms.kraft.decode.wire import Buffer, Reader, WireError
+from schemas.kraft.fields import Body, Field, RecordType, WireType
+from transforms.kraft.decode.wire import Buffer, WireError, WireReader
 
 Values = dict[str, Any]
 
 DEAD_BODY = "a body that only development versions of Kafka had; releases fail on it"
 
-_SCALARS: dict[Kind, Callable[[Reader], Any]] = {
-    Kind.INT8: Reader.int8,
-    Kind.INT16: Reader.int16,
-    Kind.UINT16: Reader.uint16,
-    Kind.INT32: Reader.int32,
-    Kind.INT64: Reader.int64,
-    Kind.FLOAT64: Reader.float64,
-    Kind.BOOL: Reader.boolean,
-    Kind.UUID: Reader.uuid,
+_SCALARS: dict[WireType, Callable[[WireReader], Any]] = {
+    WireType.INT8: WireReader.int8,
+    WireType.INT16: WireReader.int16,
+    WireType.UINT16: WireReader.uint16,
+    WireType.INT32: WireReader.int32,
+    WireType.INT64: WireReader.int64,
+    WireType.FLOAT64: WireReader.float64,
+    WireType.BOOL: WireReader.boolean,
+    WireType.UUID: WireReader.uuid,
 }
 
 
@@ -38,12 +38,12 @@ def decode_record(
     """
     if not 0 <= version <= record_type.body.highest:
         raise WireError(f"version {version} is unknown; {record_type.name} is known up to {record_type.body.highest}")
-    reader = Reader(data, position, end)
+    reader = WireReader(data, position, end)
     try:
         return _decode_whole(record_type.body, version, reader), record_type.body, reader.notes
     except WireError:
         for body in record_type.dead:
-            attempt = Reader(data, position, end)
+            attempt = WireReader(data, position, end)
             try:
                 return _decode_whole(body, version, attempt), body, [*attempt.notes, DEAD_BODY]
             except WireError:
@@ -51,14 +51,14 @@ def decode_record(
         raise
 
 
-def _decode_whole(body: Body, version: int, reader: Reader) -> Values:
+def _decode_whole(body: Body, version: int, reader: WireReader) -> Values:
     values = _struct(body.fields, version, reader, body.flexible)
     if reader.position != reader.end:
         raise WireError(f"{reader.end - reader.position} trailing bytes")
     return values
 
 
-def _struct(fields: tuple[Field, ...], version: int, reader: Reader, flexible: bool = True) -> Values:
+def _struct(fields: tuple[Field, ...], version: int, reader: WireReader, flexible: bool = True) -> Values:
     values: Values = {}
     for field in fields:
         if version < field.since:
@@ -71,7 +71,7 @@ def _struct(fields: tuple[Field, ...], version: int, reader: Reader, flexible: b
     return values
 
 
-def _tagged_fields(fields: tuple[Field, ...], version: int, reader: Reader, values: Values) -> None:
+def _tagged_fields(fields: tuple[Field, ...], version: int, reader: WireReader, values: Values) -> None:
     for _ in range(reader.uvarint()):
         tag = reader.uvarint()
         size = reader.uvarint()
@@ -85,8 +85,8 @@ def _tagged_fields(fields: tuple[Field, ...], version: int, reader: Reader, valu
         values[field.name] = _tagged_value(field, version, reader, end - size, end)
 
 
-def _tagged_value(field: Field, version: int, reader: Reader, start: int, end: int) -> Any:
-    inner = Reader(reader.data, start, end)
+def _tagged_value(field: Field, version: int, reader: WireReader, start: int, end: int) -> Any:
+    inner = WireReader(reader.data, start, end)
     inner.notes = reader.notes
     value = _field(field, version, inner)
     if inner.position != end:
@@ -96,7 +96,7 @@ def _tagged_value(field: Field, version: int, reader: Reader, start: int, end: i
     return value
 
 
-def _field(field: Field, version: int, reader: Reader) -> Any:
+def _field(field: Field, version: int, reader: WireReader) -> Any:
     if not field.array:
         return _value(field, version, reader)
     length = reader.compact_length()
@@ -106,10 +106,10 @@ def _field(field: Field, version: int, reader: Reader) -> Any:
     return [_value(field, version, reader) for _ in range(length)]
 
 
-def _value(field: Field, version: int, reader: Reader) -> Any:
-    if field.kind is Kind.STRUCT:
+def _value(field: Field, version: int, reader: WireReader) -> Any:
+    if field.kind is WireType.STRUCT:
         return _struct(field.fields, version, reader)
-    if field.kind is Kind.STRING or field.kind is Kind.BYTES:
+    if field.kind is WireType.STRING or field.kind is WireType.BYTES:
         return _text_or_bytes(field, reader)
     value = _SCALARS[field.kind](reader)
     if field.enum is not None and value not in field.enum:
@@ -117,14 +117,14 @@ def _value(field: Field, version: int, reader: Reader) -> Any:
     return value
 
 
-def _text_or_bytes(field: Field, reader: Reader) -> str | bytes | None:
+def _text_or_bytes(field: Field, reader: WireReader) -> str | bytes | None:
     length = reader.compact_length()
     if length is None:
         _require_nullable(field)
         return None
     raw = reader.raw(length)
     # Java's String constructor replaces malformed input too.
-    return raw.decode("utf-8", "replace") if field.kind is Kind.STRING else raw
+    return raw.decode("utf-8", "replace") if field.kind is WireType.STRING else raw
 
 
 def _require_nullable(field: Field) -> None:

@@ -9,11 +9,11 @@ from schemas.kraft.enums import COMPRESSION_CODECS
 from schemas.kraft.fields import RecordType
 from schemas.kraft.records import PARTITION_TYPES, RECORD_TYPES
 from transforms.kraft.decode.codec import decode_record
-from transforms.kraft.decode.framing import HEADER_SIZE, SEARCH_BUDGET, Batch, Damage, Frame, frame_at
+from transforms.kraft.decode.framing import HEADER_SIZE, SEARCH_BUDGET, BatchHeader, Damage, Frame, frame_at
 from transforms.kraft.decode.masking import Masking, mask
 from transforms.kraft.decode.rows import PARTITION_BODY_COLUMNS, Origin, Rows
 from transforms.kraft.decode.spelling import to_json
-from transforms.kraft.decode.wire import Buffer, Reader, WireError
+from transforms.kraft.decode.wire import Buffer, WireError, WireReader
 
 # Loading the compiled kernel takes longer than reading this much by the declarations alone.
 FAST_FROM_BYTES = 256 * 1024
@@ -50,7 +50,7 @@ class DecodePass:
         """Read the frame that begins at `position`."""
         return frame_at(self.data, position, self._budget)
 
-    def frame(self, frame: Batch | Damage) -> None:
+    def frame(self, frame: BatchHeader | Damage) -> None:
         """Add the rows of one frame."""
         if isinstance(frame, Damage):
             self.last_type = None
@@ -66,7 +66,7 @@ class DecodePass:
         if frame.intact:
             self.next_offset = max(self.next_offset or 0, frame.next_offset)
 
-    def finding(self, position: int, problem: str, batch: Batch | None = None, length: int = 0) -> None:
+    def finding(self, position: int, problem: str, batch: BatchHeader | None = None, length: int = 0) -> None:
         """Add a row about bytes, with what is known of their batch."""
         known = (
             {}
@@ -80,7 +80,7 @@ class DecodePass:
         )
         self.rows.add(position=self.base + position, length=length, problem=problem, **known)
 
-    def _check_sequence(self, batch: Batch) -> None:
+    def _check_sequence(self, batch: BatchHeader) -> None:
         if not batch.intact:
             return
         if self.next_offset is not None and batch.base_offset > self.next_offset:
@@ -93,7 +93,7 @@ class DecodePass:
             self.finding(batch.position, "a batch of a client transaction, foreign to a metadata log", batch)
 
 
-def _whole_batch_problem(batch: Batch, next_offset: int | None) -> str | None:
+def _whole_batch_problem(batch: BatchHeader, next_offset: int | None) -> str | None:
     """Why none of the batch's records can be used, or None."""
     if not batch.intact:
         return f"CRC stored {batch.crc:#010x}, computed {batch.computed_crc:#010x}"
@@ -110,10 +110,10 @@ def _whole_batch_problem(batch: Batch, next_offset: int | None) -> str | None:
 class _Records:
     """The records of one intact batch."""
 
-    def __init__(self, decoding: DecodePass, batch: Batch) -> None:
+    def __init__(self, decoding: DecodePass, batch: BatchHeader) -> None:
         self.decoding = decoding
         self.batch = batch
-        self.reader = Reader(decoding.data, batch.position + HEADER_SIZE, batch.position + batch.size)
+        self.reader = WireReader(decoding.data, batch.position + HEADER_SIZE, batch.position + batch.size)
         self.accounted = batch.position
 
     def add_rows(self) -> None:
@@ -157,7 +157,7 @@ class _Records:
 
     def _record(self, index: int, start: int, end: int) -> None:
         """Decode the record whose body (after its length) is `data[start:end]`."""
-        reader = Reader(self.decoding.data, start, end)
+        reader = WireReader(self.decoding.data, start, end)
         decoding = self.decoding
         name, version, delta = None, None, index
         try:
@@ -191,7 +191,7 @@ class _UnknownTypeError(WireError):
         self.version = version
 
 
-def _record_fields(reader: Reader, end: int) -> tuple[bytes | None, int, int]:
+def _record_fields(reader: WireReader, end: int) -> tuple[bytes | None, int, int]:
     """Read a record and leave the reader at its value. Returns the key, the end of the value and the offset delta.
 
     Headers are skipped with a note: no controller writes any.
@@ -214,7 +214,7 @@ def _record_fields(reader: Reader, end: int) -> tuple[bytes | None, int, int]:
     return key, value_end, delta
 
 
-def _data_type(key: bytes | None, reader: Reader) -> tuple[RecordType, int]:
+def _data_type(key: bytes | None, reader: WireReader) -> tuple[RecordType, int]:
     if key is not None:
         reader.notes.append(f"a key of {len(key)} bytes, which no controller writes")
     frame = reader.uvarint()
@@ -228,7 +228,7 @@ def _data_type(key: bytes | None, reader: Reader) -> tuple[RecordType, int]:
     return RECORD_TYPES[api_key], version
 
 
-def _control_type(key: bytes | None, reader: Reader, end: int) -> tuple[RecordType, int]:
+def _control_type(key: bytes | None, reader: WireReader, end: int) -> tuple[RecordType, int]:
     if key is None or len(key) < 4:
         raise WireError("a control record without a type")
     code = int.from_bytes(key[2:4], "big", signed=True)
@@ -237,11 +237,11 @@ def _control_type(key: bytes | None, reader: Reader, end: int) -> tuple[RecordTy
     record_type = CONTROL_TYPES[code]
     if code in FOREIGN_CONTROL_KEYS:
         reader.notes.append("a marker of a client transaction, foreign to a metadata log")
-    return record_type, Reader(reader.data, reader.position, end).int16()
+    return record_type, WireReader(reader.data, reader.position, end).int16()
 
 
 def _body(
-    record_type: RecordType, version: int, reader: Reader, end: int, masking: Masking
+    record_type: RecordType, version: int, reader: WireReader, end: int, masking: Masking
 ) -> tuple[dict[str, object], list[str]]:
     values, body, notes = decode_record(record_type, version, reader.data, reader.position, end)
     if record_type in PARTITION_TYPES:

@@ -5,7 +5,7 @@
                                 17 crc32c u32 of 21…          27 baseTimestamp i64     51 producerEpoch i16 (-1)
                                                               53 baseSequence i32 (-1) 57 recordCount i32, 61 records
 
-Frames cover a file without a gap: each byte belongs to one `Batch` or one `Damage`. After damage reading goes on at
+Frames cover a file without a gap: each byte belongs to one `BatchHeader` or one `Damage`. After damage reading goes on at
 the next batch whose CRC is right, so that one flipped length loses one batch and not the rest of the segment.
 """
 
@@ -39,7 +39,7 @@ _BLOCK = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class BatchHeader:
     """A batch header. `size` counts the whole batch in bytes; `computed_crc` is None when it was not verified."""
 
     position: int
@@ -90,7 +90,7 @@ class Damage:
     reason: str
 
 
-Frame = Batch | Damage
+Frame = BatchHeader | Damage
 
 
 def frames(data: Buffer, *, verify: bool = True) -> Iterator[Frame]:
@@ -133,12 +133,12 @@ def crc_of(data: Buffer, position: int, size: int) -> int:
     return int(google_crc32c.value(data[position + _CRC_FROM : position + size]))
 
 
-def read_header(data: Buffer, position: int, size: int, computed_crc: int | None) -> Batch:
+def read_header(data: Buffer, position: int, size: int, computed_crc: int | None) -> BatchHeader:
     """Read the header of the batch at `position`, which `batch_size` found to be there."""
     (base, _, epoch, _, crc, attributes, last_delta, base_time, max_time, _, _, _, count) = _HEADER.unpack_from(
         data, position
     )
-    return Batch(
+    return BatchHeader(
         position=position,
         size=size,
         base_offset=base,
@@ -153,7 +153,7 @@ def read_header(data: Buffer, position: int, size: int, computed_crc: int | None
     )
 
 
-def _damage(data: Buffer, position: int, batch: Batch | None, budget: list[int]) -> Damage:
+def _damage(data: Buffer, position: int, batch: BatchHeader | None, budget: list[int]) -> Damage:
     found = _next_batch(data, position + 1, budget)
     size = found - position
     if batch is not None:

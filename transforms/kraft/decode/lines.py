@@ -11,7 +11,7 @@ import re
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from schemas.kraft.fields import Field, Kind
+from schemas.kraft.fields import Field, WireType
 from schemas.kraft.records import PARTITION_TYPES
 from transforms.kraft.decode.rows import PARTITION_BODY_COLUMNS
 
@@ -75,11 +75,11 @@ def _partition_bodies(batch: pa.RecordBatch, fields: tuple[Field, ...]) -> pa.Ar
 
 def _scalar_text(field: Field, column: pa.Array) -> pa.Array:
     text = column.cast(pa.string())
-    return pc.binary_join_element_wise('"', text, '"', "") if field.kind is Kind.UUID else text
+    return pc.binary_join_element_wise('"', text, '"', "") if field.kind is WireType.UUID else text
 
 
 def _list_text(field: Field, column: pa.Array) -> pa.Array:
-    quote = '"' if field.kind is Kind.UUID else ""
+    quote = '"' if field.kind is WireType.UUID else ""
     joined = pc.binary_join(column.cast(pa.list_(pa.string())), f"{quote},{quote}")
     text = pc.binary_join_element_wise(f"[{quote}", joined, f"{quote}]", "")
     return pc.if_else(pc.equal(pc.list_value_length(column), 0), "[]", text)

@@ -11,8 +11,8 @@ import numpy.typing as npt
 from schemas.kraft.control import CONTROL_TYPES, KRAFT_VOTERS, LEADER_CHANGE, SNAPSHOT_FOOTER, SNAPSHOT_HEADER
 from transforms.kraft.decode.codec import decode_record
 from transforms.kraft.decode.decode_pass import FAST_FROM_BYTES, Continuation
-from transforms.kraft.decode.framing import HEADER_SIZE, Batch, Damage, frames, read_header
-from transforms.kraft.decode.wire import Buffer, Reader, WireError
+from transforms.kraft.decode.framing import HEADER_SIZE, BatchHeader, Damage, frames, read_header
+from transforms.kraft.decode.wire import Buffer, WireError, WireReader
 
 SPLIT_BYTES = 8 * 1024 * 1024
 Headers = npt.NDArray[np.int64]
@@ -86,7 +86,7 @@ def _header_chunks(data: Buffer) -> Iterator[Headers]:
                 frame.control,
             )
             for frame in frames(data)
-            if isinstance(frame, Batch) and frame.intact
+            if isinstance(frame, BatchHeader) and frame.intact
         ]
         yield np.array(found, np.int64).reshape(-1, 7).T
         return
@@ -154,14 +154,14 @@ class _Fold:
                 self._open = Continuation(start, self._next_offset, self._epoch)
 
 
-def control_records(data: Buffer, batch: Batch) -> list[tuple[int, int, int]]:
+def control_records(data: Buffer, batch: BatchHeader) -> list[tuple[int, int, int]]:
     """(type, start of the body, end of the body) of each record of a control batch; what can't be read is left out."""
     found: list[tuple[int, int, int]] = []
-    reader = Reader(data, batch.position + HEADER_SIZE, batch.position + batch.size)
+    reader = WireReader(data, batch.position + HEADER_SIZE, batch.position + batch.size)
     try:
         for _ in range(batch.count):
             size = reader.varint()
-            record = Reader(data, reader.take(size), reader.position)
+            record = WireReader(data, reader.take(size), reader.position)
             record.int8()
             record.varlong()
             record.varint()
@@ -174,14 +174,14 @@ def control_records(data: Buffer, batch: Batch) -> list[tuple[int, int, int]]:
     return found
 
 
-def _read_quorum(scan: SegmentScan, data: Buffer, batch: Batch) -> None:
+def _read_quorum(scan: SegmentScan, data: Buffer, batch: BatchHeader) -> None:
     """The newest control batch: an election, or a voter that was added or removed since (KIP-853)."""
     for code, start, end in control_records(data, batch):
         if code not in (LEADER_CHANGE.key, KRAFT_VOTERS.key):
             continue
         try:
             kind = CONTROL_TYPES[code]
-            values, _, _ = decode_record(kind, Reader(data, start, end).int16(), data, start, end)
+            values, _, _ = decode_record(kind, WireReader(data, start, end).int16(), data, start, end)
         except WireError:
             continue
         scan.leader_id = values.get("leaderId", scan.leader_id)
@@ -190,8 +190,8 @@ def _read_quorum(scan: SegmentScan, data: Buffer, batch: Batch) -> None:
 
 def checkpoint_problem(data: Buffer) -> str | None:
     """Why a snapshot file is incomplete, or None: every batch intact, a header first, a footer last (S§2.4, S§11)."""
-    first: Batch | None = None
-    last: Batch | None = None
+    first: BatchHeader | None = None
+    last: BatchHeader | None = None
     for frame in frames(data):
         if isinstance(frame, Damage):
             return f"byte {frame.position}: {frame.reason}"
@@ -205,5 +205,5 @@ def checkpoint_problem(data: Buffer) -> str | None:
     return None if _has_control(data, last, SNAPSHOT_FOOTER.key) else "the footer is missing"
 
 
-def _has_control(data: Buffer, batch: Batch, code: int) -> bool:
+def _has_control(data: Buffer, batch: BatchHeader, code: int) -> bool:
     return batch.control and any(found == code for found, _, _ in control_records(data, batch))

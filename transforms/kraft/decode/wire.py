@@ -29,7 +29,7 @@ class WireError(ValueError):
     """The bytes do not fit the declaration. The message says what and where, and shows no value."""
 
 
-class Reader:
+class WireReader:
     """A cursor over `data[position:end]`. `notes` collects what was odd but could be skipped."""
 
     __slots__ = ("data", "end", "notes", "position")

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from schemas.configs import READABLE
-from schemas.kraft.fields import Body, Field, Kind
+from schemas.kraft.fields import Body, Field, WireType
 from schemas.kraft.records import PARTITION_TYPES, RECORD_TYPES
 
 VERSIONS = 8
@@ -49,15 +49,15 @@ class Op(IntEnum):
 
 
 _SCALARS = {
-    Kind.INT8: Op.INT8,
-    Kind.INT16: Op.INT16,
-    Kind.UINT16: Op.UINT16,
-    Kind.INT32: Op.INT32,
-    Kind.INT64: Op.INT64,
-    Kind.BOOL: Op.BOOL,
-    Kind.UUID: Op.UUID,
-    Kind.STRING: Op.STRING,
-    Kind.FLOAT64: Op.FLOAT64,
+    WireType.INT8: Op.INT8,
+    WireType.INT16: Op.INT16,
+    WireType.UINT16: Op.UINT16,
+    WireType.INT32: Op.INT32,
+    WireType.INT64: Op.INT64,
+    WireType.BOOL: Op.BOOL,
+    WireType.UUID: Op.UUID,
+    WireType.STRING: Op.STRING,
+    WireType.FLOAT64: Op.FLOAT64,
 }
 
 
@@ -144,9 +144,9 @@ class _Compiler:
         self.instructions[place] = (Op.ARRAY, len(self.instructions), 0, -1)
 
     def _value(self, field: Field, version: int, nested: bool) -> None:
-        if field.secret or field.kind is Kind.BYTES:
+        if field.secret or field.kind is WireType.BYTES:
             raise _NoProgramError
-        if field.kind is Kind.STRUCT:
+        if field.kind is WireType.STRUCT:
             self._struct(field.fields, version, nested)
             return
         known = -1 if field.enum is None else self._known_codes(field.enum)
@@ -175,9 +175,9 @@ class _Compiler:
 
 def _default_byte(field: Field) -> int:
     """First byte of the encoded default: Kafka leaves a field out of the text when it has its default."""
-    if field.array or field.kind is Kind.STRING:
+    if field.array or field.kind is WireType.STRING:
         return 1 if field.default == () else 0
-    if field.kind is not Kind.INT8 or not isinstance(field.default, int):
+    if field.kind is not WireType.INT8 or not isinstance(field.default, int):
         raise _NoProgramError
     return field.default & 0xFF
 

@@ -16,7 +16,7 @@ from schemas import classes
 from schemas.entities import Entity
 from transforms.reconcile.compare import writers
 from transforms.reconcile.compare.context import CLOCK_MARGIN_MS, Clocks, Context, Homes
-from transforms.reconcile.compare.differing import DifferingRow, Written, read, same
+from transforms.reconcile.compare.differing import DifferingRow, WrittenAt, read, same
 from transforms.reconcile.compare.home import homes, parent
 from transforms.reconcile.compare.names import mangled, mangled_by_load
 from transforms.zookeeper.zxids import hexadecimal
@@ -249,7 +249,7 @@ def _pending_delete(row: DifferingRow, context: Context) -> bool:
     return topic in context.pending_deletes
 
 
-def _after_migration_write(there: Written, context: Context) -> bool:
+def _after_migration_write(there: WrittenAt, context: Context) -> bool:
     if there.mzxid is None:
         return False
     if there.mzxid in context.foreign_zxids:
@@ -257,7 +257,7 @@ def _after_migration_write(there: Written, context: Context) -> bool:
     return context.migration_mzxid is not None and there.mzxid > context.migration_mzxid
 
 
-def _foreign(there: Written, context: Context) -> str:
+def _foreign(there: WrittenAt, context: Context) -> str:
     if there.mzxid in context.foreign_zxids:
         return f"the znode was written in transaction {hexadecimal(there.mzxid)}, and not by the KRaft controller"
     return (
@@ -266,7 +266,7 @@ def _foreign(there: Written, context: Context) -> str:
     )
 
 
-def _written_long_after(there: Written, row: DifferingRow, context: Context) -> bool:
+def _written_long_after(there: WrittenAt, row: DifferingRow, context: Context) -> bool:
     return context.clocks.after(there.mtime, row.kraft_time)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from transforms.reconcile.compare.differing import Written
+from transforms.reconcile.compare.differing import WrittenAt
 from transforms.reconcile.compare.release_limits import Limits
 
 # Clocks of ZooKeeper's leader and of the controllers differ, and a mirrored write takes time: as long as neither was
@@ -56,7 +56,7 @@ class Homes:
     `above` are the znodes over the places, by path. `looked_up` is false as long as nothing was asked.
     """
 
-    written: Mapping[str, Written] = field(default_factory=dict)
+    written: Mapping[str, WrittenAt] = field(default_factory=dict)
     emptied: frozenset[str] = frozenset()
     above: Mapping[str, Children] = field(default_factory=dict)
     looked_up: bool = False

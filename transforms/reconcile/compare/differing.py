@@ -27,7 +27,7 @@ class RowVersion:
 
 
 @dataclass(frozen=True)
-class Written:
+class WrittenAt:
     """Where a value is in ZooKeeper and when that znode was last written (zxid; milliseconds)."""
 
     path: str | None
@@ -51,20 +51,20 @@ class DifferingRow:
     tail: dict[str, Any] | None
     has_tail: bool
     ever_in_kraft: bool
-    state: Written
-    assignment: Written | None
+    state: WrittenAt
+    assignment: WrittenAt | None
     kraft_offset: int | None
     kraft_time: int | None
     comparable: bool
     created_offset: int | None = None
     ever: tuple[RowVersion, ...] | None = None
 
-    def written(self, column: str | None) -> Written:
+    def written(self, column: str | None) -> WrittenAt:
         """Where a column was read from; for the whole row (None), the znode that was written last."""
         if self.assignment is None or (column is not None and column not in ASSIGNMENT):
             return self.state
         if column is None:
-            return Written(self.state.path, *self._newest())
+            return WrittenAt(self.state.path, *self._newest())
         return self.assignment
 
     def _newest(self) -> tuple[int | None, int | None]:
@@ -112,7 +112,7 @@ def read(
         tail=None if not tail or tail[-1].removed else tail[-1].row,
         has_tail=bool(tail),
         ever_in_kraft=kraft is not None or bool(versions),
-        state=Written(raw["zk_path"], raw["zk_mzxid"], raw["zk_mtime"]),
+        state=WrittenAt(raw["zk_path"], raw["zk_mzxid"], raw["zk_mtime"]),
         assignment=_assignment(raw),
         kraft_offset=raw["kraft_offset"] if raw["kraft_offset"] is not None else (last.from_offset if last else None),
         kraft_time=raw["kraft_append_time"] or (last.append_time if last else None),
@@ -138,11 +138,11 @@ def _ever(raw: Mapping[str, Any], migration_offset: int, history_from: int | Non
     return (RowVersion(made, kraft, False, raw["kraft_append_time"], made),) if made <= migration_offset else ()
 
 
-def _assignment(raw: Mapping[str, Any]) -> Written | None:
+def _assignment(raw: Mapping[str, Any]) -> WrittenAt | None:
     if raw["zk_assignment_mzxid"] is None:
         return None
     topic = homes(raw["entity"], json.loads(raw["key"]))[-1]
-    return Written(topic, raw["zk_assignment_mzxid"], raw["zk_assignment_mtime"])
+    return WrittenAt(topic, raw["zk_assignment_mzxid"], raw["zk_assignment_mtime"])
 
 
 def _of_an_earlier_life(version: Mapping[str, Any], raw: Mapping[str, Any]) -> bool:

@@ -12,7 +12,7 @@ import polars as pl
 from schemas.classes import FOREIGN_WRITE, LOST_WRITE
 from transforms.kraft.replay.keys import key_text
 from transforms.reconcile.compare.context import Children, Homes
-from transforms.reconcile.compare.differing import Written
+from transforms.reconcile.compare.differing import WrittenAt
 from transforms.reconcile.compare.home import homes, parent
 
 # More rows than this are not looked up: they stay lost writes, which they are as far as anyone can tell.
@@ -83,7 +83,7 @@ def look_up(znodes: pl.DataFrame, places: Collection[str], migration_mzxid: int 
     rows = asked.to_dicts()
     explained = {(parent(row["path"]), row["czxid"]) for row in rows} | _made(znodes, asked)
     listed = _listed(znodes, asked)
-    written = {row["path"]: Written(row["path"], row["mzxid"], row["mtime"]) for row in rows if row["path"] in places}
+    written = {row["path"]: WrittenAt(row["path"], row["mzxid"], row["mtime"]) for row in rows if row["path"] in places}
     over = [row for row in rows if row["path"] in above]
     emptied = {
         row["path"]

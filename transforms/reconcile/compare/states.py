@@ -33,7 +33,7 @@ _NO_TAIL = Ends(2**62)
 
 
 @dataclass(frozen=True)
-class Rules:
+class ComparisonRules:
     """What is compared. `twin` is another cluster, with ids of its own; `brokers` are its ids by those of the first."""
 
     twin: bool = False
@@ -74,7 +74,9 @@ class StateDifference:
     right: Any
 
 
-def differing_states(left: Mapping[str, pl.DataFrame], right: Mapping[str, pl.DataFrame], rules: Rules) -> pl.DataFrame:
+def differing_states(
+    left: Mapping[str, pl.DataFrame], right: Mapping[str, pl.DataFrame], rules: ComparisonRules
+) -> pl.DataFrame:
     """Rows of `differing_rows`, by entity and key, in which `zk_row` is the left state's and `kraft_row` the right one's.
 
     `left` and `right` are silver rows of KRaft by entity, of one cluster each.
@@ -100,7 +102,7 @@ def _mapped(entity: Entity, rows: pl.DataFrame, brokers: Mapping[int, int]) -> p
     return rows
 
 
-def state_differences(rows: Iterable[Mapping[str, Any]], rules: Rules) -> Iterator[StateDifference]:
+def state_differences(rows: Iterable[Mapping[str, Any]], rules: ComparisonRules) -> Iterator[StateDifference]:
     """Rows of `differing_states` as single differences; a value that only differs within its tolerance is none."""
     entities = {entity.name: entity for entity in rules.entities}
     for row in rows:

@@ -11,7 +11,7 @@ from typing import Any
 
 from schemas import classes
 from transforms.reconcile.compare.context import Context
-from transforms.reconcile.compare.differing import ASSIGNMENT, DifferingRow, RowVersion, Written, same
+from transforms.reconcile.compare.differing import ASSIGNMENT, DifferingRow, RowVersion, WrittenAt, same
 from transforms.reconcile.compare.home import homes, parent, topic_path
 from transforms.zookeeper.zxids import hexadecimal
 
@@ -177,13 +177,13 @@ def _never_removed(row: DifferingRow) -> bool:
     return row.ever is not None and not any(version.removed for version in (*row.ever, *row.later))
 
 
-def _by_kraft(there: Written, context: Context) -> bool:
+def _by_kraft(there: WrittenAt, context: Context) -> bool:
     """ZooKeeper's transaction logs hold the write, and it is not among those that were somebody else's."""
     known = context.transactions_known and there.mzxid is not None and context.claim_zxid is not None
     return known and there.mzxid >= context.claim_zxid and there.mzxid not in context.foreign_zxids  # type: ignore[operator]
 
 
-def _older_than_load(there: Written, context: Context) -> bool:
+def _older_than_load(there: WrittenAt, context: Context) -> bool:
     if there.mzxid is not None and context.load_claim is not None:
         return there.mzxid < context.load_claim
     return context.clocks.before(there.mtime, context.load_time_ms)

@@ -39,7 +39,7 @@ def why_shut(
     return f"{_START}{name} is {verdict.upper().replace('_', '-')}, {_NOT_GO}{_because(gate)}"
 
 
-def told_in(notes: Sequence[str]) -> str:
+def shut_gate_in(notes: Sequence[str]) -> str:
     """What `why_shut` said of the gate that a run was asked for, among the notes of its report; empty when it is open."""
     return next((note for note in notes if note.startswith(_START) and f", {_NOT_GO}" in note), "")
 

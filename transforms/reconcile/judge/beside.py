@@ -13,7 +13,7 @@ from typing import Any
 from transforms.leaks import without_leaks
 from transforms.properties import NodeProperties, NodeSettings, PropertyFiles
 from transforms.reconcile.judge.facts import Facts
-from transforms.reconcile.judge.thresholds import Thresholds
+from transforms.reconcile.judge.thresholds import JudgeLimits
 
 # Kafka's longest version has a dozen characters; a file may hold anything.
 _LONGEST = 80
@@ -27,14 +27,14 @@ class Beside:
     what the brokers' files say of formats. No secret is among them.
     """
 
-    thresholds: Thresholds = field(default_factory=Thresholds)
+    thresholds: JudgeLimits = field(default_factory=JudgeLimits)
     reading_ms: int = 0
     properties: PropertyFiles = field(default_factory=PropertyFiles)
 
 
 def beside_of(facts: Facts) -> str:
     """What a run knew, by its facts: the column `beside` of gold `runs`, one JSON object."""
-    limits = Thresholds(
+    limits = JudgeLimits(
         facts.capture_skew_limit, facts.alive_limit, facts.lag_limit, restart_may_interrupt=facts.interruption_accepted
     )
     document, _ = without_leaks(
@@ -60,9 +60,9 @@ def beside_of(facts: Facts) -> str:
 def read_beside(text: str) -> Beside:
     """Read what `beside_of` wrote. What another release wrote beside it is passed over, what it left out is the default."""
     document: Mapping[str, Any] = json.loads(text)
-    limits = {name: value for name, value in document.get("thresholds", {}).items() if name in asdict(Thresholds())}
+    limits = {name: value for name, value in document.get("thresholds", {}).items() if name in asdict(JudgeLimits())}
     return Beside(
-        Thresholds(**limits),
+        JudgeLimits(**limits),
         document.get("reading_ms", 0),
         PropertyFiles(
             controllers=tuple(_file(each) for each in document.get("controllers", ())),

@@ -9,7 +9,7 @@ from typing import Any
 from schemas.checks import KRAFT, ZOOKEEPER
 from transforms.kraft.side import KraftSide
 from transforms.reconcile.judge.earlier import Claim, EarlierRun
-from transforms.reconcile.judge.thresholds import Thresholds
+from transforms.reconcile.judge.thresholds import JudgeLimits
 
 Row = Mapping[str, Any]
 Rows = Mapping[str, Sequence[Row]]
@@ -38,7 +38,7 @@ class Given:
     walks: int = 0
     captured_at_ms: int | None = None
     reading_ms: int = 0
-    thresholds: Thresholds = field(default_factory=Thresholds)
+    thresholds: JudgeLimits = field(default_factory=JudgeLimits)
     copies: Sequence[Row] = ()
     side: KraftSide | None = None
     zookeeper: Row | None = None

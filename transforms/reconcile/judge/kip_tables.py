@@ -17,7 +17,15 @@ from transforms.downgrade import frames as formats
 from transforms.downgrade.evidence import FEATURE_PATH, MESSAGE_FORMAT, TRACES, document_of, feature_znode
 from transforms.downgrade.ledger import OF_KRAFT, FeatureZnode, shown
 from transforms.downgrade.ordering import Configurations, violations
-from transforms.downgrade.readiness import Mode, Outcome, State, floor_of, readiness, targets, with_kraft
+from transforms.downgrade.readiness import (
+    KnownCluster,
+    LineOutcome,
+    MetadataMode,
+    floor_of,
+    readiness,
+    targets,
+    with_kraft,
+)
 from transforms.features.levels import UnknownLevelError, release_tuple
 from transforms.features.matrix import Node, matrix, node_of
 from transforms.isr.audit import LINE, isr_audit
@@ -125,7 +133,7 @@ def downgrade(answers: Rows, facts: Facts, side: KraftSide | None) -> DowngradeR
     found = []
     for release in targets(state):
         judged = readiness(state, release)
-        lines = [line for line in judged.lines if line.outcome is not Outcome.SAFE] or list(judged.lines)
+        lines = [line for line in judged.lines if line.outcome is not LineOutcome.SAFE] or list(judged.lines)
         reasons = [DowngradeReason(line.outcome.value, line.what, line.evidence) for line in lines]
         found.append(DowngradeTarget(shown(release), judged.verdict.value, reasons))
     floor = floor_of(state)
@@ -141,15 +149,15 @@ def state_of(
     side: KraftSide | None,
     release: tuple[int, int] | None,
     configurations: Configurations | None,
-) -> State:
+) -> KnownCluster:
     """The cluster as the judgement of a downgrade asks for it, when its nodes are of `release` and their property files so."""
-    by_kraft = Mode.DUAL_WRITE if facts.phase is Phase.DUAL_WRITE else Mode.KRAFT
-    mode = Mode.ZOOKEEPER if facts.phase in BY_ZOOKEEPER else by_kraft
+    by_kraft = MetadataMode.DUAL_WRITE if facts.phase is Phase.DUAL_WRITE else MetadataMode.KRAFT
+    mode = MetadataMode.ZOOKEEPER if facts.phase in BY_ZOOKEEPER else by_kraft
     in_tree = ZOOKEEPER in facts.collected
     seen = formats.seen(Answers(answers).first("formats"), tuple(TRACES)) if in_tree else {}
     if side is not None:
         seen |= formats.seen(Answers(answers).first("kraft_formats"), OF_KRAFT)
-    state = State(
+    state = KnownCluster(
         mode,
         release,
         seen,
@@ -158,9 +166,9 @@ def state_of(
         configurations=configurations,
         unread=facts.damaged_log.total,
     )
-    if side is None or mode is Mode.ZOOKEEPER:
+    if side is None or mode is MetadataMode.ZOOKEEPER:
         return state
-    dual = mode is Mode.DUAL_WRITE
+    dual = mode is MetadataMode.DUAL_WRITE
     cluster = cluster_of(facts, state.release or (0, 0))
     migrated = facts.states[-1].offset if facts.states and (dual or facts.phase is Phase.FINALIZED) else None
     levels = [

@@ -14,7 +14,7 @@ from transforms.reconcile.judge.facts import Facts, LagMeasure
 from transforms.reconcile.judge.skew import ClockSkew
 
 
-class State(StrEnum):
+class LivenessState(StrEnum):
     """`SILENT` is a pause too short to call it stopped; `BEHIND` writes, but what it writes is old."""
 
     LIVE = "live"
@@ -30,7 +30,7 @@ class Liveness:
     `in_order` is true of a quorum that was stopped cleanly with everything mirrored: nothing is wrong with that.
     """
 
-    state: State
+    state: LivenessState
     silence: float | None
     text: str
     in_order: bool = False
@@ -38,7 +38,7 @@ class Liveness:
     @property
     def alive(self) -> bool:
         """True when `/migration` is written now."""
-        return self.state in (State.LIVE, State.BEHIND)
+        return self.state in (LivenessState.LIVE, LivenessState.BEHIND)
 
 
 def liveness(facts: Facts) -> Liveness | None:
@@ -52,12 +52,12 @@ def liveness(facts: Facts) -> Liveness | None:
     behind = f"ZooKeeper is {lag.records} records and {late:.1f} s behind"
     if silence is not None and silence > facts.lag_limit:
         clean = facts.plan is not None and facts.plan.leading.stopped_cleanly and not lag.changes
-        return Liveness(State.STOPPED, silence, f"{_since(facts, silence)}; {behind}", in_order=clean)
+        return Liveness(LivenessState.STOPPED, silence, f"{_since(facts, silence)}; {behind}", in_order=clean)
     if late > facts.lag_limit:
-        return Liveness(State.BEHIND, silence, behind)
+        return Liveness(LivenessState.BEHIND, silence, behind)
     if silence is not None and silence > facts.alive_limit:
-        return Liveness(State.SILENT, silence, f"{_since(facts, silence)}; {behind}")
-    return Liveness(State.LIVE, silence, behind)
+        return Liveness(LivenessState.SILENT, silence, f"{_since(facts, silence)}; {behind}")
+    return Liveness(LivenessState.LIVE, silence, behind)
 
 
 def captured(facts: Facts) -> int | None:

@@ -39,7 +39,7 @@ _EXAMPLES = 5
 Rows = list[dict[str, Any]]
 
 
-class Sides(Protocol):
+class SideRows(Protocol):
     """Both sides as tables."""
 
     @property
@@ -59,7 +59,7 @@ class Sides(Protocol):
         """The versions of KRaft's rows (`schemas.replayed.ROW_VERSION`)."""
 
 
-class Trees(Protocol):
+class TreeRows(Protocol):
     """ZooKeeper's trees."""
 
     @property
@@ -71,7 +71,7 @@ class Trees(Protocol):
         """What all znodes showed."""
 
 
-class LogRead(Protocol):
+class LogRows(Protocol):
     """The metadata log."""
 
     @property
@@ -79,7 +79,7 @@ class LogRead(Protocol):
         """What all records showed."""
 
 
-class Written(Protocol):
+class WriteRows(Protocol):
     """ZooKeeper's transaction logs."""
 
     @property
@@ -104,7 +104,7 @@ class Written(Protocol):
 
 
 def first_questions(
-    given: Given, sides: Sides, trees: Trees, read: LogRead, written: Written, moved: pl.DataFrame | None
+    given: Given, sides: SideRows, trees: TreeRows, read: LogRows, written: WriteRows, moved: pl.DataFrame | None
 ) -> dict[str, Rows]:
     """What decides the rest, and what checks take as it is: those of `FIRST_ANSWERS` that this cluster can be asked.
 
@@ -123,7 +123,7 @@ def first_questions(
     return answers
 
 
-def _of_tables(given: Given, sides: Sides) -> dict[str, Rows]:
+def _of_tables(given: Given, sides: SideRows) -> dict[str, Rows]:
     tables = sides.tables
     queued = sides.admin_operations.filter((pl.col("kind") == "delete_topic") & at_barrier())
     pending = queued.select(pl.col("subject").alias("topic")).unique().sort("topic")
@@ -148,7 +148,7 @@ def _of_deciding_side(given: Given, partitions: pl.DataFrame) -> pl.DataFrame:
     return partitions.filter(pl.col("source") == given.deciding_side)
 
 
-def _of_transactions(given: Given, written: Written, look: LogLook) -> dict[str, Rows]:
+def _of_transactions(given: Given, written: WriteRows, look: LogLook) -> dict[str, Rows]:
     """What the transaction logs of a data folder tell: whether the tree stands at a barrier, and who else wrote."""
     last_write = (given.compared or {}).get("migration_mzxid")
     answers = {
@@ -172,10 +172,10 @@ def _moved(moved: pl.DataFrame) -> pl.DataFrame:
 
 def second_questions(
     look: FirstLook,
-    sides: Sides,
-    trees: Trees,
-    read: LogRead,
-    written: Written,
+    sides: SideRows,
+    trees: TreeRows,
+    read: LogRows,
+    written: WriteRows,
     history: pl.DataFrame | None,
     epochs: pl.DataFrame,
 ) -> dict[str, Rows]:
@@ -199,7 +199,7 @@ def second_questions(
 
 
 def broken_rules(
-    known: Known, sides: Sides, trees: Trees, read: LogRead, written: Written, history: pl.DataFrame | None
+    known: Known, sides: SideRows, trees: TreeRows, read: LogRows, written: WriteRows, history: pl.DataFrame | None
 ) -> Samples:
     """Everything that breaks a rule by itself, whichever rows showed it; `history` as in `second_questions`."""
     tables = {

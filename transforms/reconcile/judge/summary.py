@@ -12,10 +12,10 @@ from transforms import runs
 from transforms.kraft.quorum import LogCopy, ReadPlan
 from transforms.kraft.release import before
 from transforms.reconcile.judge.asked import asked_of
-from transforms.reconcile.judge.checks.dual_write import NO_LAG_IN_3_4, load_story, repeated_load
+from transforms.reconcile.judge.checks.dual_write import NO_LAG_IN_3_4, repeated_load, restarted_load_text
 from transforms.reconcile.judge.facts import Facts
 from transforms.reconcile.judge.gates import WARN, is_error
-from transforms.reconcile.judge.liveness import State, liveness, measured_skew
+from transforms.reconcile.judge.liveness import LivenessState, liveness, measured_skew
 from transforms.reconcile.judge.load import LOAD
 from transforms.zookeeper.zxids import hexadecimal
 
@@ -130,7 +130,7 @@ def lag(facts: Facts) -> Lag:
     now = liveness(facts)
     if facts.phase is not Phase.DUAL_WRITE or facts.lag is None or now is None:
         return Lag(None, None, None, "the cluster is not in dual write")
-    text = "" if now.state is State.LIVE else now.text
+    text = "" if now.state is LivenessState.LIVE else now.text
     state = "stopped in order" if now.in_order else now.state.value
     return Lag(facts.lag.records, facts.lag.seconds, now.alive, text, state)
 
@@ -168,7 +168,7 @@ def _load_notes(facts: Facts) -> list[str]:
     said = []
     begun = repeated_load(facts)
     if begun:
-        said.append(load_story(facts, begun))
+        said.append(restarted_load_text(facts, begun))
     aborted = [t for t in facts.transactions.transactions if t.outcome == "abort"] if facts.transactions else []
     loads = [t for t in aborted if t.name == LOAD]
     if loads and facts.phase is Phase.WAITING:

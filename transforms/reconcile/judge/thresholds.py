@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Thresholds:
+class JudgeLimits:
     """The limits that a configuration sets, in seconds, and its word that a rolling restart may interrupt partitions."""
 
     capture_skew_seconds: float = 60.0

@@ -35,7 +35,7 @@ _MODULUS = 1 << 64
 _INT = 1 << 31
 
 
-class Verdict(StrEnum):
+class DigestVerdict(StrEnum):
     """What the digests say of a tree."""
 
     PROVED = "proved"
@@ -50,7 +50,7 @@ class Verdict(StrEnum):
 class Judgement:
     """A verdict, and in one sentence what it rests on."""
 
-    verdict: Verdict
+    verdict: DigestVerdict
     text: str
 
 
@@ -167,19 +167,21 @@ class TreeDigest:
         fuzzy = self.exact_from is not None and self.exact_from > zxid
         if self.agreed_at is not None and self.differs_since is None and self.silent_since is None:
             return Judgement(
-                Verdict.PROVED, f"the tree has ZooKeeper's own digest after transaction {self.agreed_at:#x}"
+                DigestVerdict.PROVED, f"the tree has ZooKeeper's own digest after transaction {self.agreed_at:#x}"
             )
         if fuzzy:
             return Judgement(
-                Verdict.BROKEN,
+                DigestVerdict.BROKEN,
                 f"the snapshot at {self.snapshot_zxid:#x} may hold changes up to {self.exact_from:#x}, and the tree after "
                 f"{zxid:#x} lacks the transactions between",
             )
         if self.differs_since is not None and self._should_agree():
-            return Judgement(Verdict.BROKEN, self._how_it_differs())
+            return Judgement(DigestVerdict.BROKEN, self._how_it_differs())
         if self.doubts:
-            return Judgement(Verdict.BROKEN, f"{next(iter(self.doubts.values()))}: earlier transactions are missing")
-        return Judgement(Verdict.UNPROVED, self._why_unproved())
+            return Judgement(
+                DigestVerdict.BROKEN, f"{next(iter(self.doubts.values()))}: earlier transactions are missing"
+            )
+        return Judgement(DigestVerdict.UNPROVED, self._why_unproved())
 
     def _should_agree(self) -> bool:
         """Once it agreed it must go on to. Before that, nobody knows how a server encoded a path that is not ASCII."""

@@ -16,7 +16,7 @@ from typing import Any
 
 from jobs.sources.kraft.live import messages
 from jobs.sources.kraft.live.errors import ConnectionLostError, QuorumError, RefusedError
-from jobs.sources.kraft.live.messages import GarbledAnswerError, Request
+from jobs.sources.kraft.live.messages import GarbledAnswerError, WireRequest
 
 # Controllers answer with 8 MiB at most; a frame that claims more than this is not one of theirs.
 MOST_ANSWER_BYTES = 64 * 1024 * 1024
@@ -108,7 +108,7 @@ class Connection:
             raise
         return connection
 
-    def ask(self, request: Request) -> Any:
+    def ask(self, request: WireRequest) -> Any:
         """Send a request and wait for its answer (the library's message).
 
         Raises ConnectionLostError when nothing comes in time; the connection is of no use after that. A large answer may

@@ -24,11 +24,11 @@ from typing import IO
 from jobs.disk import said
 from jobs.sources.kraft.folder import mapped
 from jobs.sources.kraft.live import messages
-from jobs.sources.kraft.live.errors import DamagedError, MovedError, QuorumError
+from jobs.sources.kraft.live.errors import DamagedReplyError, MovedError, QuorumError
 from jobs.sources.kraft.live.messages import FetchAnswer, OffsetAndEpoch, QuorumAnswer
-from jobs.sources.kraft.live.quorum import Leader, Quorum, QuorumSettings
+from jobs.sources.kraft.live.quorum import Leader, QuorumClient, QuorumSettings
 from jobs.sources.kraft.proof import PROOF_FILE, FetchedSegment, Proof, ReplicaState, read_proof, write_proof
-from transforms.kraft.decode.framing import Batch, batch_size, crc_of, read_header
+from transforms.kraft.decode.framing import BatchHeader, batch_size, crc_of, read_header
 from transforms.kraft.decode.scan import checkpoint_problem
 
 LOG_FOLDER = "__cluster_metadata-0"
@@ -71,7 +71,7 @@ def copy_quorum(
     offset and the one to reach. Raises QuorumError (one line) and leaves the copy that was there as it was.
     """
     started, started_ms = time.monotonic(), _now_ms()
-    with _locked(folder), Quorum(settings) as quorum:
+    with _locked(folder), QuorumClient(settings) as quorum:
         _sweep(folder)
         for attempt in range(1, _ATTEMPTS + 1):
             with _draft(folder) as draft:
@@ -92,7 +92,7 @@ def copy_quorum(
 class _Copy:
     """One attempt. `position` is the next offset to ask for, `last_epoch` that of the record before it."""
 
-    quorum: Quorum
+    quorum: QuorumClient
     kept: Path
     draft: Path
     history: bool
@@ -320,7 +320,7 @@ class _Copy:
 
     def _take(self, segments: _Segments, answer: FetchAnswer, leader: Leader) -> bool:
         """Store the answer's whole committed batches; False when there is none."""
-        last: Batch | None = None
+        last: BatchHeader | None = None
         problem = None
         for batch in _batches(answer.records):
             if batch.next_offset > answer.high_watermark:
@@ -336,7 +336,7 @@ class _Copy:
             self._damaged(leader, problem)
         return last is not None
 
-    def _problem(self, batch: Batch, expected: int) -> str | None:
+    def _problem(self, batch: BatchHeader, expected: int) -> str | None:
         """Why a batch that arrived can't be the one of offset `expected`, or None."""
         if not batch.intact:
             return f"a batch with CRC {batch.computed_crc:#010x} instead of {batch.crc:#010x}"
@@ -347,7 +347,7 @@ class _Copy:
     def _damaged(self, leader: Leader, what: str) -> None:
         self.damages += 1
         if self.damages >= _ATTEMPTS:
-            raise DamagedError(f"{leader} sends {what} at offset {self.position}, {self.damages} times in a row")
+            raise DamagedReplyError(f"{leader} sends {what} at offset {self.position}, {self.damages} times in a row")
 
     def _described(self) -> QuorumAnswer | None:
         """Voters and observers; None, with a note, when nobody tells them: the copy is whole without."""
@@ -414,7 +414,7 @@ class _Segments:
         self._size = last.bytes
         self._last = (last.last_batch, last.bytes - last.last_batch, last.next_offset, last.last_epoch)
 
-    def store(self, data: bytes, last: Batch | None) -> None:
+    def store(self, data: bytes, last: BatchHeader | None) -> None:
         """Store whole batches, `last` being the last of them with its position in `data`. Raises QuorumError."""
         if last is None or not data:
             return
@@ -475,7 +475,7 @@ class _Patience:
         time.sleep(_POLL_SECONDS)
 
 
-def _batches(data: bytes) -> Iterator[Batch]:
+def _batches(data: bytes) -> Iterator[BatchHeader]:
     """The whole batches at the start of an answer, CRCs computed; a cut one at the end is left out."""
     position = 0
     while (size := batch_size(data, position)) is not None:

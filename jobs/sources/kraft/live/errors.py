@@ -19,5 +19,5 @@ class MovedError(QuorumError):
     """What was being copied is not there any more, or not the same: begin the copy again."""
 
 
-class DamagedError(QuorumError):
+class DamagedReplyError(QuorumError):
     """What a controller sent is damaged, again and again."""

@@ -97,7 +97,7 @@ class GarbledAnswerError(ValueError):
 
 
 @dataclass(frozen=True)
-class Request:
+class WireRequest:
     """One request: `message` is the library's. Its repr may hold a password, so it is not shown."""
 
     key: int
@@ -191,23 +191,25 @@ def error_name(code: int) -> str:
     return f"{ERROR_NAMES.get(code, 'error')} ({code})"
 
 
-def api_versions() -> Request:
+def api_versions() -> WireRequest:
     """Ask which requests the listener offers, in which versions."""
     message = ApiVersionsRequest(client_software_name=CLIENT_ID, client_software_version="1", version=3)
-    return Request(API_VERSIONS, 3, message)
+    return WireRequest(API_VERSIONS, 3, message)
 
 
-def sasl_handshake(mechanism: str) -> Request:
+def sasl_handshake(mechanism: str) -> WireRequest:
     """Ask for a mechanism."""
-    return Request(SASL_HANDSHAKE, 1, SaslHandshakeRequest(mechanism=mechanism, version=1))
+    return WireRequest(SASL_HANDSHAKE, 1, SaslHandshakeRequest(mechanism=mechanism, version=1))
 
 
-def sasl_authenticate(token: bytes) -> Request:
+def sasl_authenticate(token: bytes) -> WireRequest:
     """Send a mechanism's token."""
-    return Request(SASL_AUTHENTICATE, 2, SaslAuthenticateRequest(auth_bytes=token, version=2))
+    return WireRequest(SASL_AUTHENTICATE, 2, SaslAuthenticateRequest(auth_bytes=token, version=2))
 
 
-def fetch(version: int, cluster_id: str | None, epoch: int, offset: int, last_epoch: int, max_bytes: int) -> Request:
+def fetch(
+    version: int, cluster_id: str | None, epoch: int, offset: int, last_epoch: int, max_bytes: int
+) -> WireRequest:
     """Ask for the log from `offset` on: of the leader of `epoch`, after a record of `last_epoch`; answered at once."""
     partition = FetchRequest.FetchTopic.FetchPartition(
         partition=0,
@@ -224,12 +226,12 @@ def fetch(version: int, cluster_id: str | None, epoch: int, offset: int, last_ep
         topics=[FetchRequest.FetchTopic(topic_id=TOPIC_ID, partitions=[partition])],
         version=version,
     )
-    return Request(FETCH, version, message)
+    return WireRequest(FETCH, version, message)
 
 
 def fetch_snapshot(
     version: int, cluster_id: str | None, epoch: int, snapshot: OffsetAndEpoch, position: int, max_bytes: int
-) -> Request:
+) -> WireRequest:
     """Ask for a piece of a snapshot from byte `position` on."""
     topic = FetchSnapshotRequest.TopicSnapshot
     partition = topic.PartitionSnapshot(
@@ -245,19 +247,19 @@ def fetch_snapshot(
         topics=[topic(name=TOPIC, partitions=[partition])],
         version=version,
     )
-    return Request(FETCH_SNAPSHOT, version, message)
+    return WireRequest(FETCH_SNAPSHOT, version, message)
 
 
-def describe_quorum(version: int) -> Request:
+def describe_quorum(version: int) -> WireRequest:
     """Ask for leader, epoch, high watermark, voters and observers."""
     topic = DescribeQuorumRequest.TopicData
     message = DescribeQuorumRequest(
         topics=[topic(topic_name=TOPIC, partitions=[topic.PartitionData(partition_index=0)])], version=version
     )
-    return Request(DESCRIBE_QUORUM, version, message)
+    return WireRequest(DESCRIBE_QUORUM, version, message)
 
 
-def frame(request: Request, correlation_id: int) -> bytes:
+def frame(request: WireRequest, correlation_id: int) -> bytes:
     """The bytes of a request, length first. Raises ForbiddenRequestError for what must never be sent."""
     message = request.message
     if request.key not in ALLOWED_KEYS or request.key != message.API_KEY:
@@ -271,7 +273,7 @@ def frame(request: Request, correlation_id: int) -> bytes:
     return bytes(message.encode(version=request.version, header=True, framed=True))
 
 
-def decode(request: Request, correlation_id: int, data: bytes) -> Any:
+def decode(request: WireRequest, correlation_id: int, data: bytes) -> Any:
     """The library's answer in a frame's bytes (without the length). Raises GarbledAnswerError."""
     try:
         answer = _ANSWERS[request.key].decode(data, version=request.version, header=True)

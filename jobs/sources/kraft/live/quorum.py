@@ -68,7 +68,7 @@ class _Round:
     hints: list[LeaderHint] = field(default_factory=list)
 
 
-class Quorum:
+class QuorumClient:
     """A client of a quorum. Used by one thread; `close` ends its connections."""
 
     def __init__(self, settings: QuorumSettings) -> None:
@@ -80,7 +80,7 @@ class Quorum:
         self._next_at = 0.0
         self.bytes_received = 0
 
-    def __enter__(self) -> Quorum:
+    def __enter__(self) -> QuorumClient:
         return self
 
     def __exit__(self, *_: object) -> None:

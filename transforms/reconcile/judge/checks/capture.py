@@ -11,7 +11,7 @@ from transforms.outcome import Outcome, found, not_applicable, passed, unknown
 from transforms.reconcile.judge.absent import absent
 from transforms.reconcile.judge.checks.outcome import CheckFunction, sampled
 from transforms.reconcile.judge.facts import Facts
-from transforms.reconcile.judge.liveness import State, captured, clocks, liveness
+from transforms.reconcile.judge.liveness import LivenessState, captured, clocks, liveness
 
 
 def _one_cluster(facts: Facts) -> Outcome:
@@ -99,7 +99,7 @@ def _why_so_early(facts: Facts) -> str:
     now = liveness(facts)
     if now is None:
         return "the copy is old, or the controllers are not running"
-    if now.state is State.STOPPED:
+    if now.state is LivenessState.STOPPED:
         return "/migration was not written after that either, so the controllers are not running"
     return "/migration was written after that, so the copy of the log is old"
 

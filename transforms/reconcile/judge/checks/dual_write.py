@@ -14,7 +14,7 @@ from transforms.reconcile.judge.checks.brokers import both_modes, zookeeper_brok
 from transforms.reconcile.judge.checks.outcome import CheckFunction, in_tables, sampled
 from transforms.reconcile.judge.deltas import dropped_behind
 from transforms.reconcile.judge.facts import Facts, LeaderEpoch, Sample
-from transforms.reconcile.judge.liveness import State, liveness
+from transforms.reconcile.judge.liveness import LivenessState, liveness
 from transforms.reconcile.judge.load import LOAD, state_problems, unbracketed_end
 from transforms.zookeeper.zxids import hexadecimal
 
@@ -86,11 +86,11 @@ def _alive(facts: Facts) -> Outcome:
     now = liveness(facts)
     if now is None:
         return unknown(NO_LAG_IN_3_4 if before(facts.kafka_version, 3, 5) else "the lag could not be measured")
-    if now.state is State.LIVE:
+    if now.state is LivenessState.LIVE:
         return found([])
     if now.in_order:
         return found([f"the controllers were stopped cleanly, with everything mirrored; {now.text}"], tolerable=True)
-    return found([now.text], tolerable=now.state is State.SILENT)
+    return found([now.text], tolerable=now.state is LivenessState.SILENT)
 
 
 def _no_defects(facts: Facts) -> Outcome:
@@ -117,7 +117,7 @@ def _loaded_once(facts: Facts) -> Outcome:
 def _no_second_load(facts: Facts) -> Outcome:
     """DUR-08."""
     begun = repeated_load(facts)
-    first = (load_story(facts, begun),) if begun else ()
+    first = (restarted_load_text(facts, begun),) if begun else ()
     later = _loads_again(facts)
     return Outcome(later.violations + len(begun), (*first, *later.evidence)[:EVIDENCE_LIMIT])
 
@@ -129,7 +129,7 @@ def repeated_load(facts: Facts) -> Sequence[int]:
     return [change.offset for change in facts.states if facts.name_of(change) == "PRE_MIGRATION"][1:]
 
 
-def load_story(facts: Facts, begun: Sequence[int]) -> str:
+def restarted_load_text(facts: Facts, begun: Sequence[int]) -> str:
     """What came of a load that was begun again at these offsets."""
     offset = facts.migration_offset
     text = f"the load started {len(begun) + 1} times, last at offset {begun[-1]}"

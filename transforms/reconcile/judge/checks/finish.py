@@ -17,7 +17,7 @@ from transforms.reconcile.judge.checks.brokers import (
 from transforms.reconcile.judge.checks.dual_write import NO_LAG_IN_3_4
 from transforms.reconcile.judge.checks.outcome import CheckFunction, in_tables, sampled
 from transforms.reconcile.judge.facts import Facts, Sample, StateChange
-from transforms.reconcile.judge.liveness import State, liveness, measured_skew
+from transforms.reconcile.judge.liveness import LivenessState, liveness, measured_skew
 
 # A controller further behind than this was away for more than an hour of an idle cluster's log.
 CONTROLLER_LAG_RECORDS = 10_000
@@ -52,7 +52,7 @@ def _last_chance(facts: Facts) -> Outcome:
     if now is None:
         no_lag = NO_LAG_IN_3_4 if before(facts.kafka_version, 3, 5) else "the lag could not be measured"
         return lost if lost.violations else unknown(no_lag)
-    if now.in_order or now.state in (State.LIVE, State.SILENT):
+    if now.in_order or now.state in (LivenessState.LIVE, LivenessState.SILENT):
         return lost
     return Outcome(lost.violations + 1, (now.text, *lost.evidence))
 

@@ -55,15 +55,15 @@ def _newest_level(facts: Facts) -> Outcome:
     if facts.level >= target:
         return passed(f"metadata.version is at {shown}, the newest of Kafka {release[0]}.{release[1]}")
     answer = _asked(facts, release, target)
-    if answer.verdict is update.Verdict.UNKNOWN:
+    if answer.verdict is update.FeatureVerdict.UNKNOWN:
         return unknown(answer.message)
-    if answer.verdict is update.Verdict.YES:
+    if answer.verdict is update.FeatureVerdict.YES:
         return passed(f"metadata.version may be raised from {shown} to {level_name(target)} ({target})", *answer.notes)
     others = [text for text in answer.blocking if text not in answer.message]
     return found([answer.message, *others])
 
 
-def _asked(facts: Facts, release: tuple[int, int], target: int) -> update.Answer:
+def _asked(facts: Facts, release: tuple[int, int], target: int) -> update.FeatureAnswer:
     return update.dry_run([update.Update(FEATURE_NAME, target)], cluster_of(facts, release)).answers[0]
 
 

@@ -9,7 +9,7 @@ from transforms.reconcile.judge.checks.between import cluster_id
 from transforms.reconcile.judge.checks.brokers import other_protocols, zookeeper_brokers
 from transforms.reconcile.judge.checks.outcome import CheckFunction, sampled
 from transforms.reconcile.judge.facts import Facts, Sample
-from transforms.reconcile.judge.liveness import State, clocks, liveness
+from transforms.reconcile.judge.liveness import LivenessState, clocks, liveness
 
 # 3.9-IV0: the newest level that a broker in ZooKeeper mode knows.
 LAST_ZOOKEEPER_LEVEL = 21
@@ -26,7 +26,7 @@ def _nothing_lost(facts: Facts) -> Outcome:
     if not facts.compared:
         return unknown("the two sides could not be compared")
     lost, under_way, now = facts.differing(*DEFECTS), facts.differing(LAG), liveness(facts)
-    if not lost.total and (not under_way.total or (now is not None and now.state is State.LIVE)):
+    if not lost.total and (not under_way.total or (now is not None and now.state is LivenessState.LIVE)):
         return passed(*_under_way(under_way))
     return sampled(lost, under_way)
 

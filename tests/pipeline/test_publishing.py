@@ -20,8 +20,8 @@ from jobs.audit.run import ClusterRun, Run
 from jobs.exit import UsageError
 from jobs.settings import Settings
 from jobs.sinks.delta import Warehouse, WarehouseError
-from jobs.steps import aftermath, gold, mails
-from jobs.steps.aftermath import Aftermath, after_run
+from jobs.steps import gold, mails, publishing
+from jobs.steps.publishing import Published, publish
 from schemas.gold import MAILS, RUNS
 from schemas.report import Report
 from tests.report.samples import defective, healthy
@@ -76,9 +76,9 @@ class Cluster:
             )
         return run
 
-    def tell(self, run: Run, report: Report | None, **more: Any) -> Aftermath:
+    def tell(self, run: Run, report: Report | None, **more: Any) -> Published:
         reports = {} if report is None else {"c": replace(report, cluster="c", run_id=run.run_id)}
-        made = after_run(run, reports, {}, **more)
+        made = publish(run, reports, {}, **more)
         run.close()
         return made
 
@@ -187,8 +187,8 @@ def test_a_page_that_can_t_be_written_keeps_no_mail_back(cluster: Cluster) -> No
 
 def test_the_mail_is_sent_before_the_page_is_written(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     order = []
-    written, sent = aftermath.write_fleet_page, mails.deliver
-    monkeypatch.setattr(aftermath, "write_fleet_page", lambda *a: (order.append("page"), written(*a))[1])
+    written, sent = publishing.write_fleet_page, mails.deliver
+    monkeypatch.setattr(publishing, "write_fleet_page", lambda *a: (order.append("page"), written(*a))[1])
     monkeypatch.setattr(mails, "deliver", lambda *a: (order.append("mail"), sent(*a))[1])
     made = cluster.tell(cluster.audited(healthy()), healthy())
     assert order == ["mail", "page"]

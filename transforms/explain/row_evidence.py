@@ -24,7 +24,7 @@ _KRAFT_ONLY = "kraft_only"
 
 
 @dataclass(frozen=True)
-class Found:
+class RowEvidence:
     """What a finished run holds of a row.
 
     `mode` is the report's, `mirrored_offset` `/migration`'s as it was read. `side` is the run's log, None without one, `versions`
@@ -51,7 +51,7 @@ class Found:
         return bool(self.versions or self.now or any(write.row is not None for write in self.writes))
 
 
-def explanation(row: RowKey, found: Found, as_of: int | None = None) -> Explanation:
+def explanation_of(row: RowKey, found: RowEvidence, as_of: int | None = None) -> Explanation:
     """The row's story, with KRaft's row after the offset `as_of` (inclusive) when one is asked for."""
     return Explanation(
         row=row,
@@ -120,7 +120,7 @@ def barriers_passed(barriers: pl.DataFrame, offsets: Sequence[int]) -> list[Barr
     ]
 
 
-def _zookeeper_side(row: RowKey, found: Found) -> Side:
+def _zookeeper_side(row: RowKey, found: RowEvidence) -> Side:
     now = found.now.get("zookeeper")
     if found.mode == _KRAFT_ONLY:
         return Side("ZooKeeper", "not collected", "")
@@ -130,7 +130,7 @@ def _zookeeper_side(row: RowKey, found: Found) -> Side:
     return Side("ZooKeeper", row_text(row, now), place)
 
 
-def _kraft_side(row: RowKey, found: Found) -> Side:
+def _kraft_side(row: RowKey, found: RowEvidence) -> Side:
     if found.side is None:
         return Side("KRaft", "not collected", "")
     return _side_at(row, found.side, found.versions, found.side.committed.end_exclusive - 1)
@@ -157,7 +157,7 @@ def _open_transaction(side: KraftSide, versions: Sequence[VersionAfter], offset:
     return ""
 
 
-def _notes(row: RowKey, found: Found) -> list[str]:
+def _notes(row: RowKey, found: RowEvidence) -> list[str]:
     notes = []
     if found.mirrored_offset is not None and found.side is not None:
         notes.append(

@@ -16,7 +16,7 @@ _MOST_KEY = 400
 
 
 @dataclass(frozen=True)
-class Tables:
+class TablePlace:
     """Where a report's tables are: the folder, URI or `catalog.schema` of the warehouse; without one, a name to fill in."""
 
     warehouse: str = ""
@@ -38,20 +38,20 @@ class Tables:
         return f"--warehouse {shlex.quote(self.warehouse or 'WAREHOUSE')}"
 
 
-def of_class(report: Report, tables: Tables, class_: str) -> str:
+def of_class(report: Report, tables: TablePlace, class_: str) -> str:
     """SQL for all differences of a class, listed or not."""
     wanted = [_mine(report), f"class = {_text(class_)}", "status <> 'resolved'"]
     return _select("*", tables.in_sql(DIVERGENCES), wanted, "entity, key")
 
 
-def of_checks(report: Report, tables: Tables) -> str:
+def of_checks(report: Report, tables: TablePlace) -> str:
     """SQL for the checks that are open, over all runs of the cluster: since when they have been."""
     wanted = [f"cluster = {_text(report.cluster)}", "verdict IN ('fail', 'warn', 'unknown')"]
     columns = "check_id, verdict, violations, run_id, evidence"
     return _select(columns, tables.in_sql(CHECKS), wanted, "check_id, run_id")
 
 
-def explain(report: Report, tables: Tables, row: DivergenceRow) -> str:
+def explain(report: Report, tables: TablePlace, row: DivergenceRow) -> str:
     """The command that tells what happened to a row; empty where its key is too long to be typed."""
     key = json.dumps(row.key, default=str)
     if len(key) > _MOST_KEY:
@@ -64,7 +64,7 @@ def explain(report: Report, tables: Tables, row: DivergenceRow) -> str:
     )
 
 
-def explanations(report: Report, tables: Tables, rows: Sequence[DivergenceRow]) -> list[str]:
+def explanations(report: Report, tables: TablePlace, rows: Sequence[DivergenceRow]) -> list[str]:
     """The commands for several rows, each once."""
     commands = (explain(report, tables, row) for row in rows)
     return list(dict.fromkeys(command for command in commands if command))

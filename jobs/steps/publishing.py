@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from urllib.parse import quote
 
@@ -25,7 +26,7 @@ from transforms.runs import FAILED
 
 
 @dataclass
-class Aftermath:
+class Published:
     """The pages written, lines about mails for people, and what went wrong, a line each.
 
     `mail_failed` if a mail could not be sent, `crashed` if nothing of this came to its end.
@@ -36,6 +37,10 @@ class Aftermath:
     problems: list[str] = field(default_factory=list)
     mail_failed: bool = False
     crashed: bool = False
+
+
+# Of each cluster: its settings, where its report is, and notices.
+_News = tuple[dict[str, Settings], dict[str, str], dict[str, list[str]]]
 
 
 @dataclass(frozen=True)
@@ -52,26 +57,27 @@ class _Known:
     verified: Mapping[str, Verified] = field(default_factory=dict)
 
 
-def after_run(
+def publish(
     run: Run,
     reports: Mapping[str, Report],
     written: Mapping[str, Place],
     dry_run: Path | None = None,
     unwritten: Mapping[str, str] | None = None,
-) -> Aftermath:
+) -> Published:
     """Send the mails of a run, hand on its metrics and write the fleet's pages; its reports are `written` (paths by cluster).
 
     `unwritten` says why a report could not be written, by cluster. Works without any report, and with a warehouse that
     can't be read or written: then the mails say so. What goes wrong here changes no verdict and is said, and one part's
     fault is its own; the mails come first, because a page can wait. With `dry_run` mails become files in that folder.
     """
-    made = Aftermath()
+    made = Published()
     settings = {name: cluster.settings for name, cluster in run.clusters.items()}
     known = _known(run, reports)
+    news = partial(_news, run, known, written, unwritten)
     if any(each.report.mail is not None for each in settings.values()):
-        made.mail_failed = not _went_well(made, lambda: _mails(made, run, known, reports, written, dry_run, unwritten))
+        made.mail_failed = not _went_well(made, lambda: _mails(made, run, known, reports, news, dry_run))
     if any(each.notify for each in settings.values()):
-        told = _went_well(made, lambda: _messages(made, run, known, written, dry_run, unwritten))
+        told = _went_well(made, lambda: _messages(made, run, known, news, dry_run))
         made.mail_failed = made.mail_failed or not told
     _went_well(made, lambda: _metrics(made, settings, known.runs, run.started_at))
     if known.unread:
@@ -81,9 +87,9 @@ def after_run(
     return made
 
 
-def tell_unopened(several: Sequence[Settings], error: Exception, dry_run: Path | None = None) -> Aftermath:
+def publish_unopened(several: Sequence[Settings], error: Exception, dry_run: Path | None = None) -> Published:
     """Tell by mail and metrics of a run that could not even begin: no session, no warehouse, a configuration that can't be run."""
-    made = Aftermath()
+    made = Published()
     began, reason = datetime.now(UTC), mails.why(error)
     run_id = new_run_id(began)
     settings = {each.cluster: each for each in several}
@@ -97,9 +103,9 @@ def tell_unopened(several: Sequence[Settings], error: Exception, dry_run: Path |
     return made
 
 
-def tell_stopped(run: Run) -> Aftermath:
+def publish_stopped(run: Run) -> Published:
     """Hand on the metrics of a run that was stopped, for which there is no time to read the warehouse."""
-    made = Aftermath()
+    made = Published()
     settings = {name: cluster.settings for name, cluster in run.clusters.items()}
     runs = [_unstored_run(run, name, None) for name, each in run.clusters.items() if each.failure is not None]
     _went_well(made, lambda: _metrics(made, settings, runs, run.started_at))
@@ -109,7 +115,7 @@ def tell_stopped(run: Run) -> Aftermath:
 _UNBEGUN = "The run could not start: nothing was read, and no table or report was written."
 
 
-def _went_well(made: Aftermath, part: Callable[[], bool]) -> bool:
+def _went_well(made: Published, part: Callable[[], bool]) -> bool:
     try:
         return part()
     except AuditError as error:
@@ -186,13 +192,13 @@ def _notices(
     return found
 
 
-def _metrics(made: Aftermath, settings: Mapping[str, Settings], runs: Sequence[FleetRun], started_at: datetime) -> bool:
+def _metrics(made: Published, settings: Mapping[str, Settings], runs: Sequence[FleetRun], started_at: datetime) -> bool:
     problems = metrics.tell(settings, runs, started_at)
     made.problems += problems
     return not problems
 
 
-def _pages(made: Aftermath, settings: Mapping[str, Settings], known: _Known, written: Mapping[str, Place]) -> bool:
+def _pages(made: Published, settings: Mapping[str, Settings], known: _Known, written: Mapping[str, Place]) -> bool:
     retired = {name for each in settings.values() for name in each.report.retired}
     old = min(each.report.stale_after_hours for each in settings.values())
     standing = fleet_of(known.runs, old, retired, known.verified)
@@ -202,73 +208,72 @@ def _pages(made: Aftermath, settings: Mapping[str, Settings], known: _Known, wri
     return True
 
 
+def _news(
+    run: Run,
+    known: _Known,
+    written: Mapping[str, Place],
+    unwritten: Mapping[str, str] | None,
+    told: Mapping[str, datetime | None],
+) -> _News:
+    """What mails and messages are made from beside the runs, by cluster: settings, where the reports are, notices."""
+    settings = {name: cluster.settings for name, cluster in run.clusters.items()}
+    places = {name: _place(settings[name], path) for name, path in written.items()}
+    return settings, places, _notices(run, known, unwritten or {}, told)
+
+
 def _mails(
-    made: Aftermath,
+    made: Published,
     run: Run,
     known: _Known,
     reports: Mapping[str, Report],
-    written: Mapping[str, Place],
+    news: Callable[[Mapping[str, datetime | None]], _News],
     dry_run: Path | None,
-    unwritten: Mapping[str, str] | None,
 ) -> bool:
-    settings = {name: cluster.settings for name, cluster in run.clusters.items()}
-    places = {name: _place(settings[name], path) for name, path in written.items()}
-    told = {name: None if last.sent is None else last.sent.at for name, last in run.newest_mails.items()}
-    found = mails.candidates(
-        settings,
-        reports,
-        known.runs,
-        run.started_at,
-        run.newest_mails,
-        places,
-        _notices(run, known, unwritten or {}, told),
-        unknowing=bool(known.unread),
+    settings, places, notices = news(
+        {name: None if last.sent is None else last.sent.at for name, last in run.newest_mails.items()}
     )
-    delivery = _deliver(made, found, settings, dry_run)
-    _keep(run, delivery)
-    return not delivery.problems
+    began, unknowing = run.started_at, bool(known.unread)
+    found = mails.candidates(
+        settings, reports, known.runs, began, run.newest_mails, places, notices, unknowing=unknowing
+    )
+    return _kept(run, _deliver(made, found, settings, dry_run))
 
 
 def _messages(
-    made: Aftermath,
+    made: Published,
     run: Run,
     known: _Known,
-    written: Mapping[str, Place],
+    news: Callable[[Mapping[str, datetime | None]], _News],
     dry_run: Path | None,
-    unwritten: Mapping[str, str] | None,
 ) -> bool:
-    settings = {name: cluster.settings for name, cluster in run.clusters.items()}
-    places = {name: _place(settings[name], path) for name, path in written.items()}
-    # A channel that does not know yet is told, and those that know with it.
-    told: dict[str, datetime | None] = {}
+    settings, places, notices = news(_last_messages(run))
+    began, unknowing = run.started_at, bool(known.unread)
+    found = messages.messages(settings, known.runs, began, run.newest_messages, places, notices, unknowing=unknowing)
+    return _kept(run, _delivered(made, messages.deliver(found, _page(settings), dry_run)))
+
+
+def _last_messages(run: Run) -> dict[str, datetime | None]:
+    """When (UTC) each cluster's channels last got a message: the one that has waited longest decides for all of them."""
+    found: dict[str, datetime | None] = {}
     for (_, name), last in run.newest_messages.items():
         at = None if last.sent is None else last.sent.at
-        before = told.get(name, at)
-        told[name] = None if at is None or before is None else min(at, before)
-    found = messages.messages(
-        settings,
-        known.runs,
-        run.started_at,
-        run.newest_messages,
-        places,
-        _notices(run, known, unwritten or {}, told),
-        unknowing=bool(known.unread),
-    )
-    delivery = _delivered(made, messages.deliver(found, _page(settings), dry_run))
-    _keep(run, delivery)
-    return not delivery.problems
+        before = found.get(name, at)
+        found[name] = None if at is None or before is None else min(at, before)
+    return found
 
 
-def _keep(run: Run, delivery: mails.Delivery) -> None:
+def _kept(run: Run, delivery: mails.Delivery) -> bool:
+    """Store what was tried; True when everything was sent."""
     try:
         mails.store(run, delivery.rows)
     except Exception as error:
         LOG.warning(
             "the result of the mails could not be stored, so the next run may send them again: %s", mails.why(error)
         )
+    return not delivery.problems
 
 
-def _delivered(made: Aftermath, delivery: mails.Delivery) -> mails.Delivery:
+def _delivered(made: Published, delivery: mails.Delivery) -> mails.Delivery:
     made.lines += delivery.lines
     made.problems += delivery.problems
     made.mail_failed = made.mail_failed or bool(delivery.problems)
@@ -276,7 +281,7 @@ def _delivered(made: Aftermath, delivery: mails.Delivery) -> mails.Delivery:
 
 
 def _deliver(
-    made: Aftermath, found: Sequence[mails.Candidate], settings: Mapping[str, Settings], dry_run: Path | None
+    made: Published, found: Sequence[mails.Candidate], settings: Mapping[str, Settings], dry_run: Path | None
 ) -> mails.Delivery:
     return _delivered(made, mails.deliver(mails.letters(found), _page(settings), dry_run))
 

@@ -13,7 +13,7 @@ from schemas.silver import BARRIERS
 from tests.explain.test_timeline import PATH, config, operation
 from transforms.explain.keys import parse_key
 from transforms.explain.records import VersionAfter
-from transforms.explain.story import Found, barriers_passed, explanation, znode_writes
+from transforms.explain.row_evidence import RowEvidence, barriers_passed, explanation_of, znode_writes
 from transforms.frames import columns_of, frame
 from transforms.kraft.replay.transactions import Marker, TransactionLog, read_transactions
 
@@ -31,8 +31,8 @@ def side(log: TransactionLog | None = None) -> Any:
     return SimpleNamespace(committed=committed, transactions=log or read_transactions([]))
 
 
-def found(**values: Any) -> Found:
-    return replace(Found("c", "r", "single", 20, side(), VERSIONS), **values)
+def found(**values: Any) -> RowEvidence:
+    return replace(RowEvidence("c", "r", "single", 20, side(), VERSIONS), **values)
 
 
 def barrier(zxid: int, offset: int | None) -> dict[str, Any]:
@@ -67,7 +67,7 @@ def test_of_the_transactions_the_rows_own_and_who_owns_their_sessions_are_read()
 
 def test_both_sides_are_told_and_what_is_not_proved() -> None:
     now = {"zookeeper": {"value": "2", "zk_path": PATH, "zk_mzxid": 7, "zk_mtime": 0}}
-    told = explanation(CONFIG, found(now=now), as_of=30)
+    told = explanation_of(CONFIG, found(now=now), as_of=30)
     assert [side.value for side in told.sides] == ["2", "1"]
     assert told.sides[0].place.startswith(f"{PATH}, written last by zxid 0x7")
     assert told.sides[1].name == "KRaft after offset 24 (inclusive)"
@@ -79,14 +79,14 @@ def test_both_sides_are_told_and_what_is_not_proved() -> None:
 
 def test_records_of_an_open_transaction_are_said_to_wait() -> None:
     log = read_transactions([Marker(9, "BEGIN_TRANSACTION_RECORD", "x", 1)])
-    told = explanation(CONFIG, found(side=side(log)))
+    told = explanation_of(CONFIG, found(side=side(log)))
     assert told.sides[1].place == "its records from offset 9 on were not in force: their transaction is open"
 
 
 def test_a_side_that_was_not_read_is_not_collected() -> None:
-    assert explanation(CONFIG, found(mode="kraft_only")).sides[0].value == "not collected"
+    assert explanation_of(CONFIG, found(mode="kraft_only")).sides[0].value == "not collected"
     alone = found(mode="zookeeper_only", side=None, versions=(), has_transactions=True)
-    told = explanation(CONFIG, alone, as_of=3)
+    told = explanation_of(CONFIG, alone, as_of=3)
     assert (told.sides[0].value, told.sides[1].value, told.as_of) == ("absent", "not collected", None)
     assert told.notes == ["ZooKeeper's transactions are listed from where the copied transaction logs begin."]
 
