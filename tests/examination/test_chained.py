@@ -16,7 +16,7 @@ from transforms.chain.chain import Chain, Part, chain_of, newest_rows
 from transforms.examination.answers import CHAIN
 from transforms.examination.made import INDEX
 from transforms.frames import columns_of, frame, shaped
-from transforms.units import Kind
+from transforms.units import UnitKind
 
 STAGES = {
     # Waiting, dual write, failovers, ZooKeeper behind, healed, a partition of the quorum, finalised; twice as it was.
@@ -35,7 +35,7 @@ class Chained:
 
     def run(self, release: str, stage: str, run_id: str) -> Outcome:
         files = Files(capture(release, stage))
-        fed = [(int(Kind.INDEX), piece) for each in self.chain.runs for piece in self.indexes[each]]
+        fed = [(int(UnitKind.INDEX), piece) for each in self.chain.runs for piece in self.indexes[each]]
         made = examined(replace(files.asked(run_id), chain=self.chain), [*files.payloads(), *fed])
         rows = {entity.table.full_name: made.rows(entity.table.full_name) for entity in ENTITIES}
         counts = {name: len(mine) for name, mine in rows.items() if mine}

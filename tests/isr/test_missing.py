@@ -13,7 +13,7 @@ from jobs.audit.removed import changes_lines
 from jobs.commands.changes import heading
 from schemas.gold import MAINTENANCE
 from transforms.frames import columns_of
-from transforms.isr.history import Step
+from transforms.isr.history import ClassifiedChange
 from transforms.isr.partition import PartitionState
 
 AT = datetime(2027, 1, 2, tzinfo=UTC)
@@ -38,15 +38,15 @@ def state(epoch: int) -> PartitionState:
     return PartitionState(replicas=(1, 2), isr=(1, 2), leader=1, leader_epoch=1, partition_epoch=epoch)
 
 
-def history(*epochs: tuple[int | None, int]) -> list[Step]:
+def history(*epochs: tuple[int | None, int]) -> list[ClassifiedChange]:
     """Changes from one partition epoch to another."""
     return [
-        Step(offset, 0, None if before is None else state(before), state(after), ())
+        ClassifiedChange(offset, 0, None if before is None else state(before), state(after), ())
         for offset, (before, after) in enumerate(epochs)
     ]
 
 
-def said(marks: Marks, **found: list[Step]) -> list[str]:
+def said(marks: Marks, **found: list[ClassifiedChange]) -> list[str]:
     histories = {(number, "id"): steps for number, steps in enumerate(found.values())}
     return changes_lines(marks, "c", histories)  # type: ignore[arg-type]
 

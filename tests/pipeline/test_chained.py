@@ -32,7 +32,7 @@ from tests.reliability.killing import BEFORE, Dead, Killer, Reports, audit, conf
 from tools.docs import STATE_QUERY
 from transforms.expectations.sql import state_rows
 from transforms.frames import columns_of, from_arrow, shaped
-from transforms.retention import Rules
+from transforms.retention import Retention
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("spark")]
 PLAIN, INDEX, ROWS, KILLED, TWICE = "plain", "index", "rows", "killed", "twice"
@@ -223,7 +223,7 @@ def test_maintenance_leaves_the_state_of_what_stays_and_the_next_run_goes_on(liv
     warehouse = Warehouse(lives.spark, str(folder / "tables"))
     tended = Lives(lives.spark, folder, lives.ids, lives.reports, "")
     wanted = states(lives.past(PLAIN, lives.ids["8"]))
-    done = maintain(warehouse, Upkeep({PLAIN: Rules()}, datetime.now(UTC) + timedelta(days=1000)))
+    done = maintain(warehouse, Upkeep({PLAIN: Retention()}, datetime.now(UTC) + timedelta(days=1000)))
     assert [each.problem for each in done if each.problem] == []
     assert states(tended.past(PLAIN, lives.ids["8"])) == wanted
     with pytest.raises(UsageError, match="by retention"):

@@ -21,7 +21,7 @@ from schemas.gold import RUNS
 from tests.reliability.killing import WHOLE_LOG, Reports, copied, differences, recorded, said
 from tests.reliability.schedules import OF_TWO_RUNS
 from tests.tables import NAMES, OLDEST, STAGES, content, gone_on, sources, unpacked
-from transforms.retention import Rules
+from transforms.retention import Retention
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("spark")]
 MIGRATION, KRAFT = STAGES
@@ -130,7 +130,7 @@ def test_maintenance_changes_nothing_that_the_next_run_says(
     tended = copied(earlier.folder / "made", tmp_path / "tended")
     warehouse = Warehouse(spark, str(tended / "tables"))
     in_three_years = datetime.now(UTC) + timedelta(days=1000)
-    done = maintain(warehouse, Upkeep(dict.fromkeys(STAGES, Rules()), in_three_years))
+    done = maintain(warehouse, Upkeep(dict.fromkeys(STAGES, Retention()), in_three_years))
     assert [each.problem for each in done if each.problem] == []
     assert sum(each.rows for each in done) > 0
     report = gone_on(tended)
