@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -19,18 +21,6 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
 
 
 class TestObjectStore(OnAStore):
-    def test_without_credentials_one_line_says_which_are_missing(self, both: Both) -> None:
-        tables = f"{both.store.root}/tables"
-        none = {"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": ""}
-        ran = run(["gates", "--warehouse", tables], both.folder, both.store, **none)
-        assert ran.returncode == CRASH
-        first, last = ran.stderr.splitlines()
-        assert "Without Spark it takes AWS_ACCESS_KEY_ID" in first
-        assert (
-            last
-            == f"kraft-audit: the warehouse {tables}: Spark has no credentials for it; give it some (docs/storage.md)"
-        )
-
     def test_a_bucket_that_is_not_there_is_one_line(self, both: Both) -> None:
         file = configuration(both.folder, both.store, "later", warehouse="s3a://no-such-bucket/tables")
         ran = run(["run", "--conf", str(file)], both.folder, both.store)
@@ -43,3 +33,15 @@ class TestObjectStore(OnAStore):
         ran = run(["run", "--conf", str(file)], both.folder, both.store)
         assert ran.returncode == USAGE
         assert "two runs at a time can overwrite each other's commits" in ran.stderr
+
+
+def test_without_credentials_one_line_says_which_are_missing(tmp_path: Path) -> None:
+    with object_store(tmp_path) as there:
+        known = {name: value for name, value in there.environment.items() if "_KEY" not in name}
+        store = replace(there, environment=known)
+        ran = run(["gates", "--warehouse", f"{store.root}/tables"], tmp_path, store, AWS_EC2_METADATA_DISABLED="true")
+    assert ran.returncode == CRASH
+    first, last = ran.stderr.splitlines()
+    assert "Without Spark it takes AWS_ACCESS_KEY_ID" in first
+    said = f"the warehouse {store.root}/tables: Spark has no credentials for it; give it some (docs/storage.md)"
+    assert last == f"kraft-audit: {said}"
