@@ -16,6 +16,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+from collections.abc import Collection
 from pathlib import Path
 
 from tests.captures import capture
@@ -26,6 +27,7 @@ ARCHIVES = Path(__file__).parent / "data" / "tables"
 NAMES = tuple(sorted(path.name.removesuffix(".tar.xz") for path in ARCHIVES.glob("*.tar.xz")))
 # The last one that does not know `maintain`, silver `examined` and what is kept in it.
 OLDEST = "53b8c72"
+NEWEST = "4deb159"
 STAGES = {
     "migration": ("3.9.1", ("4-dual-write-fresh", "5-dual-write-changed", "8-zookeeper-behind")),
     "kraft": ("4.3.1-kraft", ("1-healthy", "1-healthy", "2-isr-churn")),
@@ -56,10 +58,10 @@ def unpacked(name: str, folder: Path) -> Path:
     return folder / "tables"
 
 
-def gone_on(folder: Path) -> Reports:
+def gone_on(folder: Path, clusters: Collection[str] = tuple(STAGES)) -> Reports:
     """Have this release go on with the last captures below a folder of tables, or begin with them; the reports."""
     confs = []
-    for cluster in STAGES:
+    for cluster in clusters:
         conf = folder / f"{cluster}.yml"
         conf.parent.mkdir(exist_ok=True)
         conf.write_text(json.dumps(content(cluster, sources(cluster, 2), folder / "tables")))

@@ -35,7 +35,7 @@ from tests.pipeline.audits import executions
 from tests.pipeline.logs import append, record, writable_copy
 from transforms.retention import Retention
 
-MARKS = (1, 10, 25, 50, 60, 100, 250, 500)
+MARKS = (1, 10, 20, 25, 40, 50, 60, 100, 250, 500)
 HOUR = timedelta(hours=1)
 CLUSTER = "small"
 _HEAD = ("run", "seconds", "executions", "files", "MB", "log files", "log MB", "bytes a run")

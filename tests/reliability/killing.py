@@ -31,7 +31,7 @@ from tests.captures import capture
 from tests.pipeline.audits import settings_content
 from transforms.report.json import to_json
 
-WRITES = ("append", "replace_where", "delete", "create")
+WRITES = ("append", "replace_where", "delete", "create", "compact", "vacuum", "keep_log")
 READS = ("read", "version")
 STEPS = ("ingest-zookeeper", "ingest-kraft", "materialize", "reconcile")
 BEFORE, DURING, AFTER = "before", "during", "after"
@@ -46,7 +46,7 @@ class Dead(BaseException):
 class Killer:
     """Counts commits, one for each call that writes, and kills just `before`, `during` or `after` one of them.
 
-    `at` is its number from 1, or what is done to which table: `append gold.runs`.
+    `at` is its number from 1, or what is done to which table: `append gold.runs`, and `append gold.runs (2)` the second time.
     """
 
     def __init__(self, at: int | str | None = None, when: str = BEFORE, kill: Callable[[], None] | None = None) -> None:
@@ -60,6 +60,10 @@ class Killer:
     def _die(self) -> None:
         self.dead = True
 
+    def _label(self, commit: str) -> str:
+        before = sum(each.partition(" (")[0] == commit for each in self.commits)
+        return commit if not before else f"{commit} ({before + 1})"
+
     def alive(self) -> None:
         """Raise Dead after death."""
         if self.dead:
@@ -72,7 +76,7 @@ class Killer:
             return write()
         with self._lock:
             self.alive()
-            commit = f"{name} {table.full_name}"
+            commit = self._label(f"{name} {table.full_name}")
             self.commits.append(commit)
             mine = self.at in (commit, len(self.commits))
             if mine and self.when in (BEFORE, DURING):
