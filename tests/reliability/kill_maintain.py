@@ -55,7 +55,7 @@ from tests.reliability.killing import (
     said,
 )
 from tests.tables import NEWEST, STAGES, gone_on, unpacked
-from transforms.retention import Rules
+from transforms.retention import Retention
 
 SIMULATED, SIGKILL, TWO = "simulated", "sigkill", "two"
 # As if so many days had passed: of what may go nothing is young, and of files nothing is needed that is not of now.
@@ -121,7 +121,7 @@ def tend(spark: SparkSession, folder: Path) -> list[Tended]:
     """Maintenance of the tables below a folder, also of tables with few files. Raises BusyError."""
     fewest, step._FEWEST_FILES = step._FEWEST_FILES, 1
     try:
-        return maintain(Warehouse(spark, str(folder / "tables")), Upkeep(dict.fromkeys(STAGES, Rules()), NOW))
+        return maintain(Warehouse(spark, str(folder / "tables")), Upkeep(dict.fromkeys(STAGES, Retention()), NOW))
     finally:
         step._FEWEST_FILES = fewest
 
