@@ -28,7 +28,7 @@ from jobs.steps.gold import previous_runs, run_before
 from schemas.examined import EXAMINED
 from schemas.gold import ISR_HISTORY, RUNS
 from schemas.silver import STATE_TABLES
-from transforms.chain.chain import Chain, Part, chain_of, layout
+from transforms.chain.chain import Chain, StoredPart, chain_of, layout
 from transforms.clusters import CLUSTER, of_clusters
 from transforms.examination.answers import CHAIN
 from transforms.examination.asked import Recorded
@@ -175,7 +175,7 @@ def _short(warehouse: Warehouse, chains: Mapping[str, Chain]) -> dict[str, str]:
     for table, counts in zip(tables, counted, strict=True):
         for (name, run_id), rows in counts.items():
             there[name][run_id, table.full_name] = rows
-    short = {name: chain.short(there[name]) for name, chain in chains.items()}
+    short = {name: chain.rows_gone(there[name]) for name, chain in chains.items()}
     return {name: why for name, why in short.items() if why is not None}
 
 
@@ -304,5 +304,5 @@ def chain_left(run_id: str, found: Examined) -> Chain:
     """The runs whose rows make up the cluster's state, this one among them where anything had changed."""
     chained = [table.full_name for table in STATE_TABLES if table.chained]
     stored = {name: found.rows[name] for name in chained if found.rows.get(name)}
-    own = Part(run_id, stored, tuple(found.answers["digests"].get(INDEX, ())))
+    own = StoredPart(run_id, stored, tuple(found.answers["digests"].get(INDEX, ())))
     return chain_of(found.answers[CHAIN]).followed_by(own)

@@ -243,7 +243,7 @@ class PastRun:
             of_runs = {"cluster": self.cluster, "run_id": [*self.state_runs]}
             counted = self.warehouse.counts(table, of_runs, self._version(table))
             there = {(run_id, table.full_name): rows for (_, run_id), rows in counted.items()}
-            short = self.chain.only(table.full_name).short(there)
+            short = self.chain.only(table.full_name).rows_gone(there)
             if short is not None:
                 raise AuditError(f"the state of run {self.run_id} is not whole: {short}; look at a newer run")
             self._looked_at.add(table.full_name)

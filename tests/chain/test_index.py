@@ -16,7 +16,7 @@ from schemas.entities.configs import CONFIGS
 from schemas.entities.migration import MIGRATION
 from schemas.entities.topics import TOPICS
 from transforms.chain import index
-from transforms.chain.chain import MOST_PARTS, Chain, Part, chain_of, newest_rows
+from transforms.chain.chain import MOST_PARTS, Chain, StoredPart, chain_of, newest_rows
 from transforms.chain.index import changed_in, hashed, hashed_in, pieces, states_of
 from transforms.frames import columns_of, frame, shaped
 from transforms.units import batches_of, stream
@@ -141,7 +141,10 @@ def test_an_index_is_cut_into_pieces_and_takes_few_bytes(monkeypatch: pytest.Mon
 
 
 CHAIN = Chain(
-    (Part("r1", {"silver.topics": 6, "silver.configs": 4}, ("i1", "i2")), Part("r2", {"silver.topics": 5}, ("i3",)))
+    (
+        StoredPart("r1", {"silver.topics": 6, "silver.configs": 4}, ("i1", "i2")),
+        StoredPart("r2", {"silver.topics": 5}, ("i3",)),
+    )
 )
 
 
@@ -149,15 +152,17 @@ def test_a_chain_is_read_as_it_was_said_and_takes_no_more_than_its_base_has() ->
     assert chain_of(CHAIN.said()) == CHAIN
     assert CHAIN.runs == ("r1", "r2")
     assert [CHAIN.takes(rows) for rows in (0, 5, 6)] == [True, True, False]
-    long = Chain(tuple(Part(f"r{number}", {"silver.topics": 1 if number else 10_000}) for number in range(MOST_PARTS)))
+    long = Chain(
+        tuple(StoredPart(f"r{number}", {"silver.topics": 1 if number else 10_000}) for number in range(MOST_PARTS))
+    )
     assert (long.takes(0), long.takes(1), Chain(long.parts[1:]).takes(1)) == (True, False, False)
     assert Chain(long.parts[:-1]).takes(1)
 
 
 def test_a_run_follows_its_chain_where_it_has_stored_anything_or_is_the_base() -> None:
-    nothing = Part("r3", {})
+    nothing = StoredPart("r3", {})
     assert CHAIN.followed_by(nothing) is CHAIN
-    assert CHAIN.followed_by(Part("r3", {"silver.acls": 1})).runs == ("r1", "r2", "r3")
+    assert CHAIN.followed_by(StoredPart("r3", {"silver.acls": 1})).runs == ("r1", "r2", "r3")
     assert Chain().followed_by(nothing).runs == ("r3",)
 
 
@@ -168,12 +173,12 @@ def test_rows_that_are_not_there_are_told() -> None:
         ("r2", "silver.topics"): 5,
         ("r9", "silver.acls"): 9,
     }
-    assert CHAIN.short(there) is None
-    assert CHAIN.short({**there, ("r2", "silver.topics"): 4}) == "4 of 5 rows of run r2 are in silver.topics"
-    assert CHAIN.short({**there, ("r2", "silver.topics"): 6}) == "6 of 5 rows of run r2 are in silver.topics"
+    assert CHAIN.rows_gone(there) is None
+    assert CHAIN.rows_gone({**there, ("r2", "silver.topics"): 4}) == "4 of 5 rows of run r2 are in silver.topics"
+    assert CHAIN.rows_gone({**there, ("r2", "silver.topics"): 6}) == "6 of 5 rows of run r2 are in silver.topics"
     without = {key: rows for key, rows in there.items() if key != ("r1", "silver.configs")}
-    assert CHAIN.short(without) == "0 of 4 rows of run r1 are in silver.configs"
-    assert CHAIN.only("silver.topics").short(without) is None
+    assert CHAIN.rows_gone(without) == "0 of 4 rows of run r1 are in silver.configs"
+    assert CHAIN.only("silver.topics").rows_gone(without) is None
 
 
 def test_rows_of_other_runs_and_those_of_a_release_without_chains_are_left_as_they_are() -> None:

@@ -14,7 +14,7 @@ from jobs.audit.examine import Examined
 from jobs.audit.kept import FOLD, FORMAT, MEMORY, Bytes, Kept, bases, left, look_up, needed_runs, newest, read, said
 from jobs.exit import AuditError
 from schemas.examined import EXAMINED
-from transforms.chain.chain import Chain, Part, layout
+from transforms.chain.chain import Chain, StoredPart, layout
 from transforms.examination.answers import CHAIN
 from transforms.examination.asked import Recorded
 from transforms.examination.made import INDEX
@@ -29,7 +29,7 @@ KEPT = Kept(
     last_append_time=1_795_236_399_072,
     milestones=({"type": "FEATURE_LEVEL_RECORD", "offset": 3, "data": '{"name": "ü"}', "append_time": None},),
     base_run="r1",
-    chain=Chain((Part("r1", {"silver.topics": 40}, ("i1",)), Part("r3", {"silver.topics": 1}, ("i3",)))),
+    chain=Chain((StoredPart("r1", {"silver.topics": 40}, ("i1",)), StoredPart("r3", {"silver.topics": 1}, ("i3",)))),
     layout=layout(),
 )
 WITHOUT_FOLD = Kept("r3", Bytes("r3", ("m1",)))
@@ -179,7 +179,7 @@ def test_a_release_that_stored_all_rows_in_every_run_leaves_no_chain_and_nothing
 def test_a_run_that_has_stored_rows_ends_its_chain_and_one_without_changes_adds_nothing() -> None:
     assert left(a_run(), "c", answers(KEEPING)).chain == KEPT.chain
     made = left(a_run(), "c", answers(KEEPING, rows=2)).chain
-    assert made == Chain((*KEPT.chain.parts, Part("r4", {"silver.topics": 2}, ("index",))))
+    assert made == Chain((*KEPT.chain.parts, StoredPart("r4", {"silver.topics": 2}, ("index",))))
 
 
 def test_a_first_run_has_nothing_to_go_on_from_and_nothing_to_say() -> None:

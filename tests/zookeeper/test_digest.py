@@ -317,7 +317,7 @@ def test_a_digest_of_another_version_proves_nothing(tmp_path: Path) -> None:
     (tmp_path / "log.1").write_bytes(log.padded())
     (judgement,) = summary_of(tmp_path).proofs
     assert judgement.verdict is DigestVerdict.UNPROVED
-    assert judgement.text.startswith("its digests are of version 3, which this audit does not support")
+    assert judgement.text.startswith("its digests have version 3, which this audit does not support")
     found = [row for _, batch in DataFolder(tmp_path).trees(REDACTOR, None) for row in batch.to_pylist()]
     assert [row["data"] for row in found if row["path"] == TREE_DIGEST] == [f"{TREE_UNPROVED}{judgement.text}"]
 

@@ -18,7 +18,7 @@ MOST_PARTS = 32
 
 
 @dataclass(frozen=True)
-class Part:
+class StoredPart:
     """What one run of a chain has stored: rows by table (`layer.name`), and the SHA-256 of each piece of its index, in order."""
 
     run_id: str
@@ -35,7 +35,7 @@ class Part:
 class Chain:
     """The runs whose rows make up a state: the base, which stored all of them, then those that stored what had changed."""
 
-    parts: tuple[Part, ...] = ()
+    parts: tuple[StoredPart, ...] = ()
 
     @property
     def runs(self) -> tuple[str, ...]:
@@ -49,16 +49,16 @@ class Chain:
         later = sum(part.count for part in self.parts[1:])
         return len(self.parts) < MOST_PARTS and later + rows <= self.parts[0].count
 
-    def followed_by(self, part: Part) -> Chain:
+    def followed_by(self, part: StoredPart) -> Chain:
         """The chain of a run that stored this; the same chain where nothing had changed."""
         return Chain((*self.parts, part)) if part.count or not self.parts else self
 
     def only(self, table: str) -> Chain:
         """The chain as that of one table."""
         rows = [(part, {name: count for name, count in part.rows.items() if name == table}) for part in self.parts]
-        return Chain(tuple(Part(part.run_id, mine) for part, mine in rows))
+        return Chain(tuple(StoredPart(part.run_id, mine) for part, mine in rows))
 
-    def short(self, there: Mapping[tuple[str, str], int]) -> str | None:
+    def rows_gone(self, there: Mapping[tuple[str, str], int]) -> str | None:
         """Where not as many rows are there (by run and table) as were stored, in a few words; None where all are."""
         for part in self.parts:
             for table, rows in sorted(part.rows.items()):
@@ -74,7 +74,7 @@ class Chain:
 
 def chain_of(said: Sequence[Mapping[str, Any]]) -> Chain:
     """Read `Chain.said`."""
-    return Chain(tuple(Part(each["run_id"], dict(each["rows"]), tuple(each["digests"])) for each in said))
+    return Chain(tuple(StoredPart(each["run_id"], dict(each["rows"]), tuple(each["digests"])) for each in said))
 
 
 @cache

@@ -191,7 +191,7 @@ class TreeDigest:
         good = f", and had it after {self.agreed_at:#x}" if self.agreed_at is not None else ""
         return (
             f"the tree does not match ZooKeeper's own digest after transaction {self.differs_since:#x}{good}: transactions are "
-            "missing, or the files are of different servers"
+            "missing, or the files come from different servers"
         )
 
     def _why_unproved(self) -> str:
