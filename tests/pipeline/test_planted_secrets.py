@@ -21,6 +21,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from jobs.cli import main
+from jobs.exit import DEBUG_VARIABLE
 from jobs.sinks.report_files import write_report
 from tests.captures import capture
 from tests.pipeline.audits import ENCODER_SECRET, Audit, Content, audits, settings_content
@@ -263,6 +264,8 @@ def run(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Run:
         with overheard(folder / "terminal.txt"):
             made = audits([*contents])
             logs = sorted((inputs / "kraft").rglob("0*.log"))
+            # `--debug` leaves its variable set, for Spark's workers; it is of this run only.
+            patch.setenv(DEBUG_VARIABLE, "1")
             main(["--debug", "dump", str(logs[0])])
     for name, audit in made.items():
         write_report(audit.report, folder / "pages" / name)

@@ -21,7 +21,7 @@ from schemas import bronze, gold, silver
 from schemas.examined import EXAMINED
 from tests.captures import capture
 from tests.pipeline.audits import ENCODER_SECRET, Audit, audit_all, settings_content
-from transforms.examination.made import ANSWERS, FOLD, MEMORY, ROWS
+from transforms.examination.made import ANSWERS, FOLD, INDEX, MEMORY, ROWS
 from transforms.report.mail import render_mail
 from transforms.report.text import render_text
 from transforms.units import batches_of
@@ -123,7 +123,7 @@ def test_no_packed_bytes_hold_one(audits: tuple[dict[str, Audit | Failure], Path
     texts: dict[str, str] = defaultdict(str)
     for (_, kind, *_), payload in whole.items():
         texts[kind] += unpacked(payload)
-    assert {*texts} == {ROWS, ANSWERS, MEMORY, FOLD}
+    assert {*texts} == {ROWS, ANSWERS, MEMORY, FOLD, INDEX}
     assert not [(kind, secret) for kind, text in texts.items() for secret in hidden if secret in text]
     # They were looked into: users are named there.
     assert all("alice" in texts[kind] for kind in (ROWS, FOLD))
