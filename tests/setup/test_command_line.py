@@ -34,7 +34,7 @@ def completed(folder: Path, *words: str) -> list[str]:
     """What bash offers after these words."""
     line = " ".join(f"'{word}'" for word in words)
     program = (
-        f"source {folder / 'kraft-audit'}; COMP_WORDS=({line}); COMP_CWORD={len(words) - 1}; _kraft_audit; "
+        f"source {folder / 'kraft-audit'}; COMP_WORDS=({line}); COMP_CWORD={len(words) - 1}; _shtab_kraft_audit; "
         'printf "%s\\n" "${COMPREPLY[@]}"'
     )
     done = subprocess.run(["bash", "-c", program], capture_output=True, text=True, check=True, cwd=folder)
