@@ -248,16 +248,6 @@ def mapped(path: Path) -> Iterator[bytes | mmap.mmap]:
             yield data
 
 
-def read_epoch_checkpoint(folder: Path) -> list[tuple[int, int]] | None:
-    """(epoch, first offset) of `leader-epoch-checkpoint`; None when it is missing or garbled."""
-    try:
-        lines = (folder / "leader-epoch-checkpoint").read_text("utf-8").split("\n")
-        pairs = [line.split() for line in lines[2 : 2 + int(lines[1])]]
-        return [(int(epoch), int(start)) for epoch, start in pairs]
-    except (OSError, ValueError, IndexError):
-        return None
-
-
 def _contains_log(folder: Path) -> bool:
     return any(_SEGMENT.match(child.name) or _CHECKPOINT.match(child.name) for child in folder.iterdir())
 
