@@ -12,7 +12,7 @@ import pytest
 from schemas.entities import ENTITIES
 from tests.captures import capture
 from tests.examination.one_pass import Files, Outcome, examined
-from transforms.chain.chain import Chain, Part, chain_of, newest_rows
+from transforms.chain.chain import Chain, StoredPart, chain_of, newest_rows
 from transforms.examination.answers import CHAIN
 from transforms.examination.made import INDEX
 from transforms.frames import columns_of, frame, shaped
@@ -40,7 +40,7 @@ class Chained:
         rows = {entity.table.full_name: made.rows(entity.table.full_name) for entity in ENTITIES}
         counts = {name: len(mine) for name, mine in rows.items() if mine}
         self.indexes[run_id] = [piece.payload for piece in made.pieces if piece.kind == INDEX]
-        own = Part(run_id, counts, tuple(made.answers["digests"][INDEX]))
+        own = StoredPart(run_id, counts, tuple(made.answers["digests"][INDEX]))
         self.chain = chain_of(made.answers[CHAIN]).followed_by(own)
         for entity in ENTITIES:
             columns = columns_of(entity.table.columns, "cluster", "run_id")
