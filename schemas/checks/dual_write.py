@@ -166,8 +166,8 @@ CHECKS: tuple[Check, ...] = (
         ("dual_write",),
         DURING,
         "Until the migration is finalised, do not remove quotas of client ids and IP addresses: set them to other values. ZooKeeper "
-        "can still have the quotas listed, and lack what was changed at the same moment. A full sync repairs both: restart the "
-        "active controller cleanly.",
+        "can still have the quotas listed, and lack what was changed at the same moment. A full sync (Kafka 3.5 and later) repairs "
+        "both: restart the active controller cleanly.",
         "ZkConfigMigrationClient (NullPointerException); S§5.2, S§14",
         severity="warning",
     ),
@@ -177,7 +177,7 @@ CHECKS: tuple[Check, ...] = (
         ("dual_write",),
         DURING,
         "Force a full sync: restart the active controller cleanly. The producer ids, ACLs or tokens listed changed "
-        "together with a quota, and mirroring that quota failed.",
+        "together with a quota, and mirroring that quota failed. Kafka 3.4 has no full sync: make the changes again there.",
         "KRaftMigrationZkWriter.handleDelta; S§5.2",
         severity="warning",
     ),

@@ -25,7 +25,7 @@ CHECKS: tuple[Check, ...] = (
         DURING,
         "Read the controller's log at the time listed. BadVersion: something else wrote /migration or "
         "/controller_epoch. NoAuth: the controller's identity may not write the znode. NotEmpty: a partition exists "
-        "only in ZooKeeper. Then force a full sync: restart the active controller cleanly.",
+        "only in ZooKeeper. Then force a full sync (Kafka 3.5 and later): restart the active controller cleanly.",
         "KafkaZkClient.retryMigrationRequestsUntilConnected; KAFKA-16171; S§5.1, S§12.2",
         severity="warning",
     ),
