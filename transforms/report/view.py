@@ -1,4 +1,4 @@
-"""A report in the order in which it is read, shortened to what a page can hold; whatever is shortened says how much it leaves out."""
+"""A report in reading order, shortened to fit a page; every shortened list has the number of entries left out."""
 
 from __future__ import annotations
 
