@@ -66,8 +66,8 @@ class KnownRun:
 class Retained:
     """What stays of a cluster: ids by part of the runs that are `known`; with `held` all of them do.
 
-    Runs that are not known never came to their end. They stay when they began after `orphans_before`, are `running`, or when nobody
-    can tell when they began.
+    Runs that are not known never finished. They stay if they began after `orphans_before`, are `running`, or have no known
+    start.
     """
 
     known: frozenset[str]

@@ -1,4 +1,4 @@
-"""Who is to be told of a run, and why: policies `always`, `on_change` and `when_red`, decided from what runs stored."""
+"""Who gets a mail or message about a run, and why: policies `always`, `on_change` and `when_red`, decided from stored runs."""
 
 from __future__ import annotations
 

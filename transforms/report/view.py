@@ -73,7 +73,7 @@ class SuppressedView:
 
 @dataclass(frozen=True)
 class RowGroup:
-    """The differences of one class that nobody vouches for; `explanation` and `remedy` are what several rows share.
+    """The differences of one class that are not suppressed; `explanation` and `remedy` are those that several rows share.
 
     `total` counts all of the class, `suppressed` those of them that are listed separately; `listed` are `rows` as data.
     """

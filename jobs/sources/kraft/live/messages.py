@@ -93,7 +93,7 @@ class ForbiddenRequestError(AssertionError):
 
 
 class GarbledAnswerError(ValueError):
-    """Bytes that are no answer to the request; the text shows none of them."""
+    """Bytes that are not an answer to the request; the text shows none of them."""
 
 
 @dataclass(frozen=True)
