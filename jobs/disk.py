@@ -1,4 +1,4 @@
-"""What a full, failing or forbidden disk says, and what to do about it."""
+"""Errors of a full, failing or forbidden disk, and what to do about them."""
 
 from __future__ import annotations
 

@@ -134,11 +134,11 @@ def _written(run: Run, report: Report, out: Place | None) -> ClusterResult:
 
 @dataclass(frozen=True)
 class Telling:
-    """How a run tells of itself: `as_json` one object on standard output, `quiet` nothing but errors, `color` on terminals.
+    """A run's output: `as_json` one object on standard output, `quiet` errors only, `color` on terminals.
 
-    `fail_on_mail` makes a mail that could not be sent the exit code's concern; `mail_dry_run` is a folder for mails that are
-    not to be sent. `minutes` is how long the run may take; `heeds_signals` makes SIGTERM and SIGINT end the run and the
-    process, which is right where the process is the run's own.
+    With `fail_on_mail` a mail that could not be sent sets the exit code; `mail_dry_run` is a folder for mails that are written
+    instead of sent. `minutes` is the longest time that the run may take; with `heeds_signals` SIGTERM and SIGINT end the run and
+    the process, which is right if the process is the run's own.
     """
 
     as_json: bool = False

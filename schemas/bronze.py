@@ -35,7 +35,7 @@ ACL_ENTRIES = ArrayType(
 ZNODE_COLUMNS = (
     column("path", StringType(), "Absolute znode path below the chroot."),
     column("data", StringType(), "Data as UTF-8 text (surrogateescape replaced by U+FFFD), secrets fingerprinted."),
-    column("data_is_null", BooleanType(), "True when the data is null; ZooKeeper keeps null and empty apart."),
+    column("data_is_null", BooleanType(), "True when the data is null; ZooKeeper distinguishes null and empty."),
     column("data_length", IntegerType(), "Bytes of data as stored, before redaction."),
     column("czxid", LongType(), "zxid of the transaction that created the znode."),
     column("mzxid", LongType(), "zxid of the last change of the data."),
@@ -53,7 +53,9 @@ ZNODE_COLUMNS = (
         "Access control list: permission bits, scheme and id of each entry; hashes inside digest ids are fingerprinted.",
     ),
     column("redacted", BooleanType(), "True when a secret in the data was replaced by its fingerprint."),
-    column("problem", StringType(), "Why the znode could not be read whole (NoAuth, not UTF-8, …); null when it was."),
+    column(
+        "problem", StringType(), "Why the znode could not be read completely (NoAuth, not UTF-8, …); null when it was."
+    ),
 )
 
 ZK_ZNODES = Table(
@@ -65,7 +67,7 @@ ZK_ZNODES = Table(
         column(
             "snapshot_id",
             StringType(),
-            "Which reading of the tree the row belongs to: the run's id, with a suffix for the second walk of a bracket.",
+            "Id of the reading of the tree: the run's id, with a suffix for the second walk of a bracket.",
         ),
         TREE_COLUMN,
         *ZNODE_COLUMNS,
@@ -80,7 +82,7 @@ LOG_RECORD_COLUMNS = (
     column(
         "checkpoint_offset",
         LongType(),
-        "Offset of the checkpoint the record was read from (exclusive: the checkpoint holds what is below); null for log records.",
+        "Offset of the checkpoint the record was read from (exclusive: the checkpoint holds the records below); null for log records.",
     ),
     column(
         "offset",
@@ -161,7 +163,7 @@ LOG_COPY_COLUMNS = (
     column(
         "checkpoints",
         CHECKPOINTS,
-        "Metadata snapshots (.checkpoint): file name, offset (exclusive), epoch; complete means that header and footer are there.",
+        "Metadata snapshots (.checkpoint): file name, offset (exclusive), epoch; complete means that it has header and footer.",
     ),
     column("quorum_leader_id", IntegerType(), "leaderId of quorum-state."),
     column("quorum_leader_epoch", IntegerType(), "leaderEpoch of quorum-state."),
@@ -174,46 +176,48 @@ LOG_COPY_COLUMNS = (
     column(
         "high_watermark",
         LongType(),
-        "Below this offset (exclusive) all was committed, said the leader the copy was fetched from; null for copies of files.",
+        "Offset (exclusive) below which all is committed, as reported by the leader it was fetched from; null for copies of files.",
     ),
-    column("fetched_at", LongType(), "When the leader said so, milliseconds since the epoch, by the audit's clock."),
+    column(
+        "fetched_at", LongType(), "Time of the leader's answer, milliseconds since the epoch, by the audit's clock."
+    ),
     column(
         "voter_ends",
         VOTER_ENDS,
-        "Log end offset (exclusive) of each voter as that leader knew it; null for copies of files.",
+        "Log end offset (exclusive) of each voter, as reported by that leader; null for copies of files.",
     ),
     column("bytes", LongType(), "Size of all segments in bytes."),
     column("torn_tail_bytes", LongType(), "Bytes after the last intact batch (zero-filled, preallocated or torn)."),
+    column("chosen_from", LongType(), "First offset that was read from this copy (inclusive); null when none was."),
+    column("chosen_to", LongType(), "One past the last offset that was read from this copy (exclusive)."),
     column(
-        "chosen_from", LongType(), "First offset the audit took from this copy (inclusive); null when it took none."
-    ),
-    column("chosen_to", LongType(), "One past the last offset the audit took from this copy (exclusive)."),
-    column(
-        "base_run", StringType(), "Run whose kept state stands for what is below chosen_from; null when all was read."
+        "base_run",
+        StringType(),
+        "Run whose kept state replaces the records below chosen_from; null when all were read.",
     ),
     column("problem", StringType(), "Why the copy can't be used, or null."),
     column(
-        "directory_id", StringType(), "directory.id of meta.properties: which disk this is, to the quorum (KIP-853)."
+        "directory_id", StringType(), "directory.id of meta.properties: identifies the disk in the quorum (KIP-853)."
     ),
     column("largest_batch_bytes", LongType(), "Size of the largest intact batch in the segments, in bytes."),
     column(
         "bootstrap_level",
         IntegerType(),
-        "metadata.version of the bootstrap.checkpoint beside the log; null when there is none or it names none.",
+        "metadata.version of the bootstrap.checkpoint next to the log; null without one, or without a level in it.",
     ),
 )
 
 KRAFT_LOG_COPIES = Table(
     Layer.BRONZE,
     "kraft_log_copies",
-    "Controllers' copies of the metadata log, one row per copy and run: what the copy holds and what was taken from it.",
+    "Controllers' copies of the metadata log, one row per copy and run: its content, and the part that was read.",
     (*RUN_COLUMNS, *LOG_COPY_COLUMNS),
 )
 
 QUARANTINE = Table(
     Layer.BRONZE,
     "quarantine",
-    "Everything that could not be read or decoded: where it is and why; never the bytes.",
+    "Everything that could not be read or decoded: its place and the reason, never the bytes.",
     (
         *RUN_COLUMNS,
         column("source", StringType(), "zookeeper or kraft."),
@@ -236,7 +240,7 @@ ZK_TRANSACTIONS = Table(
         column("session", LongType(), "Id of the session that sent it."),
         column("multi_index", IntegerType(), "Position inside a multi, from 0; null when the operation stands alone."),
         column("multi_size", IntegerType(), "Number of operations in the multi; null when the operation stands alone."),
-        column("failed", BooleanType(), "True when the multi holds an error: nothing of it was applied."),
+        column("failed", BooleanType(), "True when the multi contains an error: none of it was applied."),
         column(
             "type",
             StringType(),
@@ -244,7 +248,7 @@ ZK_TRANSACTIONS = Table(
         ),
         column("path", StringType(), "Path the operation acts on."),
         column("data", StringType(), "New data as text, secrets fingerprinted."),
-        column("version", IntegerType(), "dataVersion that results, or that is checked."),
+        column("version", IntegerType(), "The resulting dataVersion, or the one that is checked."),
     ),
 )
 

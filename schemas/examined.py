@@ -21,7 +21,7 @@ FEED = StructType(
 OUTCOME_COLUMNS = (
     column("kind", StringType(), "rows, answers, state or failure."),
     column("name", StringType(), "Of rows, the table they belong to (`layer.name`); else null."),
-    column("part", LongType(), "Number of the piece; they follow each other from 0 on."),
+    column("part", LongType(), "Number of the piece, from 0 on."),
     column(
         "payload", BinaryType(), "Rows as an Arrow stream; answers and failures as JSON; a piece of the state's bytes."
     ),
@@ -30,7 +30,7 @@ OUTCOME_COLUMNS = (
 EXAMINED = Table(
     Layer.SILVER,
     "examined",
-    "What the one pass over a cluster made, as bytes: rows on their way to the other tables, what the checks are judged by, "
-    "and what the next run resumes. Those of a cluster's older runs go when a run of it has finished.",
+    "Results of the pass over a cluster, as bytes: rows on their way to the other tables, answers for the checks, "
+    "and the state that the next run resumes. Those of a cluster's older runs are removed when a run of it has finished.",
     (*RUN_COLUMNS, *OUTCOME_COLUMNS),
 )

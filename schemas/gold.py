@@ -29,7 +29,7 @@ DIVERGENCES = Table(
         column(
             "fingerprint",
             StringType(),
-            "Id made of entity, key, column and class: the same in every run that has the divergence.",
+            "Hash of entity, key, column and class: the same in every run that has the divergence.",
         ),
         column("entity", StringType(), "Entity of the row."),
         column("key", StringType(), "Canonical key as one JSON object."),
@@ -43,24 +43,24 @@ DIVERGENCES = Table(
             "Why it differs: lag, in_flight, lost_write, foreign_write, load_loss and so on (docs/semantics.md §5.6).",
         ),
         column("severity", StringType(), "critical, error, warning or info."),
-        column("explanation", StringType(), "Why this class: offsets, zxids, times."),
+        column("explanation", StringType(), "Reason for the class: offsets, zxids, times."),
         column("zk_path", StringType(), "Path of the znode."),
         column("zk_mzxid", LongType(), "zxid of the last change of the znode's data."),
-        column("kraft_offset", LongType(), "Offset of the last record on the row."),
+        column("kraft_offset", LongType(), "Offset of the row's last record."),
         column(
             "lost_offset", LongType(), "Of a lost write, the offset of the first record whose effect ZooKeeper lacks."
         ),
         column(
             "lost_after_zxid",
             LongType(),
-            "Of a lost write, the transaction (zxid) after which ZooKeeper still had everything; null without transaction logs.",
+            "Of a lost write, the last transaction (zxid) after which ZooKeeper had everything; null without transaction logs.",
         ),
         column(
             "lost_until_zxid",
             LongType(),
             "Of a lost write, the transaction (zxid) by which it should have arrived; null without transaction logs.",
         ),
-        column("first_seen_run", StringType(), "Id of the run that saw it first."),
+        column("first_seen_run", StringType(), "Id of the first run that had it."),
         column(
             "status", StringType(), "new, persisting or resolved; a resolved row was in the previous run and is gone."
         ),
@@ -70,15 +70,15 @@ DIVERGENCES = Table(
 CHECKS = Table(
     Layer.GOLD,
     "checks",
-    "Verdict of every check of the catalogue.",
+    "Verdicts of all checks of the catalogue.",
     (
         *RUN_COLUMNS,
         column("check_id", StringType(), "Id in the catalogue."),
         column("gates", _STRINGS, "Gates the check can block."),
-        column("severity", StringType(), "critical, error or warning: what a violation is."),
+        column("severity", StringType(), "critical, error or warning: severity of a violation."),
         column("verdict", StringType(), "pass, warn, fail, unknown or not_applicable."),
         column("violations", LongType(), "Exact number of violations."),
-        column("evidence", _STRINGS, "A bounded sample of the violations, a line each."),
+        column("evidence", _STRINGS, "A bounded sample of the violations, one line each."),
         column("title", StringType(), "What must hold."),
     ),
 )
@@ -86,7 +86,7 @@ CHECKS = Table(
 GATES = Table(
     Layer.GOLD,
     "gates",
-    "The decisions: may the migration start, go on, be finalised, be rolled back; may a KRaft cluster be upgraded.",
+    "The decisions: may the migration start, continue, be finalised, be rolled back; may a KRaft cluster be upgraded.",
     (
         *RUN_COLUMNS,
         column("gate", StringType(), "start, dual_write, finalize, rollback or upgrade."),
@@ -98,7 +98,7 @@ GATES = Table(
 LAG = Table(
     Layer.GOLD,
     "lag",
-    "How far ZooKeeper is behind the log, as the metric ZkWriteBehindLag should say it: one row per run.",
+    "How far ZooKeeper is behind the log, as the metric ZkWriteBehindLag should show it: one row per run.",
     (
         *RUN_COLUMNS,
         column("measured_at", LongType(), "Start of the run that measured it, milliseconds since the epoch."),
@@ -117,14 +117,14 @@ LAG = Table(
 LAG_SERIES = Table(
     Layer.GOLD,
     "lag_series",
-    "Lag at the barriers of ZooKeeper's transaction logs: how many records each brought, and how long they had waited. A run has "
-    "500 rows of a cluster at most, the worst and the last of each part of the time among them.",
+    "Lag at the barriers of ZooKeeper's transaction logs: how many records each mirrored, and how long they had waited. A run has "
+    "at most 500 rows of a cluster, among them the worst and the last of each interval.",
     (
         *RUN_COLUMNS,
         column("zxid", LongType(), "Transaction after which ZooKeeper had everything up to the offset."),
         column("time", LongType(), "Time of that transaction by ZooKeeper's clock, milliseconds since the epoch."),
         column("kraft_metadata_offset", LongType(), "Offset up to which ZooKeeper had everything, inclusive."),
-        column("records", LongType(), "Number of records that arrived with it: those ZooKeeper had lacked until then."),
+        column("records", LongType(), "Number of records that arrived with it: ZooKeeper had lacked them until then."),
         column("seconds", DoubleType(), "Seconds that the oldest of these records had waited."),
     ),
 )
@@ -144,37 +144,41 @@ BROKER_PRESENCE = Table(
         column(
             "replicas",
             LongType(),
-            "Number of replicas assigned to it: by ZooKeeper, or by KRaft where ZooKeeper was not read.",
+            "Number of replicas assigned to it: in ZooKeeper, or in KRaft if ZooKeeper was not read.",
         ),
         column("has_config", BooleanType(), "Has dynamic configurations."),
         column("blocks", _STRINGS, "Gates it blocks."),
-        column("note", StringType(), "What to know or do."),
+        column("note", StringType(), "Explanation, or the next step."),
     ),
 )
 
 EXPECTATIONS = Table(
     Layer.GOLD,
     "expectations",
-    "Results of the suites of expectations that a configuration names: one row per expectation.",
+    "Results of the configured suites of expectations: one row per expectation.",
     (
         *RUN_COLUMNS,
         column("suite", StringType(), "Name of the suite."),
-        column("table", StringType(), "Table it is about, as layer.name."),
-        column("expectation", StringType(), "Its type, in Great Expectations' words."),
+        column("table", StringType(), "Table it concerns, as layer.name."),
+        column("expectation", StringType(), "Its type, as Great Expectations names it."),
         column("kwargs", StringType(), "Its arguments as one JSON object."),
         column(
-            "column", StringType(), "The columns it is about, separated by commas; null when it is about the table."
+            "column", StringType(), "The columns it concerns, separated by commas; null when it concerns the table."
         ),
-        column("severity", StringType(), "error or warning: what a failure is."),
-        column("success", BooleanType(), "True when it is met; false also when it could not be judged."),
-        column("rows", LongType(), "Number of rows of the run that it was judged by."),
-        column("unexpected", LongType(), "Exact number of rows that are not as expected; null when not about rows."),
-        column("percent", DoubleType(), "Their share in percent of the rows whose column is not null."),
-        column("observed", StringType(), "What was found instead, where it is not about rows."),
+        column("severity", StringType(), "error or warning: severity of a failure."),
+        column("success", BooleanType(), "True when it is met; also false when it could not be judged."),
+        column("rows", LongType(), "Number of the run's rows that were judged."),
         column(
-            "sample", _STRINGS, "At most 20 of those rows as JSON objects; values where only the library knows them."
+            "unexpected", LongType(), "Exact number of rows that do not meet it; null when it does not concern rows."
         ),
-        column("sql", StringType(), "The statement that gives all of them."),
+        column("percent", DoubleType(), "Their share in percent of the rows whose column is not null."),
+        column("observed", StringType(), "The observed value, if it does not concern rows."),
+        column(
+            "sample",
+            _STRINGS,
+            "At most 20 of those rows as JSON objects, or their values if the library gives no rows.",
+        ),
+        column("sql", StringType(), "The statement that selects all of them."),
         column("problem", StringType(), "Why it could not be judged; null when it could."),
     ),
     replaced=True,
@@ -184,7 +188,7 @@ RUNS = Table(
     Layer.GOLD,
     "runs",
     "The runs that finished or failed, one row for each cluster: inputs, table versions, counts, verdict; enough to "
-    "rebuild each report. A run without a row never counts for anything.",
+    "rebuild each report. A run without a row does not count.",
     (
         *RUN_COLUMNS,
         column("started_at", TimestampType(), "Start of the run, UTC."),
@@ -194,7 +198,7 @@ RUNS = Table(
         column(
             "state",
             StringType(),
-            "Migration state as the log records it: NONE, PRE_MIGRATION, MIGRATION or POST_MIGRATION.",
+            "Migration state in the log: NONE, PRE_MIGRATION, MIGRATION or POST_MIGRATION.",
         ),
         column("verdict", StringType(), "clean, warnings or errors; failed when the audit did not finish."),
         column("failure", StringType(), "Why the audit of this cluster failed, in one line; null when it did not."),
@@ -207,7 +211,7 @@ RUNS = Table(
         column(
             "lag_records",
             LongType(),
-            "Number of records in the log past `/migration`'s offset; null where lag does not apply.",
+            "Number of records in the log past `/migration`'s offset; null if lag does not apply.",
         ),
         column("lag_seconds", DoubleType(), "Lag in seconds, as in the table lag."),
         column(
@@ -217,12 +221,16 @@ RUNS = Table(
         ),
         column("report", StringType(), "report.json of the run, as text."),
         column(
-            "phase", StringType(), "Where it stood: zookeeper, waiting, dual_write, finalized, rolled_back or kraft."
+            "phase",
+            StringType(),
+            "Phase of the cluster: zookeeper, waiting, dual_write, finalized, rolled_back or kraft.",
         ),
-        column("label", StringType(), "The word of the report's banner: Clean, Not ready, Warnings or Errors."),
+        column("label", StringType(), "Label of the report's banner: Clean, Not ready, Warnings or Errors."),
         column("headline", StringType(), "The headline of the report's banner."),
         column(
-            "to_do", StringType(), "What to do first, or next towards finalising; null when there is nothing to do."
+            "to_do",
+            StringType(),
+            "The first thing to do, or the next step towards finalising; null when there is nothing to do.",
         ),
         column(
             "gates", MapType(StringType(), StringType()), "Verdict of each gate by its name, as in the table gates."
@@ -230,14 +238,14 @@ RUNS = Table(
         column(
             "statuses",
             MapType(StringType(), LongType()),
-            "Number of defects that are new, persisting and resolved, of those that the report lists.",
+            "Number of new, persisting and resolved defects among those in the report.",
         ),
         column("open_checks", _STRINGS, "Ids of the checks that failed or warned."),
         column(
             "sequence",
             LongType(),
-            "Which of the cluster's runs it is, failed ones counted: the highest is the newest, whatever clocks say. Null "
-            "in rows of releases that did not count: they come before the others.",
+            "Number of the run among the cluster's runs, including failed ones: the highest is the newest, independent of clocks. Null "
+            "in rows of releases without it: they come before the others.",
         ),
         column("cluster_id", StringType(), "cluster.id of the log's copies, or of `/cluster/id`; null when unknown."),
         column(
@@ -255,20 +263,20 @@ RUNS = Table(
         column(
             "goes_on",
             BooleanType(),
-            "False when the log was another one than earlier runs had read, or an older copy (RUN-01 to RUN-03, CAP-11): "
+            "False when the log was not the one that earlier runs had read, or was an older copy (RUN-01 to RUN-03, CAP-11): "
             "later runs are compared with the run before it.",
         ),
         column(
             "kept",
             StringType(),
-            "What the next run resumes, as one JSON object (`jobs.audit.kept`): where the state is that was kept, up to "
-            "which offset, and digests of its bytes; null for a run that failed.",
+            "The kept state that the next run resumes, as one JSON object (`jobs.audit.kept`): its place, up to "
+            "which offset it goes, and digests of its bytes; null for a run that failed.",
         ),
         column(
             "beside",
             StringType(),
-            "What the run knew beside its sources, as one JSON object, so that commands judge it as its report did: the thresholds, "
-            "for how many milliseconds it read, and of property files the voters by id and the formats; null for a run that failed.",
+            "Inputs of the run besides its sources, as one JSON object, so that commands judge it as its report did: the thresholds, "
+            "the milliseconds it spent reading, and from property files the voters by id and the formats; null for a run that failed.",
         ),
         column(
             "retention",
@@ -279,8 +287,8 @@ RUNS = Table(
         column(
             "state_runs",
             _STRINGS,
-            "The runs whose rows in the silver tables of entities make up this run's state, in their order: the first one stored all "
-            "rows, the others what had changed. Null in rows of releases that stored all rows in every run: theirs have its run_id.",
+            "The runs whose rows in the silver tables of entities make up this run's state, in order: the first one stored all "
+            "rows, the others the changes. Null in rows of releases that stored all rows in every run: theirs have its run_id.",
         ),
     ),
 )
@@ -288,18 +296,18 @@ RUNS = Table(
 MAILS = Table(
     Layer.GOLD,
     "mails",
-    "The mails and messages about runs: one row for each cluster that one told of. Addresses are not kept.",
+    "The mails and messages about runs: one row for each cluster in a mail or message. Addresses are not stored.",
     (
         *RUN_COLUMNS,
-        column("tried_at", TimestampType(), "When it was sent, or tried for the last time, UTC."),
-        column("policy", StringType(), "What the configuration asks for: always, on_change or when_red."),
+        column("tried_at", TimestampType(), "Time at which it was sent, or last tried, UTC."),
+        column("policy", StringType(), "The configured policy: always, on_change or when_red."),
         column("reason", StringType(), "Why it was sent: always, change, reminder or red."),
-        column("recipients", IntegerType(), "Number of addresses it was for."),
+        column("recipients", IntegerType(), "Number of its addresses."),
         column("problem", StringType(), "Why it was not sent, in one line; null when it was."),
         column(
             "channel",
             StringType(),
-            "Null for a mail; of a message the name of the environment variable that holds its address.",
+            "Null for a mail; for a message the environment variable that holds its address.",
         ),
     ),
 )
@@ -307,22 +315,22 @@ MAILS = Table(
 RUN_STEPS = Table(
     Layer.GOLD,
     "run_steps",
-    "What each step of a run leaves to the next one, when every step is a process of its own: for each attempt at a step one row "
-    "when it begins and one when it has finished; of a step that was repeated the last attempt counts.",
+    "What each step of a run leaves to the next if every step is a process of its own: for each attempt at a step one row "
+    "when it begins and one when it has finished; if a step was repeated, the last attempt counts.",
     (
         *RUN_COLUMNS,
         column("step", StringType(), "ingest_zookeeper, ingest_kraft, materialize or reconcile."),
         column("started_at", TimestampType(), "Start of the run, UTC: of its first step."),
-        column("finished_at", TimestampType(), "End of the step, UTC; null in the row that says that it has begun."),
-        column("notes", _STRINGS, "What the report should say of the run, from all steps so far."),
+        column("finished_at", TimestampType(), "End of the step, UTC; null in the row of its beginning."),
+        column("notes", _STRINGS, "Notes for the report, from all steps so far."),
         column("walks", _STRINGS, "snapshot_id in bronze zk_znodes of the tree to judge, and of a bracket's second."),
-        column("walked_at_ms", LongType(), "Begin of the walk of a live ZooKeeper, milliseconds since the epoch."),
+        column("walked_at_ms", LongType(), "Start of the walk of a live ZooKeeper, milliseconds since the epoch."),
         column("log_seen_at_ms", LongType(), "When the end of the log was looked up, milliseconds since the epoch."),
-        column("attempt", StringType(), "Which attempt at the step it is; null before a release that counts them."),
+        column("attempt", StringType(), "Id of the attempt at the step; null in rows of releases without it."),
         column(
             "rows_read",
             MapType(StringType(), LongType()),
-            "Number of the run's rows in each bronze table, as all steps so far have read them.",
+            "Number of the run's rows in each bronze table, from all steps so far.",
         ),
     ),
 )
@@ -355,7 +363,7 @@ def _state_of_a_partition(suffix: str, when: str) -> tuple[StructField, ...]:
 # What `transforms.isr.frames.isr_history` makes of a log.
 ISR_CHANGE_COLUMNS = (
     column("topic", StringType(), "Topic."),
-    column("topic_id", StringType(), "Topic id: a topic that was made again has another one."),
+    column("topic_id", StringType(), "Topic id: a topic that was created again has another one."),
     column("partition", IntegerType(), "Partition number."),
     column("offset", LongType(), "Offset of the record that changed it."),
     column("epoch", IntegerType(), "Leader epoch of the record's batch: the controllers', not the partition's."),
@@ -363,29 +371,29 @@ ISR_CHANGE_COLUMNS = (
     column(
         "kinds",
         _STRINGS,
-        "What the change is, the weightiest first: created, replaced, an election, leader_move, leader_lost, epoch_bump, "
+        "Kinds of the change, the most important first: created, replaced, an election, leader_move, leader_lost, epoch_bump, "
         "shrink, expand, recovered, a step of a reassignment, elr_gained, elr_lost, elr_cleared, directories.",
     ),
     column(
         "election",
         StringType(),
         "clean_election, elr_election, last_known_leader_election or unclean_election (the last two can lose data); null "
-        "when no other leader was made.",
+        "when no other leader was elected.",
     ),
-    column("brokers", _IDS, "Broker ids that it concerns, ascending."),
+    column("brokers", _IDS, "Broker ids in the change, ascending."),
     column("departed", _IDS, "Broker ids that left the ISR."),
-    column("joined", _IDS, "Broker ids that came into the ISR."),
+    column("joined", _IDS, "Broker ids that joined the ISR."),
     *_state_of_a_partition("", "after the change"),
-    *_state_of_a_partition("_before", "before it; null where the partition was made"),
+    *_state_of_a_partition("_before", "before it; null if the partition was created"),
     column(
         "before_time",
         LongType(),
-        "Append time of the partition's record before this one, milliseconds since the epoch; null where it was made.",
+        "Append time of the partition's record before this one, milliseconds since the epoch; null if it was created.",
     ),
     column(
         "leaderless_since",
         LongType(),
-        "Where the partition had no leader before: append time of the record by which it lost it, milliseconds since the "
+        "If the partition had no leader before: append time of the record by which it lost its leader, milliseconds since the "
         "epoch, or of its last change before the log that was read.",
     ),
 )
@@ -393,9 +401,9 @@ ISR_CHANGE_COLUMNS = (
 ISR_HISTORY = Table(
     Layer.GOLD,
     "isr_history",
-    "Every change of every partition's ISR, leader and epochs that any run has read and found committed, each once (twice "
-    "when two runs read it at the same time): it outlives Kafka's own pruning of the log. `run_id` is the first finished run "
-    "that read the record; rows of a run without a row in gold runs, which died, do not count.",
+    "Every committed change of a partition's ISR, leader and epochs that any run has read, each once (twice "
+    "if two runs read it at the same time): it is kept after Kafka has deleted its segment. `run_id` is the first finished run "
+    "that read the record; rows of a run without a row in gold runs, which was killed, do not count.",
     (*RUN_COLUMNS, *ISR_CHANGE_COLUMNS),
 )
 ISR_CHANGE = StructType([RUN_COLUMNS[0], *ISR_CHANGE_COLUMNS])
@@ -403,14 +411,14 @@ ISR_CHANGE = StructType([RUN_COLUMNS[0], *ISR_CHANGE_COLUMNS])
 ISR_AUDIT = Table(
     Layer.GOLD,
     "isr_audit",
-    "What the history of partitions added up to in the last day of a log, the worst of each subject: by partition or "
-    "broker and hour, and what is so at the log's end.",
+    "Sums of the history of partitions over the last day of a log, the worst of each subject: by partition or "
+    "broker and hour, and as of the log's end.",
     (
         *RUN_COLUMNS,
         column(
             "subject",
             StringType(),
-            "partition, broker (what it left, joined and was elected for), or leadership (how many partitions it leads).",
+            "partition, broker (the ISRs it left or joined, its elections), or leadership (the partitions it leads).",
         ),
         column("topic", StringType(), "Topic of a partition's row."),
         column("partition", IntegerType(), "Partition number of a partition's row."),
@@ -418,12 +426,14 @@ ISR_AUDIT = Table(
         column(
             "hour",
             LongType(),
-            "Start of the hour, milliseconds since the epoch; null for what is so at the end of the log.",
+            "Start of the hour, milliseconds since the epoch; null for the state at the end of the log.",
         ),
         column("shrinks", LongType(), "Number of changes by which brokers (this broker) left the ISR."),
-        column("expansions", LongType(), "Number of changes by which brokers (this broker) came into the ISR."),
+        column("expansions", LongType(), "Number of changes by which brokers (this broker) joined the ISR."),
         column("elections", LongType(), "Number of elections of another leader (of this broker)."),
-        column("lossy_elections", LongType(), "Of these, how many can have lost data: unclean and last known leader."),
+        column(
+            "lossy_elections", LongType(), "Number of these that may have lost data: unclean and last known leader."
+        ),
         column(
             "flaps",
             LongType(),
@@ -456,21 +466,17 @@ ISR_AUDIT = Table(
 FEATURE_MATRIX = Table(
     Layer.GOLD,
     "feature_matrix",
-    "The levels of each feature that each node supports, beside the finalised one (KIP-584).",
+    "The levels of each feature that each node supports, with the finalised one (KIP-584).",
     (
         *RUN_COLUMNS,
         column("feature", StringType(), "Name of the feature."),
         column("node_kind", StringType(), "broker or controller."),
         column("node_id", IntegerType(), "Broker id, or node.id of the controller."),
-        column("min_level", IntegerType(), "Lowest level that the node supports; 0 when it does not know the feature."),
-        column(
-            "max_level", IntegerType(), "Highest level that the node supports; 0 when it does not know the feature."
-        ),
+        column("min_level", IntegerType(), "Lowest level that the node supports; 0 if it lacks the feature."),
+        column("max_level", IntegerType(), "Highest level that the node supports; 0 if it lacks the feature."),
         column("finalised_level", IntegerType(), "Level that the cluster has finalised; null when it has none."),
-        column(
-            "gap", StringType(), "What is wrong when the finalised level is outside the node's; empty when it is not."
-        ),
-        column("fenced", BooleanType(), "True for a broker that the controllers hold for not available."),
+        column("gap", StringType(), "The problem if the finalised level is outside the node's range; else empty."),
+        column("fenced", BooleanType(), "True for a broker that is fenced in KRaft."),
         column("migrating_zk", BooleanType(), "True for a broker that is registered in ZooKeeper mode."),
     ),
 )
@@ -478,28 +484,30 @@ FEATURE_MATRIX = Table(
 DOWNGRADE_READINESS = Table(
     Layer.GOLD,
     "downgrade_readiness",
-    "May the cluster go back to each older release, and why not (KIP-384): one row for each release and reason.",
+    "Whether the cluster can be downgraded to each older release, and why not (KIP-384): one row for each release and reason.",
     (
         *RUN_COLUMNS,
-        column("mode", StringType(), "Where the metadata lives: zookeeper, dual_write or kraft."),
-        column("release", StringType(), "Release asked about, e.g. 3.6; null for a setting that alone breaks a rule."),
+        column("mode", StringType(), "Where the metadata is: zookeeper, dual_write or kraft."),
+        column("release", StringType(), "Target release, e.g. 3.6; null for a setting that breaks a rule on its own."),
         column("verdict", StringType(), "Verdict for the release, its worst outcome: blocked, unknown, loses or safe."),
-        column("outcome", StringType(), "blocked, unknown, loses, safe; setting where a setting alone breaks a rule."),
-        column("reason", StringType(), "What stands in the way, is lost, or is not known; or that it is read."),
-        column("evidence", StringType(), "Znode, record with its offset, node or file that shows it."),
-        column("place", IntegerType(), "Place among the release's reasons, 1 for the weightiest."),
+        column(
+            "outcome", StringType(), "blocked, unknown, loses, safe; setting if a setting breaks a rule on its own."
+        ),
+        column("reason", StringType(), "What blocks it, is lost, or is unknown; for safe, that the release reads it."),
+        column("evidence", StringType(), "The znode, record with its offset, node or file that shows it."),
+        column("place", IntegerType(), "Place among the release's reasons, 1 for the most important."),
     ),
 )
 
 MAINTENANCE = Table(
     Layer.GOLD,
     "maintenance",
-    "What `kraft-audit maintain` did: a row for each run whose rows retention removed, written before they went, and rows "
-    "that say when it finished.",
+    "What `kraft-audit maintain` did: a row for each run whose rows retention removes, written before their removal, and rows "
+    "for the time at which it finished.",
     (
         column("cluster", StringType(), "Name of the cluster; null in a row about all tables."),
-        column("run_id", StringType(), "Id of the run whose rows went; null in a row about an end."),
-        column("done_at", TimestampType(), "When, UTC."),
+        column("run_id", StringType(), "Id of the run whose rows were removed; null in a row about an end."),
+        column("done_at", TimestampType(), "Time, UTC."),
         column(
             "what",
             StringType(),
@@ -512,14 +520,14 @@ MAINTENANCE = Table(
 VERIFICATIONS = Table(
     Layer.GOLD,
     "verifications",
-    "What `kraft-audit verify` said of the newest run of a cluster: one row each time that one was examined again.",
+    "Results of `kraft-audit verify` for the newest run of a cluster: one row each time a cluster was examined again.",
     (
         *RUN_COLUMNS,
-        column("verified_at", TimestampType(), "When, UTC."),
+        column("verified_at", TimestampType(), "Time, UTC."),
         column(
             "verdict",
             StringType(),
-            "equal (what is stored is what the evidence gives), differs, or unknown (it could not be examined again).",
+            "equal (the stored results follow from the evidence), differs, or unknown (it could not be examined again).",
         ),
         column("problem", StringType(), "What differs, or why it could not be examined, in one line; null when equal."),
     ),

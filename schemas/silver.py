@@ -22,15 +22,15 @@ BARRIERS = Table(
 ZOOKEEPER_WRITES = Table(
     Layer.SILVER,
     "zookeeper_writes",
-    "Writes of ZooKeeper that matter for the migration beside the mirrored ones: elections and claims, refused changes, "
-    "rollbacks, and what something else wrote behind KRaft's back (from the transaction logs).",
+    "Writes to ZooKeeper that matter for the migration, besides the mirrored ones: elections and claims, refused changes, "
+    "rollbacks, and foreign writes (from the transaction logs).",
     (*RUN_COLUMNS, *WRITE_COLUMNS),
 )
 
 ADMIN_OPERATIONS = Table(
     Layer.SILVER,
     "admin_operations",
-    "ZooKeeper znodes that ask for something or notify: pending deletions, reassignments, elections, notifications.",
+    "Znodes with pending requests and notifications: deletions, reassignments, elections, notifications.",
     (
         *RUN_COLUMNS,
         column(
@@ -38,8 +38,8 @@ ADMIN_OPERATIONS = Table(
             StringType(),
             "Kind: delete_topic, reassignment, preferred_election, isr_change, log_dir_event and so on.",
         ),
-        column("subject", StringType(), "Topic, topic-partition or znode name it is about."),
-        column("detail", StringType(), "What it asks for, in one line."),
+        column("subject", StringType(), "Topic, topic-partition or znode name it concerns."),
+        column("detail", StringType(), "The request, in one line."),
         TREE_COLUMN,
         column("zk_path", StringType(), "Path of the znode."),
         column("zk_czxid", LongType(), "zxid of the transaction that created the znode."),
@@ -51,12 +51,12 @@ ADMIN_OPERATIONS = Table(
 FINDINGS = Table(
     Layer.SILVER,
     "findings",
-    "What could not be read or parsed, or breaks a rule of its format (docs/semantics.md §11).",
+    "Data that could not be read or parsed, or that breaks a rule of its format (docs/semantics.md §11).",
     (
         *RUN_COLUMNS,
         column("source", StringType(), "zookeeper or kraft."),
         column("code", StringType(), "Id of the check it violates, or a code of its own."),
-        column("subject", StringType(), "What it is about: a topic, partition, user, record type."),
+        column("subject", StringType(), "Subject: a topic, partition, user, record type."),
         column("detail", StringType(), "What is wrong, in one line, secrets masked."),
         column("place", StringType(), "Znode path, or file and offset."),
     ),

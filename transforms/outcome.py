@@ -12,9 +12,9 @@ EVIDENCE_LIMIT = 20
 class Outcome:
     """Violations of a check: an exact total and bounded evidence. `tolerable` ones warn instead of failing.
 
-    Evidence without a violation is what to know of a check that passes.
+    Evidence without a violation is information about a check that passes.
 
-    `unknown` says what was not collected, `not_applicable` why there is nothing to judge; then nothing else counts.
+    `unknown` names the missing input, `not_applicable` the reason why there is nothing to judge; then no other field counts.
     """
 
     violations: int = 0

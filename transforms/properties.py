@@ -1,7 +1,7 @@
-"""Property files of Kafka nodes: what the checks ask of them, and nothing else of what is in them.
+"""Property files of Kafka nodes: only the settings that the checks need.
 
-A property file holds secrets. Only whether `password.encoder.secret` is set is kept of those, never a value; of the other
-settings those that `NodeSettings` names, of which Kafka itself logs every one.
+A property file contains secrets. Of those only the fact that `password.encoder.secret` is set is kept, never a value; of the other
+settings those that `NodeSettings` names, all of which Kafka itself logs.
 """
 
 from __future__ import annotations
@@ -56,11 +56,11 @@ class Ensemble:
 
 @dataclass(frozen=True)
 class NodeSettings:
-    """What a node's file says of roles, ZooKeeper, the quorum, listeners and protocol; empty where it says nothing.
+    """A node's settings of roles, ZooKeeper, the quorum, listeners and protocol; empty where the file has none.
 
-    `voters` and `bootstrap_servers` are of the quorum as they are spelled, `listeners` and `advertised` names of
+    `voters` and `bootstrap_servers` are those of the quorum, spelled as in the file, `listeners` and `advertised` names of
     listeners. `security_map` is `listener.security.protocol.map`, None when the file has none. `formats` has the settings of
-    FORMAT_SETTINGS that the file names, as it spells them; `dropped` are its keys that Kafka 4 knows no more, never their values.
+    FORMAT_SETTINGS that the file names, as it spells them; `dropped` are its keys that Kafka 4 has removed, never their values.
     """
 
     process_roles: frozenset[str] = frozenset()

@@ -1,7 +1,7 @@
-"""Which runs' rows stay in which tables: what retention may let go never changes what the next run says.
+"""Which runs' rows stay in which tables. Rows that retention removes never change the result of the next run.
 
-A run's rows are in parts that people need for different times: what was read (bronze, silver) is large and looked at for weeks, what
-was judged (gold) is small and looked at for years. What the next run goes on from stays whatever its age.
+People need the parts of a run for different times: details (bronze, silver) are large and needed for weeks, results (gold) are small and
+needed for years. Rows that the next run resumes always stay.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ class KnownRun:
 class Retained:
     """What stays of a cluster: ids by part of the runs that are `known`; with `held` all of them do.
 
-    Runs that are not known never came to their end. They stay when they began after `orphans_before`, are `running`, or when nobody
-    can tell when they began.
+    Runs that are not known never finished. They stay if they began after `orphans_before`, are `running`, or have no known
+    start.
     """
 
     known: frozenset[str]

@@ -1,1 +1,1 @@
-"""What a run is and knows."""
+"""A run and its state."""

@@ -1,4 +1,4 @@
-"""When what a run judges was captured: silence is measured against that, not against the log's own end."""
+"""The time of a run's capture: silence is measured up to it, not up to the log's own end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spark runs the one pass over each cluster: what it is fed, what it made, and the tables that its rows go to."""
+"""Spark runs the one pass over each cluster: its input, its results, and the tables for its rows."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _SMALL_PIECE = 32 * 1024
 
 @dataclass(frozen=True)
 class Examined:
-    """What a pass said of a cluster: answers to its questions by name, how many rows it made for each table, and small ones of them."""
+    """A pass's results for a cluster: answers by the names of their questions, numbers of rows by table, and small pieces of rows."""
 
     answers: Mapping[str, Any] = field(default_factory=dict)
     rows: Mapping[str, int] = field(default_factory=dict)

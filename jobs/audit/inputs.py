@@ -1,4 +1,4 @@
-"""How large the inputs of a run are, and what Spark profile that asks for."""
+"""The size of a run's inputs, and the Spark profile that it needs."""
 
 from __future__ import annotations
 

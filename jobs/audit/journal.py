@@ -1,8 +1,7 @@
-"""Runs that have begun: a file each beside the tables, held locked as long as the run lives, so that none disappears.
+"""Runs that have begun: a file for each next to the tables, locked as long as the run is alive, so that no run disappears.
 
-A run that was killed leaves its file, and nobody holds it any more: it died. The next run of the warehouse makes a failed row
-of gold `runs` of it; until then whoever looks is told. It costs no query, and works where Java was killed too. Only tables in a
-local folder have it.
+A killed run leaves its file unlocked. The next run of the warehouse writes a failed row of gold `runs` for it; until then
+commands report it. It costs no query, and also works if Java was killed. It exists only for tables in a local folder.
 """
 
 from __future__ import annotations
@@ -63,7 +62,7 @@ class Begun:
 
 @dataclass(frozen=True)
 class Died:
-    """A run that has begun and that nobody carries on. Times are UTC."""
+    """A run that has begun and whose process is gone. Times are UTC."""
 
     run_id: str
     clusters: tuple[str, ...]

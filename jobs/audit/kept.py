@@ -1,9 +1,9 @@
-"""What a finished run has kept for the next one: where its bytes are, what they continue, and whether they are as they were written.
+"""The kept state that a finished run leaves to the next one: where its bytes are, which run they continue, and whether they are unchanged.
 
-The bytes are rows of silver `examined`, what is said of them is in the run's row of gold `runs` (column `kept`): nothing of a run
-counts before that row. Bytes that are gone or changed, of another release or another fingerprint key are left alone: then the whole log
-is read, and the report says why. So it is with the chain of runs whose rows make up a state (`transforms.chain`): where its index is not
-as it was written, or its rows are not there, this run stores all rows, and the report says why.
+The bytes are rows of silver `examined`, their description is in the run's row of gold `runs` (column `kept`): a run does not count
+before it has that row. Bytes that are missing, changed, or of another release or fingerprint key are ignored: then the whole log
+is read, and the report gives the reason. The same applies to the chain of runs whose rows make up a state (`transforms.chain`): if its
+index was changed, or its rows are missing, this run stores all rows, and the report gives the reason.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Records that runs have read and the tables do not hold any more: removed by retention, or gone without it.
+"""Records that runs have read and that the tables no longer have: removed by retention, or otherwise gone.
 
-What is asked of a log is told from the rows of many runs. Where some are not there, a shorter story would pass for the whole one.
+Answers about a log come from the rows of many runs. If some are missing, an incomplete answer would look complete.
 """
 
 from __future__ import annotations

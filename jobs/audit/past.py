@@ -185,11 +185,10 @@ def _cluster(warehouse: Reader, asked: str | None) -> str:
 class PastRun:
     """A finished run of a cluster: its report, and its rows of every table.
 
-    Silver lets a cluster's older runs go after a while; one whose rows have gone is read as it was at the run's end, as long as
-    that can be had: `versions` are the tables' Delta versions then. `chain` are the runs whose rows make up its state; without parts they
-    are the run's own. `walks` are the snapshot_ids of its trees, `standing` says how
-    old the run is and what became of the ones since. `beside` is what it knew beside its sources; of a run of a release that
-    did not keep that, the limits of the configuration at hand are all there is.
+    Rows of a cluster's older runs are removed from silver. Such a run is read from the tables as of its end, as long as Delta still
+    has those: `versions` are the tables' Delta versions then. `chain` are the runs whose rows make up its state; without parts they
+    are the run's own. `walks` are the snapshot_ids of its trees, `standing` is the run's age and the result of later ones. `beside`
+    are its inputs besides its sources; for a run of a release that did not store them, only the limits of the current configuration.
     """
 
     warehouse: Reader

@@ -1,4 +1,4 @@
-"""What maintenance has removed of earlier runs, so that nobody takes missing rows for nothing found."""
+"""Rows of earlier runs that maintenance has removed, so that missing rows are not taken for “nothing found”."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ _WRITERS = 2
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a cluster's audit did not come to its end, in one line, and the exit code it stands for."""
+    """Why a cluster's audit did not finish, in one line, and its exit code."""
 
     reason: str
     exit_code: int

@@ -1,4 +1,4 @@
-"""Where a finished run's cluster stands: who is registered, what is finalised, and who is the quorum."""
+"""The state of a finished run's cluster: its registrations, finalised features and quorum."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Steps as processes of their own: what one leaves to the next is in gold `run_steps`.
+"""Steps as processes of their own: gold `run_steps` has what one leaves to the next.
 
 A repeated step reads its sources again, so the rows of an earlier attempt are removed first: two readings never mix. If the earlier
 attempt is still running, the row counts in `run_steps` show it.

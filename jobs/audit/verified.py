@@ -1,4 +1,4 @@
-"""What `kraft-audit verify` said of each cluster's newest run: stored, and looked up for the fleet's page and the mails."""
+"""Results of `kraft-audit verify` for each cluster's newest run: stored, and read for the fleet's page and the mails."""
 
 from __future__ import annotations
 

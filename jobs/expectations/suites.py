@@ -1,7 +1,7 @@
 """The files of expectations that a configuration or a command line names: Great Expectations' own JSON form.
 
-The suite's `meta` says what it is about: `table` (a silver or gold table), optionally `where` (Spark SQL) and `enabled`.
-An expectation's `meta` says `severity` (error or warning), optionally `why` and `enabled`.
+The suite's `meta` names its rows: `table` (a silver or gold table), optionally `where` (Spark SQL) and `enabled`.
+An expectation's `meta` has `severity` (error or warning), optionally `why` and `enabled`.
 """
 
 from __future__ import annotations

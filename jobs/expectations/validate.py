@@ -1,7 +1,7 @@
 """Judge suites by the tables of a run, each cluster by its own rows.
 
-Spark's cost is per query: rows that are judged one by one are judged for all clusters at once, and only a cluster of
-which something was not accepted is asked about alone.
+Spark's cost is per query: rows that are judged one by one are judged for all clusters at once, and only clusters with
+unexpected rows get queries of their own.
 """
 
 from __future__ import annotations

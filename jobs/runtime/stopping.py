@@ -21,7 +21,7 @@ _WORDS = {signal.SIGTERM: ("stopped by SIGTERM", TERMINATED), signal.SIGINT: ("i
 
 
 class Stopped(BaseException):
-    """Not an Exception: nothing that goes on after errors may go on after this. `why` is one line."""
+    """Not an Exception: code that continues after errors must not continue after this. `why` is one line."""
 
     def __init__(self, why: str, exit_code: int, *, timed_out: bool = False) -> None:
         """`timed_out` is true when the run's own time has run out: then nobody waits for the process."""

@@ -130,7 +130,7 @@ class TableSize:
 class Warehouse:
     """All tables of one installation: below the folder `root` (or a URI Spark can write), or in `catalog.schema`.
 
-    `single_driver`: somebody vouches that never two runs write at a time, on a storage that needs that.
+    `single_driver`: the user guarantees that at most one run writes at a time, on a storage that needs it.
     """
 
     spark: SparkSession

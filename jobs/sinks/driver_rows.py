@@ -1,8 +1,8 @@
 """Rows that the driver has in memory, added to a table in a local folder without Spark.
 
 Spark takes three SQL executions to make a table and tenths of a second for a commit, however few the rows are; delta-rs takes
-a hundredth. The table is the same one: columns, comments, properties and protocol are those that Spark gives it, and both go on with
-what the other has written. `jobs.sinks.delta` sees to the lock and to what a disk says.
+a hundredth. The table is the same: columns, comments, properties and protocol are those that Spark gives it, and both continue the
+other's tables. `jobs.sinks.delta` handles the lock and errors of the disk.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Tables for who only looks: one face for the same rows, read with Spark or, in a folder or on a storage that delta-rs knows, without.
+"""Tables for reading commands: one interface for the same rows, read with Spark or, in a folder or on a storage of delta-rs, without.
 
-`jobs.sinks.delta.Warehouse` reads with Spark, which a catalog needs. `Folder` reads the Delta tables of a folder by themselves, in
+`jobs.sinks.delta.Warehouse` reads with Spark, which a catalog needs. `Folder` reads the Delta tables of a folder directly, in
 a tenth of the time that Spark takes to start.
 """
 

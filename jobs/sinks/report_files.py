@@ -1,4 +1,4 @@
-"""Writes a finished report beside its run: `report.html` for people, `report.json` for automation."""
+"""Writes a finished report next to its run: `report.html` for people, `report.json` for automation."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""What a warehouse's storage must be able to do, and what it says when it can't.
+"""Requirements of a warehouse's storage, and the errors if it does not meet them.
 
-A Delta table is as safe as its storage: a commit must appear whole, and of two writers who want the same number one must
-be refused. Which storage keeps that, and how it is seen to:
+A Delta table is as safe as its storage: a commit must appear whole, and of two writers of the same version one must
+be refused. How each storage does this:
 
 | storage | a second writer is refused by |
 | --- | --- |
-| a local folder | the lock of `jobs.sinks.lock`: Delta itself looks first and renames then, which is safe in one process only |
-| `abfs(s)://`, `wasb(s)://`, `gs://`, `hdfs://` | the storage: a file is made only where there is none |
+| a local folder | the lock of `jobs.sinks.lock`: Delta itself checks first and then renames, which is safe in one process only |
+| `abfs(s)://`, `wasb(s)://`, `gs://`, `hdfs://` | the storage: it creates a file only if there is none |
 | `s3a://`, `s3://`, `s3n://` | nobody, unless a log store for several drivers is configured: see `refuse_unsafe` |
 | a catalog, Databricks | their own commit service |
 """

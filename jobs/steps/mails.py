@@ -1,6 +1,6 @@
-"""The mails of a run: who gets mail about which cluster by which policy, the result of each, and what earlier mails still owe.
+"""The mails of a run: recipients by cluster and policy, the result of each mail, and changes that earlier mails did not report.
 
-Clusters that share a mail server and a recipient are told in one mail. Gold `mails` keeps what was tried.
+Clusters that share a mail server and a recipient share a mail. Gold `mails` has every attempt.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Letter:
-    """One mail: of which clusters it tells, of which of its recipients' others there is nothing to tell, and to whom."""
+    """One mail: its clusters, its recipients' other clusters without news, and the recipients."""
 
     settings: MailSettings
     candidates: tuple[Candidate, ...]

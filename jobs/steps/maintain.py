@@ -1,8 +1,8 @@
-"""Keep a warehouse small: remove what retention lets go, put small files together, remove files that no table needs any more.
+"""Keep a warehouse small: remove rows past their retention, merge small files, remove files that no table needs any more.
 
-Nothing that the next run goes on from is removed (`transforms.retention`), so the next run says what it would have said. What goes is
-written into gold `maintenance` before it goes, so that a maintenance that is killed leaves no run that seems whole and is not. Rows go
-table by table, those of gold `runs` last: what is left over is removed the next time.
+Rows that the next run resumes are never removed (`transforms.retention`), so its result does not change. A removal is written into gold
+`maintenance` first, so that after a kill no run looks complete that is not. Rows are removed table by table, those of gold `runs` last:
+the rest is removed the next time.
 """
 
 from __future__ import annotations
@@ -73,8 +73,8 @@ class Upkeep:
 
 @dataclass
 class Tended:
-    """What was done to a table, or would be: rows that went, of how many; files before and after they were put together; files
-    that no version needs and that were removed, with their bytes (None where nobody can tell); what went wrong."""
+    """The work on a table, done or planned: rows removed, and of how many; files before and after merging; files
+    that no version needs and that were removed, with their bytes (None if unknown); the problem, if any."""
 
     table: str
     rows: int = 0

@@ -45,7 +45,7 @@ BROKERS = Entity(
             BooleanType(),
             "True while the broker runs in ZooKeeper mode and is ready to migrate.",
         ),
-        column("fenced", BooleanType(), "True while the controllers hold the broker for not available (KRaft only)."),
+        column("fenced", BooleanType(), "True while the controllers consider the broker unavailable (KRaft only)."),
         column(
             "in_controlled_shutdown",
             BooleanType(),

@@ -13,7 +13,7 @@ CONFIGS = Entity(
         column("resource_name", StringType(), "Topic, broker id, or '' for the cluster-wide broker default."),
         column("config", StringType(), "Configuration key."),
         column("value", StringType(), "Value; a fingerprint when sensitive."),
-        column("sensitive", BooleanType(), "True for passwords, and for what no release of Kafka declares."),
+        column("sensitive", BooleanType(), "True for passwords, and for keys that no release of Kafka declares."),
         column("comparable", BooleanType(), "False for ciphertext that could not be decoded."),
     ),
     key=("resource_type", "resource_name", "config"),

@@ -27,9 +27,9 @@ CHAIN_COLUMNS = (
     column(
         "row_key",
         LongType(),
-        "Hash of what the row is of (side, key): the same in every run. Of the rows of a run's `state_runs` the newest one counts.",
+        "Hash of side and key: the same in every run. Of the rows of a run's `state_runs` the newest one counts.",
     ),
-    column("gone", BooleanType(), "True where the row with this row_key is not there any more; null in all others."),
+    column("gone", BooleanType(), "True if the key of this row_key no longer has a row; null in all other rows."),
 )
 
 

@@ -12,7 +12,7 @@ PRODUCER_IDS = Entity(
         column(
             "next_producer_id",
             LongType(),
-            "First id of the next block. ZooKeeper has two valid shapes (docs/semantics.md §6): block_end+1 when a broker wrote it, "
+            "First id of the next block. ZooKeeper has two valid forms (docs/semantics.md §6): block_end+1 when a broker wrote it, "
             "block_start when a KRaft controller did (broker -1).",
         ),
         column("broker_id", IntegerType(), "Broker that took the block; -1 when a KRaft controller wrote the znode."),

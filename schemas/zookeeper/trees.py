@@ -10,6 +10,6 @@ TREE, BARRIER, NEWEST = "tree", "barrier", "newest"
 TREE_COLUMN = column(
     TREE,
     StringType(),
-    "Of a data folder that is compared at a barrier: `barrier` for what was there then and is gone or changed since, "
-    "`newest` for what came after it; null for what is the same in both, and wherever there is one tree only.",
+    "For a data folder compared at a barrier: `barrier` for rows that are gone or changed since the barrier, "
+    "`newest` for later ones; null for rows that are the same in both trees, and wherever there is only one tree.",
 )

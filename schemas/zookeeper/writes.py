@@ -34,11 +34,11 @@ WRITE_COLUMNS = (
     ),
     column("path", StringType(), "Path of the operation that matters: the last one of a multi."),
     column(
-        "error", IntegerType(), "ZooKeeper's error code of a refused write (`KeeperException.Code`); null of others."
+        "error", IntegerType(), "ZooKeeper's error code of a refused write (`KeeperException.Code`); null for others."
     ),
-    column("controller_epoch", IntegerType(), "What `/controller_epoch` was set to; null of other writes."),
-    column("kraft_controller_id", IntegerType(), "node.id in a claim; null of other writes."),
-    column("kraft_controller_epoch", IntegerType(), "KRaft leader epoch in a claim; null of other writes."),
+    column("controller_epoch", IntegerType(), "New value of `/controller_epoch`; null for other writes."),
+    column("kraft_controller_id", IntegerType(), "node.id in a claim; null for other writes."),
+    column("kraft_controller_epoch", IntegerType(), "KRaft leader epoch in a claim; null for other writes."),
 )
 
 KINDS: dict[str, str] = {

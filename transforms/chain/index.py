@@ -1,7 +1,7 @@
-"""What a chain's rows come to, in few bytes: a key and a hash for each row, by which a run knows what has changed.
+"""A compact index of a chain's rows: a key and a hash for each row, by which a run finds the rows that have changed.
 
-Each run of a chain keeps those of the rows that it stored. A change is never guessed: where the bytes are not those that were written
-there is no index, and all rows are stored.
+Each run of a chain stores the entries of its own rows. A change is never guessed: if the bytes are not those that were written,
+there is no index, and the run stores all rows.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The ledger of persistent formats (S§10.3): what was written since when, its evidence, and what going below means."""
+"""The ledger of persistent formats (S§10.3): since when each is written, its evidence, and the effect of a downgrade below it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The one pass over a cluster: what its sources hold becomes its tables, its differences and the answers that checks judge.
+"""The one pass over a cluster: it turns its sources into tables, differences and the answers that checks judge.
 
-`examine` is the way in. It is pure: `asked` says what is known before, `transforms.units.Feed` brings the rows, `made` is what comes out,
-`memory` what a run remembers for the next one.
+`examine` is the entry point. It is pure: `asked` has the task, `transforms.units.Feed` the rows, `made` the results, and `memory` the
+data that a run leaves to the next one.
 """

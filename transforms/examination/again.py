@@ -1,4 +1,4 @@
-"""A finished run examined again from its evidence, held against what it has stored: nothing that it kept or answered is used."""
+"""A finished run examined again from its evidence and compared with its stored results; its kept state and answers are not used."""
 
 from __future__ import annotations
 

@@ -14,8 +14,8 @@ from transforms.reconcile.judge.given import Given
 class Recorded:
     """Changes of partitions below the offset `until` (exclusive) are in gold isr_history.
 
-    `append_time` is that of the record before it and `begun` when that log began (ms; 0 where the log does not say), by which a later
-    run knows that it reads the same log. Of what a release recorded that did not remember `begun`, that is None.
+    `append_time` is that of the record before it and `begun` the time at which that log began (ms; 0 if unknown), by which a later
+    run recognises the same log. `begun` is None in rows of releases that did not store it.
     """
 
     until: int
@@ -27,12 +27,12 @@ class Recorded:
 class ClusterTask:
     """One cluster's task.
 
-    `planned` is what of its log was to be read, None without a log that can be used. With `keep_every` the state of the log is kept
-    when that many records are new. `suppressions` are those in force. An error is raised where the cluster is `alone` in its run;
-    elsewhere it is the cluster's own. `whole_from` is the checkpoint (exclusive end; 0 without one) from which on the feed has the
-    log that earlier runs have read, None where it has only what this one read; `earlier` is what those runs were to read of it.
-    `recorded` says which changes of partitions are in gold isr_history already, None where none is known to be. `chain` is the state
-    that is stored, whose index the feed has: only what has changed since is made; without parts, all rows are.
+    `planned` is the part of its log to read, None without a usable log. With `keep_every` the state of the log is kept
+    when that many records are new. `suppressions` are those in force. An error is raised if the cluster is `alone` in its run;
+    otherwise it fails that cluster only. `whole_from` is the checkpoint (exclusive end; 0 without one) from which on the feed has
+    the log that earlier runs have read, None if it has only this run's records; `earlier` is the part that those runs had to read.
+    `recorded` are the changes of partitions that gold isr_history already has, None if none are known. `chain` is the stored
+    state, whose index the feed has: the pass makes only rows that have changed since; without parts, all rows.
     """
 
     given: Given

@@ -1,8 +1,8 @@
 """The one pass over a cluster.
 
-First what is little, or must be there before the log is read: the trees, which become tables, and what was written to ZooKeeper.
-Then the log, a batch at a time: state, history, and what can only be counted while it goes by. Last the questions: what decides
-what others are asked (`FirstLook`), the comparison, and the rules.
+It begins with small inputs and those that the log's reading needs: the trees, which become tables, and the writes to ZooKeeper.
+Then it reads the log, a batch at a time: state, history, and counts that need every record. Last come the questions: those on which
+others depend (`FirstLook`), the comparison, and the rules.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""ZooKeeper's trees of a cluster, read once: what of them is held, and what is looked at as it goes by.
+"""ZooKeeper's trees of a cluster, read once: the parts that are kept in memory, and those that are only examined.
 
-A tree's data are most of it. They become state rows, and are let go batch by batch.
+Data are the largest part of a tree. They become state rows and are released batch by batch.
 """
 
 from __future__ import annotations

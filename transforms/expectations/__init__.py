@@ -1,1 +1,1 @@
-"""Users' expectations of the tables: what a suite says, which rows fail it, and what that makes of a verdict."""
+"""Users' expectations of the tables: suites, the rows that fail them, and their effect on a verdict."""

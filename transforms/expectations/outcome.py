@@ -1,4 +1,4 @@
-"""What the library said of an expectation, as the report tells it, and what it makes of a run's verdict."""
+"""The library's result for an expectation, as the report shows it, and its effect on a run's verdict."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""What SQL a suite may say: a query over `{batch}`, and nothing else.
+"""The SQL that a suite may use: a query over `{batch}` only.
 
 A suite is a file that somebody else may have written, and Spark's SQL reads files, calls Java and drops tables. So the text
-is taken apart before anything is run, and all that is not on the list of harmless functions is refused: which words may follow FROM and
-JOIN, which functions may be called, which signs may stand there at all. It is done without Spark, because a parser of its
-own is at hand in no session that is not in this process. Where this reads a text otherwise than Spark would (comments, raw
-strings, signs of scripts), the text is refused, so that what is passed means the same to both.
+is parsed before it is run, and everything outside lists of harmless elements is refused: the words after FROM and JOIN, the functions,
+the characters. It is done without Spark, because Spark's parser is not available in a session outside this process. If this
+parser might read a text differently from Spark (comments, raw strings, characters of scripts), the text is refused, so that an
+accepted text means the same to both.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Token(NamedTuple):
 
 
 class QueryError(ValueError):
-    """A text that a suite may not say. The message says what of it, in a few words."""
+    """A text that a suite may not use. The message names the refused part, in a few words."""
 
 
 def check_query(text: str) -> None:

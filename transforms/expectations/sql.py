@@ -1,7 +1,7 @@
-"""The rows that an expectation does not accept, as SQL that a person can go on with.
+"""The rows that do not meet an expectation, as SQL that a person can continue with.
 
-The library itself lists at most 200 values and tells no rows of several columns, so the rows are asked for here. How
-many there are is the library's word: rows are shown only when these are as many (`jobs.expectations.engine`).
+The library itself lists at most 200 values, and no rows for several columns, so this module selects the rows. The library
+determines their number: rows are shown only if this finds as many (`jobs.expectations.engine`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What `kafka-features` asks for by a release, and what it tells without asking anybody (KIP-1022, `FeatureCommand`).
+"""Requests of `kafka-features` that name a release, and its output that needs no controller (KIP-1022, `FeatureCommand`).
 
 The tool has these from 4.0 on. A release stands for a level of metadata.version and each feature's default at it.
 """

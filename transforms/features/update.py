@@ -66,13 +66,13 @@ class Update:
 
 @dataclass(frozen=True)
 class Cluster:
-    """What a controller knows when it is asked. `local` is the active controller, whose range its messages call local.
+    """The cluster as a controller has it when it gets a request. `local` is the active controller, whose range its messages call local.
 
-    `voters` None and no registered controllers are unknown, not none. `zookeeper` asks by the ZooKeeper controller's
-    rules: then `nodes` are the brokers alive, `local` the one that is the controller, `versioning` whether `/feature` is
-    enabled, `min_levels` what a version 1 znode has.
+    `voters` None and no registered controllers mean unknown, not none. `zookeeper` applies the ZooKeeper controller's
+    rules: then `nodes` are the live brokers, `local` the broker that is the controller, `versioning` whether `/feature` is
+    enabled, `min_levels` those of a version 1 znode.
 
-    `configured` are the ids of `controller.quorum.voters`, None where no property file tells: then a static quorum's are its
+    `configured` are the ids of `controller.quorum.voters`, None without a property file: then a static quorum's are its
     voters, and a dynamic one has none. `directory_ids` are the voters whose directory id is known.
     """
 

@@ -28,7 +28,7 @@ class Proposal:
 
 @dataclass(frozen=True)
 class Builder:
-    """What decides, beside the partition's state, what is written.
+    """The inputs that decide, besides the partition's state, which record is written.
 
     `can_lead` is Kafka's LeaderAcceptor: the broker is unfenced, not shutting down, and the replica's directory online.
     `min_isr` is the topic's effective min.insync.replicas, at most the replicas of its partition 0; it counts with ELR only

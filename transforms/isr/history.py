@@ -47,7 +47,7 @@ LOSSY = (ChangeKind.LAST_KNOWN_LEADER_ELECTION, ChangeKind.UNCLEAN_ELECTION)
 
 @dataclass(frozen=True)
 class Record:
-    """One record on one partition: where and when it stands in the log and what it changes."""
+    """One record on one partition: its place and time in the log, and the change."""
 
     offset: int
     time: int
@@ -57,7 +57,7 @@ class Record:
 
 @dataclass(frozen=True)
 class ClassifiedChange:
-    """One change of a partition: from what to what, and what that is. `before` is None where the partition was made."""
+    """One change of a partition: the states before and after, and its kinds. `before` is None if the partition was created."""
 
     offset: int
     time: int

@@ -1,8 +1,7 @@
-"""What changes of partitions add up to by the hour: churn, elections, flapping, times; the worst first.
+"""Hourly sums of changes of partitions: churn, elections, flapping, times; the worst first.
 
-Nothing is looked at row by row: a day of a large cluster has millions of changes, and what is told of them are some hundred
-lines. They are put in order by their keys alone and summed up some whole partitions at a time, so that what is held of them
-all is small.
+Nothing works row by row: a day of a large cluster has millions of changes, and the result has some hundred lines. Changes are
+sorted by their keys alone and summed up some whole partitions at a time, so that little memory is needed.
 """
 
 from __future__ import annotations

@@ -89,10 +89,10 @@ class AlterPartitionRequest:
 
 @dataclass(frozen=True)
 class Controller:
-    """The controller that is asked: its rules, what it knows of the brokers and of the partition (None: nothing).
+    """The controller that gets the request: its rules, and its state of the brokers and of the partition (None: unknown).
 
-    `bumps_on_shrink` tells whether a shrinking ISR raises the leader epoch (S§3.3); None: as the release alone tells.
-    `authorized`: the sender may act on the cluster. `offline` are replicas whose directory is offline (3.7 and later).
+    `bumps_on_shrink`: a shrinking ISR raises the leader epoch (S§3.3); None: determined by the release alone.
+    `authorized`: the sender has CLUSTER_ACTION. `offline` are replicas whose directory is offline (3.7 and later).
     `elr`: eligible leader replicas are on; they depend on `min_isr`, the topic's effective min.insync.replicas, which is at
     most the replicas of its partition 0 (None: not known). `unclean` is its unclean.leader.election.enable.
     """

@@ -1,6 +1,6 @@
-"""What the history of the partitions shows that is wrong (ISR-07, ISR-08, ISR-11, ISR-12, ELR-02, S§8.3; DUR-13): bounded rules.
+"""Violations in the history of the partitions (ISR-07, ISR-08, ISR-11, ISR-12, ELR-02, S§8.3; DUR-13): bounded rules.
 
-What is healed is told and warns no more: each rule holds a partition's past against its present state.
+Each rule compares a partition's past with its present state: a healed fault is reported, but no longer a warning.
 """
 
 from __future__ import annotations

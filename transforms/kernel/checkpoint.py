@@ -1,7 +1,7 @@
 """Kafka's own checkpoint as a witness: the state at its offset must equal it (CAP-08).
 
-A checkpoint is what Kafka made of the same records. It leaves out what its metadata.version has no record for (S§3.4),
-writes the producer ids without their broker, and knows nothing of row history; all else must be the same, row for row.
+A checkpoint is Kafka's own replay of the same records. It lacks metadata for which its metadata.version has no record (S§3.4),
+the broker of the producer ids, and the history of rows; everything else must be the same, row by row.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""What stands where in the kernel's arrays.
+"""The layout of the kernel's arrays.
 
 A partition is a *slot*: a row of `Slots.longs` and one of `Slots.ints`, a cache line each, and its lists one after the other
-in `Slots.pool`. A list whose length is -1 is null: the record that made the partition said nothing of it. Slots of a topic
-are chained, for what acts on all of them. `table` finds a slot by its key: open addressing, rows of (key, slot + 1).
+in `Slots.pool`. A list whose length is -1 is null: the record that created the partition did not have it. Slots of a topic
+are chained, for records that act on all of them. `table` finds a slot by its key: open addressing, rows of (key, slot + 1).
 
-A *record* is a row of a batch, read where Arrow has it. A *step* is one change under way: the state before it and after it.
-All its lists are in the pool: those that are as they were at one place for both, those that the record names behind all slots,
-where nothing is yet. *Changes* are steps as columns, on the way to Arrow.
+A *record* is a row of a batch, read in Arrow's own memory. A *step* is one change in progress: the state before it and after it.
+All its lists are in the pool: unchanged ones at one place for both states, those of the record after all slots, in free space.
+*Changes* are steps as columns, on the way to Arrow.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""One pass over a shard of a cluster's log: state, history, findings, and what a later pass goes on from.
+"""One pass over a shard of a cluster's log: state, history, findings, and the state that a later pass resumes.
 
-Pure: batches of decoded records in the order of the log come in, Arrow tables go out, one after the other, so that no more
-than a batch of the history is ever held.
+Pure: it takes batches of decoded records in log order and returns Arrow tables, one after the other, so that at most
+one batch of the history is in memory.
 """
 
 from __future__ import annotations
@@ -66,14 +66,14 @@ class DecodedCheckpoint:
 
 @dataclass(frozen=True)
 class Plan:
-    """What to make of a cluster's log.
+    """The task of a replay.
 
-    `extent` is the part that takes effect; its base is one of the `checkpoints` (by offset, exclusive). All others between its
-    start and its end are compared with the state there. The state is told at each of `states_at` (None: at the end), and kept at
-    `keep_at`: exclusive ends too; where a transaction is open, give `before_open`. Versions of compared rows are told from
-    `versions_from` on (inclusive), if it is given, with `every_row` of those, too, that no record touches. `committed` is the
-    committed end (exclusive), up to which the history is told, where the extent goes on. `snapshot` is the offset of the newest
-    checkpoint of the quorum.
+    `extent` is the part of the log that takes effect; its base is one of the `checkpoints` (by offset, exclusive). All others
+    between its start and its end are compared with the state there. The state is returned at each of `states_at` (None: at the end),
+    and kept at `keep_at`, which are exclusive ends, too; for an open transaction, give `before_open`. Versions of compared rows are
+    returned from `versions_from` on (inclusive), if given; with `every_row`, also of rows that no record changes. `committed` is the
+    committed end (exclusive), up to which the history is returned if the extent goes further. `snapshot` is the offset of the
+    quorum's newest checkpoint.
     """
 
     cluster: str

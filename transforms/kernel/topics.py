@@ -48,7 +48,7 @@ class At(NamedTuple):
 
 @dataclass(frozen=True)
 class Finding:
-    """Something that breaks a rule, and where: an offset, or what `place` says."""
+    """A violation of a rule, and its place: an offset, or `place`."""
 
     code: str
     subject: str
@@ -64,9 +64,8 @@ class Finding:
 class Topics:
     """All ids of topics that records name, by number: rows of `transforms.kernel.layout`'s columns of a topic.
 
-    Of the topics of other shards only that they are none of this one's is kept. An id keeps the name that its first
-    TopicRecord gives it. Of an id that no TopicRecord names nobody knows whose it is: each shard folds its records, and
-    shard 0 has them for its own.
+    Topics of other shards are only marked as such. An id keeps the name of its first TopicRecord. An id without a
+    TopicRecord has no known shard: each shard folds its records, and shard 0 owns them.
     """
 
     def __init__(self, shard: Shard) -> None:

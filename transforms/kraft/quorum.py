@@ -1,7 +1,7 @@
-"""Several controllers' copies of one log: which records are the true ones, and how many of them are committed.
+"""Several controllers' copies of one log: which records are valid, and up to which offset they are committed.
 
 No file of a controller stores the high watermark, so it is proved from below (S§2.9): a checkpoint, the offset
-ZooKeeper's `/migration` has seen, a majority of copies, or what the leader said of a copy that was fetched from it.
+in ZooKeeper's `/migration`, a majority of copies, or the leader's high watermark for a copy that was fetched from it.
 Copies disagree only in a suffix that was never committed; there the copy with the higher epoch wins (S§2.10).
 """
 
@@ -27,8 +27,8 @@ class LogCopy:
     """What one copy holds. `log_end` is exclusive; `epoch_starts` are (epoch, first offset), ascending.
 
     `controller_id` is None for a copy without meta.properties. `directory_id` is that of meta.properties, `largest_batch`
-    in bytes, `bootstrap_level` the metadata.version of bootstrap.checkpoint; None where nothing tells. A copy that was
-    fetched from the leader has its `high_watermark` (exclusive), the time it was said at (`fetched_at`, milliseconds), and
+    in bytes, `bootstrap_level` the metadata.version of bootstrap.checkpoint; None if unknown. A copy that was
+    fetched from the leader has its `high_watermark` (exclusive), the time of the leader's answer (`fetched_at`, milliseconds), and
     the voters' log ends then.
     """
 
@@ -163,7 +163,7 @@ class ReadPlan:
 
 
 class NoUsableLogError(Exception):
-    """No copy can be used: the message says what was tried and why each was refused."""
+    """No copy can be used: the message lists the copies, and why each was refused."""
 
 
 def foreign_copies(copies: Sequence[LogCopy]) -> list[str]:

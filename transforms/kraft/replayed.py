@@ -1,4 +1,4 @@
-"""A cluster's log replayed, as the rules take it: state, versions, history and findings, and what the next run goes on from."""
+"""A cluster's replayed log, as the rules need it: state, versions, history and findings, and the state that the next run resumes."""
 
 from __future__ import annotations
 

@@ -47,10 +47,10 @@ class Action:
 
 @dataclass(frozen=True)
 class ReportBanner:
-    """The banner: `tone` is good, warn or bad; `title` a phrase, `sentences` what it means, `actions` gravest first.
+    """The banner: `tone` is good, warn or bad; `title` a phrase, `sentences` its meaning, `actions` the most urgent first.
 
-    `decisions` are those of the sentences that say what not to do. `since` says since when, `evidence` are the first defects, or the
-    first lines of the gravest open check. `next_steps` lead towards finalising and repair nothing.
+    `decisions` are the sentences about what not to do. `since` is the start of the fault, `evidence` are the first defects, or the
+    first lines of the most severe open check. `next_steps` lead towards finalising and repair nothing.
     """
 
     tone: str

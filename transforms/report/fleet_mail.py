@@ -56,7 +56,7 @@ class MailEntry:
 
 @dataclass(frozen=True)
 class MailCluster:
-    """A cluster's own story: what it is in a line, what changed, what it means, what to do."""
+    """A cluster's part of the mail: its state in one line, the changes, their meaning, and what to do."""
 
     name: str
     label: str

@@ -1,4 +1,4 @@
-"""The clusters of a warehouse as they stand: what gold `runs` says of each, worst first. Feeds page, terminal and mail."""
+"""The clusters of a warehouse, as gold `runs` has them, worst first. Used by page, terminal and mail."""
 
 from __future__ import annotations
 
@@ -78,10 +78,10 @@ class Verified:
 
 @dataclass(frozen=True)
 class FleetCluster:
-    """A cluster and its last runs, oldest first. `judged` is the newest run that came to its end, None without any.
+    """A cluster and its last runs, oldest first. `judged` is the newest run that finished, None without any.
 
-    `stale` is also one whose newest run is dated in the future: how old it is nobody can tell. `verified` is None where nobody
-    has had a run of it verified.
+    `stale` is also true if its newest run is dated in the future, because its age is unknown. `verified` is None if no run of it
+    was verified.
     """
 
     name: str

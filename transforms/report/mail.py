@@ -1,7 +1,7 @@
-"""The report as an e-mail: the same story in at most 100 KB, with a plain-text twin and the trend as an inline picture.
+"""The report as an e-mail: the same content in at most 100 KB, with a plain-text part and the trend as an inline picture.
 
-Tables and inline styles only, which is what mail clients keep. Sender, recipients, date and message id are the sender's
-business (`jobs.sinks.mail`); here is what the message says.
+It uses tables and inline styles only, because mail clients remove everything else. `jobs.sinks.mail` adds sender, recipients, date and
+message id; this module makes the content.
 """
 
 from __future__ import annotations

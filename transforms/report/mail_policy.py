@@ -1,4 +1,4 @@
-"""Who is to be told of a run, and why: policies `always`, `on_change` and `when_red`, decided from what runs stored."""
+"""Who gets a mail or message about a run, and why: policies `always`, `on_change` and `when_red`, decided from stored runs."""
 
 from __future__ import annotations
 
@@ -62,9 +62,9 @@ class Decision:
 
 @dataclass(frozen=True)
 class Policy:
-    """What a configuration asks for; `remind_after_hours` is when what persists is told again (`on_change` only).
+    """A configured policy; `remind_after_hours` is the interval of reminders while a fault persists (`on_change` only).
 
-    `medium` is what tells: a mail, or a message to a chat.
+    `medium` is a mail, or a message to a chat.
     """
 
     send: str

@@ -1,7 +1,7 @@
-"""A run told to a chat, a pager or a program: one message about all clusters that there is something to tell of.
+"""A message about a run for a chat, a pager or a program: one for all clusters with news.
 
-What a cluster is named or says is text: nothing of it is markup, a link or a mention. Whether a cluster is told of is decided elsewhere
-(`transforms.report.mail_policy`).
+Names and texts of clusters are plain text, never markup, links or mentions. `transforms.report.mail_policy` decides which clusters
+are in the message.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A report in the order in which it is read, shortened to what a page can hold; whatever is shortened says how much it leaves out."""
+"""A report in reading order, shortened to fit a page; every shortened list has the number of entries left out."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class SuppressedView:
 
 @dataclass(frozen=True)
 class RowGroup:
-    """The differences of one class that nobody vouches for; `explanation` and `remedy` are what several rows share.
+    """The differences of one class that are not suppressed; `explanation` and `remedy` are those that several rows share.
 
     `total` counts all of the class, `suppressed` those of them that are listed separately; `listed` are `rows` as data.
     """

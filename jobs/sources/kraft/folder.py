@@ -56,7 +56,7 @@ class SegmentFile:
 
 @dataclass(frozen=True)
 class CheckpointFile:
-    """One metadata snapshot; everything below `offset` (exclusive) is in it. `problem` tells why it is incomplete."""
+    """One metadata snapshot; everything below `offset` (exclusive) is in it. `problem` is the reason why it is incomplete."""
 
     path: Path
     offset: int

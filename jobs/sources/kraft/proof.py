@@ -1,6 +1,6 @@
-"""What the leader said of a copy that was fetched from it: up to where its records are committed.
+"""The proof of a fetched copy: the offset up to which its records are committed, as reported by the leader.
 
-The file lies beside the segments. Copies of a controller's own files have none: no controller stores its high watermark.
+The file is next to the segments. Copies of a controller's own files have none: no controller stores its high watermark.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ class FetchedSegment:
 
 @dataclass(frozen=True)
 class Proof:
-    """Everything below `high_watermark` (exclusive) was committed when the leader of `leader_epoch` said so.
+    """Everything below `high_watermark` (exclusive) is committed, as reported by the leader of `leader_epoch`.
 
     Offsets: `log_start` is the leader's log start, `begins_at` what it was when the copy was begun, `log_end` one past the
     copy's last record, never above the high watermark. `started_ms` and `finished_ms` are this client's clock. `voters`
-    and `observers` are None when the leader would not tell them. `gap` are offsets [from, to) that are gone between the
+    and `observers` are None when the leader refused to list them. `gap` are offsets [from, to) that are gone between the
     copy before and this one.
     """
 

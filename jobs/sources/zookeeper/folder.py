@@ -1,9 +1,9 @@
-"""ZooKeeper's data folder, read as it lies on disk: the newest whole snapshot, and the transaction logs after it.
+"""ZooKeeper's data folder, read as it is on disk: the newest complete snapshot, and the transaction logs after it.
 
-The folder may be `dataDir` or its `version-2`; transaction logs may lie in a `dataLogDir` of their own. Files are
+The folder may be `dataDir` or its `version-2`; transaction logs may be in a `dataLogDir` of their own. Files are
 only read. Snapshots may be plain, gzip (`.gz`) or snappy (`.snappy`); those are decompressed into a file without a name.
 
-What is read is held against ZooKeeper's own digest of its tree (`transforms.zookeeper.storage.digest`).
+The tree is compared with ZooKeeper's own digest of it (`transforms.zookeeper.storage.digest`).
 """
 
 from __future__ import annotations
@@ -57,10 +57,10 @@ class ZooKeeperFolderError(Exception):
 
 @dataclass
 class FolderSummary:
-    """What was read, complete once the batches are used up.
+    """Summary of what was read, complete once all batches were consumed.
 
-    `last_zxid` is the tree's; `problems` says which files could not be used, or not to their end; `notes` tells what
-    is normal for a copy of a running server, such as a torn last entry. `proofs` says how far the tree was held against
+    `last_zxid` is the tree's; `problems` lists files that could not be used, or not to their end; `notes` lists findings that
+    are normal for a copy of a running server, such as a torn last entry. `proofs` has the result of the comparison with
     ZooKeeper's own digest.
     """
 
@@ -91,7 +91,7 @@ class _File:
 
 
 class DataFolder:
-    """A data folder and its transaction logs; what one question finds out, the next one need not read again.
+    """A data folder and its transaction logs. Results are cached, so that a later call need not read the files again.
 
     Paths are those below the `chroot`, which is found when it is not given. Raises ZooKeeperFolderError when there is no
     such folder.

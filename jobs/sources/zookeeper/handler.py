@@ -35,7 +35,7 @@ class Link:
     """One connection. kazoo sees a non-blocking socket; a walk sees `ask` and `answers`.
 
     `answers` gives lists of reply frames (without their length) in the order of the requests, then None when the
-    connection is gone. `fault` says what came that is no reply: another connection would bring it again.
+    connection is gone. `fault` describes data that is not a reply: another connection would receive it again.
     """
 
     def __init__(self, connection: socket.socket, wake: WakeSocket) -> None:

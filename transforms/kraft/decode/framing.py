@@ -1,11 +1,11 @@
-"""Record batches of magic 2 (S§2.2), and what a file holds instead of them.
+"""Record batches of magic 2 (S§2.2), and other bytes of a file.
 
       0 baseOffset i64          12 partitionLeaderEpoch i32   21 attributes i16        35 maxTimestamp i64
       8 batchLength i32         16 magic i8 (2)               23 lastOffsetDelta i32   43 producerId i64 (-1)
                                 17 crc32c u32 of 21…          27 baseTimestamp i64     51 producerEpoch i16 (-1)
                                                               53 baseSequence i32 (-1) 57 recordCount i32, 61 records
 
-Frames cover a file without a gap: each byte belongs to one `BatchHeader` or one `Damage`. After damage reading goes on at
+Frames cover a file without a gap: each byte belongs to one `BatchHeader` or one `Damage`. After damage, reading resumes at
 the next batch whose CRC is right, so that one flipped length loses one batch and not the rest of the segment.
 """
 

@@ -1,10 +1,9 @@
 """The compiled part of the decoder: whole batches straight into Arrow's buffers.
 
-It takes only batches in which everything is as a controller writes it: CRC right, offsets and epochs in order, every
-record of a known type and version, no unknown tag or code in the partition records. At the first batch that is not, it stops
-and leaves that batch to the declaration-driven decoder (`transforms.kraft.decode.decode_pass`), which says what is wrong. So both
-give the same rows, and there is no error handling here but "not mine". Numba compiles this once and keeps the machine
-code on disk.
+It takes only batches as a controller writes them: the CRC is right, offsets and epochs are in order, every record has a known
+type and version, and the partition records have no unknown tag or code. At the first other batch it stops and leaves that batch
+to the declaration-driven decoder (`transforms.kraft.decode.decode_pass`), which reports the fault. So both give the same rows, and
+this module needs no error handling of its own. Numba compiles it once and keeps the machine code on disk.
 """
 
 # ruff: noqa: PLR0913, PLR0917 - compiled code takes arrays, not objects

@@ -1,9 +1,8 @@
 """Why a row differs (S§5.6): one pure function from a differing row to its divergences.
 
-A difference is a defect only by rule. The rule needs three states of the row: ZooKeeper's, KRaft's at `/migration`'s
-offset M, and every KRaft version since. What ZooKeeper holds of an older version is lag if the newer one is past M and
-loss if it is not; what it holds of a newer one is in flight; what no version explains was written by someone else, or
-was lost on the way.
+A rule decides whether a difference is a defect. It needs three states of the row: ZooKeeper's, KRaft's at `/migration`'s
+offset M, and every KRaft version since. An older version in ZooKeeper is lag if the newer one is past M, else a
+loss; a newer version is in flight; any other value was written by somebody else, or the change was lost.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The comparison of one cluster's sides: its differing rows with their classes, and what of them a report asks for."""
+"""The comparison of one cluster's sides: its differing rows with their classes, and those that a report needs."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ class Inputs:
 class Compared:
     """The run's rows of gold divergences (columns `divergences.FOLLOWED`), and the answers a report needs.
 
-    Answers: `row` has the rows of `listed`, `twice` those of `duplicated`. Where rows are vouched for there are `matched`,
-    the rows of `counted_matches`, and the rows of `listed` of what is vouched for (`hidden`) and what is not (`others`).
+    Answers: `row` has the rows of `listed`, `twice` those of `duplicated`. With suppressions there are `matched`,
+    the rows of `counted_matches`, and the rows of `listed` for suppressed (`hidden`) and other (`others`) differences.
     """
 
     rows: pl.DataFrame

@@ -18,10 +18,10 @@ _LAG_LIMIT_MS = 60_000
 
 @dataclass(frozen=True)
 class Clocks:
-    """ZooKeeper's times against the log's, in milliseconds.
+    """ZooKeeper's times compared with the log's, in milliseconds.
 
-    `ahead_ms` is by how much a mirrored znode's mtime is later than its record's append time, as a rule; what lies
-    further from that than `margin_ms` is not a time of the same change.
+    `ahead_ms` is by how much a mirrored znode's mtime is usually later than its record's append time; a time further
+    from that than `margin_ms` is not of the same change.
     """
 
     ahead_ms: int = 0
@@ -64,16 +64,16 @@ class Homes:
 
 @dataclass(frozen=True)
 class Context:
-    """What is known of the run: offsets are of the KRaft log, zxids of ZooKeeper, times in milliseconds.
+    """Facts of the run for the comparison: offsets are of the KRaft log, zxids of ZooKeeper, times in milliseconds.
 
-    `migration_offset` is M (inclusive), or what stands for it where the release does not move it; `load_time_ms` is when
-    the load ended, `claim_zxid` the czxid of a KRaft controller's `/controller`; `frozen` is true when M does not move
-    because the migration is finalised. `limits` is what the release does not migrate, mirror or name rightly.
+    `migration_offset` is M (inclusive), or its substitute if the release does not move it; `load_time_ms` is the end of
+    the load, `claim_zxid` the czxid of a KRaft controller's `/controller`; `frozen` is true when M does not move
+    because the migration is finalised. `limits` is what the release fails to migrate, mirror or name correctly.
 
-    `removed_topics` are topics that somebody removed with all that was below them.
-    `load` are the first and last offset of the load, `load_claim` the claim it followed when no other came since.
-    `history_from` is the offset from which on the log tells all (None: not known). `transactions_known` is true when
-    ZooKeeper's transaction logs were read from the claim on: then a write that is not in `foreign_zxids` is KRaft's.
+    `removed_topics` are topics that somebody removed with all znodes below them.
+    `load` are the first and last offset of the load, `load_claim` the claim before it if none came since.
+    `history_from` is the offset from which on the log is complete (None: unknown). `transactions_known` is true when
+    ZooKeeper's transaction logs were read from the claim on: then every write outside `foreign_zxids` is KRaft's.
     A row that lags longer than `lag_limit_ms` is a warning.
     """
 

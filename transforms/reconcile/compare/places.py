@@ -1,4 +1,4 @@
-"""Look up the znodes in which rows that ZooKeeper lacks would stand: who took them away is told by their neighbours."""
+"""Look up the znodes that would hold rows that ZooKeeper lacks: the znodes around them show who removed them."""
 
 from __future__ import annotations
 

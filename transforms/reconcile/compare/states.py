@@ -1,7 +1,7 @@
-"""Two KRaft states held against each other: one cluster at two times, or a cluster and its twin.
+"""Two KRaft states compared: one cluster at two times, or a cluster and its twin.
 
-The engine is the one that compares ZooKeeper with KRaft (`transforms.reconcile.compare.difference`). What moves by itself
-is left out by rule, and of a twin what can't be the same.
+The engine is the one that compares ZooKeeper with KRaft (`transforms.reconcile.compare.difference`). Columns that change during normal
+operation are left out, and for a twin those that can't be the same.
 """
 
 from __future__ import annotations

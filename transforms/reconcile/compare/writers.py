@@ -1,8 +1,8 @@
-"""Lost on the way, or somebody's work: what the row's own story and its znodes' numbers tell of the writer (S§5.6).
+"""Lost or foreign: the writer of a differing row, inferred from the row's versions and its znodes' zxids and times (S§5.6).
 
-The log knows every value a row ever had. KRaft mirrors znodes whole, so that a value that is none of them was written by
-somebody else; and what came from ZooKeeper with the load, and KRaft never touched again, KRaft did not take away either.
-What is left can't be told apart without ZooKeeper's transaction logs, and the row says so.
+The log has every value that a row ever had. KRaft mirrors whole znodes, so any other value in ZooKeeper has another writer; and
+KRaft did not remove a row that came with the load and that KRaft has not changed since. Other rows can't be decided without
+ZooKeeper's transaction logs, and their explanation names both possibilities.
 """
 
 from __future__ import annotations

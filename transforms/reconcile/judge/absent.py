@@ -1,7 +1,7 @@
-"""Facts that were not gathered though their side was: what rests on them is not judged, and the report says so.
+"""Facts that were not gathered though their side was: checks that need them are not judged, and the report lists them.
 
-An empty list looks like a healthy cluster to many a check (no broker left in ZooKeeper, no violation found). So each is held
-against something counted apart from it.
+For many checks an empty list looks like a healthy cluster (no broker left in ZooKeeper, no violation found). So each list is
+compared with an independent count.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A gate that was asked for: it opens by evidence only, and what keeps it shut is said."""
+"""A requested gate: only evidence opens it, and the checks that keep it closed are named."""
 
 from __future__ import annotations
 

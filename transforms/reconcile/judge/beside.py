@@ -1,6 +1,6 @@
-"""What a run knew beside its sources, as it leaves it for whoever looks at it later: limits, reading time, property files.
+"""Inputs of a run besides its sources, stored for later commands: limits, reading time, property files.
 
-No row of a table tells these. A command that looks at a finished run judges by them, so that it says what the run's report said.
+No other table has them. A command about a finished run judges by them, so that its result equals the run's report.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _LONGEST = 80
 
 @dataclass(frozen=True)
 class Beside:
-    """What a run knew beside its sources.
+    """Inputs of a run besides its sources.
 
-    `reading_ms` is that of `Facts`. Of the property files there is what later questions ask: the controllers' voters by id, and
-    what the brokers' files say of formats. No secret is among them.
+    `reading_ms` is that of `Facts`. From property files there are the settings that later questions need: the controllers' voters by
+    id, and the formats in the brokers' files. None is a secret.
     """
 
     thresholds: JudgeLimits = field(default_factory=JudgeLimits)

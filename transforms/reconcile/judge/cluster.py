@@ -1,7 +1,6 @@
-"""The cluster as its active controller knows it: the one answer to who the quorum is and what is finalised.
+"""The cluster as its active controller has it: the only place that determines the quorum and the finalised features.
 
-What judges an update of features and a downgrade asks here, of a run that is under way or a finished one; the report shows it
-(`KraftHealth`).
+Updates of features and downgrades are judged by it, in a current run or for a finished one; the report shows it (`KraftHealth`).
 """
 
 from __future__ import annotations
@@ -25,10 +24,10 @@ _NO_RELEASE = (0, 0)
 
 @dataclass(frozen=True)
 class Standing:
-    """Where a cluster stands, in the terms of the audits of ISR, features and downgrades.
+    """A cluster's state, in the terms of the audits of ISR, features and downgrades.
 
-    `kraft` and `zookeeper` are the cluster as each kind of controller knows it, None where that side was not collected;
-    where `release` is None, `kraft` tells all but what goes by the release, and there is no `zookeeper`.
+    `kraft` and `zookeeper` are the cluster as each kind of controller has it, None if that side was not collected;
+    if `release` is None, `kraft` lacks everything that depends on the release, and `zookeeper` is None.
     """
 
     facts: Facts

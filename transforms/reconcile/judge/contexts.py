@@ -1,4 +1,4 @@
-"""What the facts of a cluster say to the comparison of its rows: from where to where the log counts, and who wrote what."""
+"""A cluster's facts for the comparison of its rows: the part of the log that counts, and the writers."""
 
 from __future__ import annotations
 

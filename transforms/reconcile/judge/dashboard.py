@@ -1,4 +1,4 @@
-"""KIP-866's metrics: what an operator's dashboard should show now, by what the files say."""
+"""KIP-866's metrics: the values that an operator's dashboard should show now, according to the files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From what is given of a cluster and what its rows answered to the facts that checks and gates judge: built here alone."""
+"""The facts that checks and gates judge, built from a cluster's inputs and the answers of its rows: only here."""
 
 from __future__ import annotations
 

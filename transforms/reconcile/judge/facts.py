@@ -49,9 +49,9 @@ class StateChange:
 
 @dataclass(frozen=True)
 class LeaderEpoch:
-    """One LeaderChange record, or what else tells of the newest epoch; `source` says what.
+    """One LeaderChange record, or another source of the newest epoch, named by `source`.
 
-    The leader is None where nothing names it.
+    The leader is None where it is unknown.
     """
 
     epoch: int
@@ -192,28 +192,27 @@ class BrokerConfig:
 class Facts:
     """One run's facts. Lists are as long as the cluster has brokers, controllers or epochs, never partitions.
 
-    A field's default says that it was not gathered: `transforms.reconcile.judge.absent` tells what is missing of a side that was
-    collected, and no check passes by what it could not look at.
+    A field's default means that it was not gathered: `transforms.reconcile.judge.absent` lists the missing facts of a side that
+    was collected, so that no check passes without its input.
 
-    `captured_at_ms` is when ZooKeeper was read, milliseconds since the epoch, by a live walk's own clock or the configuration's
-    word; None for files, where the newest thing on either side tells. `reading_ms` is how long after that the log's end was
-    looked up. `written_while_read` is true when `/migration` was written between the two walks of a bracket: no clock has to
-    say whether it still is. `newest_znode_time_ms` is the newest time on ZooKeeper's side, a znode's or a transaction's, by its own clock.
-    `skew` is what the rows tell of the two clocks; `alive_limit`, `lag_limit` and `capture_skew_limit` are the configured thresholds.
-    `interruption_accepted` is the operator's word that a rolling restart may interrupt partitions.
-    `deltas` gives, for offsets of lost writes, the two barriers around them: (last one before, first one at or after).
-    `reads_data_folder` is true where the configuration names a ZooKeeper data folder, whose transaction logs `zookeeper_writes`
-    sums up. `mirrored_offset` is up to where ZooKeeper must have everything in a release whose `/migration` does not tell (3.4);
-    `load_time_ms` is when the load ended, milliseconds since the epoch. `left_behind` is what KRaft had and ZooKeeper never
-    got, None unless the cluster was rolled back and `/migration` tells up to where it was mirrored.
-    `zookeeper` are `/migration`, `/controller` and so on as they were when ZooKeeper was read, `compared_at` the same at the
-    barrier that rows are compared at (None where that is the same tree), `newest_zxid` the newest change in the tree.
-    `brokers_with_config` are brokers that either side has configurations of, `configured_in_kraft` those of the log alone.
-    `levels` are the changes of metadata.version, `other_levels` those of all other features.
-    `previous_end` is the last offset (inclusive) of the log that the cluster's run before this one read. `out_of_sync` are,
-    by side and broker, the replicas that their ISR lacks; `previous_partitions` is true when that run's partitions of
-    ZooKeeper were compared with this one's. `earlier` is the newest finished run whose log was the cluster's own, `claim` how
-    new this run's sources claim to be.
+    `captured_at_ms` is the time at which ZooKeeper was read, milliseconds since the epoch, by a live walk's clock or the
+    configuration; None for files, where the newest time on either side counts. `reading_ms` is the time from then until the
+    log's end was looked up. `written_while_read` is true when `/migration` was written between the two walks of a bracket: no
+    clock is needed to see that it still is. `newest_znode_time_ms` is the newest time on ZooKeeper's side, a znode's or a
+    transaction's, by its own clock. `skew` is the skew of the two clocks as measured on the rows; `alive_limit`, `lag_limit` and
+    `capture_skew_limit` are the configured thresholds. `interruption_accepted` is true when the operator accepts that a rolling
+    restart interrupts partitions. `deltas` has, for offsets of lost writes, the two barriers around them: (last one before, first
+    one at or after). `reads_data_folder` is true when the configuration names a ZooKeeper data folder; `zookeeper_writes` sums up
+    its transaction logs. `mirrored_offset` is the offset up to which ZooKeeper must have everything in a release whose `/migration`
+    does not move (3.4); `load_time_ms` is the end of the load, milliseconds since the epoch. `left_behind` are the changes in KRaft
+    that ZooKeeper never got, None unless the cluster was rolled back and `/migration` has the offset up to which it was mirrored.
+    `zookeeper` are `/migration`, `/controller` and so on when ZooKeeper was read, `compared_at` the same at the barrier at which
+    rows are compared (None if that is the same tree), `newest_zxid` the newest change in the tree. `brokers_with_config` are
+    brokers with configurations on either side, `configured_in_kraft` those in the log alone. `levels` are the changes of
+    metadata.version, `other_levels` those of all other features. `previous_end` is the last offset (inclusive) of the log that
+    the cluster's run before this one read. `out_of_sync` are, by side and broker, the replicas that their ISR lacks;
+    `previous_partitions` is true when that run's partitions of ZooKeeper were compared with this one's. `earlier` is the newest
+    finished run whose log was the cluster's own, `claim` how current this run's sources should be.
     """
 
     phase: Phase

@@ -25,9 +25,9 @@ class LivenessState(StrEnum):
 
 @dataclass(frozen=True)
 class Liveness:
-    """What dual writing does; `text` says it with its numbers, in a clause. Seconds are None where nothing tells.
+    """The state of dual writing; `text` describes it with its numbers, in a clause. Seconds are None if unknown.
 
-    `in_order` is true of a quorum that was stopped cleanly with everything mirrored: nothing is wrong with that.
+    `in_order` is true for a quorum that was stopped cleanly with everything mirrored, which is not a fault.
     """
 
     state: LivenessState

@@ -1,4 +1,4 @@
-"""The load of ZooKeeper's metadata as the log records it: where it lies, and what is wrong with its states (S§4.3)."""
+"""The load of ZooKeeper's metadata in the log: its place, and faults of its states (S§4.3)."""
 
 from __future__ import annotations
 

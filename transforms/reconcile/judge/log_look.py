@@ -1,6 +1,6 @@
-"""What the metadata log shows while its records go by: how much there is of what, when it was written, what is broken in it.
+"""A look at the metadata log that sees each record once: counts by kind, times of writing, damage.
 
-Records are never held: a log can have tens of millions.
+Records are not kept in memory: a log can have tens of millions.
 """
 
 from __future__ import annotations

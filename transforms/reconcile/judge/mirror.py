@@ -1,4 +1,4 @@
-"""How far ZooKeeper is by what `/migration` says, held against the log's own times (S§4.4, S§7.3)."""
+"""How far ZooKeeper has come according to `/migration`, compared with the log's own times (S§4.4, S§7.3)."""
 
 from __future__ import annotations
 

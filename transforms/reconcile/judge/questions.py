@@ -1,6 +1,6 @@
-"""What is asked of one cluster's rows: small answers first, which decide its phase, then which rows break a rule.
+"""The questions about one cluster's rows: first those with small answers, which decide its phase, then rows that break a rule.
 
-Every answer is a list of rows that JSON can spell, bounded whatever the cluster's size.
+Every answer is a list of rows that fit into JSON, bounded for any size of the cluster.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How far ZooKeeper's clock is from the controllers', told by what was mirrored (S§7.3, DUR-04)."""
+"""How far ZooKeeper's clock is from the controllers', measured on mirrored changes (S§7.3, DUR-04)."""
 
 from __future__ import annotations
 

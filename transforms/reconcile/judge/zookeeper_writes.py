@@ -1,6 +1,6 @@
-"""What ZooKeeper's transaction logs tell of its writers: who took over when, what was refused, what nobody should have written.
+"""The writers in ZooKeeper's transaction logs: claims and elections, refused changes, foreign writes.
 
-Only a data folder has the logs. They begin where ZooKeeper purged what came before.
+Only a data folder has the logs. They begin after the last log that ZooKeeper purged.
 """
 
 from __future__ import annotations

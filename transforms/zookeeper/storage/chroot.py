@@ -1,6 +1,6 @@
-"""What of an ensemble is one Kafka cluster's: the subtrees that an audit needs, below the cluster's chroot.
+"""The part of an ensemble that belongs to one Kafka cluster: the subtrees that an audit needs, below the cluster's chroot.
 
-Files hold whole paths and whatever else uses the ensemble, whose secrets nobody here could know. It is not stored.
+Files have absolute paths, and data of other users of the ensemble, whose secrets the audit can't recognise. Those are not stored.
 """
 
 from __future__ import annotations

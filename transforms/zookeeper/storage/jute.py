@@ -12,7 +12,7 @@ _ACL_MIN_BYTES = 12
 
 
 class JuteError(ValueError):
-    """The bytes are not what the format says; the message says what and where, never the bytes."""
+    """The bytes do not follow the format; the message names the fault and its place, never the bytes."""
 
 
 class JuteReader:

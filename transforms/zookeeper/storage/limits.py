@@ -1,4 +1,4 @@
-"""How much of a tree is held at once, whatever its files and its znodes say."""
+"""Limits of the part of a tree that is in memory, for any files and znodes."""
 
 from __future__ import annotations
 

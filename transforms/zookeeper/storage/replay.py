@@ -1,8 +1,8 @@
 """Transactions on top of a snapshot, as ZooKeeper itself replays them (`DataTree.processTxn`).
 
-A snapshot is fuzzy: written while the server worked, it may already hold changes of later transactions. All of them
-are replayed again, so creating what exists and deleting what is gone are no errors. Only the znodes that transactions
-touch become objects; all the others pass by in batches.
+A snapshot is fuzzy: it is written while the server runs, and may already have changes of later transactions. All of them
+are replayed again, so creating an existing znode or deleting a missing one is not an error. Only the znodes that transactions
+change become objects; all others are copied in batches.
 """
 
 from __future__ import annotations

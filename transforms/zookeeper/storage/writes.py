@@ -93,7 +93,7 @@ class ClassifiedTransaction:
 class WriteCensus:
     """What the logs show; feed it every transaction in order.
 
-    `census` counts kinds of writes since the first claim, `foreign` keeps those nobody should have made.
+    `census` counts kinds of writes since the first claim, `foreign` keeps the foreign ones.
     """
 
     barriers: list[Barrier] = field(default_factory=list)

@@ -1,4 +1,4 @@
 """The metadata log from running controllers: read over their listener, copied into a folder as a controller's own.
 
-`messages` is the only module that knows kafka-python, `connection` one socket, `quorum` who leads, `copy` the folder.
+`messages` is the only module that uses kafka-python; `connection` is one socket, `quorum` finds the leader, `copy` writes the folder.
 """

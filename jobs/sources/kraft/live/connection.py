@@ -1,7 +1,7 @@
 """One connection to a controller: TCP, TLS, SASL, then one request at a time.
 
-A controller that is frozen, killed or in need of credentials shows in different ways, and each is told in its own words.
-No text of this module holds a password or a token.
+A controller that is frozen, killed or needs credentials fails in different ways, and each has its own message.
+No text of this module contains a password or a token.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A copy of the log of a running quorum, in a folder laid out as a controller's, with the leader's word beside it.
+"""A copy of the log of a running quorum, in a folder laid out like a controller's, with the leader's proof next to it.
 
-A copy is made in a folder of another name and takes its place when it is whole, so what lies there is always a copy. The
-next one goes on from it: its segments are linked, not copied, after the leader has sent the last batch once more, byte for
+A copy is made in a folder of another name and takes its place when it is complete, so the folder always has a complete copy. The
+next copy continues it: its segments are linked, not copied, after the leader has sent the last batch once more, byte for
 byte. Batches are stored as the leader sends them, from its own segments, up to its high watermark; each CRC is checked.
 """
 

@@ -1,7 +1,7 @@
-"""The few requests that are ever sent to a controller, and what of their answers counts.
+"""The few requests that are sent to a controller, and the parts of their responses that count.
 
-This is the only module that uses kafka-python, for the encoding of messages and for SASL's mechanisms. Neither is that
-library's public interface, so `tests/live/test_messages.py` holds it to what is used here. Its client is not used: a
+This is the only module that uses kafka-python, for the encoding of messages and for SASL's mechanisms. Neither is part of that
+library's public interface, so `tests/live/test_messages.py` tests the parts that are used here. Its client is not used: a
 lock-step socket (`connection`) tells refusals from lost connections and bounds what is in memory.
 
 Read-only by construction: `frame` refuses any API key outside `ALLOWED_KEYS`, and any replica id but `REPLICA_ID`. A
@@ -93,7 +93,7 @@ class ForbiddenRequestError(AssertionError):
 
 
 class GarbledAnswerError(ValueError):
-    """Bytes that are no answer to the request; the text shows none of them."""
+    """Bytes that are not an answer to the request; the text shows none of them."""
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ class OffsetAndEpoch:
 
 @dataclass(frozen=True)
 class LeaderHint:
-    """Who an answer says leads: id (-1 for nobody known), epoch, and where to find it if that was said."""
+    """The leader according to a response: id (-1 if unknown), epoch, and its address if the response has it."""
 
     leader_id: int
     epoch: int

@@ -1,7 +1,7 @@
-"""A quorum to read from: finds the leader, follows it when it changes, and paces what is asked of it.
+"""A quorum to read from: finds the leader, follows it when it changes, and paces the requests.
 
-Whatever a controller does (freezes, is killed, loses an election), a call of this client ends with an answer of the
-leader or, when there was none for `patience_seconds`, with one line that says what each controller did.
+If a controller freezes, is killed or loses an election, a call of this client still ends: with a response of the
+leader or, if there was none for `patience_seconds`, with one line about the state of each controller.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""TXN checks: what ZooKeeper's transaction logs tell of its writers (S§7.3)."""
+"""TXN checks: the writers in ZooKeeper's transaction logs (S§7.3)."""
 
 from __future__ import annotations
 
