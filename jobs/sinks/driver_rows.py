@@ -67,7 +67,7 @@ def added(
             return True
     write_deltalake(
         there or folder,
-        rows.select(table.column_names).cast(arrow_schema(table)),
+        rows.select(table.column_names).cast(arrow_schema(table) if there is None else _described(table, there)),
         partition_by=table.partition_columns or None,
         mode="append",
         description=table.comment,
@@ -91,12 +91,22 @@ def _opened(folder: Path) -> DeltaTable | None:
         return None
 
 
+def _described(table: Table, there: DeltaTable) -> pa.Schema:
+    """The table's columns in Arrow's types with the comments that they have there: delta-rs refuses others."""
+    comments = {field.name: field.metadata for field in there.schema().fields}
+    return pa.schema([field.with_metadata(comments[field.name]) for field in arrow_schema(table)])
+
+
 def _as_made(there: DeltaTable, table: Table) -> bool:
-    """Whether it has this release's columns, and asks nothing more of writers than tables that this release makes."""
-    columns = json.loads(there.schema().to_json())["fields"]
+    """Whether it has this release's columns, however they are described, and asks nothing more of writers than its tables."""
     protocol = there.protocol()
     return (
         (protocol.min_reader_version, protocol.min_writer_version) == _PROTOCOL
         and there.metadata().partition_columns == table.partition_columns
-        and columns == json.loads(table.struct.json())["fields"]
+        and _undescribed(there.schema().to_json()) == _undescribed(table.struct.json())
     )
+
+
+def _undescribed(schema: str) -> list[dict[str, Any]]:
+    """The columns of a schema (JSON, as Delta's log has it) without their comments."""
+    return [{**field, "metadata": {}} for field in json.loads(schema)["fields"]]

@@ -16,6 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
@@ -161,6 +162,17 @@ def test_spark_and_it_go_on_with_what_the_other_wrote(spark: SparkSession, wareh
     for commit in range(10):
         (copy / "_delta_log" / f"{commit:020}.json").unlink()
     assert sorted(row["large"] for row in spark.read.format("delta").load(str(copy)).collect()) == list(range(3, 14))
+
+
+def test_a_table_whose_columns_were_described_otherwise_is_written_all_the_same(tmp_path: Path) -> None:
+    """Comments are words: a release that changes them finds the tables of the one before as it would make them."""
+    warehouse = without_spark(tmp_path)
+    earlier = replace(KINDS, columns=tuple(column(each.name, each.dataType, "Before.") for each in KINDS.columns))
+    warehouse.append(earlier, one(1, earlier))
+    warehouse.append(KINDS, arrow_rows(KINDS, [FULL]))
+    rows = DeltaTable(warehouse.location(KINDS))
+    assert sorted(rows.to_pyarrow_table()["large"].to_pylist()) == [1, FULL["large"]]
+    assert {field.metadata["comment"] for field in rows.schema().fields} == {"Before."}
 
 
 def test_a_table_that_is_not_as_this_release_makes_it_is_left_to_spark(
