@@ -49,7 +49,7 @@ CHECKS: tuple[Check, ...] = (
         "Check that the copy is still being updated. Then check that a controller leads: `kafka-metadata-quorum.sh "
         "--bootstrap-controller HOST:PORT describe --status`. A leader appends twice a second. If the copies are old "
         "on purpose, set `as_of: data`.",
-        "KIP-835, metadata.max.idle.interval.ms; S§2.7",
+        "KIP-835, metadata.max.idle.interval.ms; S§2.9",
         needs=KRAFT_ONLY,
     ),
     check(
@@ -59,7 +59,7 @@ CHECKS: tuple[Check, ...] = (
         _LEADING,
         "Check that a controller leads, that the copy is still being updated (`kraft.current`), and that this "
         "machine's clock is right.",
-        "KIP-835, metadata.max.idle.interval.ms; S§2.7",
+        "KIP-835, metadata.max.idle.interval.ms; S§2.9",
         needs=KRAFT_ONLY,
     ),
 )

@@ -169,6 +169,10 @@ def test_pages_name_checks_captures_tables_and_commands_that_exist(path: Path) -
     assert set(re.findall(r"KAFKA-\d+|PR \d+|latent [A-Z]", text)) <= latent
 
 
+def test_every_check_has_its_rule() -> None:
+    assert {check.id for check in CHECKS} == set(re.findall(r"(?m)^\| ([A-Z]+-\d\d) \|", page("semantics.md")))
+
+
 def test_every_class_has_its_rule() -> None:
     listed = {
         name

@@ -12,7 +12,7 @@ from transforms.reconcile.judge.checks.outcome import CheckFunction
 from transforms.reconcile.judge.earlier import MOST_EPOCHS, EarlierRun, LogKnown
 from transforms.reconcile.judge.facts import Facts
 
-# From 3.3-IV1 on an idle leader appends a NoOp every metadata.max.idle.interval.ms, 500 by default (S§2.7).
+# From 3.3-IV1 on an idle leader appends a NoOp every metadata.max.idle.interval.ms, 500 by default (S§2.9).
 _NO_OPS = 5
 # Before the load and beside ZooKeeper the controllers may be formatted anew for another attempt (S§4.5).
 _MAY_BEGIN_ANEW = (Phase.WAITING, Phase.DUAL_WRITE)
