@@ -50,8 +50,6 @@ COMMON_SETTINGS: dict[str, str] = {
     "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
     "spark.sql.parquet.compression.codec": "zstd",
     "spark.ui.showConsoleProgress": "false",
-    # Noting the line of Python behind every expression takes half of the time in which a query is put together.
-    "spark.python.sql.dataFrameDebugging.enabled": "false",
 }
 # A session that somebody else made must have them, or timestamps of reports and tables would be another zone's.
 NEEDED_SETTINGS: dict[str, str] = {"spark.sql.session.timeZone": "UTC"}
@@ -76,43 +74,21 @@ LOCAL_SETTINGS: dict[str, str] = {
 }
 SMALL_SETTINGS: dict[str, str] = {
     "spark.sql.shuffle.partitions": "1",
-    # Creating a table costs half without a copy of its list of files in the commit's checksum.
-    "spark.databricks.delta.allFilesInCrc.enabled": "false",
     "spark.default.parallelism": "2",
     # Compiling a query takes longer than interpreting it on the few thousand rows of a small cluster.
     "spark.sql.codegen.wholeStage": "false",
-    # A commit of a few rows costs half without adaptive stages and history metrics.
-    "spark.sql.adaptive.enabled": "false",
-    "spark.databricks.delta.history.metricsEnabled": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    # What follows from a filter saves reading on large tables; to look for it is a tenth to a fifth of an audit of small ones.
-    "spark.sql.constraintPropagation.enabled": "false",
 }
-# Arrow looks at the bounds of its memory with every value that goes to Python or comes from there: a fifth of the time that
-# ten million records take there and back. Spark makes room before it writes, and asks what is null before it reads.
-ARROW_UNCHECKED = "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"
 # Without the second compiler Java reserves 48 MB for compiled code; one audit fills them and goes on uncompiled.
 SMALL_JVM_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC"
 # A batch wants throughput: a tenth less time than with the default collector, and no longer pauses that anybody sees.
 LOCAL_JVM_OPTIONS = "-XX:+UseParallelGC"
 _PROFILE_JVM_OPTIONS: dict[str, str] = {"small": SMALL_JVM_OPTIONS, "local": LOCAL_JVM_OPTIONS}
-# What PySpark looks up in Java by name with nearly every expression, and the members of it.
-_LOOKED_UP: Mapping[str, tuple[str, ...]] = {
-    "functions": ("col", "lit"),
-    "org.apache.spark.sql.functions": ("col", "lit", "when", "struct", "coalesce", "contains"),
-    "PythonUtils": ("toSeq",),
-    "PythonSQLUtils": (),
-    "org.apache.spark.sql.types.Metadata": ("fromJson",),
-}
 _CONNECT_PORT = 15002
 _ANSWER_SECONDS = 15.0
 # Behind a proxy a look from here says nothing.
 _GRPC_PROXIES = ("grpc_proxy", "https_proxy", "http_proxy")
 _JVM_OPTIONS = "spark.driver.extraJavaOptions"
-# Without its native library Hadoop has `chmod` run for every file and folder of a table, 300 times in a small audit. On Linux
-# Java has a program of its own start each of them, a tenth of what a fleet's tables take, and can do without it until 25.
-_START_AT_ONCE = "-Djdk.lang.Process.launchMechanism=VFORK"
-_STARTS_AT_ONCE_BELOW = 25
 # Long enough to write an archive of classes at the end.
 _JAVA_END_SECONDS = 180
 MAKE_ARCHIVE = "-XX:ArchiveClassesAtExit"
@@ -263,10 +239,10 @@ def _start(
         return _connected(app_name)
     if "PYSPARK_GATEWAY_PORT" in os.environ:
         submitted = _under_submit(profile_settings("cluster") | extra)
-        return _with_names(_configured(SparkSession.builder, submitted).getOrCreate())
+        return _configured(SparkSession.builder, submitted).getOrCreate()
     settings = _own_settings(profile, cores, driver_memory, extra)
     with java_without_vectors(java_home()) as home, _environment(_launch_environment(profile, home)), _quiet_output():
-        return _with_names(_configured(SparkSession.builder.appName(app_name), settings).getOrCreate())
+        return _configured(SparkSession.builder.appName(app_name), settings).getOrCreate()
 
 
 def _connected(app_name: str) -> SparkSession:
@@ -309,20 +285,6 @@ def _own_settings(
     return settings
 
 
-def _with_names(session: SparkSession) -> SparkSession:
-    """Keep what PySpark would look up again and again: for many names Java goes through all its jars each time.
-
-    A small audit asks 13,000 times: about a tenth of it in a new process, hardly anything in one that is warm.
-    """
-    jvm: Any = session.sparkContext._jvm
-    for name, members in _LOOKED_UP.items():
-        found = getattr(jvm, name)
-        for member in members:
-            setattr(found, member, getattr(found, member))
-        setattr(jvm, name, found)
-    return session
-
-
 def _configured(builder: SparkSession.Builder, settings: Mapping[str, str]) -> SparkSession.Builder:
     for key, value in settings.items():
         builder = builder.config(key, value)
@@ -363,20 +325,11 @@ def class_archive() -> Path:
     return Path(sys.prefix) / f"spark-classes-java{java_version(java_home())}.jsa"
 
 
-def starts_at_once() -> bool:
-    """True when the Java in use can start a program without a helper between them."""
-    version = java_version(java_home())
-    return sys.platform == "linux" and version is not None and version < _STARTS_AT_ONCE_BELOW
-
-
 def _jvm_options(profile: Profile, extra: str) -> str:
     options = [
         f"-Dlog4j2.configurationFile={LOG_CONFIGURATION.as_uri()}",
-        ARROW_UNCHECKED,
         _PROFILE_JVM_OPTIONS.get(profile, ""),
     ]
-    if starts_at_once():
-        options.append(_START_AT_ONCE)
     if MAKE_ARCHIVE not in extra and class_archive().is_file():
         # An archive of another build or class path is left aside by Java itself; it need not say so.
         options.append(f"-XX:SharedArchiveFile={class_archive()} {QUIET_JVM}")

@@ -8,9 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from py4j.java_gateway import JavaClass, JVMView
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 
 from jobs.runtime.java import java_home, java_without_vectors
 from jobs.runtime.spark import (
@@ -20,7 +18,6 @@ from jobs.runtime.spark import (
     profile_settings,
     spark_java,
     spark_session,
-    starts_at_once,
 )
 
 pytestmark = pytest.mark.java
@@ -50,41 +47,6 @@ def test_profiles_differ_where_it_matters() -> None:
         ("spark.sql.shuffle.partitions", "6"),
     }
     assert profile_settings("small")["spark.sql.shuffle.partitions"] == "1"
-
-
-def test_expressions_look_nothing_up_in_java(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
-
-    def looked_up(of: object, name: str) -> None:
-        asked.append(name)
-        raise AttributeError(name)
-
-    _ = F.lit("the first operator of all asks whether it is debugged") == "yes"
-    monkeypatch.setattr(JVMView, "__getattr__", looked_up)
-    monkeypatch.setattr(JavaClass, "__getattr__", looked_up)
-    some = F.col("id").isin(1, 2) & F.contains(F.lit("abc"), F.lit("b"))
-    text = F.when(F.col("id") > 1, F.lit("many")).otherwise(F.coalesce(F.lit("one"), F.lit(None)))
-    both = F.struct("id", text.alias("text", metadata={"comment": "x"})).alias("both")
-    monkeypatch.undo()
-    assert asked == []
-    assert [tuple(row.both) for row in spark.range(3).where(some).select(both).collect()] == [(1, "one"), (2, "many")]
-
-
-@pytest.mark.parametrize(
-    ("system", "java", "at_once"),
-    [("linux", 17, True), ("linux", 24, True), ("linux", 25, False), ("linux", None, False), ("darwin", 17, False)],
-)
-def test_java_is_not_asked_for_what_it_refuses(
-    monkeypatch: pytest.MonkeyPatch, system: str, java: int | None, at_once: bool
-) -> None:
-    monkeypatch.setattr(sys, "platform", system)
-    monkeypatch.setattr("jobs.runtime.spark.java_version", lambda _: java)
-    assert starts_at_once() is at_once
-
-
-def test_java_starts_programs_without_a_helper(spark: SparkSession) -> None:
-    told = spark._jvm.System.getProperty("jdk.lang.Process.launchMechanism")
-    assert told == ("VFORK" if starts_at_once() else None)
 
 
 @pytest.mark.slow
