@@ -48,6 +48,7 @@ LONGEST = (
     "tests/live/test_real_migration.py",
     "tests/live/test_features_real.py",
     "tests/live/test_real_quorums.py",
+    "tests/live/test_commands_of_pages.py",
     "tests/cluster/test_hdfs.py",
     "tests/cluster/test_object_store.py",
     "tests/cluster/test_standalone.py",
