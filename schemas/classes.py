@@ -35,8 +35,8 @@ CLASSES: dict[str, DivergenceClass] = {
             True,
             "dual writing went past this change without making it in ZooKeeper; a rollback would lose it",
             "Force a full sync: restart the active controller cleanly (`kafka-metadata-quorum.sh describe --status` names it), so "
-            "that another one takes over and writes everything to ZooKeeper. Kafka 3.4 has no full sync, and none can finish while "
-            "DUR-06 fails: make the change again through the Admin API there. Run the audit again before you finalise or roll back.",
+            "that another one takes over and makes ZooKeeper equal to KRaft. If DUR-06 fails, no full sync can finish: make "
+            "the change again through the Admin API instead. Run the audit again before you finalise or roll back.",
         ),
         DivergenceClass(
             FOREIGN_WRITE,

@@ -166,7 +166,7 @@ CHECKS: tuple[Check, ...] = (
         ("dual_write",),
         DURING,
         "Until the migration is finalised, do not remove quotas of client ids and IP addresses: set them to other values. ZooKeeper "
-        "can still have the quotas listed, and lack what was changed at the same moment. A full sync (Kafka 3.5 and later) repairs "
+        "may still have the quotas listed, and lack changes made at the same moment. A full sync (Kafka 3.5 and later) repairs "
         "both: restart the active controller cleanly.",
         "ZkConfigMigrationClient (NullPointerException); S§5.2, S§14",
         severity="warning",

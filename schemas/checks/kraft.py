@@ -41,10 +41,10 @@ CHECKS: tuple[Check, ...] = (
         "Every registered controller is a voter",
         (),
         IN_KRAFT,
-        "From metadata.version 4.4-IV2 (33) on, stop the controller and unregister it: `kafka-cluster.sh "
-        "unregister-controller --id N`, or `kafka-metadata-quorum.sh remove-controller --unregister`. A running "
-        "controller registers again. Below that level, start it once with the new release before each upgrade: a "
-        "removed controller stays registered and counts at every upgrade of metadata.version.",
+        "Below metadata.version 4.4-IV2 (33), start the controller once with the new release before each upgrade: a removed "
+        "controller stays registered and counts at every upgrade of metadata.version. From that level on, stop it and unregister "
+        "it: `kafka-cluster.sh unregister-controller --id N`, or `kafka-metadata-quorum.sh remove-controller --unregister`. A "
+        "running controller registers again.",
         "KIP-853; KIP-1312; PR 22191, PR 23196; S§8.4",
         needs=KRAFT_ONLY,
         severity="warning",

@@ -20,7 +20,7 @@ CHECKS: tuple[Check, ...] = (
         ("rollback",),
         DURING,
         "Do not roll back yet: these rows would be lost. Repair the differences listed. Find out why ZooKeeper does "
-        "not receive the missing changes (DUR-04).",
+        "not receive the missing changes (DUR-04, DUR-17, DUR-18).",
         "KIP-866, Rollback; S§7.5",
     ),
     check(

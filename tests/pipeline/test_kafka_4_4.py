@@ -104,7 +104,7 @@ def test_a_ghost_is_told_with_the_command_that_removes_it(told: Told) -> None:
     ghosts = check(told("11-ghosts"), "QRM-01")
     assert ghosts.verdict == "warn"
     assert ghosts.evidence == [
-        "controller 3003 is registered but is not a voter, supports metadata.version up to 4.4-IV2 (33);"
+        "controller 3003 is registered but is not a voter and supports metadata.version up to 4.4-IV2 (33);"
         " kafka-cluster.sh unregister-controller --id 3003 unregisters it once it is stopped"
     ]
 

@@ -43,9 +43,7 @@ def test_a_loss_lies_between_the_barriers_around_its_record() -> None:
         531: (30, None),
         None: (None, None),
     }
-    assert (
-        found[505][0] == "it is lost; the record at offset 505 was lost after transaction 0xa and by transaction 0x14"
-    )
+    assert found[505][0] == "it is lost; the record at offset 505 was lost between transactions 0xa and 0x14"
     assert str(found[499][0]).endswith("was lost before transaction 0xa")
     assert found[531][0] == found[None][0] == "it is lost"
 

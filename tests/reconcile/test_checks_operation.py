@@ -152,12 +152,12 @@ def test_internal_topics_are_named_first() -> None:
     both = {RESTART_OFFLINE: Sample(1, ("a-topic/0",)), RESTART_INTERNAL: Sample(1, ("__consumer_offsets/0",))}
     result = verdict("UPG-04", kraft(findings=both))
     assert result.evidence == [
-        "2 partitions without a leader while their broker restarts",
+        "2 partitions would have no leader while a broker restarts",
         "__consumer_offsets/0",
         "a-topic/0",
     ]
     refused = verdict("UPG-04", found(RESTART_REFUSED))
-    assert refused.evidence[0] == "1 partition refused to producers with acks=all while one broker restarts"
+    assert refused.evidence[0] == "1 partition would refuse producers with acks=all while a broker restarts"
     assert refused.verdict == "fail"
 
 

@@ -140,7 +140,7 @@ def test_a_loss_lies_between_barriers_of_its_own_migration() -> None:
     )
     lost = compared(barriers=barriers).rows.filter(pl.col("class") == "lost_write")
     assert lost.select("lost_after_zxid", "lost_until_zxid").row(0) == (700, 800)
-    assert "after transaction 0x2bc and by transaction 0x320" in lost["explanation"].item()
+    assert "between transactions 0x2bc and 0x320" in lost["explanation"].item()
 
 
 def test_suppressed_rows_are_last_and_no_count_is_smaller() -> None:

@@ -21,11 +21,11 @@ def located(divergences: pl.DataFrame, barriers: pl.DataFrame | None) -> pl.Data
     after, until = pl.col("lost_after_zxid"), pl.col("lost_until_zxid")
     begun = (
         pl.when(after.is_null())
-        .then(pl.lit("before"))
-        .otherwise(pl.format("after transaction {} and by", hexadecimals(after.fill_null(0))))
+        .then(pl.lit("before transaction"))
+        .otherwise(pl.format("between transactions {} and", hexadecimals(after.fill_null(0))))
     )
     words = pl.format(
-        "{}; the record at offset {} was lost {} transaction {}",
+        "{}; the record at offset {} was lost {} {}",
         "explanation",
         "lost_offset",
         begun,

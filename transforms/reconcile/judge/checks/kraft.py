@@ -119,7 +119,7 @@ def _ghost_texts(facts: Facts) -> Iterator[str]:
     for row in sorted(facts.controllers, key=lambda row: int(row["controller_id"])):
         if row["controller_id"] not in facts.voters:
             highest = matrix.node_of(row).supports(FEATURE_NAME)[1]
-            levels = f", supports metadata.version up to {level_name(highest)} ({highest})" if highest else ""
+            levels = f" and supports metadata.version up to {level_name(highest)} ({highest})" if highest else ""
             forgetting = _forgetting(facts, row["controller_id"])
             yield f"controller {row['controller_id']} is registered but is not a voter{levels}; {forgetting}"
 

@@ -41,9 +41,9 @@ def _restart(facts: Facts) -> Outcome:
     offline = [facts.found(RESTART_INTERNAL), facts.found(RESTART_OFFLINE)]
     refused = facts.found(RESTART_REFUSED)
     lost = sum(sample.total for sample in offline)
-    counted = [f"{_partitions(lost)} without a leader while their broker restarts"] if lost else []
+    counted = [f"{_partitions(lost)} would have no leader while a broker restarts"] if lost else []
     counted += (
-        [f"{_partitions(refused.total)} refused to producers with acks=all while one broker restarts"]
+        [f"{_partitions(refused.total)} would refuse producers with acks=all while a broker restarts"]
         if refused.total
         else []
     )
