@@ -42,7 +42,7 @@ def whole_parser() -> argparse.ArgumentParser:
         parser = commands.add_parser(command.name, help=command.help)
         parser.add_argument(DEBUG_OPTION, action="store_true", help="show the trace of an error")
         declare = getattr(importlib.import_module(command.module), command.arguments, None)
-        # The steps that are run alone declare nothing: they share the options of `run`.
+        # A command that parses its own arguments may declare none here: then only its name is completed.
         if declare is not None:
             declare(parser)
         _with_files(parser)

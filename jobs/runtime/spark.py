@@ -73,9 +73,9 @@ LOCAL_SETTINGS: dict[str, str] = {
     "spark.sql.maxConcurrentOutputFileWriters": "2",
 }
 SMALL_SETTINGS: dict[str, str] = {
+    "spark.sql.shuffle.partitions": "1",
     # A copy of a table's list of files in each commit's checksum is one more query for each table that is made.
     "spark.databricks.delta.allFilesInCrc.enabled": "false",
-    "spark.sql.shuffle.partitions": "1",
     "spark.default.parallelism": "2",
     # Compiling a query takes longer than interpreting it on the few thousand rows of a small cluster.
     "spark.sql.codegen.wholeStage": "false",
