@@ -28,6 +28,10 @@ KEY_ENV = "KRAFT_AUDIT_TESTS_KEY"
 os.environ.setdefault(KEY_ENV, "a key of the tests, as long as one is")
 
 
+# So that what fails in what tests inherit shows its values.
+pytest.register_assert_rewrite("tests.cluster.on_a_store")
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     with spark_session("small", "kraft-audit-tests", cores=2, driver_memory="4g", settings=LONG_LIVED) as session:

@@ -104,7 +104,9 @@ class Folder:
         of_chain = ("run_id", "row_key", "gone") if chain else ()
         needed = columns_of(fields_of(table, [*(field.name for field in wanted), *conditions, *of_chain]))
         with _said_of(table, version):
-            stored = self._stored(table, version)
+            # Of a chain's rows only the cluster is there to choose by: which of a key is the newest is not known before.
+            chosen = {CLUSTER: conditions[CLUSTER]} if chain else conditions
+            stored = self._stored(table, version, needed, chosen)
             if stored is None:
                 return pl.DataFrame(schema=columns_of(wanted))
             there = stored.collect_schema()
@@ -125,7 +127,7 @@ class Folder:
     def counts(self, table: Table, where: Where, version: int | None = None) -> dict[tuple[str, str], int]:
         """As `Reader.counts`."""
         with _said_of(table, version):
-            stored = self._stored(table, version)
+            stored = self._stored(table, version, (CLUSTER, "run_id", *where), where)
             if stored is None:
                 return {}
             for name, value in where.items():
@@ -148,8 +150,8 @@ class Folder:
         # Runs over several clusters share an id.
         return found.join(wanted.select(CLUSTER, "run_id"), on=[CLUSTER, "run_id"], how="semi").select(columns)
 
-    def _stored(self, table: Table, version: int | None) -> pl.LazyFrame | None:
-        """The table's rows as they are stored; None when it does not exist yet."""
+    def _stored(self, table: Table, version: int | None, needed: Collection[str], where: Where) -> pl.LazyFrame | None:
+        """The table's rows as they are stored, all that meet the conditions; None when it does not exist yet."""
         import deltalake  # noqa: PLC0415 - who reads with Spark does without
 
         folder = folder_of(self.root)
@@ -162,8 +164,7 @@ class Folder:
                 return None
             raise
         if folder is None:
-            # Polars has no way to HDFS, and looks for credentials elsewhere.
-            return pl.scan_pyarrow_dataset(opened.to_pyarrow_dataset())
+            return _from_a_store(table, opened, needed, where)
         _refuse_damaged(table, Path(place), opened)
         return pl.scan_delta(opened)
 
@@ -176,6 +177,25 @@ class Folder:
         except WarehouseError as error:
             return str(error)
         return None
+
+
+def _from_a_store(table: Table, opened: DeltaTable, needed: Collection[str], where: Where) -> pl.LazyFrame:
+    """The needed columns of the rows that meet the conditions, as delta-rs reads them itself.
+
+    Polars has no way to HDFS, and looks for credentials elsewhere. pyarrow reads ahead through Python's file objects: a process that
+    ends meanwhile dies of it ("terminate called without an active exception").
+    """
+    import deltalake  # noqa: PLC0415 - who reads with Spark does without
+
+    there = [field.name for field in opened.schema().fields]
+    refuse_later_columns(table, there)
+    # A table of an older release may lack a column that is asked for, and all of them.
+    names = [name for name in there if name in needed] or there[:1]
+    conditions = [_sql(name, value) for name, value in where.items() if name in there]
+    query = f"select {', '.join(map(_quoted, names))} from stored"  # noqa: S608 - names are declared, values quoted
+    query += f" where {' and '.join(conditions)}" if conditions else ""
+    found = deltalake.QueryBuilder().register("stored", opened).execute(query)
+    return pl.DataFrame(found.read_all()).lazy()
 
 
 @contextmanager
@@ -296,3 +316,27 @@ def _condition(name: str, value: Any) -> pl.Expr:
     if isinstance(value, Collection) and not isinstance(value, str | bytes):
         return column.is_in([*value])
     return column == pl.lit(value)
+
+
+def _sql(name: str, value: Any) -> str:
+    """A condition as `_condition`'s, in SQL."""
+    column = _quoted(name)
+    if value is PRESENT:
+        return f"{column} is not null"
+    if value is None:
+        return f"{column} is null"
+    if isinstance(value, Collection) and not isinstance(value, str | bytes):
+        return f"{column} in ({', '.join(map(_literal, value))})" if value else "false"
+    return f"{column} = {_literal(value)}"
+
+
+def _quoted(name: str) -> str:
+    return f'"{name}"'
+
+
+def _literal(value: Any) -> str:
+    if isinstance(value, str):
+        return "'" + value.replace("'", "''") + "'"
+    if isinstance(value, bool | int):
+        return str(value).lower()
+    raise TypeError(f"{type(value).__name__} is not compared in SQL here")

@@ -69,8 +69,11 @@ def place(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path
     return root
 
 
-@pytest.fixture(params=["spark", "folder"])
-def reader(request: pytest.FixtureRequest, spark: SparkSession, place: Path) -> Reader:
+@pytest.fixture(params=["spark", "folder", "store"])
+def reader(request: pytest.FixtureRequest, spark: SparkSession, place: Path, monkeypatch: pytest.MonkeyPatch) -> Reader:
+    if request.param == "store":
+        # Read as what has no path on this machine is.
+        monkeypatch.setattr("jobs.sinks.reader.folder_of", lambda _: None)
     return Warehouse(spark, str(place)) if request.param == "spark" else Folder(str(place))
 
 
@@ -95,6 +98,8 @@ def test_every_type_comes_as_it_was_written(reader: Reader) -> None:
         ({"number": PRESENT}, [1, 2]),
         ({"number": [1, 2], "sure": False}, [2]),
         ({"cluster": "nobody"}, []),
+        ({"cluster": 'it\'s "c"'}, []),
+        ({"cluster": []}, []),
     ],
 )
 def test_rows_are_chosen_by_any_column(reader: Reader, where: dict[str, Any], numbers: list[int | None]) -> None:
