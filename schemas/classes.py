@@ -49,13 +49,13 @@ CLASSES: dict[str, DivergenceClass] = {
             LOAD_LOSS,
             True,
             "the row, or its value, was in ZooKeeper before the load and KRaft never had it",
-            "Create or set it again through the Admin API before the brokers leave ZooKeeper mode.",
+            "Create each entry listed again through the Admin API, with ZooKeeper's value, before the brokers leave ZooKeeper mode.",
         ),
         DivergenceClass(
             LOAD_EXTRA,
             True,
             "the load created a row that ZooKeeper does not have",
-            "Remove or rename it through the Admin API. Check the known defects of this Kafka version.",
+            "Remove or rename each entry listed through the Admin API. Check the known defects of this Kafka version.",
         ),
         DivergenceClass(
             UNCOMMITTED_TAIL,

@@ -11,10 +11,11 @@ CHECKS: tuple[Check, ...] = (
         "Every registered node supports the newest metadata.version of the cluster's release",
         UPGRADE,
         IN_KRAFT,
-        "Start the nodes listed once with the release of the others: this updates their registration. Unregister a "
-        "broker that is gone for good: `kafka-cluster.sh unregister --id N`. Unregister a controller that is gone for "
-        "good, from metadata.version 4.4-IV2 (33) on: `kafka-cluster.sh unregister-controller --id N`. Stop a node "
-        "before you unregister it: a running node registers again.",
+        "Start the nodes listed once with the release of the others: this updates their registration. If the machine of a "
+        "controller is gone, start one with the same `node.id` elsewhere. Unregister a broker that is gone for good: "
+        "`kafka-cluster.sh unregister --id N`. Unregister a controller that is gone for good, from metadata.version "
+        "4.4-IV2 (33) on: `kafka-cluster.sh unregister-controller --id N`. Stop a node before you unregister it: a running "
+        "node registers again.",
         "KIP-584; FeatureControlManager.updateFeature; QuorumFeatures; S§9.3",
         needs=KRAFT_ONLY,
     ),

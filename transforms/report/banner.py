@@ -447,15 +447,17 @@ def _gate_sentences(report: Report) -> list[str]:
     if in_kraft(report) and report.gates.get("upgrade", _UNKNOWN).verdict == "go":
         return ["It can be upgraded."]
     return [
-        f"Do not {_verb(report, name)} ({listed(report.gates[name].blocking)})."
+        _decision(report, name, listed(report.gates[name].blocking))
         for name in _closed(report)
         if name in GATE_VERBS and report.gates[name].blocking and not _is_history(report, name)
     ]
 
 
-def _verb(report: Report, gate: str) -> str:
-    # Controllers that wait for the brokers have started it.
-    return "continue the migration" if gate == "start" and phase_of(report) == "waiting" else GATE_VERBS[gate]
+def _decision(report: Report, gate: str, blocking: str) -> str:
+    if gate == "start" and phase_of(report) == "waiting":
+        # The controllers wait for the brokers: the load begins by itself when the last one is ready.
+        return f"Repair before the load begins: {blocking}."
+    return f"Do not {GATE_VERBS[gate]} ({blocking})."
 
 
 def _is_history(report: Report, gate: str) -> bool:

@@ -35,7 +35,7 @@ from transforms.report.kips import kips_view
 from transforms.report.kraft import kraft_facts
 from transforms.report.since import UNKNOWN as SINCE_IS_UNKNOWN
 from transforms.report.trend import trend_table
-from transforms.report.words import GATE_QUESTIONS, GATE_TITLES, LAG_STATES, MODE_MEANINGS, VERDICT_WORDS
+from transforms.report.words import GATE_QUESTIONS, GATE_TITLES, LAG_STATES, MODE_MEANINGS, MODE_NAMES, VERDICT_WORDS
 
 _WIDE, _NARROW = 540, 350
 # As many points of the lag at the barriers as a run keeps.
@@ -129,6 +129,7 @@ def render_html(report: Report, tables: TablePlace = _SOMEWHERE, valid_hours: fl
             bars_wide=divergence_chart(history, _WIDE),
             bars_narrow=divergence_chart(history, _NARROW),
             kips=kips_view(report),
+            mode=MODE_NAMES.get(report.mode, report.mode),
             mode_meaning=MODE_MEANINGS.get(report.mode, ""),
             expectations=expectation_views(report.expectations),
             most_evidence=view.MOST_EVIDENCE,

@@ -21,6 +21,7 @@ from transforms.report.picture import can_draw, trend_png
 from transforms.report.printable import counted, visible
 from transforms.report.since import UNKNOWN
 from transforms.report.text import render_text
+from transforms.report.words import MODE_NAMES
 
 SIZE_LIMIT = 100_000
 SUBJECT_LIMIT = 60
@@ -127,7 +128,7 @@ def _facts(report: Report) -> list[tuple[str, str]]:
         ("/migration", reach(report.migration)),
         ("Defects", f"{defect_count(report):,} of {counted(report.divergences.total, 'difference')}{known}"),
         ("Since the last run", since),
-        ("Kafka", f"{report.kafka_version}, compared by {report.mode}"),
+        ("Kafka", f"{report.kafka_version}; comparison: {MODE_NAMES.get(report.mode, report.mode)}"),
     ]
     blocking = [f"{b.broker_id} ({visible(b.mode, 20)})" for b in view.brokers_in_order(report) if b.blocks]
     if blocking:

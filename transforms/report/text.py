@@ -23,7 +23,7 @@ from transforms.report.expectations import expectation_lines
 from transforms.report.kraft import kraft_facts
 from transforms.report.printable import NAME_LIMIT, anchor, counted, listed, visible
 from transforms.report.since import UNKNOWN
-from transforms.report.words import LAG_STATES, VERDICT_WORDS
+from transforms.report.words import LAG_STATES, MODE_NAMES, VERDICT_WORDS
 
 WIDTH = 100
 MOST_ROWS = 10
@@ -67,7 +67,7 @@ def _head(report: Report, banner: ReportBanner) -> list[str]:
 
 
 def _how(report: Report) -> str:
-    return "its metadata log alone" if in_kraft(report) else f"compared by {report.mode}"
+    return "its metadata log alone" if in_kraft(report) else f"comparison: {MODE_NAMES.get(report.mode, report.mode)}"
 
 
 def _facts(report: Report) -> list[str]:

@@ -34,10 +34,18 @@ VERDICT_WORDS = {
 }
 # What a reader is shown for a state of dual writing whose name in report.json reads otherwise.
 LAG_STATES = {"stopped in order": "stopped cleanly"}
+# How the two sides were compared, in a few words; a mode of a later release is shown as it is.
+MODE_NAMES = {
+    "barrier": "at one transaction (barrier)",
+    "bracket": "between two walks (bracket)",
+    "single": "one walk (single)",
+    "kraft_only": "KRaft only",
+    "zookeeper_only": "ZooKeeper only",
+}
 MODE_MEANINGS = {
     "barrier": "ZooKeeper rebuilt from its snapshot and transaction log at a /migration write: exact.",
     "bracket": "two live walks around the copy of the log: a difference counts only if both walks show it.",
-    "single": "one live walk: rows changed during the walk may show as differences for one run.",
+    "single": "one walk: rows changed during a live walk may show as differences for one run.",
     "kraft_only": "only the KRaft log was given: nothing could be compared.",
     "zookeeper_only": "only ZooKeeper was given: nothing could be compared.",
 }
