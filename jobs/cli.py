@@ -1,4 +1,4 @@
-"""`kraft-audit`: one command, a sub-command a task. Exit codes: 0 clean, 10 warnings, 20 errors, 2 usage, 1 crash."""
+"""`kraft-audit`: one command, one sub-command for each task. Exit codes: 0 clean, 10 warnings, 20 errors, 2 usage, 1 crash."""
 
 from __future__ import annotations
 

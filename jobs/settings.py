@@ -146,7 +146,7 @@ class KraftSettings(Strict):
     keep_state_every: Annotated[int, Field(ge=1)] = 500_000
     # Read and replay the log from its start, whatever an earlier run has kept.
     full: bool = False
-    # The folders are copied anew before each run: a newest record older than `report.stale_after_hours` is an error.
+    # The folders are copied again before each run: a newest record older than `report.stale_after_hours` is an error.
     current: bool = False
 
     @model_validator(mode="after")
@@ -325,7 +325,7 @@ class Settings(Strict):
 
     # Where it was read from, for messages.
     _where: str = PrivateAttr("configuration")
-    # An audit of files, once (`kraft-audit check`): it is held against no earlier run.
+    # An audit of files, once (`kraft-audit check`): it is compared with no earlier run.
     _one_off: bool = PrivateAttr(False)
 
     @model_validator(mode="after")

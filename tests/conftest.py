@@ -23,7 +23,7 @@ LONG_LIVED = {
     "spark.sql.ui.retainedExecutions": "10",
 }
 
-# Reads of one log that are held against each other need one fingerprint key; Spark's workers have the environment of its start.
+# Reads of one log that are compared with each other need one fingerprint key; Spark's workers have the environment of its start.
 KEY_ENV = "KRAFT_AUDIT_TESTS_KEY"
 os.environ.setdefault(KEY_ENV, "a key of the tests, as long as one is")
 

@@ -3,7 +3,7 @@
     python -m tests.tables --tree DIR --name NAME
 
 has the code in DIR (a checkout of a release, or this one) audit a migration and a KRaft cluster twice each, and packs the tables.
-`STAGES` are the captures; the last of each is left for the tests, whose run goes on from what is packed. Everything lies in one
+`STAGES` are the captures; the last of each is left for the tests, whose run continues from what is packed. Everything lies in one
 folder whose name says nothing of the machine.
 """
 

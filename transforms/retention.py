@@ -24,9 +24,9 @@ class Part(StrEnum):
     """What of a run a table holds."""
 
     DETAILS = "details"
-    # The metadata log: a run that went on from another one's state needs that one's records.
+    # The metadata log: a run that continued from another one's state needs that one's records.
     LOG = "log"
-    # Bytes that the next run goes on from.
+    # Bytes that the next run continues from.
     STATE = "state"
     # Rows of entities: a state is made of several runs' rows.
     CHAIN = "chain"
@@ -49,7 +49,7 @@ class KnownRun:
     """A row of gold `runs`. `started_at` is UTC.
 
     `end` is where its log ended, None when it was not the cluster's own log (`goes_on`) or there was none. `needs` are the runs whose
-    bytes it has left to go on from, `builds_on` those whose records belong to its state, `chain` those whose rows it is made of.
+    bytes it has left to continue from, `builds_on` those whose records belong to its state, `chain` those whose rows it is made of.
     """
 
     run_id: str
@@ -102,10 +102,10 @@ def retained(
 ) -> Retained:
     """What stays of a cluster with these runs, oldest first, as of `now` (UTC).
 
-    `mailed` are runs that the newest mails told of, which the next mail is held against; `running` are those under way.
+    `mailed` are runs that the newest mails told of, which the next mail is compared with; `running` are those under way.
     """
     finished = [run for run in runs if run.finished]
-    # The next run goes on from the newest one whose log was the cluster's own, and shows the newest one beside its own.
+    # The next run continues from the newest one whose log was the cluster's own, and shows the newest one beside its own.
     anchors = [*finished[-1:], *[run for run in finished if run.end is not None][-1:]]
     ids = frozenset(run.run_id for run in anchors)
     always = ids | frozenset(rules.hold) | frozenset(running)

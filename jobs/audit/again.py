@@ -1,4 +1,4 @@
-"""A finished run examined again in a worker, by what bronze has of it and of the runs that it went on from."""
+"""A finished run examined again in a worker, by what bronze has of it and of the runs that it continued from."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def examined_again(past: PastRun, shown: int) -> list[dict[str, Any]]:
         first = copies_of(spark_tables(past.warehouse), past.cluster, runs[-1])
         given = replace(known.given, side=_from_the_start(known.kraft.side, first))
         planned = _planned(past, first)
-        # Of damage a run tells what it has read itself; a state above damage is never gone on from.
+        # Of damage a run tells what it has read itself; a state above damage is never continued from.
         records = known.kraft.records.unionByName(records.where(F.col("problem").isNotNull()))
     again = AskedAgain(ClusterTask(given, past.run_id, planned), known.answers, shown)
     source = Source(past.spark, past.read, {past.cluster: past.walks})
@@ -82,7 +82,7 @@ def _pass(again: AskedAgain) -> Pass:
 
 
 def _chain(past: PastRun, side: KraftSide) -> list[str]:
-    """The run, the one that it went on from, and so on; bronze has records of each. Raises AuditError where it has none."""
+    """The run, the one that it continued from, and so on; bronze has records of each. Raises AuditError where it has none."""
     runs, state = [past.run_id], side.kept
     while state is not None:
         runs.append(state.run_id)

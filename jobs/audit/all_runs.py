@@ -56,7 +56,7 @@ class OneLog:
 def logs_of(runs: Sequence[RunExtent]) -> list[OneLog]:
     """Put runs together that read the same log, in the order in which they ran; each adds what is new.
 
-    A log that begins at offset 0 at another time is another one: the controllers were formatted anew. One that begins
+    A log that begins at offset 0 at another time is another one: the controllers were formatted again. One that begins
     later is what Kafka has not pruned of the log before it.
     """
     found: list[OneLog] = []

@@ -81,7 +81,7 @@ def said(run: Run, kept: Kept, recorded: Mapping[str, Any] | None) -> str:
 def look_up(run: Run, bases: Mapping[str, str | None] | None = None) -> None:
     """Have the run know what each cluster's run before it has kept (`Run.kept`), where that can be continued.
 
-    That is the newest run whose log was the cluster's own; with `bases` the one that an earlier step of this run went on from.
+    That is the newest run whose log was the cluster's own; with `bases` the one that an earlier step of this run continued from.
     Raises AuditError when that has left nothing that can be read any more.
     """
     left: dict[str, tuple[str, str | None]] = {}
@@ -272,7 +272,7 @@ def needed_runs(kept: Iterable[Kept]) -> set[str]:
 
 
 def bases(run: Run) -> dict[str, str | None]:
-    """The runs that an earlier step of this run went on from, by cluster."""
+    """The runs that an earlier step of this run continued from, by cluster."""
     found: dict[str, str | None] = {}
     for name, rows in log_copies(run).items():
         found[name] = next((row["base_run"] for row in rows if row["base_run"] is not None), None)
@@ -285,7 +285,7 @@ def left(run: Run, name: str, found: Examined) -> Kept:
     digests, keeping, before = answers["digests"], answers["keeping"], run.kept.get(name)
     mine = Kept(run.run_id, Bytes(run.run_id, tuple(digests[MEMORY])))
     if keeping is None and before is not None:
-        # Too little is new: the next run goes on from where this one did.
+        # Too little is new: the next run continues from where this one did.
         mine = replace(before, run_id=run.run_id, memory=mine.memory)
     elif keeping is not None and keeping["offset"] >= 0:
         mine = replace(

@@ -30,7 +30,7 @@ class Kept:
 
     `memory` is what it remembers of rows that differ, of epochs and of partitions' changes. `fold` is the state of the log below
     `offset`, None where the log must be read from its start; the record before `offset` has `last_epoch` and `last_append_time`.
-    `milestones` are the records below it that tell how to read the others. `base_run` is the run whose fold that one went on from.
+    `milestones` are the records below it that tell how to read the others. `base_run` is the run whose fold that one continued from.
     `chain` is its state in the tables, empty where a release before left none that can be followed, and `layout` that of its rows.
     """
 
@@ -89,7 +89,7 @@ def read(run_id: str, text: str) -> Kept:
 
 
 def kept_by(warehouse: Reader, cluster: str, run_id: str | None) -> LogKept | None:
-    """The state of the log that a finished run's next one could go on from; None where it kept none."""
+    """The state of the log that a finished run's next one could continue from; None where it kept none."""
     if run_id is None:
         return None
     found = warehouse.rows(RUNS, ["kept"], {CLUSTER: cluster, "run_id": run_id, "kept": PRESENT}, most=1)

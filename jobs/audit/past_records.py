@@ -46,7 +46,7 @@ class _Part:
 def whole_log(warehouse: Warehouse, cluster: str, run_id: str, side: KraftSide) -> WholeLog:
     """All records that a run's state was replayed from.
 
-    A run that went on from an earlier one's state has its records in several runs' rows; they are read in one go, each
+    A run that continued from an earlier one's state has its records in several runs' rows; they are read in one go, each
     run's from where the one before it ended.
     """
     parts = _parts(warehouse, cluster, run_id, side)

@@ -39,7 +39,7 @@ _NEEDS: dict[str, tuple[str, ...]] = {
 }
 _ENDS = {"ingest_zookeeper": "materialize", "ingest_kraft": "materialize", "materialize": "reconcile"}
 _READS = ("ingest_zookeeper", "ingest_kraft")
-# What a step writes anew when it is repeated. The rows of a walk have a name of their own, and gold runs comes first: while
+# What a step writes again when it is repeated. The rows of a walk have a name of their own, and gold runs comes first: while
 # the others are written again, the run has not finished.
 _OF_ZOOKEEPER = (ZK_TRANSACTIONS, BARRIERS, ZOOKEEPER_WRITES)
 _OF_STATE = (

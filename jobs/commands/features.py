@@ -155,7 +155,7 @@ def _updates(arguments: argparse.Namespace, cluster: Cluster, asked: Asked) -> l
 
 
 def _supported(cluster: Cluster) -> dict[str, Range]:
-    """What a broker at work says it supports, as the tool is told it; the last registered stands for all."""
+    """What a running broker says it supports, as the tool is told it; the last registered stands for all."""
     brokers = [node for node in cluster.nodes if node.kind == BROKER and not node.fenced and not node.migrating_zk]
     asked: Sequence[Node] = brokers or cluster.nodes
     return {name: levels for node in asked for name, levels in node.ranges.items()}

@@ -1,4 +1,4 @@
-"""`kraft-audit verify`: a finished run examined again from its evidence, and held against what it has stored."""
+"""`kraft-audit verify`: a finished run examined again from its evidence, and compared with what it has stored."""
 
 from __future__ import annotations
 

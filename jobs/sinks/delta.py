@@ -563,7 +563,7 @@ def _with_columns(rows: DataFrame, table: Table) -> DataFrame:
     differs = any(given.get(field.name) not in (None, field.dataType.simpleString()) for field in table.columns)
     if differs or not any(isinstance(field.dataType, ArrayType) for field in table.columns):
         return rows.to(table.struct)
-    # `DataFrame.to` makes each list anew, element by element and uncompiled, where its type is the table's already.
+    # `DataFrame.to` builds each list again, element by element and uncompiled, where its type is the table's already.
     return rows.select([_column(field, there=field.name in given) for field in table.columns])
 
 

@@ -85,7 +85,7 @@ def only_writer(root: Path, name: str, java: int | None = None) -> Iterator[None
         except Exception:
             _sign(descriptor, None)
             raise
-        # Whatever else ends the write (an interrupt) leaves Java at work: the name stays.
+        # Whatever else ends the write (an interrupt) leaves Java running: the name stays.
         _sign(descriptor, None)
     finally:
         os.close(descriptor)

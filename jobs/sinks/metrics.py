@@ -37,7 +37,7 @@ class MetricsError(AuditError):
 def write_textfile(folder: Path, now: Mapping[str, Sequence[MetricSample]], retired: Collection[str] = ()) -> None:
     """Put the clusters of a run (`now`, by name) into the folder's one file, whole or not at all; other clusters stay in it.
 
-    Runs that end at the same time wait for each other. A file that can't be understood is written anew, and then said.
+    Runs that end at the same time wait for each other. A file that can't be understood is written again, and then said.
     Raises MetricsError.
     """
     if not folder.is_dir():

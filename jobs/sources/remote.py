@@ -234,7 +234,7 @@ def _remove_if_left(folder: Path) -> None:
         fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
         shutil.rmtree(folder, ignore_errors=True)
     except BlockingIOError:
-        # Its process is at work.
+        # Its process is running.
         return
     finally:
         os.close(held)

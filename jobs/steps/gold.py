@@ -63,8 +63,8 @@ def write_runs(
 ) -> None:
     """The rows of `runs`, after all others: a run without one never counts, so an interrupted run changes no report.
 
-    `known` are the columns of what each cluster's run leaves for the next one to be held against and for whoever looks at it, `kept` what
-    the next one goes on from; the bytes of the runs `needed` for that are not forgotten.
+    `known` are the columns of what each cluster's run leaves for the next one to be compared with and for whoever looks at it, `kept` what
+    the next one continues from; the bytes of the runs `needed` for that are not forgotten.
     """
     judged = [row for name, report in reports.items() for row in expectation_rows(name, report.expectations)]
     if judged:

@@ -100,7 +100,7 @@ def notes_of(copy: ScannedCopy) -> list[str]:
 
 
 def _begin(run: Run, name: str) -> int:
-    """First offset whose record is not in a state that the run goes on from."""
+    """First offset whose record is not in a state that the run continues from."""
     return run.kept[name].offset if name in run.kept else 0
 
 

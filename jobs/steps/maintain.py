@@ -46,7 +46,7 @@ from transforms.runs import FAILED, oldest_first
 _MARKS = {Part.DETAILS: DETAILS, Part.JUDGED: JUDGED}
 # A table with fewer files is read as fast as a compacted one.
 _FEWEST_FILES = 8
-# Files of this size are left as they are, so that a day's rows are not written anew every day.
+# Files of this size are left as they are, so that a day's rows are not written again every day.
 _LARGE_FILE_BYTES = 32 << 20
 _LEAST_VACUUM_HOURS = 168
 # Delta refuses to keep its log for less than its own week of removed files.
@@ -112,13 +112,13 @@ class _Going:
 
 
 class BusyError(AuditError):
-    """Another maintenance of the warehouse is at work."""
+    """Another maintenance of the warehouse is running."""
 
 
 def maintain(warehouse: Warehouse, upkeep: Upkeep) -> list[Tended]:
     """Do it, or with `dry_run` only look; what was done to each table.
 
-    One table's trouble is its own (`Tended.problem`). Raises BusyError when another maintenance is at work, and what the
+    One table's trouble is its own (`Tended.problem`). Raises BusyError when another maintenance is running, and what the
     warehouse raises when it can't be read.
     """
     with _alone(warehouse, upkeep), _settings(warehouse.spark, upkeep):

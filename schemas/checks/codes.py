@@ -29,7 +29,7 @@ LOSSY_ELECTION = "LOSSY-ELECTION"
 HEALED_ELECTION = "HEALED-ELECTION"
 # A partition that is still RECOVERING after a while (ISR-11).
 RECOVERING_LONG = "RECOVERING-LONG"
-# A last known leader that leads and is not at work (ELR-02).
+# A last known leader that leads and is not running (ELR-02).
 LAST_KNOWN_FENCED = "LAST-KNOWN-FENCED"
 # Records on which Kafka's replay throws (LOG-02): a partition of a topic that is not there, a ClearElr of one.
 TOPIC_UNKNOWN = "TOPIC-UNKNOWN"

@@ -198,7 +198,7 @@ def main() -> None:
         f"kept as {len(whole.kept) / 1e6:.1f} MB in {whole.seconds[TableKind.KEPT]:.1f} s, at most {memory:,.0f} MiB"
     )
     rest = measured(plan, [], whole.kept)
-    print(f"gone on from there, to the tables of the whole state: {sum(rest.seconds.values()):.1f} s")
+    print(f"continued from there, to the tables of the whole state: {sum(rest.seconds.values()):.1f} s")
 
 
 if __name__ == "__main__":

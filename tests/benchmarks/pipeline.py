@@ -1,7 +1,7 @@
 """The whole audit of a generated cluster, step by step: seconds, rates, memory, and whether it found what was planted.
 
 `python -m tests.benchmarks.pipeline --cluster FOLDER`, with FOLDER made by a generator of clusters: a data folder in
-`zookeeper`, controllers' log folders in `kraft`, and `truth.json` with what was planted. The second run goes on from what
+`zookeeper`, controllers' log folders in `kraft`, and `truth.json` with what was planted. The second run continues from what
 the first one kept.
 """
 

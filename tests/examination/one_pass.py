@@ -89,7 +89,7 @@ class Left:
 class Files:
     """A capture's files: a dump of ZooKeeper, where there is one, and the controllers' folders.
 
-    `kept` is what a run of the same cluster has left, which this one goes on from; `keep_every` as configured.
+    `kept` is what a run of the same cluster has left, which this one continues from; `keep_every` as configured.
     """
 
     folder: Path

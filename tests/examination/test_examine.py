@@ -1,4 +1,4 @@
-"""The one pass over real captures: it goes on from what it kept, asks for the whole log where it must, and fails by itself."""
+"""The one pass over real captures: it continues from what it kept, asks for the whole log where it must, and fails by itself."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from transforms.reconcile.judge.kraft_summary import kraft_health
 
 @pytest.mark.parametrize("level", [0, 1])
 def test_a_record_of_kraft_version_sets_nothing(level: int) -> None:
-    """From 4.0.1 on replay passes over it, so that no later snapshot has it: nor may the replay that it is held against."""
+    """From 4.0.1 on replay passes over it, so that no later snapshot has it: nor may the replay that it is compared with."""
     assert list(READERS["FEATURE_LEVEL_RECORD"]({"name": "kraft.version", "featureLevel": level})) == []
     others = [READERS["FEATURE_LEVEL_RECORD"]({"name": "x", "featureLevel": level})]
     assert [event.op for events in others for event in events] == [UPSERT if level else DELETE]

@@ -57,7 +57,7 @@ class Outcome:
     kept: dict[int, bytes] = field(default_factory=dict)
 
     def since(self, offset: int) -> Outcome:
-        """The outcome without what a pass that goes on from `offset` does not tell again."""
+        """The outcome without what a pass that continues from `offset` does not tell again."""
         states = {at: state for at, state in self.states.items() if at >= offset}
         return replace(self, history=[row for row in self.history if row["offset"] >= offset], states=states, kept={})
 

@@ -1,4 +1,4 @@
-"""The same replay in the plainest way: record by record, by the rules for one record. What the kernel is held against."""
+"""The same replay in the plainest way: record by record, by the rules for one record. What the kernel is compared with."""
 
 from __future__ import annotations
 

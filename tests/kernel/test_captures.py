@@ -50,7 +50,7 @@ class Copy:
         self.records = [bronze_row(each, ONE) for name in sorted(dump) if name.endswith(".log") for each in dump[name]]
         self.start = self.records[0]["offset"]
         self.end = self.records[-1]["offset"] + 1
-        # The oldest checkpoint that the log goes on from.
+        # The oldest checkpoint that the log continues from.
         self.base = None if self.start == 0 else min(at for at in self.checkpoints if at >= self.start)
         checkpoint = next((name for name in dump if self.base is not None and _begins(name, self.base)), None)
         self.held = [] if checkpoint is None else [bronze_row(each, ONE) for each in dump[checkpoint]]

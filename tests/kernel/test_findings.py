@@ -195,7 +195,7 @@ FAULTS: dict[str, tuple[list[Row], list[tuple[str, str, str, int]]]] = {
         [broker(1, 0, "x"), broker(1, 1, "y"), broker(1, 2, "x"), fence(1, 2, -1)],
         [("DUR-12", "broker 1", "incarnation x is back, after y took its place", 2)],
     ),
-    "a registration that takes the place of one at work": (
+    "a registration that takes the place of a running one": (
         [broker(1, 0, "x"), fence(1, 0, -1), broker(1, 2, "y"), fence(1, 2, -1)],
         [(BROKER_REPLACED, "broker 1", "incarnation y took the place of x, which was not fenced", 2)],
     ),

@@ -1,4 +1,4 @@
-"""Random logs, cut anywhere, in any number of shards, gone on from anywhere: always what the plain rules say."""
+"""Random logs, cut anywhere, in any number of shards, continued from anywhere: always what the plain rules say."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def test_going_on_from_anywhere_is_the_whole(seed: int, faults: bool) -> None:
     # Records below the offset may come along; nothing is read but those after it.
     rest = run(plan(LENGTH, keep_at=second, versions_from=second), cut(rows, chance), at_first)
     assert rest.since(first) == whole.since(first)
-    # The state is the same to the byte, so that it can be gone on from again and again.
+    # The state is the same to the byte, so that it can be continued from again and again.
     assert rest.kept == whole.kept
     again = run(plan(LENGTH, versions_from=second), [rows.slice(second)], rest.kept[second])
     assert again.since(second) == whole.since(second)

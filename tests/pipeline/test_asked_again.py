@@ -1,4 +1,4 @@
-"""A run in steps that goes on from a kept state and meets what seems lost: it reads all that earlier runs have read."""
+"""A run in steps that continues from a kept state and meets what seems lost: it reads all that earlier runs have read."""
 
 from __future__ import annotations
 

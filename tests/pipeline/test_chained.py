@@ -184,7 +184,7 @@ def test_a_damaged_index_and_rows_that_are_gone_make_a_base_and_are_said(lives: 
         assert note is None or notes == [note]
     [of_rows] = [each for each in lives.reports["8"][ROWS]["notes"] if "stored" in each]
     assert f"rows of run {first} are in silver.topics" in of_rows
-    # The log was gone on from all the same.
+    # The log was continued from all the same.
     assert not any("the whole log was read" in each for each in lives.reports["8"][INDEX]["notes"])
     # Whoever looks at the run whose rows are gone is told, and is shown no part of a state.
     assert f"the state of run {seventh} is not whole: " in lives.broken

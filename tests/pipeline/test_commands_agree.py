@@ -237,7 +237,7 @@ def _said(capsys: pytest.CaptureFixture[str], audit: Audit, *argv: str) -> str:
 def test_lost_writes_of_a_data_folder_are_told_with_their_transactions(
     fleet: Mapping[str, Audit | Failure], name: str
 ) -> None:
-    """Else nothing was held against the command that the transaction logs alone tell."""
+    """Else nothing was compared with the command that the transaction logs alone tell."""
     audit = fleet[name]
     assert isinstance(audit, Audit), audit
     assert audit.rows(DIVERGENCES, "class = 'lost_write' AND lost_until_zxid IS NOT NULL")

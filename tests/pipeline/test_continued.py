@@ -1,4 +1,4 @@
-"""A run that goes on from the state of the run before says what a run of the whole log says."""
+"""A run that continues from the state of the run before says what a run of the whole log says."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def damaged(folder: Path) -> Path:
 
 
 # What each run after the run over all clusters of the tests audits, in the same tables: `series` is the migration, `other` a
-# quorum that is formatted anew, `lost` has lost writes that are healed at last, `unclean` elections that are not.
+# quorum that is formatted again, `lost` has lost writes that are healed at last, `unclean` elections that are not.
 LATER: list[dict[str, Path]] = [
     {
         "series": capture("3.9.1", STAGES[1]),
@@ -231,7 +231,7 @@ def test_a_log_that_was_formatted_anew_is_told_as_another_one(runs: list[dict[st
 
 
 def test_another_log_is_read_from_its_start(runs: list[dict[str, Audit]]) -> None:
-    """A quorum that was formatted anew has the same cluster id and may have the same epochs and offsets."""
+    """A quorum that was formatted again has the same cluster id and may have the same epochs and offsets."""
     assert base_runs(runs[1]["other"]) == {None}
 
 

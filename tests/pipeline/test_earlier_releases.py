@@ -1,4 +1,4 @@
-"""Tables that earlier releases have made (`tests.tables`): looked at, gone on from, maintained; those of a later one refused in a line."""
+"""Tables of earlier releases (`tests.tables`): looked at, continued from, maintained; those of a later one are refused in one line."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ TOLD = [
     ["isr", TOPIC],
     ["isr", TOPIC, "--run", "first"],
 ]
-# A run of the oldest one that went on from another one's state: that state is kept in a form that is not read any more.
+# A run of the oldest one that continued from another one's state: that state is kept in a form that is not read any more.
 ENDED = "read the end of the log alone, and what run first kept of the rest is gone or of an earlier release"
 UNSTORED = "what run last found is not stored (any more)"
 UNTOLD = [

@@ -70,7 +70,7 @@ def test_rows_of_old_and_of_broken_runs_go_and_no_others(spark: SparkSession, wa
             for c, r in rows
         ]
         warehouse.append(table, spark.createDataFrame(values, StructType(list(table.columns))))
-    # The newest run goes on from what the second one has kept.
+    # The newest run continues from what the second one has kept.
     needed = runs[1]["run_id"]
     kept_bytes = {"cluster": "c", "run_id": needed, "kind": "fold"}
     values = [tuple(kept_bytes.get(name) for name in EXAMINED.column_names)]

@@ -52,7 +52,7 @@ def kept_by(run_id: str) -> str:
 
 
 class Runs:
-    """A cluster's runs: one 3,000 days ago whose state is gone on from, many of 1,000 to 930 days, one of 40 and one of 2 days."""
+    """A cluster's runs: one 3,000 days ago whose state is continued from, many of 1,000 to 930 days, one of 40 and one of 2 days."""
 
     def __init__(self, cluster: str = "c") -> None:
         self.cluster = cluster
@@ -218,7 +218,7 @@ def test_a_maintenance_that_was_killed_is_done_by_the_next(
     maintain(filled, ways(files=False))
     after = content(filled)
     for found in (before, between, after):
-        # What the next run goes on from is there all the time.
+        # What the next run continues from is there all the time.
         assert {f"{name} {runs.base}" for name in ("gold.runs", "silver.examined", "bronze.kraft_records")} <= set(
             found
         )

@@ -71,7 +71,7 @@ def test_old_rows_have_gone(lives: Lives) -> None:
     assert removed["silver.partitions"] == 0
     assert removed["gold.isr_history"] > 0
     assert lives.warehouse.read(ZK_ZNODES).where(f"run_id = '{first}'").isEmpty()
-    # The second run goes on from the first one's state: its records are the log's.
+    # The second run continues from the first one's state: its records are the log's.
     assert not lives.warehouse.read(KRAFT_RECORDS).where(f"run_id = '{first}'").isEmpty()
     assert lives.warehouse.read(RUNS).count() == 6
 

@@ -40,7 +40,7 @@ def content(stage: str, warehouse: Path) -> dict[str, object]:
 
 @pytest.fixture(scope="module")
 def chained(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
-    """Three runs, each of which goes on from the one before; their warehouse and ids."""
+    """Three runs, each of which continues from the one before; their warehouse and ids."""
     warehouse = tmp_path_factory.mktemp("chained") / "w"
     return warehouse, [audit(content(stage, warehouse)).run_id for stage in STAGES]
 

@@ -71,7 +71,7 @@ class Place:
         return {name: of_any_name(said(report, self.folder)) for name, report in reports.items()}
 
     def based_on(self) -> dict[str, str | None]:
-        """The run whose kept state the newest run went on from, by cluster."""
+        """The run whose kept state the newest run continued from, by cluster."""
         runs = self.warehouse.read(RUNS).where("report IS NOT NULL")
         newest = runs.orderBy(*newest_first()).select("run_id").first()
         assert newest is not None
@@ -84,7 +84,7 @@ def of_any_name(report: dict[str, Any]) -> dict[str, Any]:
 
 
 def of_the_whole(report: Mapping[str, Any]) -> dict[str, Any]:
-    """What a report says whether its run went on from a kept state or read the whole log."""
+    """What a report says whether its run continued from a kept state or read the whole log."""
     checks = [check for check in report["checks"] if check["id"] not in OF_THE_PART]
     notes = [note for note in report["notes"] if WHOLE_LOG not in note]
     return {**report, "checks": checks, "notes": notes}
@@ -138,7 +138,7 @@ def told_of(topic: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> str
 def test_what_a_killed_run_has_kept_and_recorded_counts_for_nobody(
     place: Place, base: Path, undisturbed: Run, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It has written a newer state and all changes: commands tell none of them, the next run goes on from the older state."""
+    """It has written a newer state and all changes: commands tell none of them, the next run continues from the older state."""
     with pytest.raises(Dead), killed_by(Killer("append gold.runs")) as killer:
         audit([place.conf()])
     assert {"append silver.examined", "append gold.isr_history"} <= set(killer.commits)

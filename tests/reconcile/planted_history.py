@@ -45,7 +45,7 @@ HISTORIES: Sequence[list[Row]] = (
     [emptied(20, 1), elected(21, 1, 1)],
     # 2: the same, healed by an ISR that grew.
     [emptied(22, 2), elected(23, 2, 1), {**isr_change(24, 2, [1, 0]), "leader_recovery_state": 0}],
-    # 3: of the last known leader, by a broker that is not at work.
+    # 3: of the last known leader, by a broker that is not running.
     [emptied(25, 3, 2), elected(26, 3, 2, last_known_elr=[])],
     # 4: broker 0 can't keep up. 5: broker 1 was only started again.
     bouncing(4, 0, 8),

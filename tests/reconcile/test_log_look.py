@@ -101,7 +101,7 @@ def test_what_is_in_no_snapshot_is_remembered_by_when_it_was_appended(at_once: i
 
 
 def goes_on(read_from: int, checkpoint: int | None, remembered: pl.DataFrame) -> LogLook:
-    """A run's look that goes on from a state below `read_from`, and reads the record just before it again."""
+    """A run's look that continues from a state below `read_from`, and reads the record just before it again."""
     found = LogLook(LogParams(checkpoint=checkpoint, read_from=read_from), None, remembered)
     for some in table("records", IN_BATCHES[read_from - 1 :]).iter_slices(2):
         found.add(some)

@@ -2,7 +2,7 @@
 
     python -m tests.reliability.kill --points 100 --seed 1 --out figures.json
 
-A point is a run (the first of a warehouse, or a later one that goes on from a kept state), how it is called (whole, or in steps
+A point is a run (the first of a warehouse, or a later one that continues from a kept state), how it is called (whole, or in steps
 that are repeated under the same id), a commit, and a moment (before, after; SIGKILL also within it). The audited clusters are a
 migration and a cluster with unclean elections. Two deaths: `tests.reliability.killing`.
 """

@@ -233,7 +233,7 @@ def _child(folder: Path, *more: str) -> subprocess.Popen[bytes]:
 
 
 def _be_child(arguments: argparse.Namespace) -> int:
-    """Maintain in a process of its own, and be killed at a commit if one is named; 75 when another one is at work."""
+    """Maintain in a process of its own, and be killed at a commit if one is named; 75 when another one is running."""
 
     def kill() -> None:
         if arguments.when == DURING:

@@ -64,7 +64,7 @@ class Pair:
 
 @dataclass
 class Compared:
-    """What became of a pair: whether run j went on from the state of run i, and where it does not say the same."""
+    """What became of a pair: whether run j continued from the state of run i, and where it does not say the same."""
 
     pair: Pair
     continued: bool
@@ -164,7 +164,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         distance: mine for distance, mine in every.items() if not arguments.distances or distance in arguments.distances
     }
     results: list[Compared] = []
-    lines = ["| stages apart | pairs | went on from the kept state | said the same |", "|---|---|---|---|"]
+    lines = ["| stages apart | pairs | continued from the kept state | said the same |", "|---|---|---|---|"]
     with (
         tempfile.TemporaryDirectory(prefix="kraft-audit-pairs-") as folder,
         spark_session("small", "kraft-audit-pairs", cores=2, driver_memory="3g", settings=LONG_LIVED) as spark,

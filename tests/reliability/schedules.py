@@ -4,7 +4,7 @@
 
 A seed draws what happens: the log grows; an older copy comes back; a process does its next step (each run is a run id of its own), is
 killed in it, goes on with the same id or begins another run; a whole run; the clock jumps; VACUUM takes what Delta may forget. After
-each run that finishes, its report is held against that of a fresh warehouse for the same files: no check may pass that fails or warns
+each run that finishes, its report is compared with that of a fresh warehouse for the same files: no check may pass that fails or warns
 there, and none may say something else, but for those that hold a run against the one before. Both processes live in one JVM and die
 as `tests.reliability.killing` simulates it; two real processes that write at once are `tests.reliability.two_processes`.
 """
@@ -67,7 +67,7 @@ class Process:
 
 @dataclass
 class Schedule:
-    """What happened under a seed, how many reports were held against a fresh warehouse's, and what was wrong."""
+    """What happened under a seed, how many reports were compared with a fresh warehouse's, and what was wrong."""
 
     seed: int
     events: list[str] = field(default_factory=list)

@@ -38,7 +38,7 @@ Told = dict[str, dict[str, Any]]
 
 @dataclass
 class Round:
-    """One round: how many reports were held against what they should be, whether the two runs overlapped, what differs."""
+    """One round: how many reports were compared with what they should be, whether the two runs overlapped, what differs."""
 
     reports: int = 0
     overlapped: bool = False

@@ -1,4 +1,4 @@
-"""What retention lets go: by age, and never what the next run goes on from, what is held, or what is under way."""
+"""What retention lets go: by age, and never what the next run continues from, what is held, or what is under way."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def test_the_configuration_it_names_is_valid_and_its_secrets_are_provided() -> N
 
 
 # Those of the bundle's published JSON schema (databricks/cli, bundle/schema/jsonschema.json) that are used here. The
-# whole file was held against that schema when it was last changed; this notices a key that was not.
+# whole file was compared with that schema when it was last changed; this notices a key that was not.
 KEYS = {
     "": {"bundle", "sync", "variables", "artifacts", "resources", "targets"},
     "job": {

@@ -196,7 +196,7 @@ def test_the_suite_in_the_documents_is_valid(tmp_path: Path) -> None:
     assert (suite.name, suite.table.full_name, len(suite.expectations)) == ("house_rules", "silver.partitions", 1)
 
 
-# What each fault's capture shows, by the page's own words: held against audits in tests/pipeline.
+# What each fault's capture shows, by the page's own words: compared with audits in tests/pipeline.
 def test_faults_that_a_page_calls_seen_are_declared_with_their_traces() -> None:
     named = set(re.findall(r"KAFKA-\d+|PR \d+|latent [A-Z]", (ROOT / "docs" / "faults.md").read_text()))
     assert {"latent A", "KAFKA-17146", "KAFKA-16222", "KAFKA-16411", "PR 15327"} <= named

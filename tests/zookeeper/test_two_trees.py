@@ -153,7 +153,7 @@ def test_damage_after_the_barrier_is_told(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("barrier", [None, 6])
 def test_a_torn_last_entry_is_told_and_no_fault(tmp_path: Path, barrier: int | None) -> None:
-    """A server at work leaves one behind when its files are copied."""
+    """A running server leaves one behind when its files are copied."""
     folder = after_a_failover(tmp_path / "zookeeper")
     whole = (folder / "log.6").read_bytes().rstrip(b"\0")
     (folder / "log.6").write_bytes(whole[:-20])

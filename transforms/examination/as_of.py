@@ -27,7 +27,7 @@ from transforms.zookeeper.read.trees import at_barrier
 class AskedAt:
     """A finished run's cluster and the offset (inclusive) that is asked for.
 
-    `gathered` are its facts, by which rows can be compared. The feed has the whole log of `side`, also where the run went on from
+    `gathered` are its facts, by which rows can be compared. The feed has the whole log of `side`, also where the run continued from
     an earlier one's state; `base` is the checkpoint (exclusive end) that it begins with, None for offset 0. `bracketed` is true where
     its tree was walked twice, `reads_data_folder` where ZooKeeper's transaction logs were read, whose barriers the feed has.
     """

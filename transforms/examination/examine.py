@@ -231,7 +231,7 @@ class _Examination:
     def _kept(
         self, changed: Sequence[Changed], sides: _Sides, read: LogRead, compared: Compared | None
     ) -> Iterator[Made]:
-        """What the next run goes on from, and what it is held against."""
+        """What the next run continues from, and what it is compared with."""
         epochs = sides.tables["partitions"].filter(pl.col("source") == "zookeeper").select(EPOCHS.names())
         memory = read.remembered(self.memory.differences.clear() if compared is None else compared.rows, epochs)
         yield from self.making.kept(MEMORY, memory.to_bytes())

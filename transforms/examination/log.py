@@ -39,7 +39,7 @@ class LogRead:
     """What a log came to. `tables`, `row_versions` and `findings` are those of `Replayed`; nothing without a log.
 
     `judged` and `recent` are the partitions' changes that rules look at and that are summed up, with those that an earlier run has
-    read, where this one went on from its state. `damage` are rows of bronze quarantine. `recorded_until` is the offset (exclusive) up to
+    read, where this one continued from its state. `damage` are rows of bronze quarantine. `recorded_until` is the offset (exclusive) up to
     which all changes are in gold isr_history once this run has finished, `recorded_time` the append time of the record before it.
     """
 
@@ -62,7 +62,7 @@ class LogRead:
         return {**said, "milestones": [dict(each) for each in self.keeping.milestones]}
 
     def remembered(self, differences: pl.DataFrame, epochs: pl.DataFrame) -> Memory:
-        """What the next run is held against."""
+        """What the next run is compared with."""
         return Memory(
             differences.filter(pl.col("status") != "resolved"),
             epochs,
@@ -151,7 +151,7 @@ class Log:
         return shortfall(self.asked.earlier, self._earlier.rows())
 
     def _remembered(self) -> tuple[list[pl.DataFrame], list[pl.DataFrame]]:
-        """Changes that an earlier run has read, where this one goes on from its state."""
+        """Changes that an earlier run has read, where this one continues from its state."""
         if self.side is None or self.side.kept is None:
             return [], []
         end = self.asked.given.log_end_ms

@@ -19,7 +19,7 @@ from transforms.units import stream
 ROWS, ANSWERS, FAILURE, FOLD, MEMORY = "rows", "answers", "failure", "fold", "memory"
 # What the rows come to that this run has stored of its cluster's state (`transforms.chain.index`), in pieces of whole rows.
 INDEX = "index"
-# Kinds that the next run goes on from.
+# Kinds that the next run continues from.
 KEPT_KINDS = (FOLD, MEMORY, INDEX)
 # Instead of all else: the whole log is needed, and the cluster examined again with it.
 AGAIN = "again"

@@ -111,7 +111,7 @@ def _record_steps(row: RowKey, versions: Sequence[VersionAfter]) -> Iterator[Tim
 def _write_steps(row: RowKey, writes: Sequence[ZnodeWrite]) -> Iterator[tuple[int, TimelineLine]]:
     before: dict[str, Mapping[str, Any] | None] = {}
     for write in writes:
-        # A znode that is made anew says nothing of the one before it, which may have gone with its session.
+        # A znode that is made again says nothing of the one before it, which may have gone with its session.
         changed = change_text(row, None if write.type in CREATES else before.get(write.path), write.row)
         version = "" if write.version is None else f" version {write.version}"
         what = f"{write.type} {visible(write.path)}{version}"

@@ -297,7 +297,7 @@ def offline(partitions: Partitions | None, at_work: Collection[int] | None) -> O
     """ISR-16: no partition is without a leader; one that no broker's return will heal is said to be so.
 
     Without ISR, ELR and last known leader there is nobody whom the controller may elect: such a partition stays without
-    a leader with all its replicas at work, until somebody asks for an unclean election.
+    a leader with all its replicas running, until somebody asks for an unclean election.
     """
     if partitions is None:
         return unknown(_NO_PARTITIONS)

@@ -34,7 +34,7 @@ _WORDS = {
 
 @dataclass(frozen=True)
 class Present:
-    """What is known of a cluster now: its log's newest append time (ms), brokers at work, those that some ISR lacks, the
+    """What is known of a cluster now: its log's newest append time (ms), running brokers, those that some ISR lacks, the
     registrations of each in the log's last hour, whether a shrinking ISR must raise the leader epoch, and the offsets of
     the records of MIGRATION and of POST_MIGRATION (None: not yet), where there is one of MIGRATION.
     """
@@ -155,7 +155,7 @@ def _elections(rows: pl.DataFrame, present: Present) -> pl.DataFrame:
 
 
 def _fenced(rows: pl.DataFrame, present: Present) -> pl.DataFrame:
-    """A last known leader that was elected, still leads and is not at work (ELR-02)."""
+    """A last known leader that was elected, still leads and is not running (ELR-02)."""
     leads = (pl.col("now_leader") == pl.col("leader")) & _unhealed()
     idle = ~pl.col("leader").is_in(list(present.at_work))
     last_known = pl.col("election") == ChangeKind.LAST_KNOWN_LEADER_ELECTION.value

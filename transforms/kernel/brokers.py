@@ -147,7 +147,7 @@ def _unknown_unregistrations(broker: int, events: Sequence[BrokerEvent]) -> Iter
 
 
 def _shared_ids(broker: int, events: Sequence[BrokerEvent]) -> Iterator[Finding]:
-    """A registration that shows two processes under one broker id; only what still stands: the newest, at work.
+    """A registration that shows two processes under one broker id; only what still stands: the newest, running.
 
     An incarnation is one start of a process. One that registers again after another did was alive all the time
     (DUR-12). One that takes the place of a registration neither fenced, nor shutting down, nor removed came while the

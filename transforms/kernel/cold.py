@@ -18,7 +18,7 @@ from transforms.kernel.silver import silver_schema
 from transforms.kernel.topics import At, Finding
 from transforms.kraft.replay.entities import DELETE, Event
 
-# Rows as a later pass goes on from them.
+# Rows as a later pass continues from them.
 ROWS = pa.schema(
     [
         ("entity", pa.string()),

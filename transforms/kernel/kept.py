@@ -1,4 +1,4 @@
-"""A state as bytes, which a later pass goes on from as if it had read all that was before.
+"""A state as bytes, which a later pass continues from as if it had read all that was before.
 
 The bytes are one Arrow stream of rows (part, rows), whose schema names the format, the shard and the offset; each part is an
 Arrow stream of its own, compressed. Numbers of texts are places in the parts `ids`, `names` and `directories`.
@@ -27,7 +27,7 @@ _FINDING = pa.schema([(name, pa.string()) for name in ("code", "subject", "detai
 
 
 class NotContinuedError(ValueError):
-    """Kept bytes that this pass can't go on from; the message says why."""
+    """Kept bytes that this pass can't continue from; the message says why."""
 
 
 def to_bytes(fold: Fold, offset: int) -> bytes:
@@ -76,7 +76,7 @@ def _placed(values: Longs, places: Longs) -> Longs:
 
 
 def from_bytes(kept: bytes, cluster: str, shard: Shard) -> tuple[Fold, int]:
-    """The state that `to_bytes` kept of this shard, and the offset that it goes on from.
+    """The state that `to_bytes` kept of this shard, and the offset that it continues from.
 
     Raises NotContinuedError for other bytes, another format and another shard.
     """

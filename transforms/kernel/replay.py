@@ -42,7 +42,7 @@ class TableKind(StrEnum):
     # What breaks a rule of replay, and rows that differ from Kafka's checkpoint: silver findings without the run's columns.
     FINDINGS = "findings"
     DIFFERENCES = "differences"
-    # One row with the bytes that a later pass goes on from.
+    # One row with the bytes that a later pass continues from.
     KEPT = "kept"
 
 

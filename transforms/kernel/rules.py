@@ -1,4 +1,4 @@
-"""What a change of a partition is, compiled: `transforms.isr.history.classify`, rule by rule, which this is held against.
+"""What a change of a partition is, compiled: `transforms.isr.history.classify`, rule by rule, which this is compared with.
 
 Kinds are bits, in the order in which `classify` names them: each row's kinds are those of its bits from the lowest on.
 """

@@ -35,7 +35,7 @@ FINDINGS = columns_of(FINDINGS_TABLE.columns, CLUSTER, "run_id")
 
 @dataclass(frozen=True)
 class Keeping:
-    """What is to be said of the state below `offset` (exclusive) to the next run; with offset -1, that it must not go on from any.
+    """What is to be said of the state below `offset` (exclusive) to the next run; with offset -1, that it must not continue from any.
 
     `state` are its bytes; the other columns are those of `transforms.kraft.side.Kept`.
     """
@@ -262,7 +262,7 @@ class _LastBefore:
 def _keeping(
     side: KraftSide, at: int | None, seen: _LastBefore, state: bytes, findings: pl.DataFrame
 ) -> Keeping | None:
-    """What the next run may go on from: nothing of a log with findings, which each run must see itself.
+    """What the next run may continue from: nothing of a log with findings, which each run must see itself.
 
     What Kafka itself skips is no fault of the log.
     """

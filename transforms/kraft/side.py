@@ -33,7 +33,7 @@ class LogKept:
 
     `last_epoch` and `last_append_time` (milliseconds) are of the record before the offset, by which a later run knows that it
     reads the same log. `milestones` are the records below it that a run reads by themselves; `base_run` is the run whose kept
-    state this one itself went on from.
+    state this one itself continued from.
     """
 
     run_id: str
@@ -69,7 +69,7 @@ class KraftSide:
         )
 
     def whole(self, base: int | None, end: int | None = None) -> Extent:
-        """The part that is applied when the log is read from its beginning, though this run went on from a kept state.
+        """The part that is applied when the log is read from its beginning, though this run continued from a kept state.
 
         `base` is the checkpoint (exclusive end) that the log of the first of these runs begins with; None for offset 0. With an
         `end` (exclusive), what was not in force there is left out.
@@ -143,7 +143,7 @@ def kraft_side(
     """Plan a cluster's log; None without one that can be used.
 
     `copies` are rows of bronze kraft_log_copies, `found` the `milestones` of the records that were read, `migration` the row of
-    `/migration` where there is one. `kept` is the state that the records go on from.
+    `/migration` where there is one. `kept` is the state that the records continue from.
     """
     # A table has no order, and what is read of copies that are alike must not hang on one.
     facts = tuple(LogCopy.from_row(row) for row in sorted(copies, key=lambda row: str(row["location"])))
@@ -177,7 +177,7 @@ def _in_log_order(rows: Iterable[Milestone], base: int | None, start: int | None
 
 
 def continued(side: KraftSide) -> int | None:
-    """First offset that was read (inclusive) by a run that went on from a kept state; None for one that read all."""
+    """First offset that was read (inclusive) by a run that continued from a kept state; None for one that read all."""
     return None if side.kept is None else side.extent().start
 
 
@@ -200,7 +200,7 @@ def checkpoints_to_verify(side: KraftSide) -> list[int]:
 def keep_at(side: KraftSide, after: int, every: int) -> int | None:
     """Where to keep the state: no version is wanted of what is below (`after`), and no transaction is open there.
 
-    None when fewer than `every` records are new: the next run goes on from where this one did.
+    None when fewer than `every` records are new: the next run continues from where this one did.
     """
     states = side.states()
     if states and states[-1][1] == PRE_MIGRATION:

@@ -1,4 +1,4 @@
-"""How to go on from a finding: the SQL that lists it whole, and the command that explains a row, ready to copy."""
+"""What to do with a finding: the SQL that lists it whole, and the command that explains a row, ready to copy."""
 
 from __future__ import annotations
 

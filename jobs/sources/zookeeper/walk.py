@@ -309,7 +309,7 @@ class _Walk:
 
 
 class _Progress:
-    """Tells a walk that goes on from one that does not, and a large tree from an endless one.
+    """Tells a walk that continues from one that does not, and a large tree from an endless one.
 
     Progress is a znode or a list of children that was read: it need not be asked for again.
     """

@@ -1,4 +1,4 @@
-"""What a run leaves for the next one to be held against: of which cluster its log was, and up to where that was committed."""
+"""What a run leaves for the next one to be compared with: of which cluster its log was, and up to where that was committed."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ class LogKnown:
 
 
 def goes_on(verdicts: Mapping[str, str]) -> bool:
-    """Whether later runs are held against a run, by its checks' verdicts: not where its log was another one, or an older.
+    """Whether later runs are compared with a run, by its checks' verdicts: not where its log was another one, or an older.
 
-    A log that was begun anew where that may be (RUN-03 warns) is the cluster's own from then on.
+    A log that was begun again where that may be (RUN-03 warns) is the cluster's own from then on.
     """
     if any(verdicts.get(name) == "fail" for name in OTHER_LOG):
         return False

@@ -391,7 +391,7 @@ def _together(samples: Sequence[Sample]) -> Sample:
 
 
 def known_identities(rows: Iterable[tuple[str, str, str]]) -> Identities:
-    """Identities from (path, scheme, id) of `ZnodeLook`; brokers at work tell more than what once made a root."""
+    """Identities from (path, scheme, id) of `ZnodeLook`; running brokers tell more than what once made a root."""
     by_path: dict[str, set[str]] = {}
     for path, scheme, identity in rows:
         by_path.setdefault(path, set()).add(f"{scheme}:{identity}")

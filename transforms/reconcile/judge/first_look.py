@@ -46,7 +46,7 @@ class FirstLook:
 
     @property
     def mirrored_offset(self) -> int | None:
-        """Offset in `/migration`, where there is a log to hold it against; None when it says none."""
+        """Offset in `/migration`, where there is a log to compare it with; None when it says none."""
         offset: int | None = (self.given.zookeeper or {}).get("kraft_metadata_offset")
         return None if self.given.side is None or offset is None or offset < 0 else offset
 

@@ -47,7 +47,7 @@ class Health:
     brokers (key '' for the cluster's own). `reassigning` is true while a partition of KRaft is being reassigned, `unclean`
     when unclean elections are on for the whole cluster, `leaderless` when KRaft has partitions without a leader, `compared`
     when the two sides are, `zookeeper` while ZooKeeper decides the partitions. `level` is the finalised metadata.version,
-    `present` what the partitions' history is held against.
+    `present` what the partitions' history is compared with.
     """
 
     brokers: Sequence[int] = ()
@@ -185,7 +185,7 @@ def zookeeper_rules(health: Health) -> list[RowRule]:
 
 
 def kraft_rules(health: Health) -> list[RowRule]:
-    """What one partition's row of KRaft shows. ISR-04: each member of an ISR is at work."""
+    """What one partition's row of KRaft shows. ISR-04: each member of an ISR is running."""
     idle = except_ids("isr", health.at_work)
     last = (pl.col("leader") == -1) & (pl.col("isr").list.len() == 1)
     why = pl.lit(" is not registered, fenced, or shutting down")
@@ -236,7 +236,7 @@ def _recovering_long(log_end_ms: int | None) -> list[RowRule]:
 
 
 def under_min(partitions: pl.DataFrame, configs: pl.DataFrame, of_brokers: Mapping[str, int]) -> pl.DataFrame:
-    """Partitions with a leader held against min.insync.replicas: columns VIOLATIONS.
+    """Partitions with a leader compared with min.insync.replicas: columns VIOLATIONS.
 
     ISR-09: the ISR has fewer members. RESTART_REFUSED: it has as many as all replicas, so that acks=all is refused while one
     of them restarts.

@@ -85,7 +85,7 @@ class LogLook:
         registrations: pl.DataFrame | None = None,
         appended: pl.DataFrame | None = None,
     ) -> None:
-        """`registrations` and `appended` are what an earlier run's look had: they count where this run goes on from its state."""
+        """`registrations` and `appended` are what an earlier run's look had: they count where this run continues from its state."""
         goes_on = params.read_from is not None
         self._params = params
         self._counted = None if params.planned is None else Counted(params.planned)

@@ -183,7 +183,7 @@ def _admin_rules(known: Known) -> list[RowRule]:
     text = said("{} of {} ({})", "kind", "subject", "zk_path")
     rules = [RowRule("START-12", asked, text)]
     if known.newest_znode_time_ms is not None:
-        # A controller that is at work reads and deletes it within a second.
+        # A controller that is running reads and deletes it within a second.
         left = (kind == "isr_change") & (pl.col("zk_mtime") < known.newest_znode_time_ms - _READ_AT_ONCE_MS)
         rules.append(RowRule("ISR-13", left, said("{} ({})", "subject", "zk_path")))
     if known.claim is not None:

@@ -79,7 +79,7 @@ def _path(path: str) -> bytes:
 
 @dataclass
 class TreeDigest:
-    """The digest of a tree, kept up to date while transactions are replayed, and held against the files' own.
+    """The digest of a tree, kept up to date while transactions are replayed, and compared with the files' own.
 
     `total` is that of the snapshot, 0 and not counted on where no file has a digest. `newest` is the newest change
     (czxid, mzxid, pzxid) that the snapshot shows: before it, versions need not follow each other.
@@ -102,7 +102,7 @@ class TreeDigest:
     def of(snapshot: Snapshot, zxid: int, transactions: list[ZkTransaction]) -> TreeDigest:
         """The digest of a snapshot's tree; `transactions` are those to be replayed on it.
 
-        The snapshot's bytes are gone through only when there is a digest to hold them against.
+        The snapshot's bytes are gone through only when there is a digest to compare them with.
         """
         stored = None if snapshot.digest is None else ZxidDigest(*snapshot.digest)
         given = stored is not None or any(each.digest is not None for each in transactions)

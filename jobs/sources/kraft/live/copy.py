@@ -49,7 +49,7 @@ _NEWEST_CHECKPOINTS = 2
 
 @dataclass(frozen=True)
 class CopyResult:
-    """What a copy took: `bytes_received` of log and snapshots; `resumed_at` is the offset it went on from, or None."""
+    """What a copy took: `bytes_received` of log and snapshots; `resumed_at` is the offset it continued from, or None."""
 
     folder: Path
     proof: Proof
@@ -164,7 +164,7 @@ class _Copy:
         return leader, answer
 
     def _kept_proof(self) -> Proof | None:
-        """The proof of the copy that is there, when that can be gone on from."""
+        """The proof of the copy that is there, when that can be continued from."""
         log = self.kept / LOG_FOLDER
         try:
             proof = read_proof(log)

@@ -14,7 +14,7 @@ from transforms.reconcile.judge.facts import Facts
 
 # From 3.3-IV1 on an idle leader appends a NoOp every metadata.max.idle.interval.ms, 500 by default (S§2.9).
 _NO_OPS = 5
-# Before the load and beside ZooKeeper the controllers may be formatted anew for another attempt (S§4.5).
+# Before the load and beside ZooKeeper the controllers may be formatted again for another attempt (S§4.5).
 _MAY_BEGIN_ANEW = (Phase.WAITING, Phase.DUAL_WRITE)
 _ONE_OFF = "a single audit of files is not compared with earlier runs"
 _FIRST = "there is no earlier run of this cluster to compare with"
@@ -46,7 +46,7 @@ def cluster_id(facts: Facts) -> str | None:
 
 @dataclass(frozen=True)
 class _Both:
-    """The log's plan and the run that it is held against; or why it is not."""
+    """The log's plan and the run that it is compared with; or why it is not."""
 
     plan: ReadPlan | None = None
     earlier: EarlierRun | None = None

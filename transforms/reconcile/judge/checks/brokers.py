@@ -47,7 +47,7 @@ _TOGETHER_SECONDS = 60
 
 
 def both_modes(facts: Facts) -> list[str]:
-    """Brokers that are in `/brokers/ids` and at work in KRaft mode for longer than one process could be, as violations.
+    """Brokers that are in `/brokers/ids` and running in KRaft mode for longer than one process could be, as violations.
 
     For that time both sides were written on after the later of the two signs of life: the znode's last write, and the
     registration's last change.

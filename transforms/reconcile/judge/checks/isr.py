@@ -38,7 +38,7 @@ def _of_partitions(code: str) -> CheckFunction:
 
 
 def _epochs(facts: Facts) -> Outcome:
-    """ISR-06: a checkpoint is the other account of the epochs that the records are held against."""
+    """ISR-06: a checkpoint is the other account of the epochs that the records are compared with."""
     start = -1 if facts.plan is None or facts.plan.base_checkpoint is None else facts.plan.base_checkpoint[1].offset
     others = [c for copy in facts.copies if copy.has_log for c in copy.checkpoints if c.complete and c.offset > start]
     if not others and facts.plan is not None:

@@ -125,7 +125,7 @@ def _ghost_texts(facts: Facts) -> Iterator[str]:
 
 
 def _left_behind(facts: Facts) -> Outcome:
-    """QRM-02. A broker that starts is fenced by its registration; one that was at work has a later record."""
+    """QRM-02. A broker that starts is fenced by its registration; one that was running has a later record."""
     held = {use.broker_id for use in facts.replicas if use.replicas}
     gone = [row for row in facts.brokers_in_kraft if row["fenced"] and row["broker_id"] not in held]
     return found(
