@@ -29,7 +29,7 @@ from jobs.steps import report as report_step
 from jobs.steps.publishing import Published, publish, publish_stopped, publish_unopened
 from schemas.gates import GATES
 from schemas.report import Report
-from transforms.reconcile.judge.asked import asked_of
+from transforms.reconcile.judge.requested_gate import asked_of
 from transforms.report.fleet import fleet_table, run_json
 from transforms.report.printable import visible
 from transforms.report.text import first_anchor, render_text

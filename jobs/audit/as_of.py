@@ -17,7 +17,7 @@ from jobs.audit.past_facts import past_facts
 from jobs.exit import UsageError
 from jobs.runtime.workers import without_failures
 from schemas.gold import DIVERGENCES
-from transforms.examination.as_of import AskedAt, divergences_at
+from transforms.examination.as_of import TaskAt, divergences_at
 from transforms.examination.made import slices
 from transforms.frames import columns_of, from_arrow
 from transforms.reconcile.compare.divergences import LOCATED, first_of
@@ -42,11 +42,11 @@ def divergences_as_of(past: PastRun, offset: int) -> DataFrame:
         raise UsageError(f"run {past.run_id} compared nothing (mode {past.report.mode}), so it has no differences")
     kraft = known.kraft
     folder = known.given.reads_data_folder
-    asked = AskedAt(known.gathered, kraft.side, kraft.base, known.given.bracketed, kraft.checked(offset), folder)
+    task = TaskAt(known.gathered, kraft.side, kraft.base, known.given.bracketed, kraft.checked(offset), folder)
     source = Source(past.spark, past.read, {past.cluster: past.walks})
     logs = of_logs(without_failures(kraft.records), [past.cluster])
     feeds = [source.clusters(), *source.trees(), *source.barriers([past.cluster] if folder else ()), *logs]
-    return in_order(feeds, 1).mapInArrow(each_cluster(_pass(asked)), _LOCATED)
+    return in_order(feeds, 1).mapInArrow(each_cluster(_pass(task)), _LOCATED)
 
 
 def first_as_of(past: PastRun, offset: int, where: Mapping[str, str], limit: int) -> pl.DataFrame:
@@ -68,11 +68,11 @@ def first_as_of(past: PastRun, offset: int, where: Mapping[str, str], limit: int
     return from_arrow(found.toArrow(), columns_of(_FIRST))
 
 
-def _pass(asked: AskedAt) -> Pass:
+def _pass(task: TaskAt) -> Pass:
     schema: pa.Schema = to_arrow_schema(_LOCATED)
 
     def compare(_cluster: str, feed: SpooledFeed) -> Iterator[pa.RecordBatch]:
-        for piece in slices(divergences_at(asked, feed)):
+        for piece in slices(divergences_at(task, feed)):
             yield from piece.select(schema.names).cast(schema).to_batches()
 
     return compare

@@ -25,9 +25,9 @@ from schemas.bronze import KRAFT_RECORDS
 from schemas.examined import EXAMINED
 from schemas.table import Table
 from transforms.clusters import CLUSTER
-from transforms.examination.asked import ClusterTask
 from transforms.examination.examine import examine
 from transforms.examination.made import AGAIN, ANSWERS, FAILURE, ROWS, Made
+from transforms.examination.task import ClusterTask
 from transforms.kraft.side import KraftSide
 from transforms.units import Feed, batches_of
 
@@ -48,41 +48,41 @@ class Examined:
     pieces: Mapping[str, Sequence[bytes]] = field(default_factory=dict)
 
 
-def examined(run: Run, asked: Mapping[str, ClusterTask]) -> dict[str, Examined]:
+def examined(run: Run, tasks: Mapping[str, ClusterTask]) -> dict[str, Examined]:
     """Examine the clusters and store what was made; one whose pass failed has failed.
 
     The rows for the other tables are in silver `examined` then: `store_rows` brings them there.
     """
     records = without_failures(run.rows(KRAFT_RECORDS))
-    _store(run, asked, records)
-    again = _asked_again(run) if _some_go_on(asked) else []
+    _store(run, tasks, records)
+    again = _asked_again(run) if _some_go_on(tasks) else []
     if again:
-        _store_again(run, {name: asked[name] for name in again}, records)
+        _store_again(run, {name: tasks[name] for name in again}, records)
     return stored(run)
 
 
-def _store_again(run: Run, asked: Mapping[str, ClusterTask], records: DataFrame, series: str = AGAIN) -> None:
+def _store_again(run: Run, tasks: Mapping[str, ClusterTask], records: DataFrame, series: str = AGAIN) -> None:
     """Examine clusters by all records that earlier runs have read: what seems lost is looked for there."""
-    whole = {name: whole_log(run.warehouse, name, run.run_id, _side(each)) for name, each in asked.items()}
+    whole = {name: whole_log(run.warehouse, name, run.run_id, _side(each)) for name, each in tasks.items()}
     asked_again = {
         name: replace(each, whole_from=whole[name].base or 0, earlier=whole[name].earlier)
-        for name, each in asked.items()
+        for name, each in tasks.items()
     }
     # Of damage, this run tells what it has read itself.
     parts = [*(log.records for log in whole.values()), records.where(F.col("problem").isNotNull())]
     try:
         _store(run, asked_again, reduce(DataFrame.unionByName, parts), series)
     except UnreadableError as error:
-        if len(asked) == 1:
-            run.fail(next(iter(asked)), error)
+        if len(tasks) == 1:
+            run.fail(next(iter(tasks)), error)
             return
         # One cluster's file is no other one's.
-        for name, each in asked.items():
+        for name, each in tasks.items():
             _store_again(run, {name: each}, records, f"{AGAIN}/{name}")
 
 
-def _some_go_on(asked: Mapping[str, ClusterTask]) -> bool:
-    return any(each.given.side is not None and each.given.side.kept is not None for each in asked.values())
+def _some_go_on(tasks: Mapping[str, ClusterTask]) -> bool:
+    return any(each.given.side is not None and each.given.side.kept is not None for each in tasks.values())
 
 
 def _asked_again(run: Run) -> list[str]:
@@ -90,15 +90,15 @@ def _asked_again(run: Run) -> list[str]:
     return [row[CLUSTER] for row in rows.select(CLUSTER).collect()]
 
 
-def _side(asked: ClusterTask) -> KraftSide:
-    if asked.given.side is None:
+def _side(task: ClusterTask) -> KraftSide:
+    if task.given.side is None:
         raise AssertionError("only a log that was resumed is read again")
-    return asked.given.side
+    return task.given.side
 
 
-def _store(run: Run, asked: Mapping[str, ClusterTask], records: DataFrame, series: str = "") -> None:
-    feed = in_order(_feeds(run, asked, records), len(asked))
-    made = feed.mapInArrow(each_cluster(_pass(run.run_id, dict(asked))), EXAMINED.struct)
+def _store(run: Run, tasks: Mapping[str, ClusterTask], records: DataFrame, series: str = "") -> None:
+    feed = in_order(_feeds(run, tasks, records), len(tasks))
+    made = feed.mapInArrow(each_cluster(_pass(run.run_id, dict(tasks))), EXAMINED.struct)
     run.append(EXAMINED, made, series=series)
 
 
@@ -128,18 +128,18 @@ def _error_of(said: Mapping[str, Any]) -> Exception:
     return AuditError(f"{said['text']} inside the audit; audit this cluster alone to see where")
 
 
-def _feeds(run: Run, asked: Mapping[str, ClusterTask], records: DataFrame) -> list[DataFrame]:
-    source = Source(run.spark, run.rows, {name: run.clusters[name].walks for name in asked})
-    folders = [name for name, each in asked.items() if each.given.reads_data_folder]
-    logs = [name for name, each in asked.items() if each.given.has_kraft]
+def _feeds(run: Run, tasks: Mapping[str, ClusterTask], records: DataFrame) -> list[DataFrame]:
+    source = Source(run.spark, run.rows, {name: run.clusters[name].walks for name in tasks})
+    folders = [name for name, each in tasks.items() if each.given.reads_data_folder]
+    logs = [name for name, each in tasks.items() if each.given.has_kraft]
     feeds = [source.clusters(), *source.trees(), *source.written(folders), *of_logs(records, logs)]
-    going = {name: each for name, each in run.kept.items() if name in asked}
+    going = {name: each for name, each in run.kept.items() if name in tasks}
     return [*feeds, kept.fed(run, going)] if going else feeds
 
 
-def _pass(run_id: str, asked: Mapping[str, ClusterTask]) -> Callable[[str, Feed], Iterator[pa.RecordBatch]]:
+def _pass(run_id: str, tasks: Mapping[str, ClusterTask]) -> Callable[[str, Feed], Iterator[pa.RecordBatch]]:
     def examine_one(cluster: str, feed: Feed) -> Iterator[pa.RecordBatch]:
-        for made in examine(asked[cluster], feed):
+        for made in examine(tasks[cluster], feed):
             yield _row(cluster, run_id, made)
 
     return examine_one

@@ -31,8 +31,8 @@ from schemas.silver import STATE_TABLES
 from transforms.chain.chain import Chain, StoredPart, chain_of, layout
 from transforms.clusters import CLUSTER, of_clusters
 from transforms.examination.answers import CHAIN
-from transforms.examination.asked import Recorded
 from transforms.examination.made import INDEX
+from transforms.examination.task import Recorded
 from transforms.units import UnitKind
 
 if TYPE_CHECKING:

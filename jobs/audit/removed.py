@@ -13,7 +13,7 @@ from jobs.steps.fleet import from_micros
 from schemas.gold import MAINTENANCE
 from schemas.table import Layer
 from transforms.clusters import CLUSTER
-from transforms.isr.asked import Histories
+from transforms.isr.partition_questions import Histories
 from transforms.report.printable import counted, visible
 
 DETAILS, JUDGED, ROWS, FILES = "details", "judged", "rows", "files"

@@ -38,7 +38,7 @@ from jobs.sources.suppressions import read_suppressions
 from schemas import silver
 from schemas.table import Table
 from transforms.clusters import of_clusters
-from transforms.examination.asked import Recorded
+from transforms.examination.task import Recorded
 from transforms.expectations.suite import Suite
 from transforms.reconcile.compare.suppressions import SuppressionRule
 from transforms.report.mail_policy import LastMail

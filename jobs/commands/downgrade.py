@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from jobs.audit.past import PastRun, add_run_argument, add_warehouse_arguments, open_warehouse, past_run
-from jobs.audit.standing import PastStanding, standing
+from jobs.audit.past_cluster import PastCluster, past_cluster
 from jobs.exit import OK, UsageError
 from jobs.settings import PropertySettings
 from jobs.sources.property_files import read_property_files
@@ -46,7 +46,7 @@ def execute(arguments: argparse.Namespace) -> int:
     configurations = _configurations(arguments.broker_properties)
     with open_warehouse(arguments, in_spark=False) as run:
         past = past_run(run, arguments.run_id)
-        state = state_of(standing(past, arguments.kafka_version), configurations)
+        state = state_of(past_cluster(past, arguments.kafka_version), configurations)
         for line in [*render(readiness(state, target)), *settings_of(past, state)]:
             print(visible(line, 400))
     return OK
@@ -68,8 +68,8 @@ def settings_of(past: PastRun, state: KnownCluster) -> list[str]:
     return [f"  setting  {text}" for text in violations(state.configurations, formats)]
 
 
-def state_of(known: PastStanding, configurations: Configurations | None = None) -> KnownCluster:
+def state_of(known: PastCluster, configurations: Configurations | None = None) -> KnownCluster:
     """A finished run's cluster as the judgement of a downgrade asks for it; by the property files that the run read, if no other."""
-    facts = known.standing.facts
+    facts = known.views.facts
     read = kip_tables.configurations_of(facts.properties) if configurations is None else configurations
-    return kip_tables.state_of(known.answers, facts, known.facts.given.side, known.standing.release, read)
+    return kip_tables.state_of(known.answers, facts, known.facts.given.side, known.views.release, read)

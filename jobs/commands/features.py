@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 
 from jobs.audit.past import add_run_argument, add_warehouse_arguments, open_warehouse, past_run
-from jobs.audit.standing import PastStanding, standing
+from jobs.audit.past_cluster import PastCluster, past_cluster
 from jobs.exit import OK, UsageError
 from schemas.kraft.metadata_versions import FEATURE_NAME, level_name
 from transforms.features.levels import UnknownLevelError, level_of, release_tuple
@@ -67,7 +67,7 @@ def execute(arguments: argparse.Namespace) -> int:
     if arguments.conf is None and arguments.warehouse is None:
         raise UsageError("one of the arguments --conf --warehouse is required")
     with open_warehouse(arguments, in_spark=False) as run:
-        known = standing(past_run(run, arguments.run_id), arguments.kafka_version)
+        known = past_cluster(past_run(run, arguments.run_id), arguments.kafka_version)
         for line in _lines(arguments, known, asked):
             print("\t".join(visible(part, 400) for part in line.split("\t")))
     return OK
@@ -113,8 +113,8 @@ def _of_the_tool(arguments: argparse.Namespace, asked: Asked) -> list[str]:
         raise UsageError(visible(str(error), 200)) from None
 
 
-def _lines(arguments: argparse.Namespace, known: PastStanding, asked: Asked) -> list[str]:
-    cluster = known.asked
+def _lines(arguments: argparse.Namespace, known: PastCluster, asked: Asked) -> list[str]:
+    cluster = known.active
     if arguments.what == "describe":
         end = known.past.report.migration.committed_end_offset
         return describe(_supported(cluster), cluster.finalised, end, cluster.release)

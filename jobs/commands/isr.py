@@ -21,9 +21,9 @@ from schemas.gold import ISR_HISTORY, RUNS
 from schemas.table import Table
 from transforms.clusters import CLUSTER
 from transforms.explain.keys import parse_key
-from transforms.isr.asked import Histories, at_levels, controller_of, histories, of_topic, recorded
 from transforms.isr.history import ClassifiedChange
 from transforms.isr.partition import RECOVERED, RECOVERING
+from transforms.isr.partition_questions import Histories, at_levels, controller_of, histories, of_topic, recorded
 from transforms.isr.validate import (
     AlterPartitionAnswer,
     AlterPartitionRequest,
@@ -39,7 +39,7 @@ from transforms.runs import CLEAN, ERRORS, WARNINGS
 from transforms.times import utc_time
 
 if TYPE_CHECKING:
-    from jobs.audit.standing import PastStanding
+    from jobs.audit.past_cluster import PastCluster
 
 _VALIDATE = "validate"
 _NEEDED = ("topic_name", "partition", "leader_epoch", "partition_epoch", "isr")
@@ -89,10 +89,10 @@ def execute(arguments: argparse.Namespace) -> int:
 
 def _lines_of(arguments: argparse.Namespace) -> list[str]:
     if arguments.what == _VALIDATE:
-        from jobs.audit.standing import standing  # noqa: PLC0415 - what judges takes a second that a history does not need
+        from jobs.audit.past_cluster import past_cluster  # noqa: PLC0415 - what judges takes a second that a history does not need
 
         with open_warehouse(arguments, in_spark=False) as run:
-            return _answer(arguments, standing(past_run(run, arguments.run_id), arguments.kafka_version))
+            return _answer(arguments, past_cluster(past_run(run, arguments.run_id), arguments.kafka_version))
     if arguments.run_id is None:
         with open_warehouse(arguments, in_spark=False) as run:
             lines = _recorded(run, arguments.what)
@@ -162,15 +162,15 @@ def _lines(name: tuple[int, str], history: Sequence[ClassifiedChange], committed
     return lines
 
 
-def _answer(arguments: argparse.Namespace, known: PastStanding) -> list[str]:
-    stands = known.standing
-    if stands.release is None:
+def _answer(arguments: argparse.Namespace, known: PastCluster) -> list[str]:
+    views = known.views
+    if views.release is None:
         raise UsageError("--kafka-version: give the controller's release, it is unknown to the run")
     mode = (
         ControllerMode(arguments.mode)
         if arguments.mode
         else ControllerMode.ZOOKEEPER
-        if stands.by_zookeeper
+        if views.by_zookeeper
         else ControllerMode.KRAFT
     )
     request = AlterPartitionRequest(
@@ -183,10 +183,10 @@ def _answer(arguments: argparse.Namespace, known: PastStanding) -> list[str]:
         RECOVERING if arguments.recovering else RECOVERED,
         arguments.request_version,
     )
-    controller = _controller(known.past, mode, stands.release, arguments.topic_name, arguments.partition)
-    if mode is ControllerMode.KRAFT and stands.kraft is not None:
-        migrating = stands.facts.phase is Phase.DUAL_WRITE
-        controller = at_levels(controller, stands.kraft.finalised, migrating=migrating)
+    controller = _controller(known.past, mode, views.release, arguments.topic_name, arguments.partition)
+    if mode is ControllerMode.KRAFT and views.kraft is not None:
+        migrating = views.facts.phase is Phase.DUAL_WRITE
+        controller = at_levels(controller, views.kraft.finalised, migrating=migrating)
     return _said(validate(request, controller), controller)
 
 

@@ -8,16 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from jobs.audit import kept
-from jobs.audit.again import examined_again
 from jobs.audit.inputs import profile_of_tables
 from jobs.audit.past import Finished, PastRun, add_run_argument, past_run
+from jobs.audit.reexamination import examined_again
 from jobs.audit.run import shared
 from jobs.audit.verified import DIFFERS, EQUAL, UNKNOWN, longest_ago, store
 from jobs.exit import ERRORS, OK, AuditError, UsageError, guarded, worst
 from jobs.runtime.spark import spark_session
 from jobs.settings import Settings, limits_of, load_settings
 from jobs.sinks.delta import Warehouse
-from transforms.examination.again import EVIDENCE
+from transforms.examination.reexamination import EVIDENCE
 from transforms.nearest import suggestion
 from transforms.report.printable import counted, visible
 

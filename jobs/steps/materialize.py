@@ -19,7 +19,7 @@ from schemas.entities import ENTITIES
 from schemas.gold import DIVERGENCES, ISR_HISTORY
 from schemas.silver import ADMIN_OPERATIONS, FINDINGS
 from transforms.chain.chain import Chain
-from transforms.examination.asked import ClusterTask
+from transforms.examination.task import ClusterTask
 from transforms.kraft.coverage import planned_log
 from transforms.reconcile.compare.suppressions import in_force
 from transforms.reconcile.judge.given import Given

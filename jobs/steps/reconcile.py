@@ -27,7 +27,6 @@ from transforms.kraft.side import KraftSide
 from transforms.leaks import without_leaks
 from transforms.outcome import EVIDENCE_LIMIT
 from transforms.reconcile.judge import kip_tables, summary
-from transforms.reconcile.judge.asked import asked_of
 from transforms.reconcile.judge.beside import beside_of
 from transforms.reconcile.judge.checks.between import known_of
 from transforms.reconcile.judge.dashboard import metrics, state_spellings
@@ -38,6 +37,7 @@ from transforms.reconcile.judge.gates import FAIL, judge_gates, run_checks
 from transforms.reconcile.judge.given import Given
 from transforms.reconcile.judge.kraft_summary import kraft_health
 from transforms.reconcile.judge.presence import broker_ledger
+from transforms.reconcile.judge.requested_gate import asked_of
 from transforms.report.bounds import shortened
 from transforms.report.comparison import NOTHING, Comparison, ReportRequest, comparison, shown
 from transforms.report.json import from_json, to_json

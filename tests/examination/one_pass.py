@@ -18,9 +18,9 @@ from jobs.sources.zookeeper.dump import read_dump
 from jobs.steps.ingest_kraft import Copies, _chosen, _work, find_copies
 from schemas.zookeeper.trees import BARRIER, NEWEST, TREE
 from transforms.examination.answers import KEEPING, RECORDED
-from transforms.examination.asked import ClusterTask, Recorded
 from transforms.examination.examine import examine
 from transforms.examination.made import ANSWERS, FAILURE, FOLD, MEMORY, ROWS, Made
+from transforms.examination.task import ClusterTask, Recorded
 from transforms.kraft.coverage import planned_log
 from transforms.kraft.side import LogKept, kraft_side, milestones
 from transforms.reconcile.judge.given import Given

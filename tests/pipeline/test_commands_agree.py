@@ -12,8 +12,8 @@ import pytest
 
 from jobs.audit.as_of import divergences_as_of
 from jobs.audit.past import Finished, PastRun, past_run
+from jobs.audit.past_cluster import past_cluster
 from jobs.audit.run import Failure
-from jobs.audit.standing import standing
 from jobs.cli import main
 from jobs.commands.downgrade import settings_of, state_of
 from schemas.gold import DIVERGENCES, RUNS
@@ -104,7 +104,7 @@ def test_commands_say_what_the_report_says(told: tuple[Audit, PastRun]) -> None:
 
 def differences(audit: Audit, past: PastRun) -> list[str]:
     """Names of the commands that say something else than the report, with what they say."""
-    known = standing(past)
+    known = past_cluster(past)
     state = state_of(known)
     found = []
     report = audit.report.downgrade
@@ -116,8 +116,8 @@ def differences(audit: Audit, past: PastRun) -> list[str]:
         (line.feature, line.node_kind, line.node_id, line.min_level, line.max_level, line.finalised_level, line.gap)
         for line in audit.report.features
     }
-    if known.standing.asked is None:
-        assert known.standing.release is None or not audit.report.features
+    if known.views.active is None:
+        assert known.views.release is None or not audit.report.features
     else:
         cells = matrix(known.asked.nodes, known.asked.finalised)
         matrix_rows = {
@@ -126,7 +126,7 @@ def differences(audit: Audit, past: PastRun) -> list[str]:
         }
         if matrix_rows != listed:
             found.append(f"features: {sorted(matrix_rows ^ listed, key=str)}")
-    return [*found, *_differing_rows(audit, past, may_compare(known.standing.facts))]
+    return [*found, *_differing_rows(audit, past, may_compare(known.views.facts))]
 
 
 def _downgrades(state: Any) -> tuple[Any, ...]:
@@ -199,7 +199,7 @@ def test_property_files_decide_what_the_command_says_as_they_decide_the_report(
 ) -> None:
     audit = fleet[name]
     assert isinstance(audit, Audit), audit
-    known = standing(past_run(Finished(audit.warehouse, audit.cluster), audit.run_id))
+    known = past_cluster(past_run(Finished(audit.warehouse, audit.cluster), audit.run_id))
     without = replace(state_of(known), configurations=None)
     assert audit.report.downgrade is not None
     assert _downgrades(without) != _told(audit.report.downgrade), "the files tell nothing"

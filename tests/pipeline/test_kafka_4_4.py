@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from jobs.audit.past import Finished, past_run
-from jobs.audit.standing import standing
+from jobs.audit.past_cluster import past_cluster
 from jobs.commands.downgrade import state_of
 from schemas.report import CheckResult
 from tests.captures import capture
@@ -163,7 +163,7 @@ def test_the_command_downgrade_says_what_the_report_says_of_a_misleading_record(
     report = audit.report.downgrade
     assert report is not None
     past = past_run(Finished(audit.warehouse, audit.cluster), audit.run_id)
-    state = state_of(standing(past))
+    state = state_of(past_cluster(past))
     assert [shown(release) for release in targets(state)] == [target.release for target in report.targets]
     floor = floor_of(state)
     assert (None if floor is None else shown(floor)) == report.floor

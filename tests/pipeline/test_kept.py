@@ -16,8 +16,8 @@ from jobs.exit import AuditError
 from schemas.examined import EXAMINED
 from transforms.chain.chain import Chain, StoredPart, layout
 from transforms.examination.answers import CHAIN
-from transforms.examination.asked import Recorded
 from transforms.examination.made import INDEX
+from transforms.examination.task import Recorded
 from transforms.secrets import Fingerprinter
 
 KEPT = Kept(

@@ -25,9 +25,9 @@ from schemas.gold import MAILS
 from tests.captures import capture
 from tests.pipeline.audits import settings_content
 from tests.report.test_smtp import Mailbox, running
-from transforms.examination.asked import ClusterTask
 from transforms.examination.examine import examine
 from transforms.examination.made import Made, failure
+from transforms.examination.task import ClusterTask
 from transforms.units import Feed
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("spark")]

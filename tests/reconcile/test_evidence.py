@@ -18,7 +18,7 @@ from transforms.kraft.side import FEATURE_LEVEL, LEADER_CHANGE, STATE, KraftSide
 from transforms.properties import PropertyFiles
 from transforms.reconcile.compare.context import CLOCK_MARGIN_MS
 from transforms.reconcile.judge.beside import Beside
-from transforms.reconcile.judge.cluster import cluster_of, standing_of
+from transforms.reconcile.judge.cluster import cluster_of, views_of
 from transforms.reconcile.judge.contexts import context_at, context_of, ends_of
 from transforms.reconcile.judge.evidence import ClusterFacts, facts_of, first_facts, loaded_at, with_differences
 from transforms.reconcile.judge.facts import ReplicaUse, Sample
@@ -345,11 +345,11 @@ def test_what_was_appended_while_a_tree_was_read_makes_no_clock_unmeasured_later
 
 
 def test_who_is_asked_goes_by_the_phase() -> None:
-    dual = standing_of(past(report()), (3, 8), None)
-    assert dual.asked == cluster_of(gathered().facts, (3, 8))
-    assert (dual.by_zookeeper, dual.asked and dual.asked.voters) == (False, frozenset(NODES))
+    dual = views_of(past(report()), (3, 8), None)
+    assert dual.active == cluster_of(gathered().facts, (3, 8))
+    assert (dual.by_zookeeper, dual.active and dual.active.voters) == (False, frozenset(NODES))
     waiting = first_facts(FirstLook(given(ELECTED, state(2, 2)), ANSWERS))
-    by_zookeeper = standing_of(waiting, (3, 8), None)
-    assert by_zookeeper.asked is not None
-    assert (by_zookeeper.asked.zookeeper, by_zookeeper.asked.local) == (True, 3000)
-    assert standing_of(waiting, None, None).asked is None
+    by_zookeeper = views_of(waiting, (3, 8), None)
+    assert by_zookeeper.active is not None
+    assert (by_zookeeper.active.zookeeper, by_zookeeper.active.local) == (True, 3000)
+    assert views_of(waiting, None, None).active is None

@@ -24,7 +24,7 @@ from transforms.zookeeper.read.trees import at_barrier
 
 
 @dataclass(frozen=True)
-class AskedAt:
+class TaskAt:
     """A finished run's cluster and the offset (inclusive) that is asked for.
 
     `gathered` are its facts, by which rows can be compared. The feed has the whole log of `side`, also where the run continued from
@@ -40,15 +40,15 @@ class AskedAt:
     reads_data_folder: bool = False
 
 
-def divergences_at(asked: AskedAt, feed: Feed) -> pl.DataFrame:
+def divergences_at(task: TaskAt, feed: Feed) -> pl.DataFrame:
     """The divergences with KRaft's state at the offset: rows of `transforms.reconcile.compare.between.located`."""
     trees = trees_of(feed.batches(UnitKind.ZNODES))
     moved = (
-        moved_znodes(trees.znodes, znodes_without_data(feed.batches(UnitKind.SECOND_WALK))) if asked.bracketed else None
+        moved_znodes(trees.znodes, znodes_without_data(feed.batches(UnitKind.SECOND_WALK))) if task.bracketed else None
     )
-    then = context_at(context_of(asked.gathered), asked.offset)
-    log = _Log(asked, feed)
-    kraft, row_versions = log.replayed(asked.offset + 1, then.committed_end, then.migration_offset + 1)
+    then = context_at(context_of(task.gathered), task.offset)
+    log = _Log(task, feed)
+    kraft, row_versions = log.replayed(task.offset + 1, then.committed_end, then.migration_offset + 1)
 
     def versions(keys: Collection[tuple[str, str]]) -> pl.DataFrame:
         return log.versions_of(keys, then.committed_end, then.migration_offset)
@@ -60,16 +60,16 @@ def divergences_at(asked: AskedAt, feed: Feed) -> pl.DataFrame:
         pl.DataFrame(schema=FOLLOWED),
         versions,
         moved,
-        barriers_of(feed) if asked.reads_data_folder else None,
+        barriers_of(feed) if task.reads_data_folder else None,
     )
-    return divergences_as_of(asked.gathered, inputs, asked.offset)
+    return divergences_as_of(task.gathered, inputs, task.offset)
 
 
 class _Log:
     """The run's log, to be replayed to several ends (exclusive)."""
 
-    def __init__(self, asked: AskedAt, feed: Feed) -> None:
-        self.asked, self.feed = asked, feed
+    def __init__(self, task: TaskAt, feed: Feed) -> None:
+        self.task, self.feed = task, feed
         self.checkpoints = checkpoints_of(feed)
 
     def replayed(self, at: int, end: int, after: int) -> tuple[Mapping[str, pl.DataFrame], pl.DataFrame]:
@@ -79,11 +79,11 @@ class _Log:
         return (whole.tables if at == end else self._replayed(at).tables), whole.row_versions
 
     def _replayed(self, end: int, after: int | None = None) -> Replayed:
-        side, extent = self.asked.side, self.asked.side.whole(self.asked.base, end)
-        name = self.asked.gathered.name
+        side, extent = self.task.side, self.task.side.whole(self.task.base, end)
+        name = self.task.gathered.name
         return state_at(name, side, extent, self.feed.batches(UnitKind.LOG), self.checkpoints, after)
 
     def versions_of(self, keys: Collection[tuple[str, str]], end: int, until: int) -> pl.DataFrame:
         """All that happened to some rows up to an offset (inclusive)."""
-        side, extent = self.asked.side, self.asked.side.whole(self.asked.base, end)
+        side, extent = self.task.side, self.task.side.whole(self.task.base, end)
         return versions_of(side, extent, self.feed.batches(UnitKind.LOG), self.checkpoints, keys, until)

@@ -21,10 +21,10 @@ from schemas.silver import ADMIN_OPERATIONS, FINDINGS
 from transforms.chain.chain import Chain
 from transforms.chain.index import Changed, changed_in, hashed_in, pieces, states_of
 from transforms.examination.answers import CHAIN, COMPARED, DELTAS, FIRST, KEEPING, RECORDED, SECOND
-from transforms.examination.asked import ClusterTask
 from transforms.examination.log import Log, LogRead
 from transforms.examination.made import AGAIN, FOLD, INDEX, MEMORY, Made, Making, failure
 from transforms.examination.memory import EPOCHS, Memory
+from transforms.examination.task import ClusterTask
 from transforms.examination.trees import Trees, trees_of, znodes_without_data
 from transforms.examination.written import Written, written_of
 from transforms.frames import columns_of
@@ -59,15 +59,15 @@ class _WholeLogNeededError(Exception):
     """What seems lost is looked for in the whole log, of which only the newest part was read."""
 
 
-def examine(asked: ClusterTask, feed: Feed) -> Iterator[Made]:
+def examine(task: ClusterTask, feed: Feed) -> Iterator[Made]:
     """Examine a cluster: the pieces that were made, the answers last; of one that can't be examined, why."""
-    making = Making(asked.given.name, asked.run_id)
+    making = Making(task.given.name, task.run_id)
     try:
-        yield from _Examination(asked, feed, making).made()
+        yield from _Examination(task, feed, making).made()
     except _WholeLogNeededError:
         yield Made(AGAIN, None, 0, b"")
     except Exception as error:
-        if asked.alone and not getattr(error, "for_the_user", False):
+        if task.alone and not getattr(error, "for_the_user", False):
             raise
         yield failure(error)
 
@@ -83,8 +83,8 @@ class _Sides:
 
 
 class _Examination:
-    def __init__(self, asked: ClusterTask, feed: Feed, making: Making) -> None:
-        self.asked, self.given, self.feed, self.making = asked, asked.given, feed, making
+    def __init__(self, task: ClusterTask, feed: Feed, making: Making) -> None:
+        self.task, self.given, self.feed, self.making = task, task.given, feed, making
         remembered = feed.bytes_of(UnitKind.MEMORY)
         self.memory = Memory() if remembered is None else Memory.from_bytes(remembered)
 
@@ -93,7 +93,7 @@ class _Examination:
         trees = trees_of(self.feed.batches(UnitKind.ZNODES))
         written = written_of(self.feed, self.given)
         moved = self._moved(trees)
-        log = Log(self.asked, self.feed, self.memory, written.offsets)
+        log = Log(self.task, self.feed, self.memory, written.offsets)
         # Where only the newest part of the log was read its changes are few, and the whole log may have to be asked for.
         goes_on = self.given.side is not None and self.given.side.kept is not None
         held: list[Made] = []
@@ -137,7 +137,7 @@ class _Examination:
         """Rows that are not those that were to be read are not judged: what is missing would be taken for lost or for fine."""
         if log.gone is not None:
             raise NotExaminedError(f"{GONE}: {log.gone}; read the whole log again with `kraft-audit run --full`")
-        short = None if self.asked.planned is None else shortfall(self.asked.planned, read.look.slices())
+        short = None if self.task.planned is None else shortfall(self.task.planned, read.look.slices())
         if short is not None:
             raise NotExaminedError(f"the tables do not hold what the run has read: {short}; begin another run")
 
@@ -187,7 +187,7 @@ class _Examination:
             written.barriers if self.given.reads_data_folder else None,
         )
         return compare(
-            inputs, context, ends_of(gathered), self.asked.run_id, self.given.report_rows, self.asked.suppressions
+            inputs, context, ends_of(gathered), self.task.run_id, self.given.report_rows, self.task.suppressions
         )
 
     def _deltas(self, gathered: ClusterFacts, compared: Compared | None, written: Written) -> list[dict[str, Any]]:
@@ -209,7 +209,7 @@ class _Examination:
 
     def _changed(self, sides: _Sides) -> tuple[Chain, list[Changed]]:
         """What is to be stored of the state, and the chain that it follows: what has changed, or all of it as a new base."""
-        chain = self.asked.chain
+        chain = self.task.chain
         states = states_of(self.feed.batches(UnitKind.INDEX)) if chain.parts else {}
         now = hashed_in(sides.tables)
         changed = changed_in(sides.tables, now, states)

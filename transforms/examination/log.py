@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 
 from schemas.bronze import KRAFT_RECORDS, QUARANTINE
 from schemas.checks import KRAFT
-from transforms.examination.asked import ClusterTask, Recorded
 from transforms.examination.memory import CHANGES, JUDGED_CHANGES, Memory
+from transforms.examination.task import ClusterTask, Recorded
 from transforms.frames import columns_of, copied, from_arrow, shaped
 from transforms.isr.audit import RECENT, recent_of
 from transforms.isr.history import HOUR
@@ -76,16 +76,16 @@ class LogRead:
 class Log:
     """Reads a cluster's log. `new_changes` goes through it; afterwards `read` says what it came to."""
 
-    def __init__(self, asked: ClusterTask, feed: Feed, memory: Memory, offsets: Collection[int]) -> None:
+    def __init__(self, task: ClusterTask, feed: Feed, memory: Memory, offsets: Collection[int]) -> None:
         """`offsets` are those whose append times are asked for."""
-        self.asked, self.feed, self.memory = asked, feed, memory
-        self.side: KraftSide | None = asked.given.side
-        until = [asked.recorded.until - 1] if asked.recorded else []
+        self.task, self.feed, self.memory = task, feed, memory
+        self.side: KraftSide | None = task.given.side
+        until = [task.recorded.until - 1] if task.recorded else []
         now = [self.side.committed.end_exclusive - 1] if self.side else []
         self._look = LogLook.of(
-            asked.given, asked.planned, {*offsets, *until, *now}, memory.registrations, memory.appended
+            task.given, task.planned, {*offsets, *until, *now}, memory.registrations, memory.appended
         )
-        self._earlier = None if asked.earlier is None else Counted(asked.earlier)
+        self._earlier = None if task.earlier is None else Counted(task.earlier)
         self._judged, self._recent = self._remembered()
         self._replayed: Replayed | None = None
         self._damage: list[pl.DataFrame] = []
@@ -93,7 +93,7 @@ class Log:
     @property
     def starts_late(self) -> bool:
         """True where the feed has the newest part of the log only."""
-        return self.side is not None and self.side.kept is not None and self.asked.whole_from is None
+        return self.side is not None and self.side.kept is not None and self.task.whole_from is None
 
     def new_changes(self) -> Iterator[pa.RecordBatch]:
         """Read the log; gives the changes of partitions that no finished run has recorded."""
@@ -111,7 +111,7 @@ class Log:
             for _ in self._passed():
                 pass
             return
-        given = self.asked.given
+        given = self.task.given
         steps = replaying(
             given.name,
             self.side,
@@ -119,7 +119,7 @@ class Log:
             checkpoints,
             (given.compared or {}).get("kraft_metadata_offset"),
             self.feed.bytes_of(UnitKind.FOLD) if self.side.kept is not None else None,
-            self.asked.keep_every,
+            self.task.keep_every,
         )
         while True:
             try:
@@ -132,7 +132,7 @@ class Log:
         """The log's records, looked at as they go by; what earlier runs have read of them was looked at then."""
         first = 0 if self.side is None or self.side.kept is None else self.side.kept.offset - 1
         for batch in self.feed.batches(UnitKind.LOG):
-            mine = batch if self.asked.whole_from is None else batch.filter(pc.greater_equal(batch["offset"], first))
+            mine = batch if self.task.whole_from is None else batch.filter(pc.greater_equal(batch["offset"], first))
             if mine.num_rows:
                 self._look.add(from_arrow(mine, _RECORDS))
             if self._earlier is not None:
@@ -146,22 +146,22 @@ class Log:
     @property
     def gone(self) -> str | None:
         """What is not there any more of the records that earlier runs have read, in one line, once the log was read."""
-        if self._earlier is None or self.asked.earlier is None:
+        if self._earlier is None or self.task.earlier is None:
             return None
-        return shortfall(self.asked.earlier, self._earlier.rows())
+        return shortfall(self.task.earlier, self._earlier.rows())
 
     def _remembered(self) -> tuple[list[pl.DataFrame], list[pl.DataFrame]]:
         """Changes that an earlier run has read, where this one continues from its state."""
         if self.side is None or self.side.kept is None:
             return [], []
-        end = self.asked.given.log_end_ms
+        end = self.task.given.log_end_ms
         read_then = pl.col("offset") < self.side.kept.offset
         recent = pl.lit(value=False) if end is None else pl.col("append_time") >= end - ISR_HOURS * HOUR
         judged = self.memory.judged.filter(read_then)
         return [judged.filter(may_tell(end))], [self.memory.recent.filter(read_then & recent)]
 
     def _new(self, changes: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        rows, end = from_arrow(changes, CHANGES), self.asked.given.log_end_ms
+        rows, end = from_arrow(changes, CHANGES), self.task.given.log_end_ms
         # Of years of changes few are looked at later. Without copies the whole history stays in memory with them: a third of a
         # large cluster's pass (tests/benchmarks/README.md, "What a pass holds").
         self._judged.append(copied(judged_of(rows, end)))
@@ -172,7 +172,7 @@ class Log:
 
     def _recorded_until(self) -> int:
         """Where the changes begin that are in no table yet: all of them where the log is another than the one remembered."""
-        known = self.asked.recorded
+        known = self.task.recorded
         if known is None or self.side is None:
             return 0
         time = self._look.append_times.get(known.until - 1)
@@ -207,7 +207,7 @@ class Log:
         )
 
     def _now_recorded(self, side: KraftSide) -> Recorded:
-        until, known = max(side.committed.end_exclusive, self._recorded_until()), self.asked.recorded
+        until, known = max(side.committed.end_exclusive, self._recorded_until()), self.task.recorded
         time = self._look.append_times.get(until - 1)
         if time is None and known is not None and until == known.until:
             time = known.append_time
@@ -217,7 +217,7 @@ class Log:
         """All that happened to some rows up to an offset (inclusive), in all their lives (`replayed.versions_of`)."""
         if self.side is None:
             raise ValueError("there is no log to look for rows in")
-        base = self.side.base if self.asked.whole_from is None else self.asked.whole_from or None
+        base = self.side.base if self.task.whole_from is None else self.task.whole_from or None
         extent = self.side.whole(base)
         return versions_of(self.side, extent, self.feed.batches(UnitKind.LOG), checkpoints_of(self.feed), keys, until)
 

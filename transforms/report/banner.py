@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from schemas.classes import CLASSES, DEFECTS, ORDER
 from schemas.gates import GATES, MIGRATION_GATES
 from schemas.report import CheckResult, DivergenceRow, Gate, MigrationSummary, Report
-from transforms.reconcile.judge.asked import shut_gate_in
+from transforms.reconcile.judge.requested_gate import shut_gate_in
 from transforms.report.expectations import unmet, unmet_sentence
 from transforms.report.printable import counted, listed, visible
 from transforms.report.row_text import line_of

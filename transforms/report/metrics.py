@@ -15,7 +15,7 @@ from prometheus_client.openmetrics.exposition import generate_latest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from prometheus_client.registry import Collector
 
-from transforms.reconcile.judge.asked import GO, NO_GO, NOT_APPLICABLE, UNKNOWN
+from transforms.reconcile.judge.requested_gate import GO, NO_GO, NOT_APPLICABLE, UNKNOWN
 from transforms.report.fleet_model import FleetRun, gates_in_order
 from transforms.runs import CLEAN, ERRORS, WARNINGS
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from schemas.report import Report
-from transforms.reconcile.judge.asked import why_shut
+from transforms.reconcile.judge.requested_gate import why_shut
 from transforms.report.banner import duration
 from transforms.report.fleet_model import CLOCKS_DIFFER_SECONDS, FleetRun
 from transforms.report.printable import counted, visible

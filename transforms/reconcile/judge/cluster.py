@@ -23,7 +23,7 @@ _NO_RELEASE = (0, 0)
 
 
 @dataclass(frozen=True)
-class Standing:
+class ClusterViews:
     """A cluster's state, in the terms of the audits of ISR, features and downgrades.
 
     `kraft` and `zookeeper` are the cluster as each kind of controller has it, None if that side was not collected;
@@ -41,19 +41,19 @@ class Standing:
         return self.facts.phase in BY_ZOOKEEPER
 
     @property
-    def asked(self) -> Cluster | None:
-        """The cluster as the controller knows it that would be asked; None where it was not collected, or has no release."""
+    def active(self) -> Cluster | None:
+        """The cluster as its active controller has it; None where it was not collected, or has no release."""
         return None if self.release is None else self.zookeeper if self.by_zookeeper else self.kraft
 
 
-def standing_of(
+def views_of(
     gathered: ClusterFacts, release: tuple[int, int] | None, feature_znode: FeatureZnode | None
-) -> Standing:
-    """Where a cluster stands by its facts, when its controllers are of `release`."""
+) -> ClusterViews:
+    """A cluster by its facts, as controllers of `release` have it."""
     facts = gathered.facts
     kraft = cluster_of(facts, release or _NO_RELEASE) if KRAFT in facts.collected else None
     in_zookeeper = facts.zookeeper is not None and release is not None
-    return Standing(
+    return ClusterViews(
         facts,
         release,
         kraft,

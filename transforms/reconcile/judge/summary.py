@@ -11,12 +11,12 @@ from schemas.report import CheckResult, Divergences, Gate, Lag, LogCopyLine, Mig
 from transforms import runs
 from transforms.kraft.quorum import LogCopy, ReadPlan
 from transforms.kraft.release import before
-from transforms.reconcile.judge.asked import asked_of
 from transforms.reconcile.judge.checks.dual_write import NO_LAG_IN_3_4, repeated_load, restarted_load_text
 from transforms.reconcile.judge.facts import Facts
 from transforms.reconcile.judge.gates import WARN, is_error
 from transforms.reconcile.judge.liveness import LivenessState, liveness, measured_skew
 from transforms.reconcile.judge.load import LOAD
+from transforms.reconcile.judge.requested_gate import asked_of
 from transforms.zookeeper.zxids import hexadecimal
 
 CLEAN, WARNINGS, ERRORS = runs.CLEAN, runs.WARNINGS, runs.ERRORS

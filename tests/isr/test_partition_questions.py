@@ -7,8 +7,8 @@ from typing import Any
 
 import polars as pl
 
-from transforms.isr.asked import at_levels, controller_of, histories, of_topic, recorded
 from transforms.isr.history import ChangeKind
+from transforms.isr.partition_questions import at_levels, controller_of, histories, of_topic, recorded
 from transforms.isr.validate import ControllerMode
 from transforms.kraft.replay.entities import DELETE, UPSERT
 

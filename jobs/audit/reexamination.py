@@ -22,8 +22,8 @@ from jobs.runtime.workers import without_failures
 from schemas.bronze import KRAFT_RECORDS, ZK_ZNODES
 from schemas.examined import FEED
 from transforms.clusters import of_clusters
-from transforms.examination.again import AskedAgain, numbered, unlike
-from transforms.examination.asked import ClusterTask
+from transforms.examination.reexamination import RepeatedTask, numbered, unlike
+from transforms.examination.task import ClusterTask
 from transforms.kraft.coverage import PlannedLog, planned_log
 from transforms.kraft.quorum import LogCopy, Slice, plan_read
 from transforms.kraft.side import KraftSide
@@ -42,7 +42,7 @@ _WHERE = KRAFT_RECORDS.full_name
 
 
 def examined_again(past: PastRun, shown: int) -> list[dict[str, Any]]:
-    """What of a run is not as it has stored it: rows of `transforms.examination.again.UNLIKE`, `shown` of each table at most.
+    """What of a run is not as it has stored it: rows of `transforms.examination.reexamination.UNLIKE`, `shown` of each table at most.
 
     Raises UsageError where the run's answers are forgotten, WarehouseError where its silver rows are gone, AuditError where bronze has
     nothing of a run any more.
@@ -59,7 +59,7 @@ def examined_again(past: PastRun, shown: int) -> list[dict[str, Any]]:
         planned = _planned(past, first)
         # Of damage a run tells what it has read itself; a state above damage is never continued from.
         records = known.kraft.records.unionByName(records.where(F.col("problem").isNotNull()))
-    again = AskedAgain(ClusterTask(given, past.run_id, planned), known.answers, shown)
+    again = RepeatedTask(ClusterTask(given, past.run_id, planned), known.answers, shown)
     source = Source(past.spark, past.read, {past.cluster: past.walks})
     feeds = [
         source.clusters(),
@@ -72,7 +72,7 @@ def examined_again(past: PastRun, shown: int) -> list[dict[str, Any]]:
     return [row.asDict() for row in rows]
 
 
-def _pass(again: AskedAgain) -> Pass:
+def _pass(again: RepeatedTask) -> Pass:
     schema: pa.Schema = to_arrow_schema(_TOLD)
 
     def examine(_cluster: str, feed: SpooledFeed) -> Iterator[pa.RecordBatch]:

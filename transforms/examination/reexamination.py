@@ -17,9 +17,9 @@ from schemas.gold import DIVERGENCES
 from schemas.silver import ADMIN_OPERATIONS, FINDINGS
 from schemas.table import Table
 from transforms.examination.answers import FIRST, SECOND
-from transforms.examination.asked import ClusterTask
 from transforms.examination.examine import examine
 from transforms.examination.made import ANSWERS, FAILURE, ROWS
+from transforms.examination.task import ClusterTask
 from transforms.frames import columns_of, from_arrow
 from transforms.units import Feed, batches_of
 
@@ -36,13 +36,13 @@ UNLIKE = pl.Schema({"what": pl.String, "stored": pl.Int64, "again": pl.Int64, "r
 
 
 @dataclass(frozen=True)
-class AskedAgain:
+class RepeatedTask:
     """A finished run's cluster as it was asked then, its log from the beginning; the `answers` that it has stored.
 
     `shown` is how many rows that are not alike are told of each table.
     """
 
-    asked: ClusterTask
+    task: ClusterTask
     answers: Mapping[str, Mapping[str, Any]]
     shown: int
 
@@ -52,7 +52,7 @@ def numbered() -> list[tuple[int, Table]]:
     return list(enumerate(TABLES, FIRST_KIND))
 
 
-def unlike(again: AskedAgain, feed: Feed, stored_rows: Callable[[int], Iterable[pa.RecordBatch]]) -> pl.DataFrame:
+def unlike(again: RepeatedTask, feed: Feed, stored_rows: Callable[[int], Iterable[pa.RecordBatch]]) -> pl.DataFrame:
     """What is not as it was stored (UNLIKE): the table or answer, how often the row is stored and was found again, and the row.
 
     `stored_rows` gives what is stored of a table by its number (`numbered`). The first ones of each are told, with how many there are
@@ -60,7 +60,7 @@ def unlike(again: AskedAgain, feed: Feed, stored_rows: Callable[[int], Iterable[
     """
     made: dict[str, list[pa.RecordBatch]] = defaultdict(list)
     answers: Mapping[str, Mapping[str, Any]] = {}
-    for piece in examine(again.asked, feed):
+    for piece in examine(again.task, feed):
         if piece.kind == ROWS and piece.name is not None:
             made[piece.name] += batches_of(piece.payload)
         elif piece.kind == ANSWERS:

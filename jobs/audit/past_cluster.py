@@ -10,13 +10,13 @@ from jobs.exit import UsageError
 from transforms.examination.answers import FIRST, SECOND
 from transforms.features.levels import UnknownLevelError, release_tuple
 from transforms.features.update import Cluster
-from transforms.reconcile.judge.cluster import Standing, standing_of
+from transforms.reconcile.judge.cluster import ClusterViews, views_of
 from transforms.reconcile.judge.given import Rows
 from transforms.reconcile.judge.kip_tables import feature_znode_of
 
 
 @dataclass(frozen=True)
-class PastStanding:
+class PastCluster:
     """A finished run's cluster in the terms of the audits of ISR, features and downgrades, by what its report was made of.
 
     `answers` are those that its rows gave, by the names of the questions.
@@ -25,21 +25,21 @@ class PastStanding:
     past: PastRun
     facts: PastFacts
     answers: Rows
-    standing: Standing
+    views: ClusterViews
 
     @property
-    def asked(self) -> Cluster:
-        """The cluster as the controller knows it that would be asked. Raises UsageError when it was not collected."""
-        found = self.standing.asked
+    def active(self) -> Cluster:
+        """The cluster as the active controller has it. Raises UsageError when it was not collected."""
+        found = self.views.active
         if found is None:
-            side = "ZooKeeper" if self.standing.by_zookeeper else "the metadata log"
+            side = "ZooKeeper" if self.views.by_zookeeper else "the metadata log"
             raise UsageError(
                 f"run {self.past.run_id} did not collect {side}, or its release is unknown: give --kafka-version"
             )
         return found
 
 
-def standing(past: PastRun, kafka_version: str | None = None) -> PastStanding:
+def past_cluster(past: PastRun, kafka_version: str | None = None) -> PastCluster:
     """Gather what a run knew; `kafka_version` overrides the release that the run was told or inferred.
 
     Raises UsageError where what the run found is forgotten.
@@ -47,7 +47,7 @@ def standing(past: PastRun, kafka_version: str | None = None) -> PastStanding:
     release = _release(kafka_version or past.report.kafka_version)
     facts = past_facts(past)
     answers = {**facts.answers[FIRST], **facts.answers[SECOND]}
-    return PastStanding(past, facts, answers, standing_of(facts.gathered, release, feature_znode_of(answers)))
+    return PastCluster(past, facts, answers, views_of(facts.gathered, release, feature_znode_of(answers)))
 
 
 def _release(text: str) -> tuple[int, int] | None:

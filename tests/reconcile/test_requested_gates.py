@@ -15,7 +15,7 @@ from schemas.report import CheckResult, Divergences, Gate, Report
 from tests.report.samples import healthy
 from tests.report.test_kraft import clean
 from transforms.reconcile.judge import summary
-from transforms.reconcile.judge.asked import asked_of, shut_gate_in, why_shut
+from transforms.reconcile.judge.requested_gate import asked_of, shut_gate_in, why_shut
 from transforms.report.fleet_model import FleetRun
 from transforms.report.run_standing import RunStanding, standing_of, why_gate_is_shut
 from transforms.report.text import render_text
