@@ -20,6 +20,7 @@ from jobs.audit.run import LOG, Failure, Run, new_run_id, open_run, shared
 from jobs.exit import CRASH, OK, USAGE, WARNINGS, AuditError, UsageError, guarded, unexpected, worst
 from jobs.places import Place
 from jobs.runtime.progress import Progress
+from jobs.runtime.spark import stop_queries
 from jobs.runtime.stopping import Stopped, Stopping, tell
 from jobs.settings import Settings, load_settings, overridden
 from jobs.sinks.report_files import ReportPaths
@@ -227,7 +228,7 @@ def _leave_rows(run: Run, end: Stopped, telling: Telling, begun: Begun | None) -
     """
 
     def leave() -> None:
-        run.spark.sparkContext.cancelAllJobs()
+        stop_queries(run.spark)
         for name in run.clusters.keys() - run.recorded:
             run.clusters[name].failure = run.clusters[name].failure or Failure(end.why, end.exit_code)
         gold.write_failures(run)

@@ -15,6 +15,8 @@ from rich.console import Console
 from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 
+from jobs.runtime.spark import tasks_of_queries
+
 LOG = logging.getLogger("kraft-audit")
 _LOOK_SECONDS = 0.3
 # What Spark does at the moment: tasks done, and tasks in all.
@@ -48,7 +50,7 @@ class Progress:
 
     def follow(self, spark: SparkSession) -> None:
         """Show the tasks of this session's running queries in the bar; a remote session tells none."""
-        self._tasks = _tasks_of(spark)
+        self._tasks = lambda: tasks_of_queries(spark)
 
     def counted(self, source: str, number: int, noun: str) -> None:
         """Tell that `source` has given `number` of something (`znodes`) so far."""
@@ -114,17 +116,3 @@ class Progress:
             return ""
         of = "" if len(found) == 1 else f" of {len(found):,} sources"
         return f"{sum(number for number, _ in found):,} {found[0][1]}{of}"
-
-
-def _tasks_of(spark: SparkSession) -> Tasks:
-    def tasks() -> tuple[int, int]:
-        # Display only: a session that ends, or a remote one, has nothing to tell.
-        try:
-            tracker = spark.sparkContext.statusTracker()
-            stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
-        except Exception:
-            return (0, 0)
-        known = [stage for stage in stages if stage is not None]
-        return sum(stage.numCompletedTasks for stage in known), sum(stage.numTasks for stage in known)
-
-    return tasks

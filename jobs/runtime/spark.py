@@ -380,3 +380,20 @@ def _environment(variables: Mapping[str, str]) -> Iterator[None]:
                 os.environ.pop(name, None)
             else:
                 os.environ[name] = value
+
+
+def stop_queries(spark: SparkSession) -> None:
+    """Interrupt all that this session runs now; of a shared context nothing else. What can't be interrupted goes on."""
+    with suppress(Exception):
+        spark.interruptAll()
+
+
+def tasks_of_queries(spark: SparkSession) -> tuple[int, int]:
+    """Tasks of the running stages: how many are done, and all. (0, 0) where the session is over or remote: it has no such counts."""
+    try:
+        tracker = spark.sparkContext.statusTracker()
+        stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+    except Exception:
+        return (0, 0)
+    known = [stage for stage in stages if stage is not None]
+    return sum(stage.numCompletedTasks for stage in known), sum(stage.numTasks for stage in known)

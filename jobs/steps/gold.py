@@ -15,7 +15,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from jobs.audit.finished import stored_counts
-from jobs.audit.journal import Died, died
+from jobs.audit.journal import Died, died, running
 from jobs.audit.run import LOG, Run, time_in_run_id
 from jobs.settings import retention_of
 from jobs.sinks.delta import ConcurrentWriteError, UnreadableError, in_parallel
@@ -342,7 +342,10 @@ def _forget_old_state(run: Run, needed: Collection[str]) -> None:
     due = {name: rows for name, rows in previous_runs(run).items() if _forgets(run, name, rows)}
     if not due:
         return
-    kept = {name: _state_stays(run, name, rows) for name, rows in due.items()}
+    under_way = [
+        each for each in running(run.warehouse.root, catalog=run.warehouse.catalog) if each.run_id != run.run_id
+    ]
+    kept = {name: _state_stays(run, name, rows) | _in_use(name, rows, under_way) for name, rows in due.items()}
     built_on = _built_on(run, kept)
     conditions = {
         # Of a chained table the rows stay that the state of a run which is kept is made of.
@@ -374,6 +377,13 @@ def _state_stays(run: Run, name: str, rows: Sequence[Any]) -> set[str]:
     """Ids of the cluster's runs whose silver rows stay."""
     settings = run.clusters[name].settings
     return {*(row["run_id"] for row in rows[-settings.keep_state_of_runs :]), *retention_of(settings).hold}
+
+
+def _in_use(name: str, rows: Sequence[Any], under_way: Sequence[Died]) -> set[str]:
+    """Runs of the cluster that are under way, however long ago they began, and those that they continue from."""
+    mine = [each for each in under_way if name in each.clusters]
+    before = [[row["run_id"] for row in rows if row["started_at"].astimezone(UTC) < each.started_at] for each in mine]
+    return {*(each.run_id for each in mine), *(found[-1] for found in before if found)}
 
 
 def _built_on(run: Run, kept: Mapping[str, set[str]]) -> dict[str, set[str]]:

@@ -173,6 +173,20 @@ def test_pyspark_client_alone_is_enough_here(server: str, tmp_path: Path) -> Non
     assert json.loads((tmp_path / "out" / "report.json").read_text())["verdict"] == "warnings"
 
 
+def test_a_run_whose_time_is_over_leaves_its_rows(server: str, tmp_path: Path) -> None:
+    """The session is the server's: only this run's queries end."""
+    conf = Path(_configurations(tmp_path)[0])
+    for minutes in ("0.05", "0.1", "0.2", "0.4"):
+        done = through(server, ["run", "--conf", str(conf), "--timeout", minutes], tmp_path)
+        assert done.returncode == 1, done.stderr[-3000:]
+        said = f"stopped after {minutes} minutes, as --timeout says"
+        assert done.stderr.count(said) == 1
+        if (tmp_path / "warehouse" / "gold" / "runs" / "_delta_log").exists():
+            break
+    rows = DeltaTable(str(_folder(tmp_path, RUNS))).to_pyarrow_table().to_pylist()
+    assert {(row["cluster"], row["verdict"], row["failure"]) for row in rows} == {("3.9.1-8", "failed", said)}
+
+
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
 def test_notebooks_run_through_it(server: str, folders: dict[str, Path], notebook: Path) -> None:
     environment = {"warehouse": str(folders["connect"] / "warehouse"), "cluster": "3.9.1-8"}

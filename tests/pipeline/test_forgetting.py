@@ -12,6 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
+from jobs.audit.journal import begin
 from jobs.audit.run import new_run_id, time_in_run_id
 from jobs.sinks.delta import Warehouse
 from jobs.sinks.driver_rows import arrow_rows
@@ -113,6 +114,22 @@ def test_rows_stay_that_a_state_is_made_of_which_stays(spark: SparkSession, ware
     assert left_in(warehouse, silver.FINDINGS) == {("c", ids[number]) for number in (4, 5)}
 
 
+def test_rows_of_a_run_that_is_under_way_stay_and_those_it_continues_from(
+    spark: SparkSession, warehouse: Warehouse
+) -> None:
+    runs = finished_runs(6)
+    slow = new_run_id(NOON + timedelta(minutes=70))
+    ids = [*(str(run["run_id"]) for run in runs), slow]
+    warehouse.append(silver.FINDINGS, arrow_rows(silver.FINDINGS, [{"cluster": "c", "run_id": each} for each in ids]))
+    begun = begin(warehouse.root, catalog=False, clusters=["c"], run_id=slow, started_at=NOON + timedelta(minutes=70))
+    assert begun is not None
+    forget(warehouse, {"c": runs}, ids[-2])
+    assert left_in(warehouse, silver.FINDINGS) == {("c", each) for each in (ids[1], ids[4], ids[5], slow)}
+    begun.end()
+    forget(warehouse, {"c": runs}, ids[-2])
+    assert left_in(warehouse, silver.FINDINGS) == {("c", each) for each in (ids[4], ids[5])}
+
+
 def forget(
     warehouse: Warehouse,
     previous: dict[str, Any],
@@ -123,7 +140,7 @@ def forget(
     """What a run after these `previous` ones forgets."""
     settings = SimpleNamespace(keep_state_of_runs=KEEP, maintain=None, hold=hold)
     clusters = {name: SimpleNamespace(settings=settings) for name in previous}
-    run = SimpleNamespace(clusters=clusters, warehouse=warehouse, previous=previous, chains=chains or {})
+    run = SimpleNamespace(run_id="this", clusters=clusters, warehouse=warehouse, previous=previous, chains=chains or {})
     gold._forget_old_state(run, {needed})
 
 
