@@ -161,9 +161,8 @@ def test_internal_topics_are_named_first() -> None:
     assert refused.verdict == "fail"
 
 
-def far(*nodes: int, by: int) -> Facts:
+def far(*nodes: int, by: int, end: int = 2 * CONTROLLER_LAG_RECORDS) -> Facts:
     """A quorum in which some voters' logs end so many records before the others'."""
-    end = 2 * CONTROLLER_LAG_RECORDS
     copies = [copy(node, log_end=end - by if node in nodes else end) for node in NODES]
     return kraft(copies=copies, plan=plan_read(copies))
 
@@ -177,6 +176,16 @@ def test_a_voter_that_is_far_behind_is_one_that_restarts_already() -> None:
     assert verdict("UPG-05", facts).verdict == "fail"
     assert "UPG-05" in judge_gates(run_checks(facts), facts)["upgrade"].blocking
     assert verdict("UPG-05", far(3002, by=limit)).verdict == "pass"
+
+
+@pytest.mark.parametrize(
+    ("end", "by", "said"),
+    # Two of three disks were formatted again when the log was still short; copies of three minutes apart; a young cluster.
+    [(2_000, 1_990, "fail"), (8_000, 4_001, "fail"), (8_000, 4_000, "pass"), (2_000, 400, "pass"), (300, 290, "pass")],
+)
+def test_in_a_short_log_who_lacks_half_of_it_is_far_behind(end: int, by: int, said: str) -> None:
+    facts = far(3001, 3002, by=by, end=end)
+    assert verdict("UPG-05", facts).verdict == said
 
 
 def of_voters(*nodes: int) -> Facts:

@@ -21,6 +21,9 @@ from transforms.reconcile.judge.liveness import LivenessState, liveness, measure
 
 # A controller further behind than this was away for more than an hour of an idle cluster's log.
 CONTROLLER_LAG_RECORDS = 10_000
+# In a log shorter than twice that, one that lacks half of it: its disk was formatted again, or it never caught up. Fewer records
+# than these are minutes, by which copies of several controllers may differ.
+_LEAST_LAG_RECORDS = 1_000
 
 
 def _all_kraft(facts: Facts) -> Outcome:
@@ -80,10 +83,11 @@ def far_behind(facts: Facts) -> dict[int, str]:
     if facts.plan is None or not ends:
         return {}
     best = max(facts.plan.leading.end, *ends.values())
+    most = min(CONTROLLER_LAG_RECORDS, max(_LEAST_LAG_RECORDS, best // 2))
     return {
         node: f"the log of controller {node} ends at offset {ends[node] - 1}, the longest at {best - 1}"
         for node in sorted(ends.keys() & set(facts.voters))
-        if best - ends[node] > CONTROLLER_LAG_RECORDS
+        if best - ends[node] > most
     }
 
 
