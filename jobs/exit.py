@@ -15,7 +15,7 @@ OK, WARNINGS, ERRORS, USAGE, CRASH = 0, 10, 20, 2, 1
 INTERRUPTED, TERMINATED = 130, 143
 MEANINGS = {
     WARNINGS: "warnings were found",
-    ERRORS: "errors were found, or a gate that was asked for is shut",
+    ERRORS: "errors were found, or the requested gate is not open",
     USAGE: "wrong call or configuration",
     CRASH: "an audit could not be finished",
     INTERRUPTED: "interrupted",

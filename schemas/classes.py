@@ -33,7 +33,7 @@ CLASSES: dict[str, DivergenceClass] = {
         DivergenceClass(
             LOST_WRITE,
             True,
-            "dual writing went past this change without making it in ZooKeeper; a rollback would lose it",
+            "dual writing moved past this change without writing it to ZooKeeper; a rollback would lose it",
             "Force a full sync: restart the active controller cleanly (`kafka-metadata-quorum.sh describe --status` names it), so "
             "that another one takes over and makes ZooKeeper equal to KRaft. If DUR-06 fails, no full sync can finish: make "
             "the change again through the Admin API instead. Run the audit again before you finalise or roll back.",
@@ -49,13 +49,13 @@ CLASSES: dict[str, DivergenceClass] = {
             LOAD_LOSS,
             True,
             "the row, or its value, was in ZooKeeper before the load and KRaft never had it",
-            "Create each entry listed again through the Admin API, with ZooKeeper's value, before the brokers leave ZooKeeper mode.",
+            "Create each listed entry again through the Admin API, with ZooKeeper's value, before the brokers leave ZooKeeper mode.",
         ),
         DivergenceClass(
             LOAD_EXTRA,
             True,
             "the load created a row that ZooKeeper does not have",
-            "Remove or rename each entry listed through the Admin API. Check the known defects of this Kafka version.",
+            "Remove or rename each listed entry through the Admin API. Check the known defects of this Kafka version.",
         ),
         DivergenceClass(
             UNCOMMITTED_TAIL,
@@ -75,7 +75,8 @@ CLASSES: dict[str, DivergenceClass] = {
             NOT_COMPARABLE,
             False,
             "an encrypted value that can't be decoded without the broker's password.encoder.secret",
-            "Name the environment variable that holds the secret in the configuration.",
+            "In the configuration, set `secrets.password_encoder_secret_envs` to the name of the environment variable that "
+            "holds the secret.",
         ),
         DivergenceClass(IN_SYNC, False, "the same in-sync replicas in another order, which means nothing", "Nothing."),
     )

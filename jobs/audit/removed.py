@@ -67,7 +67,7 @@ def removed_line(what: str, removed: Sequence[datetime]) -> str:
     """One line: of how many runs something was removed, and when last."""
     runs = counted(len(removed), "earlier run")
     return (
-        f"{what} of {runs} were removed by retention, last on {max(removed):%Y-%m-%d}: what only they have is not told"
+        f"{what} of {runs} were removed by retention, last on {max(removed):%Y-%m-%d}: what only they had is not shown"
     )
 
 

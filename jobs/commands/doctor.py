@@ -82,7 +82,7 @@ def execute(arguments: argparse.Namespace) -> int:
         found.append(finding.level)
     worst = FAIL if FAIL in found else WARN if WARN in found else OKAY
     print(
-        {FAIL: "A run would fail.", WARN: "A run would go, but look at the warnings.", OKAY: "Nothing is wrong."}[worst]
+        {FAIL: "A run would fail.", WARN: "A run would work, but see the warnings.", OKAY: "Nothing is wrong."}[worst]
     )
     return {FAIL: USAGE, WARN: WARNINGS, OKAY: OK}[worst]
 

@@ -32,15 +32,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         nargs="+",
         metavar="FILE",
-        help="configuration files (YAML): rows of their clusters go by their sections `maintain` and `hold`",
+        help="configuration files (YAML): old rows of their clusters are removed, according to their sections `maintain` and `hold`",
     )
     where.add_argument(
         "--warehouse",
         metavar="DIR",
-        help="folder of the tables: rows of all its clusters go, by what the newest run of each was configured with",
+        help="folder of the tables: old rows of all its clusters are removed, each as its newest run was configured",
     )
     parser.add_argument("--cluster", metavar="NAME", help="with --warehouse: rows of this cluster alone")
-    parser.add_argument("--dry-run", action="store_true", help="say what would go, table by table, and change nothing")
+    parser.add_argument("--dry-run", action="store_true", help="only show what would be removed, table by table")
     parser.add_argument("--json", action="store_true", help="print one JSON object for each table")
 
 

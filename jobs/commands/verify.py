@@ -87,10 +87,10 @@ def _verify(warehouse: Warehouse, settings: Settings, arguments: argparse.Namesp
         raise AuditError(f"{name}: run {past.run_id} {problem}") from None
     told = {row["what"]: row["total"] for row in found}
     if not told:
-        print(f"{name}: run {past.run_id} is what its evidence gives")
+        print(f"{name}: run {past.run_id} matches its evidence")
         return keep(EQUAL)
     where = ", ".join(f"{counted(total, 'row')} of {what}" for what, total in told.items())
-    problem = f"is NOT what its evidence gives: {where}"
+    problem = f"does NOT match its evidence: {where}"
     print(f"{name}: run {past.run_id} {problem}")
     for line in _lines(found):
         print(line)

@@ -21,7 +21,7 @@ CHECKS: tuple[Check, ...] = (
     ),
     check(
         "RUN-02",
-        "The log reaches as far as the last run saw it committed",
+        "The log reaches at least the committed end that the last run saw",
         GATES,
         _LEADING,
         "Do not continue the migration. Check the copy first: if nothing updates it any more, copy the log folders "

@@ -96,7 +96,8 @@ CHECKS: tuple[Check, ...] = (
         "Everything that was collected could be examined",
         (),
         EVERY_PHASE,
-        "Provide what is missing, or report it. The checks that need it are unknown, and so are their gates.",
+        "Provide the missing input, or report the problem. The checks that need this input are unknown, and so are "
+        "their gates.",
         "Facts that an independent count contradicts; S§7.1",
         needs=frozenset(),
         severity="warning",

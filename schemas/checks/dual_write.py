@@ -52,7 +52,7 @@ CHECKS: tuple[Check, ...] = (
     ),
     check(
         "DUR-06",
-        "No configuration exists that ZooKeeper cannot store",
+        "ZooKeeper can store every configuration",
         ("dual_write",),
         DURING,
         "Delete the client metrics subscriptions listed, and create no new ones until the migration is finalised. "
@@ -135,8 +135,8 @@ CHECKS: tuple[Check, ...] = (
         "Every topic has the same id in ZooKeeper and in KRaft",
         ("dual_write", "finalize", "rollback"),
         DURING,
-        "Force a full sync (restart the active controller cleanly), or delete the topic again through the Admin API. It "
-        "was deleted and created again, and half of that was lost.",
+        "Force a full sync (restart the active controller cleanly), or delete the topic again through the Admin API. The "
+        "topic was deleted and created again, and one of the two changes did not reach ZooKeeper.",
         "KIP-516; TopicsDelta; S§6",
         severity="critical",
     ),
@@ -162,10 +162,10 @@ CHECKS: tuple[Check, ...] = (
     ),
     check(
         "DUR-17",
-        "No quota was removed whose removal Kafka fails to mirror",
+        "No quota was removed in a way that Kafka fails to mirror",
         ("dual_write",),
         DURING,
-        "Until the migration is finalised, do not remove quotas of client ids and IP addresses: set them to other values. ZooKeeper "
+        "Do not remove quotas of client ids and IP addresses until the migration is finalised: set them to other values. ZooKeeper "
         "may still have the quotas listed, and lack changes made at the same moment. A full sync (Kafka 3.5 and later) repairs "
         "both: restart the active controller cleanly.",
         "ZkConfigMigrationClient (NullPointerException); S§5.2, S§14",
@@ -202,7 +202,7 @@ CHECKS: tuple[Check, ...] = (
     ),
     check(
         "DUR-19",
-        "No topic has been queued for deletion since before the KRaft controller took over",
+        "No topic deletion is left over from before the KRaft controller took over",
         (),
         frozenset({Phase.DUAL_WRITE, Phase.FINALIZED}),
         "Delete the topics listed through the Admin API if they still exist. Then remove their znodes below "

@@ -26,8 +26,8 @@ CHECKS: tuple[Check, ...] = (
         "Every running broker supports every finalised feature",
         UPGRADE,
         WITH_KRAFT,
-        "Upgrade the brokers listed to a release that supports the level. Do not restart them before: they would not "
-        "start again.",
+        "Upgrade the brokers listed to a release that supports the level. Do not restart them before that: they "
+        "would not start again.",
         "KIP-584; ClusterControlManager.registerBroker; S§9.4",
         needs=KRAFT_ONLY,
     ),

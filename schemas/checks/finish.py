@@ -10,7 +10,8 @@ CHECKS: tuple[Check, ...] = (
         "Every registered broker runs in KRaft mode",
         ("finalize",),
         DURING,
-        "When you finalise, restart the brokers listed as KRaft brokers: set process.roles=broker and remove zookeeper.connect.",
+        "Restart the listed brokers in KRaft mode before you finalise: set process.roles=broker and remove "
+        "zookeeper.connect.",
         "KIP-866, Finalizing; RegisterBrokerRecord.IsMigratingZkBroker",
         severity="error",
     ),
@@ -19,7 +20,7 @@ CHECKS: tuple[Check, ...] = (
         "No broker is left in ZooKeeper",
         ("finalize",),
         DURING,
-        "Restart the brokers listed as KRaft brokers, or stop them.",
+        "Restart the listed brokers in KRaft mode, or stop them.",
         "KIP-866, Finalizing",
     ),
     check(
@@ -34,7 +35,7 @@ CHECKS: tuple[Check, ...] = (
     ),
     check(
         "FIN-04",
-        "ZooKeeper has every committed change: after finalising it cannot be caught up",
+        "ZooKeeper has every committed change: it cannot catch up after finalising",
         ("finalize",),
         DURING,
         "Repair the differences and wait until the lag is gone before you finalise. Skip this only if you do not need "
@@ -84,8 +85,8 @@ CHECKS: tuple[Check, ...] = (
         "The migration was finalised once",
         (),
         FINALIZED,
-        "Give the audit the logs of one quorum only. If they were, keep them and report it: Kafka writes this state "
-        "once.",
+        "Give the audit the logs of one quorum only. If they already are from one quorum, keep them and report "
+        "this: Kafka writes this state only once.",
         "ZkMigrationState.POST_MIGRATION; S§7.4",
         needs=KRAFT_ONLY,
         severity="critical",
@@ -106,7 +107,7 @@ CHECKS: tuple[Check, ...] = (
         "No broker registered in ZooKeeper mode after finalising",
         (),
         FINALIZED,
-        "When you finalise, restart the brokers listed as KRaft brokers: set process.roles=broker and remove zookeeper.connect.",
+        "Restart the listed brokers in KRaft mode: set process.roles=broker and remove zookeeper.connect.",
         "KIP-866, Finalizing; RegisterBrokerRecord.IsMigratingZkBroker",
         needs=KRAFT_ONLY,
         severity="critical",

@@ -117,7 +117,7 @@ CHECKS: tuple[Check, ...] = (
         "ISRs have the same order in ZooKeeper and in KRaft",
         (),
         DURING,
-        "Do nothing: the order of an ISR has no meaning.",
+        "Ignore this: the order of an ISR has no meaning.",
         "S§6, S§8.3",
         needs=BOTH,
         severity="warning",
@@ -134,7 +134,7 @@ CHECKS: tuple[Check, ...] = (
     ),
     check(
         "ISR-12",
-        "No election that may have lost data is still unhealed",
+        "Every partition has recovered from any election that may have lost data",
         (),
         WITH_KRAFT,
         "Inform the owners of the partitions listed, with topic and time: acknowledged records may be gone. Keep the "

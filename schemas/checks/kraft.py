@@ -24,7 +24,7 @@ CHECKS: tuple[Check, ...] = (
         "Every replica is in sync, so that a broker may be restarted",
         UPGRADE,
         IN_KRAFT,
-        "Start the brokers listed and wait until they have caught up. Do not restart another broker before.",
+        "Start the brokers listed and wait until they have caught up. Do not restart another broker before that.",
         "Rolling upgrade, Kafka's documentation; S§8.4",
         needs=KRAFT_ONLY,
     ),
@@ -42,7 +42,8 @@ CHECKS: tuple[Check, ...] = (
         "Every registered controller is a voter",
         (),
         IN_KRAFT,
-        "Below metadata.version 4.4-IV2 (33), start the controller once with the new release before each upgrade: a removed "
+        "Start the controller once with the new release before each upgrade, as long as metadata.version is below "
+        "4.4-IV2 (33): a removed "
         "controller stays registered and counts at every upgrade of metadata.version. From that level on, stop it and unregister "
         "it: `kafka-cluster.sh unregister-controller --id N`, or `kafka-metadata-quorum.sh remove-controller --unregister`. A "
         "running controller registers again.",
@@ -99,8 +100,8 @@ CHECKS: tuple[Check, ...] = (
             "kraft.version 1 and controller.quorum.voters are not used together",
             (),
             IN_KRAFT,
-            "With kraft.version 1, set controller.quorum.bootstrap.servers and remove controller.quorum.voters from "
-            "the files listed. With kraft.version 0, set controller.quorum.voters on every node.",
+            "Set controller.quorum.bootstrap.servers and remove controller.quorum.voters from the files listed if "
+            "kraft.version is 1. If kraft.version is 0, set controller.quorum.voters on every node.",
             "KIP-853; PR 20071; S§8.4",
             needs=KRAFT_ONLY,
             severity="warning",
@@ -174,7 +175,7 @@ CHECKS: tuple[Check, ...] = (
     ),
     check(
         "ELR-02",
-        "No last known leader leads a partition while it is down",
+        "No partition is led by a last known leader that is down",
         (),
         IN_KRAFT,
         "Start the brokers listed: the leader of their partitions does not answer.",
@@ -196,7 +197,7 @@ CHECKS: tuple[Check, ...] = (
     ),
     check(
         "CFG-02",
-        "No partition is without a leader while unclean elections are allowed for it",
+        "Every partition that allows unclean elections has a leader",
         (),
         IN_KRAFT,
         "Wait five minutes: from 3.9 on KRaft applies unclean.leader.election.enable every five minutes. Or elect a "

@@ -8,7 +8,7 @@ from schemas.gates import UPGRADE
 CHECKS: tuple[Check, ...] = (
     check(
         "UPG-04",
-        "A rolling restart takes no partition offline and refuses no write",
+        "A rolling restart neither takes partitions offline nor causes writes to be refused",
         UPGRADE,
         IN_KRAFT,
         "Add replicas to the partitions listed (`kafka-reassign-partitions.sh`), or set min.insync.replicas below the "
@@ -110,8 +110,8 @@ CHECKS: tuple[Check, ...] = (
         "Eligible leader replicas are on if the release enables them by default",
         (),
         IN_KRAFT,
-        "Turn them on: `kafka-features.sh upgrade --feature eligible.leader.replicas.version=1`. They protect a "
-        "partition from losing data when several brokers fail.",
+        "Turn on eligible leader replicas: `kafka-features.sh upgrade --feature eligible.leader.replicas.version=1`. They "
+        "protect a partition from losing data when several brokers fail.",
         "KIP-966; S§8.6",
         needs=KRAFT_ONLY,
         severity="warning",

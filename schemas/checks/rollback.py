@@ -65,7 +65,7 @@ CHECKS: tuple[Check, ...] = (
     ),
     check(
         "RB-07",
-        "Nothing exists that only KRaft can store",
+        "ZooKeeper can store everything that KRaft has",
         ("rollback",),
         DURING,
         "Save what is listed before you roll back: ZooKeeper cannot store it.",
@@ -101,7 +101,7 @@ CHECKS: tuple[Check, ...] = (
         "After the rollback every broker that holds replicas is back in ZooKeeper",
         (),
         frozenset({Phase.ROLLED_BACK}),
-        "Start the brokers listed in ZooKeeper mode, without process.roles and without the migration flag.",
+        "Start the listed brokers in ZooKeeper mode, without process.roles and without the migration flag.",
         "KIP-866, Rollback; S§7.5",
         needs=ZOOKEEPER_ONLY,
         severity="warning",

@@ -39,7 +39,7 @@ CHECKS: tuple[Check, ...] = (
     ),
     check(
         "SEC-04",
-        "Passwords reached KRaft decoded",
+        "KRaft stores passwords decoded, not as ciphertext",
         ("dual_write", "finalize"),
         WITH_KRAFT,
         "Set password.encoder.secret on the controllers while the migration runs. Then set the configurations listed "

@@ -69,8 +69,9 @@ CHECKS: tuple[Check, ...] = (
         "/migration is absent or unused when a new quorum is about to load ZooKeeper",
         ("start",),
         frozenset({Phase.WAITING, Phase.ZOOKEEPER, Phase.ROLLED_BACK}),
-        "Stop the controllers at once: this quorum would skip the load and empty ZooKeeper. Delete /migration in "
-        "ZooKeeper, and /controller if a KRaft controller left it. Format the controllers again. Then start them.",
+        "Stop the controllers at once: this quorum would skip the load and empty ZooKeeper. Delete "
+        "/migration (`zookeeper-shell.sh HOST:PORT delete /migration`), and /controller if a KRaft controller left it. "
+        "Format the controllers again (`kafka-storage.sh format`). Then start them.",
         "KAFKA-17146, KAFKA-19480; KRaftMigrationDriver, MigrationZNode; S§4.1",
         needs=ZOOKEEPER_ONLY,
         severity="critical",
@@ -80,8 +81,8 @@ CHECKS: tuple[Check, ...] = (
         "No other controller holds a claim on ZooKeeper",
         ("start",),
         START_PHASES,
-        "If no KRaft controller of this quorum is running, delete /controller. Otherwise the claim is refused until "
-        "the quorum's epoch exceeds the one stored in /controller.",
+        "Delete /controller if no KRaft controller of this quorum is running: `zookeeper-shell.sh HOST:PORT delete "
+        "/controller`. Otherwise the claim is refused until the quorum's epoch exceeds the one stored in /controller.",
         "KIP-866, Controller Claim; KafkaZkClient.tryRegisterKRaftControllerAsActiveController; S§4.5",
         needs=ZOOKEEPER_ONLY,
     ),
@@ -116,7 +117,7 @@ CHECKS: tuple[Check, ...] = (
         "No reassignment, election or topic deletion is in progress",
         ("start",),
         START_PHASES,
-        "Wait until it has finished. The load does not migrate requests under /admin or topics that are being deleted.",
+        "Wait until these operations have finished. The load does not migrate requests under /admin or topics that are being deleted.",
         "ZkMigrationClient; KAFKA-15605; S§4.2",
         needs=ZOOKEEPER_ONLY,
         severity="warning",

@@ -13,8 +13,8 @@ CHECKS: tuple[Check, ...] = (
         ("dual_write", "finalize"),
         DURING,
         "Find the owner of the session: ZooKeeper's own log has its address. Stop the broker, script or person that "
-        "writes ZooKeeper. The list of differences shows what still differs. What was overwritten since may be "
-        "written again.",
+        "writes ZooKeeper. The list of differences shows what still differs. Foreign values that "
+        "have been overwritten since may be written again.",
         "KIP-866, Dual Write; KAFKA-16539; S§5.1",
         severity="warning",
     ),

@@ -237,7 +237,7 @@ def test_maintenance_leaves_the_state_of_what_stays_and_the_next_run_goes_on(liv
 def test_runs_are_what_their_evidence_gives(lives: Lives, capsys: pytest.CaptureFixture[str], stage: str) -> None:
     conf = configuration(lives.folder, PLAIN, capture("3.9.1", "8"))
     assert main(["verify", "--conf", str(conf), "--run", lives.ids[stage]]) == 0
-    assert capsys.readouterr().out == f"{PLAIN}: run {lives.ids[stage]} is what its evidence gives\n"
+    assert capsys.readouterr().out == f"{PLAIN}: run {lives.ids[stage]} matches its evidence\n"
 
 
 def test_reports_are_those_of_clusters_whose_rows_are_stored_whole(lives: Lives) -> None:

@@ -197,7 +197,7 @@ def test_rows_that_retention_took_from_below_a_full_read_are_told_in_a_line(
     warehouse.append(MAINTENANCE, spark.createDataFrame(marks, MAINTENANCE.struct))
     _, out, trouble = asked(capsys, tables, "history", "topics", "orders")
     line = (
-        "log records of 2 earlier runs were removed by retention, last on 2027-01-02: what only they have is not told"
+        "log records of 2 earlier runs were removed by retention, last on 2027-01-02: what only they had is not shown"
     )
     assert line in [*out, *trouble][0]
     assert not any("are not there" in each for each in [*out, *trouble])

@@ -298,7 +298,7 @@ def test_what_verify_finds_wrong_is_told_once_and_stays_on_the_page_until_all_is
     verified.store(cluster.warehouse, "c", "run-1", verified.EQUAL)
     cluster.tell(cluster.audited(healthy()), healthy())
     assert cluster.mails() == []
-    problem = "is NOT what its evidence gives: 2 rows of silver.topics"
+    problem = "does NOT match its evidence: 2 rows of silver.topics"
     verified.store(cluster.warehouse, "c", "run-2", verified.DIFFERS, problem)
     words = f"run run-2 {problem}. Restore the tables, or read the whole log again with `kraft-audit run --full`."
     page = cluster.tell(cluster.audited(healthy()), healthy()).pages[0]

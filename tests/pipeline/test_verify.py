@@ -57,7 +57,7 @@ def test_runs_that_went_on_from_each_other_are_what_their_evidence_gives(
     warehouse, runs = chained
     for run_id in runs:
         code = verify(warehouse, "--run", run_id)
-        assert (code, capsys.readouterr().out) == (OK, f"c: run {run_id} is what its evidence gives\n")
+        assert (code, capsys.readouterr().out) == (OK, f"c: run {run_id} matches its evidence\n")
 
 
 def outcomes(warehouse: Path) -> list[tuple[str, str, str | None]]:
@@ -124,9 +124,9 @@ def test_a_stored_row_that_was_changed_is_shown(
 
     assert rewritten(files(warehouse, TOPICS.table), change) == 1
     assert verify(warehouse) == ERRORS
-    assert outcomes(warehouse) == [(runs[-1], "differs", "is NOT what its evidence gives: 2 rows of silver.topics")]
+    assert outcomes(warehouse) == [(runs[-1], "differs", "does NOT match its evidence: 2 rows of silver.topics")]
     first, *shown = capsys.readouterr().out.splitlines()
-    assert first == f"c: run {runs[-1]} is NOT what its evidence gives: 2 rows of silver.topics"
+    assert first == f"c: run {runs[-1]} does NOT match its evidence: 2 rows of silver.topics"
     assert [line.split(": {")[0] for line in shown] == ["  silver.topics, stored only", "  silver.topics, found only"]
     assert '"0rders"' in shown[0]
 
@@ -144,7 +144,7 @@ def test_kept_bytes_that_were_changed_are_told(
     assert rewritten(files(warehouse, EXAMINED), change) == 1
     assert verify(warehouse) == ERRORS
     first, second = capsys.readouterr().out.splitlines()
-    assert first == f"c: run {runs[-1]} is NOT what its evidence gives: 1 row of kept state"
+    assert first == f"c: run {runs[-1]} does NOT match its evidence: 1 row of kept state"
     assert second == "  kept state: its bytes in silver.examined are not those that were written"
 
 
@@ -157,7 +157,7 @@ def test_a_record_that_is_missing_is_told_and_a_run_without_evidence_can_t_be_ve
     tables.delete(KRAFT_RECORDS, of_first & (F.col("offset") == 100))
     assert verify(warehouse) == ERRORS
     first, second = capsys.readouterr().out.splitlines()
-    assert first == f"c: run {runs[-1]} is NOT what its evidence gives: 1 row of evidence"
+    assert first == f"c: run {runs[-1]} does NOT match its evidence: 1 row of evidence"
     assert "records are there instead of" in second
     tables.delete(KRAFT_RECORDS, of_first)
     assert verify(warehouse) == CRASH

@@ -56,7 +56,7 @@ def test_the_page_says_who_needs_what_and_leads_to_the_reports() -> None:
 def test_a_failed_cluster_shows_why_and_what_was_last_known() -> None:
     words = Page(render_fleet(small_fleet(), {})).words
     assert "there is no folder /nowhere" in words
-    assert "Shown is the last finished run, of 2026-11-21 00:00 UTC." in words
+    assert "This row shows the last finished run, of 2026-11-21 00:00 UTC." in words
 
 
 def test_an_old_clean_cluster_is_not_called_clean() -> None:
@@ -210,7 +210,7 @@ def test_a_retired_cluster_that_is_audited_all_the_same_is_shown() -> None:
     assert standing.retired == ()
 
 
-WRONG = Verified("run-7", NOW, "is NOT what its evidence gives: 2 rows of silver.topics")
+WRONG = Verified("run-7", NOW, "does NOT match its evidence: 2 rows of silver.topics")
 
 
 def test_a_cluster_whose_tables_are_not_what_the_evidence_gives_is_not_clean() -> None:

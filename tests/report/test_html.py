@@ -291,7 +291,7 @@ def test_a_check_that_could_not_be_judged_says_what_to_give_and_no_repair() -> N
     html = render_html(replace(healthy(), checks=[*healthy().checks, missing]))
     assert "give the files" in html
     assert "Restart all." not in html
-    assert "Not judged, and no gate waits for it: RB-09" in Page(html).words
+    assert "Not judged; no gate depends on these checks: RB-09" in Page(html).words
     waiting = replace(healthy(), checks=[missing], gates={"rollback": Gate("unknown", ["RB-09"], "too little")})
     assert "no gate waits for it" not in Page(render_html(waiting)).words
 

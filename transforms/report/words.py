@@ -15,7 +15,7 @@ GATE_TITLES = {
     "upgrade": "Upgrade Kafka",
 }
 GATE_QUESTIONS = {
-    "start": "May the copy begin?",
+    "start": "May the load of ZooKeeper's metadata begin?",
     "dual_write": "Is dual write doing its job?",
     "finalize": "May I leave ZooKeeper for good?",
     "rollback": "Can I still return to ZooKeeper?",
@@ -71,7 +71,7 @@ PHASES = {
         "Dual write is healthy", "KRaft is in charge and writes every change to ZooKeeper as well."
     ),
     "finalized": StateWords(
-        "The migration is finalised", "KRaft is in charge alone; ZooKeeper is no longer used and there is no way back."
+        "The migration is finalised", "KRaft alone is in charge; ZooKeeper is no longer used and there is no way back."
     ),
     "rolled_back": StateWords(
         "The cluster was rolled back to ZooKeeper",
@@ -82,7 +82,7 @@ PHASES = {
 # Of a cluster whose report says where it stands as a KRaft cluster.
 HEALTHY_KRAFT = StateWords(
     "The KRaft cluster is healthy",
-    "Its metadata log is intact, and every partition has a leader and its replicas in sync.",
+    "Its metadata log is intact, and every partition has a leader and all its replicas are in sync.",
 )
 UNJUDGED = StateWords(
     "Nothing wrong was found, but dual write was not judged",

@@ -39,7 +39,7 @@ class Scene:
 
 
 SCENES = (
-    Scene("1-healthy", "5-dual-write-changed", "Dual writing, healthy: both sides hold the same", 0),
+    Scene("1-healthy", "5-dual-write-changed", "Dual writing, healthy: both sides have the same metadata", 0),
     Scene("2-behind", "8-zookeeper-behind", "Dual writing, ZooKeeper behind: what it lacks is lag, not loss", 11),
 )
 

@@ -206,7 +206,7 @@ class _Walk:
             return link.answers.get(timeout=max(self._progress.deadline() - time.monotonic(), 0.001))
         except Empty:
             raise ZooKeeperWalkError(
-                f"ZooKeeper at {self._settings.connect} told no further znode within "
+                f"ZooKeeper at {self._settings.connect} sent no further znode within "
                 f"{self._settings.patience_seconds:g} s, after {self._summary.znodes}"
             ) from None
 
