@@ -13,7 +13,7 @@ from jobs.audit.past import Finished, PastRun, add_run_argument, past_run
 from jobs.audit.reexamination import examined_again
 from jobs.audit.run import shared
 from jobs.audit.verified import DIFFERS, EQUAL, UNKNOWN, longest_ago, store
-from jobs.exit import ERRORS, OK, AuditError, UsageError, guarded, worst
+from jobs.exit import ERRORS, GONE, OK, AuditError, UsageError, files_are_gone, guarded, unexpected, worst
 from jobs.runtime.spark import spark_session
 from jobs.settings import Settings, limits_of, load_settings
 from jobs.sinks.delta import Warehouse
@@ -81,10 +81,11 @@ def _verify(warehouse: Warehouse, settings: Settings, arguments: argparse.Namesp
 
     try:
         found = [*_kept_bytes(past), *examined_again(past, arguments.sample)]
-    except (UsageError, AuditError) as error:
-        problem = f"can't be examined again: {error}"
+    except Exception as error:
+        # Whatever it was: the fleet's page has to say that nobody knows.
+        problem = f"can't be examined again: {_why(error)}"
         keep(UNKNOWN, problem)
-        raise AuditError(f"{name}: run {past.run_id} {problem}") from None
+        raise AuditError(f"{name}: run {past.run_id} {problem}") from error
     told = {row["what"]: row["total"] for row in found}
     if not told:
         print(f"{name}: run {past.run_id} is what its evidence gives")
@@ -95,6 +96,12 @@ def _verify(warehouse: Warehouse, settings: Settings, arguments: argparse.Namesp
     for line in _lines(found):
         print(line)
     return worst([ERRORS, keep(DIFFERS, problem)])
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, UsageError | AuditError):
+        return str(error)
+    return GONE if files_are_gone(error) else unexpected(error)
 
 
 def _stored(warehouse: Warehouse, past: PastRun, verdict: str, problem: str) -> int:

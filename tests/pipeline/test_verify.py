@@ -168,3 +168,28 @@ def test_a_record_that_is_missing_is_told_and_a_run_without_evidence_can_t_be_ve
         f"kraft-audit: c: run {runs[-1]} can't be examined again: bronze.kraft_records has nothing of run {runs[0]} any more, "
         "on which it rests"
     )
+
+
+def beside(chained: tuple[Path, list[str]], folder: Path) -> tuple[Path, list[str]]:
+    """A copy of the warehouse, and configurations of its cluster and of one that it has no run of."""
+    warehouse, runs = copied(chained, folder)
+    for name in ("c", "new"):
+        (folder / f"{name}.yml").write_text(json.dumps({**content(STAGES[-1], warehouse), "cluster": name}))
+    return warehouse, runs
+
+
+@pytest.mark.parametrize("table", [KRAFT_RECORDS, TOPICS.table], ids=["bronze", "silver"])
+def test_a_file_that_is_gone_is_told_with_the_cluster_and_stored_and_other_clusters_go_on(
+    chained: tuple[Path, list[str]], tmp_path: Path, capsys: pytest.CaptureFixture[str], table: Table
+) -> None:
+    warehouse, runs = beside(chained, tmp_path)
+    for path in files(warehouse, table).glob("*.parquet"):
+        path.unlink()
+    assert main(["verify", "--conf", str(tmp_path / "c.yml"), str(tmp_path / "new.yml")]) == CRASH
+    first, second = [line for line in capsys.readouterr().err.splitlines() if line.startswith("kraft-audit: ")]
+    assert first.startswith(f"kraft-audit: c: run {runs[-1]} can't be examined again: a file of the tables is gone")
+    assert second.startswith("kraft-audit: cluster new has no finished run yet")
+    [(run_id, verdict, problem)] = outcomes(warehouse)
+    assert (run_id, verdict) == (runs[-1], "unknown")
+    assert problem is not None
+    assert problem.startswith("can't be examined again: a file of the tables is gone")
