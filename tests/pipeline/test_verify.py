@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,15 +15,16 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from jobs.audit.verified import longest_ago
+from jobs.audit.verified import longest_ago, store
 from jobs.cli import main
 from jobs.exit import CRASH, ERRORS, OK
 from jobs.sinks.delta import Warehouse
+from jobs.sinks.driver_rows import arrow_rows
 from jobs.sinks.reader import Folder
 from schemas.bronze import KRAFT_RECORDS
 from schemas.entities.topics import TOPICS
 from schemas.examined import EXAMINED
-from schemas.gold import VERIFICATIONS
+from schemas.gold import RUNS, VERIFICATIONS
 from schemas.table import Table
 from tests.captures import capture
 from tests.pipeline.audits import audit, settings_content
@@ -74,10 +76,29 @@ def test_what_comes_out_is_kept_of_newest_runs_and_those_longest_ago_come_first(
     assert outcomes(warehouse) == []
     assert verify(warehouse, "--clusters", "1") == OK
     assert outcomes(warehouse) == [(runs[-1], "equal", None)]
-    assert longest_ago(Folder(str(warehouse)), ["c", "d", "e"], 2) == {"d", "e"}
+    assert longest_ago(Folder(str(warehouse)), ["c", "d", "e"], 2) == {"c"}, "others have no run to verify"
     capsys.readouterr()
     assert verify(warehouse, "--clusters", "0") == 2
     assert capsys.readouterr().err == "kraft-audit: --clusters: 0 is below 1; give a number of clusters\n"
+
+
+def test_clusters_never_verified_have_their_turn_first_and_only_those_with_a_finished_run(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    tables = Warehouse(spark, str(tmp_path))
+    now = datetime.now(UTC)
+    runs = [("late", "clean"), ("early", "errors"), ("never", "warnings"), ("failed", "failed")]
+    rows = [{"cluster": name, "run_id": "r", "started_at": now, "verdict": verdict} for name, verdict in runs]
+    tables.append(RUNS, arrow_rows(RUNS, rows))
+    for name in ("early", "late"):
+        store(tables, name, "r", "equal")
+    names = ["late", "early", "never", "failed", "absent"]
+    reader = Folder(str(tmp_path))
+    assert [longest_ago(reader, names, number) for number in (1, 2, 9)] == [
+        {"never"},
+        {"never", "early"},
+        {"never", "early", "late"},
+    ]
 
 
 def rewritten(folder: Path, change: Callable[[dict[str, object]], dict[str, object]]) -> int:
@@ -193,3 +214,15 @@ def test_a_file_that_is_gone_is_told_with_the_cluster_and_stored_and_other_clust
     assert (run_id, verdict) == (runs[-1], "unknown")
     assert problem is not None
     assert problem.startswith("can't be examined again: a file of the tables is gone")
+
+
+def test_a_run_whose_row_can_t_be_read_is_stored_as_unknown(
+    chained: tuple[Path, list[str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    warehouse, runs = beside(chained, tmp_path)
+    assert rewritten(files(warehouse, RUNS), lambda row: {**row, "kept": "no JSON"}) == len(runs)
+    both = ["verify", "--clusters", "2", "--conf", str(tmp_path / "c.yml"), str(tmp_path / "new.yml")]
+    assert main(both) == CRASH
+    [said] = [line for line in capsys.readouterr().err.splitlines() if line.startswith("kraft-audit: ")]
+    assert said.startswith(f"kraft-audit: c: run {runs[-1]} can't be examined again: ")
+    assert [row[:2] for row in outcomes(warehouse)] == [(runs[-1], "unknown")]
