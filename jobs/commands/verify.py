@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from jobs.audit import kept
 from jobs.audit.inputs import profile_of_tables
-from jobs.audit.past import Finished, NoRunError, PastRun, add_run_argument, past_run, runs_of
+from jobs.audit.past import Finished, NoRunError, add_run_argument, past_run, runs_of
 from jobs.audit.reexamination import examined_again
 from jobs.audit.run import shared
 from jobs.audit.verified import DIFFERS, EQUAL, UNKNOWN, longest_ago, store
@@ -106,18 +106,19 @@ def _verify(warehouse: Warehouse, settings: Settings, arguments: argparse.Namesp
             raise
         raise unknown(arguments.run_id or _newest_id(warehouse, name), error) from error
     try:
-        found = [*_kept_bytes(past), *examined_again(past, arguments.sample)]
+        kept_bytes = kept.looked_at(past)
+        found = [*_problems(kept_bytes), *examined_again(past, arguments.sample)]
     except Exception as error:
         raise unknown(past.run_id, error) from error
     told = {row["what"]: row["total"] for row in found}
     if not told:
         print(f"{name}: run {past.run_id} is what its evidence gives")
+        _tell(kept_bytes.forgotten)
         return keep(past.run_id, EQUAL)
     where = ", ".join(f"{counted(total, 'row')} of {what}" for what, total in told.items())
     problem = f"is NOT what its evidence gives: {where}"
     print(f"{name}: run {past.run_id} {problem}")
-    for line in _lines(found):
-        print(line)
+    _tell([*_lines(found), *kept_bytes.forgotten])
     return worst([ERRORS, keep(past.run_id, DIFFERS, problem)])
 
 
@@ -142,12 +143,16 @@ def _stored(warehouse: Warehouse, cluster: str, run_id: str, verdict: str, probl
     return OK
 
 
-def _kept_bytes(past: PastRun) -> list[dict[str, Any]]:
+def _problems(kept_bytes: kept.Looked) -> list[dict[str, Any]]:
     """What is wrong with the bytes that the run has kept for the next one."""
-    problem = kept.broken_of(past)
-    if problem is None:
+    if kept_bytes.problem is None:
         return []
-    return [{"what": "kept state", "stored": 1, "again": 0, "row": problem, "total": 1}]
+    return [{"what": "kept state", "stored": 1, "again": 0, "row": kept_bytes.problem, "total": 1}]
+
+
+def _tell(lines: Iterable[str]) -> None:
+    for line in lines:
+        print(f"  {line}")
 
 
 def _lines(found: Sequence[dict[str, Any]]) -> Iterator[str]:
@@ -155,7 +160,7 @@ def _lines(found: Sequence[dict[str, Any]]) -> Iterator[str]:
         if row["row"] is None:
             continue
         times = row["what"] if row["what"] in (EVIDENCE, "kept state") else f"{row['what']}, {_place(row)}"
-        yield f"  {times}: {visible(row['row'], _LONGEST)}"
+        yield f"{times}: {visible(row['row'], _LONGEST)}"
 
 
 def _place(row: dict[str, Any]) -> str:

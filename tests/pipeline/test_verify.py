@@ -226,3 +226,28 @@ def test_a_run_whose_row_can_t_be_read_is_stored_as_unknown(
     [said] = [line for line in capsys.readouterr().err.splitlines() if line.startswith("kraft-audit: ")]
     assert said.startswith(f"kraft-audit: c: run {runs[-1]} can't be examined again: ")
     assert [row[:2] for row in outcomes(warehouse)] == [(runs[-1], "unknown")]
+
+
+def test_what_an_older_run_continued_from_may_be_forgotten(
+    spark: SparkSession, chained: tuple[Path, list[str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    warehouse, (first, second, newest) = copied(chained, tmp_path)
+    kept_rows = Folder(str(warehouse)).rows(RUNS, ["run_id", "kept"])
+    fold = next(json.loads(text)["fold"] for run_id, text in kept_rows.iter_rows() if run_id == first)
+
+    def of_first(row: dict[str, object]) -> dict[str, object]:
+        """As a run leaves it that found too little new to keep a state of its own."""
+        if row["run_id"] == first:
+            return row
+        return {**row, "kept": json.dumps({**json.loads(str(row["kept"])), "fold": fold})}
+
+    assert rewritten(files(warehouse, RUNS), of_first) == 2
+    Warehouse(spark, str(warehouse)).delete(EXAMINED, (F.col("run_id") == first) & (F.col("kind") == "fold"))
+    assert verify(warehouse, "--run", second) == OK
+    assert capsys.readouterr().out.splitlines() == [
+        f"c: run {second} is what its evidence gives",
+        f"  the fold that run {first} kept is forgotten, as retention says",
+    ]
+    # The next run would continue from the newest one's.
+    assert verify(warehouse, "--run", newest) == ERRORS
+    assert "  kept state: 0 of its " in capsys.readouterr().out
