@@ -123,7 +123,7 @@ def maintain(warehouse: Warehouse, upkeep: Upkeep) -> list[Tended]:
     """
     with _alone(warehouse, upkeep), _settings(warehouse.spark, upkeep):
         under_way = running(warehouse.root, catalog=warehouse.catalog)
-        stays = _retained(warehouse, upkeep, frozenset(each.run_id for each in under_way))
+        stays = _retained(warehouse, upkeep, {each.run_id: each.started_at for each in under_way})
         going = _going(warehouse, stays)
         if not upkeep.dry_run:
             _mark(warehouse, upkeep, going, stays)
@@ -231,7 +231,7 @@ def _part(table: Table) -> Part:
     return Part.JUDGED if table.layer is Layer.GOLD and table is not RUN_STEPS else Part.DETAILS
 
 
-def _retained(warehouse: Warehouse, upkeep: Upkeep, under_way: frozenset[str]) -> dict[str, Retained]:
+def _retained(warehouse: Warehouse, upkeep: Upkeep, under_way: Mapping[str, datetime]) -> dict[str, Retained]:
     """What stays of each cluster with rules; of the others all does."""
     clusters = upkeep.rules.keys()
     runs, mailed = _known_runs(warehouse, clusters), _mailed(warehouse, clusters)
@@ -259,6 +259,7 @@ def _known_runs(warehouse: Warehouse, clusters: Collection[str]) -> dict[str, li
             "state_runs",
         ),
         F.unix_micros("started_at").alias("at"),
+        F.unix_micros("finished_at").alias("ended"),
         kept["memory.run_id"].alias("memory"),
         kept["fold.run_id"].alias("fold"),
         F.get_json_object("kept", "$.base_run").alias("base_run"),
@@ -276,6 +277,7 @@ def _known_run(row: Any, went_on_from: str | None) -> KnownRun:
     return KnownRun(
         run_id=row["run_id"],
         started_at=from_micros(row["at"]),
+        finished_at=None if row["ended"] is None else from_micros(row["ended"]),
         finished=finished,
         phase=row["phase"],
         end=end if own_log else None,
