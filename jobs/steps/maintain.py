@@ -289,13 +289,16 @@ def _known_run(row: Any, went_on_from: str | None) -> KnownRun:
 
 
 def _mailed(warehouse: Warehouse, clusters: Collection[str]) -> dict[str, set[str]]:
-    """Runs that the newest mails told of, sent or not."""
+    """Runs that the newest mails and messages told of, sent or not: the next one of a channel is compared with the last one there."""
     mails = warehouse.read(MAILS).where(of_clusters(clusters))
     sent = F.when(F.col("problem").isNull(), F.col("tried_at"))
-    newest = mails.groupBy(CLUSTER).agg(
+    newest = mails.groupBy(CLUSTER, "channel").agg(
         F.max_by("run_id", "tried_at").alias("tried"), F.max_by("run_id", sent).alias("sent")
     )
-    return {row[CLUSTER]: {each for each in (row["tried"], row["sent"]) if each} for row in newest.collect()}
+    found: dict[str, set[str]] = defaultdict(set)
+    for row in newest.collect():
+        found[row[CLUSTER]] |= {each for each in (row["tried"], row["sent"]) if each}
+    return found
 
 
 def _going(warehouse: Warehouse, stays: Mapping[str, Retained]) -> list[_Going]:
