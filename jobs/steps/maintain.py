@@ -31,7 +31,7 @@ from jobs.exit import AuditError
 from jobs.settings import MaintainSettings, Settings, retention_of
 from jobs.sinks.delta import ConcurrentWriteError, TableSize, Warehouse, in_parallel
 from jobs.sinks.lock import LOCKS, held
-from jobs.sources.remote import RemoteError, sweep_staged
+from jobs.sources.remote import RemoteError, left_staged, sweep_staged
 from jobs.steps.fleet import from_micros
 from schemas import bronze, gold, silver
 from schemas.bronze import KRAFT_LOG_COPIES, KRAFT_RECORDS
@@ -74,7 +74,8 @@ class Upkeep:
 @dataclass
 class Tended:
     """The work on a table, done or planned: rows removed, and of how many; files before and after merging; files
-    that no version needs and that were removed, with their bytes (None if unknown); the problem, if any."""
+    that no version needs and that were removed, with their bytes (None if unknown); about how many bytes the rows of a dry run
+    take, by their share of the table's; the problem, if any."""
 
     table: str
     rows: int = 0
@@ -83,6 +84,7 @@ class Tended:
     files_after: int = 0
     removed_files: int | None = 0
     removed_bytes: int | None = 0
+    about_row_bytes: int = 0
     problem: str = ""
 
     @property
@@ -416,6 +418,8 @@ def _tend_files(warehouse: Warehouse, upkeep: Upkeep, table: Table, made: Tended
     before = warehouse.size(table)
     made.files = made.files_after = before.files
     if upkeep.dry_run:
+        # Rows are not of one size, and their bytes go only when no version of the last days needs them.
+        made.about_row_bytes = before.bytes * made.rows // max(made.of_rows, 1)
         _look_at_files(warehouse, table, made, vacuum)
         return
     if warehouse.folder is not None:
@@ -526,14 +530,46 @@ def sweep(several: Sequence[Settings], now: datetime) -> list[str]:
     try:
         sweep_staged()
     except (OSError, RemoteError) as error:
-        problems.append(f"staged copies of killed runs: {error}")
-    # On an object store nothing is half written.
+        problems.append(_of_staged(error))
+    for path in _half_written(several, now):
+        with suppress(OSError):
+            path.unlink()
+    return problems
+
+
+@dataclass(frozen=True)
+class Left:
+    """A file or folder that a killed process has left, and its bytes."""
+
+    left: str
+    bytes: int
+
+
+def left_behind(several: Sequence[Settings], now: datetime) -> tuple[list[Left], list[str]]:
+    """What `sweep` would remove, and what went wrong, a line each; nothing is changed."""
+    problems, staged = [], []
+    try:
+        staged = left_staged()
+    except (OSError, RemoteError) as error:
+        problems.append(_of_staged(error))
+    return [Left(str(path), _bytes_below(path)) for path in [*staged, *_half_written(several, now)]], problems
+
+
+def _of_staged(error: Exception) -> str:
+    return f"staged copies of killed runs: {error}"
+
+
+def _half_written(several: Sequence[Settings], now: datetime) -> Iterator[Path]:
+    """Reports that killed runs have left half written. On an object store there are none."""
     for folder in sorted({each.report.folder for each in several if isinstance(each.report.folder, Path)}):
-        for path in folder.rglob(".*.part") if folder.is_dir() else ():
+        for path in sorted(folder.rglob(".*.part")) if folder.is_dir() else ():
             with suppress(OSError):
                 if datetime.fromtimestamp(path.stat().st_mtime, UTC) < now - _LEFT_AFTER:
-                    path.unlink()
-    return problems
+                    yield path
+
+
+def _bytes_below(path: Path) -> int:
+    return sum(_bytes_of(each) for each in path.rglob("*") if each.is_file()) if path.is_dir() else _bytes_of(path)
 
 
 def after_run(warehouse: Warehouse, several: Mapping[str, Settings], now: datetime) -> list[str]:

@@ -149,6 +149,7 @@ def test_what_is_old_goes_and_what_the_next_run_goes_on_from_stays(filled: Wareh
     looked = maintain(filled, ways(dry_run=True))
     assert digest_of(Path(filled.root)) == before, "a dry run changes nothing"
     done = maintain(filled, ways())
+    assert all((each.about_row_bytes > 0) == (each.rows > 0) for each in looked)
     told = {each.table: each.rows for each in done if each.table != MAINTENANCE.full_name}
     assert told == {each.table: each.rows for each in looked}
     assert not any(each.problem for each in done)
@@ -324,6 +325,8 @@ def test_the_command_says_what_would_go_and_what_went(said: Any, filled: Warehou
     assert code == 0
     assert "tables looked at" in out
     assert out.rstrip().endswith("nothing was changed")
+    assert "rows' bytes" in out
+    assert "about " in next(line for line in out.splitlines() if line.startswith("bronze.zk_znodes"))
     code, out, err = said("maintain", "--json", "--cluster", "c")
     assert (code, err) == (0, "")
     objects = [json.loads(line) for line in out.splitlines()]
