@@ -21,6 +21,7 @@ from jobs.cli import COMMANDS, parser_of
 from jobs.exit import WARNINGS
 from jobs.pipeline import add_arguments
 from jobs.runtime.spark import DELTA_PACKAGE
+from jobs.runtime.stopping import GRACE_SECONDS
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "conf" / "schedulers"
@@ -73,6 +74,15 @@ def test_systemd_starts_a_verification_whose_options_exist_and_that_fails_when_s
     assert arguments.clusters > 0
     assert arguments.run_id is None, "what is said of the newest run alone is stored"
     assert "SuccessExitStatus" not in service
+
+
+@pytest.mark.parametrize("name", ["kraft-audit", "kraft-audit-verify"])
+def test_systemd_stops_the_program_and_not_the_java_below_it(name: str) -> None:
+    service, _, _ = started(f"{name}.service")
+    assert service["KillMode"] == "mixed"
+    # The shell is replaced: the signal would go to it alone.
+    assert shlex.split(service["ExecStart"])[2].startswith("exec ")
+    assert int(service["TimeoutStopSec"].removesuffix("s")) > GRACE_SECONDS
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="there is no systemd-analyze on PATH")
