@@ -123,12 +123,23 @@ def test_another_cron_job_verifies_by_the_same_image_and_tables() -> None:
     assert VERIFY_JOB["metadata"]["name"] != CRON_JOB["metadata"]["name"]
 
 
+def pipeline_of_the_image() -> str:
+    """Where the image has the file that spark-submit starts, by what the Dockerfile installs where."""
+    python = re.findall(r"(?m)^FROM python:(\d+\.\d+)", DOCKERFILE)
+    assert len({*python}) == 1, "the virtual environment is copied to an image of the same Python"
+    (environment,) = re.findall(r"-m venv (\S+)", DOCKERFILE)
+    assert re.search(rf"(?m)^ && {environment}/bin/pip install .* \. \\$", DOCKERFILE), "the project is a package of it"
+    assert f"COPY --from=build {environment} {environment}" in DOCKERFILE
+    assert (ROOT / "jobs" / "pipeline.py").is_file()
+    return f"{environment}/lib/python{python[0]}/site-packages/jobs/pipeline.py"
+
+
 def test_the_spark_operator_submits_the_pipeline_with_options_that_exist() -> None:
     manifest: dict[str, Any] = yaml.safe_load((FOLDER / "sparkapplication.yml").read_text())
     assert (manifest["apiVersion"], manifest["kind"]) == ("sparkoperator.k8s.io/v1beta2", "ScheduledSparkApplication")
     assert manifest["spec"]["concurrencyPolicy"] == "Forbid"
     application = manifest["spec"]["template"]
-    assert application["mainApplicationFile"].endswith("/jobs/pipeline.py")
+    assert application["mainApplicationFile"] == f"local://{pipeline_of_the_image()}"
     assert application["deps"]["packages"] == [DELTA_PACKAGE]
     assert application["sparkVersion"] == version("pyspark")
     assert application["restartPolicy"] == {"type": "Never"}
@@ -166,7 +177,7 @@ def test_the_dag_submits_the_pipeline_with_options_that_exist() -> None:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "SparkSubmitOperator"
     ]
     given = {each.arg: ast.literal_eval(each.value) for each in call.keywords}
-    assert given["application"].endswith("/jobs/pipeline.py")
+    assert given["application"] == pipeline_of_the_image()
     assert given["packages"] == DELTA_PACKAGE
     parser = argparse.ArgumentParser()
     add_arguments(parser)
