@@ -6,12 +6,14 @@ import argparse
 import importlib
 import logging
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from jobs.exit import DEBUG_VARIABLE, MEANINGS, guarded
+from jobs.exit import CRASH, DEBUG_VARIABLE, MEANINGS, guarded
 from jobs.runtime.databricks import take_secrets
+from jobs.runtime.stopping import Stopping, tell
 
 DEBUG_OPTION = "--debug"
 
@@ -109,8 +111,21 @@ def _usage(arguments: Sequence[str]) -> int:
 
 
 def entry_point() -> None:
-    """Console script."""
-    sys.exit(main())
+    """Console script. SIGTERM ends every command with one line: a container's first process never sees what it has no handler for."""
+    # A run arms one of its own, which leaves a row as well. Ctrl-C is Python's.
+    stopping = Stopping(signals=(signal.SIGTERM,))
+    code = CRASH
+    try:
+        with stopping.armed():
+            code = main()
+    except BaseException:
+        # What a call to Java that was cut off raises is not what ended the command.
+        if stopping.stopped is None:
+            raise
+    if stopping.stopped is not None:
+        tell(stopping.stopped)
+        code = stopping.stopped.exit_code
+    sys.exit(code)
 
 
 class TaskFailedError(Exception):

@@ -46,7 +46,7 @@ class Retention:
 
 @dataclass(frozen=True)
 class KnownRun:
-    """A row of gold `runs`. `started_at` is UTC.
+    """A row of gold `runs`. Times are UTC.
 
     `end` is where its log ended, None when it was not the cluster's own log (`goes_on`) or there was none. `needs` are the runs whose
     bytes it has left to continue from, `builds_on` those whose records belong to its state, `chain` those whose rows it is made of.
@@ -60,6 +60,7 @@ class KnownRun:
     needs: frozenset[str] = frozenset()
     builds_on: frozenset[str] = frozenset()
     chain: frozenset[str] = frozenset()
+    finished_at: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -98,17 +99,18 @@ def retained(
     rules: Retention,
     now: datetime,
     mailed: Collection[str] = (),
-    running: Collection[str] = (),
+    running: Mapping[str, datetime] | None = None,
 ) -> Retained:
     """What stays of a cluster with these runs, oldest first, as of `now` (UTC).
 
-    `mailed` are runs that the newest mails told of, which the next mail is compared with; `running` are those under way.
+    `mailed` are runs that the newest mails told of, which the next mail is compared with; `running` are those under way, with
+    when they began (UTC).
     """
+    under_way = running or {}
     finished = [run for run in runs if run.finished]
-    # The next run continues from the newest one whose log was the cluster's own, and shows the newest one beside its own.
-    anchors = [*finished[-1:], *[run for run in finished if run.end is not None][-1:]]
+    anchors = _anchors(finished, min(under_way.values(), default=None))
     ids = frozenset(run.run_id for run in anchors)
-    always = ids | frozenset(rules.hold) | frozenset(running)
+    always = ids | frozenset(rules.hold) | frozenset(under_way)
     details = _since(runs, now - timedelta(days=rules.details_days)) | always
     needed = frozenset().union(*(run.needs for run in anchors))
     log = _with_what_they_build_on(runs, details)
@@ -128,9 +130,29 @@ def retained(
         known=frozenset(run.run_id for run in runs),
         of_part=of_part,
         held=is_on_hold(rules.hold, phase),
-        running=frozenset(running),
+        running=frozenset(under_way),
         orphans_before=now - timedelta(days=rules.orphans_days),
     )
+
+
+def _anchors(finished: Sequence[KnownRun], since: datetime | None) -> list[KnownRun]:
+    """Runs whose bytes are continued from, by the next run and by those under way, the first of which began at `since`."""
+    # A run continues from the newest one whose log was the cluster's own, and shows the newest one beside its own.
+    own = [run for run in finished if run.end is not None]
+    anchors = [*finished[-1:], *own[-1:]]
+    if since is not None:
+        # One under way looked for them when it began: it has found what had come to its end by then, or what has since.
+        anchors += [*_ended_by(finished, since)[-1:], *_ended_by(own, since)[-1:]]
+        anchors += [run for run in finished if not _had_ended(run, since)]
+    return anchors
+
+
+def _ended_by(runs: Sequence[KnownRun], moment: datetime) -> list[KnownRun]:
+    return [run for run in runs if _had_ended(run, moment)]
+
+
+def _had_ended(run: KnownRun, moment: datetime) -> bool:
+    return (run.finished_at or run.started_at) <= moment
 
 
 def _since(runs: Sequence[KnownRun], moment: datetime) -> frozenset[str]:

@@ -25,8 +25,8 @@ with DAG(
     SparkSubmitOperator(
         task_id="audit",
         conn_id="spark_default",
-        # Where the package's pipeline lies: `python -c "import jobs.pipeline as p; print(p.__file__)"`.
-        application="/opt/kraft-audit/jobs/pipeline.py",
+        # In the image of conf/schedulers/Dockerfile; elsewhere `python -c "import jobs.pipeline as p; print(p.__file__)"` says where.
+        application="/opt/kraft-audit/lib/python3.12/site-packages/jobs/pipeline.py",
         # Delta's jars; where there is no network, name them in `jars` instead.
         packages="io.delta:delta-spark_4.2_2.13:4.4.0",
         conf={

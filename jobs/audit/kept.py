@@ -46,6 +46,7 @@ _PIECES = 1 << 20
 _KEY_PROBE = "kraft-audit"
 _OTHER_FORM = "another release kept it, in another form"
 _OTHER_KEY = "secrets were masked with another key then"
+_FILE_GONE = f"a file of {EXAMINED.full_name} is gone or damaged"
 _OTHER_ROWS = "another release stored them, with other columns"
 
 
@@ -183,16 +184,44 @@ def _refusal(run_id: str, why: str) -> str:
     return f"the whole log was read: the state that run {run_id} kept can't be continued ({why})"
 
 
-def broken_of(past: PastRun) -> str | None:
-    """What is wrong with the bytes that a finished run has kept; None where they are as they were written."""
+@dataclass(frozen=True)
+class Looked:
+    """What became of the bytes that a finished run has kept: what is wrong with them, None for nothing, and what is `forgotten`."""
+
+    problem: str | None = None
+    forgotten: tuple[str, ...] = ()
+
+
+def looked_at(past: PastRun) -> Looked:
+    """Whether the bytes that a finished run has kept are as they were written.
+
+    Retention keeps what only an older run continues from for the newest one alone: what is gone as a whole of another run is
+    forgotten there, and nothing is wrong.
+    """
     mine = of_clusters([past.cluster]) & (F.col("run_id") == past.run_id) & F.col("kept").isNotNull()
     warehouse = spark_tables(past.warehouse)
-    found = warehouse.read(RUNS).where(mine).select("kept").first()
+    with readable():
+        found = warehouse.read(RUNS).where(mine).select("kept").first()
     if found is None:
-        return None
+        return Looked()
     # Of an older run's chain the index may be forgotten: its rows are looked at one by one.
     kept = replace(read(past.run_id, found["kept"]), chain=Chain())
-    return _broken(warehouse, {past.cluster: kept}).kept.get(past.cluster)
+    try:
+        there = _digests(warehouse, {past.cluster: kept})
+    except UnreadableError:
+        return Looked(_FILE_GONE)
+    problem, forgotten = None, []
+    for kind, wanted in _pieces(kept):
+        stored = there.get((past.cluster, wanted.run_id, kind), {})
+        if not stored and wanted.run_id != past.run_id and _is_older(past):
+            forgotten.append(f"the {kind} that run {wanted.run_id} kept is forgotten, as retention says")
+        else:
+            problem = problem or _unlike(stored, wanted)
+    return Looked(problem, tuple(forgotten))
+
+
+def _is_older(past: PastRun) -> bool:
+    return any(not run.failed for run in past.standing.later)
 
 
 @dataclass(frozen=True)
@@ -206,29 +235,34 @@ class _Broken:
 def _broken(warehouse: Warehouse, kept: Mapping[str, Kept]) -> _Broken:
     if not kept:
         return _Broken()
-    rows = _rows(warehouse, kept).select(CLUSTER, "run_id", "kind", "part", F.sha2("payload", 256).alias("digest"))
-    there: dict[tuple[str, str, str], dict[int, str]] = defaultdict(dict)
     try:
-        with readable():
-            found_rows = rows.collect()
+        there = _digests(warehouse, kept)
     except UnreadableError:
         if len(kept) == 1:
-            return _Broken(dict.fromkeys(kept, f"a file of {EXAMINED.full_name} is gone or damaged"))
+            return _Broken(dict.fromkeys(kept, _FILE_GONE))
         # One cluster's file is no other one's.
         alone = [_broken(warehouse, {name: each}) for name, each in kept.items()]
         return _Broken(
             {name: why for each in alone for name, why in each.kept.items()},
             {name: why for each in alone for name, why in each.index.items()},
         )
-    for row in found_rows:
-        there[row[CLUSTER], row["run_id"], row["kind"]][row["part"]] = row["digest"]
     broken = _Broken()
     for name, each in kept.items():
         for kind, wanted in _pieces(each):
-            why = _unlike(there[name, wanted.run_id, kind], wanted)
+            why = _unlike(there.get((name, wanted.run_id, kind), {}), wanted)
             if why is not None:
                 (broken.index if kind == INDEX else broken.kept)[name] = why
     return broken
+
+
+def _digests(warehouse: Warehouse, kept: Mapping[str, Kept]) -> dict[tuple[str, str, str], dict[int, str]]:
+    """Digests of the bytes that are there, in pieces, by cluster, run and kind. Raises UnreadableError."""
+    rows = _rows(warehouse, kept).select(CLUSTER, "run_id", "kind", "part", F.sha2("payload", 256).alias("digest"))
+    there: dict[tuple[str, str, str], dict[int, str]] = defaultdict(dict)
+    with readable():
+        for row in rows.collect():
+            there[row[CLUSTER], row["run_id"], row["kind"]][row["part"]] = row["digest"]
+    return there
 
 
 def _unlike(found: Mapping[int, str], wanted: Bytes) -> str | None:

@@ -19,6 +19,7 @@ from jobs.audit.past_log import past_copies
 from jobs.audit.past_records import copies_of
 from jobs.exit import AuditError
 from jobs.runtime.workers import without_failures
+from jobs.sinks.delta import readable
 from schemas.bronze import KRAFT_RECORDS, ZK_ZNODES
 from schemas.examined import FEED
 from transforms.clusters import of_clusters
@@ -41,11 +42,12 @@ _TOLD = StructType(
 _WHERE = KRAFT_RECORDS.full_name
 
 
+@readable()
 def examined_again(past: PastRun, shown: int) -> list[dict[str, Any]]:
     """What of a run is not as it has stored it: rows of `transforms.examination.reexamination.UNLIKE`, `shown` of each table at most.
 
-    Raises UsageError where the run's answers are forgotten, WarehouseError where its silver rows are gone, AuditError where bronze has
-    nothing of a run any more.
+    Raises UsageError where the run's answers are forgotten, WarehouseError where its silver rows are gone or a file of the
+    tables can't be read, AuditError where bronze has nothing of a run any more.
     """
     known = past_facts(past)
     given = replace(known.given, side=None)

@@ -9,12 +9,10 @@ import polars as pl
 from jobs.audit.past import PastRun
 from schemas.checks import KRAFT
 from schemas.entities import Entity
-from transforms.clusters import CLUSTER
 from transforms.frames import columns_of, shaped
 from transforms.reconcile.compare.states import ComparisonRules, differing_states
 
 _TOLD = ("entity", "key", "zk_row", "kraft_row")
-_OF_A_RUN = (CLUSTER, "run_id")
 
 
 def differing(left: PastRun, right: PastRun, rules: ComparisonRules) -> list[dict[str, Any]]:

@@ -6,10 +6,11 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from jobs.sinks.reader import Folder, Reader, records
-from schemas.gold import VERIFICATIONS
+from schemas.gold import RUNS, VERIFICATIONS
 from transforms.clusters import CLUSTER
 from transforms.report.fleet_model import Verified
 from transforms.report.printable import visible
+from transforms.runs import CLEAN, ERRORS, WARNINGS
 
 if TYPE_CHECKING:
     from jobs.sinks.delta import Warehouse
@@ -48,9 +49,9 @@ def newest_in(warehouse: Warehouse) -> dict[str, Verified]:
 
 
 def longest_ago(tables: Reader, clusters: list[str], number: int) -> set[str]:
-    """So many of the clusters: those that were never verified, then those whose last time is longest ago."""
+    """So many of the clusters with a finished run: those that were never verified, then those whose last time is longest ago."""
+    finished = {CLUSTER: clusters, "verdict": [CLEAN, WARNINGS, ERRORS]}
+    there = tables.rows(RUNS, [CLUSTER], finished)[CLUSTER].unique().to_list()
     last = newest(tables)
-    ordered = sorted(
-        clusters, key=lambda name: (name in last, last[name].at.timestamp() if name in last else 0.0, name)
-    )
+    ordered = sorted(there, key=lambda name: (name in last, last[name].at.timestamp() if name in last else 0.0, name))
     return set(ordered[:number])

@@ -15,7 +15,7 @@ from jobs.audit.run import shared
 from jobs.exit import CRASH, OK, UsageError
 from jobs.settings import MaintainSettings, Settings, load_settings
 from jobs.sinks.delta import Warehouse
-from jobs.steps.maintain import Tended, Upkeep, maintain, rules_of, stored_rules, sweep
+from jobs.steps.maintain import Left, Tended, Upkeep, left_behind, maintain, rules_of, stored_rules, sweep
 from transforms.nearest import suggestion
 from transforms.report.printable import visible
 from transforms.report.table import aligned
@@ -41,7 +41,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--cluster", metavar="NAME", help="with --warehouse: rows of this cluster alone")
     parser.add_argument("--dry-run", action="store_true", help="only show what would be removed, table by table")
-    parser.add_argument("--json", action="store_true", help="print one JSON object for each table")
+    parser.add_argument(
+        "--json", action="store_true", help="print one JSON object for each table, and with --dry-run for each leftover"
+    )
 
 
 def execute(arguments: argparse.Namespace) -> int:
@@ -52,8 +54,9 @@ def execute(arguments: argparse.Namespace) -> int:
         rules = _rules(arguments, several, warehouse)
         hours = max((each.maintain or MaintainSettings()).vacuum_hours for each in several)
         found = maintain(warehouse, Upkeep(rules, now, hours, dry_run=arguments.dry_run))
-    problems = [] if arguments.dry_run else sweep(several if arguments.conf else [], now)
-    for line in _objects(found) if arguments.json else _table(found, dry_run=arguments.dry_run):
+    own = several if arguments.conf else []
+    left, problems = left_behind(own, now) if arguments.dry_run else ([], sweep(own, now))
+    for line in _objects([*found, *left]) if arguments.json else _table(found, left, dry_run=arguments.dry_run):
         print(line)
     problems += [f"{each.table}: {each.problem}" for each in found if each.problem]
     for problem in problems:
@@ -80,31 +83,44 @@ def _rules(arguments: argparse.Namespace, several: Sequence[Settings], warehouse
     return {arguments.cluster: rules[arguments.cluster]}
 
 
-def _objects(found: Sequence[Tended]) -> list[str]:
+def _objects(found: Sequence[Tended | Left]) -> list[str]:
     return [json.dumps(asdict(each)) for each in found]
 
 
-def _table(found: Sequence[Tended], *, dry_run: bool) -> list[str]:
-    busy = [each for each in found if not each.idle]
-    head = ("table", "rows removed", "of", "files", "after", "old files", "bytes")
-    cells = [
-        (
-            each.table,
-            f"{each.rows:,}",
-            f"{each.of_rows:,}",
-            f"{each.files:,}",
-            f"{each.files_after:,}",
-            "?" if each.removed_files is None else f"{each.removed_files:,}",
-            _size(each.removed_bytes),
-        )
-        for each in busy
+_HEAD = ("table", "rows removed", "of", "files", "after", "old files", "bytes")
+_ABOUT = "rows' bytes"
+
+
+def _table(found: Sequence[Tended], left: Sequence[Left], *, dry_run: bool) -> list[str]:
+    head = [*_HEAD, _ABOUT] if dry_run else [*_HEAD]
+    cells = [_cells(each)[: len(head)] for each in found if not each.idle]
+    lines = aligned([head, *cells], right=frozenset(range(1, len(head)))) if cells else []
+    leftovers = [f"left by a killed run: {visible(each.left, 300)} ({_size(each.bytes)})" for each in left]
+    return [*lines, *leftovers, _summary(found, left, dry_run=dry_run)]
+
+
+def _cells(each: Tended) -> list[str]:
+    return [
+        each.table,
+        f"{each.rows:,}",
+        f"{each.of_rows:,}",
+        f"{each.files:,}",
+        f"{each.files_after:,}",
+        "?" if each.removed_files is None else f"{each.removed_files:,}",
+        _size(each.removed_bytes),
+        f"about {_size(each.about_row_bytes)}" if each.rows else "",
     ]
-    total = sum(each.removed_bytes or 0 for each in found)
-    rows = sum(each.rows for each in found)
-    would = "would go" if dry_run else "went"
-    summary = f"{len(found)} tables looked at: {rows:,} rows and {_size(total)} of old files {would}"
-    summary += "; nothing was changed" if dry_run else ""
-    return [*(aligned([head, *cells], right=frozenset(range(1, len(head)))) if cells else []), summary]
+
+
+def _summary(found: Sequence[Tended], left: Sequence[Left], *, dry_run: bool) -> str:
+    files = _size(sum(each.removed_bytes or 0 for each in found))
+    rows = f"{sum(each.rows for each in found):,} rows"
+    looked = f"{len(found)} tables looked at"
+    if not dry_run:
+        return f"{looked}: {rows} and {files} of old files went"
+    about = _size(sum(each.about_row_bytes for each in found))
+    leftovers = f" and {_size(sum(each.bytes for each in left))} that killed runs left" if left else ""
+    return f"{looked}: {rows} (about {about}), {files} of old files{leftovers} would go; nothing was changed"
 
 
 def _size(number: int | None) -> str:

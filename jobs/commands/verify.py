@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from jobs.audit import kept
 from jobs.audit.inputs import profile_of_tables
-from jobs.audit.past import Finished, PastRun, add_run_argument, past_run
+from jobs.audit.past import Finished, NoRunError, add_run_argument, past_run, runs_of
 from jobs.audit.reexamination import examined_again
 from jobs.audit.run import shared
 from jobs.audit.verified import DIFFERS, EQUAL, UNKNOWN, longest_ago, store
-from jobs.exit import ERRORS, OK, AuditError, UsageError, guarded, worst
+from jobs.exit import ERRORS, GONE, OK, AuditError, UsageError, files_are_gone, guarded, unexpected, worst
 from jobs.runtime.spark import spark_session
 from jobs.settings import Settings, limits_of, load_settings
-from jobs.sinks.delta import Warehouse
+from jobs.sinks.delta import Warehouse, readable
 from transforms.examination.reexamination import EVIDENCE
 from transforms.nearest import suggestion
 from transforms.report.printable import counted, visible
+from transforms.report.run_standing import standing_of
 
 _SAMPLE = 5
 _LONGEST = 400
+_UNNAMED = "(unknown)"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,7 +35,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--cluster", metavar="NAME", help="only this one of the clusters configured")
     parser.add_argument(
-        "--clusters", type=int, metavar="N", help="only N of them: those whose last verification is longest ago"
+        "--clusters",
+        type=int,
+        metavar="N",
+        help="only N of those with a finished run: whose last verification is longest ago",
     )
     add_run_argument(parser)
     parser.add_argument(
@@ -56,8 +62,7 @@ def execute(arguments: argparse.Namespace) -> int:
     with spark_session(profile_of_tables(first), cores=chosen.cores, driver_memory=chosen.driver_memory) as spark:
         warehouse = Warehouse(spark, first.warehouse, first.catalog, first.warehouse_single_driver)
         if arguments.clusters is not None:
-            chosen_ones = longest_ago(warehouse, [each.cluster for each in several], arguments.clusters)
-            several = [each for each in several if each.cluster in chosen_ones]
+            several = _longest_ago(warehouse, several, arguments.clusters)
         return worst([guarded(lambda each=each: _verify(warehouse, each, arguments)) for each in several])  # type: ignore[misc]
 
 
@@ -71,43 +76,83 @@ def _chosen(several: Sequence[Settings], cluster: str | None) -> list[Settings]:
     return found
 
 
+def _longest_ago(warehouse: Warehouse, several: Sequence[Settings], number: int) -> list[Settings]:
+    chosen_ones = longest_ago(warehouse, [each.cluster for each in several], number)
+    if not chosen_ones:
+        raise NoRunError("no cluster of these configurations has a finished run yet; run `kraft-audit run` first")
+    return [each for each in several if each.cluster in chosen_ones]
+
+
 def _verify(warehouse: Warehouse, settings: Settings, arguments: argparse.Namespace) -> int:
     name = settings.cluster
-    past = past_run(Finished(warehouse, name, thresholds=limits_of(settings)), arguments.run_id)
 
-    def keep(verdict: str, problem: str = "") -> int:
+    def keep(run_id: str, verdict: str, problem: str = "") -> int:
         # An older run is looked at by a person, and says nothing of how the cluster's tables are.
-        return OK if arguments.run_id else guarded(lambda: _stored(warehouse, past, verdict, problem))
+        return OK if arguments.run_id else guarded(lambda: _stored(warehouse, name, run_id, verdict, problem))
+
+    def unknown(run_id: str, error: Exception) -> AuditError:
+        # Whatever it was: the fleet's page has to say that nobody knows, and other clusters have their turn.
+        problem = f"can't be examined again: {_why(error)}"
+        keep(run_id, UNKNOWN, problem)
+        return AuditError(f"{name}: run {run_id} {problem}")
 
     try:
-        found = [*_kept_bytes(past), *examined_again(past, arguments.sample)]
-    except (UsageError, AuditError) as error:
-        problem = f"can't be examined again: {error}"
-        keep(UNKNOWN, problem)
-        raise AuditError(f"{name}: run {past.run_id} {problem}") from None
+        with readable():
+            past = past_run(Finished(warehouse, name, thresholds=limits_of(settings)), arguments.run_id)
+    except NoRunError:
+        raise
+    except Exception as error:
+        if arguments.run_id and isinstance(error, UsageError):
+            raise
+        raise unknown(arguments.run_id or _newest_id(warehouse, name), error) from error
+    try:
+        kept_bytes = kept.looked_at(past)
+        found = [*_problems(kept_bytes), *examined_again(past, arguments.sample)]
+    except Exception as error:
+        raise unknown(past.run_id, error) from error
     told = {row["what"]: row["total"] for row in found}
     if not told:
         print(f"{name}: run {past.run_id} matches its evidence")
-        return keep(EQUAL)
+        _tell(kept_bytes.forgotten)
+        return keep(past.run_id, EQUAL)
     where = ", ".join(f"{counted(total, 'row')} of {what}" for what, total in told.items())
     problem = f"does NOT match its evidence: {where}"
     print(f"{name}: run {past.run_id} {problem}")
-    for line in _lines(found):
-        print(line)
-    return worst([ERRORS, keep(DIFFERS, problem)])
+    _tell([*_lines(found), *kept_bytes.forgotten])
+    return worst([ERRORS, keep(past.run_id, DIFFERS, problem)])
 
 
-def _stored(warehouse: Warehouse, past: PastRun, verdict: str, problem: str) -> int:
-    store(warehouse, past.cluster, past.run_id, verdict, problem)
+def _why(error: Exception) -> str:
+    if isinstance(error, UsageError | AuditError):
+        return str(error)
+    return GONE if files_are_gone(error) else unexpected(error)
+
+
+def _newest_id(warehouse: Warehouse, cluster: str) -> str:
+    """The id of a newest finished run whose row can't be read as a whole."""
+    try:
+        standing = standing_of(runs_of(warehouse, cluster), None, datetime.now(UTC))
+    except Exception:
+        # Its row itself is what can't be read, which is said already.
+        return _UNNAMED
+    return _UNNAMED if standing is None else standing.run.run_id
+
+
+def _stored(warehouse: Warehouse, cluster: str, run_id: str, verdict: str, problem: str) -> int:
+    store(warehouse, cluster, run_id, verdict, problem)
     return OK
 
 
-def _kept_bytes(past: PastRun) -> list[dict[str, Any]]:
+def _problems(kept_bytes: kept.Looked) -> list[dict[str, Any]]:
     """What is wrong with the bytes that the run has kept for the next one."""
-    problem = kept.broken_of(past)
-    if problem is None:
+    if kept_bytes.problem is None:
         return []
-    return [{"what": "kept state", "stored": 1, "again": 0, "row": problem, "total": 1}]
+    return [{"what": "kept state", "stored": 1, "again": 0, "row": kept_bytes.problem, "total": 1}]
+
+
+def _tell(lines: Iterable[str]) -> None:
+    for line in lines:
+        print(f"  {line}")
 
 
 def _lines(found: Sequence[dict[str, Any]]) -> Iterator[str]:
@@ -115,7 +160,7 @@ def _lines(found: Sequence[dict[str, Any]]) -> Iterator[str]:
         if row["row"] is None:
             continue
         times = row["what"] if row["what"] in (EVIDENCE, "kept state") else f"{row['what']}, {_place(row)}"
-        yield f"  {times}: {visible(row['row'], _LONGEST)}"
+        yield f"{times}: {visible(row['row'], _LONGEST)}"
 
 
 def _place(row: dict[str, Any]) -> str:

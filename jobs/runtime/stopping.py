@@ -31,12 +31,13 @@ class Stopped(BaseException):
 
 @dataclass
 class Stopping:
-    """Turns signals into `Stopped`, in the main thread. `noted` is called at once with what the run ends by."""
+    """Turns `signals` into `Stopped`, in the main thread. `noted` is called at once with what the run ends by."""
 
     minutes: float | None = None
     noted: Callable[[str, int], None] = lambda _why, _code: None
     stopped: Stopped | None = None
     put_off: bool = False
+    signals: tuple[signal.Signals, ...] = (*_WORDS, signal.SIGALRM)
     _before: dict[int, Any] = field(default_factory=dict)
 
     @contextmanager
@@ -45,7 +46,7 @@ class Stopping:
         if threading.current_thread() is not threading.main_thread():
             yield
             return
-        self._before = {each: signal.getsignal(each) for each in (*_WORDS, signal.SIGALRM)}
+        self._before = {each: signal.getsignal(each) for each in self.signals}
         self.arm()
         _armed.append(self)
         if self.minutes is not None:
@@ -53,7 +54,8 @@ class Stopping:
         try:
             yield
         finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
+            if self.minutes is not None:
+                signal.setitimer(signal.ITIMER_REAL, 0)
             _armed.remove(self)
             for each, handler in self._before.items():
                 # None: it was not Python's.
@@ -62,7 +64,7 @@ class Stopping:
     def arm(self) -> None:
         """Take the signals, again when somebody else has: a Spark session takes SIGINT."""
         if threading.current_thread() is threading.main_thread():
-            for each in (*_WORDS, signal.SIGALRM):
+            for each in self.signals:
                 signal.signal(each, self._heed)
 
     def _heed(self, number: int, _frame: FrameType | None) -> None:

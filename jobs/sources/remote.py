@@ -205,9 +205,22 @@ def sweep_staged() -> None:
             _remove_if_left(left)
 
 
+def left_staged() -> list[Path]:
+    """What `sweep_staged` would remove; nothing is made or changed. Raises OSError, RemoteError."""
+    if not _staging_place().exists():
+        return []
+    root = _staging_root()
+    with _locked(root):
+        return [folder for folder in sorted(root.iterdir()) if _is_left(folder)]
+
+
+def _staging_place() -> Path:
+    return Path(gettempdir()) / f"kraft-audit-staged-{os.getuid()}"
+
+
 def _staging_root() -> Path:
     """This user's own folder for staging, readable by nobody else. Raises RemoteError when somebody else made it."""
-    root = Path(gettempdir()) / f"kraft-audit-staged-{os.getuid()}"
+    root = _staging_place()
     root.mkdir(mode=0o700, exist_ok=True)
     found = root.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o077:
@@ -226,18 +239,37 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 def _remove_if_left(folder: Path) -> None:
+    with _held_if_left(folder) as is_left:
+        if is_left:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _is_left(folder: Path) -> bool:
+    with _held_if_left(folder) as is_left:
+        return is_left
+
+
+@contextmanager
+def _held_if_left(folder: Path) -> Iterator[bool]:
+    """Whether no process holds a folder; nobody takes it while the block runs."""
     try:
         held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     except OSError:
+        yield False
         return
     try:
-        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        shutil.rmtree(folder, ignore_errors=True)
-    except BlockingIOError:
-        # Its process is running.
-        return
+        yield _taken(held)
     finally:
         os.close(held)
+
+
+def _taken(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        # Its process is running.
+        return False
+    return True
 
 
 def _resolve(uri: str) -> tuple[fs.FileSystem, str]:

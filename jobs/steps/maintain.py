@@ -31,7 +31,7 @@ from jobs.exit import AuditError
 from jobs.settings import MaintainSettings, Settings, retention_of
 from jobs.sinks.delta import ConcurrentWriteError, TableSize, Warehouse, in_parallel
 from jobs.sinks.lock import LOCKS, held
-from jobs.sources.remote import RemoteError, sweep_staged
+from jobs.sources.remote import RemoteError, left_staged, sweep_staged
 from jobs.steps.fleet import from_micros
 from schemas import bronze, gold, silver
 from schemas.bronze import KRAFT_LOG_COPIES, KRAFT_RECORDS
@@ -74,7 +74,8 @@ class Upkeep:
 @dataclass
 class Tended:
     """The work on a table, done or planned: rows removed, and of how many; files before and after merging; files
-    that no version needs and that were removed, with their bytes (None if unknown); the problem, if any."""
+    that no version needs and that were removed, with their bytes (None if unknown); about how many bytes the rows of a dry run
+    take, by their share of the table's; the problem, if any."""
 
     table: str
     rows: int = 0
@@ -83,6 +84,7 @@ class Tended:
     files_after: int = 0
     removed_files: int | None = 0
     removed_bytes: int | None = 0
+    about_row_bytes: int = 0
     problem: str = ""
 
     @property
@@ -123,7 +125,7 @@ def maintain(warehouse: Warehouse, upkeep: Upkeep) -> list[Tended]:
     """
     with _alone(warehouse, upkeep), _settings(warehouse.spark, upkeep):
         under_way = running(warehouse.root, catalog=warehouse.catalog)
-        stays = _retained(warehouse, upkeep, frozenset(each.run_id for each in under_way))
+        stays = _retained(warehouse, upkeep, {each.run_id: each.started_at for each in under_way})
         going = _going(warehouse, stays)
         if not upkeep.dry_run:
             _mark(warehouse, upkeep, going, stays)
@@ -231,7 +233,7 @@ def _part(table: Table) -> Part:
     return Part.JUDGED if table.layer is Layer.GOLD and table is not RUN_STEPS else Part.DETAILS
 
 
-def _retained(warehouse: Warehouse, upkeep: Upkeep, under_way: frozenset[str]) -> dict[str, Retained]:
+def _retained(warehouse: Warehouse, upkeep: Upkeep, under_way: Mapping[str, datetime]) -> dict[str, Retained]:
     """What stays of each cluster with rules; of the others all does."""
     clusters = upkeep.rules.keys()
     runs, mailed = _known_runs(warehouse, clusters), _mailed(warehouse, clusters)
@@ -259,6 +261,7 @@ def _known_runs(warehouse: Warehouse, clusters: Collection[str]) -> dict[str, li
             "state_runs",
         ),
         F.unix_micros("started_at").alias("at"),
+        F.unix_micros("finished_at").alias("ended"),
         kept["memory.run_id"].alias("memory"),
         kept["fold.run_id"].alias("fold"),
         F.get_json_object("kept", "$.base_run").alias("base_run"),
@@ -276,6 +279,7 @@ def _known_run(row: Any, went_on_from: str | None) -> KnownRun:
     return KnownRun(
         run_id=row["run_id"],
         started_at=from_micros(row["at"]),
+        finished_at=None if row["ended"] is None else from_micros(row["ended"]),
         finished=finished,
         phase=row["phase"],
         end=end if own_log else None,
@@ -287,13 +291,16 @@ def _known_run(row: Any, went_on_from: str | None) -> KnownRun:
 
 
 def _mailed(warehouse: Warehouse, clusters: Collection[str]) -> dict[str, set[str]]:
-    """Runs that the newest mails told of, sent or not."""
+    """Runs that the newest mails and messages told of, sent or not: the next one of a channel is compared with the last one there."""
     mails = warehouse.read(MAILS).where(of_clusters(clusters))
     sent = F.when(F.col("problem").isNull(), F.col("tried_at"))
-    newest = mails.groupBy(CLUSTER).agg(
+    newest = mails.groupBy(CLUSTER, "channel").agg(
         F.max_by("run_id", "tried_at").alias("tried"), F.max_by("run_id", sent).alias("sent")
     )
-    return {row[CLUSTER]: {each for each in (row["tried"], row["sent"]) if each} for row in newest.collect()}
+    found: dict[str, set[str]] = defaultdict(set)
+    for row in newest.collect():
+        found[row[CLUSTER]] |= {each for each in (row["tried"], row["sent"]) if each}
+    return found
 
 
 def _going(warehouse: Warehouse, stays: Mapping[str, Retained]) -> list[_Going]:
@@ -411,6 +418,8 @@ def _tend_files(warehouse: Warehouse, upkeep: Upkeep, table: Table, made: Tended
     before = warehouse.size(table)
     made.files = made.files_after = before.files
     if upkeep.dry_run:
+        # Rows are not of one size, and their bytes go only when no version of the last days needs them.
+        made.about_row_bytes = before.bytes * made.rows // max(made.of_rows, 1)
         _look_at_files(warehouse, table, made, vacuum)
         return
     if warehouse.folder is not None:
@@ -521,14 +530,46 @@ def sweep(several: Sequence[Settings], now: datetime) -> list[str]:
     try:
         sweep_staged()
     except (OSError, RemoteError) as error:
-        problems.append(f"staged copies of killed runs: {error}")
-    # On an object store nothing is half written.
+        problems.append(_of_staged(error))
+    for path in _half_written(several, now):
+        with suppress(OSError):
+            path.unlink()
+    return problems
+
+
+@dataclass(frozen=True)
+class Left:
+    """A file or folder that a killed process has left, and its bytes."""
+
+    left: str
+    bytes: int
+
+
+def left_behind(several: Sequence[Settings], now: datetime) -> tuple[list[Left], list[str]]:
+    """What `sweep` would remove, and what went wrong, a line each; nothing is changed."""
+    problems, staged = [], []
+    try:
+        staged = left_staged()
+    except (OSError, RemoteError) as error:
+        problems.append(_of_staged(error))
+    return [Left(str(path), _bytes_below(path)) for path in [*staged, *_half_written(several, now)]], problems
+
+
+def _of_staged(error: Exception) -> str:
+    return f"staged copies of killed runs: {error}"
+
+
+def _half_written(several: Sequence[Settings], now: datetime) -> Iterator[Path]:
+    """Reports that killed runs have left half written. On an object store there are none."""
     for folder in sorted({each.report.folder for each in several if isinstance(each.report.folder, Path)}):
-        for path in folder.rglob(".*.part") if folder.is_dir() else ():
+        for path in sorted(folder.rglob(".*.part")) if folder.is_dir() else ():
             with suppress(OSError):
                 if datetime.fromtimestamp(path.stat().st_mtime, UTC) < now - _LEFT_AFTER:
-                    path.unlink()
-    return problems
+                    yield path
+
+
+def _bytes_below(path: Path) -> int:
+    return sum(_bytes_of(each) for each in path.rglob("*") if each.is_file()) if path.is_dir() else _bytes_of(path)
 
 
 def after_run(warehouse: Warehouse, several: Mapping[str, Settings], now: datetime) -> list[str]:

@@ -43,7 +43,6 @@ LEADER_RECOVERY_CHANGES = {-1: "UNCHANGED", **LEADER_RECOVERY_STATES}
 
 # Directory ids with a meaning of their own (KIP-858, `DirectoryId`), as the dump spells them.
 DIRECTORY_MIGRATING = "AAAAAAAAAAAAAAAAAAAAAA"
-DIRECTORY_UNASSIGNED = "AAAAAAAAAAAAAAAAAAAAAQ"
 DIRECTORY_LOST = "AAAAAAAAAAAAAAAAAAAAAg"
 
 COMPRESSION_CODECS = {1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd", 5: "5", 6: "6", 7: "7"}

@@ -26,7 +26,6 @@ NEVER_READ: tuple[str, ...] = ("/consumers", "/zookeeper")
 
 CONFIG_ROOT = "/config/"
 USERS_ROOT = "/config/users/"
-BROKERS_CONFIG_ROOT = "/config/brokers/"
 CONFIG_CHANGES_ROOT = "/config/changes/"
 # Numbers, and the credentials of users.
 QUOTA_ROOTS: tuple[str, ...] = (USERS_ROOT, "/config/clients/", "/config/ips/")

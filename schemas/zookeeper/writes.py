@@ -41,22 +41,6 @@ WRITE_COLUMNS = (
     column("kraft_controller_epoch", IntegerType(), "KRaft leader epoch in a claim; null for other writes."),
 )
 
-KINDS: dict[str, str] = {
-    "zookeeper_mode": "Written while a ZooKeeper broker was the controller: legitimate.",
-    "envelope": "A KRaft controller's change: a multi with checks of /controller_epoch and /migration before it.",
-    "envelope_failed": "Such a change that ZooKeeper refused: nothing of it was applied.",
-    "fenced": "A change that a controller tried after another one had claimed ZooKeeper; refused, as intended.",
-    "migration": "A stand-alone write of /migration by a KRaft controller.",
-    "claim": "A KRaft controller took over /controller and /controller_epoch.",
-    "notification": "A change notification for ZooKeeper brokers, or its removal.",
-    "parent": "A missing parent that a KRaft controller made.",
-    "broker": "A broker's own registration, or its generated id.",
-    "rollback": "/controller or /migration was removed by hand.",
-    "session": "A session began or ended.",
-    "refused": "An operation that ZooKeeper refused: nothing changed.",
-    "foreign": "Anything else after the claim: ZooKeeper was written behind KRaft's back.",
-}
-
 NOTIFICATION_ROOTS: tuple[str, ...] = (
     "/config/changes/",
     "/kafka-acl-changes/",

@@ -26,7 +26,6 @@ from transforms.downgrade.ledger import (
     Seen,
 )
 from transforms.downgrade.ordering import (
-    effective_persistent_version,
     record_format,
     version_of,
     violations,
@@ -426,11 +425,7 @@ def test_brokers_that_disagree_and_topics_above_them() -> None:
     assert violations(None, {"a": "x", "b": "2.0"}) == ["topic a: message.format.version x is not a version"]
 
 
-def test_what_the_setting_would_default_to() -> None:
-    assert effective_persistent_version({IBP: "2.8", FORMAT: "2.0"}) == "2.0"
-    assert effective_persistent_version({IBP: "2.8"}) == "2.8"
-    assert effective_persistent_version({IBP: "3.9", FORMAT: "2.0"}) == "3.0"
-    assert effective_persistent_version({}) is None
+def test_formats_by_release() -> None:
     assert [record_format(v) for v in ((0, 9), (0, 10), (0, 11), (3, 0))] == [0, 1, 2, 2]
     assert [version_of(text) for text in ("0.10.2-IV0", "3.5-IV2", "2.8.1", "x", "3")] == [
         (0, 10),

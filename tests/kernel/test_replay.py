@@ -12,9 +12,7 @@ import pytest
 from tests.kernel.logs import AnyLog, Outcome, Row, batch, cut, in_shards, plan, run
 from tests.kernel.plain import Plain, without_nothing
 from transforms.isr.history import ChangeKind
-from transforms.kernel.replay import before_open
 from transforms.kernel.shards import Shard
-from transforms.kraft.replay.transactions import ABORT, BEGIN, END, Marker, read_transactions
 
 LENGTH = 400
 SEEDS = range(12)
@@ -183,13 +181,6 @@ def test_records_that_are_not_in_order_are_refused() -> None:
     mixed = pa.Table.from_batches([rows.slice(3, 1), rows.slice(2, 1)]).combine_chunks().to_batches()
     with pytest.raises(ValueError, match="offset 2 of the log comes after offset 3"):
         run(plan(LENGTH), mixed)
-
-
-def test_the_state_in_a_transaction_is_that_before_it() -> None:
-    markers = [(3, BEGIN), (5, END), (8, BEGIN), (11, ABORT), (20, BEGIN)]
-    transactions = read_transactions([Marker(offset, kind, None, None) for offset, kind in markers])
-    asked = [3, 4, 5, 6, 8, 9, 12, 20, 21, 30]
-    assert [before_open(offset, transactions) for offset in asked] == [3, 3, 3, 6, 8, 8, 12, 20, 20, 20]
 
 
 def test_a_cluster_without_records_has_an_empty_state() -> None:

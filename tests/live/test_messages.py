@@ -142,7 +142,7 @@ def test_a_request_shows_no_token() -> None:
     assert repr(replace(messages.api_versions(), version=2)) == "Request(key=18, version=2)"
 
 
-@pytest.mark.parametrize("name", messages.MECHANISMS)
+@pytest.mark.parametrize("name", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
 def test_the_librarys_mechanisms_are_driven_as_it_drives_them(name: str) -> None:
     mechanism = messages.sasl_mechanism(name, "ann", "pencil", "localhost")
     first = mechanism.auth_bytes()

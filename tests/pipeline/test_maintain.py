@@ -26,7 +26,7 @@ from jobs.steps import maintain as step
 from jobs.steps.maintain import BusyError, Tended, Upkeep, due, maintain, stored_rules
 from schemas.bronze import KRAFT_RECORDS, ZK_ZNODES
 from schemas.examined import EXAMINED
-from schemas.gold import DIVERGENCES, MAINTENANCE, RUN_STEPS, RUNS
+from schemas.gold import DIVERGENCES, MAILS, MAINTENANCE, RUN_STEPS, RUNS
 from schemas.silver import FINDINGS
 from schemas.table import Table
 from tests.reliability.killing import Dead, Killer, killed_by
@@ -149,6 +149,7 @@ def test_what_is_old_goes_and_what_the_next_run_goes_on_from_stays(filled: Wareh
     looked = maintain(filled, ways(dry_run=True))
     assert digest_of(Path(filled.root)) == before, "a dry run changes nothing"
     done = maintain(filled, ways())
+    assert all((each.about_row_bytes > 0) == (each.rows > 0) for each in looked)
     told = {each.table: each.rows for each in done if each.table != MAINTENANCE.full_name}
     assert told == {each.table: each.rows for each in looked}
     assert not any(each.problem for each in done)
@@ -169,6 +170,17 @@ def test_what_is_old_goes_and_what_the_next_run_goes_on_from_stays(filled: Wareh
         *((run_id, "judged") for run_id in (runs.base, runs.many[0])),
     }
     assert all(each.rows == 0 for each in maintain(filled, ways(files=False))), "nothing is left for a second one"
+
+
+def test_runs_that_the_newest_message_of_each_channel_told_of_stay(filled: Warehouse, runs: Runs) -> None:
+    def told(run_id: str, days: float, channel: str | None) -> dict[str, Any]:
+        return {"cluster": "c", "run_id": run_id, "tried_at": at(days), "channel": channel}
+
+    pager = [told(runs.base, 990, "PAGER"), told(runs.many[0], 980, "PAGER")]
+    stored(filled, MAILS, [*pager, told(runs.young, 2, None)])
+    maintain(filled, ways(files=False))
+    assert left_in(filled, DIVERGENCES) >= {runs.many[0], runs.young}
+    assert runs.base not in left_in(filled, DIVERGENCES)
 
 
 def test_clusters_that_are_not_configured_keep_all(filled: Warehouse, runs: Runs) -> None:
@@ -313,6 +325,8 @@ def test_the_command_says_what_would_go_and_what_went(said: Any, filled: Warehou
     assert code == 0
     assert "tables looked at" in out
     assert out.rstrip().endswith("nothing was changed")
+    assert "rows' bytes" in out
+    assert "about " in next(line for line in out.splitlines() if line.startswith("bronze.zk_znodes"))
     code, out, err = said("maintain", "--json", "--cluster", "c")
     assert (code, err) == (0, "")
     objects = [json.loads(line) for line in out.splitlines()]

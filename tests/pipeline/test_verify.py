@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,15 +15,16 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from jobs.audit.verified import longest_ago
+from jobs.audit.verified import longest_ago, store
 from jobs.cli import main
 from jobs.exit import CRASH, ERRORS, OK
 from jobs.sinks.delta import Warehouse
+from jobs.sinks.driver_rows import arrow_rows
 from jobs.sinks.reader import Folder
 from schemas.bronze import KRAFT_RECORDS
 from schemas.entities.topics import TOPICS
 from schemas.examined import EXAMINED
-from schemas.gold import VERIFICATIONS
+from schemas.gold import RUNS, VERIFICATIONS
 from schemas.table import Table
 from tests.captures import capture
 from tests.pipeline.audits import audit, settings_content
@@ -74,10 +76,29 @@ def test_what_comes_out_is_kept_of_newest_runs_and_those_longest_ago_come_first(
     assert outcomes(warehouse) == []
     assert verify(warehouse, "--clusters", "1") == OK
     assert outcomes(warehouse) == [(runs[-1], "equal", None)]
-    assert longest_ago(Folder(str(warehouse)), ["c", "d", "e"], 2) == {"d", "e"}
+    assert longest_ago(Folder(str(warehouse)), ["c", "d", "e"], 2) == {"c"}, "others have no run to verify"
     capsys.readouterr()
     assert verify(warehouse, "--clusters", "0") == 2
     assert capsys.readouterr().err == "kraft-audit: --clusters: 0 is below 1; give a number of clusters\n"
+
+
+def test_clusters_never_verified_have_their_turn_first_and_only_those_with_a_finished_run(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    tables = Warehouse(spark, str(tmp_path))
+    now = datetime.now(UTC)
+    runs = [("late", "clean"), ("early", "errors"), ("never", "warnings"), ("failed", "failed")]
+    rows = [{"cluster": name, "run_id": "r", "started_at": now, "verdict": verdict} for name, verdict in runs]
+    tables.append(RUNS, arrow_rows(RUNS, rows))
+    for name in ("early", "late"):
+        store(tables, name, "r", "equal")
+    names = ["late", "early", "never", "failed", "absent"]
+    reader = Folder(str(tmp_path))
+    assert [longest_ago(reader, names, number) for number in (1, 2, 9)] == [
+        {"never"},
+        {"never", "early"},
+        {"never", "early", "late"},
+    ]
 
 
 def rewritten(folder: Path, change: Callable[[dict[str, object]], dict[str, object]]) -> int:
@@ -168,3 +189,65 @@ def test_a_record_that_is_missing_is_told_and_a_run_without_evidence_can_t_be_ve
         f"kraft-audit: c: run {runs[-1]} can't be examined again: bronze.kraft_records has nothing of run {runs[0]} any more, "
         "on which it rests"
     )
+
+
+def beside(chained: tuple[Path, list[str]], folder: Path) -> tuple[Path, list[str]]:
+    """A copy of the warehouse, and configurations of its cluster and of one that it has no run of."""
+    warehouse, runs = copied(chained, folder)
+    for name in ("c", "new"):
+        (folder / f"{name}.yml").write_text(json.dumps({**content(STAGES[-1], warehouse), "cluster": name}))
+    return warehouse, runs
+
+
+@pytest.mark.parametrize("table", [KRAFT_RECORDS, TOPICS.table], ids=["bronze", "silver"])
+def test_a_file_that_is_gone_is_told_with_the_cluster_and_stored_and_other_clusters_go_on(
+    chained: tuple[Path, list[str]], tmp_path: Path, capsys: pytest.CaptureFixture[str], table: Table
+) -> None:
+    warehouse, runs = beside(chained, tmp_path)
+    for path in files(warehouse, table).glob("*.parquet"):
+        path.unlink()
+    assert main(["verify", "--conf", str(tmp_path / "c.yml"), str(tmp_path / "new.yml")]) == CRASH
+    first, second = [line for line in capsys.readouterr().err.splitlines() if line.startswith("kraft-audit: ")]
+    assert first.startswith(f"kraft-audit: c: run {runs[-1]} can't be examined again: a file of the tables is gone")
+    assert second.startswith("kraft-audit: cluster new has no finished run yet")
+    [(run_id, verdict, problem)] = outcomes(warehouse)
+    assert (run_id, verdict) == (runs[-1], "unknown")
+    assert problem is not None
+    assert problem.startswith("can't be examined again: a file of the tables is gone")
+
+
+def test_a_run_whose_row_can_t_be_read_is_stored_as_unknown(
+    chained: tuple[Path, list[str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    warehouse, runs = beside(chained, tmp_path)
+    assert rewritten(files(warehouse, RUNS), lambda row: {**row, "kept": "no JSON"}) == len(runs)
+    both = ["verify", "--clusters", "2", "--conf", str(tmp_path / "c.yml"), str(tmp_path / "new.yml")]
+    assert main(both) == CRASH
+    [said] = [line for line in capsys.readouterr().err.splitlines() if line.startswith("kraft-audit: ")]
+    assert said.startswith(f"kraft-audit: c: run {runs[-1]} can't be examined again: ")
+    assert [row[:2] for row in outcomes(warehouse)] == [(runs[-1], "unknown")]
+
+
+def test_what_an_older_run_continued_from_may_be_forgotten(
+    spark: SparkSession, chained: tuple[Path, list[str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    warehouse, (first, second, newest) = copied(chained, tmp_path)
+    kept_rows = Folder(str(warehouse)).rows(RUNS, ["run_id", "kept"])
+    fold = next(json.loads(text)["fold"] for run_id, text in kept_rows.iter_rows() if run_id == first)
+
+    def of_first(row: dict[str, object]) -> dict[str, object]:
+        """As a run leaves it that found too little new to keep a state of its own."""
+        if row["run_id"] == first:
+            return row
+        return {**row, "kept": json.dumps({**json.loads(str(row["kept"])), "fold": fold})}
+
+    assert rewritten(files(warehouse, RUNS), of_first) == 2
+    Warehouse(spark, str(warehouse)).delete(EXAMINED, (F.col("run_id") == first) & (F.col("kind") == "fold"))
+    assert verify(warehouse, "--run", second) == OK
+    assert capsys.readouterr().out.splitlines() == [
+        f"c: run {second} matches its evidence",
+        f"  the fold that run {first} kept is forgotten, as retention says",
+    ]
+    # The next run would continue from the newest one's.
+    assert verify(warehouse, "--run", newest) == ERRORS
+    assert "  kept state: 0 of its " in capsys.readouterr().out

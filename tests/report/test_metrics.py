@@ -310,6 +310,14 @@ def test_finalising_a_migration_raises_no_alarm_by_closing_its_way_back() -> Non
     ]
 
 
+def test_metrics_of_one_cluster_can_be_missed_while_others_are_there() -> None:
+    [missing] = [rule["expr"] for rule in RULES if rule["alert"] == "KraftAuditMetricsMissing"]
+    of_one, of_all = missing.split(" or on () ")
+    had, has = of_one.split(" unless on (cluster) ")
+    assert had == f"max by (cluster) (max_over_time({has}[7d]))"
+    assert of_all == "absent(kraft_audit_run_failed)"
+
+
 @pytest.mark.skipif(shutil.which("promtool") is None, reason="there is no promtool on PATH")
 def test_promtool_takes_the_rules() -> None:
     subprocess.run(["promtool", "check", "rules", str(CONF / "rules.yml")], check=True)

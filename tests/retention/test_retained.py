@@ -139,12 +139,32 @@ def test_a_run_that_a_mail_told_of_stays_in_gold() -> None:
 
 
 def test_rows_of_runs_that_never_ended_go_after_a_day_unless_they_are_under_way_or_nobody_can_tell() -> None:
-    found = retained([run(1)], Retention(), NOW, running=["under-way"])
+    found = retained([run(1)], Retention(), NOW, running={"under-way": NOW})
     old, young = NOW - timedelta(days=2), NOW - timedelta(hours=20)
     assert not found.stays(Part.DETAILS, "x", old)
     assert found.stays(Part.DETAILS, "x", young)
     assert found.stays(Part.DETAILS, "x", None)
     assert found.stays(Part.DETAILS, "under-way", old)
+
+
+def test_what_a_run_under_way_goes_on_from_stays_though_a_newer_one_has_ended() -> None:
+    kept = run(900)
+    base = replace(run(100), needs=frozenset({kept.run_id}), chain=frozenset({kept.run_id}))
+    runs = [kept, run(200), base, run(60), run(40, end=None)]
+    begun = base.started_at + timedelta(days=1)
+    found = retained(runs, Retention(), NOW, running={"under-way": begun})
+    assert staying(found, Part.DETAILS, runs) == [100, 60, 40], "it may have looked when others had ended, too"
+    assert staying(found, Part.STATE, runs) == [900, 100, 60, 40]
+    assert staying(found, Part.CHAIN, runs) == [900, 100, 60, 40]
+    assert staying(retained(runs, Retention(), NOW), Part.STATE, runs) == [60, 40]
+
+
+def test_a_run_that_had_begun_but_not_ended_is_not_all_that_one_under_way_may_go_on_from() -> None:
+    begun = NOW - timedelta(days=50)
+    long = replace(run(60), finished_at=NOW - timedelta(days=45))
+    runs = [run(90), run(80), long, run(40)]
+    found = retained(runs, Retention(), NOW, running={"under-way": begun})
+    assert staying(found, Part.STATE, runs) == [80, 60, 40]
 
 
 def test_a_run_id_tells_when_it_began_if_it_is_one_of_the_tools_own() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,8 @@ import pytest
 from jobs import exit as codes
 from jobs.cli import COMMANDS, MAINS, main, parser_of
 from jobs.commands.completion import SHELLS
+
+ROOT = Path(__file__).parents[2]
 
 
 def printed(capsys: pytest.CaptureFixture[str], shell: str) -> str:
@@ -87,3 +90,29 @@ def test_debug_shows_the_trace_wherever_it_stands(
     err = capsys.readouterr().err
     assert "Traceback" in err
     assert err.strip().splitlines()[-1].startswith("kraft-audit: configuration /nowhere.yml can't be read")
+
+
+# A command that stands still, started as the console script starts it.
+STANDING_STILL = """
+import sys, time
+from jobs.commands import maintain, verify
+def stand_still(_):
+    print("standing", flush=True)
+    time.sleep(60)
+maintain.execute = verify.execute = stand_still
+from jobs.cli import entry_point
+entry_point()
+"""
+
+
+@pytest.mark.parametrize("argv", [("verify", "--conf", "c.yml"), ("maintain", "--warehouse", "w")])
+def test_every_command_heeds_sigterm(argv: tuple[str, ...]) -> None:
+    """As the first process of a container it would never see a signal that it has no handler for."""
+    command = [sys.executable, "-c", STANDING_STILL, *argv]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "standing\n"
+    process.terminate()
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == codes.TERMINATED
+    assert err == "kraft-audit: stopped by SIGTERM; earlier runs and their reports stand\n"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -18,6 +19,7 @@ from jobs import pipeline
 from jobs.settings import Settings
 from jobs.sinks.delta import Warehouse
 from schemas.gold import CHECKS, GATES, RUNS
+from schemas.table import Table
 
 FOLDER = Path(__file__).parents[2] / "conf" / "databricks"
 BUNDLE: dict[str, Any] = yaml.safe_load((FOLDER / "databricks.yml").read_text())
@@ -159,6 +161,45 @@ def test_the_alert_counts_red_failed_and_silent_clusters(filled: Warehouse) -> N
     assert row[BUNDLE["resources"]["alerts"]["red"]["evaluation"]["source"]["name"]] == 3
 
 
+def test_alerts_differ_in_what_they_ask_alone() -> None:
+    red, gates = (BUNDLE["resources"]["alerts"][name] for name in ("red", "gates"))
+    assert red.keys() == gates.keys()
+    for same in ("warehouse_id", "schedule"):
+        assert red[same] == gates[same]
+    assert {**red["evaluation"], "source": None} == {**gates["evaluation"], "source": None}
+    for alert in (red, gates):
+        source = alert["evaluation"]["source"]["name"]
+        assert f"SELECT count(*) AS {source} FROM" in alert["query_text"]
+
+
+@pytest.mark.parametrize(("wanted", "number"), [("", 1), ("start", 2), ("finalize , start", 3)])
+def test_the_alert_on_gates_counts_those_that_were_open_or_are_wanted(
+    spark: SparkSession, tmp_path: Path, wanted: str, number: int
+) -> None:
+    warehouse, now = Warehouse(spark, str(tmp_path)), datetime.now(UTC).replace(tzinfo=None)
+    went = [
+        # Cluster, days ago, verdict of the run, phase, gates.
+        ("shut", 3, "clean", "dual_write", {"finalize": "go", "start": "no_go"}),
+        ("shut", 1, "errors", "dual_write", {"finalize": "no_go", "start": "no_go"}),
+        ("shut", 0, "failed", None, {}),
+        ("early", 9, "clean", "waiting", {"finalize": "go"}),
+        ("early", 0, "errors", "waiting", {"finalize": "no_go", "start": "unknown"}),
+        ("done", 2, "clean", "dual_write", {"rollback": "go"}),
+        ("done", 0, "clean", "finalized", {"rollback": "no_go"}),
+        ("open", 2, "clean", "dual_write", {"finalize": "no_go"}),
+        ("open", 0, "clean", "dual_write", {"finalize": "go"}),
+    ]
+    runs, gates = [], []
+    for number_of_run, (cluster, days, verdict, phase, its) in enumerate(went):
+        run = {"cluster": cluster, "run_id": f"r{number_of_run}"}
+        runs.append({**run, "started_at": now - timedelta(days=days), "verdict": verdict, "phase": phase})
+        gates += [{**run, "gate": gate, "verdict": said} for gate, said in its.items()]
+    _store(warehouse, {RUNS: runs, GATES: gates})
+    query = BUNDLE["resources"]["alerts"]["gates"]["query_text"].replace("${var.wanted_gates}", wanted)
+    [row] = _asked(warehouse, query.replace("${var.catalog}.${var.schema}.", "")).collect()
+    assert row["gates"] == number
+
+
 @pytest.fixture(scope="module")
 def filled(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
     """Four clusters: one with errors now, one that failed, one that was clean three days ago, one clean."""
@@ -174,10 +215,14 @@ def filled(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> War
     runs = [{**run, "run_id": f"r{number}", "finished_at": run["started_at"]} for number, run in enumerate(runs)]
     gates = [{"cluster": "red", "run_id": "r1", "gate": "finalize", "verdict": "no_go"}]
     checks = [{"cluster": "red", "run_id": "r1", "check_id": "DUR-01", "verdict": "fail", "evidence": ["a row"]}]
-    for table, rows in ((RUNS, runs), (GATES, gates), (CHECKS, checks)):
-        values = [tuple(row.get(name) for name in table.column_names) for row in rows]
-        warehouse.append(table, spark.createDataFrame(values, table.struct))
+    _store(warehouse, {RUNS: runs, GATES: gates, CHECKS: checks})
     return warehouse
+
+
+def _store(warehouse: Warehouse, tables: Mapping[Table, Sequence[Mapping[str, Any]]]) -> None:
+    for table, rows in tables.items():
+        values = [tuple(row.get(name) for name in table.column_names) for row in rows]
+        warehouse.append(table, warehouse.spark.createDataFrame(values, table.struct))
 
 
 def _asked(warehouse: Warehouse, query: str) -> DataFrame:

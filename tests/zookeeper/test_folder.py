@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from jobs.sources.zookeeper.folder import FolderSummary, ZooKeeperFolderError, read_folder, read_log
+from jobs.sources.zookeeper.folder import DataFolder, FolderSummary, ZooKeeperFolderError, read_folder
 from tests.captures import capture
 from tests.zookeeper import journal
 from tests.zookeeper.journal import Log, Node
@@ -204,7 +204,7 @@ def test_every_type_of_transaction(tmp_path: Path, digest: bool) -> None:
     assert (found["/a"]["num_children"], found["/a"]["cversion"], found["/a"]["pzxid"]) == (1, 5, 18)
     assert found["/"]["num_children"] == 5
     assert found["/b"]["pzxid"] == 8
-    assert [entry.type for entry in read_log(tmp_path)].count(OpCode.MULTI) == 3
+    assert [entry.type for entry in DataFolder(tmp_path).transactions()].count(OpCode.MULTI) == 3
     before = tree(tmp_path, zxid=5)
     assert before["/box"]["ephemeral_owner"] == CONTAINER_OWNER
 
@@ -311,7 +311,9 @@ def test_several_clusters_in_one_ensemble(tmp_path: Path) -> None:
     with pytest.raises(ZooKeeperFolderError, match="holds 2 Kafka clusters, at '/a', '/b': give the chroot of one"):
         tree(folder)
     assert tree(folder, chroot="/b").keys() == {"/", "/brokers", "/brokers/topics", "/brokers/topics/ofb"}
-    paths = [operation.path for entry in read_log(folder, chroot="/a") for operation in entry.operations]
+    paths = [
+        operation.path for entry in DataFolder(folder, chroot="/a").transactions() for operation in entry.operations
+    ]
     assert paths == ["/", "/brokers", "/brokers/topics", "/brokers/topics/ofa"]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from jobs.sources.zookeeper.folder import DataFolder, read_folder, read_log
+from jobs.sources.zookeeper.folder import DataFolder, read_folder
 from jobs.sources.zookeeper.writes import (
     BARRIER,
     OPERATION,
@@ -30,7 +30,7 @@ from transforms.zookeeper.storage.writes import WriteCensus, transaction_batch
 def history(version: str, stage: str) -> WriteCensus:
     problems: list[str] = []
     result = WriteCensus()
-    for _ in result.read(read_log(capture(version, stage) / "zookeeper", problems=problems)):
+    for _ in result.read(DataFolder(capture(version, stage) / "zookeeper").transactions(problems)):
         pass
     assert problems == []
     return result
@@ -70,7 +70,7 @@ def test_census_of_the_real_run_up_to_the_failover() -> None:
 @pytest.mark.parametrize(("version", "stage"), HEALTHY)
 def test_data_version_of_migration_is_the_writes_that_succeeded(version: str, stage: str) -> None:
     """S§5.1: stand-alone and multi writes count, those inside failed multis do not."""
-    log = list(read_log(capture(version, stage) / "zookeeper"))
+    log = list(DataFolder(capture(version, stage) / "zookeeper").transactions())
     writes = sum(
         operation.type == OpCode.SET_DATA and operation.path == "/migration" and not transaction.failed
         for transaction in log
@@ -106,7 +106,7 @@ def test_a_tree_at_a_barrier_ends_with_the_barrier(version: str, stage: str) -> 
 
 @pytest.mark.parametrize(("version", "stage"), [("3.9.1", "12-finalized"), ("3.5.2", "7-dual-write-failover")])
 def test_transactions_table(version: str, stage: str) -> None:
-    log = list(read_log(capture(version, stage) / "zookeeper"))
+    log = list(DataFolder(capture(version, stage) / "zookeeper").transactions())
     rows = transaction_batch(log, REDACTOR).to_pylist()
     assert len(rows) == sum(len(transaction.operations) for transaction in log)
     assert len({row["zxid"] for row in rows}) == len(log)
@@ -231,9 +231,12 @@ def test_the_tables_that_workers_make() -> None:
     assert all(sum(value is not None for value in row.values()) == 1 for row in rows)
     made = {kind: [row[kind] for row in rows if row[kind] is not None] for kind in (OPERATION, BARRIER, WRITE)}
     # One operation is on a znode of ZooKeeper's own, which is not stored.
-    needed = [part for part in map(needed_part, read_log(folder)) if part is not None]
+    needed = [part for part in map(needed_part, DataFolder(folder).transactions()) if part is not None]
     assert len(made[OPERATION]) == sum(len(transaction.operations) for transaction in needed)
-    assert len(made[OPERATION]) == sum(len(transaction.operations) for transaction in read_log(folder)) - 1
+    assert (
+        len(made[OPERATION])
+        == sum(len(transaction.operations) for transaction in DataFolder(folder).transactions()) - 1
+    )
     assert len(made[BARRIER]) == 31
     assert made[BARRIER][-1]["kraft_metadata_offset"] == 326
     rollbacks = [(row["kind"], row["writer"]) for row in made[WRITE] if row["kind"] == "rollback"]
@@ -250,7 +253,7 @@ def test_a_folder_that_is_asked_again_answers_as_if_it_were_read_anew(version: s
     zxids = [barrier.zxid for barrier in judge(folder).census.barriers]
     for zxid in (zxids[0], None, zxids[-1], zxids[0]):
         assert tree_rows(folder.tree(REDACTOR, zxid)) == tree_rows(read_folder(path, REDACTOR, zxid=zxid))
-    assert list(folder.transactions()) == list(read_log(path))
+    assert list(folder.transactions()) == list(DataFolder(path).transactions())
     assert [barrier.zxid for barrier in judge(folder).census.barriers] == zxids
 
 

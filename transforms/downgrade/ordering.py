@@ -30,17 +30,6 @@ def record_format(version: Release) -> int:
     return 2 if version >= (0, 11) else 1 if version >= (0, 10) else 0
 
 
-def effective_persistent_version(configuration: Mapping[str, str]) -> str | None:
-    """What KIP-384's setting would default to: the message format, else the protocol; None when neither is set.
-
-    From protocol 3.0 on the message format is not heeded, so that the default would be 3.0 for ever.
-    """
-    protocol = configuration.get(IBP)
-    if protocol is not None and (version_of(protocol) or (0, 0)) >= IGNORED_FROM:
-        return "3.0"
-    return configuration.get(MESSAGE_FORMAT, protocol)
-
-
 def violations(configurations: Configurations | None, topic_formats: Mapping[str, str]) -> list[str]:
     """What breaks the order, with where it is set. `topic_formats` are topics' message.format.version.
 

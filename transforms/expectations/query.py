@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 from schemas.sql_functions import FUNCTIONS
 
-PLACEHOLDER = "{batch}"
 _TOKEN = re.compile(
     r"""
     (?P<space>[ \t\r\n]+)

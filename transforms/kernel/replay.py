@@ -25,7 +25,6 @@ from transforms.kernel.shards import WHOLE, Shard
 from transforms.kernel.versions import Versions
 from transforms.kraft.decode.rows import RECORD_SCHEMA
 from transforms.kraft.replay.extent import Extent
-from transforms.kraft.replay.transactions import TransactionLog
 
 KEPT: pa.Schema = pa.schema([("kept", pa.large_binary())])
 
@@ -70,7 +69,7 @@ class Plan:
 
     `extent` is the part of the log that takes effect; its base is one of the `checkpoints` (by offset, exclusive). All others
     between its start and its end are compared with the state there. The state is returned at each of `states_at` (None: at the end),
-    and kept at `keep_at`, which are exclusive ends, too; for an open transaction, give `before_open`. Versions of compared rows are
+    and kept at `keep_at`, which are exclusive ends, too: before a transaction that is open there. Versions of compared rows are
     returned from `versions_from` on (inclusive), if given; with `every_row`, also of rows that no record changes. `committed` is the
     committed end (exclusive), up to which the history is returned if the extent goes further. `snapshot` is the offset of the
     quorum's newest checkpoint.
@@ -86,19 +85,6 @@ class Plan:
     committed: int | None = None
     checkpoints: Mapping[int, DecodedCheckpoint] = field(default_factory=dict)
     snapshot: int | None = None
-
-
-def before_open(offset: int, transactions: TransactionLog) -> int:
-    """Where the state below an offset (exclusive) is that of: before a transaction that is open there.
-
-    A transaction takes effect with its end marker.
-    """
-    begun = [
-        begin
-        for begin, end in transactions.discarded_at(offset - 1)
-        if begin < offset and (end is None or end >= offset)
-    ]
-    return min(begun, default=offset)
 
 
 def replay(plan: Plan, log: Iterable[pa.RecordBatch], kept: bytes | None = None) -> Iterator[MadeTable]:

@@ -258,17 +258,6 @@ def read_folder(
     return DataFolder(location, log_location, chroot).tree(redactor, zxid, summary)
 
 
-def read_log(
-    location: str | Path,
-    *,
-    log_location: str | Path | None = None,
-    chroot: str | None = None,
-    problems: list[str] | None = None,
-) -> Iterator[ZkTransaction]:
-    """Yield every transaction of a data folder's logs (`DataFolder.transactions`)."""
-    return DataFolder(location, log_location, chroot).transactions(problems)
-
-
 class ParsedLogs:
     """Log files by path, parsed once as long as they are small: kept transactions take many times a file's bytes."""
 

@@ -27,7 +27,6 @@ _LENGTH_AT = 8
 _CRC_FROM = 21
 _MAGIC = 2
 _COMPRESSION = 0x07
-_LOG_APPEND_TIME = 0x08
 _TRANSACTIONAL = 0x10
 _CONTROL = 0x20
 # producerId, producerEpoch and baseSequence of every batch a controller writes: what the search for one looks for.

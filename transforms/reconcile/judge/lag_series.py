@@ -10,7 +10,6 @@ import polars as pl
 
 # Of as many parts of the series the worst point and the last one are kept.
 _PARTS = 250
-MOST_POINTS = 2 * _PARTS
 
 
 @dataclass(frozen=True)
@@ -30,7 +29,7 @@ def oldest_brought(barriers: pl.DataFrame, born: int) -> list[int]:
 
 
 def lag_series(barriers: pl.DataFrame, append_times: Mapping[int, int], born: int) -> list[dict[str, Any]]:
-    """Points of the series, MOST_POINTS at most, in order: the worst of each part of it is among them, and the last.
+    """Points of the series, two for each part at most, in order: the worst of each part of it is among them, and the last.
 
     `barriers` are silver barriers, `append_times` those of the log's records (milliseconds) by offset; `born` is when the
     cluster's log began (append time of its first record): barriers before that are of another quorum. Rows have the fields of

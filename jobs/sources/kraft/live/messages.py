@@ -42,7 +42,6 @@ REPLICA_ID = -1
 CLIENT_ID = "kraft-audit"
 TOPIC = "__cluster_metadata"
 TOPIC_ID = uuid.UUID(int=1)
-MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 # Below 13 a fetch of the metadata log is refused although it is offered; above 17 nothing was tried.
 FETCH_VERSIONS = (13, 17)
 
