@@ -67,7 +67,10 @@ PLANTED = {
 }
 ONLY = {
     RESTART_INTERNAL: ["__consumer_offsets/0: its only replica is on broker 0"],
-    RESTART_OFFLINE: ["alone/0: its only replica is on broker 0"],
+    RESTART_OFFLINE: [
+        "alone/0: its only replica is on broker 0",
+        "moving/0: its only replica that is not being added is on broker 0",
+    ],
     RESTART_REFUSED: [
         "all-needed/0: min.insync.replicas 2 of 2 replicas",
         "short/0: min.insync.replicas 2 of 2 replicas",
@@ -146,6 +149,26 @@ def test_what_another_cluster_may_have(code: str, rows: Mapping[str, list[Row]],
     """A level that knows ranges, a reassignment under way, a throttle of nothing, one rack, a rack that is not known, a moment, a single
     directory."""
     assert code not in told(rows, **health)
+
+
+@pytest.mark.parametrize(
+    ("values", "shown"),
+    [
+        (
+            {"replicas": [1, 2], "adding_replicas": [2], "isr": [1], "leader": 1},
+            {RESTART_OFFLINE: ["t/0: its only replica that is not being added is on broker 1"]},
+        ),
+        (
+            {"replicas": [1, 2, 3], "adding_replicas": [3], "isr": [1, 2], "leader": 1},
+            {RESTART_REFUSED: ["t/0: min.insync.replicas 2 of 2 replicas"]},
+        ),
+        ({"replicas": [1, 2, 3], "adding_replicas": [], "isr": [1, 2], "leader": 1}, {}),
+    ],
+)
+def test_a_replica_that_is_being_added_stands_in_for_none(values: Row, shown: Mapping[str, list[str]]) -> None:
+    """UPG-04: it has not caught up, so that it can neither lead nor count for acks=all while another one restarts."""
+    found = told({"partitions": [row("t", **values)]}, min_isr={"": 2})
+    assert {code: found.get(code) for code in (RESTART_OFFLINE, RESTART_REFUSED) if code in found} == shown
 
 
 def test_internal_topics_are_named_first() -> None:

@@ -18,7 +18,7 @@ from schemas.checks.codes import (
 from transforms.frames import except_ids, listed
 from transforms.isr.violations import Present, history_violations
 from transforms.reconcile.judge.directory_rules import directories
-from transforms.reconcile.judge.partition_health import lacking
+from transforms.reconcile.judge.partition_health import lacking, staying
 from transforms.reconcile.judge.rules import RowRule, broken, said
 
 HOUR = 3_600_000
@@ -239,7 +239,7 @@ def under_min(partitions: pl.DataFrame, configs: pl.DataFrame, of_brokers: Mappi
     """Partitions with a leader compared with min.insync.replicas: columns VIOLATIONS.
 
     ISR-09: the ISR has fewer members. RESTART_REFUSED: it has as many as all replicas, so that acks=all is refused while one
-    of them restarts.
+    of them restarts; replicas that a reassignment is adding are not in sync yet and can't stand in.
 
     The topic's own configuration counts, else its leader's dynamic one, else the cluster's (key '' of `of_brokers`); what
     only property files tell is not known. No partition needs more than its replicas
@@ -255,11 +255,12 @@ def under_min(partitions: pl.DataFrame, configs: pl.DataFrame, of_brokers: Mappi
     # Where no value is known, nothing is too few.
     rows = led.with_columns(least).filter(pl.col("least").is_not_null())
     replicas, members = (pl.col(name).list.len().cast(pl.Int32) for name in ("replicas", "isr"))
-    every = (pl.col("source") == KRAFT) & (replicas > 1) & (pl.col("least") >= replicas)
+    steady = staying().list.len().cast(pl.Int32)
+    every = (pl.col("source") == KRAFT) & (steady > 1) & (pl.col("least") >= steady)
     text = pl.concat_str(
         said("{}/{}: ISR ", "topic", "partition"), listed("isr"), said(", min.insync.replicas {}", "least")
     )
-    refused = said("{}/{}: min.insync.replicas {} of {} replicas", "topic", "partition", "least", replicas)
+    refused = said("{}/{}: min.insync.replicas {} of {} replicas", "topic", "partition", "least", steady)
     return broken(
         rows,
         [

@@ -28,6 +28,7 @@ from schemas.checks.codes import (
 )
 from transforms.frames import except_ids, listed
 from transforms.reconcile.judge.kraft_queries import HOUR, Health
+from transforms.reconcile.judge.partition_health import staying
 from transforms.reconcile.judge.rules import RowRule, broken, said
 
 SHARE_STATE_TOPIC = "__share_group_state"
@@ -68,11 +69,13 @@ def _kraft() -> pl.Expr:
 
 
 def _restart_rules() -> list[RowRule]:
-    """A partition with one replica has no leader while that broker restarts."""
-    alone = (pl.col("replicas").list.len() == 1) & (pl.col("leader") >= 0)
+    """A partition with one replica has no leader while that broker restarts; one that is being added does not count yet."""
+    replicas = staying()
+    alone = (replicas.list.len() == 1) & (pl.col("leader") >= 0)
     internal = pl.col("topic").is_in(INTERNAL_TOPICS)
-    only = pl.col("replicas").list.first()
-    text = said("{}/{}: its only replica is on broker {}", "topic", "partition", only)
+    which = pl.when(pl.col("replicas").list.len() > 1).then(pl.lit("its only replica that is not being added"))
+    only = which.otherwise(pl.lit("its only replica"))
+    text = said("{}/{}: {} is on broker {}", "topic", "partition", only, replicas.list.first())
     return [RowRule(RESTART_INTERNAL, alone & internal, text), RowRule(RESTART_OFFLINE, alone & ~internal, text)]
 
 
