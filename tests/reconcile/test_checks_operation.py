@@ -31,7 +31,7 @@ from schemas.checks.codes import (
     UNDER_REPLICATED,
 )
 from schemas.report import CheckResult
-from tests.reconcile import test_checks
+from tests.reconcile import test_checks, test_evidence
 from tests.reconcile.kraft_clusters import NODES, broker, copy, found, kraft
 from tests.reconcile.planted import Row, gathered, samples, table
 from tests.reconcile.planted_kraft import (
@@ -53,6 +53,7 @@ from transforms.properties import PropertyFiles, node_properties
 from transforms.reconcile.judge.checks.finish import CONTROLLER_LAG_RECORDS
 from transforms.reconcile.judge.directory_rules import MIGRATING
 from transforms.reconcile.judge.facts import Facts, LeaderEpoch, Sample
+from transforms.reconcile.judge.first_look import FirstLook
 from transforms.reconcile.judge.gates import judge_gates, run_checks
 from transforms.reconcile.judge.kraft_queries import out_of_sync
 from transforms.reconcile.judge.partition_health import by_broker
@@ -169,6 +170,51 @@ def test_a_replica_that_is_being_added_stands_in_for_none(values: Row, shown: Ma
     """UPG-04: it has not caught up, so that it can neither lead nor count for acks=all while another one restarts."""
     found = told({"partitions": [row("t", **values)]}, min_isr={"": 2})
     assert {code: found.get(code) for code in (RESTART_OFFLINE, RESTART_REFUSED) if code in found} == shown
+
+
+@pytest.mark.parametrize(
+    ("values", "health", "shown"),
+    [
+        ({"isr": [0]}, {"static_min_isr": 2}, {"ISR-09", RESTART_REFUSED}),
+        ({}, {"static_min_isr": 2}, {RESTART_REFUSED}),
+        ({"isr": [0]}, {"static_min_isr": 1}, set()),
+        ({}, {"static_min_isr": 2, "min_isr": {"": 1}}, set()),
+        ({}, {"static_min_isr": 2, "min_isr": {"0": 1}}, set()),
+        ({"source": "zookeeper"}, {"static_min_isr": 2}, set()),
+    ],
+)
+def test_property_files_tell_what_nothing_dynamic_sets(values: Row, health: Mapping[str, Any], shown: set[str]) -> None:
+    """ZooKeeper's own dynamic default is not asked for here, so that a file's value may not be the one that counts there."""
+    found = told({"partitions": [row("t", **values)]}, **health)
+    assert found.keys() & {"ISR-09", RESTART_REFUSED} == shown
+
+
+def files_of(*values: str) -> PropertyFiles:
+    """Property files of brokers 0 and following, each with such a line."""
+    texts = (f"node.id={node}\n{value}" for node, value in enumerate(values))
+    return PropertyFiles(brokers=tuple(node_properties("/etc/b", text) for text in texts))
+
+
+def test_a_static_value_that_no_file_tells_is_remarked() -> None:
+    two = "min.insync.replicas = 2"
+    assert files_of(two, "", "min.insync.replicas=x").static_min_isr() == {0: 2, 1: 1, 2: 1}
+    result = verdict("UPG-04", kraft(broker_configs=(), properties=files_of(two)))
+    assert (result.verdict, result.evidence) == (
+        "pass",
+        [
+            "what the property files of brokers 1, 2 set for min.insync.replicas is unknown: "
+            "give them (properties.brokers)"
+        ],
+    )
+    for facts in (kraft(), kraft(broker_configs=(), properties=files_of(two, two, two))):
+        assert [verdict(each, facts).evidence for each in ("UPG-04", "ISR-09")] == [[], []]
+    assert verdict("ISR-09", kraft(broker_configs=(), properties=files_of(two))).evidence
+
+
+def test_the_largest_of_several_files_counts() -> None:
+    """After a restart another broker leads, by its own file."""
+    look = FirstLook(test_evidence.given(static_min_isr={0: 1, 1: 2}), test_evidence.ANSWERS)
+    assert look.known().health.static_min_isr == 2
 
 
 def test_internal_topics_are_named_first() -> None:

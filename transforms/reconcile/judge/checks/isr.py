@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from schemas.checks import KRAFT, ZOOKEEPER, Phase
 from schemas.checks.codes import (
@@ -71,14 +71,24 @@ def _with_remarks(violations: Sample, remarks: Sample) -> Outcome:
 
 
 def _under_min(facts: Facts) -> Outcome:
-    """ISR-09. The brokers' property files may set another default, which nothing here tells."""
-    configs = facts.broker_configs or ()
+    """ISR-09. Where nothing dynamic sets a default, the brokers' property files do."""
     sides = {KRAFT} if KRAFT in facts.collected else {ZOOKEEPER}
-    known = any(config.name == MIN_ISR and not config.broker and config.source in sides for config in configs)
+    known = has_dynamic_min_isr(facts, sides)
     found = facts.found("ISR-09")
-    if found.total or known:
+    if found.total or known or (facts.brokers_in_kraft and not without_static_min_isr(facts)):
         return sampled(found)
     return passed("min.insync.replicas has no dynamic default: only topics that set their own were judged")
+
+
+def without_static_min_isr(facts: Facts) -> set[int]:
+    """Registered brokers whose property file was not given: what it sets for min.insync.replicas is unknown."""
+    return {row["broker_id"] for row in facts.brokers_in_kraft} - facts.properties.static_min_isr().keys()
+
+
+def has_dynamic_min_isr(facts: Facts, sides: Collection[str] = (KRAFT,)) -> bool:
+    """Whether min.insync.replicas has a dynamic default, so that property files don't count."""
+    configs = facts.broker_configs or ()
+    return any(config.name == MIN_ISR and not config.broker and config.source in sides for config in configs)
 
 
 def _order(facts: Facts) -> Outcome:

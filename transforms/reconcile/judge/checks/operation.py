@@ -23,8 +23,9 @@ from schemas.checks.codes import (
 from transforms.features.update import CONTROLLERS_REGISTER_FROM, ELR
 from transforms.kraft.quorum import ends_of_voters
 from transforms.kraft.release import before
-from transforms.outcome import EVIDENCE_LIMIT, Outcome, found, listed_ids, not_applicable, unknown
+from transforms.outcome import EVIDENCE_LIMIT, Outcome, found, listed_ids, not_applicable, passed, unknown
 from transforms.reconcile.judge.checks.finish import far_behind
+from transforms.reconcile.judge.checks.isr import has_dynamic_min_isr, without_static_min_isr
 from transforms.reconcile.judge.checks.outcome import CheckFunction, in_tables, sampled
 from transforms.reconcile.judge.facts import Facts
 
@@ -49,7 +50,18 @@ def _restart(facts: Facts) -> Outcome:
     )
     examples = [example for sample in (*offline, refused) for example in sample.examples]
     evidence = (*counted, *examples)[:EVIDENCE_LIMIT]
+    if not lost + refused.total:
+        return passed(*_static_unknown(facts))
     return Outcome(lost + refused.total, evidence, tolerable=facts.interruption_accepted)
+
+
+def _static_unknown(facts: Facts) -> Iterator[str]:
+    absent = without_static_min_isr(facts)
+    if absent and not has_dynamic_min_isr(facts):
+        yield (
+            f"what the property files of brokers {listed_ids(absent)} set for min.insync.replicas is unknown: "
+            "give them (properties.brokers)"
+        )
 
 
 def _partitions(number: int) -> str:
