@@ -25,7 +25,8 @@ CHECKS: tuple[Check, ...] = (
             IN_KRAFT,
             "Wait until the controllers listed have caught up and are registered before you restart any other "
             "controller. Run three controllers or more: a quorum of one or two voters stops while one of them "
-            "restarts.",
+            "restarts. On a development cluster set thresholds.restart_may_interrupt: the check then only warns. If a "
+            "controller's log cannot be read, copy it again.",
             "KIP-595; KIP-919; S§8.6",
             needs=KRAFT_ONLY,
         )

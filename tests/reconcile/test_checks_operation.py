@@ -261,8 +261,8 @@ def of_voters(*nodes: int) -> Facts:
 @pytest.mark.parametrize(
     ("nodes", "said", "words"),
     [
-        ((3000,), "warn", "1 voter: the quorum has no leader while one restarts"),
-        ((3000, 3001), "warn", "2 voters: the quorum has no leader while one restarts"),
+        ((3000,), "fail", "1 voter: the quorum has no leader while one restarts"),
+        ((3000, 3001), "fail", "2 voters: the quorum has no leader while one restarts"),
         ((3000, 3001, 3002), "pass", None),
     ],
 )
@@ -270,6 +270,14 @@ def test_one_or_two_voters_never_keep_a_majority(nodes: tuple[int, ...], said: s
     result = verdict("UPG-05", of_voters(*nodes))
     assert result.verdict == said
     assert words is None or result.evidence == [words]
+    accepted = replace(of_voters(*nodes), interruption_accepted=True)
+    assert verdict("UPG-05", accepted).verdict == ("warn" if words else "pass")
+    assert judge_gates(run_checks(of_voters(*nodes)), accepted)["upgrade"].verdict == ("no_go" if words else "go")
+
+
+def test_what_is_wrong_beside_a_small_quorum_is_not_accepted_with_it() -> None:
+    facts = replace(of_voters(3000, 3001), controllers=kraft().controllers[:1], interruption_accepted=True)
+    assert verdict("UPG-05", facts).verdict == "fail"
 
 
 def test_a_voter_whose_log_was_not_given_is_not_known_to_be_near() -> None:
@@ -280,6 +288,21 @@ def test_a_voter_whose_log_was_not_given_is_not_known_to_be_near() -> None:
         "unknown",
         ["give the log of controller 3002: its lag is unknown"],
     )
+    assert judge_gates(run_checks(facts), facts)["upgrade"].verdict == "go"
+
+
+@pytest.mark.parametrize("values", [{"problem": "torn"}, {"log_end": None}, {"controller_id": None, "problem": "torn"}])
+def test_a_voter_whose_log_can_t_be_read_leaves_the_gate_unknown(values: dict[str, Any]) -> None:
+    *whole, last = kraft().copies
+    facts = kraft(copies=[*whole, replace(last, **values)])
+    result = verdict("UPG-05", facts)
+    assert (result.verdict, result.evidence) == (
+        "unknown",
+        ["/logs/3002 can't be read: the lag of controller 3002 is unknown"],
+    )
+    gate = judge_gates(run_checks(facts), facts)["upgrade"]
+    assert gate.verdict != "go"
+    assert "UPG-05" in gate.blocking or gate.verdict == "no_go"
 
 
 def test_directories_of_two_brokers_and_one_that_a_broker_names_twice() -> None:

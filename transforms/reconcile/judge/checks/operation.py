@@ -21,7 +21,7 @@ from schemas.checks.codes import (
     THROTTLE_LEFT,
 )
 from transforms.features.update import CONTROLLERS_REGISTER_FROM, ELR
-from transforms.kraft.quorum import ends_of_voters
+from transforms.kraft.quorum import LogCopy, ends_of_voters
 from transforms.kraft.release import before
 from transforms.outcome import EVIDENCE_LIMIT, Outcome, found, listed_ids, not_applicable, passed, unknown
 from transforms.reconcile.judge.checks.finish import far_behind
@@ -69,18 +69,32 @@ def _partitions(number: int) -> str:
 
 
 def _majority(facts: Facts) -> Outcome:
-    """UPG-05. One or two voters never keep a majority through a restart: that is how the quorum was built, and a warning."""
+    """UPG-05. One or two voters never keep a majority through a restart: a warning only where that is accepted."""
     if not facts.voters:
         return unknown("the quorum's voters are unknown")
     number = len(facts.voters)
     problems = [*_unregistered(facts), *_short_of_majority(facts)]
     if number < 3:
         stops = f"{number} voter{'s' if number > 1 else ''}: the quorum has no leader while one restarts"
-        return found([*problems, stops], tolerable=not problems)
-    absent = set(facts.voters) - ends_of_voters(facts.copies).keys()
-    if absent and not problems:
-        return unknown(f"give the log of controller {listed_ids(absent)}: its lag is unknown")
-    return found(problems)
+        return found([*problems, stops], tolerable=facts.interruption_accepted and not problems)
+    if problems:
+        return found(problems)
+    absent, unreadable = voters_without_end(facts), unreadable_copies(facts)
+    if unreadable:
+        return unknown(f"{unreadable[0].location} can't be read: the lag of controller {listed_ids(absent)} is unknown")
+    return unknown(f"give the log of controller {listed_ids(absent)}: its lag is unknown") if absent else found([])
+
+
+def voters_without_end(facts: Facts) -> set[int]:
+    """Voters of whose log no copy and no leader's answer tells the end."""
+    return set(facts.voters) - ends_of_voters(facts.copies).keys()
+
+
+def unreadable_copies(facts: Facts) -> list[LogCopy]:
+    """Copies that were given and tell no end: of a voter that no other copy speaks of, or of nobody knows whom."""
+    absent = voters_without_end(facts)
+    useless = [copy for copy in facts.copies if not copy.has_log]
+    return [copy for copy in useless if absent and (copy.controller_id is None or copy.controller_id in absent)]
 
 
 def _unregistered(facts: Facts) -> Iterator[str]:
