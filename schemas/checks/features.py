@@ -42,11 +42,11 @@ CHECKS: tuple[Check, ...] = (
     ),
     check(
         "FEAT-03",
-        "This audit supports the finalised metadata.version",
+        "This audit supports the finalised metadata.version and every other finalised level",
         UPGRADE,
         WITH_KRAFT,
         "Install a newer version of this audit: what it reports about an unknown release may be wrong.",
-        "MetadataVersion; S§2.8",
+        "MetadataVersion; Feature; S§2.8, S§9.4",
         needs=KRAFT_ONLY,
         severity="warning",
     ),

@@ -35,8 +35,9 @@ def _controllers(facts: Facts) -> Outcome:
 
 
 def _known_level(facts: Facts) -> Outcome:
-    """FEAT-03."""
-    return matrix.level_is_known(facts.features)
+    """FEAT-03. kraft.version is in control records."""
+    of_quorum = {} if facts.quorum is None else {matrix.KRAFT_VERSION: facts.quorum.kraft_version}
+    return matrix.level_is_known({**facts.features, **of_quorum})
 
 
 def _lost(facts: Facts) -> Outcome:
