@@ -87,7 +87,7 @@ CHECKS: tuple[Check, ...] = (
     ),
     check(
         "RAS-02",
-        "No replication throttle is left when no partition is being reassigned",
+        "No replication throttle is left when its partitions are no longer being reassigned",
         (),
         IN_KRAFT,
         "Remove the throttles listed: `kafka-reassign-partitions.sh --verify`, or `kafka-configs.sh --alter "

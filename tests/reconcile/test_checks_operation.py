@@ -125,7 +125,15 @@ def test_only_the_broken_rows_are_found(planted: dict[str, list[str]], code: str
     ("code", "rows", "health"),
     [
         (CIDR_DENY, {"acls": ACLS}, {"level": 32}),
-        (THROTTLE_LEFT, {"configs": CONFIGS}, {"reassigning": True}),
+        (THROTTLE_LEFT, {"configs": CONFIGS, "partitions": [row("throttled", adding_replicas=[1])]}, {}),
+        (
+            THROTTLE_LEFT,
+            {
+                "configs": [{**CONFIGS[4], "resource_type": "BROKER", "resource_name": "1"}],
+                "partitions": [row("t", removing_replicas=[1])],
+            },
+            {},
+        ),
         (THROTTLE_LEFT, {"configs": [{**CONFIGS[4], "value": " "}]}, {}),
         (ONE_RACK, {"partitions": PARTITIONS}, {"racks": {0: "a", 1: "a", 2: "a", 4: "a"}}),
         (ONE_RACK, {"partitions": [row("t", replicas=[0, 7])]}, {}),
@@ -215,6 +223,19 @@ def test_the_largest_of_several_files_counts() -> None:
     """After a restart another broker leads, by its own file."""
     look = FirstLook(test_evidence.given(static_min_isr={0: 1, 1: 2}), test_evidence.ANSWERS)
     assert look.known().health.static_min_isr == 2
+
+
+@pytest.mark.parametrize(
+    ("resource", "partition"),
+    [
+        ({}, row("another", adding_replicas=[1])),
+        ({}, row("throttled", source="zookeeper", adding_replicas=[1])),
+        ({"resource_type": "BROKER", "resource_name": "7"}, row("throttled", adding_replicas=[1])),
+    ],
+)
+def test_a_reassignment_excuses_its_own_throttles_alone(resource: Row, partition: Row) -> None:
+    shown = told({"configs": [{**CONFIGS[4], **resource}], "partitions": [partition]})
+    assert len(shown[THROTTLE_LEFT]) == 1
 
 
 def test_internal_topics_are_named_first() -> None:

@@ -104,7 +104,6 @@ def health_of(
         directories={r["broker_id"]: r["log_dirs"] for r in registered if r["log_dirs"]},
         cordoned={r["broker_id"]: r["cordoned_log_dirs"] for r in registered if r.get("cordoned_log_dirs")},
         racks={r["broker_id"]: r["rack"] for r in registered if r["rack"]},
-        reassigning=counts[KRAFT].reassigning > 0,
         min_isr={broker: int(value) for broker, value in least.items() if value is not None and value.isdigit()},
         static_min_isr=max(static_min_isr.values(), default=None),
         unclean=bool(unclean),

@@ -45,10 +45,9 @@ class Health:
     `brokers` are those in `/brokers/ids`, `directories` the log directory ids of each broker that names any, `cordoned` those
     that take no new replica, `racks` the rack of each broker that names one, `min_isr` the dynamic min.insync.replicas of
     brokers (key '' for the cluster's own), `static_min_isr` the largest in brokers' property files, None without any.
-    `reassigning` is true while a partition of KRaft is being reassigned, `unclean` when unclean elections are on for the whole
-    cluster, `leaderless` when KRaft has partitions without a leader, `compared` when the two sides are, `zookeeper` while
-    ZooKeeper decides the partitions. `level` is the finalised metadata.version, `present` what the partitions' history is
-    compared with.
+    `unclean` is true when unclean elections are on for the whole cluster, `leaderless` when KRaft has partitions without a
+    leader, `compared` when the two sides are, `zookeeper` while ZooKeeper decides the partitions. `level` is the finalised
+    metadata.version, `present` what the partitions' history is compared with.
     """
 
     brokers: Sequence[int] = ()
@@ -57,7 +56,6 @@ class Health:
     static_min_isr: int | None = None
     cordoned: Mapping[int, Sequence[str]] = field(default_factory=dict)
     racks: Mapping[int, str] = field(default_factory=dict)
-    reassigning: bool = False
     unclean: bool = False
     leaderless: bool = False
     compared: bool = False
