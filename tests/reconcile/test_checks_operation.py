@@ -19,6 +19,7 @@ from schemas.checks.codes import (
     ELR_NO_REPLICA,
     ELR_WAITING,
     FEW_ITERATIONS,
+    LOSSY_ELECTION,
     ONE_RACK,
     REASSIGNING,
     REASSIGNING_LONG,
@@ -324,6 +325,43 @@ def test_a_voter_whose_log_can_t_be_read_leaves_the_gate_unknown(values: dict[st
     gate = judge_gates(run_checks(facts), facts)["upgrade"]
     assert gate.verdict != "go"
     assert "UPG-05" in gate.blocking or gate.verdict == "no_go"
+
+
+def without_a_time() -> Facts:
+    """A log whose newest batch has no time."""
+    copies = [replace(each, last_append_time=None) for each in kraft().copies]
+    return kraft(copies=copies, plan=plan_read(copies))
+
+
+@pytest.mark.parametrize(
+    ("check_id", "code"),
+    [
+        ("ISR-12", LOSSY_ELECTION),
+        ("RAS-01", REASSIGNING_LONG),
+        ("SEC-09", TOKEN_EXPIRED),
+        ("DIR-04", DIRECTORY_UNKNOWN),
+    ],
+)
+def test_what_goes_by_time_is_unknown_without_one(check_id: str, code: str) -> None:
+    assert verdict(check_id, kraft()).verdict == "pass"
+    assert verdict(check_id, without_a_time()).verdict == "unknown"
+    assert verdict(check_id, replace(without_a_time(), findings={code: Sample(1, ("one",))})).verdict == "warn"
+
+
+@pytest.mark.parametrize("check_id", ["SEC-07", "DIR-02", "DIR-04"])
+def test_what_goes_by_level_is_unknown_without_one(check_id: str) -> None:
+    assert verdict(check_id, kraft(features={"group.version": 1})).verdict == "unknown"
+
+
+def test_since_when_a_broker_is_fenced_may_be_unknown() -> None:
+    untimed = broker(2, fenced=True, kraft_append_time=None)
+    result = verdict("BRK-01", kraft(brokers_in_kraft=[broker(0), broker(1), untimed]))
+    assert (result.verdict, result.evidence) == (
+        "unknown",
+        ["since when broker 2 is fenced is unknown: its last record has no time"],
+    )
+    long = broker(1, fenced=True, kraft_append_time=END_MS)
+    assert verdict("BRK-01", kraft(brokers_in_kraft=[broker(0), long, untimed])).verdict == "warn"
 
 
 def test_directories_of_two_brokers_and_one_that_a_broker_names_twice() -> None:

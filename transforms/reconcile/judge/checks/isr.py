@@ -18,7 +18,7 @@ from schemas.checks.codes import (
 )
 from transforms.kraft.release import before
 from transforms.outcome import EVIDENCE_LIMIT, Outcome, not_applicable, passed, unknown
-from transforms.reconcile.judge.checks.outcome import CheckFunction, in_tables, sampled
+from transforms.reconcile.judge.checks.outcome import CheckFunction, by_time, in_tables, sampled
 from transforms.reconcile.judge.checks.rollback import epochs_too_high
 from transforms.reconcile.judge.facts import Facts, Sample
 from transforms.reconcile.judge.kraft_queries import MIN_ISR
@@ -162,7 +162,7 @@ CHECKS: dict[str, CheckFunction] = {
     "ISR-09": _under_min,
     "ISR-10": _order,
     "ISR-11": _recovering,
-    "ISR-12": _elections,
+    "ISR-12": by_time(_elections),
     "ISR-13": _notifications,
     "ISR-14": epochs_too_high,
     "ISR-15": _never_fall,

@@ -26,7 +26,7 @@ from transforms.kraft.release import before
 from transforms.outcome import EVIDENCE_LIMIT, Outcome, found, listed_ids, not_applicable, passed, unknown
 from transforms.reconcile.judge.checks.finish import far_behind
 from transforms.reconcile.judge.checks.isr import has_dynamic_min_isr, without_static_min_isr
-from transforms.reconcile.judge.checks.outcome import CheckFunction, in_tables, sampled
+from transforms.reconcile.judge.checks.outcome import CheckFunction, by_level, by_time, in_tables, sampled
 from transforms.reconcile.judge.facts import Facts
 
 _HOUR = 3_600_000
@@ -118,15 +118,17 @@ def _fenced(facts: Facts) -> Outcome:
     if end is None:
         return unknown("the log's newest record has no time")
     held = {use.broker_id: use.replicas for use in facts.replicas}
-    return found(
+    fenced = [row for row in facts.brokers_in_kraft if row["fenced"] and held.get(row["broker_id"])]
+    untimed = [row["broker_id"] for row in fenced if row.get("kraft_append_time") is None]
+    long = [
         f"broker {row['broker_id']} holds {held[row['broker_id']]} replicas and has been fenced for "
         f"{(end - row['kraft_append_time']) // 60_000} min"
-        for row in facts.brokers_in_kraft
-        if row["fenced"]
-        and held.get(row["broker_id"])
-        and row.get("kraft_append_time") is not None
-        and end - row["kraft_append_time"] > _HOUR
-    )
+        for row in fenced
+        if row["broker_id"] not in untimed and end - row["kraft_append_time"] > _HOUR
+    ]
+    if untimed and not long:
+        return unknown(f"since when broker {listed_ids(untimed)} is fenced is unknown: its last record has no time")
+    return found(long)
 
 
 def _one_owner(facts: Facts) -> Outcome:
@@ -187,7 +189,7 @@ CHECKS: dict[str, CheckFunction] = {
     "BRK-02": _one_owner,
     "BRK-03": _racks,
     "BRK-04": in_tables(ONE_RACK),
-    "RAS-01": in_tables(REASSIGNING_LONG),
+    "RAS-01": by_time(in_tables(REASSIGNING_LONG)),
     "RAS-02": in_tables(THROTTLE_LEFT),
     "ELR-03": in_tables(ELR_WAITING),
     "ELR-04": _elr_on,
@@ -196,5 +198,5 @@ CHECKS: dict[str, CheckFunction] = {
     "SHR-02": in_tables(DEAD_LETTERS),
     "CFG-03": _gone,
     "DIR-03": in_tables(CORDONED),
-    "DIR-04": in_tables(DIRECTORY_UNKNOWN),
+    "DIR-04": by_level(by_time(in_tables(DIRECTORY_UNKNOWN))),
 }
