@@ -14,6 +14,7 @@ import javaproperties
 
 ENCODER = "password.encoder.secret"
 MIGRATION_FLAG = "zookeeper.metadata.migration.enable"
+MIN_ISR = "min.insync.replicas"
 # By which of them a broker writes what it keeps; the last one is KIP-384's, which no release has.
 FORMAT_SETTINGS = ("inter.broker.protocol.version", "log.message.format.version", "persistent.metadata.version")
 # What Kafka 4.0 knows no more (its documentation: From ZooKeeper to KRaft, Configurations; Upgrading to 4.0): all of ZooKeeper's keys, and
@@ -61,6 +62,7 @@ class NodeSettings:
     `voters` and `bootstrap_servers` are those of the quorum, spelled as in the file, `listeners` and `advertised` names of
     listeners. `security_map` is `listener.security.protocol.map`, None when the file has none. `formats` has the settings of
     FORMAT_SETTINGS that the file names, as it spells them; `dropped` are its keys that Kafka 4 has removed, never their values.
+    `min_isr` is min.insync.replicas, None when the file does not set it.
     """
 
     process_roles: frozenset[str] = frozenset()
@@ -76,6 +78,7 @@ class NodeSettings:
     log_dirs: int = 1
     formats: Mapping[str, str] = field(default_factory=dict)
     dropped: tuple[str, ...] = ()
+    min_isr: int | None = None
 
     @property
     def voter_ids(self) -> frozenset[int]:
@@ -117,6 +120,10 @@ class PropertyFiles:
     broker_meta: tuple[MetaProperties, ...] = ()
     clear_text_accepted: bool = False
 
+    def static_min_isr(self) -> dict[int, int]:
+        """What each broker's file makes min.insync.replicas where nothing dynamic sets it; Kafka's default is 1."""
+        return {file.node_id: file.settings.min_isr or 1 for file in self.brokers if file.node_id is not None}
+
 
 def node_properties(location: str, text: str) -> NodeProperties:
     """Keep of a node's property file what the checks need."""
@@ -154,6 +161,7 @@ def _settings(values: Mapping[str, str]) -> NodeSettings:
         log_dirs=max(1, len(_list(values.get("log.dirs")))),
         formats={key: values[key].strip() for key in FORMAT_SETTINGS if key in values},
         dropped=tuple(sorted(key for key in values if key in DROPPED_IN_4 or key.startswith("zookeeper."))),
+        min_isr=_number(values.get(MIN_ISR)),
     )
 
 

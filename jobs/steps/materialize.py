@@ -12,7 +12,9 @@ from jobs.audit.examine import Examined, examined, store_rows
 from jobs.audit.opening import Opened, opened
 from jobs.audit.run import ClusterRun, Run
 from jobs.audit.steps import step_main
+from jobs.exit import UsageError
 from jobs.settings import claim_of, limits_of
+from jobs.sources.property_files import read_property_files
 from jobs.steps.gold import earlier_run, log_end_before, previous_runs
 from schemas.bronze import QUARANTINE
 from schemas.entities import ENTITIES
@@ -47,12 +49,15 @@ def run_step(run: Run) -> tuple[dict[str, Given], dict[str, Examined]]:
 
 
 def given_of(run: Run, found: Mapping[str, Opened]) -> dict[str, Given]:
-    """What is known of each cluster before it is examined."""
+    """What is known of each cluster before it is examined; one whose property files can't be read fails."""
     previous = previous_runs(run)
     given = {}
     for name, each in found.items():
         cluster, before = run.clusters[name], previous.get(name, ())
-        given[name] = _given(run, cluster, each, before)
+        try:
+            given[name] = _given(run, cluster, each, before)
+        except UsageError as error:
+            run.fail(name, error)
     return given
 
 
@@ -73,6 +78,7 @@ def _given(run: Run, cluster: ClusterRun, found: Opened, before: Sequence[Any]) 
         zookeeper=found.zookeeper,
         compared=found.compared,
         report_rows=settings.report.rows,
+        static_min_isr=read_property_files(settings.properties).static_min_isr(),
         previous=bool(before),
         previous_end=log_end_before(before),
         earlier=earlier_run(before),

@@ -24,7 +24,7 @@ CHECKS: tuple[Check, ...] = (
         "The log reaches at least the committed end that the last run saw",
         GATES,
         _LEADING,
-        "Do not continue the migration. Check the copy first: if nothing updates it any more, copy the log folders "
+        "Stop the migration or upgrade here. Check the copy first: if nothing updates it any more, copy the log folders "
         "again. If the copy is fresh, committed metadata is lost: someone restored a backup, or too few disks "
         "survived. Find out which. Then audit under a new name in `cluster`.",
         "A committed offset never falls (KIP-595); S§2.9, S§7.1",
@@ -35,7 +35,7 @@ CHECKS: tuple[Check, ...] = (
         "The log has the same history that the last run read",
         GATES,
         _LEADING,
-        "Do not continue the migration. A committed record never changes its epoch: someone restored a backup or "
+        "Stop the migration or upgrade here. A committed record never changes its epoch: someone restored a backup or "
         "formatted the controllers, or metadata was lost and written again. Compare the runs with `kraft-audit "
         "compare --run A --run B` to see what is lost. Then audit under a new name in `cluster`.",
         "Log matching by leader epochs (KIP-595); S§2.10, S§7.1",

@@ -47,7 +47,7 @@ class Check:
 
     A check of severity `warning` never fails and so never closes a gate; one that names no gate speaks of something
     beside the migration's steps. An `optional` one asks for more than the two sides: unknown, it says what to give and
-    leaves its gates as they are.
+    leaves its gates as they are, unless what it asks for was given and can't be read.
     """
 
     id: str

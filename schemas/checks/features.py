@@ -19,6 +19,8 @@ from schemas.gates import UPGRADE
 
 # Phases in which a ZooKeeper controller finalises features, and brokers read them from /feature.
 ZOOKEEPER_DECIDES = frozenset({*START_PHASES, Phase.ROLLED_BACK})
+# In dual write a rollback would put them back there.
+READ_FROM_ZOOKEEPER = ZOOKEEPER_DECIDES | DURING
 
 CHECKS: tuple[Check, ...] = (
     check(
@@ -42,11 +44,11 @@ CHECKS: tuple[Check, ...] = (
     ),
     check(
         "FEAT-03",
-        "This audit supports the finalised metadata.version",
+        "This audit supports the finalised metadata.version and every other finalised level",
         UPGRADE,
         WITH_KRAFT,
         "Install a newer version of this audit: what it reports about an unknown release may be wrong.",
-        "MetadataVersion; S§2.8",
+        "MetadataVersion; Feature; S§2.8, S§9.4",
         needs=KRAFT_ONLY,
         severity="warning",
     ),
@@ -86,8 +88,8 @@ CHECKS: tuple[Check, ...] = (
         "A metadata.version is finalised",
         UPGRADE,
         WITH_KRAFT,
-        "Raise it: `kafka-features.sh upgrade --release-version RELEASE`. Without a level the cluster stays at the "
-        "lowest one that its release supports.",
+        "Raise it: `kafka-features.sh upgrade --metadata X.Y-IVn`, from Kafka 4.0 on `kafka-features.sh upgrade "
+        "--release-version RELEASE`. Without a level the cluster stays at the lowest one that its release supports.",
         "FeatureControlManager; S§8.4",
         needs=KRAFT_ONLY,
     ),
@@ -131,11 +133,12 @@ CHECKS: tuple[Check, ...] = (
     check(
         "FEAT-11",
         "Every broker in ZooKeeper mode supports the features finalised in /feature",
-        ("start",),
-        ZOOKEEPER_DECIDES,
+        ("start", "rollback"),
+        READ_FROM_ZOOKEEPER,
         "Delete the features listed with the release that finalised them: `kafka-features.sh disable`. A broker that "
         "does not support one of them stops and does not start again. Releases from 3.0 on support none in ZooKeeper "
-        "mode.",
+        "mode. Correct a /feature that cannot be read before you roll back: brokers put back into ZooKeeper mode would "
+        "not start.",
         "KIP-584; FinalizedFeatureChangeListener, BrokerFeatures.incompatibleFeatures; S§9.4",
         needs=ZOOKEEPER_ONLY,
     ),

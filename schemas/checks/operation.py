@@ -25,7 +25,8 @@ CHECKS: tuple[Check, ...] = (
             IN_KRAFT,
             "Wait until the controllers listed have caught up and are registered before you restart any other "
             "controller. Run three controllers or more: a quorum of one or two voters stops while one of them "
-            "restarts.",
+            "restarts. On a development cluster set thresholds.restart_may_interrupt: the check then only warns. If a "
+            "controller's log cannot be read, copy it again.",
             "KIP-595; KIP-919; S§8.6",
             needs=KRAFT_ONLY,
         )
@@ -86,7 +87,7 @@ CHECKS: tuple[Check, ...] = (
     ),
     check(
         "RAS-02",
-        "No replication throttle is left when no partition is being reassigned",
+        "No replication throttle is left when its partitions are no longer being reassigned",
         (),
         IN_KRAFT,
         "Remove the throttles listed: `kafka-reassign-partitions.sh --verify`, or `kafka-configs.sh --alter "

@@ -3,6 +3,8 @@
 A code is the id of the check in S§7 where there is one.
 """
 
+# `/feature` can't be read.
+FEATURE_DATA = "FEATURE-DATA"
 # Codes of what the load throws on, aborts on or silently leaves out, and of what no broker starts with (S§11, S§4.2, S§9.1):
 # the start waits for their repair.
 STOP_THE_LOAD: tuple[str, ...] = (
@@ -16,7 +18,7 @@ STOP_THE_LOAD: tuple[str, ...] = (
     "TOKEN-DATA",
     "PRODUCER-BLOCK",
     "ACL-DATA",
-    "FEATURE-DATA",
+    FEATURE_DATA,
 )
 
 # How a reader of transaction logs begins what it says of one.
@@ -69,7 +71,7 @@ FINDINGS: dict[str, tuple[str, str]] = {
     "TOKEN-EMPTY": ("info", "A delegation token znode without data: Kafka skips it."),
     "PRODUCER-BLOCK": ("error", "/latest_producer_id_block can't be parsed."),
     "PRODUCER-WIDTH": ("warning", "The producer id block is not 1,000 ids wide."),
-    "FEATURE-DATA": (
+    FEATURE_DATA: (
         "error",
         "/feature is not what Kafka's decoder takes: a broker in ZooKeeper mode stops over it, and does not start again.",
     ),

@@ -29,6 +29,7 @@ from transforms.isr.validate import ControllerMode, validate
 from transforms.kraft.decode.codec import decode_record
 from transforms.kraft.decode.wire import WireError
 from transforms.kraft.release import infer_release
+from transforms.reconcile.judge.facts import LevelChange, Quorum
 from transforms.reconcile.judge.gates import judge_gates, run_checks
 from transforms.secrets import is_sensitive_config
 
@@ -117,6 +118,35 @@ def test_a_version_of_a_record(key: int) -> None:
 def test_the_gate_of_an_upgrade_is_never_opened(level: int, release: str | None) -> None:
     facts = kraft(features={MV: level}, kafka_version=release)
     assert judge_gates(run_checks(facts), facts)["upgrade"].verdict != "go"
+
+
+@pytest.mark.parametrize("name", [*FEATURES, "what.version"])
+def test_nor_by_a_level_of_a_feature(name: str) -> None:
+    """Though every node supports it: what it means to the next release is not known here."""
+    level = HIGHEST.get(name, 0) + 1
+    ranges = [{"name": each, "min_level": low, "max_level": high} for each, (low, high) in RANGES.items()]
+    whole = kraft()
+    facts = replace(
+        whole,
+        features={**whole.features, name: level},
+        other_levels=[*whole.other_levels, LevelChange(4, level, name)],
+        brokers_in_kraft=[{**row, "features": ranges} for row in whole.brokers_in_kraft],
+        controllers=[{**row, "features": ranges} for row in whole.controllers],
+    )
+    if name == "kraft.version":
+        facts = replace(
+            facts, features=whole.features, other_levels=whole.other_levels, quorum=_at_kraft_version(level)
+        )
+    gate = judge_gates(run_checks(facts), facts)["upgrade"]
+    assert (gate.verdict, gate.blocking) == ("unknown", ["FEAT-03"])
+    known = replace(facts, features=whole.features, quorum=whole.quorum)
+    assert judge_gates(run_checks(known), known)["upgrade"].verdict == "go"
+
+
+def _at_kraft_version(level: int) -> Quorum:
+    quorum = kraft().quorum
+    assert quorum is not None
+    return replace(quorum, kraft_version=level)
 
 
 def test_nor_by_a_release_beyond_alone() -> None:

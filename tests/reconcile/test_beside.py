@@ -26,6 +26,7 @@ BROKER = "\n".join(
         "broker.id=0",
         "inter.broker.protocol.version=3.4",
         "log.message.format.version=2.8",
+        "min.insync.replicas=2",
         "password.encoder.secret=hush-encoder",
         "sasl.jaas.config=LoginModule required hush-jaas;",
     ]
@@ -53,6 +54,7 @@ def test_what_is_read_back_judges_as_the_run_did() -> None:
     assert cluster_of(then, (3, 9)).configured == {3000, 3001}
     assert configurations_of(FILES) is not None
     assert configurations_of(left.properties) == configurations_of(FILES)
+    assert left.properties.static_min_isr() == FILES.static_min_isr() == {0: 2}
 
 
 def test_files_without_voters_are_not_the_same_as_no_files() -> None:

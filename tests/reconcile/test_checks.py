@@ -490,7 +490,7 @@ def _kraft() -> Iterator[tuple[str, Case]]:
     yield "ISR-15", tables(earlier, "ISR-15", "warn")
     yield "ISR-17", tables(dual_write(), "ISR-17", "warn")
     yield "FEAT-04", case(dual_write(), "warn", zookeeper_features={"kraft.feature": 2})
-    yield "FEAT-11", case(waiting(), zookeeper_features={"x": 1})
+    yield "FEAT-11", case(dual_write(), zookeeper_features={"x": 1})
     older = [{"name": "metadata.version", "min_level": 20, "max_level": 20}]
     yield "FEAT-05", case(dual_write(), "warn", brokers_in_kraft=[broker(0, features=older), broker(1)])
 

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
+from tests.reconcile import kraft_clusters
 from tests.reconcile.test_checks import dual_write, finalized, in_kraft_mode, node, property_files, verdicts, waiting
 from transforms.properties import PropertyFiles, ensemble, node_properties
 from transforms.reconcile.judge.checks.configuration import protocol_level
-from transforms.reconcile.judge.facts import Facts
+from transforms.reconcile.judge.facts import Facts, Quorum
 from transforms.reconcile.judge.gates import judge_gates, run_checks
 
 CONTROLLER = """
@@ -65,6 +66,15 @@ def test_files_as_kafkas_documentation_has_them_pass() -> None:
     found = verdicts(facts)
     assert [found[name].verdict for name in ("CONF-01", "CONF-02", "CONF-03")] == ["pass"] * 3
     assert judge_gates(run_checks(facts), facts)["start"].verdict == "go"
+
+
+def test_the_quorum_is_that_of_the_newest_voters_record() -> None:
+    """As START-15, UPG-05 and FIN-06 have it; the newest leader's own record may be older."""
+    facts = with_files(CONTROLLERS[:2], [])
+    assert verdicts(facts)["CONF-01"].evidence == ["give the property file of controller 3002 (properties.controllers)"]
+    smaller = replace(facts, quorum=Quorum(1, (kraft_clusters.voters(3000, 3001),)))
+    assert verdicts(smaller)["CONF-01"].verdict == "pass"
+    assert "the quorum is 3000, 3001" in verdicts(smaller)["CONF-03"].evidence[0]
 
 
 def test_no_secret_of_a_file_is_kept() -> None:

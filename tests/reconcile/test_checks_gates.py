@@ -147,6 +147,25 @@ def test_a_znode_that_stops_the_load_or_is_left_out_closes_the_start(code: str) 
     assert check(tables(dual_write(), code).fails, "CAP-09").verdict == "warn"
 
 
+def test_brokers_that_would_not_start_in_zookeeper_mode_again_close_the_way_back() -> None:
+    assert (check(dual_write(), "FEAT-11").verdict, gate(dual_write(), "rollback")) == ("pass", "go")
+    for facts in (tables(dual_write(), "FEATURE-DATA").fails, replace(dual_write(), zookeeper_features={"x": 1})):
+        assert check(facts, "FEAT-11").verdict == "fail"
+        assert (gate(facts, "rollback"), gate(facts, "dual_write"), gate(facts, "finalize")) == (
+            "no_go",
+            gate(dual_write(), "dual_write"),
+            gate(dual_write(), "finalize"),
+        )
+    assert check(replace(waiting(), zookeeper_features={"x": 1}), "FEAT-11").verdict == "fail"
+    every_one_in_kraft = replace(in_kraft_mode(), zookeeper_features={"x": 1})
+    assert check(every_one_in_kraft, "FEAT-11").evidence == [
+        f"broker {node} does not support x, which is at 1" for node in (0, 1, 2)
+    ]
+    assert check(replace(dual_write(), zookeeper_features=None), "FEAT-11").verdict == "unknown"
+    finalized = replace(dual_write(), phase=Phase.FINALIZED, findings={"FEATURE-DATA": Sample(1, ("/feature",))})
+    assert check(finalized, "FEAT-11").verdict == "not_applicable"
+
+
 def test_an_emptied_zookeeper_is_told() -> None:
     nothing: dict[str, int | None] = {ZOOKEEPER: 0, KRAFT: 0}
     leftover = zookeeper(kraft_metadata_offset=384)

@@ -63,7 +63,7 @@ def test_a_healthy_log_shows_nothing(shown: dict[str, Findings]) -> None:
             "BROKER-REPLACED",
             [("broker 8", "incarnation other took the place of one, which was not fenced", "offset 42")],
         ),
-        ("BROKER-CHANGE", [("broker 0", "a change of epoch 99, which was never registered", "offset 52")]),
+        ("BROKER-CHANGE", [("broker 0", "a change of epoch 99 of a broker registered with 10", "offset 52")]),
         ("PARTITION-UNKNOWN", [("t partition 6", "a change of a partition that was never made", "offset 65")]),
         ("DIRECTORIES", [("t partition 7", "1 directories for 3 replicas", "offset 66")]),
         ("DUR-08", [("orders", "a topic of this name was made while another was still there", "offset 70")]),

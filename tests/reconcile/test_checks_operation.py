@@ -19,6 +19,7 @@ from schemas.checks.codes import (
     ELR_NO_REPLICA,
     ELR_WAITING,
     FEW_ITERATIONS,
+    LOSSY_ELECTION,
     ONE_RACK,
     REASSIGNING,
     REASSIGNING_LONG,
@@ -31,7 +32,7 @@ from schemas.checks.codes import (
     UNDER_REPLICATED,
 )
 from schemas.report import CheckResult
-from tests.reconcile import test_checks
+from tests.reconcile import test_checks, test_evidence
 from tests.reconcile.kraft_clusters import NODES, broker, copy, found, kraft
 from tests.reconcile.planted import Row, gathered, samples, table
 from tests.reconcile.planted_kraft import (
@@ -53,6 +54,7 @@ from transforms.properties import PropertyFiles, node_properties
 from transforms.reconcile.judge.checks.finish import CONTROLLER_LAG_RECORDS
 from transforms.reconcile.judge.directory_rules import MIGRATING
 from transforms.reconcile.judge.facts import Facts, LeaderEpoch, Sample
+from transforms.reconcile.judge.first_look import FirstLook
 from transforms.reconcile.judge.gates import judge_gates, run_checks
 from transforms.reconcile.judge.kraft_queries import out_of_sync
 from transforms.reconcile.judge.partition_health import by_broker
@@ -67,7 +69,10 @@ PLANTED = {
 }
 ONLY = {
     RESTART_INTERNAL: ["__consumer_offsets/0: its only replica is on broker 0"],
-    RESTART_OFFLINE: ["alone/0: its only replica is on broker 0"],
+    RESTART_OFFLINE: [
+        "alone/0: its only replica is on broker 0",
+        "moving/0: its only replica that is not being added is on broker 0",
+    ],
     RESTART_REFUSED: [
         "all-needed/0: min.insync.replicas 2 of 2 replicas",
         "short/0: min.insync.replicas 2 of 2 replicas",
@@ -121,7 +126,15 @@ def test_only_the_broken_rows_are_found(planted: dict[str, list[str]], code: str
     ("code", "rows", "health"),
     [
         (CIDR_DENY, {"acls": ACLS}, {"level": 32}),
-        (THROTTLE_LEFT, {"configs": CONFIGS}, {"reassigning": True}),
+        (THROTTLE_LEFT, {"configs": CONFIGS, "partitions": [row("throttled", adding_replicas=[1])]}, {}),
+        (
+            THROTTLE_LEFT,
+            {
+                "configs": [{**CONFIGS[4], "resource_type": "BROKER", "resource_name": "1"}],
+                "partitions": [row("t", removing_replicas=[1])],
+            },
+            {},
+        ),
         (THROTTLE_LEFT, {"configs": [{**CONFIGS[4], "value": " "}]}, {}),
         (ONE_RACK, {"partitions": PARTITIONS}, {"racks": {0: "a", 1: "a", 2: "a", 4: "a"}}),
         (ONE_RACK, {"partitions": [row("t", replicas=[0, 7])]}, {}),
@@ -146,6 +159,84 @@ def test_what_another_cluster_may_have(code: str, rows: Mapping[str, list[Row]],
     """A level that knows ranges, a reassignment under way, a throttle of nothing, one rack, a rack that is not known, a moment, a single
     directory."""
     assert code not in told(rows, **health)
+
+
+@pytest.mark.parametrize(
+    ("values", "shown"),
+    [
+        (
+            {"replicas": [1, 2], "adding_replicas": [2], "isr": [1], "leader": 1},
+            {RESTART_OFFLINE: ["t/0: its only replica that is not being added is on broker 1"]},
+        ),
+        (
+            {"replicas": [1, 2, 3], "adding_replicas": [3], "isr": [1, 2], "leader": 1},
+            {RESTART_REFUSED: ["t/0: min.insync.replicas 2 of 2 replicas"]},
+        ),
+        ({"replicas": [1, 2, 3], "adding_replicas": [], "isr": [1, 2], "leader": 1}, {}),
+    ],
+)
+def test_a_replica_that_is_being_added_stands_in_for_none(values: Row, shown: Mapping[str, list[str]]) -> None:
+    """UPG-04: it has not caught up, so that it can neither lead nor count for acks=all while another one restarts."""
+    found = told({"partitions": [row("t", **values)]}, min_isr={"": 2})
+    assert {code: found.get(code) for code in (RESTART_OFFLINE, RESTART_REFUSED) if code in found} == shown
+
+
+@pytest.mark.parametrize(
+    ("values", "health", "shown"),
+    [
+        ({"isr": [0]}, {"static_min_isr": 2}, {"ISR-09", RESTART_REFUSED}),
+        ({}, {"static_min_isr": 2}, {RESTART_REFUSED}),
+        ({"isr": [0]}, {"static_min_isr": 1}, set()),
+        ({}, {"static_min_isr": 2, "min_isr": {"": 1}}, set()),
+        ({}, {"static_min_isr": 2, "min_isr": {"0": 1}}, set()),
+        ({"source": "zookeeper"}, {"static_min_isr": 2}, set()),
+    ],
+)
+def test_property_files_tell_what_nothing_dynamic_sets(values: Row, health: Mapping[str, Any], shown: set[str]) -> None:
+    """ZooKeeper's own dynamic default is not asked for here, so that a file's value may not be the one that counts there."""
+    found = told({"partitions": [row("t", **values)]}, **health)
+    assert found.keys() & {"ISR-09", RESTART_REFUSED} == shown
+
+
+def files_of(*values: str) -> PropertyFiles:
+    """Property files of brokers 0 and following, each with such a line."""
+    texts = (f"node.id={node}\n{value}" for node, value in enumerate(values))
+    return PropertyFiles(brokers=tuple(node_properties("/etc/b", text) for text in texts))
+
+
+def test_a_static_value_that_no_file_tells_is_remarked() -> None:
+    two = "min.insync.replicas = 2"
+    assert files_of(two, "", "min.insync.replicas=x").static_min_isr() == {0: 2, 1: 1, 2: 1}
+    result = verdict("UPG-04", kraft(broker_configs=(), properties=files_of(two)))
+    assert (result.verdict, result.evidence) == (
+        "pass",
+        [
+            "what the property files of brokers 1, 2 set for min.insync.replicas is unknown: "
+            "give them (properties.brokers)"
+        ],
+    )
+    for facts in (kraft(), kraft(broker_configs=(), properties=files_of(two, two, two))):
+        assert [verdict(each, facts).evidence for each in ("UPG-04", "ISR-09")] == [[], []]
+    assert verdict("ISR-09", kraft(broker_configs=(), properties=files_of(two))).evidence
+
+
+def test_the_largest_of_several_files_counts() -> None:
+    """After a restart another broker leads, by its own file."""
+    look = FirstLook(test_evidence.given(static_min_isr={0: 1, 1: 2}), test_evidence.ANSWERS)
+    assert look.known().health.static_min_isr == 2
+
+
+@pytest.mark.parametrize(
+    ("resource", "partition"),
+    [
+        ({}, row("another", adding_replicas=[1])),
+        ({}, row("throttled", source="zookeeper", adding_replicas=[1])),
+        ({"resource_type": "BROKER", "resource_name": "7"}, row("throttled", adding_replicas=[1])),
+    ],
+)
+def test_a_reassignment_excuses_its_own_throttles_alone(resource: Row, partition: Row) -> None:
+    shown = told({"configs": [{**CONFIGS[4], **resource}], "partitions": [partition]})
+    assert len(shown[THROTTLE_LEFT]) == 1
 
 
 def test_internal_topics_are_named_first() -> None:
@@ -201,8 +292,8 @@ def of_voters(*nodes: int) -> Facts:
 @pytest.mark.parametrize(
     ("nodes", "said", "words"),
     [
-        ((3000,), "warn", "1 voter: the quorum has no leader while one restarts"),
-        ((3000, 3001), "warn", "2 voters: the quorum has no leader while one restarts"),
+        ((3000,), "fail", "1 voter: the quorum has no leader while one restarts"),
+        ((3000, 3001), "fail", "2 voters: the quorum has no leader while one restarts"),
         ((3000, 3001, 3002), "pass", None),
     ],
 )
@@ -210,6 +301,14 @@ def test_one_or_two_voters_never_keep_a_majority(nodes: tuple[int, ...], said: s
     result = verdict("UPG-05", of_voters(*nodes))
     assert result.verdict == said
     assert words is None or result.evidence == [words]
+    accepted = replace(of_voters(*nodes), interruption_accepted=True)
+    assert verdict("UPG-05", accepted).verdict == ("warn" if words else "pass")
+    assert judge_gates(run_checks(of_voters(*nodes)), accepted)["upgrade"].verdict == ("no_go" if words else "go")
+
+
+def test_what_is_wrong_beside_a_small_quorum_is_not_accepted_with_it() -> None:
+    facts = replace(of_voters(3000, 3001), controllers=kraft().controllers[:1], interruption_accepted=True)
+    assert verdict("UPG-05", facts).verdict == "fail"
 
 
 def test_a_voter_whose_log_was_not_given_is_not_known_to_be_near() -> None:
@@ -220,6 +319,58 @@ def test_a_voter_whose_log_was_not_given_is_not_known_to_be_near() -> None:
         "unknown",
         ["give the log of controller 3002: its lag is unknown"],
     )
+    assert judge_gates(run_checks(facts), facts)["upgrade"].verdict == "go"
+
+
+@pytest.mark.parametrize("values", [{"problem": "torn"}, {"log_end": None}, {"controller_id": None, "problem": "torn"}])
+def test_a_voter_whose_log_can_t_be_read_leaves_the_gate_unknown(values: dict[str, Any]) -> None:
+    *whole, last = kraft().copies
+    facts = kraft(copies=[*whole, replace(last, **values)])
+    result = verdict("UPG-05", facts)
+    assert (result.verdict, result.evidence) == (
+        "unknown",
+        ["/logs/3002 can't be read: the lag of controller 3002 is unknown"],
+    )
+    gate = judge_gates(run_checks(facts), facts)["upgrade"]
+    assert gate.verdict != "go"
+    assert "UPG-05" in gate.blocking or gate.verdict == "no_go"
+
+
+def without_a_time() -> Facts:
+    """A log whose newest batch has no time."""
+    copies = [replace(each, last_append_time=None) for each in kraft().copies]
+    return kraft(copies=copies, plan=plan_read(copies))
+
+
+@pytest.mark.parametrize(
+    ("check_id", "code"),
+    [
+        ("ISR-12", LOSSY_ELECTION),
+        ("RAS-01", REASSIGNING_LONG),
+        ("SEC-09", TOKEN_EXPIRED),
+        ("DIR-04", DIRECTORY_UNKNOWN),
+    ],
+)
+def test_what_goes_by_time_is_unknown_without_one(check_id: str, code: str) -> None:
+    assert verdict(check_id, kraft()).verdict == "pass"
+    assert verdict(check_id, without_a_time()).verdict == "unknown"
+    assert verdict(check_id, replace(without_a_time(), findings={code: Sample(1, ("one",))})).verdict == "warn"
+
+
+@pytest.mark.parametrize("check_id", ["SEC-07", "DIR-02", "DIR-04"])
+def test_what_goes_by_level_is_unknown_without_one(check_id: str) -> None:
+    assert verdict(check_id, kraft(features={"group.version": 1})).verdict == "unknown"
+
+
+def test_since_when_a_broker_is_fenced_may_be_unknown() -> None:
+    untimed = broker(2, fenced=True, kraft_append_time=None)
+    result = verdict("BRK-01", kraft(brokers_in_kraft=[broker(0), broker(1), untimed]))
+    assert (result.verdict, result.evidence) == (
+        "unknown",
+        ["since when broker 2 is fenced is unknown: its last record has no time"],
+    )
+    long = broker(1, fenced=True, kraft_append_time=END_MS)
+    assert verdict("BRK-01", kraft(brokers_in_kraft=[broker(0), long, untimed])).verdict == "warn"
 
 
 def test_directories_of_two_brokers_and_one_that_a_broker_names_twice() -> None:

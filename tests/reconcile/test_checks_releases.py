@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import pytest
 
+from schemas.checks import CHECKS
 from schemas.kraft.metadata_versions import SNAPSHOT_KEEPS_FROM, zk_migration_states
 from tests.reconcile.test_checks import LOAD_STATE, NOW, broker, dual_write, in_kraft_mode, waiting, zookeeper
 from transforms.kraft.release import infer_release
@@ -146,3 +147,12 @@ def test_snapshots_drop_what_the_level_does_not_know(level: int, scram: bool, to
     evidence = next(result.evidence for result in run_checks(facts) if result.id == "DUR-09")
     assert [any("scram" in line for line in evidence), any("token" in line for line in evidence)] == [scram, tokens]
     assert (SNAPSHOT_KEEPS_FROM["controllers"], SNAPSHOT_KEEPS_FROM["directories"]) == (15, 17)
+
+
+def test_remedies_name_what_the_tool_of_an_older_release_has() -> None:
+    """`kafka-features.sh` has `--release-version` from 4.0 on; what FEAT-09 asks for begins there, too."""
+    naming = {check.id: check.remedy for check in CHECKS if "--release-version" in check.remedy}
+    assert naming.keys() == {"FEAT-07", "FEAT-09"}
+    assert "--metadata X.Y-IVn" in naming["FEAT-07"]
+    [upgrade] = [check.remedy for check in CHECKS if check.id == "UPG-03"]
+    assert "--metadata X.Y-IVn" in upgrade

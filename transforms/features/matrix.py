@@ -8,7 +8,7 @@ from typing import Any
 
 from schemas.kraft import feature_levels
 from schemas.kraft.metadata_versions import FEATURE_NAME, MINIMUM_LEVEL_4X, is_known, level_name
-from transforms.features.levels import defaults, kafka_name, latest_of
+from transforms.features.levels import defaults, is_known_level, kafka_name, latest_of
 from transforms.outcome import Outcome, found, not_applicable, unknown
 
 Range = tuple[int, int]
@@ -108,9 +108,13 @@ def controllers_support(nodes: Sequence[Node] | None, finalised: Levels | None) 
 
 
 def level_is_known(finalised: Levels | None) -> Outcome:
-    """FEAT-03: the finalised metadata.version is one that this audit knows."""
+    """FEAT-03: the finalised metadata.version is one that this audit knows; what another feature or level means is unknown."""
     if finalised is None:
         return unknown("no features were collected")
+    beyond = {name: level for name, level in sorted(finalised.items()) if not is_known_level(name, level)}
+    if beyond.keys() - {FEATURE_NAME}:
+        listed = (f"{name} {_shown(name, level)}" for name, level in beyond.items())
+        return unknown(f"this audit does not support {', '.join(listed)}")
     level = finalised.get(FEATURE_NAME)
     if level is None:
         return not_applicable("no metadata.version is finalised (FEAT-07)")

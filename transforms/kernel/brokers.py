@@ -122,28 +122,35 @@ def _registered(events: Sequence[BrokerEvent]) -> dict[str, Any] | None:
 
 
 def _stray_changes(broker: int, events: Sequence[BrokerEvent]) -> Iterator[Finding]:
-    """Changes of a broker epoch that was never registered (`ClusterControlManager.replay` throws)."""
-    registered = {event.row["broker_epoch"] for event in events if event.op == UPSERT and event.row is not None}
-    for event in events:
-        if event.op == PATCH and event.row is not None and event.row["broker_epoch"] not in registered:
-            detail = f"a change of epoch {event.row['broker_epoch']}, which was never registered"
+    """Changes of a broker that is not registered then, or with another epoch (`ClusterControlManager.replay` throws)."""
+    for event, epoch in _with_epochs(events):
+        if event.op == PATCH and event.row is not None and event.row["broker_epoch"] != epoch:
+            what = "a broker that is not registered" if epoch is None else f"a broker registered with {epoch}"
+            detail = f"a change of epoch {event.row['broker_epoch']} of {what}"
             yield Finding.at(event.at.offset, "BROKER-CHANGE", f"broker {broker}", detail)
+
+
+def _with_epochs(events: Sequence[BrokerEvent]) -> Iterator[tuple[BrokerEvent, int | None]]:
+    """Each event with the epoch that the broker is registered with before it; None while it is not."""
+    epoch: int | None = None
+    for event in events:
+        yield event, epoch
+        if event.op == UPSERT and event.row is not None:
+            epoch = event.row["broker_epoch"]
+        elif event.op == DELETE:
+            epoch = None
 
 
 def _unknown_unregistrations(broker: int, events: Sequence[BrokerEvent]) -> Iterator[Finding]:
     """Removals of an id that is not registered, or is with another epoch (`ClusterControlManager.replay` throws)."""
-    epoch: int | None = None
-    for event in events:
-        if event.op == UPSERT and event.row is not None:
-            epoch = event.row["broker_epoch"]
-        elif event.op == DELETE:
-            if epoch is None:
-                detail = "an unregistration of a broker that is not registered"
-            else:
-                detail = f"an unregistration with epoch {event.asked} of a broker registered with {epoch}"
-            if epoch is None or epoch != event.asked:
-                yield Finding.at(event.at.offset, "REMOVAL-UNKNOWN", f"broker {broker}", detail)
-            epoch = None
+    for event, epoch in _with_epochs(events):
+        if event.op != DELETE or (epoch is not None and epoch == event.asked):
+            continue
+        if epoch is None:
+            detail = "an unregistration of a broker that is not registered"
+        else:
+            detail = f"an unregistration with epoch {event.asked} of a broker registered with {epoch}"
+        yield Finding.at(event.at.offset, "REMOVAL-UNKNOWN", f"broker {broker}", detail)
 
 
 def _shared_ids(broker: int, events: Sequence[BrokerEvent]) -> Iterator[Finding]:

@@ -24,7 +24,7 @@ class Beside:
     """Inputs of a run besides its sources.
 
     `reading_ms` is that of `Facts`. From property files there are the settings that later questions need: the controllers' voters by
-    id, and the formats in the brokers' files. None is a secret.
+    id, the formats and min.insync.replicas in the brokers' files. None is a secret.
     """
 
     thresholds: JudgeLimits = field(default_factory=JudgeLimits)
@@ -49,6 +49,7 @@ def beside_of(facts: Facts) -> str:
                 {
                     "node_id": file.node_id,
                     "formats": {key: value[:_LONGEST] for key, value in file.settings.formats.items()},
+                    "min_isr": file.settings.min_isr,
                 }
                 for file in facts.properties.brokers
             ],
@@ -73,5 +74,7 @@ def read_beside(text: str) -> Beside:
 
 def _file(told: Mapping[str, Any]) -> NodeProperties:
     """A file of which no more is known than what was kept; a voter's id stands for its `id@host:port`."""
-    settings = NodeSettings(voters=frozenset(map(str, told.get("voters", ()))), formats=told.get("formats", {}))
+    settings = NodeSettings(
+        voters=frozenset(map(str, told.get("voters", ()))), formats=told.get("formats", {}), min_isr=told.get("min_isr")
+    )
     return NodeProperties("", told.get("node_id"), has_encoder_secret=False, migration_enabled=False, settings=settings)

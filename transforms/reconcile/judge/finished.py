@@ -53,6 +53,7 @@ def given_of(
         side=side,
         zookeeper=zookeeper,
         compared=compared,
+        static_min_isr=known.properties.static_min_isr(),
     )
 
 

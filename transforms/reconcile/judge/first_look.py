@@ -116,6 +116,7 @@ class FirstLook:
             level=self.features.get(FEATURE_NAME),
             bumps=self._bumps_on_shrink(),
             side=self.given.side,
+            static_min_isr=self.given.static_min_isr,
         )
 
     def _bumps_on_shrink(self) -> bool:

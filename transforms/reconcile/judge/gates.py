@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from schemas.checks import CHECKS, KRAFT, ZOOKEEPER, Check, Phase
 from schemas.checks.check import IN_KRAFT
@@ -11,10 +11,13 @@ from schemas.report import CheckResult, Gate
 from transforms.outcome import Outcome
 from transforms.reconcile.judge.absent import NotingFacts, absent
 from transforms.reconcile.judge.checks import FUNCTIONS
+from transforms.reconcile.judge.checks.operation import unreadable_copies
 from transforms.reconcile.judge.facts import Facts
 
 PASS, WARN, FAIL, UNKNOWN, NOT_APPLICABLE = "pass", "warn", "fail", "unknown", "not_applicable"
 _OPTIONAL = frozenset(check.id for check in CHECKS if check.optional)
+# Optional ones that must be judged where what they ask for was given, but can't be read.
+_GIVEN: dict[str, Callable[[Facts], object]] = {"UPG-05": unreadable_copies}
 # The check that says which facts are absent.
 _COMPLETENESS = "CAP-10"
 _SIDES = {ZOOKEEPER: "ZooKeeper's tree", KRAFT: "the controllers' metadata log"}
@@ -83,7 +86,8 @@ def _of_outcome(check: Check, outcome: Outcome) -> tuple[str, int, list[str]]:
 def judge_gates(results: Sequence[CheckResult], facts: Facts) -> dict[str, Gate]:
     """Each gate: no_go when a check that can block it fails, unknown when one could not be judged, else go.
 
-    An optional check that could not be judged leaves the gate open; the gate's explanation names it.
+    An optional check that could not be judged leaves the gate open; the gate's explanation names it. That holds for what was not
+    given: what was given and can't be read is an open question.
     """
     return {gate: _gate(gate, results, facts) for gate in GATES}
 
@@ -96,7 +100,7 @@ def _gate(gate: str, results: Sequence[CheckResult], facts: Facts) -> Gate:
     if failed:
         return Gate("no_go", failed, _refusal(gate, mine))
     unjudged = [result.id for result in mine if result.verdict == UNKNOWN]
-    open_questions = [check_id for check_id in unjudged if check_id not in _OPTIONAL]
+    open_questions = [check_id for check_id in unjudged if not _may_stay_open(check_id, facts)]
     if open_questions:
         return Gate("unknown", open_questions, "too little was collected to decide")
     told = [result for result in mine if result.verdict == PASS and result.id != _PROOF]
@@ -104,6 +108,11 @@ def _gate(gate: str, results: Sequence[CheckResult], facts: Facts) -> Gate:
     if unjudged:
         remarks.append(f"not judged: {', '.join(unjudged)} (each entry says what to provide)")
     return Gate("go", [], "; ".join(remarks))
+
+
+def _may_stay_open(check_id: str, facts: Facts) -> bool:
+    unreadable = _GIVEN.get(check_id)
+    return check_id in _OPTIONAL and not (unreadable and unreadable(facts))
 
 
 def _refusal(gate: str, mine: Sequence[CheckResult]) -> str:

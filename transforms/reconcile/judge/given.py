@@ -26,6 +26,8 @@ class Given:
     `/controller_epoch` (silver `migration`) as they were when ZooKeeper was read, `compared` the same of the tree whose rows are
     compared. `report_rows` is how many rows of a kind a report lists.
 
+    `static_min_isr` has min.insync.replicas of each broker whose property file was given.
+
     `previous` is true where a finished run came before this one: `previous_end` is the last offset (inclusive) of its log,
     `earlier` the newest run whose log was the cluster's own, `claim` how new this run's sources claim to be.
     """
@@ -44,6 +46,7 @@ class Given:
     zookeeper: Row | None = None
     compared: Row | None = None
     report_rows: int = 1000
+    static_min_isr: Mapping[int, int] = field(default_factory=dict)
     previous: bool = False
     previous_end: int | None = None
     earlier: EarlierRun | None = None

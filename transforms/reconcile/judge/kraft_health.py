@@ -88,9 +88,10 @@ def health_of(
     level: int | None,
     bumps: bool,
     side: KraftSide | None,
+    static_min_isr: Mapping[int, int],
 ) -> kraft_queries.Health:
     """What the rules of the second look need, from the answers of the first; `brokers` are silver rows of both sides,
-    `bumps` is true where a shrinking ISR must raise the leader epoch all through the log.
+    `bumps` is true where a shrinking ISR must raise the leader epoch all through the log, `static_min_isr` what brokers' files say.
     """
     registered = [row for row in brokers if row["source"] == KRAFT]
     in_zookeeper = [row["broker_id"] for row in brokers if row["source"] == ZOOKEEPER]
@@ -103,8 +104,8 @@ def health_of(
         directories={r["broker_id"]: r["log_dirs"] for r in registered if r["log_dirs"]},
         cordoned={r["broker_id"]: r["cordoned_log_dirs"] for r in registered if r.get("cordoned_log_dirs")},
         racks={r["broker_id"]: r["rack"] for r in registered if r["rack"]},
-        reassigning=counts[KRAFT].reassigning > 0,
         min_isr={broker: int(value) for broker, value in least.items() if value is not None and value.isdigit()},
+        static_min_isr=max(static_min_isr.values(), default=None),
         unclean=bool(unclean),
         leaderless=counts[KRAFT].leaderless > 0,
         compared=compared,

@@ -18,7 +18,7 @@ from schemas.checks.codes import (
 from transforms.frames import except_ids, listed
 from transforms.isr.violations import Present, history_violations
 from transforms.reconcile.judge.directory_rules import directories
-from transforms.reconcile.judge.partition_health import lacking
+from transforms.reconcile.judge.partition_health import lacking, staying
 from transforms.reconcile.judge.rules import RowRule, broken, said
 
 HOUR = 3_600_000
@@ -44,18 +44,18 @@ class Health:
 
     `brokers` are those in `/brokers/ids`, `directories` the log directory ids of each broker that names any, `cordoned` those
     that take no new replica, `racks` the rack of each broker that names one, `min_isr` the dynamic min.insync.replicas of
-    brokers (key '' for the cluster's own). `reassigning` is true while a partition of KRaft is being reassigned, `unclean`
-    when unclean elections are on for the whole cluster, `leaderless` when KRaft has partitions without a leader, `compared`
-    when the two sides are, `zookeeper` while ZooKeeper decides the partitions. `level` is the finalised metadata.version,
-    `present` what the partitions' history is compared with.
+    brokers (key '' for the cluster's own), `static_min_isr` the largest in brokers' property files, None without any.
+    `unclean` is true when unclean elections are on for the whole cluster, `leaderless` when KRaft has partitions without a
+    leader, `compared` when the two sides are, `zookeeper` while ZooKeeper decides the partitions. `level` is the finalised
+    metadata.version, `present` what the partitions' history is compared with.
     """
 
     brokers: Sequence[int] = ()
     directories: Mapping[int, Sequence[str]] = field(default_factory=dict)
     min_isr: Mapping[str, int] = field(default_factory=dict)
+    static_min_isr: int | None = None
     cordoned: Mapping[int, Sequence[str]] = field(default_factory=dict)
     racks: Mapping[int, str] = field(default_factory=dict)
-    reassigning: bool = False
     unclean: bool = False
     leaderless: bool = False
     compared: bool = False
@@ -128,7 +128,7 @@ def violations(
             {one for mine in health.cordoned.values() for one in mine},
             health.log_end_ms,
         )
-    yield under_min(partitions, configs, health.min_isr)
+    yield under_min(partitions, configs, health.min_isr, health.static_min_isr)
     if health.compared:
         yield between_sides(partitions)
     if health.log_end_ms is not None and history is not None:
@@ -235,14 +235,16 @@ def _recovering_long(log_end_ms: int | None) -> list[RowRule]:
     return [RowRule(RECOVERING_LONG, recovering & (pl.col("replicas").list.len() > 1) & (age > RECOVERING_MS), text)]
 
 
-def under_min(partitions: pl.DataFrame, configs: pl.DataFrame, of_brokers: Mapping[str, int]) -> pl.DataFrame:
+def under_min(
+    partitions: pl.DataFrame, configs: pl.DataFrame, of_brokers: Mapping[str, int], static: int | None = None
+) -> pl.DataFrame:
     """Partitions with a leader compared with min.insync.replicas: columns VIOLATIONS.
 
     ISR-09: the ISR has fewer members. RESTART_REFUSED: it has as many as all replicas, so that acks=all is refused while one
-    of them restarts.
+    of them restarts; replicas that a reassignment is adding are not in sync yet and can't stand in.
 
-    The topic's own configuration counts, else its leader's dynamic one, else the cluster's (key '' of `of_brokers`); what
-    only property files tell is not known. No partition needs more than its replicas
+    The topic's own configuration counts, else its leader's dynamic one, else the cluster's (key '' of `of_brokers`), else `static`, the
+    largest of property files: after a restart another broker leads. Without any it is not known. No partition needs more than its replicas
     (`ReplicationControlManager.getTopicEffectiveMinIsr`).
     """
     topic = configs.filter((pl.col("resource_type") == "TOPIC") & (pl.col("config") == MIN_ISR))
@@ -250,16 +252,18 @@ def under_min(partitions: pl.DataFrame, configs: pl.DataFrame, of_brokers: Mappi
     own = pl.col("value").str.strip_chars().cast(pl.Int32, strict=False).alias("own")
     topic = topic.select("source", pl.col("resource_name").alias("topic"), own)
     leaders = pl.col("leader").cast(pl.String).replace_strict(of_brokers, default=None, return_dtype=pl.Int32)
-    least = pl.coalesce("own", leaders, pl.lit(of_brokers.get(""), pl.Int32)).alias("least")
+    of_files = pl.when(pl.col("source") == KRAFT).then(pl.lit(static, pl.Int32))
+    least = pl.coalesce("own", leaders, pl.lit(of_brokers.get(""), pl.Int32), of_files).alias("least")
     led = partitions.filter(pl.col("leader") >= 0).join(topic, on=["source", "topic"], how="left")
     # Where no value is known, nothing is too few.
     rows = led.with_columns(least).filter(pl.col("least").is_not_null())
     replicas, members = (pl.col(name).list.len().cast(pl.Int32) for name in ("replicas", "isr"))
-    every = (pl.col("source") == KRAFT) & (replicas > 1) & (pl.col("least") >= replicas)
+    steady = staying().list.len().cast(pl.Int32)
+    every = (pl.col("source") == KRAFT) & (steady > 1) & (pl.col("least") >= steady)
     text = pl.concat_str(
         said("{}/{}: ISR ", "topic", "partition"), listed("isr"), said(", min.insync.replicas {}", "least")
     )
-    refused = said("{}/{}: min.insync.replicas {} of {} replicas", "topic", "partition", "least", replicas)
+    refused = said("{}/{}: min.insync.replicas {} of {} replicas", "topic", "partition", "least", steady)
     return broken(
         rows,
         [

@@ -28,6 +28,7 @@ from schemas.checks.codes import (
 )
 from transforms.frames import except_ids, listed
 from transforms.reconcile.judge.kraft_queries import HOUR, Health
+from transforms.reconcile.judge.partition_health import staying
 from transforms.reconcile.judge.rules import RowRule, broken, said
 
 SHARE_STATE_TOPIC = "__share_group_state"
@@ -67,24 +68,29 @@ def _kraft() -> pl.Expr:
     return pl.col("source") == KRAFT
 
 
+def _moving() -> pl.Expr:
+    return pl.col("adding_replicas").list.len() + pl.col("removing_replicas").list.len() > 0
+
+
 def _restart_rules() -> list[RowRule]:
-    """A partition with one replica has no leader while that broker restarts."""
-    alone = (pl.col("replicas").list.len() == 1) & (pl.col("leader") >= 0)
+    """A partition with one replica has no leader while that broker restarts; one that is being added does not count yet."""
+    replicas = staying()
+    alone = (replicas.list.len() == 1) & (pl.col("leader") >= 0)
     internal = pl.col("topic").is_in(INTERNAL_TOPICS)
-    only = pl.col("replicas").list.first()
-    text = said("{}/{}: its only replica is on broker {}", "topic", "partition", only)
+    which = pl.when(pl.col("replicas").list.len() > 1).then(pl.lit("its only replica that is not being added"))
+    only = which.otherwise(pl.lit("its only replica"))
+    text = said("{}/{}: {} is on broker {}", "topic", "partition", only, replicas.list.first())
     return [RowRule(RESTART_INTERNAL, alone & internal, text), RowRule(RESTART_OFFLINE, alone & ~internal, text)]
 
 
 def _reassignment_rules(log_end_ms: int | None) -> list[RowRule]:
-    moving = pl.col("adding_replicas").list.len() + pl.col("removing_replicas").list.len() > 0
     steps = [pl.lit("adding "), listed("adding_replicas"), pl.lit(", removing "), listed("removing_replicas")]
     what = pl.concat_str(_name(), *steps)
-    rules = [RowRule(REASSIGNING, moving, what)]
+    rules = [RowRule(REASSIGNING, _moving(), what)]
     if log_end_ms is not None:
         age = log_end_ms - pl.col("kraft_append_time")
         hours = said(", without any change for {} h", age // HOUR)
-        rules.append(RowRule(REASSIGNING_LONG, moving & (age > REASSIGNING_MS), pl.concat_str(what, hours)))
+        rules.append(RowRule(REASSIGNING_LONG, _moving() & (age > REASSIGNING_MS), pl.concat_str(what, hours)))
     return rules
 
 
@@ -124,14 +130,18 @@ def _rack_rules(racks: Mapping[int, str]) -> list[RowRule]:
     return [RowRule(ONE_RACK, together, pl.concat_str(_name(), pl.lit("all replicas are in rack "), rack))]
 
 
-def config_rules(health: Health) -> list[RowRule]:
-    """Throttles of a cluster in which no partition is being reassigned."""
-    if health.reassigning:
-        return []
+def config_rules(partitions: pl.DataFrame) -> list[RowRule]:
+    """Throttles of topics of which no partition is being reassigned, and of brokers that have no part in any reassignment."""
+    moving = partitions.filter(_kraft() & _moving())
+    brokers = moving.select(pl.col("replicas").explode().drop_nulls().unique().cast(pl.String)).to_series()
+    kind, name = pl.col("resource_type"), pl.col("resource_name")
+    at_work = ((kind == "TOPIC") & name.is_in(moving["topic"].unique().to_list())) | (
+        (kind == "BROKER") & name.is_in(brokers.to_list())
+    )
     text = said("{} {}: {}", "resource_type", "resource_name", "config")
     # An empty list throttles nobody (`TopicConfigHandler.parseThrottledPartitions`).
     some = pl.col("config").is_in(THROTTLES) & (pl.col("value").str.strip_chars() != "")
-    return [RowRule(THROTTLE_LEFT, _kraft() & some, text)]
+    return [RowRule(THROTTLE_LEFT, _kraft() & some & ~at_work, text)]
 
 
 def acl_rules(health: Health) -> list[RowRule]:

@@ -29,8 +29,12 @@ def by_broker(partitions: pl.DataFrame, down: Sequence[int]) -> pl.DataFrame:
 
 def lacking() -> pl.Expr:
     """The replicas that a partition's ISR lacks, but for those that a reassignment under way adds: they are still catching up."""
-    adding = pl.col("adding_replicas").fill_null(pl.lit([], pl.List(pl.Int32)))
-    return except_ids(except_ids("replicas", adding), "isr")
+    return except_ids(staying(), "isr")
+
+
+def staying() -> pl.Expr:
+    """The replicas of a partition that no reassignment under way adds."""
+    return except_ids("replicas", pl.col("adding_replicas").fill_null(pl.lit([], pl.List(pl.Int32))))
 
 
 def _text() -> pl.Expr:

@@ -61,7 +61,7 @@ def violations(tables: Mapping[str, pl.DataFrame], known: Known) -> Iterator[pl.
     if known.starting:
         judged = without_pending(judged, tables["admin_operations"])
     yield from _of_partitions(judged, known)
-    yield from _of_configs(tables["configs"], known.health)
+    yield from _of_configs(tables["configs"], judged)
     yield from _of_security(tables, known.health)
     yield from _of_operations(tables, known)
     yield from _of_findings(tables["findings"])
@@ -92,8 +92,9 @@ def _of_partitions(partitions: pl.DataFrame, known: Known) -> Iterator[pl.DataFr
     yield by_broker(of_zookeeper if known.starting else of_kraft, known.down)
 
 
-def _of_configs(configs: pl.DataFrame, health: Health) -> Iterator[pl.DataFrame]:
-    yield broken(configs, [*_config_rules(), kraft_queries.removed_config(), *operation_queries.config_rules(health)])
+def _of_configs(configs: pl.DataFrame, partitions: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    throttles = operation_queries.config_rules(partitions)
+    yield broken(configs, [*_config_rules(), kraft_queries.removed_config(), *throttles])
     yield leaked(configs, "configs", "resource_name", "value")
 
 

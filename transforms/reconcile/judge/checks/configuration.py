@@ -29,7 +29,7 @@ def _controllers(facts: Facts) -> Outcome:
     if not files:
         return unknown("give the controllers' property files (properties.controllers)")
     problems = [f"{_who('controller', file)}: {text}" for file in files for text in _of_controller(file)]
-    absent = set(facts.leader.voters if facts.leader else ()) - {file.node_id for file in files}
+    absent = set(facts.voters) - {file.node_id for file in files}
     if absent and not problems:
         return unknown(f"give the property file of controller {listed_ids(absent)} (properties.controllers)")
     return found(problems)
@@ -163,7 +163,7 @@ def _voters(files: _Files, facts: Facts) -> Iterator[str]:
     for (_, first), (kind, file) in pairwise(named):
         if first.settings.voter_ids != file.settings.voter_ids:
             yield f"{_who(kind, file)} has other ids in controller.quorum.voters than {first.location}"
-    voters = set(facts.leader.voters) if facts.leader else set()
+    voters = set(facts.voters)
     for kind, file in named:
         if voters and file.settings.voter_ids != voters:
             yield (

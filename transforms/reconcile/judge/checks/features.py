@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from schemas.checks import Phase
+from schemas.zookeeper.findings import FEATURE_DATA
+
 # As a module: `transforms.features.matrix` itself needs this package's outcomes.
 from transforms.features import matrix
 from transforms.features.levels import release_tuple
 from transforms.features.update import CONTROLLERS_REGISTER_FROM, Cluster, voter_readiness
 from transforms.kraft.release import before
 from transforms.outcome import Outcome, found, listed_ids, not_applicable, passed, unknown
-from transforms.reconcile.judge.checks.outcome import CheckFunction
+from transforms.reconcile.judge.checks.brokers import zookeeper_brokers
+from transforms.reconcile.judge.checks.outcome import CheckFunction, sampled
 from transforms.reconcile.judge.cluster import cluster_of
 from transforms.reconcile.judge.facts import Facts
 
@@ -35,8 +39,9 @@ def _controllers(facts: Facts) -> Outcome:
 
 
 def _known_level(facts: Facts) -> Outcome:
-    """FEAT-03."""
-    return matrix.level_is_known(facts.features)
+    """FEAT-03. kraft.version is in control records."""
+    of_quorum = {} if facts.quorum is None else {matrix.KRAFT_VERSION: facts.quorum.kraft_version}
+    return matrix.level_is_known({**facts.features, **of_quorum})
 
 
 def _lost(facts: Facts) -> Outcome:
@@ -105,9 +110,21 @@ def _ready_for_dynamic(facts: Facts, cluster: Cluster) -> Outcome:
 
 
 def _in_zookeeper(facts: Facts) -> Outcome:
-    """FEAT-11."""
+    """FEAT-11. In dual write it is about a rollback, which needs a /feature that can be read, too; before the load START-20 says that."""
     brokers = [matrix.node_of({**row, "features": row.get("features")}) for row in facts.brokers_in_zookeeper]
-    return matrix.brokers_of_zookeeper_support(brokers, facts.zookeeper_features)
+    if facts.phase is not Phase.DUAL_WRITE:
+        return matrix.brokers_of_zookeeper_support(brokers, facts.zookeeper_features)
+    unreadable = facts.found(FEATURE_DATA)
+    if unreadable.total:
+        return sampled(unreadable)
+    return matrix.brokers_of_zookeeper_support([*brokers, *_to_put_back(facts)], facts.zookeeper_features)
+
+
+def _to_put_back(facts: Facts) -> list[matrix.Node]:
+    """Brokers in KRaft mode as they would be in ZooKeeper mode: no release that migrates supports a feature there."""
+    there = zookeeper_brokers(facts)
+    nodes = [row["broker_id"] for row in facts.brokers_in_kraft if row["broker_id"] not in there]
+    return [matrix.Node(matrix.BROKER, node) for node in nodes]
 
 
 CHECKS: dict[str, CheckFunction] = {

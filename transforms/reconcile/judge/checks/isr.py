@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from schemas.checks import KRAFT, ZOOKEEPER, Phase
 from schemas.checks.codes import (
@@ -18,7 +18,7 @@ from schemas.checks.codes import (
 )
 from transforms.kraft.release import before
 from transforms.outcome import EVIDENCE_LIMIT, Outcome, not_applicable, passed, unknown
-from transforms.reconcile.judge.checks.outcome import CheckFunction, in_tables, sampled
+from transforms.reconcile.judge.checks.outcome import CheckFunction, by_time, in_tables, sampled
 from transforms.reconcile.judge.checks.rollback import epochs_too_high
 from transforms.reconcile.judge.facts import Facts, Sample
 from transforms.reconcile.judge.kraft_queries import MIN_ISR
@@ -71,14 +71,24 @@ def _with_remarks(violations: Sample, remarks: Sample) -> Outcome:
 
 
 def _under_min(facts: Facts) -> Outcome:
-    """ISR-09. The brokers' property files may set another default, which nothing here tells."""
-    configs = facts.broker_configs or ()
+    """ISR-09. Where nothing dynamic sets a default, the brokers' property files do."""
     sides = {KRAFT} if KRAFT in facts.collected else {ZOOKEEPER}
-    known = any(config.name == MIN_ISR and not config.broker and config.source in sides for config in configs)
+    known = has_dynamic_min_isr(facts, sides)
     found = facts.found("ISR-09")
-    if found.total or known:
+    if found.total or known or (facts.brokers_in_kraft and not without_static_min_isr(facts)):
         return sampled(found)
     return passed("min.insync.replicas has no dynamic default: only topics that set their own were judged")
+
+
+def without_static_min_isr(facts: Facts) -> set[int]:
+    """Registered brokers whose property file was not given: what it sets for min.insync.replicas is unknown."""
+    return {row["broker_id"] for row in facts.brokers_in_kraft} - facts.properties.static_min_isr().keys()
+
+
+def has_dynamic_min_isr(facts: Facts, sides: Collection[str] = (KRAFT,)) -> bool:
+    """Whether min.insync.replicas has a dynamic default, so that property files don't count."""
+    configs = facts.broker_configs or ()
+    return any(config.name == MIN_ISR and not config.broker and config.source in sides for config in configs)
 
 
 def _order(facts: Facts) -> Outcome:
@@ -152,7 +162,7 @@ CHECKS: dict[str, CheckFunction] = {
     "ISR-09": _under_min,
     "ISR-10": _order,
     "ISR-11": _recovering,
-    "ISR-12": _elections,
+    "ISR-12": by_time(_elections),
     "ISR-13": _notifications,
     "ISR-14": epochs_too_high,
     "ISR-15": _never_fall,

@@ -21,11 +21,12 @@ from schemas.checks.codes import (
     THROTTLE_LEFT,
 )
 from transforms.features.update import CONTROLLERS_REGISTER_FROM, ELR
-from transforms.kraft.quorum import ends_of_voters
+from transforms.kraft.quorum import LogCopy, ends_of_voters
 from transforms.kraft.release import before
-from transforms.outcome import EVIDENCE_LIMIT, Outcome, found, listed_ids, not_applicable, unknown
+from transforms.outcome import EVIDENCE_LIMIT, Outcome, found, listed_ids, not_applicable, passed, unknown
 from transforms.reconcile.judge.checks.finish import far_behind
-from transforms.reconcile.judge.checks.outcome import CheckFunction, in_tables, sampled
+from transforms.reconcile.judge.checks.isr import has_dynamic_min_isr, without_static_min_isr
+from transforms.reconcile.judge.checks.outcome import CheckFunction, by_level, by_time, in_tables, sampled
 from transforms.reconcile.judge.facts import Facts
 
 _HOUR = 3_600_000
@@ -49,7 +50,18 @@ def _restart(facts: Facts) -> Outcome:
     )
     examples = [example for sample in (*offline, refused) for example in sample.examples]
     evidence = (*counted, *examples)[:EVIDENCE_LIMIT]
+    if not lost + refused.total:
+        return passed(*_static_unknown(facts))
     return Outcome(lost + refused.total, evidence, tolerable=facts.interruption_accepted)
+
+
+def _static_unknown(facts: Facts) -> Iterator[str]:
+    absent = without_static_min_isr(facts)
+    if absent and not has_dynamic_min_isr(facts):
+        yield (
+            f"what the property files of brokers {listed_ids(absent)} set for min.insync.replicas is unknown: "
+            "give them (properties.brokers)"
+        )
 
 
 def _partitions(number: int) -> str:
@@ -57,18 +69,32 @@ def _partitions(number: int) -> str:
 
 
 def _majority(facts: Facts) -> Outcome:
-    """UPG-05. One or two voters never keep a majority through a restart: that is how the quorum was built, and a warning."""
+    """UPG-05. One or two voters never keep a majority through a restart: a warning only where that is accepted."""
     if not facts.voters:
         return unknown("the quorum's voters are unknown")
     number = len(facts.voters)
     problems = [*_unregistered(facts), *_short_of_majority(facts)]
     if number < 3:
         stops = f"{number} voter{'s' if number > 1 else ''}: the quorum has no leader while one restarts"
-        return found([*problems, stops], tolerable=not problems)
-    absent = set(facts.voters) - ends_of_voters(facts.copies).keys()
-    if absent and not problems:
-        return unknown(f"give the log of controller {listed_ids(absent)}: its lag is unknown")
-    return found(problems)
+        return found([*problems, stops], tolerable=facts.interruption_accepted and not problems)
+    if problems:
+        return found(problems)
+    absent, unreadable = voters_without_end(facts), unreadable_copies(facts)
+    if unreadable:
+        return unknown(f"{unreadable[0].location} can't be read: the lag of controller {listed_ids(absent)} is unknown")
+    return unknown(f"give the log of controller {listed_ids(absent)}: its lag is unknown") if absent else found([])
+
+
+def voters_without_end(facts: Facts) -> set[int]:
+    """Voters of whose log no copy and no leader's answer tells the end."""
+    return set(facts.voters) - ends_of_voters(facts.copies).keys()
+
+
+def unreadable_copies(facts: Facts) -> list[LogCopy]:
+    """Copies that were given and tell no end: of a voter that no other copy speaks of, or of nobody knows whom."""
+    absent = voters_without_end(facts)
+    useless = [copy for copy in facts.copies if not copy.has_log]
+    return [copy for copy in useless if absent and (copy.controller_id is None or copy.controller_id in absent)]
 
 
 def _unregistered(facts: Facts) -> Iterator[str]:
@@ -92,15 +118,17 @@ def _fenced(facts: Facts) -> Outcome:
     if end is None:
         return unknown("the log's newest record has no time")
     held = {use.broker_id: use.replicas for use in facts.replicas}
-    return found(
+    fenced = [row for row in facts.brokers_in_kraft if row["fenced"] and held.get(row["broker_id"])]
+    untimed = [row["broker_id"] for row in fenced if row.get("kraft_append_time") is None]
+    long = [
         f"broker {row['broker_id']} holds {held[row['broker_id']]} replicas and has been fenced for "
         f"{(end - row['kraft_append_time']) // 60_000} min"
-        for row in facts.brokers_in_kraft
-        if row["fenced"]
-        and held.get(row["broker_id"])
-        and row.get("kraft_append_time") is not None
-        and end - row["kraft_append_time"] > _HOUR
-    )
+        for row in fenced
+        if row["broker_id"] not in untimed and end - row["kraft_append_time"] > _HOUR
+    ]
+    if untimed and not long:
+        return unknown(f"since when broker {listed_ids(untimed)} is fenced is unknown: its last record has no time")
+    return found(long)
 
 
 def _one_owner(facts: Facts) -> Outcome:
@@ -161,7 +189,7 @@ CHECKS: dict[str, CheckFunction] = {
     "BRK-02": _one_owner,
     "BRK-03": _racks,
     "BRK-04": in_tables(ONE_RACK),
-    "RAS-01": in_tables(REASSIGNING_LONG),
+    "RAS-01": by_time(in_tables(REASSIGNING_LONG)),
     "RAS-02": in_tables(THROTTLE_LEFT),
     "ELR-03": in_tables(ELR_WAITING),
     "ELR-04": _elr_on,
@@ -170,5 +198,5 @@ CHECKS: dict[str, CheckFunction] = {
     "SHR-02": in_tables(DEAD_LETTERS),
     "CFG-03": _gone,
     "DIR-03": in_tables(CORDONED),
-    "DIR-04": in_tables(DIRECTORY_UNKNOWN),
+    "DIR-04": by_level(by_time(in_tables(DIRECTORY_UNKNOWN))),
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from schemas.checks.codes import CIDR_DENY, FEW_ITERATIONS, TOKEN_EXPIRED
 from transforms.outcome import Outcome, found, not_applicable
-from transforms.reconcile.judge.checks.outcome import CheckFunction, in_tables
+from transforms.reconcile.judge.checks.outcome import CheckFunction, by_level, by_time, in_tables
 from transforms.reconcile.judge.facts import Facts
 
 
@@ -51,7 +51,7 @@ CHECKS: dict[str, CheckFunction] = {
     "SEC-04": in_tables("SEC-04"),
     "SEC-05": in_tables("SEC-05"),
     "SEC-06": _one_identity,
-    "SEC-07": in_tables(CIDR_DENY),
+    "SEC-07": by_level(in_tables(CIDR_DENY)),
     "SEC-08": in_tables(FEW_ITERATIONS),
-    "SEC-09": in_tables(TOKEN_EXPIRED),
+    "SEC-09": by_time(in_tables(TOKEN_EXPIRED)),
 }
