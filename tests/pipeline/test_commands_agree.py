@@ -119,7 +119,7 @@ def differences(audit: Audit, past: PastRun) -> list[str]:
     if known.views.active is None:
         assert known.views.release is None or not audit.report.features
     else:
-        cells = matrix(known.asked.nodes, known.asked.finalised)
+        cells = matrix(known.active.nodes, known.active.finalised)
         matrix_rows = {
             (cell.feature, cell.node.kind, cell.node.node_id, cell.lowest, cell.highest, cell.finalised, cell.gap)
             for cell in cells
