@@ -73,8 +73,13 @@ def _controllers_close(facts: Facts) -> Outcome:
     far = far_behind(facts)
     if far:
         return found(far.values())
-    absent = set(facts.voters) - ends_of_voters(facts.copies).keys()
+    absent = voters_without_end(facts)
     return unknown(f"no log of controller {listed_ids(absent)} was given") if absent else found([])
+
+
+def voters_without_end(facts: Facts) -> set[int]:
+    """Voters of whose log no copy and no leader's answer tells the end."""
+    return set(facts.voters) - ends_of_voters(facts.copies).keys()
 
 
 def far_behind(facts: Facts) -> dict[int, str]:

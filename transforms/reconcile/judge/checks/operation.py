@@ -21,10 +21,10 @@ from schemas.checks.codes import (
     THROTTLE_LEFT,
 )
 from transforms.features.update import CONTROLLERS_REGISTER_FROM, ELR
-from transforms.kraft.quorum import LogCopy, ends_of_voters
+from transforms.kraft.quorum import LogCopy
 from transforms.kraft.release import before
 from transforms.outcome import EVIDENCE_LIMIT, Outcome, found, listed_ids, not_applicable, passed, unknown
-from transforms.reconcile.judge.checks.finish import far_behind
+from transforms.reconcile.judge.checks.finish import far_behind, voters_without_end
 from transforms.reconcile.judge.checks.isr import has_dynamic_min_isr, without_static_min_isr
 from transforms.reconcile.judge.checks.outcome import CheckFunction, by_level, by_time, in_tables, sampled
 from transforms.reconcile.judge.facts import Facts
@@ -83,11 +83,6 @@ def _majority(facts: Facts) -> Outcome:
     if unreadable:
         return unknown(f"{unreadable[0].location} can't be read: the lag of controller {listed_ids(absent)} is unknown")
     return unknown(f"give the log of controller {listed_ids(absent)}: its lag is unknown") if absent else found([])
-
-
-def voters_without_end(facts: Facts) -> set[int]:
-    """Voters of whose log no copy and no leader's answer tells the end."""
-    return set(facts.voters) - ends_of_voters(facts.copies).keys()
 
 
 def unreadable_copies(facts: Facts) -> list[LogCopy]:
