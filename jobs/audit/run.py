@@ -15,6 +15,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ from jobs.settings import Settings, check_files, secret_from_environment
 from jobs.sinks.chained import state_rows
 from jobs.sinks.delta import Warehouse
 from jobs.sinks.storage import make_private
+from jobs.sources.property_files import read_property_files
 from jobs.sources.remote import is_remote, local_path
 from jobs.sources.suppressions import read_suppressions
 from schemas import silver
@@ -40,6 +42,7 @@ from schemas.table import Table
 from transforms.clusters import of_clusters
 from transforms.examination.task import Recorded
 from transforms.expectations.suite import Suite
+from transforms.properties import PropertyFiles
 from transforms.reconcile.compare.suppressions import SuppressionRule
 from transforms.report.mail_policy import LastMail
 from transforms.secrets import Fingerprinter
@@ -84,6 +87,11 @@ class ClusterRun:
     def name(self) -> str:
         """Name of the cluster in every table and report."""
         return self.settings.cluster
+
+    @cached_property
+    def property_files(self) -> PropertyFiles:
+        """The nodes' files that the configuration names, read once for all steps. Raises UsageError for one that can't be read."""
+        return read_property_files(self.settings.properties)
 
 
 def _uncounted(_source: str, _number: int, _noun: str) -> None:

@@ -14,7 +14,6 @@ from jobs.audit.run import ClusterRun, Run
 from jobs.audit.steps import step_main
 from jobs.exit import UsageError
 from jobs.settings import claim_of, limits_of
-from jobs.sources.property_files import read_property_files
 from jobs.steps.gold import earlier_run, log_end_before, previous_runs
 from schemas.bronze import QUARANTINE
 from schemas.entities import ENTITIES
@@ -78,7 +77,7 @@ def _given(run: Run, cluster: ClusterRun, found: Opened, before: Sequence[Any]) 
         zookeeper=found.zookeeper,
         compared=found.compared,
         report_rows=settings.report.rows,
-        static_min_isr=read_property_files(settings.properties).static_min_isr(),
+        static_min_isr=cluster.property_files.static_min_isr(),
         previous=bool(before),
         previous_end=log_end_before(before),
         earlier=earlier_run(before),

@@ -16,7 +16,6 @@ from jobs.audit.run import ClusterRun, Run
 from jobs.audit.steps import step_main
 from jobs.exit import ERRORS, OK, WARNINGS, AuditError
 from jobs.settings import Settings
-from jobs.sources.property_files import read_property_files
 from jobs.steps.expect import with_expectations
 from jobs.steps.gold import HISTORY, clock_notes, iso, previous_runs, stored_point, write, write_runs
 from jobs.steps.materialize import given_of
@@ -92,8 +91,7 @@ def _reported(
     run: Run, cluster: ClusterRun, given: Given, found: Examined, previous: Sequence[Any]
 ) -> tuple[Judged, Report]:
     settings, answers = cluster.settings, found.answers
-    properties = read_property_files(settings.properties)
-    gathered = facts_of(given, answers[FIRST], answers[SECOND], properties)
+    gathered = facts_of(given, answers[FIRST], answers[SECOND], cluster.property_files)
     differing = answers[COMPARED]
     compared = NOTHING if differing is None else comparison(differing, settings.report.rows)
     judged = _judged(settings, gathered, compared, answers[DELTAS])
