@@ -110,7 +110,6 @@ class Folder:
             if stored is None:
                 return pl.DataFrame(schema=columns_of(wanted))
             there = stored.collect_schema()
-            refuse_later_columns(table, there.names())
             found = stored.select(
                 (pl.col(name) if name in there else pl.lit(None)).cast(kind).alias(name)
                 for name, kind in needed.items()
@@ -151,7 +150,10 @@ class Folder:
         return found.join(wanted.select(CLUSTER, "run_id"), on=[CLUSTER, "run_id"], how="semi").select(columns)
 
     def _stored(self, table: Table, version: int | None, needed: Collection[str], where: Where) -> pl.LazyFrame | None:
-        """The table's rows as they are stored, all that meet the conditions; None when it does not exist yet."""
+        """The table's rows as they are stored, of a store those alone that meet the conditions; None when it does not exist yet.
+
+        Raises WarehouseError where the table has columns of a later release.
+        """
         import deltalake  # noqa: PLC0415 - who reads with Spark does without
 
         folder = folder_of(self.root)
@@ -163,8 +165,9 @@ class Folder:
             if version is None:
                 return None
             raise
+        refuse_later_columns(table, _names(opened))
         if folder is None:
-            return _from_a_store(table, opened, needed, where)
+            return _from_a_store(opened, needed, where)
         _refuse_damaged(table, Path(place), opened)
         return pl.scan_delta(opened)
 
@@ -179,7 +182,7 @@ class Folder:
         return None
 
 
-def _from_a_store(table: Table, opened: DeltaTable, needed: Collection[str], where: Where) -> pl.LazyFrame:
+def _from_a_store(opened: DeltaTable, needed: Collection[str], where: Where) -> pl.LazyFrame:
     """The needed columns of the rows that meet the conditions, as delta-rs reads them itself.
 
     Polars has no way to HDFS, and looks for credentials elsewhere. pyarrow reads ahead through Python's file objects: a process that
@@ -187,8 +190,7 @@ def _from_a_store(table: Table, opened: DeltaTable, needed: Collection[str], whe
     """
     import deltalake  # noqa: PLC0415 - who reads with Spark does without
 
-    there = [field.name for field in opened.schema().fields]
-    refuse_later_columns(table, there)
+    there = _names(opened)
     # A table of an older release may lack a column that is asked for, and all of them.
     names = [name for name in there if name in needed] or there[:1]
     conditions = [_sql(name, value) for name, value in where.items() if name in there]
@@ -274,7 +276,7 @@ def refuse_later_release(folder: Path) -> None:
         runs = deltalake.DeltaTable(str(folder / RUNS.layer.value / RUNS.name))
     except (deltalake.exceptions.DeltaError, OSError):
         return
-    refuse_later_columns(RUNS, [field.name for field in runs.schema().fields])
+    refuse_later_columns(RUNS, _names(runs))
 
 
 def gone_version(table: Table, version: int) -> str:
@@ -308,18 +310,16 @@ def records(rows: pl.DataFrame, table: Table) -> Iterator[dict[str, Any]]:
 
 
 def _condition(name: str, value: Any) -> pl.Expr:
-    column = pl.col(name)
-    if value is PRESENT:
-        return column.is_not_null()
-    if value is None:
-        return column.is_null()
-    if isinstance(value, Collection) and not isinstance(value, str | bytes):
-        return column.is_in([*value])
-    return column == pl.lit(value)
+    return pl.sql_expr(_sql(name, value))
+
+
+def _names(opened: DeltaTable) -> list[str]:
+    """Names of the columns that a table has."""
+    return [field.name for field in opened.schema().fields]
 
 
 def _sql(name: str, value: Any) -> str:
-    """A condition as `_condition`'s, in SQL."""
+    """A condition on a column, as Polars and delta-rs both read it."""
     column = _quoted(name)
     if value is PRESENT:
         return f"{column} is not null"
