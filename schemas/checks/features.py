@@ -88,7 +88,7 @@ CHECKS: tuple[Check, ...] = (
         "A metadata.version is finalised",
         UPGRADE,
         WITH_KRAFT,
-        "Raise it: `kafka-features.sh upgrade --metadata X.Y-IVn`, from Kafka 4.0 on `kafka-features.sh upgrade "
+        "Raise metadata.version: `kafka-features.sh upgrade --metadata X.Y-IVn`, from Kafka 4.0 on `kafka-features.sh upgrade "
         "--release-version RELEASE`. Without a level the cluster stays at the lowest one that its release supports.",
         "FeatureControlManager; S§8.4",
         needs=KRAFT_ONLY,

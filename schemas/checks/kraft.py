@@ -33,8 +33,8 @@ CHECKS: tuple[Check, ...] = (
         "metadata.version is high enough for the next major release",
         UPGRADE,
         IN_KRAFT,
-        "Raise it first: `kafka-features.sh upgrade --metadata X.Y-IVn`, with the newest level of the cluster's release. Kafka 4 "
-        "does not start below 3.3-IV3.",
+        "Raise metadata.version first: `kafka-features.sh upgrade --metadata X.Y-IVn`, with the newest level of the cluster's "
+        "release. Kafka 4 does not start below 3.3-IV3.",
         "MetadataVersion.MINIMUM_VERSION; S§9.3",
         needs=KRAFT_ONLY,
     ),
