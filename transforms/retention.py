@@ -108,7 +108,7 @@ def retained(
     """
     under_way = running or {}
     finished = [run for run in runs if run.finished]
-    anchors = _anchors(finished, min(under_way.values(), default=None))
+    anchors = [*_continued_from(finished), *(in_use_since(finished, min(under_way.values())) if under_way else ())]
     ids = frozenset(run.run_id for run in anchors)
     always = ids | frozenset(rules.hold) | frozenset(under_way)
     details = _since(runs, now - timedelta(days=rules.details_days)) | always
@@ -135,20 +135,18 @@ def retained(
     )
 
 
-def _anchors(finished: Sequence[KnownRun], since: datetime | None) -> list[KnownRun]:
-    """Runs whose bytes are continued from, by the next run and by those under way, the first of which began at `since`."""
+def in_use_since(finished: Sequence[KnownRun], since: datetime) -> list[KnownRun]:
+    """Of a cluster's finished runs, oldest first, those that a run under way may continue from, which began at `since` or later.
+
+    It looked for them when it began: it has found what had come to its end by then, or what has since.
+    """
+    before = [run for run in finished if _had_ended(run, since)]
+    return [*_continued_from(before), *(run for run in finished if not _had_ended(run, since))]
+
+
+def _continued_from(finished: Sequence[KnownRun]) -> list[KnownRun]:
     # A run continues from the newest one whose log was the cluster's own, and shows the newest one beside its own.
-    own = [run for run in finished if run.end is not None]
-    anchors = [*finished[-1:], *own[-1:]]
-    if since is not None:
-        # One under way looked for them when it began: it has found what had come to its end by then, or what has since.
-        anchors += [*_ended_by(finished, since)[-1:], *_ended_by(own, since)[-1:]]
-        anchors += [run for run in finished if not _had_ended(run, since)]
-    return anchors
-
-
-def _ended_by(runs: Sequence[KnownRun], moment: datetime) -> list[KnownRun]:
-    return [run for run in runs if _had_ended(run, moment)]
+    return [*finished[-1:], *[run for run in finished if run.end is not None][-1:]]
 
 
 def _had_ended(run: KnownRun, moment: datetime) -> bool:

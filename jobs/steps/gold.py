@@ -34,7 +34,7 @@ from transforms.report.fleet_model import fleet_columns
 from transforms.report.json import to_json
 from transforms.report.kip_rows import rows_of_kips
 from transforms.report.trend import run_point
-from transforms.retention import is_on_hold
+from transforms.retention import KnownRun, in_use_since, is_on_hold
 from transforms.runs import FAILED, newest_first
 
 HISTORY = 60
@@ -380,10 +380,22 @@ def _state_stays(run: Run, name: str, rows: Sequence[Any]) -> set[str]:
 
 
 def _in_use(name: str, rows: Sequence[Any], under_way: Sequence[Died]) -> set[str]:
-    """Runs of the cluster that are under way, however long ago they began, and those that they continue from."""
+    """Runs of the cluster that are under way, however long ago they began, and those that they may continue from."""
     mine = [each for each in under_way if name in each.clusters]
-    before = [[row["run_id"] for row in rows if row["started_at"].astimezone(UTC) < each.started_at] for each in mine]
-    return {*(each.run_id for each in mine), *(found[-1] for found in before if found)}
+    if not mine:
+        return set()
+    finished = [
+        KnownRun(
+            row["run_id"],
+            row["started_at"].astimezone(UTC),
+            finished=True,
+            end=() if row["goes_on"] else None,
+            finished_at=row["finished_at"].astimezone(UTC),
+        )
+        for row in rows
+    ]
+    used = in_use_since(finished, min(each.started_at for each in mine))
+    return {*(each.run_id for each in mine), *(each.run_id for each in used)}
 
 
 def _built_on(run: Run, kept: Mapping[str, set[str]]) -> dict[str, set[str]]:
