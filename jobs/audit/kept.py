@@ -185,14 +185,14 @@ def _refusal(run_id: str, why: str) -> str:
 
 
 @dataclass(frozen=True)
-class Looked:
+class KeptBytes:
     """What became of the bytes that a finished run has kept: what is wrong with them, None for nothing, and what is `forgotten`."""
 
     problem: str | None = None
     forgotten: tuple[str, ...] = ()
 
 
-def looked_at(past: PastRun) -> Looked:
+def kept_bytes_of(past: PastRun) -> KeptBytes:
     """Whether the bytes that a finished run has kept are as they were written.
 
     Retention keeps what only an older run continues from for the newest one alone: what is gone as a whole of another run is
@@ -203,13 +203,13 @@ def looked_at(past: PastRun) -> Looked:
     with readable():
         found = warehouse.read(RUNS).where(mine).select("kept").first()
     if found is None:
-        return Looked()
+        return KeptBytes()
     # Of an older run's chain the index may be forgotten: its rows are looked at one by one.
     kept = replace(read(past.run_id, found["kept"]), chain=Chain())
     try:
         there = _digests(warehouse, {past.cluster: kept})
     except UnreadableError:
-        return Looked(_FILE_GONE)
+        return KeptBytes(_FILE_GONE)
     problem, forgotten = None, []
     for kind, wanted in _pieces(kept):
         stored = there.get((past.cluster, wanted.run_id, kind), {})
@@ -217,7 +217,7 @@ def looked_at(past: PastRun) -> Looked:
             forgotten.append(f"the {kind} that run {wanted.run_id} kept is forgotten, as retention says")
         else:
             problem = problem or _unlike(stored, wanted)
-    return Looked(problem, tuple(forgotten))
+    return KeptBytes(problem, tuple(forgotten))
 
 
 def _is_older(past: PastRun) -> bool:

@@ -106,7 +106,7 @@ def _verify(warehouse: Warehouse, settings: Settings, arguments: argparse.Namesp
             raise
         raise unknown(arguments.run_id or _newest_id(warehouse, name), error) from error
     try:
-        kept_bytes = kept.looked_at(past)
+        kept_bytes = kept.kept_bytes_of(past)
         found = [*_problems(kept_bytes), *examined_again(past, arguments.sample)]
     except Exception as error:
         raise unknown(past.run_id, error) from error
@@ -143,7 +143,7 @@ def _stored(warehouse: Warehouse, cluster: str, run_id: str, verdict: str, probl
     return OK
 
 
-def _problems(kept_bytes: kept.Looked) -> list[dict[str, Any]]:
+def _problems(kept_bytes: kept.KeptBytes) -> list[dict[str, Any]]:
     """What is wrong with the bytes that the run has kept for the next one."""
     if kept_bytes.problem is None:
         return []
