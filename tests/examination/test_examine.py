@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from polars.testing import assert_frame_equal
 
 from jobs.audit.examine import _pass
 from jobs.audit.feed import each_cluster
@@ -21,6 +22,8 @@ from tests.captures import capture
 from tests.examination.one_pass import Files, Left, Outcome, examined, left_by
 from transforms.examination.answers import COMPARED, KEEPING, SECOND
 from transforms.examination.made import AGAIN, ANSWERS, FAILURE, FOLD, INDEX, MEMORY, ROWS
+from transforms.examination.memory import Memory
+from transforms.examination.stories import Stories
 from transforms.kraft.coverage import PlannedLog
 from transforms.kraft.quorum import Slice
 from transforms.units import FEED_SCHEMA, UnitKind
@@ -86,8 +89,32 @@ def left() -> tuple[Outcome, Left]:
     return first, left_by(first)
 
 
-def test_what_seems_lost_is_asked_for_again_and_nothing_else_is_said(left: tuple[Outcome, Left]) -> None:
-    found = Files(LOST, left[1]).examined("r2")
+def without_stories(left: Left) -> Left:
+    """As a run of a release that remembered none has left it."""
+    return replace(left, memory=replace(Memory.from_bytes(left.memory), told=Stories().told).to_bytes())
+
+
+def test_what_seemed_lost_before_is_judged_by_its_remembered_story(left: tuple[Outcome, Left]) -> None:
+    first, files = left[0], Files(LOST, left[1])
+    found = files.examined("r2")
+    assert files.start > 0, "it reads the newest part"
+    assert compared_of(found) == compared_of(first)
+    assert {row["status"] for row in found.answers[COMPARED]["row"]} == {"persisting"}
+    assert state_of(found) == state_of(first)
+    assert found.answers[SECOND] == first.answers[SECOND]
+    # And is remembered again.
+    memory = Memory.from_bytes(found.bytes_of(MEMORY))
+    assert memory.told.height == 2
+    assert memory.versions.height > 2
+    third = Files(LOST, replace(left[1], memory=found.bytes_of(MEMORY))).examined("r3")
+    assert compared_of(third) == compared_of(first)
+    assert_frame_equal(memory.versions, Memory.from_bytes(left[1].memory).versions)
+
+
+def test_what_seems_lost_for_the_first_time_is_asked_for_again_and_nothing_else_is_said(
+    left: tuple[Outcome, Left],
+) -> None:
+    found = Files(LOST, without_stories(left[1])).examined("r2")
     assert [(piece.kind, piece.payload) for piece in found.pieces] == [(AGAIN, b"")]
 
 

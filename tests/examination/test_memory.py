@@ -20,7 +20,9 @@ from transforms.examination.memory import (
     REGISTRATIONS,
     Memory,
 )
+from transforms.examination.stories import TOLD
 from transforms.isr.audit import RECENT
+from transforms.kernel.versions import VERSIONS
 
 SCHEMAS = {
     "differences": DIFFERENCES,
@@ -29,6 +31,8 @@ SCHEMAS = {
     "recent": RECENT,
     "registrations": REGISTRATIONS,
     "appended": APPENDED,
+    "told": TOLD,
+    "versions": VERSIONS,
 }
 _WHOLE = {pl.Int8: 7, pl.Int16: 15, pl.Int32: 31, pl.Int64: 63}
 

@@ -18,10 +18,22 @@ from tests.kernel.logs import ONE, AnyLog, RandomLog, Row, batch, parsed
 from tests.kernel.plain import Plain
 from tests.kernel.test_captures import MASKING, Copy
 from tests.kernel.test_findings import acl_removal, change, clear, made, removal, row, topic
+from transforms.examination.stories import Stories
+from transforms.kernel.versions import VERSIONS
 from transforms.kraft.decode.rows import Origin
 from transforms.kraft.decode.segments import decode_checkpoint
 from transforms.kraft.quorum import CommittedEnd
-from transforms.kraft.replayed import NOTHING, TABLES, Keeping, Records, Replayed, replaying, state_at, versions_of
+from transforms.kraft.replayed import (
+    NOTHING,
+    TABLES,
+    Keeping,
+    Records,
+    Replayed,
+    replaying,
+    state_at,
+    versions_of,
+    versions_since,
+)
 from transforms.kraft.side import (
     FEATURE_LEVEL,
     STATE,
@@ -296,6 +308,43 @@ def test_the_story_of_some_rows_has_every_record_on_them(seed: int) -> None:
         [each for each in every if (each["entity"], compact(each["key"])) in asked]
     )
     assert {*found.select("entity", "key").rows()} == {*asked}
+
+
+@pytest.mark.parametrize("seed", SOUND)
+def test_stories_that_are_remembered_and_continued_are_those_of_the_whole_log(seed: int) -> None:
+    chance = random.Random(seed)  # noqa: S311 - the seed makes a failure repeatable
+    rows = RandomLog(seed, LENGTH).rows
+    every = Plain().read(rows).versions(0)
+    keys = sorted({(each["entity"], compact(each["key"])) for each in every})
+    whole_side = side_of(rows)
+    continued_ones = 0
+    for _ in range(6):
+        cut = chance.randint(1, 200)
+        then = chance.randint(cut - 1, LENGTH)
+        now = chance.randint(then, LENGTH)
+        # Of some rows the log had nothing then.
+        asked = chance.sample(keys, 12)
+        remembered = Stories.of(
+            asked, versions_of(whole_side, whole_side.whole(None), [batch(rows)], {}, asked, then), then
+        )
+        assert remembered.reach(asked, cut)
+        keeping = at_once(rows[:cut]).keeping
+        side = side_of(rows[cut - 1 :], kept_of(keeping), end=LENGTH)
+        assert keeping is not None
+        since = versions_since(side, [batch(rows[cut - 1 :])], keeping.state, asked, now)
+        wanted = versions_of(whole_side, whole_side.whole(None), [batch(rows)], {}, asked, now)
+        assert spelled(remembered.continued(asked, since, cut, now).to_dicts()) == spelled(wanted.to_dicts())
+        continued_ones += sum(each["from_offset"] >= cut for each in wanted.to_dicts())
+    assert continued_ones > 10
+
+
+def test_stories_reach_as_far_as_each_row_was_looked_at() -> None:
+    one, other = ("topics", '{"topic":"a"}'), ("topics", '{"topic":"b"}')
+    stories = Stories.of([one], pl.DataFrame(schema=VERSIONS), 9)
+    assert [stories.reach([one], offset) for offset in (0, 9, 10, 11)] == [True, True, True, False]
+    assert not stories.reach([one, other], 10)
+    assert not Stories().reach([one], 0)
+    assert Stories().reach([], 10)
 
 
 def compact(key: Row) -> str:

@@ -24,6 +24,7 @@ from transforms.examination.answers import CHAIN, COMPARED, DELTAS, FIRST, KEEPI
 from transforms.examination.log import Log, LogRead
 from transforms.examination.made import AGAIN, FOLD, INDEX, MEMORY, Made, Making, failure
 from transforms.examination.memory import EPOCHS, Memory
+from transforms.examination.stories import Stories
 from transforms.examination.task import ClusterTask
 from transforms.examination.trees import Trees, trees_of, znodes_without_data
 from transforms.examination.written import Written, written_of
@@ -112,7 +113,7 @@ class _Examination:
         chain, changed = self._changed(sides)
         yield from held
         yield from self._rows(changed, sides, trees, read, compared)
-        yield from self._kept(changed, sides, read, compared)
+        yield from self._kept(changed, sides, read, compared, log.stories)
         yield self.making.answers(
             {
                 FIRST: first,
@@ -172,7 +173,7 @@ class _Examination:
             return None
 
         def versions(keys: Collection[tuple[str, str]]) -> pl.DataFrame:
-            if log.starts_late:
+            if not log.knows(keys):
                 raise _WholeLogNeededError
             return log.versions_of(keys, context.migration_offset)
 
@@ -229,11 +230,18 @@ class _Examination:
             yield from self.making.table(DIVERGENCES, compared.rows)
 
     def _kept(
-        self, changed: Sequence[Changed], sides: _Sides, read: LogRead, compared: Compared | None
+        self,
+        changed: Sequence[Changed],
+        sides: _Sides,
+        read: LogRead,
+        compared: Compared | None,
+        stories: Stories,
     ) -> Iterator[Made]:
         """What the next run continues from, and what it is compared with."""
         epochs = sides.tables["partitions"].filter(pl.col("source") == "zookeeper").select(EPOCHS.names())
-        memory = read.remembered(self.memory.differences.clear() if compared is None else compared.rows, epochs)
+        memory = read.remembered(
+            self.memory.differences.clear() if compared is None else compared.rows, epochs, stories
+        )
         yield from self.making.kept(MEMORY, memory.to_bytes())
         if read.keeping is not None and read.keeping.state:
             yield from self.making.kept(FOLD, read.keeping.state)

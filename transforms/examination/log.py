@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from schemas.bronze import KRAFT_RECORDS, QUARANTINE
 from schemas.checks import KRAFT
 from transforms.examination.memory import CHANGES, JUDGED_CHANGES, Memory
+from transforms.examination.stories import Stories
 from transforms.examination.task import ClusterTask, Recorded
 from transforms.frames import columns_of, copied, from_arrow, shaped
 from transforms.isr.audit import RECENT, recent_of
@@ -22,7 +23,7 @@ from transforms.isr.recorded import judged_of, log_begun, once
 from transforms.isr.violations import may_tell
 from transforms.kernel.versions import VERSIONS as ROW_VERSIONS
 from transforms.kraft.coverage import Counted, shortfall
-from transforms.kraft.replayed import FINDINGS, NOTHING, Keeping, Replayed, replaying, versions_of
+from transforms.kraft.replayed import FINDINGS, NOTHING, Keeping, Replayed, replaying, versions_of, versions_since
 from transforms.kraft.side import KraftSide
 from transforms.reconcile.judge.kip_tables import ISR_HOURS
 from transforms.reconcile.judge.log_look import LogLook
@@ -61,7 +62,7 @@ class LogRead:
         said = {name: value for name, value in asdict(self.keeping).items() if name != "state"}
         return {**said, "milestones": [dict(each) for each in self.keeping.milestones]}
 
-    def remembered(self, differences: pl.DataFrame, epochs: pl.DataFrame) -> Memory:
+    def remembered(self, differences: pl.DataFrame, epochs: pl.DataFrame, stories: Stories) -> Memory:
         """What the next run is compared with."""
         return Memory(
             differences.filter(pl.col("status") != "resolved"),
@@ -70,6 +71,8 @@ class LogRead:
             self.recent,
             self.look.registrations,
             self.look.appended,
+            stories.told,
+            stories.versions,
         )
 
 
@@ -89,11 +92,18 @@ class Log:
         self._judged, self._recent = self._remembered()
         self._replayed: Replayed | None = None
         self._damage: list[pl.DataFrame] = []
+        self.stories = Stories()
 
     @property
-    def starts_late(self) -> bool:
-        """True where the feed has the newest part of the log only."""
-        return self.side is not None and self.side.kept is not None and self.task.whole_from is None
+    def _resumed(self) -> int | None:
+        """The offset below which the feed has nothing of the log, but the state that was kept there."""
+        if self.side is None or self.side.kept is None or self.task.whole_from is not None:
+            return None
+        return self.side.kept.offset
+
+    def knows(self, keys: Collection[tuple[str, str]]) -> bool:
+        """Whether `versions_of` these rows can be told: from the whole log, or from what is remembered of them."""
+        return self._resumed is None or self.memory.stories.reach(keys, self._resumed)
 
     def new_changes(self) -> Iterator[pa.RecordBatch]:
         """Read the log; gives the changes of partitions that no finished run has recorded."""
@@ -118,7 +128,7 @@ class Log:
             self._passed(),
             checkpoints,
             (given.compared or {}).get("kraft_metadata_offset"),
-            self.feed.bytes_of(UnitKind.FOLD) if self.side.kept is not None else None,
+            self._kept_bytes() if self.side.kept is not None else None,
             self.task.keep_every,
         )
         while True:
@@ -217,9 +227,23 @@ class Log:
         """All that happened to some rows up to an offset (inclusive), in all their lives (`replayed.versions_of`)."""
         if self.side is None:
             raise ValueError("there is no log to look for rows in")
-        base = self.side.base if self.task.whole_from is None else self.task.whole_from or None
-        extent = self.side.whole(base)
-        return versions_of(self.side, extent, self.feed.batches(UnitKind.LOG), checkpoints_of(self.feed), keys, until)
+        found = self._versions_of(self.side, keys, until)
+        self.stories = Stories.of(keys, found, until)
+        return found
+
+    def _versions_of(self, side: KraftSide, keys: Collection[tuple[str, str]], until: int) -> pl.DataFrame:
+        if self._resumed is not None:
+            since = versions_since(side, self.feed.batches(UnitKind.LOG), self._kept_bytes(), keys, until)
+            return self.memory.stories.continued(keys, since, self._resumed, until)
+        base = side.base if self.task.whole_from is None else self.task.whole_from or None
+        extent = side.whole(base)
+        return versions_of(side, extent, self.feed.batches(UnitKind.LOG), checkpoints_of(self.feed), keys, until)
+
+    def _kept_bytes(self) -> bytes:
+        kept = self.feed.bytes_of(UnitKind.FOLD)
+        if kept is None:
+            raise AssertionError("a log that is resumed has its kept state in the feed")
+        return kept
 
 
 def checkpoints_of(feed: Feed) -> dict[int, Callable[[], Iterator[pa.RecordBatch]]]:

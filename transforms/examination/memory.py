@@ -3,7 +3,8 @@
 - the rows that differ, which the next run follows (new, persisting, resolved);
 - epochs of ZooKeeper's partitions, which never fall;
 - changes of partitions: the last day's, which are summed up, and those that rules look at until they are healed;
-- registrations of the log's last hour, and append times since the newest checkpoint.
+- registrations of the log's last hour, and append times since the newest checkpoint;
+- the stories of rows that seem lost (`transforms.examination.stories`).
 """
 
 from __future__ import annotations
@@ -16,9 +17,11 @@ import pyarrow as pa
 
 from schemas.entities.partitions import PARTITIONS
 from schemas.gold import ISR_CHANGE
+from transforms.examination.stories import TOLD, Stories
 from transforms.frames import columns_of
 from transforms.isr.audit import RECENT
 from transforms.isr.violations import JUDGED
+from transforms.kernel.versions import VERSIONS
 from transforms.reconcile.compare.divergences import FOLLOWED
 from transforms.units import batches_of, stream
 
@@ -39,7 +42,8 @@ def _none(columns: pl.Schema) -> pl.DataFrame:
 
 @dataclass(frozen=True)
 class Memory:
-    """The frames: `differences` have DIFFERENCES, `epochs` EPOCHS, `judged` JUDGED_CHANGES, `recent` RECENT and so on."""
+    """The frames: `differences` have DIFFERENCES, `epochs` EPOCHS, `judged` JUDGED_CHANGES, `recent` RECENT and so on;
+    `told` and `versions` are those of `Stories`."""
 
     differences: pl.DataFrame = field(default_factory=lambda: _none(DIFFERENCES))
     epochs: pl.DataFrame = field(default_factory=lambda: _none(EPOCHS))
@@ -47,6 +51,13 @@ class Memory:
     recent: pl.DataFrame = field(default_factory=lambda: _none(RECENT))
     registrations: pl.DataFrame = field(default_factory=lambda: _none(REGISTRATIONS))
     appended: pl.DataFrame = field(default_factory=lambda: _none(APPENDED))
+    told: pl.DataFrame = field(default_factory=lambda: _none(TOLD))
+    versions: pl.DataFrame = field(default_factory=lambda: _none(VERSIONS))
+
+    @property
+    def stories(self) -> Stories:
+        """Of rows that seemed lost."""
+        return Stories(self.told, self.versions)
 
     def to_bytes(self) -> bytes:
         """All of it as the bytes of one Arrow stream of streams."""

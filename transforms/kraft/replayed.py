@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import polars as pl
@@ -148,7 +148,7 @@ def versions_of(
     entities than partitions hold all their columns, not the compared ones alone. `log` must reach back as far as it is to be
     told; of the records, only those that can be on the rows are looked at.
     """
-    upto = Extent(min(until + 1, extent.end), extent.start, extent.base, extent.discarded)
+    upto = _up_to(extent, until)
     plan = Plan(
         "",
         upto,
@@ -159,8 +159,30 @@ def versions_of(
         committed=upto.start,
         checkpoints=_checkpoints(side, checkpoints, {upto.base}),
     )
+    return _of_rows(asked, replay(plan, log))
+
+
+def versions_since(
+    side: KraftSide, log: Iterable[pa.RecordBatch], kept: bytes, asked: Collection[tuple[str, str]], until: int
+) -> pl.DataFrame:
+    """Of `versions_of` those that records from a kept state's offset on have made, and the ones that they replaced.
+
+    `kept` are the bytes that `side.kept` describes; `log` are the records from its offset on.
+    """
+    upto = _up_to(side.extent(), until)
+    if side.kept is None or upto.end <= side.kept.offset:
+        return pl.DataFrame(schema=VERSIONS)
+    plan = Plan("", upto, states_at=(), versions_from=0, committed=upto.start)
+    return _of_rows(asked, replay(plan, log, kept))
+
+
+def _up_to(extent: Extent, until: int) -> Extent:
+    return replace(extent, end=min(until + 1, extent.end))
+
+
+def _of_rows(asked: Collection[tuple[str, str]], tables: Iterable[MadeTable]) -> pl.DataFrame:
     gathered = _Gathered()
-    for told in replay(plan, log):
+    for told in tables:
         gathered.add(told)
     wanted = pl.DataFrame(list(asked), schema={"entity": pl.String, "key": pl.String}, orient="row").unique()
     found = gathered.versions.join(wanted, on=["entity", "key"], how="semi", maintain_order="left")
