@@ -25,6 +25,7 @@ from jobs.runtime.stopping import Stopped, Stopping, tell
 from jobs.settings import Settings, load_settings, overridden
 from jobs.sinks.report_files import ReportPaths
 from jobs.sinks.storage import is_uri
+from jobs.sinks.views import store_views
 from jobs.steps import gold, ingest_kraft, ingest_zookeeper, mails, maintain, materialize, messages, reconcile
 from jobs.steps import report as report_step
 from jobs.steps.publishing import Published, publish, publish_stopped, publish_unopened
@@ -212,6 +213,7 @@ def _audit(run: Run, out: Place | None, telling: Telling, begun: Begun | None) -
         _print(outcomes, after, telling)
     elif telling.as_json:
         print(_json(outcomes, after))
+    store_views(run.warehouse)
     maintained = [] if out is not None or stopped is not None else _maintained(run)
     for problem in [*_shut_gates(run, outcomes), *after.problems, *maintained]:
         print(f"kraft-audit: {visible(problem, 1000)}", file=sys.stderr)

@@ -141,8 +141,8 @@ class Warehouse:
     def identifier(self, table: Table) -> str:
         """Name of the table in SQL: ``delta.`root/layer/name` `` or `` `catalog`.`schema`.`layer_name` ``."""
         if self.catalog:
-            return ".".join(_quoted(part) for part in [*self.root.split("."), f"{table.layer.value}_{table.name}"])
-        return f"delta.{_quoted(self.location(table))}"
+            return ".".join(quoted(part) for part in [*self.root.split("."), f"{table.layer.value}_{table.name}"])
+        return f"delta.{quoted(self.location(table))}"
 
     def location(self, table: Table) -> str:
         """Folder of the table below `root`, absolute for local folders; in a catalog, its dotted name."""
@@ -548,7 +548,7 @@ def _with_plain_texts(rows: DataFrame, table: Table) -> DataFrame:
     """
     return rows.select(
         [
-            F.col(_quoted(field.name)).cast(field.dataType.simpleString()).alias(field.name, metadata=field.metadata)
+            F.col(quoted(field.name)).cast(field.dataType.simpleString()).alias(field.name, metadata=field.metadata)
             for field in table.columns
         ]
     )
@@ -568,7 +568,7 @@ def _with_columns(rows: DataFrame, table: Table) -> DataFrame:
 
 
 def _column(field: StructField, *, there: bool) -> Column:
-    values = F.col(_quoted(field.name)) if there else F.lit(None).cast(field.dataType)
+    values = F.col(quoted(field.name)) if there else F.lit(None).cast(field.dataType)
     return values.alias(field.name, metadata=field.metadata)
 
 
@@ -645,5 +645,6 @@ def _condition(column: Column, value: Any) -> Column:
     return column == F.lit(value)
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
+    """A name as SQL spells it."""
     return f"`{name.replace('`', '``')}`"

@@ -31,6 +31,7 @@ from jobs.exit import AuditError
 from jobs.settings import MaintainSettings, Settings, retention_of
 from jobs.sinks.delta import ConcurrentWriteError, TableSize, Warehouse, in_parallel
 from jobs.sinks.lock import LOCKS, held
+from jobs.sinks.views import store_views
 from jobs.sources.remote import RemoteError, left_staged, sweep_staged
 from jobs.steps.fleet import from_micros
 from schemas import bronze, gold, silver
@@ -132,6 +133,7 @@ def maintain(warehouse: Warehouse, upkeep: Upkeep) -> list[Tended]:
         vacuum = _vacuum_hours(upkeep, [each.started_at for each in under_way])
         found = _tend_all(warehouse, upkeep, going, stays, vacuum)
         if not upkeep.dry_run:
+            store_views(warehouse, again=True)
             _end(warehouse, upkeep, found)
     return found
 
