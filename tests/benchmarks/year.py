@@ -42,14 +42,14 @@ from jobs.settings import Settings, validated
 from jobs.sinks.delta import Warehouse
 from jobs.steps.maintain import Upkeep, maintain
 from jobs.steps.publishing import publish
-from tests.benchmarks.pipeline import Memory, processor_seconds
+from tests.benchmarks.pipeline import Memory
 from tests.captures import capture
 from tests.kraft.encoder import batch
 from tests.pipeline.audits import executions
 from tests.pipeline.logs import Record, next_offset, record, writable_copy
 from transforms.retention import Retention
 
-MARKS = (1, 10, 25, 50, 100, 250, 500)
+MARKS = (1, 10, 25, 50, 60, 100, 150, 200, 250, 300, 400, 500)
 HOUR = timedelta(hours=1)
 DAY = 24
 LARGE = "large"
@@ -165,6 +165,7 @@ class Year:
     profile: str
     rules: Retention
     logs: dict[str, Log]
+    memory: Memory
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
     number: int = 0
 
@@ -196,13 +197,13 @@ class Year:
         for place, log in enumerate(self.logs.values()):
             log.an_hour(self.number, self.now, topic=self.number % DAY == place % DAY)
         there, counted = on_disk(self.tables), executions(self.spark)
-        processor, started = processor_seconds(), time.monotonic()
+        processor, started = self.memory.processor_seconds(), time.monotonic()
         with open_run(self.settings(), new_run_id(self.now), self.now) as run:
             outcomes = run_all(run)
             reports = {name: each.report for name, each in outcomes.items() if each.report is not None}
             written = {name: each.paths.html for name, each in outcomes.items() if each.paths is not None}
             problems = publish(run, reports, written).problems
-        seconds, processor = time.monotonic() - started, processor_seconds() - processor
+        seconds, processor = time.monotonic() - started, self.memory.processor_seconds() - processor
         failed = [f"{name}: {each.failure.reason}" for name, each in outcomes.items() if each.failure is not None]
         if failed or problems:
             raise SystemExit(f"run {self.number}: " + "; ".join([*failed, *problems]))
@@ -211,13 +212,13 @@ class Year:
 
     def tend(self) -> Cost:
         """Maintenance at the pretended time."""
-        processor, started = processor_seconds(), time.monotonic()
+        processor, started = self.memory.processor_seconds(), time.monotonic()
         upkeep = Upkeep(dict.fromkeys(self.logs, self.rules), self.now, 24.0)
         found = maintain(Warehouse(self.spark, str(self.tables)), upkeep)
         problems = [f"{each.table}: {each.problem}" for each in found if each.problem]
         if problems:
             raise SystemExit("\n".join(problems))
-        return Cost(time.monotonic() - started, processor_seconds() - processor)
+        return Cost(time.monotonic() - started, self.memory.processor_seconds() - processor)
 
     def age(self, hours: int) -> None:
         """Make all files of the tables so much older."""
@@ -227,7 +228,7 @@ class Year:
                 os.utime(path, (changed, changed))
 
 
-def live(year: Year, runs: int, every: int, memory: Memory) -> None:
+def live(year: Year, runs: int, every: int) -> None:
     """Run by run, with a line at each mark and around maintenance."""
     _print(_HEAD)
     lately: deque[Cost] = deque(maxlen=DAY)
@@ -236,16 +237,16 @@ def live(year: Year, runs: int, every: int, memory: Memory) -> None:
         # The table around maintenance is told at the first and the last one, and else as the run that it follows.
         tended = every > 0 and number % every == 0
         if number in MARKS or number == runs:
-            _line(str(number), [*lately], year, memory)
+            _line(str(number), [*lately], year)
         if tended:
             cost = year.tend()
             if number == every or number + every > runs or number % (10 * every) == 0:
-                _line(f"tended {number}", [cost], year, memory)
+                _line(f"tended {number}", [cost], year)
         if number % DAY == 0:
             year.age(DAY)
 
 
-def _line(name: str, costs: Sequence[Cost], year: Year, memory: Memory) -> None:
+def _line(name: str, costs: Sequence[Cost], year: Year) -> None:
     sizes = on_disk(year.tables)
     log = [size for path, size in sizes.items() if "_delta_log" in path.parts]
     newest = costs[-5:]
@@ -259,10 +260,10 @@ def _line(name: str, costs: Sequence[Cost], year: Year, memory: Memory) -> None:
         f"{len(log):,}",
         f"{sum(log) / 1e6:.1f}",
         f"{statistics.median_low([each.written for each in costs]):,}",
-        f"{memory.peak / 2**30:.2f}",
+        f"{year.memory.peak / 2**30:.2f}",
     )
     _print(cells)
-    memory.peak = 0
+    year.memory.peak = 0
 
 
 def _print(cells: Sequence[str]) -> None:
@@ -293,8 +294,8 @@ def main(argv: list[str] | None = None) -> int:
     with tempfile.TemporaryDirectory() as place, Memory() as memory:
         logs = _clusters(Path(place), arguments.small, arguments.large)
         with spark_session(profile, "year", driver_memory=arguments.driver_memory) as spark:
-            year = Year(spark, Path(place), profile, Retention(details_days=arguments.details_days), logs)
-            live(year, arguments.runs, arguments.every, memory)
+            year = Year(spark, Path(place), profile, Retention(details_days=arguments.details_days), logs, memory)
+            live(year, arguments.runs, arguments.every)
     return 0
 
 
