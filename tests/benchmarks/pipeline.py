@@ -14,7 +14,8 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -33,10 +34,12 @@ _SAMPLE_SECONDS = 0.5
 
 @dataclass
 class Memory:
-    """Peak of the memory of this process and all its children (proportional set size), in bytes."""
+    """Peak of the memory of this process and all its children (proportional set size), in bytes; and their processor time."""
 
     peak: int = 0
     _done: threading.Event = field(default_factory=threading.Event)
+    # Ticks by process: what its workers took is lost with a process that does not wait for them.
+    _ticks: dict[tuple[int, str], int] = field(default_factory=dict)
 
     def __enter__(self) -> Memory:
         threading.Thread(target=self._watch, daemon=True).start()
@@ -47,7 +50,21 @@ class Memory:
 
     def _watch(self) -> None:
         while not self._done.wait(_SAMPLE_SECONDS):
-            self.peak = max(self.peak, sum(_memory(process) for process in _family(os.getpid())))
+            family = _family(os.getpid())
+            self.peak = max(self.peak, sum(_memory(process) for process in family))
+            self._count(family)
+
+    def processor_seconds(self) -> float:
+        """Seconds of processor time of all these processes so far, but for what each that has ended took in its last moment."""
+        self._count(_family(os.getpid()))
+        return sum([*self._ticks.values()]) / os.sysconf("SC_CLK_TCK")
+
+    def _count(self, family: Sequence[int]) -> None:
+        for process in family:
+            with suppress(OSError):
+                fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+                # utime and stime of proc(5), and the start, because numbers of processes come again.
+                self._ticks[process, fields[19]] = int(fields[11]) + int(fields[12])
 
 
 def _family(root: int) -> list[int]:
