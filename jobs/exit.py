@@ -8,6 +8,7 @@ import traceback
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from jobs import memory
 from transforms.report.printable import visible
 
 OK, WARNINGS, ERRORS, USAGE, CRASH = 0, 10, 20, 2, 1
@@ -101,6 +102,8 @@ def guarded(body: Callable[[], int]) -> int:
     except Exception as error:
         if files_are_gone(error):
             return _said(GONE, CRASH)
+        if (why := memory.said(error)) is not None:
+            return _said(why, CRASH)
         print(f"kraft-audit: {visible(unexpected(error), _LONGEST)}", file=sys.stderr)
         return CRASH
     except KeyboardInterrupt:

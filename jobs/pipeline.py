@@ -196,8 +196,9 @@ def _note(begun: Begun | None, error: BaseException) -> None:
     """What ended a run that left no row, for the next run to make one of it."""
     if begun is not None and begun.running:
         code = USAGE if isinstance(error, UsageError) else CRASH
-        written_for_people = isinstance(error, UsageError | AuditError)
-        begun.stopped(str(error) if written_for_people else f"{type(error).__name__} inside the audit", code)
+        begun.stopped(
+            mails.why(error) if isinstance(error, Exception) else f"{type(error).__name__} inside the audit", code
+        )
 
 
 def _audit(run: Run, out: Place | None, telling: Telling, begun: Begun | None) -> int:

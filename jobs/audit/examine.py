@@ -14,10 +14,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from jobs import memory
 from jobs.audit import kept
 from jobs.audit.feed import Source, each_cluster, in_order, of_logs
 from jobs.audit.past_records import whole_log
-from jobs.audit.run import Run
+from jobs.audit.run import LOG, Run
 from jobs.exit import AuditError
 from jobs.runtime.workers import without_failures
 from jobs.sinks.delta import UnreadableError, in_parallel
@@ -97,6 +98,27 @@ def _side(task: ClusterTask) -> KraftSide:
 
 
 def _store(run: Run, tasks: Mapping[str, ClusterTask], records: DataFrame, series: str = "") -> None:
+    """Examine the clusters in one query. Where a worker is killed that has several of them, each has a query of its own.
+
+    One cluster that is too large for this machine's memory is then no other one's fault, and most find more memory alone.
+    """
+    try:
+        _store_at_once(run, tasks, records, series)
+        return
+    except Exception as error:
+        if len(tasks) == 1 or not memory.worker_died(error):
+            raise
+    LOG.warning("a Python worker of Spark was killed: the clusters are examined again, one after the other")
+    for name, each in tasks.items():
+        try:
+            _store_at_once(run, {name: each}, records, f"{series}/{name}")
+        except Exception as error:
+            if memory.java_is_gone(error):
+                raise
+            run.fail(name, error)
+
+
+def _store_at_once(run: Run, tasks: Mapping[str, ClusterTask], records: DataFrame, series: str) -> None:
     feed = in_order(_feeds(run, tasks, records), len(tasks))
     made = feed.mapInArrow(each_cluster(_pass(run.run_id, dict(tasks))), EXAMINED.struct)
     run.append(EXAMINED, made, series=series)
@@ -125,6 +147,8 @@ def stored(run: Run) -> dict[str, Examined]:
 def _error_of(said: Mapping[str, Any]) -> Exception:
     if said["for_people"]:
         return AuditError(said["text"])
+    if said["text"] == MemoryError.__name__:
+        return AuditError(memory.PYTHON)
     return AuditError(f"{said['text']} inside the audit; audit this cluster alone to see where")
 
 

@@ -23,6 +23,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from jobs import memory
 from jobs.audit.inputs import profile_of_run
 from jobs.disk import said
 from jobs.exit import CRASH, USAGE, AuditError, UsageError
@@ -153,11 +154,9 @@ class Run:
     def fail(self, cluster: str, error: Exception) -> None:
         """Leave a cluster out of the rest of the run. The reason is the error's text if it was written for a person."""
         written_for_people = isinstance(error, UsageError | AuditError)
-        reason = (
-            str(error)
-            if written_for_people
-            else f"{type(error).__name__} inside the audit; audit this cluster alone to see where"
-        )
+        reason = str(error) if written_for_people else memory.said(error)
+        if reason is None:
+            reason = f"{type(error).__name__} inside the audit; audit this cluster alone to see where"
         code = USAGE if isinstance(error, UsageError) else CRASH
         self.clusters[cluster].failure = Failure(reason, code)
         LOG.debug("cluster %s failed", cluster, exc_info=error)

@@ -21,6 +21,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.utils import is_remote
 
 from jobs.exit import UsageError
+from jobs.memory import java_is_gone
 from jobs.runtime.databricks import on_databricks
 from jobs.runtime.java import java_home, java_version, java_without_vectors
 from jobs.runtime.stopping import not_halfway
@@ -139,7 +140,7 @@ def spark_session(
     finally:
         # On Databricks a session belongs to the cluster or the notebook, whoever asked for it first.
         if session is not None and not on_databricks():
-            session.stop()
+            _stop(session)
 
 
 @contextmanager
@@ -179,6 +180,15 @@ def _setting(session: SparkSession, name: str) -> str:
 def is_connect(session: SparkSession) -> bool:
     """True when the session's Spark is another program, spoken to by Spark Connect."""
     return type(session).__module__.startswith("pyspark.sql.connect.")
+
+
+def _stop(session: SparkSession) -> None:
+    """End a session. One whose Java was killed has ended; that is told by whatever asked it last."""
+    try:
+        session.stop()
+    except Exception as error:
+        if not java_is_gone(error):
+            raise
 
 
 @contextmanager
@@ -229,7 +239,8 @@ def profile_settings(profile: Profile, cores: int | None = None, driver_memory: 
     else:
         chosen |= LOCAL_SETTINGS | {"spark.sql.shuffle.partitions": str(2 * cores)}
     return chosen | {
-        "spark.master": f"local[{cores}]",
+        # A task whose Python worker was killed is tried once more.
+        "spark.master": f"local[{cores},2]",
         "spark.driver.memory": driver_memory or ("2g" if profile == "small" else "6g"),
     }
 

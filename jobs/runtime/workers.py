@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from jobs import memory
 from jobs.exit import AuditError, UsageError
 
 T = TypeVar("T")
@@ -54,7 +55,7 @@ def failure(schema: pa.Schema, values: Mapping[str, str | None], error: Exceptio
 
     Only texts that are written for people are kept: another exception's may hold a secret.
     """
-    reason = getattr(error, "args", ("",))[0] if _is_for_the_user(error) else type(error).__name__
+    reason = getattr(error, "args", ("",))[0] if _is_for_the_user(error) else memory.said(error) or type(error).__name__
     row = {
         **dict.fromkeys(schema.names),
         **values,

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from pyspark.sql import functions as F
 
+from jobs import memory
 from jobs.audit.run import LOG, Run
 from jobs.exit import AuditError, UsageError, unexpected
 from jobs.settings import MailSettings, Settings
@@ -109,9 +110,10 @@ def why(error: Exception) -> str:
     """Why something did not work, in one line, for people who can't see a trace; never what was read."""
     if isinstance(error, AuditError | UsageError):
         return str(error)
-    if isinstance(error, OSError) and error.strerror:
-        return error.strerror
-    return f"{type(error).__name__} inside the audit"
+    short = memory.said(error)
+    if short is None and isinstance(error, OSError):
+        short = error.strerror
+    return short or f"{type(error).__name__} inside the audit"
 
 
 def candidates(

@@ -42,7 +42,7 @@ def test_an_active_session_is_reused_and_left_running(spark: SparkSession) -> No
 def test_profiles_differ_where_it_matters() -> None:
     assert "spark.master" not in profile_settings("cluster")
     assert profile_settings("local", cores=3, driver_memory="9g").items() >= {
-        ("spark.master", "local[3]"),
+        ("spark.master", "local[3,2]"),
         ("spark.driver.memory", "9g"),
         ("spark.sql.shuffle.partitions", "6"),
     }
@@ -53,7 +53,7 @@ def test_profiles_differ_where_it_matters() -> None:
 def test_a_run_prints_its_own_lines_only(tmp_path: Path) -> None:
     done = _run([sys.executable, "-c", PROGRAM.format(profile="small", folder=tmp_path)], cwd=tmp_path)
     assert done.stdout.splitlines() == [
-        f"['local[{os.cpu_count()}]', 'UTC', '3', 'io.delta.sql.DeltaSparkSessionExtension', 'kraft-audit'] 3 None"
+        f"['local[{os.cpu_count()},2]', 'UTC', '3', 'io.delta.sql.DeltaSparkSessionExtension', 'kraft-audit'] 3 None"
     ]
     assert done.stderr == ""
     assert [path.name for path in tmp_path.iterdir()] == ["table"]

@@ -1,0 +1,78 @@
+"""What is said when the system kills Spark's processes, or memory runs out otherwise."""
+
+from __future__ import annotations
+
+import pytest
+
+from jobs import memory
+from jobs.audit.run import ClusterRun, Run
+from jobs.exit import CRASH, guarded
+from jobs.steps.mails import why
+
+KILLED = (
+    "Task 1 in stage 3.0 failed 2 times: org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)"
+)
+
+
+class Py4JNetworkError(Exception):
+    """As py4j names it."""
+
+
+def refused() -> Exception:
+    """What py4j raises where no Java listens any more."""
+    code = compile(
+        "raise ConnectionRefusedError(111, 'Connection refused')", "/site-packages/py4j/clientserver.py", "exec"
+    )
+    try:
+        exec(code)  # noqa: S102 - for its trace
+    except ConnectionRefusedError as error:
+        return error
+    raise AssertionError
+
+
+CASES = [
+    (RuntimeError(KILLED), memory.WORKER),
+    (RuntimeError("ExecutorLostFailure (executor 1 exited ...): Container killed, exit code 137"), memory.WORKER),
+    (RuntimeError("java.lang.OutOfMemoryError: Java heap space"), memory.HEAP),
+    (MemoryError(), memory.PYTHON),
+    (RuntimeError("Traceback (most recent call last):\n  …\nMemoryError\n"), memory.PYTHON),
+    (Py4JNetworkError("Answer from Java side is empty"), memory.JAVA),
+    (refused(), memory.JAVA),
+]
+
+
+@pytest.mark.parametrize(("error", "words"), CASES, ids=[f"{number}" for number in range(len(CASES))])
+def test_memory_and_the_remedy_are_named(
+    error: Exception, words: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("KRAFT_AUDIT_DEBUG", raising=False)
+
+    def body() -> int:
+        raise error
+
+    assert guarded(body) == CRASH
+    assert capsys.readouterr().err == f"kraft-audit: {words}\n"
+    assert "memory" in words
+    assert "run again" in words
+    assert why(error) == words
+
+
+def test_so_is_it_of_a_cluster_and_of_a_cause_of_a_cause() -> None:
+    clusters = {"c": ClusterRun(settings=None)}  # type: ignore[arg-type] - nothing of it is asked for
+    run = Run(clusters, "r", None, None, None, None)  # type: ignore[arg-type]
+    try:
+        try:
+            raise RuntimeError(KILLED)
+        except RuntimeError as error:
+            raise ValueError("a query failed") from error
+    except ValueError as error:
+        run.fail("c", error)
+    failure = clusters["c"].failure
+    assert failure is not None
+    assert (failure.reason, failure.exit_code) == (memory.WORKER, CRASH)
+    run.close()
+
+
+@pytest.mark.parametrize("error", [ConnectionRefusedError(111, "Connection refused"), RuntimeError("PythonException")])
+def test_other_errors_are_not_taken_for_it(error: Exception) -> None:
+    assert memory.said(error) is None
