@@ -9,10 +9,13 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import yaml
+from databricks.bundles.alerts import Alert
+from databricks.bundles.dashboards import Dashboard
+from databricks.bundles.jobs import Job
 from pyspark.sql import DataFrame, SparkSession
 
 from jobs import pipeline
@@ -66,50 +69,46 @@ def test_the_configuration_it_names_is_valid_and_its_secrets_are_provided() -> N
     assert {where.split("/")[-1] for where in given.values()} == set(described)
 
 
-# Those of the bundle's published JSON schema (databricks/cli, bundle/schema/jsonschema.json) that are used here. The
-# whole file was compared with that schema when it was last changed; this notices a key that was not.
-KEYS = {
-    "": {"bundle", "sync", "variables", "artifacts", "resources", "targets"},
-    "job": {
-        "name",
-        "max_concurrent_runs",
-        "schedule",
-        "email_notifications",
-        "parameters",
-        "environments",
-        "job_clusters",
-        "tasks",
-    },
-    "schedule": {"quartz_cron_expression", "timezone_id", "pause_status"},
-    "new_cluster": {"spark_version", "node_type_id", "num_workers", "data_security_mode"},
-    "task": {
-        "task_key",
-        "job_cluster_key",
-        "environment_key",
-        "libraries",
-        "python_wheel_task",
-        "notebook_task",
-        "depends_on",
-        "run_if",
-    },
-    "python_wheel_task": {"package_name", "entry_point", "parameters", "named_parameters"},
-    "notebook_task": {"notebook_path", "base_parameters", "source", "warehouse_id"},
-}
+def merged(target: str) -> dict[str, Any]:
+    """The job as a target has it: its keys replace the job's own, its tasks are joined to the job's by their keys."""
+    tasks = {task["task_key"]: task for task in JOB["tasks"]}
+    for task in TARGETS[target]["tasks"]:
+        tasks[task["task_key"]] = tasks.get(task["task_key"], {}) | task
+    return JOB | TARGETS[target] | {"tasks": [*tasks.values()]}
 
 
-def test_every_key_is_of_the_published_schema() -> None:
-    assert BUNDLE.keys() <= KEYS[""]
+@pytest.mark.parametrize("target", TARGETS)
+def test_databricks_own_library_takes_the_job_of_every_target(target: str) -> None:
+    """It is made from the bundle's published schema: it refuses keys and values of a fixed set that are not there."""
+    job = Job.from_dict(cast(Any, merged(target)))
+    assert len(job.tasks) == len(TARGETS[target]["tasks"])
+
+
+@pytest.mark.parametrize("name", ["red", "gates"])
+def test_databricks_own_library_takes_the_alerts(name: str) -> None:
+    alert = Alert.from_dict(BUNDLE["resources"]["alerts"][name])
+    assert alert.custom_summary
+
+
+def test_databricks_own_library_takes_the_dashboard_and_its_file_is_there() -> None:
     assert BUNDLE["resources"].keys() == {"jobs", "dashboards", "alerts"}
-    for job in (JOB, *TARGETS.values()):
-        assert job.keys() <= KEYS["job"]
-        for cluster in job.get("job_clusters", []):
-            assert cluster["new_cluster"].keys() <= KEYS["new_cluster"]
-        for task in job["tasks"]:
-            assert task.keys() <= KEYS["task"]
-            for kind in ("python_wheel_task", "notebook_task"):
-                assert task.get(kind, {}).keys() <= KEYS[kind]
-            assert task.get("run_if", "ALL_DONE") in ("ALL_SUCCESS", "ALL_DONE", "NONE_FAILED", "AT_LEAST_ONE_SUCCESS")
-    assert JOB["schedule"].keys() <= KEYS["schedule"]
+    dashboard = Dashboard.from_dict(BUNDLE["resources"]["dashboards"]["fleet"])
+    assert (FOLDER / str(dashboard.file_path)).is_file()
+
+
+@pytest.mark.parametrize("wrong", [{"scedule": {}}, {"tasks": [{}]}, {"tasks": [{"task_key": "a", "run_if": "LATER"}]}])
+def test_databricks_own_library_refuses_what_is_not_of_the_schema(wrong: dict[str, Any]) -> None:
+    with pytest.raises((TypeError, ValueError), match=r"scedule|task_key|LATER"):
+        Job.from_dict(cast(Any, JOB | wrong))
+
+
+def test_what_that_library_does_not_know_has_no_other_key() -> None:
+    """Of the schema that `databricks bundle schema` prints; the whole file was compared with it when it was last changed."""
+    assert BUNDLE.keys() == {"bundle", "sync", "variables", "artifacts", "resources", "targets"}
+    assert {key for variable in BUNDLE["variables"].values() for key in variable} <= {"description", "default", "type"}
+    assert BUNDLE["artifacts"]["wheel"].keys() == {"type", "path", "build"}
+    assert {key for target in BUNDLE["targets"].values() for key in target} == {"default", "resources"}
+    assert [name for name, target in BUNDLE["targets"].items() if target.get("default")] == ["serverless"]
 
 
 def test_every_name_used_is_declared() -> None:
