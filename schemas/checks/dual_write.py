@@ -47,7 +47,7 @@ CHECKS: tuple[Check, ...] = (
         "No row is lost, foreign or wrongly loaded",
         ("dual_write", "finalize", "rollback"),
         DURING,
-        "Read the list of differences: each row says what happened and what to do.",
+        "Read the list of differences: it shows what happened to each row, and what to do about each class.",
         "KIP-866, Dual Write; S§5.6",
     ),
     check(

@@ -410,6 +410,6 @@ CHECKS: dict[str, CheckFunction] = {
     "ELR-02": _last_known_leaders,
     "CFG-01": _removed_configs,
     "CFG-02": _unclean,
-    "DIR-01": _early_directories,
+    "DIR-01": by_level(_early_directories),
     "DIR-02": by_level(_directories),
 }
