@@ -480,7 +480,7 @@ def test_a_reassignment_under_way_is_told_where_all_others_are_in_sync() -> None
     result = verdict("UPG-02", kraft(findings=moving))
     assert (result.verdict, result.evidence) == (
         "pass",
-        ["a reassignment is under way (1 in all)", "t/0: adding [2], removing []"],
+        ["a reassignment is in progress (1 in all)", "t/0: adding [2], removing []"],
     )
 
 
