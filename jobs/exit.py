@@ -33,7 +33,7 @@ _LONGEST = 4000
 _FILES_GONE = ("FAILED_READ_FILE.FILE_NOT_EXIST", "DELTA_FILE_NOT_FOUND", "DELTA_VERSION_NOT_FOUND")
 # What is said where rows of an earlier version were asked for, and their files are gone.
 GONE = (
-    "a table's rows as an earlier run left them are gone (VACUUM removes them after a week); look at a newer run, "
+    "rows of an earlier run are gone from a table (VACUUM removes them after a week); look at a newer run, "
     "or let `kraft-audit run --full` read everything again"
 )
 

@@ -353,7 +353,7 @@ def _alone(reports: Mapping[str, Report], places: Mapping[str, str]) -> list[str
         if name in places:
             lines += [*render_text(report).splitlines(), f"Report       {places[name]}"]
             first = first_anchor(report)
-            lines += [f"Look first   {_address(places[name])}#{first}"] if first else []
+            lines += [f"Start here   {_address(places[name])}#{first}"] if first else []
     return lines
 
 

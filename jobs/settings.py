@@ -269,7 +269,9 @@ class MaintainSettings(Strict):
     @model_validator(mode="after")
     def _in_order(self) -> MaintainSettings:
         if self.judged_days < self.details_days:
-            raise ValueError("judged_days is below details_days: what was read would outlive what was judged of it")
+            raise ValueError(
+                "judged_days is below details_days: details would be kept longer than the results judged from them"
+            )
         return self
 
 
@@ -480,9 +482,9 @@ def controllers_risk(kraft: KraftSettings | None) -> str:
     return f"kraft.security: {security.mechanism} over SASL_PLAINTEXT {how}; use SASL_SSL"
 
 
-_CLEAR = "sends the password in clear text: whoever can listen on the network has it"
-_GUESSED = "lets whoever can listen on the network try passwords until one fits"
-_UNVERIFIED = "`verify: false` gives the password to whoever answers; name the authority in `ca_file` instead"
+_CLEAR = "sends the password in clear text: anyone who can listen on the network can read it"
+_GUESSED = "lets anyone who can listen on the network guess the password"
+_UNVERIFIED = "`verify: false` gives the password to any server that answers; name the CA in `ca_file` instead"
 
 
 def _readable_file(path: Place | None, what: str) -> None:

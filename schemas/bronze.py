@@ -91,7 +91,7 @@ LOG_RECORD_COLUMNS = (
     ),
     column("epoch", IntegerType(), "partitionLeaderEpoch of the batch: the KRaft leader epoch."),
     column("append_time", LongType(), "Append time of the batch, milliseconds since the epoch."),
-    column("control", BooleanType(), "True for a control record (leader change, snapshot header, …)."),
+    column("control", BooleanType(), "True for a control record (LeaderChange, SnapshotHeader, …)."),
     column(
         "type",
         StringType(),

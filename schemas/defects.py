@@ -61,7 +61,7 @@ DEFECTS: tuple[KnownDefect, ...] = (
     ),
     KnownDefect(
         "KAFKA-14840",
-        "no handling of snapshots and failovers in dual write",
+        "no handling of checkpoints and failovers in dual write",
         "Writes around a failover are lost, or the load runs a second time (with KAFKA-15010).",
         "3.4.0",
         _3_5,
@@ -117,7 +117,7 @@ DEFECTS: tuple[KnownDefect, ...] = (
     KnownDefect(
         "KAFKA-15263",
         "events run in the wrong driver state",
-        "Dual writing can continue under a stale leader.",
+        "Dual write can continue under a stale leader.",
         "3.5.0",
         ("3.5.2", "3.6.0"),
         checks=("DUR-03",),
@@ -234,7 +234,7 @@ DEFECTS: tuple[KnownDefect, ...] = (
     KnownDefect(
         "KAFKA-16563",
         "a retriable error ends the migration's polling",
-        "The migration or dual writing stands still.",
+        "The migration or dual write stands still.",
         "3.4.0",
         ("3.7.1", "3.8.0"),
         checks=("DUR-04",),
@@ -323,7 +323,7 @@ DEFECTS: tuple[KnownDefect, ...] = (
     KnownDefect(
         "latent C",
         "a partition without a state znode stops the full sync",
-        "Dual writing stands still or loses the change.",
+        "Dual write stands still or loses the change.",
         "3.5.0",
         findings=("START-04",),
         reference="docs/semantics.md §5.2",
@@ -346,8 +346,8 @@ DEFECTS: tuple[KnownDefect, ...] = (
     ),
     KnownDefect(
         "latent F",
-        "snapshots drop records that metadata.version does not support",
-        "SCRAM credentials or delegation tokens are gone after a restart from a snapshot.",
+        "checkpoints drop records that metadata.version does not support",
+        "SCRAM credentials or delegation tokens are gone after a restart from a checkpoint.",
         "3.6.0",
         checks=("DUR-09",),
         reference="docs/semantics.md §3.4",

@@ -62,7 +62,7 @@ class Lag:
     alive: bool | None
     """False when /migration was not written to just before the capture."""
     explanation: str = ""
-    """Why there is no lag to measure, or what shows that dual writing has stopped."""
+    """Why there is no lag to measure, or what shows that dual write has stopped."""
     state: str = ""
     """live, behind, silent, stopped or `stopped in order`; empty where nothing is measured, and in older reports."""
 

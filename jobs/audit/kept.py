@@ -44,8 +44,8 @@ _KINDS = {FOLD: UnitKind.FOLD, MEMORY: UnitKind.MEMORY, INDEX: UnitKind.INDEX}
 # Pieces of an index come in the chain's order; of one run there are fewer than these.
 _PIECES = 1 << 20
 _KEY_PROBE = "kraft-audit"
-_OTHER_FORM = "another release kept it, in another form"
-_OTHER_KEY = "secrets were masked with another key then"
+_OTHER_FORM = "another release stored it in another format"
+_OTHER_KEY = "its secrets were masked with another key"
 _FILE_GONE = f"a file of {EXAMINED.full_name} is gone or damaged"
 _OTHER_ROWS = "another release stored them, with other columns"
 
@@ -146,7 +146,7 @@ def newest(run: Run, left: Mapping[str, tuple[str, str | None]]) -> Found:
         {name: replace(each, chain=Chain()) if name in anew else each for name, each in good.items()},
         problems | {name: _refusal(kept[name].run_id, why) for name, why in broken.kept.items()},
         {
-            name: f"all rows of the state were stored: those that run {good[name].run_id} left can't be built on ({why})"
+            name: f"all rows of the state were stored: those that run {good[name].run_id} left can't be reused ({why})"
             for name, why in unfollowed.items()
         },
     )
@@ -181,7 +181,7 @@ def _short(warehouse: Warehouse, chains: Mapping[str, Chain]) -> dict[str, str]:
 
 
 def _refusal(run_id: str, why: str) -> str:
-    return f"the whole log was read: the state that run {run_id} kept can't be continued ({why})"
+    return f"the whole log was read: the state that run {run_id} kept can't be resumed ({why})"
 
 
 @dataclass(frozen=True)
@@ -214,7 +214,7 @@ def kept_bytes_of(past: PastRun) -> KeptBytes:
     for kind, wanted in _pieces(kept):
         stored = there.get((past.cluster, wanted.run_id, kind), {})
         if not stored and wanted.run_id != past.run_id and _is_older(past):
-            forgotten.append(f"the {kind} that run {wanted.run_id} kept is forgotten, as retention says")
+            forgotten.append(f"the {kind} that run {wanted.run_id} kept was removed by retention")
         else:
             problem = problem or _unlike(stored, wanted)
     return KeptBytes(problem, tuple(forgotten))
@@ -270,7 +270,7 @@ def _unlike(found: Mapping[int, str], wanted: Bytes) -> str | None:
     if len(found) != len(wanted.digests):
         return f"{len(found)} of its {len(wanted.digests)} pieces are in {EXAMINED.full_name}"
     if tuple(found[place] for place in sorted(found)) != wanted.digests:
-        return f"its bytes in {EXAMINED.full_name} are not those that were written"
+        return f"its bytes in {EXAMINED.full_name} have changed since they were written"
     return None
 
 

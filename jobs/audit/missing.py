@@ -25,7 +25,7 @@ from transforms.kraft.coverage import planned_log
 from transforms.report.printable import counted, visible
 from transforms.runs import FAILED, oldest_first
 
-_REPAIR = "bring the tables back, or let `kraft-audit run --full` read the whole log again"
+_REPAIR = "restore the tables, or let `kraft-audit run --full` read the whole log again"
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ def lines(found: Collection[Missing]) -> list[str]:
 
 def _gone_line(gone: Sequence[Missing]) -> str:
     first = gone[0]
-    more = "" if len(gone) == 1 else f", nor are all of {counted(len(gone) - 1, 'other run')}"
+    more = "" if len(gone) == 1 else f", as are some of {counted(len(gone) - 1, 'other run')}"
     number = "the" if first.of_rows is None else f"{first.of_rows - first.rows:,} of {first.of_rows:,}"
     run = visible(first.run_id, 80)
-    return f"{number} log records of run {run} are not there{more}, and retention did not remove them; {_REPAIR}"
+    return f"{number} log records of run {run} are missing{more}, and retention did not remove them; {_REPAIR}"

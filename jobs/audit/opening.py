@@ -131,7 +131,7 @@ def _fail_unlike(run: Run, counted: Mapping[str, Rows]) -> None:
         there = {row["table"]: row["rows"] for row in counted.get(name, ())}
         short = differing_rows(run.clusters[name].rows_read, there)
         if short is not None:
-            run.fail(name, AuditError(f"the tables do not hold what the run has read: {short}; begin another run"))
+            run.fail(name, AuditError(f"the tables lack rows that the run has read: {short}; start another run"))
 
 
 def _opened(name: str, found: Collected, copies: Rows, run: Run) -> Opened:

@@ -148,7 +148,7 @@ def spark_tables(reader: Reader) -> Warehouse:
 def _settings(arguments: argparse.Namespace) -> Settings:
     if arguments.conf is not None:
         if arguments.cluster is not None:
-            raise UsageError("--cluster goes with --warehouse; a configuration names its cluster itself")
+            raise UsageError("--cluster needs --warehouse: a configuration names its own cluster")
         return load_settings(arguments.conf)
     return settings_of_folder(arguments.warehouse)
 
@@ -244,7 +244,7 @@ class PastRun:
             there = {(run_id, table.full_name): rows for (_, run_id), rows in counted.items()}
             short = self.chain.only(table.full_name).rows_gone(there)
             if short is not None:
-                raise AuditError(f"the state of run {self.run_id} is not whole: {short}; look at a newer run")
+                raise AuditError(f"the state of run {self.run_id} is incomplete: {short}; look at a newer run")
             self._looked_at.add(table.full_name)
         return self.state_runs
 

@@ -58,7 +58,7 @@ def stored_answers(past: PastRun) -> Mapping[str, Any]:
     found = past.rows(EXAMINED, ["payload"], {"kind": ANSWERS}, most=1)
     if found.is_empty():
         raise UsageError(
-            f"what run {past.run_id} found is not stored (any more): look at a newer run, or begin one (`kraft-audit run`)"
+            f"the answers of run {past.run_id} are not stored (any more): look at a newer run, or start one (`kraft-audit run`)"
         )
     answers: Mapping[str, Any] = json.loads(found["payload"][0])["answers"]
     return answers

@@ -114,7 +114,7 @@ def _kept(past: PastRun, copies: list[dict[str, Any]]) -> LogKept | None:
     found = kept_by(past.warehouse, past.cluster, base_run)
     if base_run is not None and found is None:
         raise UsageError(
-            f"run {past.run_id} read the end of the log alone, and what run {base_run} kept of the rest is gone or of an "
+            f"run {past.run_id} read only the end of the log, and what run {base_run} kept of the rest is gone or of an "
             "earlier release; look at another run, or at all of them (`kraft-audit history ENTITY KEY`)"
         )
     return found

@@ -53,7 +53,7 @@ def examined_again(past: PastRun, shown: int) -> list[dict[str, Any]]:
     given = replace(known.given, side=None)
     records, planned = past.read(KRAFT_RECORDS), None
     if given.has_zookeeper and past.read(ZK_ZNODES).isEmpty():
-        raise AuditError(f"{ZK_ZNODES.full_name} has nothing of it any more")
+        raise AuditError(f"{ZK_ZNODES.full_name} no longer has its rows")
     if known.kraft is not None:
         runs = _chain(past, known.kraft.side)
         first = copies_of(spark_tables(past.warehouse), past.cluster, runs[-1])
@@ -96,7 +96,7 @@ def _chain(past: PastRun, side: KraftSide) -> list[str]:
     }
     gone = [run_id for run_id in runs if run_id not in there]
     if gone:
-        raise AuditError(f"{_WHERE} has nothing of run {gone[-1]} any more, on which it rests")
+        raise AuditError(f"{_WHERE} no longer has the rows of run {gone[-1]}, which it needs")
     return runs
 
 

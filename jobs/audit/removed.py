@@ -66,9 +66,7 @@ def removed_runs(tables: Reader, cluster: str, what: str) -> dict[str, datetime]
 def removed_line(what: str, removed: Sequence[datetime]) -> str:
     """One line: of how many runs something was removed, and when last."""
     runs = counted(len(removed), "earlier run")
-    return (
-        f"{what} of {runs} were removed by retention, last on {max(removed):%Y-%m-%d}: what only they had is not shown"
-    )
+    return f"{what} of {runs} were removed by retention, last on {max(removed):%Y-%m-%d}: changes that only they had are not shown"
 
 
 def changes_lines(tables: Reader, cluster: str, found: Histories) -> list[str]:
@@ -93,6 +91,6 @@ def changes_lines(tables: Reader, cluster: str, found: Histories) -> list[str]:
     (partition, _), after, before = holes[0]
     more = "" if len(holes) == 1 else f", and more in {counted(len(holes) - 1, 'other place')}"
     return [
-        f"changes of partition {partition} between the partition epochs {after} and {before} are not there{more}: "
-        "no run has read them, or rows of gold.isr_history are gone that retention did not remove"
+        f"changes of partition {partition} between the partition epochs {after} and {before} are missing{more}: "
+        "no run has read them, or rows of gold.isr_history were deleted, but not by retention"
     ]

@@ -92,7 +92,7 @@ def _broker_map(text: str) -> dict[int, int]:
 def _check_log(past: PastRun) -> None:
     if past.report.migration.log_end_offset is None:
         raise UsageError(
-            f"run {past.run_id} of {past.cluster} has no metadata log: so it has no KRaft state to compare"
+            f"run {past.run_id} of {past.cluster} has no metadata log, so there is no KRaft state to compare"
         )
 
 

@@ -102,5 +102,5 @@ def _headline(past: PastRun, as_of: int | None, total: int) -> str:
     return (
         f"Cluster {past.cluster}, run {past.run_id}: {counted(total, 'difference')} between ZooKeeper "
         f"(/migration at {mirrored}) and KRaft after offset {end} (inclusive)"
-        + ("\nZooKeeper is ahead: in_flight is what it has of later records" if ahead else "")
+        + ("\nZooKeeper is ahead: rows that it has from later records are in_flight" if ahead else "")
     )

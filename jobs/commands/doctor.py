@@ -124,7 +124,7 @@ def _machine() -> Iterator[Diagnosis]:
         yield Diagnosis(
             WARN,
             "Delta's jars",
-            "not beside Spark's: every start fetches them from Maven (`make setup` puts them there)",
+            "not in Spark's folder of jars: every start downloads them from Maven (`make setup` puts them there)",
         )
     yield _loopback()
     yield _open_files()
@@ -202,8 +202,10 @@ def _live(settings: Settings) -> str:
         client.stop()
         client.close()
     if root is None:
-        raise UsageError(f"{asked.connect} answers and has no /brokers: is the chroot right, and is it Kafka's?")
-    return f"{asked.connect} answers, read-only, and holds Kafka's /brokers"
+        raise UsageError(
+            f"{asked.connect} answers but has no /brokers: check the chroot, and that this is Kafka's ZooKeeper"
+        )
+    return f"{asked.connect} answers, read-only, and has Kafka's /brokers"
 
 
 def _controllers(settings: Settings) -> Iterator[tuple[str, Callable[[], str]]]:
@@ -232,7 +234,7 @@ def _quorum(kraft: KraftSettings) -> str:
     except QuorumError as error:
         raise UsageError(str(error)) from None
     if described.error:
-        raise _DoubtError(f"{leader} gives the log and not the voters: DESCRIBE on the cluster is not granted")
+        raise _DoubtError(f"{leader} gives the log but not the voters: grant DESCRIBE on the cluster")
     return f"{leader} answers and leads {counted(len(described.voters), 'voter')}; the log can be read"
 
 

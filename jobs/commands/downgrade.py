@@ -29,8 +29,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         type=Path,
         metavar="FILE",
-        help="a broker's property file, which alone has its protocol in ZooKeeper mode; can be repeated "
-        "(default: what the run read)",
+        help="a broker's property file, the only place of its protocol version in ZooKeeper mode; may be repeated "
+        "(default: the files that the run read)",
     )
     parser.add_argument("--kafka-version", metavar="V", help="the cluster's release (default: the run's)")
     add_warehouse_arguments(parser)

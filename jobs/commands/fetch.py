@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--newest",
         action="store_true",
-        help="copy the newest snapshot and what follows, not everything that is still available",
+        help="copy the newest checkpoint and what follows it, not everything that is still available",
     )
     parser.add_argument("--rate", type=float, metavar="BYTES", help="highest rate in bytes per second")
     add_controller_arguments(parser, required=True)

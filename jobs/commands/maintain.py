@@ -68,7 +68,7 @@ def _settings(arguments: argparse.Namespace) -> list[Settings]:
     if arguments.conf is None:
         return [settings_of_folder(arguments.warehouse)]
     if arguments.cluster is not None:
-        raise UsageError("--cluster goes with --warehouse; a configuration names its cluster itself")
+        raise UsageError("--cluster needs --warehouse: a configuration names its own cluster")
     return [load_settings(path) for path in arguments.conf]
 
 
@@ -115,12 +115,12 @@ def _cells(each: Tended) -> list[str]:
 def _summary(found: Sequence[Tended], left: Sequence[Left], *, dry_run: bool) -> str:
     files = _size(sum(each.removed_bytes or 0 for each in found))
     rows = f"{sum(each.rows for each in found):,} rows"
-    looked = f"{len(found)} tables looked at"
+    looked = f"{len(found)} tables checked"
     if not dry_run:
-        return f"{looked}: {rows} and {files} of old files went"
+        return f"{looked}: {rows} and {files} of old files were removed"
     about = _size(sum(each.about_row_bytes for each in found))
     leftovers = f" and {_size(sum(each.bytes for each in left))} that killed runs left" if left else ""
-    return f"{looked}: {rows} (about {about}), {files} of old files{leftovers} would go; nothing was changed"
+    return f"{looked}: {rows} (about {about}), {files} of old files{leftovers} would be removed; nothing was changed"
 
 
 def _size(number: int | None) -> str:

@@ -42,7 +42,7 @@ def _from_file(path: str) -> str:
         lines = Path(path).read_text().splitlines()
     except (OSError, UnicodeDecodeError):
         raise UsageError(
-            f"{OPTION}: the file {path} can't be read; check its path and your rights to the volume"
+            f"{OPTION}: the file {path} can't be read; check its path and your permissions on the volume"
         ) from None
     if not lines or not lines[0]:
         raise UsageError(f"{OPTION}: the file {path} has an empty first line")
@@ -59,7 +59,7 @@ def _from_scope(where: str) -> str:
         raise UsageError(f"{OPTION} {where}: secret scopes can be read on Databricks only; give a file") from None
     except Exception as error:
         raise UsageError(
-            f"{OPTION}: {where} can't be read ({type(error).__name__}): check scope, key and the right READ on the scope"
+            f"{OPTION}: {where} can't be read ({type(error).__name__}): check the scope, the key and the permission READ on the scope"
         ) from None
 
 

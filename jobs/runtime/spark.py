@@ -271,7 +271,7 @@ def _connected(app_name: str) -> SparkSession:
         ) from error
     except PySparkException as error:
         raise UsageError(
-            f"Spark Connect at {where or 'an address of its own choice'} can't be used: check SPARK_REMOTE"
+            f"Spark Connect at {where or 'its default address'} can't be used: check SPARK_REMOTE"
         ) from error
 
 

@@ -494,7 +494,7 @@ def readable() -> Iterator[None]:
         if file is None:
             raise
         raise UnreadableError(
-            f"a file of the tables is gone or damaged: {file}; bring it back, or read the whole log again with "
+            f"a file of the tables is gone or damaged: {file}; restore it, or read the whole log again with "
             "`kraft-audit run --full`"
         ) from error
 

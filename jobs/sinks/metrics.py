@@ -42,7 +42,7 @@ def write_textfile(folder: Path, now: Mapping[str, Sequence[MetricSample]], reti
     """
     if not folder.is_dir():
         raise MetricsError(
-            f"metrics not written: there is no folder {folder}; make it, and name it to node_exporter in "
+            f"metrics not written: there is no folder {folder}; create it, and give it to node_exporter as "
             "--collector.textfile.directory"
         )
     path = folder / TEXTFILE_NAME

@@ -43,11 +43,11 @@ _WITHOUT_SPARK = {
 _REMOTE = (
     (
         ("No FileSystem for scheme", "FileSystem not found"),
-        "Spark has no file system for {scheme}://; give it the jars (docs/storage.md)",
+        "Spark has no file system for {scheme}://; add the jars (docs/storage.md)",
     ),
     (
         ("NoAuthWithAWSException", "Unable to load credentials", "AzureCredentialNotFound"),
-        "Spark has no credentials for it; give it some (docs/storage.md)",
+        "Spark has no credentials for it; provide them (docs/storage.md)",
     ),
     (
         ("UnknownStoreException", "NoSuchBucket", "FilesystemNotFound", "The specified bucket does not exist"),
@@ -134,9 +134,7 @@ def storage_problem(error: BaseException, root: str, folder: Path | None) -> str
     if reason is None:
         if not any(known in text for known in _NO_FOLDER for text in texts):
             return None
-        return (
-            f"the warehouse {root} can't be written: a folder can't be made there; let this user write, and run again"
-        )
+        return f"the warehouse {root} can't be written: a folder can't be created there; let this user write, and run again"
     full = _full_temporary(folder) if reason == os.strerror(errno.ENOSPC) else None
     where = f"the warehouse {root}" if full is None else f"the folder for temporary files {full}"
     return f"{where} can't be written: {reason}; {REMEDIES[reason]} and run again"

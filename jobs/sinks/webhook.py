@@ -64,11 +64,11 @@ def by_apprise(title: str, text: str, settings: NotifySettings, *, pause: Callab
         raise UsageError(f"notify: form apprise needs the package apprise; {_EXTRA}") from None
     told = apprise.Apprise()
     if not told.add(secret_from_environment(settings.url_env, "notify")):
-        raise NotifyError(f"message not sent: {settings.url_env} holds no address that Apprise knows")
+        raise NotifyError(f"message not sent: {settings.url_env} has no address that Apprise accepts")
 
     def once() -> None:
         if not told.notify(body=text, title=title, body_format=apprise.NotifyFormat.TEXT):
-            raise NotifyError(f"message by {settings.url_env} not sent: the service did not take it", passing=True)
+            raise NotifyError(f"message by {settings.url_env} not sent: the service did not accept it", passing=True)
 
     _tried(settings, once, pause)
 
@@ -128,7 +128,7 @@ def _reason(error: Exception) -> str:
     # The server's own words are left out: some repeat what they were sent. The address is a secret.
     if isinstance(error, HTTPError):
         if 300 <= error.code < 400:
-            return f"it answered {error.code}, which sends elsewhere; give the address itself"
+            return f"it answered {error.code}, a redirect; name the final address"
         return f"it answered {error.code}; check the address"
     cause = error.reason if isinstance(error, URLError) else error
     if isinstance(cause, ssl.SSLCertVerificationError):

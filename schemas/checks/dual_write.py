@@ -1,4 +1,4 @@
-"""DUR checks: is dual writing complete and alive (S§7.3)."""
+"""DUR checks: is dual write complete and alive (S§7.3)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ CHECKS: tuple[Check, ...] = (
         "/migration records a finished load",
         ("dual_write", "finalize", "rollback"),
         DURING,
-        "Do not move the controller leadership: without this offset, dual writing does not start again. Restore "
+        "Do not move the controller leadership: without this offset, dual write does not start again. Restore "
         "/migration from a backup of ZooKeeper. If there is no backup, keep the current leader running and roll back: "
         "no other controller can mirror any more.",
         "KIP-866; ZkMigrationLeadershipState.initialZkMigrationComplete",
@@ -34,11 +34,11 @@ CHECKS: tuple[Check, ...] = (
     ),
     check(
         "DUR-04",
-        "Dual writing is alive, and ZooKeeper is not far behind",
+        "Dual write is alive, and ZooKeeper is not far behind",
         ("dual_write", "finalize", "rollback"),
         DURING,
         "Do not finalise or roll back until the lag is gone. Look for migration faults in the active controller's "
-        "log, and check ZooKeeper's health. Do not rely on the metric ZkWriteBehindLag: it reads 0 when dual writing "
+        "log, and check ZooKeeper's health. Do not rely on the metric ZkWriteBehindLag: it reads 0 when dual write "
         "has stopped.",
         "KIP-866, ZkWriteBehindLag; S§7.3",
     ),
@@ -47,7 +47,7 @@ CHECKS: tuple[Check, ...] = (
         "No row is lost, foreign or wrongly loaded",
         ("dual_write", "finalize", "rollback"),
         DURING,
-        "Read the list of differences: each row says what happened and what to do.",
+        "Read the list of differences: it shows what happened to each row, and what to do about each class.",
         "KIP-866, Dual Write; S§5.6",
     ),
     check(
@@ -82,10 +82,10 @@ CHECKS: tuple[Check, ...] = (
     ),
     check(
         "DUR-09",
-        "Every kind of metadata survives a snapshot at this metadata.version",
+        "Every kind of metadata is kept in checkpoints (metadata snapshots) at this metadata.version",
         ("dual_write", "finalize", "rollback"),
         DURING,
-        "Do not restart a controller: it would start from a snapshot without the SCRAM credentials and delegation "
+        "Do not restart a controller: it would start from a checkpoint without the SCRAM credentials and delegation "
         "tokens listed. Save them. Raise metadata.version, then create them again.",
         "ScramImage, DelegationTokenImage; S§3.4",
         needs=KRAFT_ONLY,
@@ -187,7 +187,7 @@ CHECKS: tuple[Check, ...] = (
         ("start", "dual_write", "finalize", "rollback"),
         frozenset({Phase.WAITING, Phase.DUAL_WRITE}),
         "Stop the nodes listed and start them with the release of the others (3.4 to 3.9). Kafka 4 does not support "
-        "ZooKeeper: as active controller it silently ends dual writing. Upgrade to Kafka 4 after finalising.",
+        "ZooKeeper: as active controller it silently ends dual write. Upgrade to Kafka 4 after finalising.",
         "KIP-866; KIP-896; MetadataVersion, S§2.6, S§9.2",
         needs=KRAFT_ONLY,
     ),

@@ -112,7 +112,7 @@ CHECKS: tuple[Check, ...] = (
         (),
         IN_KRAFT,
         "Raise all features: `kafka-features.sh upgrade --release-version RELEASE`. Raising metadata.version alone "
-        "does not raise them. Suppress a feature that you keep down on purpose.",
+        "does not raise them. Leave a feature as it is if you keep it down on purpose: this check closes no gate.",
         "KIP-1022; Feature.defaultLevel; S§9.4",
         needs=KRAFT_ONLY,
         severity="warning",
@@ -135,7 +135,8 @@ CHECKS: tuple[Check, ...] = (
         "Every broker in ZooKeeper mode supports the features finalised in /feature",
         ("start", "rollback"),
         READ_FROM_ZOOKEEPER,
-        "Delete the features listed with the release that finalised them: `kafka-features.sh disable`. A broker that "
+        "Delete the features listed with the release that finalised them: `kafka-features.sh disable --feature NAME`, below Kafka "
+        "3.3 `kafka-features.sh --downgrade-all`. A broker that "
         "does not support one of them stops and does not start again. Releases from 3.0 on support none in ZooKeeper "
         "mode. Correct a /feature that cannot be read before you roll back: brokers put back into ZooKeeper mode would "
         "not start.",

@@ -11,7 +11,7 @@ CHECKS: tuple[Check, ...] = (
         "Every registered node supports the newest metadata.version of the cluster's release",
         UPGRADE,
         IN_KRAFT,
-        "Start the nodes listed once with the release of the others: this updates their registration. If the machine of a "
+        "Start each node listed once with the same release as the others: this updates its registration. If the machine of a "
         "controller is gone, start one with the same `node.id` elsewhere. Unregister a broker that is gone for good: "
         "`kafka-cluster.sh unregister --id N`. Unregister a controller that is gone for good, from metadata.version "
         "4.4-IV2 (33) on: `kafka-cluster.sh unregister-controller --id N`. Stop a node before you unregister it: a running "
@@ -43,11 +43,10 @@ CHECKS: tuple[Check, ...] = (
         "Every registered controller is a voter",
         (),
         IN_KRAFT,
-        "Start the controller once with the new release before each upgrade, as long as metadata.version is below "
-        "4.4-IV2 (33): a removed "
-        "controller stays registered and counts at every upgrade of metadata.version. From that level on, stop it and unregister "
-        "it: `kafka-cluster.sh unregister-controller --id N`, or `kafka-metadata-quorum.sh remove-controller --unregister`. A "
-        "running controller registers again.",
+        "Below metadata.version 4.4-IV2 (33), start the controller once with the new release before each upgrade: a removed "
+        "controller stays registered and counts at every upgrade of metadata.version. From 4.4-IV2 on, stop it and "
+        "unregister it: `kafka-cluster.sh unregister-controller --id N`, or `kafka-metadata-quorum.sh remove-controller "
+        "--unregister`. A running controller registers again.",
         "KIP-853; KIP-1312; PR 22191, PR 23196; S§8.4",
         needs=KRAFT_ONLY,
         severity="warning",
@@ -121,11 +120,11 @@ CHECKS: tuple[Check, ...] = (
     ),
     check(
         "LOG-01",
-        "The newest snapshot is close behind the end of the log",
+        "The newest checkpoint (metadata snapshot) is close behind the end of the log",
         (),
         IN_KRAFT,
         "Look for a metadata fault in the controllers' logs (metric MetadataErrorCount): after a fault a controller "
-        "writes no more snapshots. Check metadata.log.max.record.bytes.between.snapshots and "
+        "writes no more checkpoints. Check metadata.log.max.record.bytes.between.snapshots and "
         "metadata.log.max.snapshot.interval.ms.",
         "KIP-630; PR 12596; S§8.4",
         needs=KRAFT_ONLY,

@@ -60,7 +60,7 @@ CHECKS: tuple[Check, ...] = (
         ("start",),
         WAITING,
         "Raise inter.broker.protocol.version on the brokers, and format the controllers with the same "
-        "metadata.version. Below 3.6-IV1 a load that dies stays half done. Below 3.5-IV2 the next snapshot drops "
+        "metadata.version. Below 3.6-IV1 a load that dies stays half done. Below 3.5-IV2 the next checkpoint drops "
         "SCRAM credentials, below 3.6-IV2 delegation tokens.",
         "KIP-866; MetadataVersion; KAFKA-17457; S§2.6",
     ),
@@ -188,7 +188,7 @@ CHECKS: tuple[Check, ...] = (
         "No configuration exists that stops the first full sync",
         ("start",),
         WAITING,
-        "Delete the client metrics subscriptions listed. With them, dual writing never begins.",
+        "Delete the client metrics subscriptions listed. With them, dual write never begins.",
         "ZkConfigMigrationClient; S§5.2",
         needs=KRAFT_ONLY,
     ),

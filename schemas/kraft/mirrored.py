@@ -13,7 +13,7 @@ LOADED: tuple[str, ...] = (
     "ACCESS_CONTROL_ENTRY_RECORD",
     "DELEGATION_TOKEN_RECORD",
 )
-# What dual writing brings to ZooKeeper (S§5.2). Registrations, features, no-ops and markers change nothing there.
+# What dual write brings to ZooKeeper (S§5.2). Registrations, features, no-ops and markers change nothing there.
 MIRRORED: tuple[str, ...] = (
     *LOADED,
     "PARTITION_CHANGE_RECORD",

@@ -147,7 +147,7 @@ def test_with_earlier_runs_records_that_are_gone_nothing_is_said_but_that(
     assert found.kinds == {FAILURE}
     assert found.failure == {
         "for_people": True,
-        "text": "the tables do not hold any more what earlier runs have read of the log: "
+        "text": "the tables no longer have all log records that earlier runs have read of the log: "
         f"{kept.offset - 1} records are there instead of {kept.offset} of offsets 0 to {kept.offset - 1} of run r1; "
         "read the whole log again with `kraft-audit run --full`",
     }
@@ -172,8 +172,8 @@ def test_rows_that_are_not_all_there_are_not_judged() -> None:
     found = examined(files.asked("r1"), files.payloads(short))
     assert found.kinds - {ROWS} == {FAILURE}
     assert found.failure["for_people"]
-    assert found.failure["text"].startswith("the tables do not hold what the run has read: ")
-    assert found.failure["text"].endswith("; begin another run")
+    assert found.failure["text"].startswith("the tables lack rows that the run has read: ")
+    assert found.failure["text"].endswith("; start another run")
 
 
 @pytest.fixture

@@ -60,7 +60,7 @@ def test_nothing_is_said_of_a_history_that_is_whole() -> None:
 
 
 def test_what_retention_took_is_told_with_when() -> None:
-    line = "recorded changes of 2 earlier runs were removed by retention, last on 2027-01-02: what only they had is not shown"
+    line = "recorded changes of 2 earlier runs were removed by retention, last on 2027-01-02: changes that only they had are not shown"
     assert said(Marks("r1", "r2"), a=history((7, 8))) == [line]
     assert said(Marks("r1", "r2"), a=history((None, 0), (0, 1), (5, 6))) == [line]
 
@@ -75,7 +75,7 @@ def test_a_hole_that_retention_did_not_make_is_told_with_its_place() -> None:
 def test_records_that_are_gone_are_told_by_whose_doing() -> None:
     removed = [Missing("r1", 0, None, AT), Missing("r2", 5, 9, AT)]
     assert lines(removed) == [
-        "log records of 2 earlier runs were removed by retention, last on 2027-01-02: what only they had is not shown"
+        "log records of 2 earlier runs were removed by retention, last on 2027-01-02: changes that only they had are not shown"
     ]
     gone = Missing("r3", 1200, 3330, None)
     [line] = lines([gone])

@@ -82,7 +82,7 @@ BROKEN: dict[str, tuple[Callable[[], Rows], str]] = {
         lambda: twice(1, 250),
         "records of offsets 100 to 250 are there, beyond the 150 of offsets 100 to 249 of new",
     ),
-    "astray": (lambda: whole() | {NOWHERE: [3]}, "1 records are there that were not to be read"),
+    "astray": (lambda: whole() | {NOWHERE: [3]}, "1 records are there that should not have been read"),
     "no checkpoint": (
         lambda: lacking(CHECKPOINT),
         "no record is there, 1 were to be read, of the checkpoint at offset 40",

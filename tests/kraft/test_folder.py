@@ -169,11 +169,11 @@ def test_a_log_whose_beginning_is_lost_can_not_be_used(tmp_path: Path) -> None:
     for path in (tmp_path / "__cluster_metadata-0").glob("*.checkpoint"):
         path.unlink()
     assert read_copies(tmp_path)[0].problem == (
-        "the log begins at offset 488 and no complete snapshot covers what came before"
+        "the log begins at offset 488 and no complete checkpoint covers what came before"
     )
     for path in (tmp_path / "__cluster_metadata-0").glob("*.log"):
         path.write_bytes(b"")
-    assert read_copies(tmp_path)[0].problem == "no record batch and no complete snapshot in it"
+    assert read_copies(tmp_path)[0].problem == "no record batch and no complete checkpoint in it"
 
 
 def test_several_segments_read_like_one(controller: Path) -> None:
@@ -227,7 +227,7 @@ def test_a_snapshot_that_goes_away_is_noted(controller: Path) -> None:
     (controller / "__cluster_metadata-0" / f"{9:020}-{1:010}.checkpoint").symlink_to("nowhere")
     copy = copy_in(controller)
     assert (copy.log_end_offset, copy.problem) == (504, None)
-    assert copy.notes[0].startswith("00000000000000000009-0000000001.checkpoint went away while it was read")
+    assert copy.notes[0].startswith("00000000000000000009-0000000001.checkpoint disappeared while it was read")
     assert not [file for file in copy.checkpoints if file.offset == 9]
 
 

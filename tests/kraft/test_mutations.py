@@ -135,7 +135,7 @@ def test_mutated_snapshots_are_never_complete_without_footer() -> None:
         cut = data[: rng.randrange(len(data))]
         rows = [row for batch in decode_checkpoint(cut, Origin(1, "c", 488), MASKING) for row in batch.to_pylist()]
         assert sum(row["length"] for row in rows) == len(cut)
-        assert rows[-1]["problem"] == "incomplete snapshot: the footer is missing"
+        assert rows[-1]["problem"] == "incomplete checkpoint: the footer is missing"
 
 
 @pytest.mark.parametrize("base", [-(1 << 63), -1, (1 << 63) - 1])

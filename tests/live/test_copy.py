@@ -321,7 +321,7 @@ def test_a_controllers_own_folder_is_never_replaced(quorum: FakeQuorum, tmp_path
     own = tmp_path / LOG_FOLDER
     own.mkdir()
     (own / f"{0:020}.log").write_bytes(LOG)
-    with pytest.raises(QuorumError, match="holds a log that was not fetched"):
+    with pytest.raises(QuorumError, match="contains a log that this program did not fetch"):
         copy_quorum(quorum.settings(), tmp_path)
     assert [path.name for path in own.iterdir()] == [f"{0:020}.log"]
 
@@ -335,7 +335,7 @@ def test_two_copyings_into_one_folder_do_not_mix(quorum: FakeQuorum, tmp_path: P
     first = threading.Thread(target=copy_quorum, args=(quorum.settings(), tmp_path))
     first.start()
     time.sleep(0.2)
-    with pytest.raises(QuorumError, match="another copying into it is under way"):
+    with pytest.raises(QuorumError, match="another process is copying into it"):
         copy_quorum(quorum.settings(), tmp_path)
     first.join()
     assert stored(tmp_path) == LOG
@@ -383,7 +383,7 @@ def test_a_new_leader_that_does_not_know_its_high_watermark_yet_is_waited_for(
 
 def test_a_quorum_that_commits_nothing_is_told(quorum: FakeQuorum, tmp_path: Path) -> None:
     quorum.high_watermark = -1
-    with pytest.raises(QuorumError, match=r"hands out no committed records from offset 0 on for 0\.5 s"):
+    with pytest.raises(QuorumError, match=r"returns no committed records from offset 0 on for 0\.5 s"):
         copy_quorum(quorum.settings(patience_seconds=0.5), tmp_path)
 
 

@@ -288,9 +288,9 @@ def test_an_answer_that_comes_byte_by_byte_is_not_waited_for(tmp_path: Path) -> 
     [
         (
             2**62,
-            r"the snapshot at offset \d+ of controller 3000 .* has 4611686018427387904 bytes, and no more than \d+ can be used",
+            r"the checkpoint at offset \d+ of controller 3000 .* has 4611686018427387904 bytes, and no more than \d+ can be used",
         ),
-        (-5, r"the snapshot at offset \d+ of controller 3000 .* is said to have -5 bytes"),
+        (-5, r"the checkpoint at offset \d+ of controller 3000 .* is said to have -5 bytes"),
     ],
 )
 def test_a_snapshot_that_can_not_be_of_its_size_is_refused_at_once(tmp_path: Path, size: int, line: str) -> None:
@@ -312,7 +312,7 @@ def test_a_snapshot_that_comes_in_single_bytes_is_not_waited_for(tmp_path: Path)
     with fake_controllers(trimmed(max(CHECKPOINTS)), 1) as quorum:
         quorum.answer_bytes = 1
         started = time.monotonic()
-        with pytest.raises(QuorumError, match=r"sends a snapshot too slowly: \d+ bytes so far"):
+        with pytest.raises(QuorumError, match=r"sends a checkpoint too slowly: \d+ bytes so far"):
             copy_quorum(quorum.settings(patience_seconds=0.5), tmp_path, history=False)
     assert time.monotonic() - started < 30
 

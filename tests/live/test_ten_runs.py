@@ -195,7 +195,7 @@ def content(policy: str, folder: Path, address: str, logs: Path, port: int) -> d
     return {
         **settings_content(HEALTHY, folder / "tables", cluster=policy),
         "zookeeper": {"connect": address},
-        # The controller is played by hand: by the clock dual writing would be dead when the third cluster is read.
+        # The controller is played by hand: by the clock dual write would be dead when the third cluster is read.
         "as_of": "data",
         "kraft": {"folders": [str(logs)]},
         "report": {"folder": str(folder / "reports"), "mail": {**mail, "recipients": [f"{policy}@example.com"]}},

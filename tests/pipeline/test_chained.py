@@ -173,7 +173,7 @@ def test_a_damaged_index_and_rows_that_are_gone_make_a_base_and_are_said(lives: 
     first, seventh = lives.ids["6"], lives.ids["7"]
     wanted = states(lives.past("whole8", first))
     said_of_it = {
-        INDEX: BUILT_ON.format(seventh, "its bytes in silver.examined are not those that were written"),
+        INDEX: BUILT_ON.format(seventh, "its bytes in silver.examined have changed since they were written"),
         ROWS: None,
     }
     for cluster, note in said_of_it.items():
@@ -187,7 +187,7 @@ def test_a_damaged_index_and_rows_that_are_gone_make_a_base_and_are_said(lives: 
     # The log was continued from all the same.
     assert not any("the whole log was read" in each for each in lives.reports["8"][INDEX]["notes"])
     # Whoever looks at the run whose rows are gone is told, and is shown no part of a state.
-    assert f"the state of run {seventh} is not whole: " in lives.broken
+    assert f"the state of run {seventh} is incomplete: " in lives.broken
     assert f"rows of run {first} are in silver.topics; look at a newer run" in lives.broken
 
 

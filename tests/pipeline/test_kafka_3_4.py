@@ -1,4 +1,4 @@
-"""Kafka 3.4: a load that is repeated for ever, and dual writing that mirrors little and does not say how far it is.
+"""Kafka 3.4: a load that is repeated for ever, and dual write that mirrors little and does not say how far it is.
 
 The tree is a real one from before a load; the log is what 3.4.1's code makes of it (`early_log`).
 """

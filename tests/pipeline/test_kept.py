@@ -88,7 +88,7 @@ def test_the_newest_run_is_gone_on_with() -> None:
     assert run.clusters["c"].notes == []
 
 
-OTHER_KEY, OTHER_FORM = "secrets were masked with another key then", "another release kept it, in another form"
+OTHER_KEY, OTHER_FORM = "its secrets were masked with another key", "another release stored it in another format"
 
 
 @pytest.mark.parametrize(

@@ -212,5 +212,5 @@ def test_a_suppression_decides_where_a_row_is_shown_and_no_count_or_verdict(audi
     assert audited.frame(DIVERGENCES).count() == 2
     notes = " ".join(report.notes)
     assert "suppression 2 (topics lag) of Bob matches nothing: remove it" in notes
-    assert "suppression 3 (client_quotas lost_write) of Cid was over on 2020-01-01" in notes
+    assert "suppression 3 (client_quotas lost_write) of Cid expired on 2020-01-01" in notes
     assert "of Ann" not in notes

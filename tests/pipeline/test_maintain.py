@@ -323,7 +323,7 @@ def said(filled: Warehouse, capsys: pytest.CaptureFixture[str]) -> Any:
 def test_the_command_says_what_would_go_and_what_went(said: Any, filled: Warehouse, runs: Runs) -> None:
     code, out, err = said("maintain", "--dry-run")
     assert code == 0
-    assert "tables looked at" in out
+    assert "tables checked" in out
     assert out.rstrip().endswith("nothing was changed")
     assert "rows' bytes" in out
     assert "about " in next(line for line in out.splitlines() if line.startswith("bronze.zk_znodes"))

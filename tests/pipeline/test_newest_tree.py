@@ -1,4 +1,4 @@
-"""Rows are compared at a barrier; who rules, who is there and whether dual writing lives is told by the newest tree.
+"""Rows are compared at a barrier; who rules, who is there and whether dual write lives is told by the newest tree.
 
 A real failover whose full sync never began: the new leader claimed ZooKeeper and put its name into /migration, and that
 is where ZooKeeper's transaction log is cut. The last barrier is the old leader's.

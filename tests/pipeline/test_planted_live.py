@@ -173,7 +173,7 @@ def bracketed_by_single_steps(content: dict[str, object], folder: Path, mirror: 
 def interfered(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Interfered:
     folder = tmp_path_factory.mktemp("live")
     with zookeeper_server(HEALTHY / "zookeeper") as server:
-        # The server holds what was captured long ago: by today's clock dual writing would be dead.
+        # The server holds what was captured long ago: by today's clock dual write would be dead.
         replayed = {"zookeeper": {"connect": server.address}, "as_of": "data"}
         walk = {**settings_content(HEALTHY, folder / "walked"), **replayed}
         with connected(server.address) as client:

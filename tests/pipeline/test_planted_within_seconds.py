@@ -1,4 +1,4 @@
-"""Somebody writes ZooKeeper within seconds of KRaft's last change, and dual writing goes on: no clock tells, nor `/migration`.
+"""Somebody writes ZooKeeper within seconds of KRaft's last change, and dual write goes on: no clock tells, nor `/migration`.
 
 There are no transaction logs. What KRaft never wrote was not lost on the way: the log knows every value a row ever had.
 """

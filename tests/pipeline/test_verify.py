@@ -166,7 +166,7 @@ def test_kept_bytes_that_were_changed_are_told(
     assert verify(warehouse) == ERRORS
     first, second = capsys.readouterr().out.splitlines()
     assert first == f"c: run {runs[-1]} does NOT match its evidence: 1 row of kept state"
-    assert second == "  kept state: its bytes in silver.examined are not those that were written"
+    assert second == "  kept state: its bytes in silver.examined have changed since they were written"
 
 
 def test_a_record_that_is_missing_is_told_and_a_run_without_evidence_can_t_be_verified(
@@ -246,7 +246,7 @@ def test_what_an_older_run_continued_from_may_be_forgotten(
     assert verify(warehouse, "--run", second) == OK
     assert capsys.readouterr().out.splitlines() == [
         f"c: run {second} matches its evidence",
-        f"  the fold that run {first} kept is forgotten, as retention says",
+        f"  the fold that run {first} kept was removed by retention",
     ]
     # The next run would continue from the newest one's.
     assert verify(warehouse, "--run", newest) == ERRORS

@@ -23,6 +23,7 @@ from schemas.checks.codes import (
     ONE_RACK,
     REASSIGNING,
     REASSIGNING_LONG,
+    RECOVERING_LONG,
     RESTART_INTERNAL,
     RESTART_OFFLINE,
     RESTART_REFUSED,
@@ -77,7 +78,7 @@ ONLY = {
         "all-needed/0: min.insync.replicas 2 of 2 replicas",
         "short/0: min.insync.replicas 2 of 2 replicas",
     ],
-    REASSIGNING_LONG: ["moving/0: adding [1], removing [], without any change for 30 h"],
+    REASSIGNING_LONG: ["moving/0: adding [1], removing [], no change in the 30 h before the log's end"],
     THROTTLE_LEFT: ["TOPIC throttled: leader.replication.throttled.replicas"],
     ONE_RACK: ["in-one-rack/0: all replicas are in rack a", "with-a-stopped-one/0: all replicas are in rack a"],
     ELR_WAITING: [
@@ -345,6 +346,7 @@ def without_a_time() -> Facts:
 @pytest.mark.parametrize(
     ("check_id", "code"),
     [
+        ("ISR-11", RECOVERING_LONG),
         ("ISR-12", LOSSY_ELECTION),
         ("RAS-01", REASSIGNING_LONG),
         ("SEC-09", TOKEN_EXPIRED),
@@ -357,7 +359,7 @@ def test_what_goes_by_time_is_unknown_without_one(check_id: str, code: str) -> N
     assert verdict(check_id, replace(without_a_time(), findings={code: Sample(1, ("one",))})).verdict == "warn"
 
 
-@pytest.mark.parametrize("check_id", ["SEC-07", "DIR-02", "DIR-04"])
+@pytest.mark.parametrize("check_id", ["SEC-07", "DIR-01", "DIR-02", "DIR-04"])
 def test_what_goes_by_level_is_unknown_without_one(check_id: str) -> None:
     assert verdict(check_id, kraft(features={"group.version": 1})).verdict == "unknown"
 
@@ -478,7 +480,7 @@ def test_a_reassignment_under_way_is_told_where_all_others_are_in_sync() -> None
     result = verdict("UPG-02", kraft(findings=moving))
     assert (result.verdict, result.evidence) == (
         "pass",
-        ["a reassignment is under way (1 in all)", "t/0: adding [2], removing []"],
+        ["a reassignment is in progress (1 in all)", "t/0: adding [2], removing []"],
     )
 
 

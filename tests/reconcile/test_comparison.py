@@ -158,7 +158,7 @@ def test_suppressed_rows_are_last_and_no_count_is_smaller() -> None:
     assert (told.summary.suppressed, told.summary.suppressed_by_class) == (1, {"lost_write": 1})
     assert told.samples == whole.samples
     assert told.notes == [
-        "suppression 2 (topics lag) of Ann was over on 2026-01-01: its rows are shown like all others",
+        "suppression 2 (topics lag) of Ann expired on 2026-01-01: its rows are shown like all others",
         "suppression 3 (acls lag) of Ann matches nothing: remove it",
     ]
     assert told.unsuppressed_verdict == "clean", "nothing else is wrong"

@@ -1,4 +1,4 @@
-"""Dual writing is live, behind, silent or stopped, and every part of a report says the same of it (S§7.3)."""
+"""Dual write is live, behind, silent or stopped, and every part of a report says the same of it (S§7.3)."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_headline_gates_checks_and_numbers_never_contradict_each_other(facts: Fa
         assert (check(report, "RB-02").verdict == "pass") == (now.state is LivenessState.LIVE)
     assert report.lag.alive == now.alive == (now.state in (LivenessState.LIVE, LivenessState.BEHIND))
     assert is_stopped(report) == (now.state is LivenessState.STOPPED and not now.in_order)
-    assert (tell(report).title == "Dual writing has stopped") == is_stopped(report)
+    assert (tell(report).title == "Dual write has stopped") == is_stopped(report)
 
 
 @given(

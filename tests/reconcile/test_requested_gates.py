@@ -88,13 +88,13 @@ def test_the_reason_is_told() -> None:
     )
     newest = standing_of(STATES["newest failed"], None, NOW)
     assert why_gate_is_shut("finalize", None, newest, LIMIT) == (
-        "gate finalize is shut: the newest run, run-6, failed: there is no folder /nowhere"
+        "gate finalize is closed: the newest run, run-6, failed: there is no folder /nowhere"
     )
     old = why_gate_is_shut("finalize", None, standing_of([OLD], None, NOW), LIMIT)
-    assert old == "gate finalize is shut: run run-5 is 2.0 days old, 48 h is the limit"
+    assert old == "gate finalize is closed: run run-5 is 2.0 days old, 48 h is the limit"
     future = why_gate_is_shut("finalize", None, standing_of([FUTURE], None, NOW), LIMIT)
     assert future.endswith("is dated in the future (2026-11-24 14:00 UTC): its age is unknown")
-    assert why_gate_is_shut("finalize", None, None, LIMIT) == "gate finalize is shut: no run has finished"
+    assert why_gate_is_shut("finalize", None, None, LIMIT) == "gate finalize is closed: no run has finished"
 
 
 def lines(runs: list[FleetRun], run_id: str | None = None) -> list[str]:

@@ -171,7 +171,7 @@ def test_what_is_over_and_what_matches_nothing_is_said() -> None:
     used = SuppressionRule(3, WORD, fingerprint="f3")
     told = notes([over, idle, used], TODAY, {1})
     assert told == [
-        "suppression 1 (f1) of Bob was over on 2026-11-20: its rows are shown like all others",
+        "suppression 1 (f1) of Bob expired on 2026-11-20: its rows are shown like all others",
         "suppression 2 (topics lag) of Ann matches nothing: remove it",
     ]
     assert notes([over, idle, used], TODAY, None) == told[:1], "nothing was compared, so nothing can be said of matches"

@@ -1,4 +1,4 @@
-"""What the headline says of the gravest moments: metadata gone, dual writing silent, stopped, or stopped on purpose."""
+"""What the headline says of the gravest moments: metadata gone, dual write silent, stopped, or stopped on purpose."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_a_moment_of_silence_is_not_called_stopped() -> None:
     assert tell(silent).title == "ZooKeeper is 11 records behind KRaft"
     assert "Audit again" in " ".join(tell(silent).sentences)
     stopped = replace(base, lag=replace(base.lag, alive=False, state="stopped"))
-    assert tell(stopped).title == "Dual writing has stopped: ZooKeeper is 11 records behind KRaft"
+    assert tell(stopped).title == "Dual write has stopped: ZooKeeper is 11 records behind KRaft"
 
 
 def test_controllers_that_were_stopped_with_everything_mirrored_are_no_fault() -> None:

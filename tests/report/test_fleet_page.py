@@ -222,7 +222,7 @@ def test_a_cluster_whose_tables_are_not_what_the_evidence_gives_is_not_clean() -
     ]
     words = Page(render_fleet(standing, {})).words
     assert words.count(WRONG.words) == 1
-    assert "Not as their evidence says changed" in words
+    assert "Differ from their evidence changed" in words
     assert any(WRONG.words in line for line in fleet_text(standing, {}))
     changed, fine = fleet_objects(standing)
     assert (changed["verified_run_id"], changed["verified_problem"]) == ("run-7", WRONG.problem)

@@ -154,7 +154,7 @@ def test_no_answer_sends_the_secret_to_another_server(monkeypatch: pytest.Monkey
     other = Hook()
     with serving(other) as elsewhere, serving(Hook([307], elsewhere=elsewhere)) as url:
         monkeypatch.setenv(URL, url)
-        with pytest.raises(NotifyError, match="it answered 307, which sends elsewhere"):
+        with pytest.raises(NotifyError, match="it answered 307, a redirect; name the final address"):
             post(b"{}", settings())
     assert other.received == []
 
@@ -225,11 +225,11 @@ def test_apprise_is_given_title_and_text(apprise: type[Apprise], monkeypatch: py
     assert apprise.told == [{"body": "text", "title": "title", "body_format": "text"}]
     monkeypatch.setattr(apprise, "takes", False)
     pauses: list[float] = []
-    with pytest.raises(NotifyError, match=f"^message by {URL} not sent: the service did not take it$"):
+    with pytest.raises(NotifyError, match=f"^message by {URL} not sent: the service did not accept it$"):
         by_apprise("title", "text", settings(form="apprise", attempts=2), pause=pauses.append)
     assert pauses == [2.0]
     monkeypatch.setenv(URL, f"nothing://{SECRET}")
-    with pytest.raises(NotifyError, match=f"^message not sent: {URL} holds no address that Apprise knows$"):
+    with pytest.raises(NotifyError, match=f"^message not sent: {URL} has no address that Apprise accepts$"):
         by_apprise("title", "text", settings(form="apprise"))
 
 

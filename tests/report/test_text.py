@@ -51,7 +51,7 @@ def test_stopped_dual_write_is_said_although_lag_reads_zero() -> None:
     report = healthy()
     stopped = replace(report, verdict="errors", exit_code=20, lag=replace(report.lag, alive=False))
     text = render_text(stopped)
-    assert text.startswith("ERRORS: Dual writing has stopped\n")
+    assert text.startswith("ERRORS: Dual write has stopped\n")
     assert "nothing writes to ZooKeeper" in text
     assert "ZooKeeper holds every committed record" not in text
 
@@ -113,7 +113,7 @@ def test_a_failed_check_of_dual_write_is_said_instead_of_what_should_be() -> Non
             gates={**report.gates, "dual_write": Gate("no_go", ["DUR-02"])},
         )
     )
-    assert lines.startswith("ERRORS: Dual write is unhealthy This check fails: /controller is held by")
+    assert lines.startswith("ERRORS: Dual write is unhealthy This check fails: “/controller is held by")
     assert "writes every change" not in lines
 
 
@@ -126,7 +126,7 @@ def test_a_requested_gate_that_waits_is_named() -> None:
 def test_stopped_dual_write_with_lag_says_both() -> None:
     report = lagging()
     text = render_text(replace(report, lag=replace(report.lag, alive=False)))
-    assert text.startswith("WARNINGS: Dual writing has stopped: ZooKeeper is 11 records behind KRaft\n")
+    assert text.startswith("WARNINGS: Dual write has stopped: ZooKeeper is 11 records behind KRaft\n")
     assert "11 records of the log not in ZooKeeper yet" in " ".join(text.split())
     assert "a lag of 0" not in text
 

@@ -249,7 +249,7 @@ def test_a_folder_that_can_t_be_made_is_the_warehouses_fault(tmp_path: Path) -> 
     (tmp_path / "gold" / "kinds").symlink_to("/proc/nothing/here")
     warehouse = without_spark(tmp_path)
     with pytest.raises(
-        WarehouseError, match=rf"^the warehouse {tmp_path} can't be written: a folder can't be made there"
+        WarehouseError, match=rf"^the warehouse {tmp_path} can't be written: a folder can't be created there"
     ):
         warehouse.append(KINDS, one(1))
     (tmp_path / "gold" / "kinds").unlink()

@@ -91,11 +91,11 @@ LOGIN = {"username": "ann", "password_env": "PASSWORD"}
         ),
         (
             {"protocol": "SASL_PLAINTEXT", "mechanism": "SCRAM-SHA-256", **LOGIN},
-            "try passwords until one fits; use SASL_SSL",
+            "guess the password; use SASL_SSL",
         ),
         (
             {"protocol": "SASL_SSL", "mechanism": "PLAIN", "verify": False, **LOGIN},
-            "gives the password to whoever answers",
+            "gives the password to any server that answers",
         ),
         ({"protocol": "SASL_SSL", "mechanism": "PLAIN", **LOGIN}, ""),
         ({"protocol": "SSL", "verify": False}, ""),
@@ -111,8 +111,11 @@ def test_who_could_get_at_the_controllers_password_is_said(security: dict[str, A
     ("zookeeper", "said"),
     [
         ({"auth": {"scheme": "digest", **LOGIN}}, "digest without tls sends the password in clear text"),
-        ({"auth": {"scheme": "sasl_digest_md5", **LOGIN}}, "sasl_digest_md5 without tls lets whoever can listen"),
-        ({"auth": {"scheme": "digest", **LOGIN}, "tls": {"verify": False}}, "gives the password to whoever answers"),
+        ({"auth": {"scheme": "sasl_digest_md5", **LOGIN}}, "sasl_digest_md5 without tls lets anyone who can listen"),
+        (
+            {"auth": {"scheme": "digest", **LOGIN}, "tls": {"verify": False}},
+            "gives the password to any server that answers",
+        ),
         ({"auth": {"scheme": "digest", **LOGIN}, "tls": {}}, ""),
         ({"auth": {"scheme": "sasl_gssapi"}}, ""),
         ({}, ""),

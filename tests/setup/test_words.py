@@ -45,6 +45,12 @@ AVOID = {
     r"\bwhat bec(ame|omes) of\b": "what happened to, the result of",
     r"\bwas not collected\b": "was not given",
     r"\bvouch(es)? for\b": "accepts",
+    r"\b[Dd]ual[- ]writing\b": "dual write",
+    r"\bgates? (\w+ )?(is|are) shut\b": "closed",
+    r"\b(is|are) to (be|begin|have)\b": "must",
+    r"\b(nodes|brokers|controllers|coordinators|authorizers) pass over\b": "ignore",
+    r"\bwould go\b": "would be removed",
+    r"\bunder way\b": "in progress",
 }
 PAGES = sorted(
     path
@@ -122,3 +128,31 @@ def test_the_old_turns_are_found(bad: str) -> None:
 
 def test_a_message_is_found_where_it_is_formatted() -> None:
     assert list(messages('"""Begun anew."""\nx = f"{a} begun " f"anew"')) == ["… begun anew"]
+
+
+# Kafka's metadata snapshot is a checkpoint here: a snapshot is a file of ZooKeeper's, unless the words beside it say otherwise.
+_SNAPSHOT = re.compile(r"(?<![.\w-])[Ss]napshots?\b(?![.*_=-])")
+_OF_ANOTHER = re.compile(
+    r"[Mm]etadata snapshot|producer snapshot|ZooKeeper|version-2|dataDir|`snapshot|data folder|ensemble|znode|snapRetain"
+)
+
+
+def unclear_snapshots(text: str) -> list[str]:
+    """Paragraphs, list items and rows of tables with a snapshot that may be Kafka's."""
+    blocks = re.split(r"\n\s*\n|\n(?=[-|#] )", text)
+    return [block for block in blocks if _SNAPSHOT.search(block) and not _OF_ANOTHER.search(block)]
+
+
+def test_a_snapshot_is_zookeepers() -> None:
+    pages = [path for path in PAGES if path.name not in NOT_FOR_USERS]
+    found = [f"{path.name}: {block}" for path in pages for block in unclear_snapshots(path.read_text())]
+    found += [
+        f"{path}: {message}"
+        for folder in ("jobs", "schemas", "transforms")
+        for path in sorted((ROOT / folder).rglob("*.py"))
+        if "zookeeper" not in path.parts and path.name not in ("doctor.py", "capture.py")
+        for message in messages(path.read_text())
+        for message in unclear_snapshots(message)
+    ]
+    assert found == []
+    assert unclear_snapshots("The newest snapshot is old.")

@@ -41,7 +41,7 @@ CASES: tuple[tuple[str, dict[str, Any], dict[str, Any], str], ...] = (
         "endlessly long",
         {"children": 2},
         {"max_minutes": 0.02},
-        r"was walked for 0.02 minutes and \d+ znodes without an end",
+        r"was walked for 0.02 minutes and \d+ znodes without reaching the end",
     ),
 )
 

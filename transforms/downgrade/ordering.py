@@ -55,7 +55,7 @@ def violations(configurations: Configurations | None, topic_formats: Mapping[str
 def _of_broker(broker: int, conf: Mapping[str, str]) -> list[str]:
     texts = []
     if PERSISTENT in conf:
-        texts.append(f"broker {broker}: {PERSISTENT} is set, which no release of Kafka has: it is passed over")
+        texts.append(f"broker {broker}: {PERSISTENT} is set, which no release of Kafka has: it is ignored")
     protocol = conf.get(IBP)
     if protocol is None:
         return [
@@ -80,7 +80,7 @@ def _order(broker: int, conf: Mapping[str, str], protocol: str, limit: Release) 
         texts.append(f"broker {broker}: {PERSISTENT} {persistent} is above {IBP} {protocol}")
     if wanted is not None and wanted == limit:
         texts.append(
-            f"broker {broker}: {PERSISTENT} {persistent} is as high as {IBP}: raise it last, for then there is no way "
+            f"broker {broker}: {PERSISTENT} {persistent} is as high as {IBP}: raise it last: after that there is no way "
             "back"
         )
     if wanted is not None and parsed is not None and parsed > wanted:

@@ -262,7 +262,7 @@ def _in_file(conf: Mapping[str, str], release: Release | None) -> tuple[Release,
     if given is not None:
         parsed = version_of(given)
         return None if parsed is None else (parsed, given)
-    return None if release is None else (release, f"{shown(release)}, for it is not set")
+    return None if release is None else (release, f"{shown(release)}, because it is not set")
 
 
 def _least_protocol(state: KnownCluster) -> tuple[Release, str] | None:
@@ -441,7 +441,7 @@ def _level(state: KnownCluster, finalised: Mapping[str, int], target: Release) -
         yield Line(LineOutcome.SAFE, f"metadata.version {level_name(level)}: {shown(target)} supports it", where)
         return
     verdict, message = _asked(state, finalised, target, Update(FEATURE_NAME, highest, RequestKind.SAFE_DOWNGRADE))
-    step = f"metadata.version {level_name(level)} has to go back to {level_name(highest)} first"
+    step = f"metadata.version {level_name(level)} must be lowered to {level_name(highest)} first"
     for lost in lost_between(highest, level) or ():
         yield Line(LineOutcome.LOSES, f"metadata of {lost}", where)
     if verdict is FeatureVerdict.NO:
@@ -474,9 +474,7 @@ def _above(
     """A level that the target's controllers can't replay: they do not start; and what going back to theirs means."""
     name, level = step.feature, finalised[step.feature]
     if name == KRAFT_VERSION:
-        what = (
-            f"{name} {level} can't be taken back: the quorum's voters are in the log, which {shown(target)} can't read"
-        )
+        what = f"{name} {level} can't be lowered: the quorum's voters are in the log, which {shown(target)} can't read"
         yield Line(LineOutcome.BLOCKED, what, where)
         return
     known = f"0-{step.level}" if step.level else "0"
@@ -487,11 +485,11 @@ def _above(
     yield Line(LineOutcome.BLOCKED, what, where)
     verdict, message = _asked(state, finalised, target, step)
     if verdict is FeatureVerdict.NO:
-        yield Line(LineOutcome.BLOCKED, f"{name} can't be taken back to {step.level}: {message}", where)
+        yield Line(LineOutcome.BLOCKED, f"{name} can't be lowered to {step.level}: {message}", where)
     elif verdict is FeatureVerdict.UNKNOWN:
         yield Line(
             LineOutcome.UNKNOWN, f"it is unknown whether {name} can be downgraded to {step.level}: {message}", where
         )
     else:
         lost = "what is above is lost" if step.level else LOSSES.get(name, "its use is lost")
-        yield Line(LineOutcome.LOSES, f"{name} has to be taken back to {step.level} first: {lost}", where)
+        yield Line(LineOutcome.LOSES, f"{name} must be lowered to {step.level} first: {lost}", where)

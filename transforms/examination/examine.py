@@ -140,7 +140,7 @@ class _Examination:
             raise NotExaminedError(f"{GONE}: {log.gone}; read the whole log again with `kraft-audit run --full`")
         short = None if self.task.planned is None else shortfall(self.task.planned, read.look.slices())
         if short is not None:
-            raise NotExaminedError(f"the tables do not hold what the run has read: {short}; begin another run")
+            raise NotExaminedError(f"the tables lack rows that the run has read: {short}; start another run")
 
     def _sides(self, trees: Trees, read: LogRead) -> _Sides:
         given = self.given

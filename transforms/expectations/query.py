@@ -73,7 +73,7 @@ def check_condition(text: str) -> None:
     for token, previous in zip(tokens, [Token("start", ""), *tokens], strict=False):
         compared = token.text == "from" and previous == Token("word", "distinct")
         if token.kind == "batch" or (token.text in {"select", "from", "with", "join"} and not compared):
-            raise QueryError(f"it is to be a condition on a row's columns, and has {_shown(token)}")
+            raise QueryError(f"it must be a condition on a row's columns, and has {_shown(token)}")
     _check_words(tokens)
     _check_parentheses(tokens)
 
@@ -85,7 +85,7 @@ def _tokens(text: str) -> list[Token]:
 def _pieces(text: str) -> Iterator[Token]:
     if "${" in text:
         # Spark puts variables of the environment there, in texts, too.
-        raise QueryError("${ is not taken")
+        raise QueryError("${ is not allowed")
     at = 0
     while at < len(text):
         found = _TOKEN.match(text, at)
@@ -96,9 +96,9 @@ def _pieces(text: str) -> Iterator[Token]:
         if kind == "comment":
             raise QueryError("comments are not allowed; use `meta.why`")
         if kind in {"string", "quoted"} and "{" in piece.replace("{{", ""):
-            raise QueryError("a brace in a text is to be doubled: {{")
+            raise QueryError("double a brace in a string: {{")
         if kind == "word" and text[at : at + 1] in {"'", '"'} and piece.lower() == "r":
-            raise QueryError(f"a text that begins with {piece}{text[at]} is not taken")
+            raise QueryError(f"a text that begins with {piece}{text[at]} is not allowed")
         if kind == "batch" and not _STANDS_ALONE.match(text, at):
             raise QueryError("nothing may be joined to {batch}")
         if kind != "space":
@@ -114,9 +114,9 @@ def _check_words(tokens: Sequence[Token]) -> None:
         if called:
             _check_call(token, previous)
         elif token.kind == "word" and token.text in _REFUSED and previous.text != ".":
-            raise QueryError(f"{token.text.upper()} is not taken (quote it if it is a column: `{token.text}`)")
+            raise QueryError(f"{token.text.upper()} is not allowed (quote it if it is a column: `{token.text}`)")
         if token == Token("word", "using") and not called:
-            raise QueryError("USING is taken with the columns of a JOIN alone")
+            raise QueryError("USING is allowed only with the columns of a JOIN")
 
 
 def _check_call(token: Token, previous: Token) -> None:
@@ -168,7 +168,7 @@ class _Query:
         while self._at(index).text == "(":
             index += 1
         if self._at(index) != Token("word", "select"):
-            raise QueryError(f"it is to begin with SELECT, or WITH, and has {_shown(self._at(index))}")
+            raise QueryError(f"it must begin with SELECT or WITH, and has {_shown(self._at(index))}")
 
     def _after_with(self) -> int:
         """Check the queries of WITH at the beginning, each by the names before it; returns where they end."""
@@ -178,7 +178,7 @@ class _Query:
         while True:
             name = self._at(index)
             if name.kind != "word" or self._at(index + 1) != Token("word", "as") or self._at(index + 2).text != "(":
-                raise QueryError("WITH is to be followed by `name AS (SELECT …)`")
+                raise QueryError("WITH must be followed by `name AS (SELECT …)`")
             end = self._closing(index + 2)
             self._check_begin(index + 3)
             self._check_from(index + 3, end)
@@ -211,12 +211,12 @@ class _Query:
         elif sign in ")]":
             in_from.pop()
         elif sign == "," and in_from[-1]:
-            raise QueryError("several tables after FROM are not taken; write JOIN")
+            raise QueryError("several tables after FROM are not allowed; write JOIN")
 
     def _word(self, word: str, in_from: list[bool], index: int) -> None:
         before = self._at(index - 1).text if index else "("
         if word == "with":
-            raise QueryError("WITH is taken at the beginning alone")
+            raise QueryError("WITH is allowed only at the beginning")
         if word in {"from", "join"}:
             if word == "from" and before == "distinct" and in_from[-1] and self._compares(index - 2):
                 return
@@ -244,4 +244,4 @@ class _Query:
             return
         known = token.kind == "word" and token.text in self.named and self._at(index + 1).text not in {".", "("}
         if not known:
-            raise QueryError(f"it reads {_shown(token)}, and may read {{batch}} alone")
+            raise QueryError(f"it reads {_shown(token)}, and may read only {{batch}}")

@@ -324,7 +324,7 @@ def _unregistered(cluster: Cluster, registered: set[int], found: list[str], own_
     if asked is None:
         absent = sorted((cluster.voters or frozenset()) - here)
         notes = (
-            f"voter {node_id} has not registered: that is in the way only where controller.quorum.voters names it"
+            f"voter {node_id} has not registered: this matters only if controller.quorum.voters names it"
             for node_id in absent
         )
         return _Asked(tuple(found), own_unknown, tuple(notes))
@@ -427,7 +427,7 @@ def _kraft_version_notes(update: Update, cluster: Cluster, current: int) -> tupl
         return ()
     if cluster.release < (4, 1):
         return ("before 4.1 this writes a record that the quorum ignores (KAFKA-18979)",)
-    return ("the leader has to have heard of every voter since it was elected (UpdateRaftVoter): else it refuses",)
+    return ("the leader must have heard from every voter since it was elected (UpdateRaftVoter), or it refuses",)
 
 
 def _zookeeper_answer(update: Update, cluster: Cluster) -> FeatureAnswer:

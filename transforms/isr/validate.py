@@ -189,7 +189,9 @@ def validate(request: AlterPartitionRequest, controller: Controller) -> AlterPar
     answer, (newest, name) = _answered(request, controller), _NEWEST
     if controller.release <= newest:
         return answer
-    note = f"what Kafka {controller.release[0]}.{controller.release[1]} changed of the rules: those of {name} are asked"
+    note = (
+        f"the rules of Kafka {controller.release[0]}.{controller.release[1]} are unknown: those of {name} were applied"
+    )
     return replace(answer, unverified=(note, *answer.unverified))
 
 

@@ -16,7 +16,7 @@ from transforms.kraft.quorum import LogCopy, NoUsableLogError, Slice, plan_read
 # The place of the base checkpoint among the slices, and of rows that are in none.
 CHECKPOINT, NOWHERE = -2, -1
 # What is said when rows of earlier runs are asked for that somebody has removed.
-GONE = "the tables do not hold any more what earlier runs have read of the log"
+GONE = "the tables no longer have all log records that earlier runs have read"
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ def shortfall(planned: PlannedLog, rows: Iterable[Mapping[str, Any]]) -> str | N
         if problem is not None:
             return f"{problem} of the checkpoint at offset {planned.base}"
     astray = sum(row["rows"] for row in found.values())
-    return f"{astray} records are there that were not to be read" if astray else None
+    return f"{astray} records are there that should not have been read" if astray else None
 
 
 def _missing(row: Mapping[str, Any] | None, begin: int, end: int, *, damaged: bool) -> str | None:

@@ -304,7 +304,7 @@ def _rescue(report: Report) -> list[Action]:
 
 
 def is_stopped(report: Report) -> bool:
-    """True when dual writing has stopped; earlier reports name no state beside `alive`."""
+    """True when dual write has stopped; earlier reports name no state beside `alive`."""
     return report.lag.state == "stopped" or (report.lag.alive is False and not report.lag.state)
 
 
@@ -332,7 +332,7 @@ def _error_title(report: Report) -> str:
     if defects:
         return f"ZooKeeper and KRaft disagree: {counted(defects, 'defect')}{suppressed_words(report)}"
     if is_stopped(report):
-        return "Dual writing has stopped"
+        return "Dual write has stopped"
     closed = _closed(report)
     if _repeated_load(report):
         return "The load does not complete"
@@ -366,7 +366,7 @@ def _warning_title(report: Report) -> str:
     if phase_of(report) in _BEFORE_THE_COPY and "start" in _closed(report):
         return _CANNOT_START
     if report.lag.records:
-        stopped = "Dual writing has stopped: " if is_stopped(report) else ""
+        stopped = "Dual write has stopped: " if is_stopped(report) else ""
         return f"{stopped}ZooKeeper is {counted(report.lag.records, 'record')} behind KRaft"
     if report.lag.state == "stopped in order":
         return "The controllers are stopped, and ZooKeeper has everything"
@@ -424,7 +424,7 @@ def _repeated_load(report: Report) -> str:
 def _violated(report: Report) -> str:
     titles = [visible(check.title, 160) for check in _failed(report) if check.title]
     more = f" ({len(titles) - 1} more below)" if len(titles) > 1 else ""
-    return f"This check fails: {titles[0]}{more}." if titles else ""
+    return f"This check fails: “{titles[0]}”{more}." if titles else ""
 
 
 def _lag_sentence(report: Report) -> str:

@@ -35,7 +35,7 @@ GROUP_TITLES = {
 }
 GROUP_TONES = {"failed": "bad", "errors": "bad", "stale": "warn", "warnings": "warn", "clean": "good"}
 _AUDIT_AGAIN = "Find out why the audits have stopped, and audit it again: this result is out of date."
-_MAKE_READABLE = "Make their sources readable: each row shows the error."
+_MAKE_READABLE = "Make the sources readable: each row shows the error."
 _PHASE_NAMES = {
     "zookeeper": "ZooKeeper",
     "waiting": "waiting to start",
@@ -177,11 +177,14 @@ def fleet_facts(fleet: Fleet) -> list[tuple[str, str]]:
     return [
         ("Clusters", f"{len(fleet.clusters):,}"),
         *([("Retired, left out", listed(fleet.retired, 4))] if fleet.retired else []),
-        *([("Not as their evidence says", listed(unverified, 4))] if unverified else []),
-        ("Where they stand", ", ".join(f"{count:,} {name}" for name, count in phases.most_common()) or "unknown"),
+        *([("Differ from their evidence", listed(unverified, 4))] if unverified else []),
+        ("Phases", ", ".join(f"{count:,} {name}" for name, count in phases.most_common()) or "unknown"),
         ("Defects", f"{defects:,} in {counted(sum(1 for run in known if run.defects), 'cluster')}"),
         ("New since the previous run", counted(new, "defect")),
-        ("Behind", f"{len(behind):,}, the furthest {counted(max(behind), 'record')}" if behind else "none"),
+        (
+            "Behind",
+            f"{counted(len(behind), 'cluster')}, at most {counted(max(behind), 'record')}" if behind else "none",
+        ),
     ]
 
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from transforms.report.printable import counted, visible
 from transforms.runs import CLEAN, ERRORS, WARNINGS
 
-UNKNOWN = "Since when is unknown: no earlier run of this cluster is stored."
+UNKNOWN = "First seen: unknown, because no earlier run of this cluster is stored."
 _HAD = {CLEAN: "was clean", WARNINGS: "had warnings", ERRORS: "had errors"}
 
 

@@ -22,7 +22,12 @@ GATE_QUESTIONS = {
     "upgrade": "May this cluster be upgraded to the next release?",
 }
 # What a closed gate forbids; dual write is a state, not a step.
-GATE_VERBS = {"start": "start the migration", "finalize": "finalise yet", "rollback": "roll back", "upgrade": "upgrade"}
+GATE_VERBS = {
+    "start": "start the migration",
+    "finalize": "finalise yet",
+    "rollback": "roll back",
+    "upgrade": "upgrade Kafka",
+}
 VERDICT_WORDS = {
     "go": "GO",
     "no_go": "NO-GO",
@@ -32,7 +37,7 @@ VERDICT_WORDS = {
     "warn": "warn",
     "fail": "FAIL",
 }
-# What a reader is shown for a state of dual writing whose name in report.json reads otherwise.
+# What a reader is shown for a state of dual write whose name in report.json reads otherwise.
 LAG_STATES = {"stopped in order": "stopped cleanly"}
 # How the two sides were compared, in a few words; a mode of a later release is shown as it is.
 MODE_NAMES = {
@@ -65,7 +70,8 @@ PHASES = {
         "No migration is in progress", "The cluster runs on ZooKeeper; nothing has been copied yet."
     ),
     "waiting": StateWords(
-        "Waiting for the migration to start", "The controllers are up and wait for the brokers; nothing is copied yet."
+        "Waiting for the migration to start",
+        "The cluster still runs on ZooKeeper: the controllers are up and wait for the brokers, and nothing is copied yet.",
     ),
     "dual_write": StateWords(
         "Dual write is healthy", "KRaft is in charge and writes every change to ZooKeeper as well."

@@ -1,6 +1,6 @@
 """`kraft-audit demo`: two audits of one real cluster, from a live ZooKeeper server to the report.
 
-The first finds healthy dual writing, the second finds ZooKeeper eleven records behind: lag, and no defect. Each runs
+The first finds healthy dual write, the second finds ZooKeeper eleven records behind: lag, and no defect. Each runs
 the whole pipeline: the real ZooKeeper server is started on a copy of the capture's data folder and walked by a
 client, the controllers' logs are read from the capture, and everything goes through the same Delta tables, so that a
 repeated demonstration shows history.
@@ -39,8 +39,8 @@ class Scene:
 
 
 SCENES = (
-    Scene("1-healthy", "5-dual-write-changed", "Dual writing, healthy: both sides have the same metadata", 0),
-    Scene("2-behind", "8-zookeeper-behind", "Dual writing, ZooKeeper behind: what it lacks is lag, not loss", 11),
+    Scene("1-healthy", "5-dual-write-changed", "Dual write, healthy: both sides have the same metadata", 0),
+    Scene("2-behind", "8-zookeeper-behind", "Dual write, ZooKeeper behind: what it lacks is lag, not loss", 11),
 )
 
 

@@ -1,6 +1,6 @@
 """`kraft-audit demo --live`: a real migration on this machine, audited while it goes on, both sides read live.
 
-ZooKeeper, three controllers and a broker of Kafka 3.9.1 on loopback: loaded, in dual writing under load, and finalised.
+ZooKeeper, three controllers and a broker of Kafka 3.9.1 on loopback: loaded, in dual write under load, and finalised.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class LiveScene:
     state: str
 
 
-UNDER_LOAD = LiveScene("1-dual-write", "Dual writing under load, both sides read live", "MIGRATION")
+UNDER_LOAD = LiveScene("1-dual-write", "Dual write under load, both sides read live", "MIGRATION")
 FINALIZED = LiveScene("2-finalized", "Finalised: ZooKeeper is history", "POST_MIGRATION")
 
 
@@ -96,7 +96,7 @@ def _migrated(cluster: Migration) -> None:
     cluster.start_broker_in_zookeeper_mode()
     _announce("starting three controllers, waiting for the brokers")
     cluster.start_controllers()
-    _announce("restarting the broker with the migration enabled: the load, then dual writing")
+    _announce("restarting the broker with the migration enabled: the load, then dual write")
     cluster.migrate()
     _announce("restarting the broker in KRaft mode")
     cluster.move_broker_to_kraft()

@@ -55,7 +55,7 @@ class Migration:
         self.servers.start(self.servers.controllers)
 
     def migrate(self) -> None:
-        """Restart the broker with the migration enabled: the quorum loads ZooKeeper's metadata and dual writing begins."""
+        """Restart the broker with the migration enabled: the quorum loads ZooKeeper's metadata and dual write begins."""
         self._restart_broker(
             {
                 **self._broker(),
@@ -66,7 +66,7 @@ class Migration:
                 **self._quorum(),
             }
         )
-        self._until("dual writing", lambda: (self.migration() or {}).get("kraft_metadata_offset", -1) > 0)
+        self._until("dual write", lambda: (self.migration() or {}).get("kraft_metadata_offset", -1) > 0)
 
     def move_broker_to_kraft(self) -> None:
         """Restart the broker in KRaft mode; ZooKeeper is still mirrored to."""

@@ -206,7 +206,7 @@ def read_copy(folder: Path, split_bytes: int = SPLIT_BYTES) -> ScannedCopy:
     filled = [scan for scan in scans if scan.first_offset is not None]
     last = filled[-1] if filled else None
     start = _log_start(filled, proof)
-    notes += [f"{file.path.name}: incomplete snapshot: {file.problem}" for file in checkpoints if file.problem]
+    notes += [f"{file.path.name}: incomplete checkpoint: {file.problem}" for file in checkpoints if file.problem]
     return ScannedCopy(
         controller_id=_number(meta.get("node.id", meta.get("broker.id"))),
         location=str(folder),
@@ -291,7 +291,7 @@ def _checkpoints(folder: Path, notes: list[str]) -> list[CheckpointFile]:
 
 
 def _gone(path: Path) -> str:
-    return f"{path.name} went away while it was read: a controller is running in this folder"
+    return f"{path.name} disappeared while it was read: a controller is using this folder"
 
 
 def _proof(folder: Path, notes: list[str]) -> Proof | None:
@@ -299,7 +299,7 @@ def _proof(folder: Path, notes: list[str]) -> Proof | None:
     try:
         return read_proof(folder)
     except (OSError, ValueError) as error:
-        notes.append(f"{folder}: {error}; how much of the copy is committed is proved as for a controller's own folder")
+        notes.append(f"{folder}: {error}; the committed end is determined as for a controller's own folder")
         return None
 
 
@@ -409,9 +409,9 @@ def _torn_tail(scans: list[SegmentScan]) -> int:
 def _unusable(start: int | None, checkpoints: list[CheckpointFile]) -> str | None:
     complete = [file.offset for file in checkpoints if file.complete]
     if start is None:
-        return None if complete else "no record batch and no complete snapshot in it"
+        return None if complete else "no record batch and no complete checkpoint in it"
     if start > 0 and not any(offset >= start for offset in complete):
-        return f"the log begins at offset {start} and no complete snapshot covers what came before"
+        return f"the log begins at offset {start} and no complete checkpoint covers what came before"
     return None
 
 

@@ -216,7 +216,7 @@ class KraftLogReader(DataSourceReader):
             for task in plan_checkpoint(copy, file)
         ]
         if not tasks:
-            raise KraftSourceError(f"{self.path}: no snapshot named {Path(self.checkpoint).name} in it")
+            raise KraftSourceError(f"{self.path}: no checkpoint named {Path(self.checkpoint).name} in it")
         return tasks
 
 

@@ -179,7 +179,7 @@ class DataFolder:
             snapshot = self._reached(snapshot, summary)
         if not self._logs:
             # A server writes one with its first transaction and keeps those that lead on from its snapshots.
-            text = f"{_LOGS}: none are there, so the tree is that of {summary.snapshot} and nothing later"
+            text = f"{_LOGS}: there are none, so the tree is only as new as {summary.snapshot}"
             summary.problems += [] if text in summary.problems else [text]
         return snapshot
 

@@ -246,7 +246,7 @@ class _Walk:
         if names and path.count("/") >= self._settings.max_depth:
             raise ZooKeeperWalkError(
                 f"ZooKeeper at {self._settings.connect}: the tree is deeper than {self._settings.max_depth} znodes "
-                "(zookeeper.max_depth); Kafka's is not: is it another one?"
+                "(zookeeper.max_depth); Kafka's tree is not: is this another application's ZooKeeper?"
             )
         self._paths.extend(f"{path.rstrip('/')}/{name}" for name in names)
 
@@ -341,7 +341,7 @@ class _Progress:
         if self.reconnects >= RECONNECTS_WITHOUT_PROGRESS:
             raise ZooKeeperWalkError(
                 f"{where} closed the connection {self.reconnects} times in a row without a further znode, after {read}: "
-                "look into its log, and whether a znode is larger than its jute.maxbuffer"
+                "check its log, and whether a znode is larger than its jute.maxbuffer"
             )
         if read + waiting > settings.max_znodes:
             raise ZooKeeperWalkError(
@@ -349,7 +349,7 @@ class _Progress:
             )
         if time.monotonic() > self._ends:
             raise ZooKeeperWalkError(
-                f"{where} was walked for {settings.max_minutes:g} minutes and {read} znodes without an end "
+                f"{where} was walked for {settings.max_minutes:g} minutes and {read} znodes without reaching the end "
                 "(zookeeper.max_minutes)"
             )
 

@@ -201,7 +201,7 @@ def checkpoint_problem(data: Buffer) -> str | None:
     if first is None or last is None:
         return "the file is empty"
     if not _has_control(data, first, SNAPSHOT_HEADER.key):
-        return "it does not begin with a snapshot header"
+        return "it does not begin with a SnapshotHeader record"
     return None if _has_control(data, last, SNAPSHOT_FOOTER.key) else "the footer is missing"
 
 

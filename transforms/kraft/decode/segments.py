@@ -47,9 +47,9 @@ def decode_checkpoint(
     decoding = DecodePass(data, origin, masking, Continuation(next_offset=0))
     yield from _decode(decoding, rows_per_batch)
     if decoding.first_type != SNAPSHOT_HEADER.name:
-        decoding.finding(0, "incomplete snapshot: it does not begin with a snapshot header")
+        decoding.finding(0, "incomplete checkpoint: it does not begin with a SnapshotHeader record")
     if decoding.last_type != SNAPSHOT_FOOTER.name:
-        decoding.finding(len(data), "incomplete snapshot: the footer is missing")
+        decoding.finding(len(data), "incomplete checkpoint: the footer is missing")
     if len(decoding.rows):
         yield decoding.rows.take()
 

@@ -77,7 +77,7 @@ def notes(rules: Sequence[SuppressionRule], today: date, matched: Collection[int
     """
     current = in_force(rules, today)
     said = [
-        f"{rule.name} of {rule.suppression.who} was over on {rule.suppression.until}: its rows are shown like all others"
+        f"{rule.name} of {rule.suppression.who} expired on {rule.suppression.until}: its rows are shown like all others"
         for rule in rules
         if rule not in current
     ]

@@ -23,7 +23,7 @@ def metrics(facts: Facts, lag: Lag) -> list[Metric]:
         Metric(
             f"{_CONTROLLER}ZkWriteBehindLag",
             _lag(facts, lag),
-            "the active KRaft controller's; also 0 when dual writing is not active, so 0 alone proves nothing",
+            "the active KRaft controller's; also 0 when dual write is not active, so 0 alone proves nothing",
         ),
         Metric(
             f"{_CONTROLLER}MigratingZkBrokerCount",

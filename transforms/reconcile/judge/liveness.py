@@ -1,4 +1,4 @@
-"""Is dual writing alive: the one place that decides live, behind or stopped (S§4.4, S§7.3).
+"""Is dual write alive: the one place that decides live, behind or stopped (S§4.4, S§7.3).
 
 A leading controller appends at least every 500 ms and moves `/migration` with it, so silence is a fault wherever the
 audit looks from. It is measured up to the time of the capture: a quorum that died takes its log's end with it.
@@ -25,7 +25,7 @@ class LivenessState(StrEnum):
 
 @dataclass(frozen=True)
 class Liveness:
-    """The state of dual writing; `text` describes it with its numbers, in a clause. Seconds are None if unknown.
+    """The state of dual write; `text` describes it with its numbers, in a clause. Seconds are None if unknown.
 
     `in_order` is true for a quorum that was stopped cleanly with everything mirrored, which is not a fault.
     """

@@ -89,7 +89,7 @@ def _reassignment_rules(log_end_ms: int | None) -> list[RowRule]:
     rules = [RowRule(REASSIGNING, _moving(), what)]
     if log_end_ms is not None:
         age = log_end_ms - pl.col("kraft_append_time")
-        hours = said(", without any change for {} h", age // HOUR)
+        hours = said(", no change in the {} h before the log's end", age // HOUR)
         rules.append(RowRule(REASSIGNING_LONG, _moving() & (age > REASSIGNING_MS), pl.concat_str(what, hours)))
     return rules
 

@@ -29,7 +29,7 @@ def why_shut(
     that can't be read is a guess. `gate` is None where no run has judged it.
     """
     if evidence_problem:
-        return f"gate {name} is shut: {evidence_problem}"
+        return f"gate {name} is closed: {evidence_problem}"
     verdict = UNKNOWN if gate is None else gate.verdict
     failed = [check.id for check in checks if check.verdict == "fail" and name in check.gates]
     if verdict == GO or (allow_unknown and gate is not None and verdict in _NOT_SHOWN and not failed):

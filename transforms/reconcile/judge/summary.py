@@ -124,7 +124,7 @@ def _history(facts: Facts) -> list[dict[str, Any]]:
 
 
 def lag(facts: Facts) -> Lag:
-    """ZkWriteBehindLag, and whether dual writing lives (`transforms.reconcile.judge.liveness`)."""
+    """ZkWriteBehindLag, and whether dual write lives (`transforms.reconcile.judge.liveness`)."""
     if facts.phase is Phase.DUAL_WRITE and before(facts.kafka_version, 3, 5):
         return Lag(None, None, None, NO_LAG_IN_3_4)
     now = liveness(facts)
@@ -203,7 +203,7 @@ def _clocks(facts: Facts) -> list[str]:
         return []
     return [
         f"ZooKeeper's clock is {skew.median / 1000:+.1f} s from the controllers' (give or take "
-        f"{skew.spread / 1000:.1f} s, from {skew.pairs} mirrored changes); times are compared with that"
+        f"{skew.spread / 1000:.1f} s, from {skew.pairs} mirrored changes); times are compared after this correction"
     ]
 
 

@@ -84,7 +84,7 @@ def _derive_key(fields: dict[str, str], secret: str) -> bytes:
     if iterations is None or not 0 < iterations <= MOST_ROUNDS:
         raise UndecodableError("the PasswordEncoder map's iterations are out of range")
     if fields["keyLength"] not in _KEY_BITS:
-        raise UndecodableError("the PasswordEncoder map's keyLength is none of AES")
+        raise UndecodableError("the PasswordEncoder map's keyLength is not one of AES's")
     hash_algorithm = _HASHES.get(fields["keyFactoryAlgorithm"])
     if hash_algorithm is None:
         raise UndecodableError("the PasswordEncoder map names an unknown key factory")

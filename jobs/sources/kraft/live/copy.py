@@ -223,7 +223,7 @@ class _Copy:
     def _oldest(self) -> OffsetAndEpoch | None:
         epoch = self.quorum.epoch_of_snapshot(self.log_start)
         if epoch is None:
-            self.notes.append(f"history from offset {self.log_start} on could not be had; the copy begins later")
+            self.notes.append(f"history from offset {self.log_start} on is no longer available; the copy begins later")
             return None
         return OffsetAndEpoch(self.log_start, epoch)
 
@@ -243,7 +243,7 @@ class _Copy:
             if answer.snapshot is not None and answer.snapshot != snapshot and answer.log_start > snapshot.offset:
                 break
             time.sleep(_POLL_SECONDS)
-        raise MovedError(f"the snapshot at offset {snapshot.offset} could not be copied from one leader")
+        raise MovedError(f"the checkpoint at offset {snapshot.offset} could not be copied from one leader")
 
     def _snapshot_once(self, snapshot: OffsetAndEpoch, part: Path) -> bool:
         position, size, source = 0, -1, None
@@ -256,7 +256,7 @@ class _Copy:
                 if answer.error != messages.NONE or not same or (not answer.data and position < answer.size):
                     return False
                 if size < 0:
-                    _check_room(part, answer.size, f"the snapshot at offset {snapshot.offset} of {source}")
+                    _check_room(part, answer.size, f"the checkpoint at offset {snapshot.offset} of {source}")
                 size = answer.size
                 position += len(answer.data)
                 self._check_pace(source, position, started)
@@ -265,14 +265,16 @@ class _Copy:
         with mapped(part) as data:
             problem = checkpoint_problem(data) if position == size else "it is longer than it should be"
         if problem is not None:
-            self.notes.append(f"the snapshot at offset {snapshot.offset} of {source} was damaged on arrival: {problem}")
+            self.notes.append(
+                f"the checkpoint at offset {snapshot.offset} of {source} was damaged on arrival: {problem}"
+            )
         return problem is None
 
     def _check_pace(self, source: Leader, received: int, started: float) -> None:
         """A snapshot that comes byte by byte never comes. Raises QuorumError."""
         seconds = time.monotonic() - started - self.quorum.patience_seconds
         if received < seconds * self.quorum.least_bytes_a_second:
-            raise QuorumError(f"{source} sends a snapshot too slowly: {received} bytes so far")
+            raise QuorumError(f"{source} sends a checkpoint too slowly: {received} bytes so far")
 
     def _log(self, segments: _Segments, leader: Leader) -> None:
         """Copy the log up to the high watermark that was first seen, and what else is committed in the last answer."""
@@ -292,7 +294,7 @@ class _Copy:
             if self._take(segments, answer, leader):
                 patience.renew()
             elif target is None or self.position < target:
-                patience.wait(f"{leader} hands out no committed records from offset {self.position} on")
+                patience.wait(f"{leader} returns no committed records from offset {self.position} on")
             if self.progress is not None and target is not None:
                 self.progress(self.position, target)
         self.leader = leader
@@ -300,7 +302,7 @@ class _Copy:
     def _elsewhere(self, answer: FetchAnswer) -> bool:
         """True when to ask again with the leader's epoch. Raises MovedError when the log is not there any more."""
         if answer.diverging is not None:
-            raise MovedError(f"the leader's log parts from the copy at offset {answer.diverging.offset}")
+            raise MovedError(f"the leader's log diverges from the copy at offset {answer.diverging.offset}")
         if answer.snapshot is None:
             return False
         # Before 4.0 a record older than the oldest snapshot is answered so although its offset is there.
@@ -526,7 +528,7 @@ def _locked(folder: Path) -> Iterator[None]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            raise QuorumError(f"{folder}: another copying into it is under way") from None
+            raise QuorumError(f"{folder}: another process is copying into it") from None
         yield
 
 
@@ -558,7 +560,7 @@ def _sweep(folder: Path) -> None:
     """
     log = folder / LOG_FOLDER
     if log.exists() and not (log / PROOF_FILE).exists():
-        raise QuorumError(f"{log}: holds a log that was not fetched, and is left alone; name another folder")
+        raise QuorumError(f"{log}: contains a log that this program did not fetch; name another folder")
     try:
         for left in sorted(folder.iterdir()):
             if left.name.startswith(_OLD) and not log.exists():

@@ -74,7 +74,7 @@ def _log_reaches_migration(facts: Facts) -> Outcome:
 
 
 def _together(facts: Facts) -> Outcome:
-    """CAP-05. Before dual writing, and in 3.4, a quiet ZooKeeper is older than the log; nothing tells it from an old copy."""
+    """CAP-05. Before dual write, and in 3.4, a quiet ZooKeeper is older than the log; nothing tells it from an old copy."""
     written, appended = facts.newest_znode_time_ms, facts.newest_append_time_ms
     if written is None or appended is None:
         return unknown("no znode or no record has a time")

@@ -1,4 +1,4 @@
-"""DUR checks: is dual writing complete and alive (S§7.3)."""
+"""DUR checks: is dual write complete and alive (S§7.3)."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def _survives_snapshots(facts: Facts) -> Outcome:
         return unknown("the log has no metadata.version")
     kept = {name: lowest for name, lowest in SNAPSHOT_KEEPS_FROM.items() if facts.rows_in_kraft(name)}
     return found(
-        f"{facts.rows_in_kraft(name)} {name.replace('_', ' ')}: snapshots at {level_name(facts.level)} drop them"
+        f"{facts.rows_in_kraft(name)} {name.replace('_', ' ')}: checkpoints at {level_name(facts.level)} drop them"
         for name, lowest in kept.items()
         if facts.level < lowest
     )

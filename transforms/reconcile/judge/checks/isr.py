@@ -97,11 +97,6 @@ def _order(facts: Facts) -> Outcome:
     return passed(*found.examples[:EVIDENCE_LIMIT])
 
 
-def _recovering(facts: Facts) -> Outcome:
-    """ISR-11."""
-    return sampled(facts.found(RECOVERING_LONG))
-
-
 def _elections(facts: Facts) -> Outcome:
     """ISR-12: those that are not healed; those that are stay in the evidence, with offset and kind."""
     healed = facts.found(HEALED_ELECTION)
@@ -161,7 +156,7 @@ CHECKS: dict[str, CheckFunction] = {
     "ISR-08": _churn,
     "ISR-09": _under_min,
     "ISR-10": _order,
-    "ISR-11": _recovering,
+    "ISR-11": by_time(in_tables(RECOVERING_LONG)),
     "ISR-12": by_time(_elections),
     "ISR-13": _notifications,
     "ISR-14": epochs_too_high,

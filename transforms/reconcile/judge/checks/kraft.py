@@ -86,7 +86,7 @@ def _in_sync(facts: Facts) -> Outcome:
     if behind.total or not moving.total:
         return sampled(behind)
     # The replicas that it adds are not counted: they are to catch up, not to come back.
-    return passed(f"a reassignment is under way ({moving.total} in all)", *moving.examples[:3])
+    return passed(f"a reassignment is in progress ({moving.total} in all)", *moving.examples[:3])
 
 
 def _next_major(facts: Facts) -> Outcome:
@@ -233,14 +233,14 @@ def _elections(facts: Facts) -> Outcome:
 
 
 def _snapshots(facts: Facts) -> Outcome:
-    """LOG-01, from the oldest record that could be in no snapshot; and how the log grows."""
+    """LOG-01: age and size from the oldest record that no checkpoint contains; and how the log grows."""
     log = facts.activity
     if log is None:
         return unknown("the log's records were not counted")
     age = log.last_time_ms - (log.checkpoint_time_ms or log.first_time_ms)
     behind = log.bytes if log.checkpoint is None else log.bytes_behind
-    name = "no snapshot" if log.checkpoint is None else f"the newest snapshot ends at offset {log.checkpoint}"
-    text = f"{name}: {age // 60_000} min and {behind / 1024 / 1024:.1f} MiB of the log are not in a snapshot"
+    name = "no checkpoint" if log.checkpoint is None else f"the newest checkpoint ends at offset {log.checkpoint}"
+    text = f"{name}: {age // 60_000} min and {behind / 1024 / 1024:.1f} MiB of the log are not in a checkpoint"
     if age > _SNAPSHOT_AGE or behind > _SNAPSHOT_BYTES:
         return found([text])
     return passed(*([text] if log.by_type else []), *_growth(facts))
@@ -410,6 +410,6 @@ CHECKS: dict[str, CheckFunction] = {
     "ELR-02": _last_known_leaders,
     "CFG-01": _removed_configs,
     "CFG-02": _unclean,
-    "DIR-01": _early_directories,
+    "DIR-01": by_level(_early_directories),
     "DIR-02": by_level(_directories),
 }

@@ -17,12 +17,12 @@ def sampled(*samples: Sample, tolerable: bool = False) -> Outcome:
 
 
 def by_time(check: CheckFunction) -> CheckFunction:
-    """A check whose rules go by the time of the log's end: without one they find nothing, which is no pass."""
+    """A check whose rules need the time of the log's end: without it they find nothing, which does not pass."""
     return _knowing(check, lambda facts: facts.newest_append_time_ms is not None, "the log's newest record has no time")
 
 
 def by_level(check: CheckFunction) -> CheckFunction:
-    """A check whose rules go by the metadata.version: without one they find nothing, which is no pass."""
+    """A check whose rules need the metadata.version: without it they find nothing, which does not pass."""
     return _knowing(check, lambda facts: facts.level is not None, "no metadata.version is finalised (FEAT-07)")
 
 

@@ -41,7 +41,8 @@ def _replica_holders(facts: Facts) -> Outcome:
     for use in facts.replicas:
         holds = f"broker {use.broker_id} holds {use.replicas} replicas{_named(use)}"
         if with_log and use.broker_id not in ready:
-            problems.append(f"{holds} but is not registered as ready to migrate")
+            gone = "" if use.broker_id in running else "not running and "
+            problems.append(f"{holds} but is {gone}not registered as ready to migrate")
         elif use.broker_id not in running:
             problems.append(f"{holds} but is not running: it is not in /brokers/ids")
     if problems:
@@ -181,7 +182,7 @@ def _encoder_secrets(facts: Facts) -> Outcome:
     passwords = facts.found(TO_DECODE)
     if not passwords.total:
         return found([])
-    encrypted = f"ZooKeeper holds {passwords.total} encrypted password configurations of brokers"
+    encrypted = f"ZooKeeper holds {passwords.total} encrypted password configuration{'s' if passwords.total > 1 else ''} of brokers"
     controllers = facts.properties.controllers
     if not controllers:
         return unknown(f"{encrypted}: give the controllers' property files (properties.controllers)")
