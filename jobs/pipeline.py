@@ -14,11 +14,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
 
-from jobs.audit import kept
-from jobs.audit.journal import Begun, begin
-from jobs.audit.run import LOG, Failure, Run, new_run_id, open_run, shared
 from jobs.exit import CRASH, OK, USAGE, WARNINGS, AuditError, UsageError, guarded, unexpected, worst
 from jobs.places import Place
+from jobs.run import kept
+from jobs.run.journal import Begun, begin
+from jobs.run.run import LOG, Failure, Run, new_run_id, open_run, shared
 from jobs.runtime.progress import Progress
 from jobs.runtime.spark import stop_queries
 from jobs.runtime.stopping import Stopped, Stopping, tell

@@ -11,7 +11,7 @@
 
 from pyspark.sql import functions as F
 
-from jobs.audit.past import Finished, past_run
+from jobs.evidence.past import Finished, past_run
 from jobs.commands.explain import explanation
 from jobs.runtime.notebook import Notebook
 from schemas.classes import ORDER

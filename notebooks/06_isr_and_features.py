@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from jobs.audit.past import Finished, past_run
+from jobs.evidence.past import Finished, past_run
 from jobs.runtime.notebook import Notebook
 from schemas.bronze import KRAFT_RECORDS
 from schemas.entities.brokers import BROKERS

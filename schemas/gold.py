@@ -269,7 +269,7 @@ RUNS = Table(
         column(
             "kept",
             StringType(),
-            "The kept state that the next run resumes, as one JSON object (`jobs.audit.kept`): its place, up to "
+            "The kept state that the next run resumes, as one JSON object (`jobs.run.kept`): its place, up to "
             "which offset it goes, and digests of its bytes; null for a run that failed.",
         ),
         column(

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jobs.audit.all_runs import OneLog, applied_logs
-from jobs.audit.past import Finished
-from jobs.audit.row_records import configs_of, lives_of, partitions_of, row_versions
+from jobs.evidence.all_runs import OneLog, applied_logs
+from jobs.evidence.past import Finished
+from jobs.evidence.row_records import configs_of, lives_of, partitions_of, row_versions
 from jobs.exit import UsageError
 from schemas.entities.topics import TOPICS
 from transforms.explain.keys import KeyFormError, RowKey, parse_key

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from jobs.audit.past import Finished, PastRun, open_warehouse, past_run
-from jobs.audit.two_states import differing
+from jobs.evidence.past import Finished, PastRun, open_warehouse, past_run
+from jobs.evidence.two_states import differing
 from jobs.exit import OK, WARNINGS, UsageError
 from transforms.reconcile.compare.states import ComparisonRules, StateDifference, state_differences
 from transforms.report.printable import counted, key_text, value_text, visible

@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 
-from jobs.audit.past import PastRun, add_run_argument, add_warehouse_arguments, open_warehouse, past_run
+from jobs.evidence.past import PastRun, add_run_argument, add_warehouse_arguments, open_warehouse, past_run
 from jobs.exit import OK, AuditError, UsageError
 from schemas.classes import CLASSES
 from schemas.entities import MIRRORED
@@ -70,8 +70,8 @@ def _first(past: PastRun, arguments: argparse.Namespace) -> pl.DataFrame:
     chosen = {"entity": arguments.entity, "class": arguments.class_}
     where = {name: wanted for name, wanted in chosen.items() if wanted is not None}
     if arguments.as_of is not None:
-        from jobs.audit import missing  # noqa: PLC0415 - the log is replayed, in Spark
-        from jobs.audit.as_of import first_as_of  # noqa: PLC0415
+        from jobs.evidence import missing  # noqa: PLC0415 - the log is replayed, in Spark
+        from jobs.evidence.as_of import first_as_of  # noqa: PLC0415
 
         gone = missing.lines(missing.of_chain(past))
         if gone:

@@ -16,10 +16,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
 
-from jobs.audit.inputs import profile_of_run
-from jobs.audit.run import shared
+from jobs.evidence.inputs import profile_of_run
 from jobs.exit import OK, USAGE, WARNINGS, AuditError, UsageError
 from jobs.places import Place, RemotePlace
+from jobs.run.run import shared
 from jobs.runtime.java import java_home, java_version
 from jobs.runtime.spark import delta_jars, profile_settings
 from jobs.settings import (

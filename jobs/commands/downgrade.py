@@ -6,8 +6,8 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from jobs.audit.past import PastRun, add_run_argument, add_warehouse_arguments, open_warehouse, past_run
-from jobs.audit.past_cluster import PastCluster, past_cluster
+from jobs.evidence.past import PastRun, add_run_argument, add_warehouse_arguments, open_warehouse, past_run
+from jobs.evidence.past_cluster import PastCluster, past_cluster
 from jobs.exit import OK, UsageError
 from jobs.settings import PropertySettings
 from jobs.sources.property_files import read_property_files

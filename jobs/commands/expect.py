@@ -5,7 +5,14 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from jobs.audit.past import PastRun, add_run_argument, add_warehouse_arguments, open_warehouse, past_run, spark_tables
+from jobs.evidence.past import (
+    PastRun,
+    add_run_argument,
+    add_warehouse_arguments,
+    open_warehouse,
+    past_run,
+    spark_tables,
+)
 from jobs.exit import ERRORS, OK, WARNINGS, UsageError
 from jobs.expectations import engine
 from jobs.expectations.suites import read_suites

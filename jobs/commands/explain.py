@@ -13,10 +13,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType
 
-from jobs.audit import missing
-from jobs.audit.past import PastRun, add_run_argument, add_warehouse_arguments, open_warehouse, past_run
-from jobs.audit.past_log import PastKraft, migration_znodes, past_kraft
-from jobs.audit.row_records import row_versions
+from jobs.evidence import missing
+from jobs.evidence.past import PastRun, add_run_argument, add_warehouse_arguments, open_warehouse, past_run
+from jobs.evidence.past_log import PastKraft, migration_znodes, past_kraft
+from jobs.evidence.row_records import row_versions
 from jobs.exit import OK, UsageError
 from schemas.bronze import ZK_TRANSACTIONS
 from schemas.gold import DIVERGENCES

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from jobs.audit.past import add_run_argument, add_warehouse_arguments, open_warehouse, past_run
-from jobs.audit.past_cluster import PastCluster, past_cluster
+from jobs.evidence.past import add_run_argument, add_warehouse_arguments, open_warehouse, past_run
+from jobs.evidence.past_cluster import PastCluster, past_cluster
 from jobs.exit import OK, UsageError
 from schemas.kraft.metadata_versions import FEATURE_NAME, level_name
 from transforms.features.levels import UnknownLevelError, level_of, release_tuple

@@ -6,8 +6,8 @@ import argparse
 import json
 from pathlib import Path
 
-from jobs.audit import verified
-from jobs.audit.past import open_tables
+from jobs.evidence import verified
+from jobs.evidence.past import open_tables
 from jobs.exit import OK, UsageError
 from jobs.places import place_of
 from jobs.settings import ReportSettings

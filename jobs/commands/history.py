@@ -9,8 +9,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from jobs.audit.journal import died_runs
-from jobs.audit.past import (
+from jobs.evidence.past import (
     Finished,
     NoRunError,
     add_run_argument,
@@ -19,6 +18,7 @@ from jobs.audit.past import (
     past_run,
 )
 from jobs.exit import ERRORS, OK, UsageError
+from jobs.run.journal import died_runs
 from jobs.sinks.reader import PRESENT, records
 from schemas.gates import GATES
 from schemas.gold import RUNS
@@ -71,8 +71,8 @@ def execute_history(arguments: argparse.Namespace) -> int:
 def _changes(arguments: argparse.Namespace) -> int:
     if arguments.topic is not None and arguments.entity is not None:
         raise UsageError("--topic: goes without an entity")
-    from jobs.audit import missing  # noqa: PLC0415 - they need Spark
     from jobs.commands.changes import changes_of_row, changes_of_topic, heading, lines  # noqa: PLC0415
+    from jobs.evidence import missing  # noqa: PLC0415 - they need Spark
 
     whole_topic = arguments.topic is not None
     with open_warehouse(arguments) as run:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from jobs.audit.past import Finished, PastRun, add_run_argument, add_warehouse_arguments, open_warehouse, past_run
-from jobs.audit.removed import changes_lines
+from jobs.evidence.past import Finished, PastRun, add_run_argument, add_warehouse_arguments, open_warehouse, past_run
+from jobs.evidence.removed import changes_lines
 from jobs.exit import OK, UsageError
 from jobs.sinks.reader import records
 from schemas.checks import KRAFT, ZOOKEEPER, Phase
@@ -39,7 +39,7 @@ from transforms.runs import CLEAN, ERRORS, WARNINGS
 from transforms.times import utc_time
 
 if TYPE_CHECKING:
-    from jobs.audit.past_cluster import PastCluster
+    from jobs.evidence.past_cluster import PastCluster
 
 _VALIDATE = "validate"
 _NEEDED = ("topic_name", "partition", "leader_epoch", "partition_epoch", "isr")
@@ -89,7 +89,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
 def _lines_of(arguments: argparse.Namespace) -> list[str]:
     if arguments.what == _VALIDATE:
-        from jobs.audit.past_cluster import past_cluster  # noqa: PLC0415 - what judges takes a second that a history does not need
+        from jobs.evidence.past_cluster import past_cluster  # noqa: PLC0415 - what judges takes a second that a history does not need
 
         with open_warehouse(arguments, in_spark=False) as run:
             return _answer(arguments, past_cluster(past_run(run, arguments.run_id), arguments.kafka_version))
@@ -121,9 +121,9 @@ def _recorded(run: Finished, what: str) -> list[str] | None:
 
 
 def _history(what: str, past: PastRun) -> list[str]:
-    from jobs.audit import missing  # noqa: PLC0415
-    from jobs.audit.past_log import migration_znodes, past_kraft  # noqa: PLC0415
-    from jobs.audit.row_records import lives_of, records_of_partitions  # noqa: PLC0415 - they look in Spark
+    from jobs.evidence import missing  # noqa: PLC0415
+    from jobs.evidence.past_log import migration_znodes, past_kraft  # noqa: PLC0415
+    from jobs.evidence.row_records import lives_of, records_of_partitions  # noqa: PLC0415 - they look in Spark
 
     log = past_kraft(past, migration_znodes(past))
     if log is None:

@@ -10,9 +10,9 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 
-from jobs.audit.past import open_settings, settings_of_folder
-from jobs.audit.run import shared
+from jobs.evidence.past import open_settings, settings_of_folder
 from jobs.exit import CRASH, OK, UsageError
+from jobs.run.run import shared
 from jobs.settings import MaintainSettings, Settings, load_settings
 from jobs.sinks.delta import Warehouse
 from jobs.steps.maintain import Left, Tended, Upkeep, left_behind, maintain, rules_of, stored_rules, sweep

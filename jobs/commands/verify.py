@@ -8,13 +8,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from jobs.audit import kept
-from jobs.audit.inputs import profile_of_tables
-from jobs.audit.past import Finished, NoRunError, add_run_argument, past_run, runs_of
-from jobs.audit.reexamination import examined_again
-from jobs.audit.run import shared
-from jobs.audit.verified import DIFFERS, EQUAL, UNKNOWN, longest_ago, store
+from jobs.evidence.inputs import profile_of_tables
+from jobs.evidence.past import Finished, NoRunError, add_run_argument, past_run, runs_of
+from jobs.evidence.reexamination import examined_again
+from jobs.evidence.verified import DIFFERS, EQUAL, UNKNOWN, longest_ago, store
 from jobs.exit import ERRORS, GONE, OK, AuditError, UsageError, files_are_gone, guarded, unexpected, worst
+from jobs.run import kept
+from jobs.run.run import shared
 from jobs.runtime.spark import spark_session
 from jobs.settings import Settings, limits_of, load_settings
 from jobs.sinks.delta import Warehouse, readable

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from jobs.audit.run import Run
 from jobs.expectations.validate import RunRows, judge
+from jobs.run.run import Run
 from schemas.report import Report
 from transforms.expectations.outcome import added_to
 

@@ -9,9 +9,9 @@ from itertools import groupby
 from pathlib import Path
 from urllib.parse import quote
 
-from jobs.audit.journal import died_runs
 from jobs.exit import AuditError
 from jobs.places import Place
+from jobs.run.journal import died_runs
 from jobs.sinks.reader import Reader, records
 from jobs.sinks.report_files import HTML_NAME, unwritten, write_whole
 from jobs.sources.remote import RemoteError

@@ -14,9 +14,9 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from jobs.audit.finished import stored_counts
-from jobs.audit.journal import Died, died, running
-from jobs.audit.run import LOG, Run, time_in_run_id
+from jobs.evidence.finished import stored_counts
+from jobs.run.journal import Died, died, running
+from jobs.run.run import LOG, Run, time_in_run_id
 from jobs.settings import retention_of
 from jobs.sinks.delta import ConcurrentWriteError, UnreadableError, in_parallel
 from jobs.sinks.driver_rows import arrow_rows
@@ -100,7 +100,7 @@ def write_failures(run: Run) -> None:
 
 
 def settle_died(run: Run) -> None:
-    """Make failed rows of runs that died without one (`jobs.audit.journal`); a query only where there are any."""
+    """Make failed rows of runs that died without one (`jobs.run.journal`); a query only where there are any."""
     warehouse = run.warehouse
     with died(warehouse.root, catalog=warehouse.catalog) as dead:
         if not dead:
@@ -354,7 +354,7 @@ def _forget_old_state(run: Run, needed: Collection[str]) -> None:
         )
         for chained, more in ((False, {}), (True, built_on))
     }
-    # The answers go first: a run that has them has all its rows (`jobs.audit.past`).
+    # The answers go first: a run that has them has all its rows (`jobs.evidence.past`).
     tables = [EXAMINED, *silver.STATE_TABLES]
     for table in [table for table in tables if run.warehouse.version(table) is not None]:
         gone_on_from = F.col("run_id").isin(sorted(needed)) & F.col("kind").isin(*KEPT_KINDS)

@@ -17,11 +17,11 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StringType, StructField, StructType
 
-from jobs.audit.kept import look_up
-from jobs.audit.kept_state import Kept
-from jobs.audit.run import LOG, Run, note_risk, now_ms
-from jobs.audit.steps import step_main
+from jobs.evidence.kept_state import Kept
 from jobs.exit import UsageError
+from jobs.run.kept import look_up
+from jobs.run.run import LOG, Run, note_risk, now_ms
+from jobs.run.steps import step_main
 from jobs.runtime.workers import failure, in_workers, with_columns
 from jobs.settings import Settings, controllers_risk
 from jobs.sinks.driver_rows import arrow_rows

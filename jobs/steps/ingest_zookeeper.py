@@ -21,11 +21,11 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StringType, StructField, StructType
 
-from jobs.audit.inputs import size_of
-from jobs.audit.run import LOG, Run, note_risk, now_ms
-from jobs.audit.steps import step_main
+from jobs.evidence.inputs import size_of
 from jobs.exit import UsageError
 from jobs.places import Place, RemotePlace
+from jobs.run.run import LOG, Run, note_risk, now_ms
+from jobs.run.steps import step_main
 from jobs.runtime.workers import failure, in_workers, with_columns
 from jobs.settings import Settings, ZooKeeperSettings, ZooKeeperTls, secret_from_environment, zookeeper_risk
 from jobs.sources.remote import RemoteError, staged

@@ -15,8 +15,8 @@ from pathlib import Path
 from pyspark.sql import functions as F
 
 from jobs import memory
-from jobs.audit.run import LOG, Run
 from jobs.exit import AuditError, UsageError, unexpected
+from jobs.run.run import LOG, Run
 from jobs.settings import MailSettings, Settings
 from jobs.sinks.delta import Warehouse
 from jobs.sinks.driver_rows import arrow_rows

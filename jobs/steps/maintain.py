@@ -24,10 +24,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
-from jobs.audit.journal import running
-from jobs.audit.removed import DETAILS, FILES, JUDGED, ROWS
-from jobs.audit.run import LOG
+from jobs.evidence.removed import DETAILS, FILES, JUDGED, ROWS
 from jobs.exit import AuditError
+from jobs.run.journal import running
+from jobs.run.run import LOG
 from jobs.settings import MaintainSettings, Settings, retention_of
 from jobs.sinks.delta import ConcurrentWriteError, TableSize, Warehouse, in_parallel
 from jobs.sinks.lock import LOCKS, held
@@ -214,7 +214,7 @@ def _sections() -> Iterator[_Section]:
         if table is EXAMINED:
             # In words that Delta passes on to its files: no function is among them.
             kept, other = F.col("kind").isin(*KEPT_KINDS), F.col("kind").isNull()
-            # The answers go first: a run that has them has all its rows (`jobs.audit.past`).
+            # The answers go first: a run that has them has all its rows (`jobs.evidence.past`).
             yield from (_Section(table, Part.DETAILS, ~kept | other), _Section(table, Part.STATE, kept))
         else:
             yield _Section(table, _part(table))

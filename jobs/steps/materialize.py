@@ -6,13 +6,13 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from jobs.audit import kept
-from jobs.audit.capture import captured_at, reading_ms
-from jobs.audit.examine import Examined, examined, store_rows
-from jobs.audit.opening import Opened, opened
-from jobs.audit.run import ClusterRun, Run
-from jobs.audit.steps import step_main
 from jobs.exit import UsageError
+from jobs.run import kept
+from jobs.run.capture import captured_at, reading_ms
+from jobs.run.examine import Examined, examined, store_rows
+from jobs.run.opening import Opened, opened
+from jobs.run.run import ClusterRun, Run
+from jobs.run.steps import step_main
 from jobs.settings import claim_of, limits_of
 from jobs.steps.gold import earlier_run, log_end_before, previous_runs
 from schemas.bronze import QUARANTINE

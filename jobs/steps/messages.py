@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from jobs.audit.run import LOG, Run
 from jobs.exit import UsageError, unexpected
+from jobs.run.run import LOG, Run
 from jobs.settings import NotifySettings, Settings
 from jobs.sinks.reader import PRESENT, Reader, records
 from jobs.sinks.webhook import NotifyError, by_apprise, post

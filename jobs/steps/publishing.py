@@ -9,10 +9,10 @@ from functools import partial
 from pathlib import Path
 from urllib.parse import quote
 
-from jobs.audit import verified
-from jobs.audit.run import LOG, Run, new_run_id
+from jobs.evidence import verified
 from jobs.exit import AuditError, unexpected
 from jobs.places import Place
+from jobs.run.run import LOG, Run, new_run_id
 from jobs.settings import Settings
 from jobs.sinks.report_files import HTML_NAME
 from jobs.steps import mails, messages, metrics

@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from jobs.audit import kept
-from jobs.audit.examine import Examined, stored
-from jobs.audit.opening import opened
-from jobs.audit.run import ClusterRun, Run
-from jobs.audit.steps import step_main
 from jobs.exit import ERRORS, OK, WARNINGS, AuditError
+from jobs.run import kept
+from jobs.run.examine import Examined, stored
+from jobs.run.opening import opened
+from jobs.run.run import ClusterRun, Run
+from jobs.run.steps import step_main
 from jobs.settings import Settings
 from jobs.steps.expect import with_expectations
 from jobs.steps.gold import HISTORY, clock_notes, iso, previous_runs, stored_point, write, write_runs

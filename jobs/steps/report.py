@@ -8,9 +8,9 @@ from pathlib import Path
 
 from pyspark.sql import functions as F
 
-from jobs.audit.run import Run, open_run
 from jobs.exit import UsageError, guarded
 from jobs.places import Place, place_of
+from jobs.run.run import Run, open_run
 from jobs.settings import Settings, load_settings
 from jobs.sinks.delta import absolute_root
 from jobs.sinks.report_files import ReportPaths, write_report

@@ -17,8 +17,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from jobs.audit.run import open_run
 from jobs.pipeline import ClusterResult, run_all
+from jobs.run.run import open_run
 from jobs.runtime.spark import spark_session
 from jobs.settings import Settings, validated
 from schemas.classes import DEFECTS

@@ -22,8 +22,8 @@ from typing import Any
 
 from pyspark.sql import functions as F
 
-from jobs.audit.run import open_run
 from jobs.pipeline import run_all
+from jobs.run.run import open_run
 from jobs.settings import Settings, validated
 from schemas.bronze import KRAFT_RECORDS, ZK_ZNODES
 from schemas.classes import DEFECTS

@@ -35,8 +35,8 @@ from uuid import NAMESPACE_OID, uuid5
 
 from pyspark.sql import SparkSession
 
-from jobs.audit.run import new_run_id, open_run
 from jobs.pipeline import run_all
+from jobs.run.run import new_run_id, open_run
 from jobs.runtime.spark import spark_session
 from jobs.settings import Settings, validated
 from jobs.sinks.delta import Warehouse

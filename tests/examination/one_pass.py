@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.audit.feed import SpooledFeed
+from jobs.evidence.feed import SpooledFeed
 from jobs.runtime.workers import with_columns
 from jobs.sources.kraft.log import read_records
 from jobs.sources.zookeeper.dump import read_dump

@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 import pytest
 from polars.testing import assert_frame_equal
 
-from jobs.audit.examine import _pass
-from jobs.audit.feed import each_cluster
+from jobs.evidence.feed import each_cluster
+from jobs.run.examine import _pass
 from schemas.examined import FEED
 from schemas.gold import DIVERGENCES, ISR_HISTORY
 from tests.captures import capture

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from jobs.audit import feed
-from jobs.audit.feed import SpooledFeed
+from jobs.evidence import feed
+from jobs.evidence.feed import SpooledFeed
 from transforms.units import UnitKind, stream
 
 BATCHES = [pa.RecordBatch.from_pydict({"offset": list(range(start, start + 50))}) for start in range(0, 500, 50)]

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from jobs.audit.feed import SpooledFeed, each_cluster
+from jobs.evidence.feed import SpooledFeed, each_cluster
 from transforms.units import FEED_SCHEMA, UnitKind, batches_of, by_cluster, packed, packed_records
 
 Row = dict[str, Any]

@@ -7,10 +7,10 @@ from typing import Any
 
 import polars as pl
 
-from jobs.audit.all_runs import OneLog
-from jobs.audit.missing import Missing, _is_in, lines
-from jobs.audit.removed import changes_lines
 from jobs.commands.changes import heading
+from jobs.evidence.all_runs import OneLog
+from jobs.evidence.missing import Missing, _is_in, lines
+from jobs.evidence.removed import changes_lines
 from schemas.gold import MAINTENANCE
 from transforms.frames import columns_of
 from transforms.isr.history import ClassifiedChange

@@ -17,12 +17,12 @@ import pytest
 from kazoo.client import KazooClient
 from pyspark.sql import SparkSession
 
-from jobs.audit.run import open_run
 from jobs.cli import main
 from jobs.commands.demo.kafka_servers import DEMO_JARS, KafkaServerError, kafka_jars
 from jobs.commands.demo.live import CLUSTER, live_settings
 from jobs.commands.demo.migration import Migration, load, migration
 from jobs.pipeline import run_all
+from jobs.run.run import open_run
 from jobs.sources.kraft.live.connection import parse_endpoint
 from jobs.sources.kraft.live.copy import copy_quorum
 from jobs.sources.kraft.live.quorum import QuorumClient, QuorumSettings

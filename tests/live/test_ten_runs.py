@@ -18,9 +18,9 @@ import pytest
 from kazoo.client import KazooClient
 from pyspark.sql import SparkSession
 
-from jobs.audit.run import open_run
 from jobs.commands.demo.zookeeper_server import zookeeper_server
 from jobs.pipeline import run_all
+from jobs.run.run import open_run
 from jobs.settings import validated
 from jobs.sinks.delta import Warehouse
 from jobs.steps import mails

@@ -12,8 +12,8 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from jobs.audit.run import Failure, open_run
 from jobs.pipeline import run_all
+from jobs.run.run import Failure, open_run
 from jobs.settings import validated
 from jobs.sinks.chained import state_rows
 from jobs.sinks.delta import Warehouse

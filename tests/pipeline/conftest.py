@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.audit.run import Failure
+from jobs.run.run import Failure
 from tests.captures import capture
 from tests.pipeline.audits import PREPARED, Audit, audit_all, settings_content
 

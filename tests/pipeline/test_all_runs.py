@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jobs.audit.all_runs import RunExtent, logs_of
+from jobs.evidence.all_runs import RunExtent, logs_of
 
 T = 1_000
 

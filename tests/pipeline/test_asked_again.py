@@ -12,8 +12,8 @@ import yaml
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from jobs.audit.run import open_run
 from jobs.pipeline import run_all
+from jobs.run.run import open_run
 from jobs.settings import load_settings
 from jobs.sinks.delta import Warehouse
 from schemas.bronze import KRAFT_LOG_COPIES, KRAFT_RECORDS, QUARANTINE

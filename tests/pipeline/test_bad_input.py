@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from jobs.audit.run import Failure
 from jobs.exit import USAGE
+from jobs.run.run import Failure
 from jobs.settings import ZooKeeperSettings
 from jobs.sources.zookeeper.client import LiveSettings
 from jobs.steps import ingest_zookeeper

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.audit.past import Finished, past_run, runs_of
-from jobs.audit.run import open_run
 from jobs.cli import main
+from jobs.evidence.past import Finished, past_run, runs_of
 from jobs.pipeline import run_all
+from jobs.run.run import open_run
 from jobs.settings import TABLES_FOLDER, validated
 from jobs.sinks.delta import Warehouse
 from jobs.steps.fleet import fleet_of, fleet_runs

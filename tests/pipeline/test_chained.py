@@ -14,8 +14,8 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from jobs.audit.past import Finished, PastRun, past_run
 from jobs.cli import main
+from jobs.evidence.past import Finished, PastRun, past_run
 from jobs.exit import AuditError, UsageError
 from jobs.sinks.delta import Warehouse
 from jobs.sinks.reader import Folder

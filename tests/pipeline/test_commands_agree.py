@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from jobs.audit.as_of import divergences_as_of
-from jobs.audit.past import Finished, PastRun, past_run
-from jobs.audit.past_cluster import past_cluster
-from jobs.audit.run import Failure
 from jobs.cli import main
 from jobs.commands.downgrade import settings_of, state_of
+from jobs.evidence.as_of import divergences_as_of
+from jobs.evidence.past import Finished, PastRun, past_run
+from jobs.evidence.past_cluster import past_cluster
+from jobs.run.run import Failure
 from schemas.gold import DIVERGENCES, RUNS
 from schemas.report import DowngradeReadiness
 from tests.captures import KRAFT_VERSIONS, VERSIONS, capture, stages

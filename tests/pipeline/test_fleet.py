@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import functions as F
 
-from jobs.audit.run import Failure
 from jobs.exit import USAGE
+from jobs.run.run import Failure
 from schemas.bronze import ZK_ZNODES
 from schemas.entities.topics import TOPICS
 from schemas.gold import CHECKS, RUNS

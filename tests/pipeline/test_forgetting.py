@@ -12,8 +12,8 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
-from jobs.audit.journal import begin
-from jobs.audit.run import new_run_id, time_in_run_id
+from jobs.run.journal import begin
+from jobs.run.run import new_run_id, time_in_run_id
 from jobs.sinks.delta import Warehouse
 from jobs.sinks.driver_rows import arrow_rows
 from jobs.steps import gold
@@ -92,7 +92,7 @@ def test_rows_of_old_and_of_broken_runs_go_and_no_others(spark: SparkSession, wa
     }
     assert left_in(warehouse, silver.FINDINGS) == kept
     assert left_in(warehouse, EXAMINED) == {*kept, ("c", needed)}
-    # Of a run without its other rows none of the answers are left: it is looked up as it was (`jobs.audit.past`).
+    # Of a run without its other rows none of the answers are left: it is looked up as it was (`jobs.evidence.past`).
     assert [row["kind"] for row in warehouse.read(EXAMINED).where(f"run_id = '{needed}'").collect()] == ["fold"]
 
 

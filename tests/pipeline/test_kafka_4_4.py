@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from jobs.audit.past import Finished, past_run
-from jobs.audit.past_cluster import past_cluster
 from jobs.commands.downgrade import state_of
+from jobs.evidence.past import Finished, past_run
+from jobs.evidence.past_cluster import past_cluster
 from schemas.report import CheckResult
 from tests.captures import capture
 from tests.kraft.dumps import DumpedRecord, read_dump

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from jobs.audit import kept
-from jobs.audit.examine import Examined
-from jobs.audit.kept import FOLD, FORMAT, MEMORY, Bytes, Kept, bases, left, look_up, needed_runs, newest, read, said
 from jobs.exit import AuditError
+from jobs.run import kept
+from jobs.run.examine import Examined
+from jobs.run.kept import FOLD, FORMAT, MEMORY, Bytes, Kept, bases, left, look_up, needed_runs, newest, read, said
 from schemas.examined import EXAMINED
 from transforms.chain.chain import Chain, StoredPart, layout
 from transforms.examination.answers import CHAIN

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from jobs.audit.run import Failure, new_run_id
 from jobs.cli import main
+from jobs.run.run import Failure, new_run_id
 from schemas.entities.partitions import PARTITIONS
 from schemas.gold import DIVERGENCES
 from tests.captures import capture

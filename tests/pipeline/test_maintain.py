@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.audit.journal import begin
-from jobs.audit.run import new_run_id
 from jobs.cli import main
+from jobs.run.journal import begin
+from jobs.run.run import new_run_id
 from jobs.settings import MaintainSettings, Settings, validated
 from jobs.sinks.delta import Warehouse
 from jobs.sinks.lock import LOCKS, held

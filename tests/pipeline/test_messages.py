@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.audit.run import Run
 from jobs.exit import UsageError
+from jobs.run.run import Run
 from jobs.settings import Settings
 from jobs.sinks.delta import Warehouse
 from jobs.steps import messages

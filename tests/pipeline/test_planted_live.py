@@ -17,10 +17,10 @@ import pytest
 from kazoo.client import KazooClient
 from pyspark.sql import SparkSession
 
-from jobs.audit.run import new_run_id, open_run
 from jobs.cli import main
 from jobs.commands.demo.zookeeper_server import zookeeper_server
 from jobs.exit import OK, USAGE
+from jobs.run.run import new_run_id, open_run
 from jobs.settings import load_settings
 from jobs.steps.report import stored_report
 from schemas.report import Report

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.audit import verified
-from jobs.audit.run import ClusterRun, Run
+from jobs.evidence import verified
 from jobs.exit import UsageError
+from jobs.run.run import ClusterRun, Run
 from jobs.settings import Settings
 from jobs.sinks.delta import Warehouse, WarehouseError
 from jobs.steps import gold, mails, publishing

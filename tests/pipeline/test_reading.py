@@ -13,8 +13,8 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from jobs.audit import past
 from jobs.cli import main
+from jobs.evidence import past
 from jobs.sinks.reader import Folder
 from schemas import bronze, gold, silver
 from schemas.gates import GATES

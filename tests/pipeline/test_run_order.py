@@ -10,9 +10,9 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
-from jobs.audit.journal import begin
-from jobs.audit.past import runs_of
-from jobs.audit.run import Failure
+from jobs.evidence.past import runs_of
+from jobs.run.journal import begin
+from jobs.run.run import Failure
 from jobs.sinks.delta import Warehouse
 from jobs.steps import gold
 from schemas.gold import RUNS

@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.audit import examine as passes
-from jobs.audit.run import open_run
 from jobs.cli import main
 from jobs.exit import CRASH, ERRORS, USAGE, UsageError
 from jobs.pipeline import run_all
+from jobs.run import examine as passes
+from jobs.run.run import open_run
 from jobs.settings import load_settings, validated
 from jobs.sinks.delta import Warehouse
 from jobs.steps.report import stored_report

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.audit.run import ClusterRun, Run
-from jobs.audit.steps import begin, finish
+from jobs.run.run import ClusterRun, Run
+from jobs.run.steps import begin, finish
 from jobs.settings import validated
 from jobs.sinks.delta import Warehouse
 from schemas.bronze import QUARANTINE

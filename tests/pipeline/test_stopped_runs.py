@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.audit.past import runs_of
 from jobs.cli import main
+from jobs.evidence.past import runs_of
 from jobs.sinks.delta import Warehouse
 from tests.captures import capture
 

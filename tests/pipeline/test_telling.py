@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from jobs import pipeline
-from jobs.audit.run import Failure
 from jobs.exit import CRASH, ERRORS, OK, USAGE, AuditError
 from jobs.pipeline import ClusterResult, Telling, audit
+from jobs.run.run import Failure
 from jobs.settings import Settings
 from jobs.sinks.report_files import ReportPaths
 from jobs.steps.publishing import Published

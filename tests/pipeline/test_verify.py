@@ -15,8 +15,8 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from jobs.audit.verified import longest_ago, store
 from jobs.cli import main
+from jobs.evidence.verified import longest_ago, store
 from jobs.exit import CRASH, ERRORS, OK
 from jobs.sinks.delta import Warehouse
 from jobs.sinks.driver_rows import arrow_rows

@@ -15,9 +15,9 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from jobs.audit.kept import FOLD, FORMAT
 from jobs.cli import main
 from jobs.exit import OK, USAGE
+from jobs.run.kept import FOLD, FORMAT
 from jobs.sinks.delta import Warehouse
 from jobs.steps import ingest_kraft
 from schemas.bronze import KRAFT_LOG_COPIES, KRAFT_RECORDS

@@ -29,8 +29,8 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from jobs import memory
-from jobs.audit.run import open_run
 from jobs.pipeline import run_all
+from jobs.run.run import open_run
 from jobs.runtime.spark import java_of, spark_session
 from jobs.settings import load_settings
 from tests.conftest import LONG_LIVED

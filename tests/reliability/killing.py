@@ -19,10 +19,10 @@ from typing import Any
 
 from pyspark.sql import functions as F
 
-from jobs.audit.run import open_run
 from jobs.cli import main
 from jobs.exit import CRASH, USAGE
 from jobs.pipeline import run_all
+from jobs.run.run import open_run
 from jobs.settings import load_settings
 from jobs.sinks.delta import Warehouse
 from schemas.gold import ISR_HISTORY, RUNS

@@ -26,7 +26,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-import jobs.audit.run
+import jobs.run.run
 from jobs.runtime.spark import spark_session
 from jobs.sinks.delta import Warehouse
 from schemas import bronze, gold, silver
@@ -84,11 +84,11 @@ def clock_ahead(by: Callable[[], timedelta]) -> Iterator[None]:
         def now(cls, tz: Any = None) -> datetime:  # type: ignore[override]
             return datetime.now(tz) + by()
 
-    jobs.audit.run.datetime = Clock  # type: ignore[attr-defined]
+    jobs.run.run.datetime = Clock  # type: ignore[attr-defined]
     try:
         yield
     finally:
-        jobs.audit.run.datetime = datetime  # type: ignore[attr-defined]
+        jobs.run.run.datetime = datetime  # type: ignore[attr-defined]
 
 
 class World:

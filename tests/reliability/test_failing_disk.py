@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from jobs.audit.run import _generated_key
 from jobs.exit import AuditError, UsageError
+from jobs.run.run import _generated_key
 from jobs.sinks.lock import only_writer
 from jobs.sinks.report_files import write_report
 from jobs.sources.kraft.live.copy import LOG_FOLDER, copy_quorum

@@ -21,8 +21,8 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families as prometheus_format
 from pydantic import ValidationError
 
-from jobs.audit.run import ClusterRun, Run
 from jobs.exit import UsageError
+from jobs.run.run import ClusterRun, Run
 from jobs.settings import MetricsSettings, Settings
 from jobs.sinks.metrics import TEXTFILE_NAME, MetricsError, push, write_textfile
 from jobs.steps import metrics, publishing

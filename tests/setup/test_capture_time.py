@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from jobs.audit.capture import captured_at, reading_ms
-from jobs.audit.run import ClusterRun
 from jobs.exit import UsageError
+from jobs.run.capture import captured_at, reading_ms
+from jobs.run.run import ClusterRun
 from jobs.settings import validated
 
 CONTENT: dict[str, object] = {"cluster": "c", "warehouse": "w", "zookeeper": {"connect": "zk:2181"}}

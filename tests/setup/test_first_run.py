@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from jobs.audit import inputs
-from jobs.audit import run as runs
-from jobs.audit.inputs import profile_for, profile_of_run
+from jobs.evidence import inputs
+from jobs.evidence.inputs import profile_for, profile_of_run
 from jobs.exit import UsageError
+from jobs.run import run as runs
 from jobs.settings import ZooKeeperTls, check_files, validated
 from jobs.sources.zookeeper.client import LiveSettings, TlsSettings, make_client
 from jobs.steps.ingest_zookeeper import _tls

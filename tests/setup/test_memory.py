@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from jobs import memory
-from jobs.audit.run import ClusterRun, Run
 from jobs.exit import CRASH, guarded
+from jobs.run.run import ClusterRun, Run
 from jobs.steps.mails import why
 
 KILLED = (

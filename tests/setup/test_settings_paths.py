@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from jobs.audit.run import open_run
 from jobs.exit import UsageError
+from jobs.run.run import open_run
 from jobs.settings import Settings, check_files, validated
 
 

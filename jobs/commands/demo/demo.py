@@ -13,11 +13,11 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from jobs.audit.run import open_run
 from jobs.commands.demo.captures import demo_capture
 from jobs.commands.demo.zookeeper_server import zookeeper_server
 from jobs.exit import CRASH, OK, AuditError, guarded
 from jobs.pipeline import run_all
+from jobs.run.run import open_run
 from jobs.runtime.spark import spark_session
 from jobs.settings import Settings, validated
 from jobs.sinks.report_files import ReportPaths

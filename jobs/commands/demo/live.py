@@ -11,11 +11,11 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from jobs.audit.run import open_run
 from jobs.commands.demo.kafka_servers import DEMO_JARS, kafka_jars
 from jobs.commands.demo.migration import Migration, load, migration
 from jobs.exit import CRASH, OK, AuditError
 from jobs.pipeline import run_all
+from jobs.run.run import open_run
 from jobs.runtime.spark import spark_session
 from jobs.settings import Settings, validated
 from jobs.sinks.report_files import ReportPaths

@@ -10,7 +10,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from jobs.audit.kept_state import kept_by
+from jobs.evidence.kept_state import kept_by
 from jobs.sinks.delta import Warehouse
 from schemas.bronze import KRAFT_LOG_COPIES, KRAFT_RECORDS
 from transforms.clusters import of_clusters

@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from jobs.audit.past import PastRun
+from jobs.evidence.past import PastRun
 from schemas.checks import KRAFT
 from schemas.entities import Entity
 from transforms.frames import columns_of, shaped

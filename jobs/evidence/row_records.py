@@ -45,7 +45,7 @@ _EVENTS = StructType([each for each in LOG_RECORD_COLUMNS if each.name in EVENT_
 def row_versions(records: DataFrame, row: RowKey, base: int | None) -> list[VersionAfter]:
     """The row after each record that made it, oldest first.
 
-    `records` are those that take effect (`jobs.audit.past_records.applied`); `base` is the exclusive end of the checkpoint that they
+    `records` are those that take effect (`jobs.evidence.past_records.applied`); `base` is the exclusive end of the checkpoint that they
     begin with, None without one.
     """
     if row.entity is not PARTITIONS:

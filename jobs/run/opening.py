@@ -15,10 +15,10 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from jobs.audit.kraft_copies import log_copies
-from jobs.audit.run import Run
-from jobs.audit.steps import differing_rows, rows_read
 from jobs.exit import AuditError, UsageError
+from jobs.run.kraft_copies import log_copies
+from jobs.run.run import Run
+from jobs.run.steps import differing_rows, rows_read
 from jobs.runtime.workers import failed_rows, failure_of
 from schemas.bronze import KRAFT_RECORDS, ZK_ZNODES, ZNODE_COLUMNS
 from schemas.zookeeper.trees import BARRIER, NEWEST, TREE_COLUMN

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from jobs.audit.kept_state import kept_by
-from jobs.audit.past import PastRun, spark_tables
+from jobs.evidence.kept_state import kept_by
+from jobs.evidence.past import PastRun, spark_tables
 from jobs.exit import UsageError
 from jobs.sinks.reader import records
 from schemas.bronze import KRAFT_LOG_COPIES, KRAFT_RECORDS
@@ -21,7 +21,7 @@ from transforms.kraft.side import MILESTONE_COLUMNS, MILESTONES, KraftSide, LogK
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from jobs.audit.past_records import WholeLog
+    from jobs.evidence.past_records import WholeLog
 
 _OF_TABLE = ("cluster", "run_id", "source", TREE)
 
@@ -35,7 +35,7 @@ class PastKraft:
 
     @cached_property
     def _whole(self) -> WholeLog:
-        from jobs.audit.past_records import whole_log  # noqa: PLC0415 - who asks for no record needs no Spark
+        from jobs.evidence.past_records import whole_log  # noqa: PLC0415 - who asks for no record needs no Spark
 
         past = self.past
         return whole_log(spark_tables(past.warehouse), past.cluster, past.run_id, self.side)
@@ -76,7 +76,7 @@ class PastKraft:
 
     def applied(self) -> DataFrame:
         """The records that take effect; those of the checkpoint stand just before its end."""
-        from jobs.audit.past_records import applied  # noqa: PLC0415 - who asks for no record needs no Spark
+        from jobs.evidence.past_records import applied  # noqa: PLC0415 - who asks for no record needs no Spark
 
         return applied(self.records, self.extent)
 

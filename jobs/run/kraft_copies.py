@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from jobs.audit.run import Run
+from jobs.run.run import Run
 from schemas.bronze import KRAFT_LOG_COPIES
 from transforms.clusters import CLUSTER
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from jobs.audit.run import ClusterRun
+from jobs.run.run import ClusterRun
 
 
 def captured_at(cluster: ClusterRun) -> int | None:

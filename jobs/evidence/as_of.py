@@ -11,9 +11,9 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import LongType, StructField, StructType
 
-from jobs.audit.feed import Pass, Source, SpooledFeed, each_cluster, in_order, of_logs
-from jobs.audit.past import PastRun
-from jobs.audit.past_facts import past_facts
+from jobs.evidence.feed import Pass, Source, SpooledFeed, each_cluster, in_order, of_logs
+from jobs.evidence.past import PastRun
+from jobs.evidence.past_facts import past_facts
 from jobs.exit import UsageError
 from jobs.runtime.workers import without_failures
 from schemas.gold import DIVERGENCES

@@ -13,10 +13,10 @@ from typing import Any
 
 from pyspark.sql import functions as F
 
-from jobs.audit.all_runs import OneLog
-from jobs.audit.kept_state import kept_by
-from jobs.audit.past import Finished, PastRun, spark_tables
-from jobs.audit.removed import DETAILS, removed_line, removed_runs
+from jobs.evidence.all_runs import OneLog
+from jobs.evidence.kept_state import kept_by
+from jobs.evidence.past import Finished, PastRun, spark_tables
+from jobs.evidence.removed import DETAILS, removed_line, removed_runs
 from jobs.sinks.delta import Warehouse
 from schemas.bronze import KRAFT_LOG_COPIES, KRAFT_RECORDS
 from schemas.gold import RUNS

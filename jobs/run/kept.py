@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from jobs.audit.finished import finished_runs, of_finished
-from jobs.audit.kept_state import FOLD, MEMORY, STATE, Bytes, Kept, read
-from jobs.audit.kraft_copies import log_copies
-from jobs.audit.past import PastRun, spark_tables
-from jobs.audit.run import Run
+from jobs.evidence.finished import finished_runs, of_finished
+from jobs.evidence.kept_state import FOLD, MEMORY, STATE, Bytes, Kept, read
+from jobs.evidence.past import PastRun, spark_tables
 from jobs.exit import AuditError
+from jobs.run.kraft_copies import log_copies
+from jobs.run.run import Run
 from jobs.sinks.delta import UnreadableError, Warehouse, in_parallel, readable
 from jobs.steps.gold import previous_runs, run_before
 from schemas.examined import EXAMINED
@@ -36,7 +36,7 @@ from transforms.examination.task import Recorded
 from transforms.units import UnitKind
 
 if TYPE_CHECKING:
-    from jobs.audit.examine import Examined
+    from jobs.run.examine import Examined
 
 # Rises whenever what a release kept must not be continued by the next one.
 FORMAT = 1

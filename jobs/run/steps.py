@@ -17,8 +17,8 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from jobs.audit.run import ClusterRun, Run, open_run
 from jobs.exit import OK, UsageError, guarded, worst
+from jobs.run.run import ClusterRun, Run, open_run
 from jobs.settings import load_settings
 from jobs.sinks.driver_rows import arrow_rows
 from jobs.steps.gold import write_failures

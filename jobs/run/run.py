@@ -24,8 +24,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from jobs import memory
-from jobs.audit.inputs import profile_of_run
 from jobs.disk import said
+from jobs.evidence.inputs import profile_of_run
 from jobs.exit import CRASH, USAGE, AuditError, UsageError
 from jobs.expectations import engine
 from jobs.expectations.suites import read_suites
@@ -104,10 +104,10 @@ class Run:
     """One run over `clusters`, by name. `durations` are seconds by step.
 
     `in_steps` is true when each step is a process of its own: then a repeated step must not write its rows again. `attempt` tells
-    the times apart that a step was begun (`jobs.audit.steps`).
+    the times apart that a step was begun (`jobs.run.steps`).
     `logs` are the log folders as `jobs.steps.ingest_kraft` scanned them, `scanned` their rows of kraft_log_copies, by cluster;
     `steps_done` the steps that other processes have done for this run. `kept` is what each cluster's run before this one has left for
-    it (`jobs.audit.kept`), without the state of the log where this run reads that from its start, `recorded_changes` which changes of
+    it (`jobs.run.kept`), without the state of the log where this run reads that from its start, `recorded_changes` which changes of
     partitions they have recorded.
     `newest_mails` is the newest mail about each cluster that has mail configured, `newest_messages` the newest message by channel
     and cluster (`jobs.steps.messages`), once they are `mails_looked_up`; `previous` are

@@ -11,12 +11,12 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from jobs.audit.feed import Pass, Source, SpooledFeed, each_cluster, in_order, of_logs
-from jobs.audit.kept_state import kept_by
-from jobs.audit.past import PastRun, spark_tables
-from jobs.audit.past_facts import past_facts
-from jobs.audit.past_log import past_copies
-from jobs.audit.past_records import copies_of
+from jobs.evidence.feed import Pass, Source, SpooledFeed, each_cluster, in_order, of_logs
+from jobs.evidence.kept_state import kept_by
+from jobs.evidence.past import PastRun, spark_tables
+from jobs.evidence.past_facts import past_facts
+from jobs.evidence.past_log import past_copies
+from jobs.evidence.past_records import copies_of
 from jobs.exit import AuditError
 from jobs.runtime.workers import without_failures
 from jobs.sinks.delta import readable

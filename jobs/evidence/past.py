@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from jobs.audit.kept_state import read
-from jobs.audit.removed import JUDGED, OF_LAYER, forgotten_text, last_vacuum, removed_parts, removed_text
+from jobs.evidence.kept_state import read
+from jobs.evidence.removed import JUDGED, OF_LAYER, forgotten_text, last_vacuum, removed_parts, removed_text
 from jobs.exit import AuditError, UsageError, files_are_gone
 from jobs.settings import TABLES_FOLDER, ReportSettings, Settings, limits_of, load_settings
 from jobs.sinks.reader import PRESENT, Folder, Reader, Where, records
@@ -127,7 +127,7 @@ def _opened(settings: Settings, *, in_spark: bool) -> Iterator[Reader]:
             credentials_without_spark(settings.warehouse),
         )
     # Seconds that a look into a folder does not need.
-    from jobs.audit.inputs import profile_of_tables  # noqa: PLC0415
+    from jobs.evidence.inputs import profile_of_tables  # noqa: PLC0415
     from jobs.runtime.spark import spark_session  # noqa: PLC0415
     from jobs.sinks.delta import Warehouse  # noqa: PLC0415
 

@@ -15,11 +15,11 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from jobs import memory
-from jobs.audit import kept
-from jobs.audit.feed import Source, each_cluster, in_order, of_logs
-from jobs.audit.past_records import whole_log
-from jobs.audit.run import LOG, Run
+from jobs.evidence.feed import Source, each_cluster, in_order, of_logs
+from jobs.evidence.past_records import whole_log
 from jobs.exit import AuditError
+from jobs.run import kept
+from jobs.run.run import LOG, Run
 from jobs.runtime.workers import without_failures
 from jobs.sinks.delta import UnreadableError, in_parallel
 from schemas.bronze import KRAFT_RECORDS

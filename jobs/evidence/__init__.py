@@ -1,0 +1,1 @@
+"""What the tables have of this run and of finished ones."""
