@@ -14,10 +14,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
 
+from jobs.evidence.journal import Begun, begin
 from jobs.exit import CRASH, OK, USAGE, WARNINGS, AuditError, UsageError, guarded, unexpected, worst
 from jobs.places import Place
-from jobs.run import kept
-from jobs.run.journal import Begun, begin
+from jobs.run import failures, kept
 from jobs.run.run import LOG, Failure, Run, new_run_id, open_run, shared
 from jobs.runtime.progress import Progress
 from jobs.runtime.spark import stop_queries
@@ -26,7 +26,7 @@ from jobs.settings import Settings, load_settings, overridden
 from jobs.sinks.report_files import ReportPaths
 from jobs.sinks.storage import is_uri
 from jobs.sinks.views import store_views
-from jobs.steps import gold, ingest_kraft, ingest_zookeeper, mails, maintain, materialize, messages, reconcile
+from jobs.steps import ingest_kraft, ingest_zookeeper, mails, maintain, materialize, messages, reconcile
 from jobs.steps import report as report_step
 from jobs.steps.publishing import Published, publish, publish_stopped, publish_unopened
 from schemas.gates import GATES
@@ -88,7 +88,7 @@ def _audited(run: Run, progress: Progress) -> dict[str, Report]:
         run.drop_writes()
         for name in run.going:
             run.fail(name, error)
-        gold.write_failures(run)
+        failures.write_failures(run)
         if len(run.clusters) == 1:
             raise
         return {}
@@ -102,10 +102,10 @@ def _steps(run: Run, progress: Progress) -> dict[str, Report]:
         run.durations[title] = time.monotonic() - started
         return made
 
-    gold.settle_died(run)
+    failures.settle_died(run)
     if not run.going:
         # Whatever is wrong with all of them, it is stored and told.
-        gold.write_failures(run)
+        failures.write_failures(run)
         return {}
     mails.note_owed(run)
     messages.note_owed(run)
@@ -119,7 +119,7 @@ def _steps(run: Run, progress: Progress) -> dict[str, Report]:
         given, found = timed("replaying and comparing", lambda: materialize.run_step(run))
     if run.going:
         reports = timed("judging", lambda: reconcile.run_step(run, given, found))
-    gold.write_failures(run)
+    failures.write_failures(run)
     return reports
 
 
@@ -234,7 +234,7 @@ def _leave_rows(run: Run, end: Stopped, telling: Telling, begun: Begun | None) -
         stop_queries(run.spark)
         for name in run.clusters.keys() - run.recorded:
             run.clusters[name].failure = run.clusters[name].failure or Failure(end.why, end.exit_code)
-        gold.write_failures(run)
+        failures.write_failures(run)
         if begun is not None:
             begun.end()
         if end.timed_out and begun is not None:

@@ -16,3 +16,8 @@ def utc_time(milliseconds: int | None) -> str:
     except OverflowError:
         return f"{milliseconds} ms"
     return f"{moment:%Y-%m-%d %H:%M:%S}.{milliseconds % 1000:03}"
+
+
+def from_micros(micros: int) -> datetime:
+    """A time in microseconds since the epoch, in UTC."""
+    return _EPOCH + timedelta(microseconds=micros)

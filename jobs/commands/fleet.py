@@ -7,11 +7,12 @@ import json
 from pathlib import Path
 
 from jobs.evidence import verified
+from jobs.evidence.fleet_runs import fleet_runs
 from jobs.evidence.past import open_tables
 from jobs.exit import OK, UsageError
 from jobs.places import place_of
 from jobs.settings import ReportSettings
-from jobs.steps.fleet import fleet_of, fleet_runs, places_of, write_fleet_page
+from jobs.steps.fleet import fleet_of, places_of, write_fleet_page
 from transforms.report.fleet_text import fleet_objects, fleet_text
 
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from jobs.evidence.journal import died_runs
 from jobs.evidence.past import (
     Finished,
     NoRunError,
@@ -18,7 +19,6 @@ from jobs.evidence.past import (
     past_run,
 )
 from jobs.exit import ERRORS, OK, UsageError
-from jobs.run.journal import died_runs
 from jobs.sinks.reader import PRESENT, records
 from schemas.gates import GATES
 from schemas.gold import RUNS

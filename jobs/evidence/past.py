@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from jobs.evidence.fleet_runs import fleet_runs
 from jobs.evidence.kept_state import read
 from jobs.evidence.removed import JUDGED, OF_LAYER, forgotten_text, last_vacuum, removed_parts, removed_text
 from jobs.exit import AuditError, UsageError, files_are_gone
 from jobs.settings import TABLES_FOLDER, ReportSettings, Settings, limits_of, load_settings
 from jobs.sinks.reader import PRESENT, Folder, Reader, Where, records
 from jobs.sinks.storage import credentials_without_spark, read_without_spark
-from jobs.steps.fleet import fleet_runs
 from schemas.examined import EXAMINED
 from schemas.gold import RUNS
 from schemas.report import Report

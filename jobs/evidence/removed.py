@@ -9,12 +9,12 @@ from itertools import pairwise
 import polars as pl
 
 from jobs.sinks.reader import Reader
-from jobs.steps.fleet import from_micros
 from schemas.gold import MAINTENANCE
 from schemas.table import Layer
 from transforms.clusters import CLUSTER
 from transforms.isr.partition_questions import Histories
 from transforms.report.printable import counted, visible
+from transforms.times import from_micros
 
 DETAILS, JUDGED, ROWS, FILES = "details", "judged", "rows", "files"
 OF_LAYER: Mapping[Layer, str] = {Layer.BRONZE: DETAILS, Layer.SILVER: DETAILS, Layer.GOLD: JUDGED}

@@ -21,10 +21,10 @@ from jobs.evidence.finished import finished_runs, of_finished
 from jobs.evidence.kept_state import FOLD, MEMORY, STATE, Bytes, Kept, read
 from jobs.evidence.past import PastRun, spark_tables
 from jobs.exit import AuditError
+from jobs.run.earlier_runs import previous_runs, run_before
 from jobs.run.kraft_copies import log_copies
 from jobs.run.run import Run
 from jobs.sinks.delta import UnreadableError, Warehouse, in_parallel, readable
-from jobs.steps.gold import previous_runs, run_before
 from schemas.examined import EXAMINED
 from schemas.gold import ISR_HISTORY, RUNS
 from schemas.silver import STATE_TABLES

@@ -111,7 +111,7 @@ class Run:
     partitions they have recorded.
     `newest_mails` is the newest mail about each cluster that has mail configured, `newest_messages` the newest message by channel
     and cluster (`jobs.steps.messages`), once they are `mails_looked_up`; `previous` are
-    each cluster's runs before this one, once they were looked up (`jobs.steps.gold.previous_runs`), `sequences`
+    each cluster's runs before this one, once they were looked up (`jobs.run.earlier_runs.previous_runs`), `sequences`
     which of its cluster's runs this one is, where the cluster has any before it; `recorded` are the clusters with a row in gold `runs`;
     `chains` the runs whose rows make up each cluster's state, once they are stored (`transforms.chain`);
     `counted(source, number, noun)` hears of what was read so far.

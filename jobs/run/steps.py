@@ -18,10 +18,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from jobs.exit import OK, UsageError, guarded, worst
+from jobs.run.failures import write_failures
 from jobs.run.run import ClusterRun, Run, open_run
 from jobs.settings import load_settings
 from jobs.sinks.driver_rows import arrow_rows
-from jobs.steps.gold import write_failures
 from schemas import gold
 from schemas.bronze import KRAFT_LOG_COPIES, KRAFT_RECORDS, QUARANTINE, ZK_TRANSACTIONS, ZK_ZNODES
 from schemas.examined import EXAMINED

@@ -21,7 +21,6 @@ from jobs.settings import MailSettings, Settings
 from jobs.sinks.delta import Warehouse
 from jobs.sinks.driver_rows import arrow_rows
 from jobs.sinks.mail import MailError, SentMail, addressed, recipients_of, send
-from jobs.steps.fleet import from_micros
 from schemas.gold import MAILS
 from schemas.report import Report
 from transforms.clusters import CLUSTER, of_clusters
@@ -30,6 +29,7 @@ from transforms.report.fleet_model import FleetRun, of_this_run
 from transforms.report.mail import render_mail
 from transforms.report.mail_policy import Decision, LastMail, Policy, decide, decide_unknowing, last_mail
 from transforms.report.printable import visible
+from transforms.times import from_micros
 
 _SERVER = ("host", "port", "security", "username_env", "password_env", "sender", "attempts")
 Sender = Callable[[EmailMessage, MailSettings], SentMail]

@@ -24,16 +24,15 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
+from jobs.evidence.journal import running
 from jobs.evidence.removed import DETAILS, FILES, JUDGED, ROWS
 from jobs.exit import AuditError
-from jobs.run.journal import running
 from jobs.run.run import LOG
 from jobs.settings import MaintainSettings, Settings, retention_of
 from jobs.sinks.delta import ConcurrentWriteError, TableSize, Warehouse, in_parallel
 from jobs.sinks.lock import LOCKS, held
 from jobs.sinks.views import store_views
 from jobs.sources.remote import RemoteError, left_staged, sweep_staged
-from jobs.steps.fleet import from_micros
 from schemas import bronze, gold, silver
 from schemas.bronze import KRAFT_LOG_COPIES, KRAFT_RECORDS
 from schemas.examined import EXAMINED
@@ -43,6 +42,7 @@ from transforms.clusters import CLUSTER, of_clusters
 from transforms.examination.made import KEPT_KINDS
 from transforms.retention import Chosen, KnownRun, Part, Retained, Retention, begun_at, chosen, retained
 from transforms.runs import FAILED, oldest_first
+from transforms.times import from_micros
 
 _MARKS = {Part.DETAILS: DETAILS, Part.JUDGED: JUDGED}
 # A table with fewer files is read as fast as a compacted one.

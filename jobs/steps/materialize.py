@@ -9,12 +9,12 @@ from typing import Any
 from jobs.exit import UsageError
 from jobs.run import kept
 from jobs.run.capture import captured_at, reading_ms
+from jobs.run.earlier_runs import earlier_run, log_end_before, previous_runs
 from jobs.run.examine import Examined, examined, store_rows
 from jobs.run.opening import Opened, opened
 from jobs.run.run import ClusterRun, Run
 from jobs.run.steps import step_main
 from jobs.settings import claim_of, limits_of
-from jobs.steps.gold import earlier_run, log_end_before, previous_runs
 from schemas.bronze import QUARANTINE
 from schemas.entities import ENTITIES
 from schemas.gold import DIVERGENCES, ISR_HISTORY

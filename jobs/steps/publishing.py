@@ -10,13 +10,14 @@ from pathlib import Path
 from urllib.parse import quote
 
 from jobs.evidence import verified
+from jobs.evidence.fleet_runs import fleet_runs
 from jobs.exit import AuditError, unexpected
 from jobs.places import Place
 from jobs.run.run import LOG, Run, new_run_id
 from jobs.settings import Settings
 from jobs.sinks.report_files import HTML_NAME
 from jobs.steps import mails, messages, metrics
-from jobs.steps.fleet import FLEET_NAME, fleet_of, fleet_runs, places_of, write_fleet_page
+from jobs.steps.fleet import FLEET_NAME, fleet_of, places_of, write_fleet_page
 from schemas.gold import RUNS
 from schemas.report import Report
 from transforms.clusters import CLUSTER

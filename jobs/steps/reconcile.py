@@ -11,13 +11,14 @@ from typing import Any
 
 from jobs.exit import ERRORS, OK, WARNINGS, AuditError
 from jobs.run import kept
+from jobs.run.earlier_runs import HISTORY, clock_notes, iso, previous_runs, stored_point
 from jobs.run.examine import Examined, stored
 from jobs.run.opening import opened
 from jobs.run.run import ClusterRun, Run
 from jobs.run.steps import step_main
 from jobs.settings import Settings
 from jobs.steps.expect import with_expectations
-from jobs.steps.gold import HISTORY, clock_notes, iso, previous_runs, stored_point, write, write_runs
+from jobs.steps.gold import write, write_runs
 from jobs.steps.materialize import given_of
 from jobs.version import tool_version
 from schemas.report import BrokerPresence, CheckResult, Gate, LagPoint, Report, RunPoint

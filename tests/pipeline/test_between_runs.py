@@ -12,12 +12,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from jobs.cli import main
+from jobs.evidence.fleet_runs import fleet_runs
 from jobs.evidence.past import Finished, past_run, runs_of
 from jobs.pipeline import run_all
 from jobs.run.run import open_run
 from jobs.settings import TABLES_FOLDER, validated
 from jobs.sinks.delta import Warehouse
-from jobs.steps.fleet import fleet_of, fleet_runs
+from jobs.steps.fleet import fleet_of
 from schemas.gold import CHECKS as GOLD_CHECKS
 from schemas.gold import RUNS
 from schemas.report import Report

@@ -12,11 +12,11 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
-from jobs.run.journal import begin
+from jobs.evidence.journal import begin
+from jobs.run import earlier_runs, forgetting
 from jobs.run.run import new_run_id, time_in_run_id
 from jobs.sinks.delta import Warehouse
 from jobs.sinks.driver_rows import arrow_rows
-from jobs.steps import gold
 from schemas import silver
 from schemas.entities.topics import TOPICS
 from schemas.examined import EXAMINED
@@ -56,7 +56,7 @@ def zone(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ite
 @pytest.mark.usefixtures("zone")
 def test_a_collected_time_is_told_in_utc() -> None:
     (run,) = finished_runs(1)
-    assert gold.iso(run["started_at"]) == "2026-11-20T12:00:00.000Z"
+    assert earlier_runs.iso(run["started_at"]) == "2026-11-20T12:00:00.000Z"
     assert run["run_id"].startswith(f"{time_in_run_id(run['started_at'])}-")
 
 
@@ -149,7 +149,7 @@ def forget(
     settings = SimpleNamespace(keep_state_of_runs=KEEP, maintain=None, hold=hold)
     clusters = {name: SimpleNamespace(settings=settings) for name in previous}
     run = SimpleNamespace(run_id="this", clusters=clusters, warehouse=warehouse, previous=previous, chains=chains or {})
-    gold._forget_old_state(run, {needed})
+    forgetting.forget_old_state(run, {needed})
 
 
 def left_in(warehouse: Warehouse, table: Table) -> set[tuple[str, str]]:

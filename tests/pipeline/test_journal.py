@@ -12,8 +12,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from jobs.evidence.journal import begin, died, died_runs
 from jobs.exit import CRASH, INTERRUPTED, TERMINATED, AuditError, guarded
-from jobs.run.journal import begin, died, died_runs
 from jobs.runtime import stopping
 from jobs.runtime.stopping import Stopped, Stopping, not_halfway
 from transforms.report.fleet_model import FleetRun
@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[2]
 RUNNING = """
 import sys, time
 from datetime import UTC, datetime
-from jobs.run.journal import begin
+from jobs.evidence.journal import begin
 begun = begin(sys.argv[1], catalog=False, clusters=["b", "a"], run_id="r1", started_at=datetime(2026, 11, 24, 12, tzinfo=UTC))
 print("begun" if begun else "not begun", flush=True)
 time.sleep(600)

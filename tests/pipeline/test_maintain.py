@@ -17,7 +17,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from jobs.cli import main
-from jobs.run.journal import begin
+from jobs.evidence.journal import begin
 from jobs.run.run import new_run_id
 from jobs.settings import MaintainSettings, Settings, validated
 from jobs.sinks.delta import Warehouse

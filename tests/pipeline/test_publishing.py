@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 
 from jobs.evidence import verified
 from jobs.exit import UsageError
+from jobs.run import failures
 from jobs.run.run import ClusterRun, Run
 from jobs.settings import Settings
 from jobs.sinks.delta import Warehouse, WarehouseError
@@ -71,7 +72,7 @@ class Cluster:
         if report is None:
             run.fail("c", UsageError("there is no folder /nowhere"))
         if stored and report is None:
-            gold.write_failures(run)
+            failures.write_failures(run)
         elif stored and report is not None:
             gold.write_runs(
                 run, {"c": replace(report, cluster="c", run_id=run.run_id)}, {"c": LogKnown().row()}, {}, ()
@@ -217,7 +218,7 @@ def test_a_run_that_read_nothing_at_all_knows_what_was_told(cluster: Cluster) ->
     assert len(cluster.mails()) == 1
     run = cluster.run()
     run.fail("c", UsageError("there is no folder /nowhere"))
-    gold.write_failures(run)
+    failures.write_failures(run)
     cluster.tell(run, None)
     assert cluster.mails() == []
 
@@ -234,7 +235,7 @@ def test_a_full_disk_is_told_by_mail(cluster: Cluster, monkeypatch: pytest.Monke
     mails.note_owed(run)
     run.fail("c", WarehouseError("table silver.topics can't be written: no space left on device"))
     with pytest.raises(WarehouseError):
-        gold.write_failures(run)
+        failures.write_failures(run)
     made = cluster.tell(run, None)
     [mail] = cluster.mails()
     assert mail.startswith("[kraft-audit] FAILED")

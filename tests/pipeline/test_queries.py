@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.steps.fleet import fleet_runs
+from jobs.evidence.fleet_runs import fleet_runs
 from schemas.report import Report
 from tests.captures import capture
 from tests.pipeline.audits import Audit, audits, executions, settings_content

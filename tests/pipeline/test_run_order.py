@@ -10,11 +10,11 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
+from jobs.evidence.journal import begin
 from jobs.evidence.past import runs_of
-from jobs.run.journal import begin
+from jobs.run import earlier_runs, failures
 from jobs.run.run import Failure
 from jobs.sinks.delta import Warehouse
-from jobs.steps import gold
 from schemas.gold import RUNS
 from transforms.reconcile.judge.earlier import LogKnown
 
@@ -83,7 +83,7 @@ def filled(spark: SparkSession, warehouse: Warehouse) -> Warehouse:
 
 def test_runs_are_in_the_order_of_their_numbers(filled: Warehouse) -> None:
     run = a_run(filled)
-    previous = gold.previous_runs(run)["c"]
+    previous = earlier_runs.previous_runs(run)["c"]
     assert [each["run_id"] for each in previous] == ["old-a", "old-b", "future", "same-end", "foreign"]
     assert run.sequences == {"c": 7}
     assert previous[-1]["finished"] == 5
@@ -93,15 +93,15 @@ def test_runs_are_in_the_order_of_their_numbers(filled: Warehouse) -> None:
 
 
 def test_a_run_is_held_against_the_newest_whose_log_was_the_clusters_own(filled: Warehouse) -> None:
-    previous = gold.previous_runs(a_run(filled))["c"]
-    earlier = gold.earlier_run(previous)
+    previous = earlier_runs.previous_runs(a_run(filled))["c"]
+    earlier = earlier_runs.earlier_run(previous)
     assert earlier is not None
     assert (earlier.run_id, earlier.log.cluster_id, earlier.log.committed_end_offset) == ("same-end", "id", 99)
     assert earlier.unmoved_since == int((NOON + timedelta(hours=5)).timestamp() * 1000)
-    assert gold.run_before(previous) == "same-end"
-    assert gold.log_end_before(previous) == 120
-    assert gold.clock_notes(a_run(filled), previous) == []
-    (note,) = gold.clock_notes(a_run(filled), previous[:3])
+    assert earlier_runs.run_before(previous) == "same-end"
+    assert earlier_runs.log_end_before(previous) == 120
+    assert earlier_runs.clock_notes(a_run(filled), previous) == []
+    (note,) = earlier_runs.clock_notes(a_run(filled), previous[:3])
     assert "run future" in note
 
 
@@ -109,16 +109,16 @@ def test_rows_of_earlier_releases_alone_hold_nothing_against_a_run(spark: SparkS
     values = [tuple(row("old", 1).get(name) for name in OLD.fieldNames())]
     spark.createDataFrame(values, OLD).write.format("delta").save(warehouse.location(RUNS))
     run = a_run(warehouse)
-    previous = gold.previous_runs(run)["c"]
-    assert gold.earlier_run(previous) is None
-    assert gold.run_before(previous) == "old"
+    previous = earlier_runs.previous_runs(run)["c"]
+    assert earlier_runs.earlier_run(previous) is None
+    assert earlier_runs.run_before(previous) == "old"
     assert run.sequences == {"c": 2}
 
 
 def test_a_failure_is_counted_and_stored_once(filled: Warehouse) -> None:
     run = a_run(filled, failure=Failure("no folder", 2))
-    gold.write_failures(run)
-    gold.write_failures(run)
+    failures.write_failures(run)
+    failures.write_failures(run)
     assert [(each.run_id, each.sequence) for each in runs_of(filled, "c")][-1] == ("now", 7)
     assert len(runs_of(filled, "c")) == 7
 
@@ -130,6 +130,6 @@ def test_a_run_that_died_is_a_row_once_unless_it_has_one(filled: Warehouse) -> N
         begun.leave()
     for _ in range(2):
         assert [(each.run_id, each.sequence) for each in runs_of(filled, "c")][-1] == ("dead", 7)
-        gold.settle_died(a_run(filled))
+        failures.settle_died(a_run(filled))
     assert len(runs_of(filled, "c")) == 7
     assert runs_of(filled, "c")[-1].failure.startswith("died: ")

@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 import pytest
 from pyspark.sql.types import TimestampType
 
-from jobs.steps.fleet import from_micros
-from jobs.steps.gold import iso
+from jobs.run.earlier_runs import iso
+from transforms.times import from_micros
 
 MICROS = 1_700_000_000_123_456
 

@@ -1,0 +1,118 @@
+"""Old silver rows, removed every few runs: states of runs that nobody looks at any more."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import reduce
+from operator import or_
+from typing import Any
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from jobs.evidence.journal import Died, running
+from jobs.run.earlier_runs import previous_runs
+from jobs.run.run import LOG, Run, time_in_run_id
+from jobs.settings import retention_of
+from jobs.sinks.delta import ConcurrentWriteError, UnreadableError
+from schemas import silver
+from schemas.examined import EXAMINED
+from schemas.gold import RUNS
+from transforms.clusters import CLUSTER, of_clusters
+from transforms.examination.made import KEPT_KINDS
+from transforms.retention import KnownRun, in_use_since, is_on_hold
+
+
+def forget_old_state(run: Run, needed: Collection[str]) -> None:
+    """Every few runs, remove a cluster's silver rows of all but its newest runs and those that are held; the rest stays.
+
+    So go the rows of runs that were killed or failed before the oldest of those. Delta keeps the removed rows for a week,
+    so that these runs can be looked into by time travel that long.
+    """
+    due = {name: rows for name, rows in previous_runs(run).items() if _forgets(run, name, rows)}
+    if not due:
+        return
+    under_way = [
+        each for each in running(run.warehouse.root, catalog=run.warehouse.catalog) if each.run_id != run.run_id
+    ]
+    kept = {name: _state_stays(run, name, rows) | _in_use(name, rows, under_way) for name, rows in due.items()}
+    built_on = _built_on(run, kept)
+    conditions = {
+        # Of a chained table the rows stay that the state of a run which is kept is made of.
+        chained: reduce(
+            or_, [_old_state(run, name, rows, kept[name] | more.get(name, set())) for name, rows in due.items()]
+        )
+        for chained, more in ((False, {}), (True, built_on))
+    }
+    # The answers go first: a run that has them has all its rows (`jobs.evidence.past`).
+    tables = [EXAMINED, *silver.STATE_TABLES]
+    for table in [table for table in tables if run.warehouse.version(table) is not None]:
+        gone_on_from = F.col("run_id").isin(sorted(needed)) & F.col("kind").isin(*KEPT_KINDS)
+        condition = conditions[table.chained]
+        mine = condition & ~gone_on_from if table is EXAMINED else condition
+        try:
+            run.warehouse.delete(table, mine)
+        except (ConcurrentWriteError, UnreadableError) as error:
+            LOG.info("old rows of %s are kept for now: %s", table.full_name, error)
+
+
+def _forgets(run: Run, name: str, rows: Sequence[Any]) -> bool:
+    settings = run.clusters[name].settings
+    keep = settings.keep_state_of_runs
+    due = len(rows) > keep and rows[-1]["finished"] % keep == 0
+    return due and not is_on_hold(retention_of(settings).hold, rows[-1]["phase"])
+
+
+def _state_stays(run: Run, name: str, rows: Sequence[Any]) -> set[str]:
+    """Ids of the cluster's runs whose silver rows stay."""
+    settings = run.clusters[name].settings
+    return {*(row["run_id"] for row in rows[-settings.keep_state_of_runs :]), *retention_of(settings).hold}
+
+
+def _in_use(name: str, rows: Sequence[Any], under_way: Sequence[Died]) -> set[str]:
+    """Runs of the cluster that are under way, however long ago they began, and those that they may continue from."""
+    mine = [each for each in under_way if name in each.clusters]
+    if not mine:
+        return set()
+    finished = [
+        KnownRun(
+            row["run_id"],
+            row["started_at"].astimezone(UTC),
+            finished=True,
+            end=() if row["goes_on"] else None,
+            finished_at=row["finished_at"].astimezone(UTC),
+        )
+        for row in rows
+    ]
+    used = in_use_since(finished, min(each.started_at for each in mine))
+    return {*(each.run_id for each in mine), *(each.run_id for each in used)}
+
+
+def _built_on(run: Run, kept: Mapping[str, set[str]]) -> dict[str, set[str]]:
+    """The runs whose rows the states of these runs are made of, and this one's, by cluster."""
+    mine = of_clusters(kept) & F.col("run_id").isin(sorted(set().union(*kept.values())))
+    found: dict[str, set[str]] = {name: {*run.chains.get(name, ())} for name in kept}
+    rows = run.warehouse.read(RUNS).where(mine & F.col("state_runs").isNotNull())
+    for row in rows.select(CLUSTER, "run_id", "state_runs").collect():
+        if row["run_id"] in kept[row[CLUSTER]]:
+            found[row[CLUSTER]] |= set(row["state_runs"])
+    return found
+
+
+def _old_state(run: Run, name: str, rows: Sequence[Any], stays: Collection[str]) -> Column:
+    keep = run.clusters[name].settings.keep_state_of_runs
+    # Not the first of them by number: a wrong clock may have dated that one in the future.
+    since = min(row["started_at"] for row in rows[-keep:])
+    old = [row["run_id"] for row in rows[:-keep] if row["run_id"] not in stays]
+    return _older_than(name, sorted(stays), old, since)
+
+
+def _older_than(cluster: str, kept: Sequence[str], old: Sequence[str], since: datetime) -> Column:
+    """In words that Delta passes on to its files: the old runs' rows, and those with an id of an earlier time.
+
+    Ids that a user has chosen for single steps tell no time, unless they look like one.
+    """
+    run_id = F.col("run_id")
+    earlier = run_id.between("2000", time_in_run_id(since)) & ~run_id.isin(list(kept))
+    return (F.col(CLUSTER) == cluster) & (run_id.isin(list(old)) | earlier)

@@ -1,0 +1,17 @@
+"""Rows that the driver has made, added to a table with the run's id."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from jobs.run.run import Run
+from jobs.sinks.driver_rows import arrow_rows
+from schemas.table import Table
+
+Row = dict[str, Any]
+
+
+def append_rows(run: Run, table: Table, rows: Sequence[Row], series: str = "") -> None:
+    """Add rows, which have all columns but `run_id` (`Run.append`)."""
+    run.append(table, arrow_rows(table, [{"run_id": run.run_id, **row} for row in rows]), series=series)
