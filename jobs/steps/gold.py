@@ -49,7 +49,7 @@ def write(run: Run, reports: Mapping[str, Report]) -> None:
             rows[table] += [{CLUSTER: report.cluster, **row} for row in mine]
         for table, mine in rows_of_kips(report).items():
             rows.setdefault(table, []).extend({CLUSTER: report.cluster, **row} for row in mine)
-    # Nothing to say takes no commit.
+    # Without rows there is no commit.
     filled = [table for table in rows if rows[table]]
     in_parallel([lambda table=table: _append(run, table, rows[table]) for table in filled])  # type: ignore[misc]
 
@@ -282,7 +282,7 @@ def earlier_run(previous: Sequence[Any]) -> EarlierRun | None:
 
 
 def run_before(previous: Sequence[Any]) -> str:
-    """Id of the run whose rows tell what is new: another cluster's, or an older copy's, would make all of them so."""
+    """Id of the run whose rows decide what is new: compared with another cluster's or an older copy's rows, all would be new."""
     earlier = earlier_run(previous)
     return str(previous[-1]["run_id"]) if earlier is None else earlier.run_id
 
@@ -296,7 +296,7 @@ def log_end_before(previous: Sequence[Any]) -> int | None:
 
 
 def clock_notes(run: Run, previous: Sequence[Any]) -> list[str]:
-    """What to know of the clock: runs are ordered by their sequence, so a wrong one hides none, but times mislead."""
+    """Notes about a wrong clock: runs are ordered by their sequence, so it hides none, but their times mislead."""
     newest = previous[-1] if previous else None
     if newest is None or newest["started_at"].astimezone(UTC) <= run.started_at:
         return []
@@ -307,7 +307,7 @@ def clock_notes(run: Run, previous: Sequence[Any]) -> list[str]:
 
 
 def _next_sequences(run: Run, clusters: Sequence[str]) -> dict[str, int]:
-    """The number of this run among each cluster's, as `previous_runs` found it; else, where a run failed before, asked now."""
+    """The number of this run among each cluster's, as `previous_runs` found it; if the run failed before that, it is read now."""
     found = {name: run.sequences.get(name, 1) for name in clusters}
     unasked = [name for name in clusters if name not in run.sequences]
     return found | _asked_sequences(run, unasked)
@@ -380,7 +380,7 @@ def _state_stays(run: Run, name: str, rows: Sequence[Any]) -> set[str]:
 
 
 def _in_use(name: str, rows: Sequence[Any], under_way: Sequence[Died]) -> set[str]:
-    """Runs of the cluster that are under way, however long ago they began, and those that they may continue from."""
+    """Runs of the cluster that are in progress, regardless of when they began, and those that they may continue from."""
     mine = [each for each in under_way if name in each.clusters]
     if not mine:
         return set()
@@ -420,7 +420,7 @@ def _old_state(run: Run, name: str, rows: Sequence[Any], stays: Collection[str])
 def _older_than(cluster: str, kept: Sequence[str], old: Sequence[str], since: datetime) -> Column:
     """In words that Delta passes on to its files: the old runs' rows, and those with an id of an earlier time.
 
-    Ids that a user has chosen for single steps tell no time, unless they look like one.
+    Ids that a user has chosen for single steps have no time, unless they look like one.
     """
     run_id = F.col("run_id")
     earlier = run_id.between("2000", time_in_run_id(since)) & ~run_id.isin(list(kept))
