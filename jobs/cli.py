@@ -89,7 +89,7 @@ def parser_of(command: Command) -> argparse.ArgumentParser:
 
 
 def _without_debug(arguments: list[str]) -> list[str]:
-    """Take `--debug` off, wherever it stands, and remember it."""
+    """Remove `--debug` from the arguments, at any position, and record it."""
     if DEBUG_OPTION in arguments:
         os.environ[DEBUG_VARIABLE] = "1"
     return [argument for argument in arguments if argument != DEBUG_OPTION]
@@ -111,7 +111,7 @@ def _usage(arguments: Sequence[str]) -> int:
 
 
 def entry_point() -> None:
-    """Console script. SIGTERM ends every command with one line: a container's first process never sees what it has no handler for."""
+    """Console script. SIGTERM ends every command with one line: the first process of a container ignores signals without a handler."""
     # A run arms one of its own, which leaves a row as well. Ctrl-C is Python's.
     stopping = Stopping(signals=(signal.SIGTERM,))
     code = CRASH
@@ -129,11 +129,11 @@ def entry_point() -> None:
 
 
 class TaskFailedError(Exception):
-    """What makes a task of a scheduler red that knows success and failure only."""
+    """Fails the task of a scheduler that supports only success and failure."""
 
 
 def task() -> None:
-    """Entry point of a Python wheel task of Databricks, which takes any SystemExit for a failure, with code 0 too.
+    """Entry point of a Python wheel task on Databricks, which counts every SystemExit as a failure, even with code 0.
 
     `--secret NAME=WHERE` before the command: see `jobs.runtime.databricks`. Raises TaskFailedError, one line with the
     exit code, for every code but 0.

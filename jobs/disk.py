@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 
-# As Java spells them too: both ask the C library.
+# Java uses the same texts: both come from the C library.
 REMEDIES = {
     os.strerror(number): what
     for number, what in (
@@ -25,7 +25,7 @@ REMEDIES = {
 
 
 def said(error: OSError) -> str:
-    """What the disk says, and what to do: `No space left on device; free space and run again`."""
+    """The disk's error and the remedy: `No space left on device; free space and run again`."""
     reason = error.strerror or type(error).__name__
     todo = REMEDIES.get(reason)
     return reason if todo is None else f"{reason}; {todo} and run again"

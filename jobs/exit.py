@@ -26,12 +26,12 @@ MEANINGS = {
 DEBUG_VARIABLE = "KRAFT_AUDIT_DEBUG"
 _ROOT = Path(__file__).parents[1]
 _PACKAGES = ("jobs", "transforms", "schemas")
-# What a server or a file said may be in an error: nothing of it is obeyed by a terminal, and it has an end.
+# An error may contain text from a server or a file: control characters are made visible, and the length is bounded.
 _LONGEST = 4000
 
 # How Spark and Delta name a file that an earlier version of a table needs and that is not there any more.
 _FILES_GONE = ("FAILED_READ_FILE.FILE_NOT_EXIST", "DELTA_FILE_NOT_FOUND", "DELTA_VERSION_NOT_FOUND")
-# What is said where rows of an earlier version were asked for, and their files are gone.
+# The message if rows of an earlier version are needed and their files are gone.
 GONE = (
     "rows of an earlier run are gone from a table (VACUUM removes them after a week); look at a newer run, "
     "or let `kraft-audit run --full` read everything again"
@@ -57,7 +57,7 @@ def _said(text: str, code: int) -> int:
 def unexpected(error: Exception) -> str:
     """A fault of this program in one line; its trace is printed with `--debug`.
 
-    Its own text is left out: it may repeat what was read, a secret too.
+    Its own text is left out, because it may repeat input, even a secret.
     """
     if os.environ.get(DEBUG_VARIABLE):
         traceback.print_exception(error)
@@ -75,7 +75,7 @@ def unexpected(error: Exception) -> str:
 
 
 def files_are_gone(error: Exception) -> bool:
-    """Whether an earlier version of a table can't be read any more. Spark tells it as one of several types."""
+    """True if an earlier version of a table can no longer be read. Spark raises one of several types for this."""
     text = str(error)
     return text == GONE or any(condition in text for condition in _FILES_GONE)
 
@@ -85,7 +85,7 @@ class UsageError(Exception):
 
 
 class AuditError(Exception):
-    """The run can't go on, through no fault of the call; the text is one line."""
+    """The run cannot continue, but the call was correct; the text is one line."""
 
 
 def guarded(body: Callable[[], int]) -> int:

@@ -78,9 +78,10 @@ def run_all(run: Run, out: Place | None = None, progress: Progress | None = None
 
 
 def _audited(run: Run, progress: Progress) -> dict[str, Report]:
-    """Reports of the clusters that could be audited; `run` knows of the others why not.
+    """Reports of the clusters that could be audited; `run` has the reasons of the others.
 
-    What is a cluster's own is told by its source or its pass. What stops a step is the warehouse's, the session's or the call's.
+    A cluster's own fault is raised by its source or its pass. An error that stops a step is one of the warehouse, the session
+    or the call.
     """
     try:
         return _steps(run, progress)
@@ -104,7 +105,7 @@ def _steps(run: Run, progress: Progress) -> dict[str, Report]:
 
     failures.settle_died(run)
     if not run.going:
-        # Whatever is wrong with all of them, it is stored and told.
+        # A fault of all clusters is stored and reported, too.
         failures.write_failures(run)
         return {}
     mails.note_owed(run)
@@ -153,9 +154,9 @@ class Telling:
 
 
 def audit(settings: Settings | Sequence[Settings], out: Place | None = None, telling: Telling | None = None) -> int:
-    """Run, tell of it, and send the mails that are configured; the worst exit code.
+    """Run, print the results and send the configured mails. Returns the worst exit code.
 
-    A run whose options say where to write (`out`) is of files, once: it makes no fleet page and sends no mail.
+    A run with the option `out` audits files once: it writes no fleet page and sends no mail.
     """
     telling = telling or Telling()
     several = [settings] if isinstance(settings, Settings) else list(settings)
@@ -227,7 +228,7 @@ def _audit(run: Run, out: Place | None, telling: Telling, begun: Begun | None) -
 def _leave_rows(run: Run, end: Stopped, telling: Telling, begun: Begun | None) -> None:
     """A failed row for each cluster that has none, in a thread of its own: the main one was stopped amid a call to Java.
 
-    Where that can't be done in time, the note that the run has begun says why it ended, and the next run makes the rows of it.
+    If that takes too long, the note that the run has begun records why it ended, and the next run writes the rows.
     """
 
     def leave() -> None:
@@ -262,7 +263,7 @@ def _opened(
 ) -> Iterator[Run]:
     """`open_run` of a run that belongs to a series of them, or (not `mailed`) of one of files, once.
 
-    Why a run could not even begin is told by mail.
+    The reason why a run could not start is mailed.
     """
     with ExitStack() as stack:
         try:
@@ -276,7 +277,7 @@ def _opened(
 
 
 def _outcomes(run: Run, out: Place | None, telling: Telling) -> tuple[dict[str, ClusterResult], Exception | None]:
-    """What became of each cluster, and what stopped the only one: that is in gold `runs` too, and may be told by mail."""
+    """The outcome of each cluster, and the error of the only one, which is also in gold `runs` and may be mailed."""
     try:
         return run_all(run, out, Progress.for_terminal(sys.stderr, quiet=telling.quiet, color=telling.color)), None
     except Exception as error:
@@ -289,7 +290,7 @@ def _outcomes(run: Run, out: Place | None, telling: Telling) -> tuple[dict[str, 
 
 
 def _shut_gates(run: Run, outcomes: Mapping[str, ClusterResult]) -> list[str]:
-    """Why a gate that was asked for is shut, a line for each cluster."""
+    """Why the requested gate is closed, a line for each cluster."""
     said = []
     for name, each in outcomes.items():
         settings = run.clusters[name].settings
@@ -307,12 +308,12 @@ def _after(run: Run, outcomes: Mapping[str, ClusterResult], telling: Telling) ->
     try:
         return publish(run, reports, written, telling.mail_dry_run, unwritten)
     except Exception as error:
-        # The verdicts stand and are to be told, whatever is wrong with the page or the mails.
+        # The verdicts are valid and must be printed even if the page or the mails fail.
         return Published(problems=[f"after the reports: {unexpected(error)}"], crashed=True)
 
 
 def _maintained(run: Run) -> list[str]:
-    """Keep the tables small where the configurations say that it is due; what went wrong, a line each. The verdicts stand."""
+    """Maintain the tables if the configurations make it due. Returns a line for each problem; the verdicts do not change."""
     try:
         settings = {name: cluster.settings for name, cluster in run.clusters.items()}
         return maintain.after_run(run.warehouse, settings, datetime.now(UTC))
@@ -428,7 +429,7 @@ def add_verdict_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_output_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare how a run tells of itself."""
+    """Declare the options for a run's output."""
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--json", action="store_true", help="print one JSON object with the result of each cluster")
     how.add_argument("--quiet", action="store_true", help="print errors only; the exit code has the result")
@@ -438,7 +439,7 @@ def add_output_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def telling_of(arguments: argparse.Namespace) -> Telling:
-    """What the options of `add_output_arguments` and `add_arguments` say."""
+    """The output options of `add_output_arguments` and `add_arguments`."""
     if arguments.quiet:
         LOG.setLevel(logging.WARNING)
     return Telling(

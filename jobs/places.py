@@ -38,7 +38,7 @@ class RemotePlace:
         return RemotePlace(posixpath.dirname(self.uri.rstrip("/")))
 
     def is_file(self) -> bool:
-        """Whether there is such a file. Raises `jobs.sources.remote.RemoteError` when that can't be told."""
+        """True if the file exists. Raises `jobs.sources.remote.RemoteError` if that cannot be determined."""
         return remote_is_file(self.uri)
 
 
@@ -46,7 +46,7 @@ Place: TypeAlias = Path | RemotePlace
 
 
 def place_of(given: object) -> Place:
-    """The place that a text names: `dbfs:/x` is on this machine. Raises ValueError for what is neither text nor path."""
+    """The place that a text names: `dbfs:/x` is on this machine. Raises ValueError for any other type than text or path."""
     if isinstance(given, Path | RemotePlace):
         return given
     if not isinstance(given, str):

@@ -94,7 +94,7 @@ class ZooKeeperSettings(Strict):
 
 
 class KraftSecurity(Strict):
-    """How to speak to controllers live; secrets by the name of their environment variable."""
+    """Security of the connections to live controllers; secrets by the names of their environment variables."""
 
     protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT"
     mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] | None = None
@@ -144,7 +144,7 @@ class KraftSettings(Strict):
     answer_seconds: Annotated[float, Field(gt=0, le=3600)] = 300.0
     # A run keeps the replayed state once this many records are new, and the next one starts from there.
     keep_state_every: Annotated[int, Field(ge=1)] = 500_000
-    # Read and replay the log from its start, whatever an earlier run has kept.
+    # Read and replay the log from its start, even if a kept state could be resumed.
     full: bool = False
     # The folders are copied again before each run: a newest record older than `report.stale_after_hours` is an error.
     current: bool = False
@@ -168,7 +168,7 @@ class SecretSettings(Strict):
 
 
 class PropertySettings(Strict):
-    """Property files of the nodes, all optional: a check that needs one says so when it is not given."""
+    """Property files of the nodes, all optional: a check that needs a missing one names it."""
 
     controllers: list[str] = []
     brokers: list[str] = []
@@ -197,7 +197,7 @@ class MailSettings(Strict):
     recipients: Annotated[list[str], Field(min_length=1)]
     error_recipients: list[str] = []
     send: Literal["always", "on_change", "when_red"] = "always"
-    # With on_change, what persists is told again after this long.
+    # With on_change, a persisting problem is reported again after this time.
     remind_after_hours: Annotated[float, Field(gt=0)] = 24.0
     # How often a server that does not answer, or says "later", is tried.
     attempts: Annotated[int, Field(ge=1, le=10)] = 3
@@ -239,10 +239,10 @@ class MetricsSettings(Strict):
 
 
 class NotifySettings(Strict):
-    """A chat, a pager or a program that is told of runs, one message a run; its address is a secret, and so in the environment."""
+    """A chat, a pager or a program that gets one message per run. Its address is a secret, so an environment variable has it."""
 
     url_env: EnvironmentName
-    # json: one object for a program; apprise: any service that Apprise knows, by its address for it.
+    # json: one object for a program; apprise: any service that Apprise supports, with its form of address.
     form: Literal["json", "slack", "teams", "apprise"] = "json"
     send: Literal["always", "on_change", "when_red"] = "on_change"
     # With on_change, what persists is told again after this long.
@@ -252,15 +252,15 @@ class NotifySettings(Strict):
 
 
 class MaintainSettings(Strict):
-    """How long rows stay, and when `kraft-audit maintain` does its work after a run by itself."""
+    """How long rows stay, and when a run does the work of `kraft-audit maintain`."""
 
-    # Bronze and silver: what was read, and the state made of it.
+    # Bronze and silver: the sources as read, and the state of both sides.
     details_days: Annotated[float, Field(ge=1)] = 30.0
-    # Gold: what was judged, and the changes of partitions.
+    # Gold: the results, and the changes of partitions.
     judged_days: Annotated[float, Field(ge=1)] = 730.0
     # Rows of runs that never came to their end.
     orphans_days: Annotated[float, Field(ge=1)] = 1.0
-    # Files that no table needs any more stay so long: for runs under way, and for looking back at runs whose state was forgotten.
+    # How long files stay that no table needs any more: for runs in progress, and for queries about runs whose state was removed.
     vacuum_hours: Annotated[float, Field(ge=24)] = 168.0
     # After a run, when the last maintenance is so long ago, or so many runs of the cluster have begun since.
     every_hours: Annotated[float, Field(gt=0)] = 24.0
@@ -292,7 +292,7 @@ def _no_folder(name: str) -> str:
 
 
 class Settings(Strict):
-    """Everything a run needs to know."""
+    """All settings of a run."""
 
     cluster: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,100}$"), AfterValidator(_no_folder)]
     warehouse: str
@@ -372,9 +372,9 @@ def load_settings(path: Path) -> Settings:
 
 
 def validated(content: dict[str, object], where: str, *, one_off: bool = False) -> Settings:
-    """Validate a configuration; whether its files are there is asked by `check_files`.
+    """Validate a configuration; `check_files` checks that its files exist.
 
-    `one_off` is an audit of files that belongs to no series of runs. Raises UsageError for the first thing that is wrong,
+    `one_off` marks an audit of files that belongs to no series of runs. Raises UsageError for the first thing that is wrong,
     naming `where`.
     """
     try:

@@ -1,4 +1,4 @@
-"""The column that says whose a row is."""
+"""The column with the cluster of a row."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ class Compiler(Protocol):
 
 
 def compiler(sources: Sequence[str], *, inlined: bool = False) -> Compiler:
-    """A decorator for functions that are compiled together, with constants of theirs: `sources` are their files in `transforms`.
+    """A decorator for functions that are compiled together, with their constants: `sources` are their files in `transforms`.
 
     A function is compiled once; the machine code is kept on disk. Without numba's runtime nothing can be allocated in it and
     no reference to an array is counted: counting alone made the decoder several times slower. Numba trusts machine code on

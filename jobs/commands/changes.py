@@ -1,6 +1,6 @@
-"""`kraft-audit history ENTITY KEY` and `--topic T`: what the log changed, from what to what and when, over all runs.
+"""`kraft-audit history ENTITY KEY` and `--topic T`: every change in the log, with old and new value and time, over all runs.
 
-Records of the log hold no principal: who asked for a change is told by no copy of it.
+Records of the log contain no principal, so no copy shows who made a change.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class RowChange:
 
 
 def changes_of_row(run: Finished, entity: str, key: str | None) -> Iterator[tuple[OneLog, list[RowChange]]]:
-    """The changes of one row, one list a log. Raises UsageError for what is no key."""
+    """The changes of one row, one list for each log. Raises UsageError for an invalid key."""
     try:
         row = parse_key(entity, key)
     except KeyFormError as error:

@@ -33,7 +33,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
 def whole_parser() -> argparse.ArgumentParser:
     """One parser of all commands, which `kraft-audit` itself loads one by one."""
-    # The command line knows the commands, and this is one of them.
+    # jobs.cli imports this module.
     from jobs.cli import COMMANDS, DEBUG_OPTION, MAINS  # noqa: PLC0415
 
     whole = argparse.ArgumentParser(prog="kraft-audit")

@@ -43,14 +43,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Print the divergences, defects first. 0 also when there are some: whether a run is clean is `run`'s to say."""
+    """Print the divergences, defects first. Returns 0 even if there are some: the exit code of `run` shows whether a run is clean."""
     _check(arguments)
     with open_warehouse(arguments, in_spark=arguments.as_of is not None) as run:
         past = past_run(run, arguments.run_id)
         first = _first(past, arguments)
     found, total = first.select(COLUMNS).to_dicts(), first["total"][0] if first.height else 0
     _print(past, arguments, found, total)
-    # What a reader of objects must know, too.
+    # Readers of JSON need this as well.
     for line in past.standing.lines(run.stale_after_hours):
         print(line, file=sys.stderr if arguments.format == "jsonl" else sys.stdout)
     return OK

@@ -75,7 +75,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Print what was looked at, a line each; 0 when nothing is wrong, 10 with warnings, 2 when a run would fail."""
+    """Print one line for each item that was checked. Returns 0 if all is well, 10 with warnings, 2 if a run would fail."""
     found = []
     for finding in examine(arguments.conf):
         print(visible(f"{finding.level:<5} {finding.what:<24} {finding.detail}", 400), flush=True)
@@ -299,7 +299,7 @@ def _secrets(settings: Settings) -> list[tuple[str, str]]:
 
 
 def _metrics_folder(name: str, folder: Path) -> Diagnosis:
-    """Metrics that can't be written fail no run, and nobody is told of a cluster that is missing in a file."""
+    """Unwritable metrics fail no run, and nothing else reports a cluster that is missing in the file."""
     if not folder.is_dir():
         return Diagnosis(WARN, f"{name}: metrics", f"`metrics.textfile`: there is no folder {folder}; make it")
     if not os.access(folder, os.W_OK | os.X_OK):
@@ -308,7 +308,7 @@ def _metrics_folder(name: str, folder: Path) -> Diagnosis:
 
 
 def _mail_server(name: str, mail: MailSettings) -> Diagnosis:
-    """Only a connection: no mail is sent, no password shown. A mail that can't be sent fails no run."""
+    """Connect only: no mail is sent and no password is used. A mail that cannot be sent fails no run."""
     where = f"{mail.host}:{mail.port}"
     try:
         with socket.create_connection((mail.host, mail.port), timeout=_CONNECT_SECONDS):
@@ -421,7 +421,7 @@ def _refused(file: IO[str]) -> bool:
 
 @dataclass(frozen=True)
 class FileSystem:
-    """Its kind, and whether a lock holds between the machines that share it: None when that is not known."""
+    """Its kind, and whether locks work between the machines that share it (None if unknown)."""
 
     kind: str
     between_machines: bool | None

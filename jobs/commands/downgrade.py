@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Print the verdict and its reasons. 0 whatever it is; 2 when the release is none."""
+    """Print the verdict and its reasons. Returns 0 for every verdict, 2 for an unknown release."""
     try:
         target = release_tuple(arguments.to)
     except UnknownLevelError as error:
@@ -53,7 +53,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _configurations(files: Sequence[Path]) -> Configurations | None:
-    """What the property files given say of formats, by broker; None without any."""
+    """The format settings in the given property files, by broker; None without files."""
     read = read_property_files(PropertySettings(brokers=[str(file) for file in files]))
     nameless = next((file.location for file in read.brokers if file.node_id is None), None)
     if nameless is not None:
@@ -69,7 +69,7 @@ def settings_of(past: PastRun, state: KnownCluster) -> list[str]:
 
 
 def state_of(known: PastCluster, configurations: Configurations | None = None) -> KnownCluster:
-    """A finished run's cluster as the judgement of a downgrade asks for it; by the property files that the run read, if no other."""
+    """A finished run's cluster as input of a downgrade's judgement, by default with the property files that the run read."""
     facts = known.views.facts
     read = kip_tables.configurations_of(facts.properties) if configurations is None else configurations
     return kip_tables.state_of(known.answers, facts, known.facts.given.side, known.views.release, read)

@@ -59,7 +59,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def run(arguments: argparse.Namespace, out: TextIO, err: TextIO) -> int:
-    """Dump as the parsed arguments say, to `out`; complaints of one line each go to `err`."""
+    """Dump to `out` according to the parsed arguments; each error is one line on `err`."""
     if arguments.unmask and not (out.isatty() or arguments.unmask_into_file):
         print(
             "dump: --unmask shows secrets, and the output is not a terminal; add --unmask-into-file to allow it",

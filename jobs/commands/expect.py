@@ -59,7 +59,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _identifier(past: PastRun, table: Table) -> str:
-    """The table in SQL; silver as it was at the run's end, because rows of older runs are let go."""
+    """The table's name in SQL; for silver its version at the run's end, because rows of older runs are removed."""
     version = past.versions.get(table.full_name)
     name = spark_tables(past.warehouse).identifier(table)
     return name if version is None else f"{name} VERSION AS OF {version}"

@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Print the story of a row. 0 whatever it tells; 2 when the key is wrong or there never was such a row."""
+    """Print the story of a row. Returns 0, or 2 if the key is wrong or the row never existed."""
     try:
         row = parse_key(arguments.entity, arguments.key)
     except KeyFormError as error:
@@ -115,7 +115,7 @@ def _writes(past: PastRun, row: RowKey) -> list[ZnodeWrite]:
     mine = logged.where(path.isin(paths)).select("zxid", "session").distinct()
     zxids = F.broadcast(mine.select("zxid").distinct())
     sessions = F.broadcast(mine.select("session", F.lit(True).alias("writes")).distinct())
-    # Of a multi, its first two operations tell whether it is KRaft's envelope.
+    # The first two operations of a multi show whether it is KRaft's envelope.
     of_row = (path.isin(paths) | (F.col("multi_index") <= 1)) & F.col("is_its")
     births = F.col("type").isin(list(CREATES)) & ~F.col("failed") & F.col("writes")
     owned = births & ((path == "/controller") | path.startswith("/brokers/ids/"))

@@ -57,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Print what is asked. 0 whatever the answer is; the last line of a dry run tells Kafka's own exit code."""
+    """Print the requested view. Returns 0 for every answer; the last line of a dry run has the exit code of Kafka's tool."""
     asked = [_parsed(text, delete=arguments.what == "delete") for text in arguments.feature]
     _check_arguments(arguments, asked)
     if arguments.what in _WITHOUT_RUN:
@@ -103,7 +103,7 @@ def _parsed(text: str, *, delete: bool, option: str = "--feature") -> tuple[str,
 
 
 def _of_the_tool(arguments: argparse.Namespace, asked: Asked) -> list[str]:
-    """What kafka-features tells by itself: that of the release named, else of the newest known here."""
+    """What kafka-features prints without a cluster, for the release named, else for the newest supported one."""
     try:
         release = NEWEST if arguments.kafka_version is None else release_tuple(arguments.kafka_version)
         if arguments.what == "version-mapping":
@@ -155,7 +155,7 @@ def _updates(arguments: argparse.Namespace, cluster: Cluster, asked: Asked) -> l
 
 
 def _supported(cluster: Cluster) -> dict[str, Range]:
-    """What a running broker says it supports, as the tool is told it; the last registered stands for all."""
+    """The ranges that a running broker reports to the tool; the last registered broker stands for all."""
     brokers = [node for node in cluster.nodes if node.kind == BROKER and not node.fenced and not node.migrating_zk]
     asked: Sequence[Node] = brokers or cluster.nodes
     return {name: levels for node in asked for name, levels in node.ranges.items()}

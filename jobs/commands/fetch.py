@@ -74,7 +74,7 @@ def controller_settings(arguments: argparse.Namespace, **values: object) -> Kraf
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Copy, and say what was copied and up to where it is committed. Needs no Spark."""
+    """Copy, and print what was copied and how far it is committed. Needs no Spark."""
     from jobs.sources.kraft.live.fetch import fetch_copy  # noqa: PLC0415 - kafka-python is an extra
 
     settings = controller_settings(

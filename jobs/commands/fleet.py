@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Print the fleet, or write its page. 0 whatever it shows: the verdicts are the runs'."""
+    """Print the fleet, or write its page. Returns 0 regardless of the verdicts shown."""
     if arguments.stale_after is not None and arguments.stale_after <= 0:
         raise UsageError("--stale-after: give a number of hours above 0")
     with open_tables(arguments.conf, arguments.warehouse) as (warehouse, settings):

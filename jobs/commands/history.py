@@ -118,8 +118,8 @@ def _text(value: object) -> str:
 def last_runs(run: Finished, count: int, *, counted: bool = True) -> list[dict[str, Any]]:
     """The cluster's newest runs, newest first: _COLUMNS, the start, the lag's age, the counts by class, why it failed.
 
-    Runs that failed are among them, and those that died before they could say so. `counted` says whether the counts by class
-    are looked up, in the runs' reports; without it there are none.
+    Failed runs are included, and killed runs that could not record their end. With `counted` the counts by class are read from
+    the runs' reports; otherwise they are empty.
     """
     columns = (*_COLUMNS, "lag_seconds", "failure", "sequence", "started_at", "finished_at")
     rows = run.warehouse.newest_runs(columns, count, {"cluster": run.cluster})
@@ -182,7 +182,7 @@ def add_gates_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute_gates(arguments: argparse.Namespace) -> int:
-    """Print of which run the gates are, and what blocks them; 20 when the gate asked for is not open (`why_gate_is_shut`)."""
+    """Print the run of the gates and what blocks them. Returns 20 if the requested gate is not open (`why_gate_is_shut`)."""
     if arguments.stale_after is not None and arguments.stale_after <= 0:
         raise UsageError("--stale-after: give a number of hours above 0")
     with open_warehouse(arguments, in_spark=False) as run:

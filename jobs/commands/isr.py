@@ -76,7 +76,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Print the history or the answer. 0 whatever it is; 2 when there is no such topic or an option is missing."""
+    """Print the history or the answer. Returns 0, or 2 if the topic does not exist or an option is missing."""
     if arguments.what == _VALIDATE:
         missing = [name for name in _NEEDED if getattr(arguments, name) is None]
         if missing:
@@ -112,7 +112,7 @@ def _recorded(run: Finished, what: str) -> list[str] | None:
     topic, partition = _asked(what)
     of_partition = {} if partition is None else {"partition": partition}
     rows = run.warehouse.rows(ISR_HISTORY, where={CLUSTER: run.cluster, "topic": topic, **of_partition})
-    # What a run has left that was killed counts for nobody.
+    # Rows of a killed run do not count.
     judged = {CLUSTER: run.cluster, "verdict": [CLEAN, WARNINGS, ERRORS]}
     finished = run.warehouse.rows(RUNS, ["run_id"], judged)["run_id"]
     changes = recorded(rows.filter(pl.col("run_id").is_in(finished.to_list())))

@@ -1,4 +1,4 @@
-"""`kraft-audit maintain`: remove what retention lets go, put small files together, remove files that nothing needs."""
+"""`kraft-audit maintain`: remove rows that are older than the retention, merge small files, remove files that no table needs."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Do it and tell of it, table by table. 0 when all went well, 1 when a table could not be tended."""
+    """Maintain and print a line for each table. Returns 0, or 1 if a table could not be maintained."""
     several = _settings(arguments)
     now = datetime.now(UTC)
     with open_settings(shared(several) if len(several) > 1 else several[0]) as warehouse:

@@ -1,6 +1,6 @@
-"""`kraft-audit quorum`: the controllers' copies of the log, side by side, and what can be proved of them.
+"""`kraft-audit quorum`: the controllers' copies of the log, side by side, and how far they are proved committed.
 
-With `--controllers` it asks the running quorum: leader, epoch, high watermark, voters and observers with their lags.
+With `--controllers` it queries the running quorum: leader, epoch, high watermark, voters and observers with their lags.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def conf_schema() -> dict[str, Any]:
-    """What a configuration may hold. What keys mean together is told by the program only, when it reads them."""
+    """The JSON Schema of a configuration. Rules between several keys are checked only when the program reads the file."""
     return _of(Settings.model_json_schema(), "A configuration of kraft-audit")
 
 

@@ -26,7 +26,7 @@ _PROGRESS_EVERY = 10_000
 
 
 class _UsageError(Exception):
-    """What was asked for can't be done; one line."""
+    """The request cannot be carried out; the text is one line."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -145,7 +145,7 @@ def _written(path: Path) -> Iterator[IO[str]]:
 
 
 def line(znode: Znode) -> str:
-    """Return a znode as one line of a dump (the format is told in `jobs.sources.zookeeper.dump`)."""
+    """Return a znode as one line of a dump (format: `jobs.sources.zookeeper.dump`)."""
     fields = {name: value for name, value in znode._asdict().items() if name not in ("data_is_null", "acl")}
     if znode.czxid is None:
         return json.dumps({"path": znode.path, "problem": znode.problem})

@@ -99,8 +99,8 @@ def validate(
 ) -> dict[int, Mapping[str, Any]]:
     """The library's results for the rows, as dictionaries, by the expectation's place.
 
-    `whether_only` asks whether each is met and nothing of what was found, which takes fewer queries. Raises AuditError
-    when the library leaves one out.
+    With `whether_only` only whether each is met is evaluated, which needs fewer queries. Raises AuditError when the library
+    leaves one out.
     """
     if not expectations:
         return {}
@@ -108,7 +108,7 @@ def validate(
     asked = library.ExpectationSuite(name=f"{suite}-{uuid.uuid4().hex}")
     asked.expectations = [built(expectation, f"expectations `{suite}`") for expectation in expectations]
     batch = batches.get_batch({"dataframe": rows})
-    # BASIC never collects more values than asked for, however many rows fail.
+    # BASIC collects at most the requested number of values, regardless of how many rows fail.
     form = {"result_format": "BOOLEAN_ONLY" if whether_only else "BASIC", "partial_unexpected_count": MOST_ROWS}
     said = batch.validate(asked, result_format=form).to_json_dict()["results"]
     found = {int(each["expectation_config"]["meta"][_PLACE]): each for each in said}

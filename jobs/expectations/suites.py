@@ -74,8 +74,8 @@ class SuiteFile(_FromTheLibrary):
 def read_suites(patterns: Sequence[str]) -> tuple[Suite, ...]:
     """Read the files that the paths and patterns name, in order; suites that are switched off are left out.
 
-    Raises UsageError naming the file and the key; also when nothing matches, two suites have one name, or nothing is
-    installed that could judge by them.
+    Raises UsageError naming the file and the key; also if nothing matches, two suites have the same name, or the library is not
+    installed.
     """
     suites = [read_suite(path) for pattern in patterns for path in _files(pattern)]
     names = [suite.name for suite in suites if suite is not None]

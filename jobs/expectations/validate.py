@@ -27,7 +27,7 @@ from transforms.report.printable import visible
 
 LOG = logging.getLogger("kraft-audit")
 
-# Beyond this number a cluster's failing expectations are told without their rows, so that a report stays a report.
+# Beyond this number, failing expectations of a cluster are listed without their rows, to keep the report readable.
 MOST_WITH_ROWS = 50
 Results = dict[str, list[ExpectationResult]]
 

@@ -79,7 +79,7 @@ def earlier_run(previous: Sequence[Any]) -> EarlierRun | None:
 
 
 def run_before(previous: Sequence[Any]) -> str:
-    """Id of the run whose rows tell what is new: another cluster's, or an older copy's, would make all of them so."""
+    """Id of the run whose rows decide what is new: compared with another cluster's or an older copy's rows, all would be new."""
     earlier = earlier_run(previous)
     return str(previous[-1]["run_id"]) if earlier is None else earlier.run_id
 
@@ -93,7 +93,7 @@ def log_end_before(previous: Sequence[Any]) -> int | None:
 
 
 def clock_notes(run: Run, previous: Sequence[Any]) -> list[str]:
-    """What to know of the clock: runs are ordered by their sequence, so a wrong one hides none, but times mislead."""
+    """Notes about a wrong clock: runs are ordered by their sequence, so it hides none, but their times mislead."""
     newest = previous[-1] if previous else None
     if newest is None or newest["started_at"].astimezone(UTC) <= run.started_at:
         return []
@@ -104,7 +104,7 @@ def clock_notes(run: Run, previous: Sequence[Any]) -> list[str]:
 
 
 def next_sequences(run: Run, clusters: Sequence[str]) -> dict[str, int]:
-    """The number of this run among each cluster's, as `previous_runs` found it; else, where a run failed before, asked now."""
+    """The number of this run among each cluster's, as `previous_runs` found it; if the run failed before that, it is read now."""
     found = {name: run.sequences.get(name, 1) for name in clusters}
     unasked = [name for name in clusters if name not in run.sequences]
     return found | asked_sequences(run, unasked)

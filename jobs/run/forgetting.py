@@ -71,7 +71,7 @@ def _state_stays(run: Run, name: str, rows: Sequence[Any]) -> set[str]:
 
 
 def _in_use(name: str, rows: Sequence[Any], under_way: Sequence[Died]) -> set[str]:
-    """Runs of the cluster that are under way, however long ago they began, and those that they may continue from."""
+    """Runs of the cluster that are in progress, regardless of when they began, and those that they may continue from."""
     mine = [each for each in under_way if name in each.clusters]
     if not mine:
         return set()
@@ -111,7 +111,7 @@ def _old_state(run: Run, name: str, rows: Sequence[Any], stays: Collection[str])
 def _older_than(cluster: str, kept: Sequence[str], old: Sequence[str], since: datetime) -> Column:
     """In words that Delta passes on to its files: the old runs' rows, and those with an id of an earlier time.
 
-    Ids that a user has chosen for single steps tell no time, unless they look like one.
+    Ids that a user has chosen for single steps have no time, unless they look like one.
     """
     run_id = F.col("run_id")
     earlier = run_id.between("2000", time_in_run_id(since)) & ~run_id.isin(list(kept))

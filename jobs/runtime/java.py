@@ -29,7 +29,7 @@ exec {java} "$@"
 
 
 class JavaNotFoundError(AuditError):
-    """No usable Java runtime; the text says what to install."""
+    """No usable Java runtime; the text names what to install."""
 
 
 def java_home() -> Path:
@@ -65,8 +65,8 @@ def parse_java_version(text: str) -> int | None:
 def java_without_vectors(home: Path) -> Iterator[Path]:
     """Yield a Java home, for the time of a start, whose `java` is that of `home` without module `jdk.incubator.vector`.
 
-    Spark's launcher demands that module for its linear algebra, which nobody uses here: the packaged runtime lacks it
-    and would not start, every other one prints a warning into the audit's output.
+    Spark's launcher demands that module for its linear algebra, which is not used here: the packaged runtime lacks it and would
+    not start, and every other one prints a warning into the audit's output.
     """
     with tempfile.TemporaryDirectory(prefix="kraft-audit-java-") as scratch:
         launcher = Path(scratch) / "bin" / "java"
@@ -90,7 +90,7 @@ def _candidates() -> list[tuple[str, Path]]:
 
 
 def _home_of(launcher: Path) -> Path:
-    """Home of a `java` on PATH. A launcher that is a script (macOS's stub, jenv's and asdf's shims) must be asked."""
+    """Home of a `java` on PATH. A launcher that is a script (macOS's stub, jenv's and asdf's shims) is run to find it."""
     home = launcher.resolve().parents[1]
     if (home / "lib" / "modules").is_file():
         return home

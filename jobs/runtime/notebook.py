@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 
 ENVIRONMENT_PREFIX = "KRAFT_AUDIT_"
 SHOWN_ROWS = 50
-# A notebook's session outlives its cells: it is started here and stopped when Python ends, before its modules are taken apart.
+# A notebook's session outlives its cells: it is started here and stopped when Python ends, before its modules are unloaded.
 _SESSIONS = ExitStack()
 atexit.register(_SESSIONS.close)
 
 
 class NotebookError(Exception):
-    """A notebook can't go on; the text is one line: what is missing, what to do."""
+    """A notebook cannot continue; the text is one line: what is missing, what to do."""
 
 
 @dataclass
@@ -64,7 +64,7 @@ class Notebook:
         runs = warehouse.read(RUNS).where(F.col("report").isNotNull())
         for column, wanted in (("cluster", cluster), ("run_id", run_id)):
             runs = runs.where(F.col(column) == F.lit(wanted)) if wanted else runs
-        # Which run is the newest is counted in each cluster; between clusters only time tells.
+        # Within a cluster runs are ordered by number; between clusters only by time.
         place = F.row_number().over(Window.partitionBy("cluster").orderBy(*newest_first()))
         of_each = runs.withColumn("place", place).where("place = 1").drop("place")
         newest = of_each.orderBy(F.col("started_at").desc(), F.col("run_id").desc()).first()
@@ -87,7 +87,7 @@ class Notebook:
             print("  ...")
 
     def plot(self, title: str, figure: Figure) -> None:
-        """Display a picture; outside Databricks say that there is one."""
+        """Display a picture; outside Databricks print that there is one."""
         self.plots[title] = figure
         if "display" in self.scope and "dbutils" in self.scope:
             self.scope["display"](figure)
@@ -95,7 +95,7 @@ class Notebook:
             print(f"\n{title} (a picture: shown in a notebook)")
 
     def html(self, markup: str) -> None:
-        """Display HTML on Databricks; elsewhere say how much there would be."""
+        """Display HTML on Databricks; elsewhere print its length."""
         if "displayHTML" in self.scope:
             self.scope["displayHTML"](markup)
         else:

@@ -1,4 +1,4 @@
-"""Progress of a run: on a terminal a live line with a bar and counts, log lines otherwise, nothing when asked to be quiet."""
+"""Progress of a run: on a terminal a live line with a bar and counts, otherwise log lines, nothing with `--quiet`."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ Tasks = Callable[[], tuple[int, int]]
 
 
 class Progress:
-    """Says which step runs and how far it is. Entered around all steps; `step` around each.
+    """Shows the running step and how far it is. Entered around all steps; `step` around each.
 
-    `counted` may be called from any thread while a step runs: it tells of things read so far, by what reads them.
+    `counted` may be called from any thread while a step runs: it adds the number of items read so far, by reader.
     """
 
     def __init__(self, console: Console | None, *, quiet: bool = False) -> None:
@@ -41,7 +41,7 @@ class Progress:
 
     @staticmethod
     def for_terminal(stream: TextIO, *, quiet: bool = False, color: bool = True) -> Progress:
-        """A live line when the stream is a terminal, log lines otherwise; `quiet` says nothing at all.
+        """A live line when the stream is a terminal, log lines otherwise; `quiet` prints nothing.
 
         Colours are left out with `color` false, and where NO_COLOR is set.
         """
@@ -49,7 +49,7 @@ class Progress:
         return Progress(Console(file=stream, no_color=None if color else True) if live else None, quiet=quiet)
 
     def follow(self, spark: SparkSession) -> None:
-        """Show the tasks of this session's running queries in the bar; a remote session tells none."""
+        """Show the tasks of this session's running queries in the bar; a remote session reports none."""
         self._tasks = lambda: tasks_of_queries(spark)
 
     def counted(self, source: str, number: int, noun: str) -> None:

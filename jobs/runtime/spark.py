@@ -26,7 +26,7 @@ from jobs.runtime.databricks import on_databricks
 from jobs.runtime.java import java_home, java_version, java_without_vectors
 from jobs.runtime.stopping import not_halfway
 
-# small: demonstration, tests, one-off audits; local: one big machine; cluster: whatever spark-submit was told.
+# small: demonstration, tests, one-off audits; local: one large machine; cluster: the settings of spark-submit.
 Profile = Literal["small", "local", "cluster"]
 
 DELTA_VERSION = "4.4.0"
@@ -82,14 +82,14 @@ SMALL_SETTINGS: dict[str, str] = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
-# Without the second compiler Java reserves 48 MB for compiled code; one audit fills them and goes on uncompiled.
+# Without the second compiler Java reserves 48 MB for compiled code; one audit fills them and continues uncompiled.
 SMALL_JVM_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC"
 # A batch wants throughput: a tenth less time than with the default collector, and no longer pauses that anybody sees.
 LOCAL_JVM_OPTIONS = "-XX:+UseParallelGC"
 _PROFILE_JVM_OPTIONS: dict[str, str] = {"small": SMALL_JVM_OPTIONS, "local": LOCAL_JVM_OPTIONS}
 _CONNECT_PORT = 15002
 _ANSWER_SECONDS = 15.0
-# Behind a proxy a look from here says nothing.
+# Behind a proxy a connection test from here proves nothing.
 _GRPC_PROXIES = ("grpc_proxy", "https_proxy", "http_proxy")
 _JVM_OPTIONS = "spark.driver.extraJavaOptions"
 # Long enough to write an archive of classes at the end.
@@ -104,7 +104,7 @@ def session_is_given() -> bool:
 
 
 def _through_connect() -> bool:
-    """True when the environment, or the only PySpark that is installed, asks for Spark Connect."""
+    """True if the environment, or the only installed PySpark, requires Spark Connect."""
     return bool(os.environ.get("SPARK_REMOTE")) or os.environ.get("SPARK_API_MODE") == "connect" or is_remote()
 
 
@@ -119,9 +119,9 @@ def spark_session(
 ) -> Iterator[SparkSession]:
     """Yield a Spark session; stop it at the end only if this call started it.
 
-    profile: how much machine to expect. An active session (Databricks, a notebook, an enclosing call) is yielded as
-    it is, whatever the profile, with NEEDED_SETTINGS and WANTED_SETTINGS meanwhile. cores and driver_memory (`"6g"`)
-    count for the profiles of one machine only. settings: Spark settings that override the profile's.
+    profile: how much machine to expect. An active session (Databricks, a notebook, an enclosing call) is yielded as it is,
+    regardless of the profile, with NEEDED_SETTINGS and WANTED_SETTINGS meanwhile. cores and driver_memory (`"6g"`) count for
+    the profiles of one machine only. settings: Spark settings that override the profile's.
 
     Raises `JavaNotFoundError` when a session must be started here and there is no Java for it, and `UsageError` when a
     given session has other NEEDED_SETTINGS and refuses them.
@@ -138,7 +138,7 @@ def spark_session(
         with _made_fit(session):
             yield session
     finally:
-        # On Databricks a session belongs to the cluster or the notebook, whoever asked for it first.
+        # On Databricks a session belongs to the cluster or the notebook, even if this code requested it first.
         if session is not None and not on_databricks():
             _stop(session)
 
@@ -170,7 +170,7 @@ def _made_fit(session: SparkSession) -> Iterator[None]:
 
 
 def _setting(session: SparkSession, name: str) -> str:
-    """A setting of a session, empty where there is none or nobody may read it."""
+    """A setting of a session; empty if it is not set or may not be read."""
     try:
         return session.conf.get(name, None) or ""
     except PySparkException:
@@ -195,8 +195,8 @@ def _stop(session: SparkSession) -> None:
 def spark_java(settings: Mapping[str, str]) -> Iterator[Any]:
     """Yield the gateway (py4j) of a Java as the profile `small` starts it, without Spark in it yet; waits for its end.
 
-    Class path and options are those of sessions; `settings` may ask for packages and more options of Java.
-    Raises `JavaNotFoundError`, and `PySparkRuntimeError` when it does not start: standard error says why.
+    Class path and options are those of sessions; `settings` may ask for packages and more options of Java. Raises
+    `JavaNotFoundError`, and `PySparkRuntimeError` if it does not start: the reason is on standard error.
     """
     # Where only Spark Connect is installed there is neither.
     from pyspark import SparkConf, java_gateway  # noqa: PLC0415
@@ -217,7 +217,7 @@ def spark_java(settings: Mapping[str, str]) -> Iterator[Any]:
 
 
 def java_of(spark: SparkSession) -> int | None:
-    """Number of the process that commits for this session, if it is one of this machine; None when that can't be told."""
+    """Number of the process that commits for this session, if it runs on this machine; None if that is unknown."""
     # Spark Connect has no Java here, and a shared cluster does not let anybody look.
     with suppress(Exception):
         gateway: Any = spark.sparkContext._gateway
@@ -305,7 +305,7 @@ def _configured(builder: SparkSession.Builder, settings: Mapping[str, str]) -> S
 
 
 def _under_submit(settings: dict[str, str]) -> dict[str, str]:
-    """What spark-submit was told wins over the profile; Delta is switched on beside the extensions it was told of."""
+    """Options of spark-submit override the profile; Delta is added to the extensions given there."""
     from pyspark import SparkConf, SparkContext  # noqa: PLC0415
 
     SparkContext._ensure_initialized()
@@ -344,7 +344,7 @@ def _jvm_options(profile: Profile, extra: str) -> str:
         _PROFILE_JVM_OPTIONS.get(profile, ""),
     ]
     if MAKE_ARCHIVE not in extra and class_archive().is_file():
-        # An archive of another build or class path is left aside by Java itself; it need not say so.
+        # Java ignores an archive of another build or class path; it need not print that.
         options.append(f"-XX:SharedArchiveFile={class_archive()} {QUIET_JVM}")
     # Of two options that contradict each other Java takes the last one.
     options.append(extra)
@@ -394,7 +394,7 @@ def _environment(variables: Mapping[str, str]) -> Iterator[None]:
 
 
 def stop_queries(spark: SparkSession) -> None:
-    """Interrupt all that this session runs now; of a shared context nothing else. What can't be interrupted goes on."""
+    """Interrupt this session's running queries, and nothing else in a shared context. What cannot be interrupted continues."""
     with suppress(Exception):
         spark.interruptAll()
 

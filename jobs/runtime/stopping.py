@@ -14,7 +14,7 @@ from typing import Any
 
 from jobs.exit import CRASH, INTERRUPTED, TERMINATED
 
-# How long what was under way may take to come to its end; then the process ends, whatever hangs.
+# How long running work may take to finish; then the process ends, even if something hangs.
 GRACE_SECONDS = 10.0
 GRACE_SECONDS_OF_TIMEOUT = 60.0
 _WORDS = {signal.SIGTERM: ("stopped by SIGTERM", TERMINATED), signal.SIGINT: ("interrupted (SIGINT)", INTERRUPTED)}
@@ -24,7 +24,7 @@ class Stopped(BaseException):
     """Not an Exception: code that continues after errors must not continue after this. `why` is one line."""
 
     def __init__(self, why: str, exit_code: int, *, timed_out: bool = False) -> None:
-        """`timed_out` is true when the run's own time has run out: then nobody waits for the process."""
+        """`timed_out` is true if the run exceeded its time limit: then nobody waits for the process."""
         super().__init__(why)
         self.why, self.exit_code, self.timed_out = why, exit_code, timed_out
 
@@ -69,7 +69,7 @@ class Stopping:
 
     def _heed(self, number: int, _frame: FrameType | None) -> None:
         if self.stopped is not None:
-            # Asked again: whoever asks does not want to wait.
+            # A second signal: the sender does not want to wait.
             os._exit(self.stopped.exit_code)
         if number == signal.SIGALRM:
             why, code = f"stopped after {self.minutes:g} minutes, as --timeout says", CRASH
@@ -94,9 +94,9 @@ _armed: list[Stopping] = []
 
 @contextmanager
 def not_halfway() -> Iterator[None]:
-    """Put a stop off until what is begun here is done: a Java that is left while it starts never ends.
+    """Delay a stop until this block is done: a Java process that is abandoned while it starts never ends.
 
-    The seconds of grace count from the signal on, here as elsewhere.
+    The grace period counts from the signal on, here as elsewhere.
     """
     for each in _armed:
         each.put_off = True

@@ -51,9 +51,9 @@ def with_columns(batch: pa.RecordBatch, values: Mapping[str, str | None]) -> pa.
 
 
 def failure(schema: pa.Schema, values: Mapping[str, str | None], error: Exception) -> pa.RecordBatch:
-    """One row that says why a source could not be read, in `problem`; `values` are the columns that say whose it is.
+    """One row whose `problem` is the reason why a source could not be read; `values` are the columns that identify it.
 
-    Only texts that are written for people are kept: another exception's may hold a secret.
+    Only texts written for users are stored: the text of another exception may contain a secret.
     """
     reason = getattr(error, "args", ("",))[0] if _is_for_the_user(error) else memory.said(error) or type(error).__name__
     row = {

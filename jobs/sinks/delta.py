@@ -82,7 +82,7 @@ MISSING = (
     # Files without a commit are there: an unfinished table.
     "DELTA_TABLE_ONLY_OPERATION",
 )
-# The table is there; or files of a first write are, which is under way or did not end, and its commit is not.
+# The table exists; or only files of a first write exist, which is in progress or did not end, without its commit.
 EXISTS = (
     "TABLE_OR_VIEW_ALREADY_EXISTS",
     "DELTA_TABLE_ALREADY_EXISTS",
@@ -155,13 +155,13 @@ class Warehouse:
     ) -> None:
         """Add rows. A second call with the same `txn_app_id` and the same or a lower `txn_version` writes nothing.
 
-        Without an id the rows are added as often as it is called, at half the cost: Delta need not look the id up.
-        Rows that the driver has already (Arrow) come to a table in a local folder without Spark (`jobs.sinks.driver_rows`).
-        Raises `SchemaMismatchError`, `ConcurrentWriteError`.
+        Without an id each call adds the rows, at half the cost, because Delta need not look up the id. Rows that the driver
+        already has (Arrow) are written to a table in a local folder without Spark (`jobs.sinks.driver_rows`). Raises
+        `SchemaMismatchError`, `ConcurrentWriteError`.
         """
         options = {} if txn_app_id is None else {"txnAppId": txn_app_id, "txnVersion": str(txn_version)}
         with self._writing(table):
-            # In a local folder a look tells whether the table is there; elsewhere the write does, which costs no query.
+            # In a local folder a look shows whether the table exists; elsewhere the write shows it, which needs no query.
             missing = self._in_local_folder and self.version(table) is None
             if isinstance(rows, pa.Table):
                 transaction = None if txn_app_id is None else Transaction(txn_app_id, txn_version)
@@ -208,7 +208,7 @@ class Warehouse:
                     self._writer(table, rows, {"mergeSchema": "true"}).overwrite(condition)
                 return
             except ConcurrentWriteError:
-                # Delta can't tell whether rows that came in meanwhile are among those to go; they may be another cluster's.
+                # Delta cannot know whether rows that were added meanwhile are to be removed; they may be another cluster's.
                 if attempt == DELETE_ATTEMPTS:
                     raise
 
@@ -261,7 +261,7 @@ class Warehouse:
         folder = self.folder
         if folder is None:
             if is_uri(self.root) and not self.catalog:
-                # Says what is missing there: the jars, credentials, the bucket.
+                # Names what is missing there: the jars, credentials, the bucket.
                 self.version(RUNS)
             return
         refuse_later_release(folder)
@@ -295,7 +295,7 @@ class Warehouse:
                 raise WarehouseError(gone_version(table, version)) from error
             raise WarehouseError(f"table {table.full_name} can't be read: {_first_line(error)}") from error
         except Exception as error:
-            # Spark knows no type of its own for it.
+            # Spark has no type of its own for it.
             _refuse_newer(table, error)
             self._refuse_unreached(error)
             raise
@@ -369,7 +369,7 @@ class Warehouse:
 
     @contextmanager
     def _writing(self, table: Table) -> Iterator[None]:
-        """Be alone with the table, and say in a person's words what the disk has against a write."""
+        """Be the only writer of the table, and translate errors of the disk into messages for users."""
         self.refuse_unsafe_storage()
         folder = self.folder
         alone: AbstractContextManager[None] = (
@@ -389,7 +389,7 @@ class Warehouse:
                 raise WarehouseError(problem) from error
 
     def _refuse_unreached(self, error: Exception) -> None:
-        """Raise WarehouseError where an error is the remote storage's: it is not there, not known to Spark, or refuses."""
+        """Raise WarehouseError for an error of the remote storage: it does not exist, Spark does not support it, or it refuses."""
         problem = remote_problem(error, "" if self.catalog else self.root)
         if problem is not None:
             raise WarehouseError(problem) from error
@@ -429,7 +429,7 @@ class Warehouse:
                 self._create(table, rows, options)
                 return
             except ConcurrentWriteError:
-                # Under the lock of a folder there is no other run; elsewhere it may be one, under way.
+                # Under the lock of a folder there is no other run; elsewhere it may be another run in progress.
                 waited = self._in_local_folder or attempt == CREATE_ATTEMPTS
                 if waited and self.version(table) is None:
                     self._create_over(table)
@@ -444,9 +444,9 @@ class Warehouse:
             time.sleep(CREATE_PAUSE_SECONDS)
 
     def _create_over(self, table: Table) -> None:
-        """Make the table, empty, where an unfinished one lies. Its files belong to no commit: VACUUM removes them.
+        """Create the empty table in the place of an unfinished one. Its files belong to no commit: VACUUM removes them.
 
-        Harmless where another run is in the midst of its first write: one of the two makes the table, both go on.
+        This is harmless if another run is making its first write: one of the two creates the table, and both continue.
         """
         if self.catalog:
             raise WarehouseError(
@@ -468,7 +468,7 @@ class Warehouse:
             raise
         LOG.warning(_MADE_ANEW, table.full_name)
         if self._in_local_folder:
-            # A commit of its own, which would be in the way of another run's rows where nothing keeps runs apart.
+            # This is a separate commit, which would conflict with another run's rows where no lock separates the runs.
             comment = table.comment.replace("\\", "\\\\").replace("'", "\\'")
             self.spark.sql(f"COMMENT ON TABLE {self.identifier(table)} IS '{comment}'")
 
@@ -500,7 +500,7 @@ def readable() -> Iterator[None]:
 
 
 def _properties(table: Table) -> dict[str, str]:
-    """What Delta is told of a table when it is made."""
+    """Delta's properties of a new table."""
     columns = ",".join(table.skipping_columns)
     return {"delta.dataSkippingStatsColumns": columns} if columns else {}
 
@@ -599,7 +599,7 @@ def _typed_errors(table: Table) -> Iterator[None]:
 
 
 def _refuse_newer(table: Table, error: Exception) -> None:
-    """Raise WarehouseError where the table has a form that this release of Delta does not know."""
+    """Raise WarehouseError if the table has a format that this release of Delta does not support."""
     if any(condition in str(error) for condition in NEWER):
         raise WarehouseError(newer_table(table)) from error
 

@@ -29,7 +29,7 @@ from schemas.table import Table
 
 # As Spark does. delta-rs would wait for a hundred commits, which whoever opens the table reads one by one.
 _CHECKPOINT_EVERY = 10
-# A commit is a rename to a name that nobody has, as it is Spark's: under the lock that is safe, and some mounts have no hard links.
+# As in Spark, a commit is a rename to a new name. Under the lock that is safe, and some mounts have no hard links.
 _STORAGE = {"allow_unsafe_rename": "true"}
 _PROTOCOL = (1, 2)
 # delta-rs takes a path for an address, and some characters for more than themselves.
@@ -50,11 +50,12 @@ def arrow_schema(table: Table) -> pa.Schema:
 def added(
     folder: Path, table: Table, rows: pa.Table, properties: Mapping[str, str], transaction: Transaction | None
 ) -> bool:
-    """Add rows in one commit, which makes the table in the `folder` if it is missing; False, and nothing done, where Spark has to.
+    """Add rows in one commit, which creates the table in the `folder` if it is missing. Returns False, without a change, if Spark
+    has to write.
 
-    It has to where the table is not as this release makes it (another release did, or its keepers have changed it), and where
-    delta-rs can't spell the folder. With a `transaction` a second call with the same or a lower version adds nothing.
-    Raises OSError and deltalake.exceptions.DeltaError with what the disk says, pyarrow.ArrowInvalid for rows of another shape.
+    Spark has to if the table is not as this release creates it (another release did, or it was altered), and if delta-rs cannot
+    express the folder's name. With a `transaction` a second call with the same or a lower version adds nothing. Raises OSError
+    and deltalake.exceptions.DeltaError with what the disk says, pyarrow.ArrowInvalid for rows of another shape.
     """
     if _ADDRESSABLE.fullmatch(str(folder)) is None:
         return False
@@ -84,7 +85,7 @@ def added(
 
 
 def _opened(folder: Path) -> DeltaTable | None:
-    """The table as it is; None where no commit has made it."""
+    """The table as it is; None if it has no commit."""
     try:
         return DeltaTable(folder, storage_options=_STORAGE)
     except TableNotFoundError:
@@ -98,7 +99,7 @@ def _described(table: Table, there: DeltaTable) -> pa.Schema:
 
 
 def _as_made(there: DeltaTable, table: Table) -> bool:
-    """Whether it has this release's columns, however they are described, and asks nothing more of writers than its tables."""
+    """True if it has this release's columns (descriptions may differ) and requires no more features of writers than its tables."""
     protocol = there.protocol()
     return (
         (protocol.min_reader_version, protocol.min_writer_version) == _PROTOCOL

@@ -1,9 +1,9 @@
 """One writer at a time for each table of a warehouse in a local folder.
 
-Delta commits by looking whether the next number is taken and renaming a file to it. Within one Java that is one step;
-between two, the second rename replaces the first one's commit. So whoever writes to a table holds a lock (`flock`) on a
-file of that table, from before Delta looks until it has renamed. The kernel lets go of it when its holder dies, however
-that comes about, so it is never stale. `flock FILE COMMAND` of a shell takes the same lock.
+Delta commits by looking whether the next number is taken and renaming a file to it. Within one Java that is one step; between
+two, the second rename replaces the first one's commit. So whoever writes to a table holds a lock (`flock`) on a file of that
+table, from before Delta looks until it has renamed. The kernel releases it when its holder dies, however that comes about, so
+it is never stale. `flock FILE COMMAND` of a shell takes the same lock.
 
 Python holds the lock, and Java writes: a Java that outlives a killed Python for a moment may still commit. Its number is
 in the file until the write is done, and whoever comes next waits for its end.
@@ -31,7 +31,7 @@ from jobs.sinks.storage import make_private
 LOG = logging.getLogger("kraft-audit")
 LOCKS = ".locks"
 SAY_AFTER_SECONDS = 5.0
-# A Java whose Python is gone ends by itself within seconds. A number that was given to another process since costs this.
+# A Java process whose Python has ended stops within seconds. A process id that was reused costs this time.
 _ORPHAN_SECONDS = 60.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.005, 0.2
 _NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS)
@@ -40,7 +40,7 @@ _PROC = Path("/proc")
 
 
 class LockError(AuditError):
-    """A table can't be locked; the text names the file and says what to do."""
+    """A table cannot be locked; the text names the file and the remedy."""
 
 
 @dataclass(frozen=True)
@@ -70,8 +70,8 @@ def lock_file(root: Path, name: str) -> Path:
 def only_writer(root: Path, name: str, java: int | None = None) -> Iterator[None]:
     """Be the only one who writes to a table, between threads, processes and, where the file system has locks, machines.
 
-    Waits as long as it takes, and says once for whom. `java` is the process that commits. Raises LockError where the file
-    can't be made or the file system has no locks.
+    Waits without a limit, and names the holder once. `java` is the process that commits. Raises LockError where the file can't
+    be made or the file system has no locks.
     """
     path = lock_file(root, name)
     descriptor = _opened(root, path)
@@ -138,7 +138,7 @@ def held(path: Path, seconds: float) -> Iterator[None]:
 
 
 def _until(done: Callable[[], bool], say: Callable[[], None], seconds: float | None = None) -> bool:
-    """Ask again with growing pauses until it is done (True), or for so many seconds (False); `say` after a few."""
+    """Try with growing pauses until it succeeds (True), or for this many seconds (False); call `say` after a few."""
     started, pause = time.monotonic(), _FIRST_PAUSE
     while not done():
         waited = time.monotonic() - started
@@ -160,12 +160,12 @@ def _outlive(before: Owner | None, java: int | None, told: _Told) -> None:
 
 
 def _alive(pid: int | None) -> bool:
-    """True while a process of this number runs; where the system tells, only if it is a Java."""
+    """True while a process with this id runs; if the system shows it, only if it is Java."""
     if pid is None or pid <= 0:
         return False
     try:
         os.kill(pid, 0)
-        # Nothing of a process that has ended and that nobody has asked for its exit code.
+        # False for a process that has ended but whose exit code nobody has read.
         return b"java" in (_PROC / str(pid) / "cmdline").read_bytes()
     except ProcessLookupError:
         return False
@@ -174,7 +174,7 @@ def _alive(pid: int | None) -> bool:
 
 
 def _owner(descriptor: int) -> Owner | None:
-    """Who signed last, and did not finish; None when nobody did, or it can't be told."""
+    """The last writer that did not finish; None if there is none, or it is unknown."""
     with suppress(OSError, ValueError, TypeError):
         text = os.pread(descriptor, _MOST_BYTES, 0).decode("utf-8")
         if text:

@@ -52,8 +52,8 @@ def send(
 ) -> SentMail:
     """Send an addressed message, `settings.attempts` times at most, with pauses of 2, 4, 8 … seconds.
 
-    Only what may pass is tried again: a server that does not answer, breaks off or says "later" (4xx). Raises MailError when
-    the server can't be reached, trusted or satisfied, and UsageError when an environment variable the settings name is not
+    Only temporary errors are tried again: a server that does not answer, breaks off or answers "later" (4xx). Raises MailError
+    when the server can't be reached, trusted or satisfied, and UsageError when an environment variable the settings name is not
     set.
     """
     for attempt in range(1, settings.attempts + 1):
@@ -78,10 +78,10 @@ def _send_once(
 
 
 def recipients_of(report: Report | None, settings: MailSettings) -> list[str]:
-    """List who gets this report: the recipients, and with errors the error recipients too, each once.
+    """The addresses that get this report: the recipients, and with errors also the error recipients, each once.
 
-    Errors that are only suppressed differences alarm nobody: the audit was judged without them as well. An audit that
-    failed has no report and is an error.
+    Errors that are only suppressed differences do not count: the audit was judged without them as well. An audit that failed
+    has no report and is an error.
     """
     alarming = report is None or (report.unsuppressed_verdict or report.verdict) == "errors"
     wanted = [*settings.recipients, *(settings.error_recipients if alarming else [])]
@@ -93,7 +93,7 @@ def addressed(
 ) -> EmailMessage:
     """Add sender, recipients, date and a message id that is the same when one mail is sent twice.
 
-    `about` are the run ids it tells of, by cluster. Raises MailError for an address that is none.
+    `about` are the ids of its runs, by cluster. Raises MailError for an invalid address.
     """
     domain = _domain(settings.sender)
     for address in recipients:

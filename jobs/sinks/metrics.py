@@ -37,8 +37,8 @@ class MetricsError(AuditError):
 def write_textfile(folder: Path, now: Mapping[str, Sequence[MetricSample]], retired: Collection[str] = ()) -> None:
     """Put the clusters of a run (`now`, by name) into the folder's one file, whole or not at all; other clusters stay in it.
 
-    Runs that end at the same time wait for each other. A file that can't be understood is written again, and then said.
-    Raises MetricsError.
+    Runs that end at the same time wait for each other. A file that cannot be parsed is written again, which is reported. Raises
+    MetricsError.
     """
     if not folder.is_dir():
         raise MetricsError(
@@ -59,7 +59,7 @@ def write_textfile(folder: Path, now: Mapping[str, Sequence[MetricSample]], reti
 
 
 def _earlier(path: Path) -> tuple[list[MetricSample], str]:
-    """What the file holds, and what is wrong with it."""
+    """The content of the file, and what is wrong with it."""
     try:
         return read_text(path.read_text(encoding="utf-8")), ""
     except FileNotFoundError:
@@ -74,8 +74,8 @@ def _earlier(path: Path) -> tuple[list[MetricSample], str]:
 def push(settings: MetricsSettings, now: Mapping[str, Sequence[MetricSample]]) -> None:
     """Push each cluster into a group of its own, by the labels job and cluster; other groups are left alone.
 
-    Where no good run is known, what the last one told stays in the group. Raises MetricsError at the first group that the
-    gateway does not take, and UsageError when an environment variable the settings name is not set.
+    If no good run is known, the group keeps the values of the last one. Raises MetricsError at the first group that the gateway
+    refuses, and UsageError when an environment variable the settings name is not set.
     """
     if settings.push_gateway is None:
         return

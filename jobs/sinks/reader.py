@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 PRESENT: Final = object()
 # The value that a column must have, by its name; or one of several, None for null, or PRESENT. All of them hold.
 Where = Mapping[str, Any]
-# What puts a cluster's runs in order, the newest first (`transforms.runs.newest_first`).
+# The columns that order a cluster's runs, the newest first (`transforms.runs.newest_first`).
 _ORDER = ("sequence", "started_at", "finished_at", "run_id")
-# How it is said that a table has a protocol or a feature of Delta that is not known here.
+# delta-rs' messages for a protocol or a feature of Delta that it does not support.
 _NEWER = ("unsupported", "not support", "invalid protocol")
 _OF_S3 = re.compile(r"<Message>([^<]{1,300})</Message>")
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
@@ -84,7 +84,7 @@ class Reader(Protocol):
 
 @dataclass(frozen=True)
 class Folder:
-    """The tables of a warehouse in the folder `root`, on this machine or by an address that delta-rs knows, read without Spark."""
+    """The tables of a warehouse in the folder `root`, on this machine or at an address that delta-rs supports, read without Spark."""
 
     root: str
     catalog: bool = False
@@ -104,7 +104,7 @@ class Folder:
         of_chain = ("run_id", "row_key", "gone") if chain else ()
         needed = columns_of(fields_of(table, [*(field.name for field in wanted), *conditions, *of_chain]))
         with _said_of(table, version):
-            # Of a chain's rows only the cluster is there to choose by: which of a key is the newest is not known before.
+            # A chain's rows are selected by cluster only: which row of a key is the newest is not known before they are read.
             chosen = {CLUSTER: conditions[CLUSTER]} if chain else conditions
             stored = self._stored(table, version, needed, chosen)
             if stored is None:
@@ -137,7 +137,7 @@ class Folder:
     def newest_runs(
         self, columns: Sequence[str], most: int | None, where: Where | None = None, also: Collection[str] = ()
     ) -> pl.DataFrame:
-        """As `Reader.newest_runs`: the few columns that tell which runs those are first, which is all that many runs cost."""
+        """As `Reader.newest_runs`: it reads the few columns that identify those runs first, so that many runs cost little."""
         if most is None:
             return self.rows(RUNS, columns, where)
         keys = self.rows(RUNS, (CLUSTER, *_ORDER), where)
@@ -172,7 +172,7 @@ class Folder:
         return pl.scan_delta(opened)
 
     def problem(self) -> str | None:
-        """Why the storage can't be read from here, None if it can. Of a folder of this machine nothing is asked."""
+        """Why the storage cannot be read from here; None if it can. A folder of this machine is not checked."""
         if folder_of(self.root) is not None:
             return None
         try:
@@ -191,7 +191,7 @@ def _from_a_store(opened: DeltaTable, needed: Collection[str], where: Where) -> 
     import deltalake  # noqa: PLC0415 - who reads with Spark does without
 
     there = _names(opened)
-    # A table of an older release may lack a column that is asked for, and all of them.
+    # A table of an older release may lack some or all of the requested columns.
     names = [name for name in there if name in needed] or there[:1]
     conditions = [_sql(name, value) for name, value in where.items() if name in there]
     query = f"select {', '.join(map(_quoted, names))} from stored"  # noqa: S608 - names are declared, values quoted
@@ -202,7 +202,7 @@ def _from_a_store(opened: DeltaTable, needed: Collection[str], where: Where) -> 
 
 @contextmanager
 def _said_of(table: Table, version: int | None) -> Iterator[None]:
-    """Say of a table that can't be read what is wrong with it, as `jobs.sinks.delta` does."""
+    """Why a table cannot be read, in the words of `jobs.sinks.delta`."""
     from deltalake.exceptions import DeltaError, TableNotFoundError  # noqa: PLC0415 - who reads with Spark does without
 
     try:
@@ -222,7 +222,7 @@ def _said_of(table: Table, version: int | None) -> Iterator[None]:
 
 
 def _reason(error: Exception) -> str:
-    """What an error says in one line. Of a chain of causes, each in a line of its own, the last one is what happened."""
+    """An error's text in one line. In a chain of causes, one per line, the last one is the actual cause."""
     message = _OF_S3.search(str(error))
     if message is not None:
         return message[1]
@@ -231,11 +231,11 @@ def _reason(error: Exception) -> str:
 
 
 def _refuse_damaged(table: Table, place: Path, opened: DeltaTable) -> None:
-    """Raise WarehouseError for a file that is not as long as it was written: a machine that lost power can leave one."""
+    """Raise WarehouseError for a file that is shorter than it was written: a power cut can leave one."""
     files = opened.get_add_actions()
     for name, size in zip(files["path"].to_pylist(), files["size_bytes"].to_pylist(), strict=True):
         file = place / unquote(name)
-        # One that is gone may be one that nobody asks for.
+        # A missing file may be one that is not needed.
         there = file.stat().st_size if file.exists() else size
         if there != size:
             raise WarehouseError(
@@ -244,7 +244,7 @@ def _refuse_damaged(table: Table, place: Path, opened: DeltaTable) -> None:
 
 
 def newer_table(table: Table) -> str:
-    """What is said of a table that a later release of Delta has made, or upgraded."""
+    """The message for a table that a later release of Delta has created or upgraded."""
     return (
         f"table {table.full_name} can't be read: it has features of Delta that this release does not know; "
         "use a newer kraft-audit"
@@ -252,9 +252,9 @@ def newer_table(table: Table) -> str:
 
 
 def refuse_later_columns(table: Table, there: Collection[str]) -> None:
-    """Raise WarehouseError where the table has columns that only a later release can have written.
+    """Raise WarehouseError if the table has columns that only a later release can have written.
 
-    What it says in them would be left out, and its rows would be taken for whole.
+    Their content would be ignored, and the rows would be taken for complete.
     """
     unknown = {*there} - {*table.column_names} - _RETIRED.get(table.full_name, set())
     if unknown:
@@ -266,9 +266,9 @@ def refuse_later_columns(table: Table, there: Collection[str]) -> None:
 
 
 def refuse_later_release(folder: Path) -> None:
-    """Raise WarehouseError where the tables of a local folder are a later release's, by the columns of gold `runs`.
+    """Raise WarehouseError if the tables of a local folder are a later release's, by the columns of gold `runs`.
 
-    A table that is missing or that can't be opened is told by whoever reads it.
+    A table that is missing or cannot be opened is reported by its reader.
     """
     import deltalake  # noqa: PLC0415 - who reads with Spark does without
 
@@ -280,7 +280,7 @@ def refuse_later_release(folder: Path) -> None:
 
 
 def gone_version(table: Table, version: int) -> str:
-    """What is said of an earlier version of a table that its log does not tell any more."""
+    """The message for an earlier version of a table that its log no longer has."""
     return (
         f"table {table.full_name} can't be read: its version {version} is gone; look at a newer run, or let "
         "`kraft-audit run --full` read everything again"
@@ -288,7 +288,7 @@ def gone_version(table: Table, version: int) -> str:
 
 
 def first_line(error: Exception) -> str:
-    """The first line of what an error says, bounded."""
+    """The first line of an error's text, bounded."""
     said = str(error).strip()
     return said.splitlines()[0][:300] if said else type(error).__name__
 
@@ -302,7 +302,7 @@ def fields_of(table: Table, names: Collection[str]) -> list[StructField]:
 def records(rows: pl.DataFrame, table: Table) -> Iterator[dict[str, Any]]:
     """Rows of a table as Python has them: a map is a dictionary, a time has the zone UTC."""
     times = [field.name for field in fields_of(table, rows.columns) if isinstance(field.dataType, TimestampType)]
-    # As numbers, so that nobody asks the machine what zones it knows.
+    # As numbers, so that the machine's list of time zones is not needed.
     for row in rows.with_columns(pl.col(name).dt.timestamp("us") for name in times).iter_rows(named=True):
         for name in times:
             row[name] = None if row[name] is None else _EPOCH + timedelta(microseconds=row[name])

@@ -36,10 +36,9 @@ def write_report(
 ) -> ReportPaths:
     """Write both files into `out_dir`, making it if need be, and return their paths.
 
-    Each file appears whole or not at all; a reader, or a run killed midway, never sees half of one, and the files of an
-    earlier run stay until the new ones are complete. Both are rendered before either is written. `tables` say where the
-    run's tables are, `valid_hours` how long the page says that it holds.
-    Raises ReportWriteError when the folder cannot be written.
+    Each file appears whole or not at all; a reader, or a run killed midway, never sees half of one, and the files of an earlier
+    run stay until the new ones are complete. Both are rendered before either is written. `tables` say where the run's tables
+    are, `valid_hours` is the validity that the page shows. Raises ReportWriteError when the folder cannot be written.
     """
     html, json_text = render_html(report, tables, valid_hours), to_json(report)
     paths = ReportPaths(out_dir / HTML_NAME, out_dir / JSON_NAME)

@@ -30,7 +30,7 @@ PRIVATE = 0o700
 _URI = re.compile(r"[a-z][a-z0-9+.-]+:")
 _LOSSY_SCHEMES = ("s3", "s3a", "s3n")
 _SAFE_SCHEMES = ("abfs", "abfss", "wasb", "wasbs", "gs", "hdfs", "viewfs", "dbfs")
-# What delta-rs reads by itself, and where it looks for credentials: Spark's own settings do not tell it.
+# Storages that delta-rs can read, and where it looks for credentials: it does not read Spark's settings.
 _WITHOUT_SPARK = {
     "s3": "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION, or the machine's role",
     "s3a": "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION, or the machine's role",
@@ -39,7 +39,7 @@ _WITHOUT_SPARK = {
     "gs": "GOOGLE_APPLICATION_CREDENTIALS",
     "hdfs": "HADOOP_CONF_DIR",
 }
-# What Hadoop and the stores' clients say, and what it means for a person.
+# Messages of Hadoop and of the stores' clients, and their meaning for the user.
 _REMOTE = (
     (
         ("No FileSystem for scheme", "FileSystem not found"),
@@ -60,7 +60,7 @@ _REMOTE = (
     (("UnknownHostException", "ConnectException", "Connection refused"), "nothing answers there; check the address"),
 )
 _SINGLE_DRIVER_STORE = "S3SingleDriverLogStore"
-# What Spark, Delta and delta-rs say where they keep the reason to themselves.
+# Messages of Spark, Delta and delta-rs that do not contain the reason.
 _NO_FOLDER = ("DELTA_CANNOT_CREATE_LOG_PATH", "Mkdirs failed to create", "Could not create local directory")
 # As Spark names a file of a table that is gone or damaged.
 _UNREADABLE = re.compile(r"\[FAILED_READ_FILE\b[.\w]*\] Encountered error while reading file (\S+?)\.?(?:\s|$)")
@@ -68,7 +68,7 @@ _MOST_CAUSES = 20
 
 
 class WarehouseError(AuditError):
-    """A table could not be written or read; the text names it and says what to do."""
+    """A table could not be written or read; the text names it and the remedy."""
 
 
 def is_uri(root: str) -> bool:
@@ -152,14 +152,14 @@ def remote_problem(error: BaseException, root: str) -> str | None:
 
 
 def read_without_spark(root: str, catalog: bool = False) -> bool:
-    """True of tables that delta-rs may be able to read: in a folder, or on a storage that it knows."""
+    """True for tables that delta-rs may be able to read: in a folder, or on a storage that it supports."""
     if folder_of(root, catalog) is not None:
         return True
     return not (catalog or on_databricks()) and root.partition(":")[0].lower() in _WITHOUT_SPARK
 
 
 def credentials_without_spark(root: str) -> str:
-    """Environment variables in which delta-rs looks for what it needs to read this storage."""
+    """Environment variables from which delta-rs takes its credentials for this storage."""
     return _WITHOUT_SPARK.get(root.partition(":")[0].lower(), "")
 
 
@@ -170,7 +170,7 @@ def unreadable_file(error: BaseException) -> str | None:
 
 
 def _texts(error: BaseException) -> Iterator[str]:
-    """What an error, its causes and the Java behind them say."""
+    """The texts of an error, its causes and the Java exceptions behind them."""
     seen: BaseException | None = error
     for _ in range(_MOST_CAUSES):
         if seen is None:

@@ -1,4 +1,4 @@
-"""Sends messages to chats, pagers and programs by HTTP: tries again when that may help, and one clear line when it can't be sent.
+"""Sends messages to chats, pagers and programs by HTTP: retries if that may help; a failure is one line.
 
 An address holds a secret: it comes from an environment variable, which messages name instead, goes over TLS unless it is this very
 machine's, and nowhere else, wherever the answer sends.

@@ -18,7 +18,7 @@ File = TypeVar("File")
 
 
 def read_property_files(settings: PropertySettings) -> PropertyFiles:
-    """Read the files and keep what the checks ask of them. Raises UsageError for one that can't be read."""
+    """Read the files and keep the settings that checks need. Raises UsageError for a file that cannot be read."""
     return PropertyFiles(
         controllers=_read(settings.controllers, "controllers", node_properties),
         brokers=_read(settings.brokers, "brokers", node_properties),

@@ -34,7 +34,7 @@ from pyarrow import fs
 
 # Two letters at least, so that a drive letter is no scheme.
 _SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]+):/")
-# Hadoop's names for what pyarrow knows under another.
+# Hadoop's scheme names with those of pyarrow.
 _SAME = {"s3a": "s3", "s3n": "s3", "abfss": "abfss"}
 _DBFS = re.compile(r"^dbfs:/+")
 _COPY_BYTES = 8 * 1024 * 1024
@@ -47,7 +47,7 @@ UNREACHED = (OSError, RuntimeError, pa.ArrowException)
 
 
 class RemoteError(ValueError):
-    """A location that can't be reached; the message says which and why, in one line."""
+    """A location that cannot be reached; the message names it and the reason in one line."""
 
     for_the_user = True
 
@@ -58,7 +58,7 @@ def local_path(path: str) -> str:
 
 
 def is_remote(path: str) -> bool:
-    """Tell whether a path names its file system (`s3://…`) and is to be read through `pyarrow.fs`."""
+    """True if a path names its file system (`s3://…`) and is read through `pyarrow.fs`."""
     return _SCHEME.match(local_path(path)) is not None
 
 
@@ -82,7 +82,7 @@ def remote_is_file(uri: str) -> bool:
 
 
 def write_file(uri: str, data: bytes) -> None:
-    """Write a file, in place of one that is there, so that nobody ever sees half of it. Raises RemoteError."""
+    """Write or replace a file so that no reader ever sees half of it. Raises RemoteError."""
     system, inner = _resolve(uri)
     with _told(uri, "written"):
         if _scheme(uri) in _SEEN_HALF:
@@ -151,7 +151,7 @@ def staged(uri: str, wanted: Callable[[str], bool] = of_a_log) -> Iterator[Path]
     if kind == fs.FileType.NotFound:
         raise RemoteError(f"{uri}: no such folder")
     with _private_folder() as folder:
-        # The copy has the name of the remote one: the name tells a log folder from its parent.
+        # The copy has the name of the remote folder: the name distinguishes a log folder from its parent.
         target = folder / base.rpartition("/")[2]
         with _told(uri, "read"):
             if kind == fs.FileType.File:
@@ -179,9 +179,10 @@ def _reason(error: Exception) -> str:
 
 @contextmanager
 def _private_folder() -> Iterator[Path]:
-    """A folder for this process alone, which goes afterwards. What killed processes left goes now: logs hold secrets.
+    """A folder for this process alone, which is removed afterwards. Folders of killed processes are removed now, because logs
+    contain secrets.
 
-    A process holds a lock on its folder as long as it lives, so a folder whose lock is free is nobody's.
+    A process holds a lock on its folder as long as it lives, so a folder whose lock is free belongs to no process.
     """
     root = _staging_root()
     with _locked(root):

@@ -11,7 +11,7 @@ from transforms.expectations.outcome import added_to
 
 
 def with_expectations(run: Run, reports: Mapping[str, Report]) -> dict[str, Report]:
-    """The reports of the clusters that have suites, with the suites' results. Nothing is asked when none has any."""
+    """The reports of the clusters that have suites, with the suites' results. Without any suites nothing is done."""
     suites = {name: run.clusters[name].suites for name in reports if run.clusters[name].suites}
     if not suites:
         return {}

@@ -32,7 +32,7 @@ def write(run: Run, reports: Mapping[str, Report]) -> None:
             rows[table] += [{CLUSTER: report.cluster, **row} for row in mine]
         for table, mine in rows_of_kips(report).items():
             rows.setdefault(table, []).extend({CLUSTER: report.cluster, **row} for row in mine)
-    # Nothing to say takes no commit.
+    # Without rows there is no commit.
     filled = [table for table in rows if rows[table]]
     in_parallel([lambda table=table: append_rows(run, table, rows[table]) for table in filled])  # type: ignore[misc]
 

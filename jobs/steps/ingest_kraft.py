@@ -125,7 +125,7 @@ def scan_logs(run: Run, only: Collection[str] | None = None) -> dict[str, Copies
 
 
 def _scan(settings: Settings) -> tuple[Copies, list[str]]:
-    """The copies of one cluster's log and what the report should say of them. Raises UsageError."""
+    """The copies of one cluster's log, and the report's notes about them. Raises UsageError."""
     kraft = settings.kraft
     if kraft is None:
         raise AssertionError("only clusters with a KRaft side are asked for")
@@ -170,7 +170,7 @@ def find_copies(folders: Sequence[str]) -> Copies:
 
 
 def _continue_or_not(run: Run, logs: Mapping[str, Copies]) -> None:
-    """Go on from the kept state where it is of the same log, and no row's versions below it are asked for."""
+    """Resume the kept state if it is of the same log, and no row's versions below it are needed."""
     folds = {name: kept for name, kept in run.kept.items() if name in logs and kept.fold is not None}
     migrations = _migration_znodes(run) if folds else {}
     for name, kept in folds.items():

@@ -1,4 +1,4 @@
-"""Step 1: the ZooKeeper trees into bronze `zk_znodes`, and what their transaction logs tell.
+"""Step 1: the ZooKeeper trees into bronze `zk_znodes`, and the content of their transaction logs.
 
 Trees in files are read by the workers, all clusters' in one query; live ensembles are walked side by side from the
 driver, which has the network and the identity.
@@ -76,7 +76,7 @@ class TreeFiles:
             yield from ((tree, needed(batch)) for tree, batch in folder.trees(self.redactor, barrier))
 
     def history(self) -> Iterator[pa.RecordBatch]:
-        """Yield what the folder's transaction logs tell, as batches of `TRANSACTION_LOG`."""
+        """Yield the folder's transaction logs as batches of `TRANSACTION_LOG`."""
         with self._folder() as folder:
             yield from read_writes(folder, self.redactor)
 
@@ -105,7 +105,7 @@ def run_step(run: Run) -> None:
         return
     for name in sources:
         run.clusters[name].walks = [_new_walk(run)]
-    # The log's end says at which barrier to read a folder. A live log is left alone until the live tree was walked.
+    # The log's end decides at which barrier a folder is read. A live log is not read until the live tree was walked.
     logs = scan_logs(run, [name for name, source in sources.items() if source.folder])
     files = _files(run, sources, logs)
     walked = _walk_all(run, {name: source for name, source in sources.items() if source.connect}, 0)
@@ -134,7 +134,7 @@ def run_second_walk(run: Run) -> None:
 
 
 def _new_walk(run: Run) -> str:
-    """A snapshot_id of its own for every walk, so that a repeated one never mixes with what was left by the first."""
+    """A separate snapshot_id for every walk, so that a repeated walk never mixes with rows of the first one."""
     return f"{run.run_id}/{secrets.token_hex(3)}"
 
 
@@ -188,12 +188,12 @@ def _read_writes(files: TreeFiles) -> Iterator[pa.RecordBatch]:
         for batch in files.history():
             yield with_columns(batch, {CLUSTER: files.cluster})
     except (ZooKeeperFolderError, RemoteError, OSError):
-        # The same folder fails in the same way as a tree, which says so. Anything else is for the run to find.
+        # The same folder fails in the same way when its tree is read, which is reported there. Other errors stop the run.
         LOG.debug("the transaction logs of %s can't be read", files.cluster, exc_info=True)
 
 
 def _keep_history(run: Run, folders: Sequence[TreeFiles]) -> None:
-    """Each table reads the logs for itself: what is held in memory instead would be held by every Spark there is, or by none."""
+    """Each table reads the logs for itself: cached rows would be held by every Spark session, or by none."""
     for table, kind in ((ZK_TRANSACTIONS, OPERATION), (BARRIERS, BARRIER), (ZOOKEEPER_WRITES, WRITE)):
         history = in_workers(run.spark, folders, _read_writes, _TRANSACTION_LOGS, sum(map(_size, folders)))
         run.keep(table, history.where(F.col(kind).isNotNull()).select(CLUSTER, f"{kind}.*"))

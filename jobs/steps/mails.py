@@ -107,7 +107,7 @@ def newest_mails(warehouse: Warehouse, clusters: Sequence[str], as_of: datetime)
 
 
 def why(error: Exception) -> str:
-    """Why something did not work, in one line, for people who can't see a trace; never what was read."""
+    """The reason for a failure in one line, without a trace and without input data."""
     if isinstance(error, AuditError | UsageError):
         return str(error)
     short = memory.said(error)
@@ -129,8 +129,8 @@ def candidates(
 ) -> list[Candidate]:
     """The clusters of the run begun at `started_at` (UTC) that have mail configured, each with its policy's decision.
 
-    `runs` are rows of gold `runs` of all clusters, this run's among them; `places` say where the reports are. `notices`
-    are sentences by cluster that are told whatever the policy; `unknowing` when earlier runs and mails can't be read.
+    `runs` are rows of gold `runs` of all clusters, this run's among them; `places` say where the reports are. `notices` are
+    sentences by cluster that are sent regardless of the policy; `unknowing` when earlier runs and mails can't be read.
     """
     found = []
     for name, each in sorted(settings.items()):
@@ -146,7 +146,7 @@ def candidates(
 
 
 def letters(found: Sequence[Candidate]) -> list[Letter]:
-    """Put clusters and recipients together: one mail for all addresses of a server that are told the same."""
+    """Group clusters and recipients: one mail for all addresses of a server that get the same content."""
     of_address: dict[tuple[tuple[object, ...], str], list[Candidate]] = {}
     for each in found:
         server = tuple(getattr(each.settings, name) for name in _SERVER)
@@ -167,7 +167,7 @@ def letters(found: Sequence[Candidate]) -> list[Letter]:
 
 
 def message_of(letter: Letter, page: str) -> EmailMessage:
-    """Render a letter and address it; `page` says where the fleet's page is. Raises MailError for what is no address."""
+    """Render a letter and address it; `page` says where the fleet's page is. Raises MailError for an invalid address."""
     first = letter.candidates[0]
     if len(letter.candidates) == 1 and not letter.others and first.report is not None:
         message = render_mail(first.report, first.location, first.decision.changes)
@@ -204,7 +204,7 @@ def deliver(made: Sequence[Letter], page: str, dry_run: Path | None = None, send
 
 
 def store(run: Run, rows: Sequence[Mapping[str, object]]) -> None:
-    """Keep what was tried in gold `mails`; a cluster that several mails told of has its worst one there."""
+    """Store the attempts in gold `mails`; for a cluster in several mails, the worst result."""
     worst: dict[object, Mapping[str, object]] = {}
     for row in rows:
         what = (row[CLUSTER], row["channel"])

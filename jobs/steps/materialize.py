@@ -36,7 +36,7 @@ TABLES = (
 
 
 def run_step(run: Run) -> tuple[dict[str, Given], dict[str, Examined]]:
-    """Examine what the run has read and fill the tables; what is known of each cluster, and what was found of it."""
+    """Examine what the run has read and fill the tables; the known facts of each cluster, and the results."""
     run.finish_writes()
     found = opened(run)
     given = given_of(run, found)
@@ -48,7 +48,7 @@ def run_step(run: Run) -> tuple[dict[str, Given], dict[str, Examined]]:
 
 
 def given_of(run: Run, found: Mapping[str, Opened]) -> dict[str, Given]:
-    """What is known of each cluster before it is examined; one whose property files can't be read fails."""
+    """The facts of each cluster that are known before it is examined; a cluster whose property files cannot be read fails."""
     previous = previous_runs(run)
     given = {}
     for name, each in found.items():
@@ -86,7 +86,7 @@ def _given(run: Run, cluster: ClusterRun, found: Opened, before: Sequence[Any]) 
 
 
 def asked_of(run: Run, given: Given) -> ClusterTask:
-    """What the pass over a cluster is asked."""
+    """The task of the pass over a cluster."""
     cluster = run.clusters[given.name]
     kraft = cluster.settings.kraft
     return ClusterTask(

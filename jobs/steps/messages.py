@@ -30,7 +30,7 @@ Newest = Mapping[tuple[str, str], LastMail]
 
 @dataclass(frozen=True)
 class Message:
-    """One message: to whom, of which clusters, each with the policy that wants it told."""
+    """One message: its address and its clusters, each with the policy that selected it."""
 
     settings: NotifySettings
     entries: tuple[MailEntry, ...]
@@ -74,7 +74,7 @@ def messages(
     *,
     unknowing: bool = False,
 ) -> list[Message]:
-    """The messages of the run begun at `started_at` (UTC): one to each address, of all clusters that are to be told there.
+    """The messages of the run begun at `started_at` (UTC): one to each address, about all clusters selected for it.
 
     The arguments are those of `jobs.steps.mails.candidates`; `newest` is by channel and cluster.
     """
@@ -113,7 +113,7 @@ def deliver(
             (sender or send)(message, page)
             delivery.lines.append(f"Message      {channel}")
         except Exception as error:
-            # One address's fault is its own: the others are told.
+            # One address's fault is its own: the others get their messages.
             known = isinstance(error, UsageError | NotifyError)
             problem = str(error) if known else f"message by {channel} not sent: {unexpected(error)}"
             delivery.problems.append(problem)

@@ -1,4 +1,4 @@
-"""The metrics of a run: of each cluster that has them configured, to where its configuration says."""
+"""The metrics of a run: for each cluster that has them configured, to the configured places."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ _News = tuple[dict[str, Settings], dict[str, str], dict[str, list[str]]]
 
 @dataclass(frozen=True)
 class _Known:
-    """What can be known of the warehouse's runs: this run's are there even where their rows can't be.
+    """The known runs of the warehouse: those of this run even if their rows could not be stored.
 
     `runs` are those of all clusters, `unread` why earlier ones could not be read, `unstored` the clusters of this run
     that have no row, `verified` what `kraft-audit verify` said last by cluster.
@@ -67,9 +67,9 @@ def publish(
 ) -> Published:
     """Send the mails of a run, hand on its metrics and write the fleet's pages; its reports are `written` (paths by cluster).
 
-    `unwritten` says why a report could not be written, by cluster. Works without any report, and with a warehouse that
-    can't be read or written: then the mails say so. What goes wrong here changes no verdict and is said, and one part's
-    fault is its own; the mails come first, because a page can wait. With `dry_run` mails become files in that folder.
+    `unwritten` says why a report could not be written, by cluster. Works without any report, and with a warehouse that can't be
+    read or written: then the mails say so. A fault here is reported and changes no verdict, and one part's fault is its own;
+    the mails come first, because a page can wait. With `dry_run` mails become files in that folder.
     """
     made = Published()
     settings = {name: cluster.settings for name, cluster in run.clusters.items()}
@@ -122,14 +122,14 @@ def _went_well(made: Published, part: Callable[[], bool]) -> bool:
     except AuditError as error:
         made.problems.append(str(error))
     except Exception as error:
-        # The verdicts stand and are to be told, whatever is wrong with the page or the mails.
+        # The verdicts are valid and must be printed even if the page or the mails fail.
         made.problems.append(f"after the reports: {unexpected(error)}")
         made.crashed = True
     return False
 
 
 def _known(run: Run, reports: Mapping[str, Report]) -> _Known:
-    """The rows of gold `runs`, and of this run's clusters that have none what is known of them here."""
+    """The rows of gold `runs`, and for clusters of this run without a row the facts known here."""
     runs: list[FleetRun] = []
     checked: Mapping[str, Verified] = {}
     unread = ""
@@ -176,7 +176,7 @@ def _unstored_run(run: Run, name: str, report: Report | None) -> FleetRun:
 def _notices(
     run: Run, known: _Known, unwritten: Mapping[str, str], told: Mapping[str, datetime | None]
 ) -> dict[str, list[str]]:
-    """What a mail says of its own run beside the verdict, by cluster; `told` is when (UTC) the newest one was sent, None of none."""
+    """A mail's notices about its own run, by cluster; `told` is when (UTC) the newest one was sent, None of none."""
     found: dict[str, list[str]] = {name: [] for name in run.clusters}
     for name, said in found.items():
         checked, last = known.verified.get(name), told.get(name)
@@ -216,7 +216,7 @@ def _news(
     unwritten: Mapping[str, str] | None,
     told: Mapping[str, datetime | None],
 ) -> _News:
-    """What mails and messages are made from beside the runs, by cluster: settings, where the reports are, notices."""
+    """The input of mails and messages besides the runs, by cluster: settings, where the reports are, notices."""
     settings = {name: cluster.settings for name, cluster in run.clusters.items()}
     places = {name: _place(settings[name], path) for name, path in written.items()}
     return settings, places, _notices(run, known, unwritten or {}, told)
@@ -264,7 +264,7 @@ def _last_messages(run: Run) -> dict[str, datetime | None]:
 
 
 def _kept(run: Run, delivery: mails.Delivery) -> bool:
-    """Store what was tried; True when everything was sent."""
+    """Store the attempts; True if everything was sent."""
     try:
         mails.store(run, delivery.rows)
     except Exception as error:

@@ -1,4 +1,4 @@
-"""Step 4: what was found of each cluster to gold: what differs, why, and whether the gates are open."""
+"""Step 4: the results of each cluster to gold: differences with their reasons, and the gates."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Judged:
 
 
 def run_step(run: Run, given: Mapping[str, Given], found: Mapping[str, Examined]) -> dict[str, Report]:
-    """Check and decide by what was found of each cluster; write gold and return the report of each that has not failed."""
+    """Judge the results of each cluster; write gold and return the reports of those that have not failed."""
     previous = previous_runs(run)
     judged, reports = {}, {}
     for name in run.going:
@@ -171,7 +171,7 @@ def _report(
 
 
 def _with_tables(report: Report, gathered: ClusterFacts, side: KraftSide | None) -> Report:
-    """The report with what the partitions' history, the features and the formats say."""
+    """The report with the results about partitions' history, features and formats."""
     answers, facts = gathered.answers, gathered.facts
     return replace(
         report,
@@ -182,10 +182,10 @@ def _with_tables(report: Report, gathered: ClusterFacts, side: KraftSide | None)
 
 
 def without_secrets(report: Report, fail_on: str) -> Report:
-    """The report as it may be written, stored and mailed: what has the form of a secret is withheld, and SEC-05 says where;
-    long texts are cut.
+    """The report as it may be written, stored and mailed: texts with the form of a secret are withheld, and SEC-05 names their
+    places; long texts are cut.
 
-    All that is shown to anybody is made from the report, so that this is the last place to look.
+    Everything that users see is made from the report, so this is the last place to check.
     """
     document, found = without_leaks(json.loads(to_json(report)))
     document, cut = shortened(document)
@@ -204,7 +204,7 @@ def without_secrets(report: Report, fail_on: str) -> Report:
 
 
 def _with_places(check: CheckResult, found: Sequence[str]) -> CheckResult:
-    """SEC-05 with what was found in the report beside what was found in the tables."""
+    """SEC-05 with the findings in the report in addition to those in the tables."""
     before = check.violations if check.verdict == FAIL else 0
     evidence = [*(check.evidence if before else ()), *[f"report: {place}" for place in found]]
     return replace(check, verdict=FAIL, violations=before + len(found), evidence=evidence[:EVIDENCE_LIMIT])
@@ -218,7 +218,7 @@ def exit_code(verdict: str, fail_on: str) -> int:
 
 
 def with_requested_gate(report: Report, settings: Settings) -> Report:
-    """The report with the exit code and the reason of a gate that was asked for and is shut, whatever `--fail-on` says."""
+    """The report with the exit code and the reason if the requested gate is closed, regardless of `--fail-on`."""
     shut = asked_of(report.gates, settings.gate, report.checks, allow_unknown=settings.allow_unknown)
     return report if not shut else replace(report, exit_code=ERRORS, notes=[shut, *report.notes])
 

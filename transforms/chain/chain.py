@@ -73,7 +73,7 @@ class Chain:
 
 
 def chain_of(said: Sequence[Mapping[str, Any]]) -> Chain:
-    """Read `Chain.said`."""
+    """Read the output of `Chain.said`."""
     return Chain(tuple(StoredPart(each["run_id"], dict(each["rows"]), tuple(each["digests"])) for each in said))
 
 

@@ -38,7 +38,7 @@ def row_hashes(rows: pl.DataFrame, columns: Iterable[str]) -> Numbers:
 
 
 def warm_up() -> None:
-    """Compile what is compiled, and leave the machine code in numba's cache on disk, so that no run has to."""
+    """Compile the functions and store the machine code in numba's cache on disk, so that no run has to."""
     row_hashes(pl.DataFrame({"text": ["a"], "list": [[1]]}), ("text", "list"))
 
 

@@ -84,7 +84,7 @@ def changed_in(
 def hashed(entity: Entity, rows: pl.DataFrame) -> Hashed:
     """An entity's rows as numbers, in the rows' order.
 
-    Rows with one key, which a healthy cluster has not, are told apart by what they hold.
+    Rows with the same key, which a healthy cluster does not have, are distinguished by their content.
     """
     names = [each.name for each in entity.row_columns]
     # Of two trees that are read each has its row.

@@ -62,7 +62,7 @@ class TreeEvidence:
 
 
 def of_tree(znodes: Iterable[tuple[str, str | None]]) -> TreeEvidence:
-    """The evidence of a tree's znodes (path, data as text). Give all of them: what is not given counts as not there."""
+    """The evidence of a tree's znodes (path, data as text). Give all of them: a missing znode counts as absent."""
     totals, examples = dict.fromkeys(TRACES, 0), dict.fromkeys(TRACES, "")
     feature, versions, formats = None, {}, {}
     for path, data in znodes:

@@ -306,7 +306,7 @@ OF_ZOOKEEPER = (
     "controller_v2",
 )
 OF_KRAFT = ("directory_ids", "eligible_leader_replicas")
-# What is told by a finalised level alone, and files that every broker writes.
+# Formats that only a finalised level shows, and files that every broker writes.
 BY_FEATURE = tuple(entry.id for entry in FORMATS if entry.written_at is not None)
 OF_FILES = (
     "index_files",

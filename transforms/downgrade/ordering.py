@@ -101,7 +101,7 @@ def _of_topics(configurations: Configurations, topic_formats: Mapping[str, str])
 
 
 def _message_format(conf: Mapping[str, str]) -> Release | None:
-    """None where the message format is not heeded, or not told by this file."""
+    """None if the message format is ignored, or not set in this file."""
     protocol = version_of(conf[IBP]) if IBP in conf else None
     if protocol is None or protocol >= IGNORED_FROM:
         return None

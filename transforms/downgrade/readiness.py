@@ -47,7 +47,7 @@ class MetadataMode(StrEnum):
 
 
 class LineOutcome(StrEnum):
-    """What one line says of the way back, the worst first."""
+    """The verdict of one line about the way back, the worst first."""
 
     BLOCKED = "blocked"
     UNKNOWN = "unknown"
@@ -76,7 +76,7 @@ class Readiness:
 
 @dataclass(frozen=True)
 class KnownCluster:
-    """What is known of the cluster; None is 'not collected', which can only make a verdict unknown.
+    """Known facts of the cluster; None is 'not collected', which can only make a verdict unknown.
 
     `seen` has the rows of each ledger format that the tables show (a format that was looked for and not found has a
     total of 0, one that was not looked for is absent). `protocols` are brokers' inter.broker.protocol.version as levels
@@ -104,7 +104,7 @@ class KnownCluster:
 
 
 _ORDER = tuple(LineOutcome)
-# Every minor release from the first that this ledger tells apart to the newest that is known.
+# Every minor release from the first one that this ledger distinguishes to the newest supported one.
 RELEASES: tuple[Release, ...] = (
     *((2, minor) for minor in range(9)),
     *((3, minor) for minor in range(3)),
@@ -113,7 +113,7 @@ RELEASES: tuple[Release, ...] = (
 
 
 def targets(state: KnownCluster) -> tuple[Release, ...]:
-    """The releases that a cluster may be asked to go back to, the newest first; all there are when its own is not known."""
+    """Possible target releases of a downgrade, the newest first; all of them if the cluster's release is unknown."""
     first = FIRST_KRAFT if state.mode is MetadataMode.KRAFT else RELEASES[0]
     last = LAST_ZOOKEEPER if state.mode is not MetadataMode.KRAFT else RELEASES[-1]
     below = (
@@ -127,9 +127,9 @@ def targets(state: KnownCluster) -> tuple[Release, ...]:
 def with_kraft(
     state: KnownCluster, cluster: Cluster, migrated_at: int | None, level_offset: int | None, *, migrating: bool
 ) -> KnownCluster:
-    """A state with what KRaft's controllers know. `migrated_at` is the offset of the newest state of the migration.
+    """A state with the facts of KRaft's controllers. `migrated_at` is the offset of the newest state of the migration.
 
-    While `migrating` brokers may be in either mode, and those in KRaft mode are in the way.
+    While `migrating` brokers may be in either mode, and those in KRaft mode block a downgrade.
     """
     brokers = [node for node in cluster.nodes if node.kind == BROKER]
     return replace(
@@ -154,7 +154,7 @@ def readiness(state: KnownCluster, target: Release) -> Readiness:
 
 
 def floor_of(state: KnownCluster) -> Release | None:
-    """The lowest release that reads all formats and levels there is evidence of; None when that can't be told."""
+    """The lowest release that reads all formats and levels for which there is evidence; None if it is unknown."""
     found = [
         BY_ID[name].reads_from
         for name, seen in state.seen.items()
@@ -171,7 +171,7 @@ def floor_of(state: KnownCluster) -> Release | None:
 
 
 def _first_with(feature: str, level: int) -> Release | None:
-    """The first release that replays a level of a feature; None when no release that is known here does."""
+    """The first release that replays a level of a feature; None if no supported release does."""
     return min((release for release in RELEASES if (highest_of(release, feature) or 0) >= level), default=None)
 
 
@@ -243,7 +243,7 @@ def _format(name: str, state: KnownCluster, target: Release) -> Iterator[Line]:
 
 
 def _protocols(state: KnownCluster) -> dict[str, tuple[Release, str]]:
-    """What each broker surely writes by: release and text, by who says so."""
+    """The protocol that each broker surely uses: release and text, by source."""
     found: dict[str, tuple[Release, str]] = {}
     for broker, level in state.protocols.items():
         parsed = version_of(release_of(level))
@@ -257,7 +257,7 @@ def _protocols(state: KnownCluster) -> dict[str, tuple[Release, str]]:
 
 
 def _in_file(conf: Mapping[str, str], release: Release | None) -> tuple[Release, str] | None:
-    """The protocol of a property file; an unset one is the software's own, which is known with its release."""
+    """The protocol of a property file; an unset one is the software's own, known from its release."""
     given = conf.get(IBP)
     if given is not None:
         parsed = version_of(given)
@@ -285,7 +285,7 @@ def _least_protocol(state: KnownCluster) -> tuple[Release, str] | None:
 
 
 def _protocol(state: KnownCluster, target: Release) -> Iterator[Line]:
-    """Brokers can't go below the protocol that they write by: the older release does not know it."""
+    """Brokers cannot go below the protocol that they use: an older release does not support it."""
     known = _protocols(state)
     for who, (release, text) in sorted(known.items()):
         if release > target:
@@ -349,7 +349,7 @@ def _topic_data(state: KnownCluster, target: Release) -> Iterator[Line]:
 
 
 def _dual_write(state: KnownCluster, target: Release) -> Iterator[Line]:
-    """While the migration runs, brokers are to be back in ZooKeeper mode and the controllers gone before a downgrade."""
+    """During the migration, a downgrade needs brokers back in ZooKeeper mode and no controllers."""
     for broker in state.kraft_brokers:
         yield Line(
             LineOutcome.BLOCKED,
@@ -400,7 +400,7 @@ def _kraft(state: KnownCluster, target: Release) -> Iterator[Line]:
 
 
 def _beyond_ledger(state: KnownCluster, target: Release) -> Iterator[Line]:
-    """What lies above the tables of this audit: nobody knows here what is stored, and who reads it."""
+    """Levels above the tables of this audit: their formats and readers are unknown."""
     if state.release is None:
         yield Line(LineOutcome.UNKNOWN, "the cluster's release is unknown", "give --kafka-version")
     for release in dict.fromkeys((state.release, target)):
@@ -417,7 +417,7 @@ def _beyond_ledger(state: KnownCluster, target: Release) -> Iterator[Line]:
 def _asked(
     state: KnownCluster, finalised: Mapping[str, int], target: Release, update: Update
 ) -> tuple[FeatureVerdict, str]:
-    """What the controllers would say to one update on the way."""
+    """The controllers' answer to one update on the way."""
     release = state.release or target
     cluster = Cluster(release, finalised, state.nodes, state.voters, state.local, state.migration_state)
     [answer] = dry_run([update], cluster).answers

@@ -20,7 +20,7 @@ _VERDICTS = ("clean", "warnings", "errors")
 def outcome(suite: Suite, expectation: Expectation, said: Mapping[str, Any], rows_in_all: int) -> ExpectationResult:
     """One expectation's result for one cluster.
 
-    `said` is the library's result as a dictionary, `rows_in_all` how many rows the cluster's run has in the table. An
+    `said` is the library's result as a dictionary, `rows_in_all` the number of rows of the cluster's run in the table. An
     expectation that could not be judged has failed, with the reason in `problem`.
     """
     found = said.get("result") or {}
@@ -54,7 +54,7 @@ def accepted(suite: Suite, expectation: Expectation, rows_in_all: int) -> Expect
 
 
 def unjudged(suite: Suite, error: Exception) -> ExpectationResult:
-    """The result for a suite of which nothing could be judged: never met, as grave as its gravest expectation."""
+    """The result for a suite that could not be judged: not met, with the severity of its most severe expectation."""
     reason = " ".join(str(error).split()) or type(error).__name__
     return ExpectationResult(
         suite=suite.name,
@@ -79,7 +79,7 @@ def _percent(expectation: Expectation, found: Mapping[str, Any]) -> float | None
 
 
 def _problem(result: Mapping[str, Any]) -> str | None:
-    """The first exception's text in one line; the library tells one, or one for each of its metrics."""
+    """The first exception's text in one line; the library reports one, or one for each of its metrics."""
     for each in (result, *(value for value in result.values() if isinstance(value, Mapping))):
         if each.get("raised_exception"):
             lines = str(each.get("exception_message") or "it could not be evaluated").strip().splitlines()

@@ -35,7 +35,7 @@ _WORDS_BEFORE_PARENTHESIS = """
 all and any as between by cross cube distinct else except exists filter from full group having in inner intersect is join left
 like limit minus not on or order over partition qualify rlike rollup select sets some then union using varchar when where with
 """
-# Words that name a table, a program or a place to write to, wherever they stand; a column of that name can be quoted.
+# Words that name a table, a program or a target of writes, at any position; a column with such a name can be quoted.
 _WORDS_REFUSED = """
 directory identifier insert into lateral map match_recognize overwrite pivot recordreader recordwriter reduce serde stream
 table tablesample transform unpivot values
@@ -145,7 +145,7 @@ def _shown(token: Token) -> str:
 
 
 class _Query:
-    """Goes through the tokens once, and knows at each depth of parentheses whether it is in a FROM clause."""
+    """Reads the tokens once, and tracks for each depth of parentheses whether it is in a FROM clause."""
 
     def __init__(self, tokens: Sequence[Token]) -> None:
         self.tokens = tokens

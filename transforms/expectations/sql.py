@@ -78,7 +78,7 @@ _OF_NULLS: dict[str, Callable[[Kwargs], str]] = {
 def failing_rows(expectation: Expectation) -> str | None:
     """A query over the view `batch` for the rows that the expectation does not accept.
 
-    None for a type whose rows only the library knows, and where it has none: averages, counts, sums.
+    None for a type whose rows only the library can find, and for one without rows: averages, counts, sums.
     """
     kwargs, row_condition = expectation.kwargs, _row_condition(expectation)
     if row_condition is None:
@@ -112,7 +112,7 @@ def check_sql(expectation: Expectation) -> None:
 
 def _repeated_rows(kwargs: Kwargs, row_condition: str) -> str:
     columns = [name(column) for column in kwargs.get("column_list") or [kwargs["column"]]]
-    # What the library counts for missing: a row whose columns are all null, or as `ignore_row_if` says.
+    # Rows that the library counts as missing: all columns are null, or as `ignore_row_if` defines.
     missing = _MISSING[kwargs.get("ignore_row_if", "all_values_are_missing")]
     present = f"NOT ({missing.join(f'{column} IS NULL' for column in columns)})" if missing else ""
     inside = f"SELECT *, count(*) OVER (PARTITION BY {', '.join(columns)}) AS {_REPEATED} FROM {BATCH}"
@@ -134,7 +134,7 @@ def _where(*conditions: str) -> str:
 
 
 def by_itself(expectation: Expectation) -> bool:
-    """True when each row is judged by itself: if all clusters' rows are accepted together, so is each cluster's."""
+    """True if each row is judged alone: if all clusters' rows are accepted together, so are each cluster's."""
     if expectation.type == _QUERY:
         found = _PLAIN_QUERY.fullmatch(str(expectation.kwargs.get("unexpected_rows_query", "")).rstrip("; \n"))
         return found is not None and not _SEVERAL_ROWS.search(found["condition"])
@@ -142,12 +142,12 @@ def by_itself(expectation: Expectation) -> bool:
 
 
 def about_rows(expectation: Expectation) -> bool:
-    """True for a type that is met when no row fails it, so that nothing is left to tell of one that is met."""
+    """True for a type that is met if no row fails: a met expectation needs no further details."""
     return expectation.type in (_QUERY, _UNIQUE, _COMPOUND) or by_itself(expectation)
 
 
 def together(expectation: Expectation, cluster_column: str) -> Expectation | None:
-    """The expectation to ask of all clusters' rows at once; None when each cluster has to be asked alone."""
+    """The expectation for the rows of all clusters at once; None if each cluster must be judged alone."""
     if by_itself(expectation):
         return expectation
     if expectation.type != _COMPOUND:
@@ -160,7 +160,7 @@ def together(expectation: Expectation, cluster_column: str) -> Expectation | Non
 def state_rows(table: str, cluster: str, runs: Sequence[str]) -> str:
     """A query for a cluster's rows of a chained table (its name in SQL): those of the state that these runs make up, the base's first.
 
-    It ends in conditions. docs/tables.md tells the same.
+    It ends in conditions. docs/tables.md has the same query.
     """
     of_runs = ", ".join(literal(run_id) for run_id in runs)
     place = f"array_position(array({of_runs}), run_id)"

@@ -50,6 +50,6 @@ class Suite:
 
     @property
     def identity(self) -> str:
-        """Equal for suites that say the same, whichever cluster's configuration they were read for."""
+        """Equal for suites with the same content, even if read for different clusters."""
         said = [[each.place, each.type, each.kwargs, each.severity, each.why] for each in self.expectations]
         return json.dumps([self.name, self.table.full_name, self.where, said], sort_keys=True, default=str)

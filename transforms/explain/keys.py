@@ -46,7 +46,7 @@ def form_of(entity: Entity) -> str:
 
 
 class KeyFormError(ValueError):
-    """The text is not a key of the entity; the message is one line that says what a key looks like."""
+    """The text is not a key of the entity; the message is one line with the form of a key."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ def known_entity(name: str) -> Entity:
 def parse_key(entity_name: str, given: str | Mapping[str, Any] | None) -> RowKey:
     """Read a key that a person wrote: a text in the entity's form, or the report's object (as JSON text or mapping).
 
-    Raises KeyFormError for an entity nobody knows and for a key that is not in the entity's form.
+    Raises KeyFormError for an unknown entity, and for a key that is not in the entity's form.
     """
     entity = known_entity(entity_name)
     if isinstance(given, Mapping):

@@ -96,7 +96,7 @@ def telling(records: pl.DataFrame, wanted: Wanted) -> pl.DataFrame:
 
 
 def keys_of(records: pl.DataFrame, wanted: Wanted) -> frozenset[Key]:
-    """Entity and key, as Kafka itself replays by it, of such events: what is removed is named by that alone."""
+    """Entity and the key that Kafka's replay uses, for such events: a removal has only that key."""
     events = [event for record in records.iter_rows(named=True) for event in _events(record)]
     return frozenset((event.entity, event.key) for event in events if wanted(event))
 

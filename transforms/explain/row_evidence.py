@@ -1,4 +1,4 @@
-"""One row's story, put together from what a finished run holds of it: both values, why they differ, and all that made it."""
+"""One row's story, built from a finished run's evidence: both values, why they differ, and all that made it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _KRAFT_ONLY = "kraft_only"
 
 @dataclass(frozen=True)
 class RowEvidence:
-    """What a finished run holds of a row.
+    """A finished run's evidence about a row.
 
     `mode` is the report's, `mirrored_offset` `/migration`'s as it was read. `side` is the run's log, None without one, `versions`
     the row after each record that made it, `now` the silver row of each side, `differences` the run's divergences of it, `writes`
@@ -52,7 +52,7 @@ class RowEvidence:
 
 
 def explanation_of(row: RowKey, found: RowEvidence, as_of: int | None = None) -> Explanation:
-    """The row's story, with KRaft's row after the offset `as_of` (inclusive) when one is asked for."""
+    """The row's story, with KRaft's row after the offset `as_of` (inclusive) if given."""
     return Explanation(
         row=row,
         cluster=found.cluster,
@@ -97,7 +97,7 @@ def znode_writes(row: RowKey, logged: pl.DataFrame, known: pl.DataFrame) -> list
 
 
 def _tells(paths: Sequence[str]) -> pl.Expr:
-    # Of a multi, its first two operations tell whether it is KRaft's envelope.
+    # The first two operations of a multi show whether it is KRaft's envelope.
     return pl.col("path").is_in(paths) | (pl.col("multi_index") <= 1)
 
 

@@ -26,7 +26,7 @@ class Side:
 
 @dataclass(frozen=True)
 class Explanation:
-    """Everything that is shown of a row. `as_of` is the side at the offset asked for, with the offset."""
+    """Everything that is shown about a row. `as_of` is the side at the requested offset, with the offset."""
 
     row: RowKey
     cluster: str

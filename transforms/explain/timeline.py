@@ -45,13 +45,13 @@ def row_text(row: RowKey, content: Mapping[str, Any] | None) -> str:
     names = _columns(row)
     if len(names) == 1:
         return value_text(content.get(names[0]), _VALUE)
-    # Empty columns say nothing.
+    # Empty columns are left out.
     filled = {name: content[name] for name in names if content.get(name) not in (None, [])}
     return " ".join(f"{name}={value_text(value, _VALUE)}" for name, value in filled.items()) or PRESENT
 
 
 def _columns(row: RowKey) -> list[str]:
-    """What is shown of a row: what is compared, and everything where nothing is compared with the other side."""
+    """The columns shown of a row: those compared, or all if none is compared with the other side."""
     if row.entity.mirrored:
         return [*row.entity.compared, *_ALSO.get(row.entity.name, ())]
     return [field.name for field in row.entity.columns if field.name not in row.entity.key]
@@ -84,7 +84,7 @@ def _after(row: RowKey, changed: str, content: Mapping[str, Any] | None) -> str:
 def timeline(
     row: RowKey, versions: Sequence[VersionAfter], writes: Sequence[ZnodeWrite], barriers: Sequence[BarrierPassed]
 ) -> list[TimelineLine]:
-    """All steps in order of time. Each log keeps its own order even where its clock went back."""
+    """All steps in order of time. Each log keeps its own order even if its clock went back."""
     zookeeper = [*_write_steps(row, writes), *_barrier_steps(barriers)]
     in_order = [step for _, step in sorted(zookeeper, key=lambda pair: pair[0])]
     logs = (list(_record_steps(row, versions)), in_order)
@@ -111,7 +111,7 @@ def _record_steps(row: RowKey, versions: Sequence[VersionAfter]) -> Iterator[Tim
 def _write_steps(row: RowKey, writes: Sequence[ZnodeWrite]) -> Iterator[tuple[int, TimelineLine]]:
     before: dict[str, Mapping[str, Any] | None] = {}
     for write in writes:
-        # A znode that is made again says nothing of the one before it, which may have gone with its session.
+        # A znode that is created again proves nothing about the earlier one, which may have disappeared with its session.
         changed = change_text(row, None if write.type in CREATES else before.get(write.path), write.row)
         version = "" if write.version is None else f" version {write.version}"
         what = f"{write.type} {visible(write.path)}{version}"

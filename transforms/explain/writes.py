@@ -75,8 +75,8 @@ def writes(
 ) -> list[ZnodeWrite]:
     """Operations of bronze zk_transactions to the writes of the row's znodes, in order.
 
-    `operations` are those on `paths` and the first two of each multi they are in; `kinds` silver's kind by zxid;
-    `claimed_at` the zxid of KRaft's first claim, None when the logs hold none.
+    `operations` are those on `paths` and the first two of each multi they are in; `kinds` silver's kind by zxid; `claimed_at`
+    the zxid of KRaft's first claim, None if the logs have none.
     """
     ordered = sorted(operations, key=lambda op: (op["zxid"], op["multi_index"] or 0))
     enveloped = {op["zxid"] for op in ordered if op["multi_index"] == 0 and op["path"] == "/controller_epoch"}

@@ -1,4 +1,4 @@
-"""Which znodes hold a row, and what a znode's data says of it (S§1.1, S§5.2)."""
+"""The znodes that contain a row, and the row in a znode's data (S§1.1, S§5.2)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _STATE_ROWS = {"partitions": ("partition_assignments", "partition_states")}
 
 
 def znode_paths(row: RowKey) -> list[str]:
-    """Every path that could hold the row, the most telling one first; none for what ZooKeeper never held."""
+    """Every path that could contain the row, the most important first; none for rows that ZooKeeper never has."""
     name, key = row.entity.name, row.key
     if name == "features":
         return ["/feature"]
@@ -29,9 +29,9 @@ def znode_paths(row: RowKey) -> list[str]:
 
 
 def row_in_znode(row: RowKey, path: str, data: str | None, version: int | None) -> dict[str, Any] | None:
-    """What the data of a znode says of the row; None when it is not in there.
+    """The row in the data of a znode; None if it is not there.
 
-    A partition's two znodes give the columns each of them holds.
+    Each of a partition's two znodes gives the columns that it contains.
     """
     znode = ZnodeView(path, data, data is None, None, None, None, version, 0, None)
     wanted = _STATE_ROWS.get(row.entity.name, (row.entity.name,))

@@ -15,8 +15,8 @@ _LOAD_FACTOR = 0.75
 def registered_order(ids: Iterable[int]) -> list[int]:
     """Ids as a `TimelineHashMap` gives them (`BaseHashTable.findSlot`): by the hash's highest bits.
 
-    The table's size is that of a table into which each was put again after its registration, as it is. What shares a
-    slot comes in the reverse order of registration; those are taken for registered by id.
+    The table's size is that of a table into which each was put again after its registration, as it is. Elements of one slot
+    come in the reverse order of registration, which is assumed to be the order of ids.
     """
     listed = sorted(ids)
     bits = 1

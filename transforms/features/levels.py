@@ -22,7 +22,7 @@ Release = tuple[int, int]
 
 
 class UnknownLevelError(ValueError):
-    """A text that names no level; the message says what there is."""
+    """A text that names no level; the message lists the levels."""
 
 
 def release_tuple(release: str) -> Release:
@@ -56,7 +56,7 @@ def level_of(text: str) -> int:
 
 
 def latest_of(release: Release) -> int | None:
-    """The newest level that a release runs (`MetadataVersion.LATEST_PRODUCTION`); None for one that is not known here."""
+    """The newest level that a release runs (`MetadataVersion.LATEST_PRODUCTION`); None for an unsupported one."""
     return LATEST_PRODUCTION.get(release_name(release))
 
 
@@ -66,7 +66,7 @@ def lowest_of(release: Release) -> int:
 
 
 def highest_of(release: Release, feature: str) -> int | None:
-    """The highest level of a feature that a release runs, 0 for one that it has not; None when the release is not known."""
+    """The highest level of a feature that a release runs, 0 for one that it does not have; None if the release is unknown."""
     if feature == FEATURE_NAME:
         return latest_of(release)
     levels = HIGHEST_LEVELS.get(release_name(release))
@@ -79,7 +79,7 @@ def knows_name(release: Release, feature: str) -> bool:
 
 
 def is_known_level(feature: str, level: int) -> bool:
-    """True for a level whose meaning is known here: 0, or one that a release of the tables runs."""
+    """True for a level whose meaning is known: 0, or one that a release in the tables runs."""
     if feature == FEATURE_NAME:
         return is_known(level)
     return any(feature in levels and 0 <= level <= levels[feature] for levels in HIGHEST_LEVELS.values())
@@ -97,14 +97,14 @@ def defaults(release: Release, metadata_version: int) -> Mapping[str, int]:
 
 
 def release_of(level: int) -> str:
-    """The first release that knows a level, e.g. `3.9` for 21; `unknown(n)` for a level nobody knows here."""
+    """The first release that supports a level, e.g. `3.9` for 21; `unknown(n)` for an unknown level."""
     return level_name(level).partition("-")[0]
 
 
 def lost_between(target: int, current: int) -> tuple[str, ...] | None:
     """Levels above `target` up to `current` that changed the metadata's format: what a downgrade would lose.
 
-    None when one of the two is no level that is known: then nobody can say.
+    None if one of the two is an unknown level.
     """
     if target < current and not (is_known(target) and is_known(current)):
         return None

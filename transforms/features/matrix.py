@@ -1,4 +1,4 @@
-"""The matrix of nodes and features: which levels each supports beside the finalised one (S§9.4), and its checks."""
+"""The matrix of nodes and features: the levels that each supports, with the finalised one (S§9.4), and its checks."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from transforms.outcome import Outcome, found, not_applicable, unknown
 Range = tuple[int, int]
 Levels = Mapping[str, int]
 KRAFT_VERSION = feature_levels.KRAFT_VERSION
-# What a node that says nothing of a feature supports (`QuorumFeatures.DISABLED`).
+# The range of a node that does not report a feature (`QuorumFeatures.DISABLED`).
 DISABLED: Range = (0, 0)
 BROKER, CONTROLLER = "broker", "controller"
 
 
 @dataclass(frozen=True)
 class Node:
-    """A registered broker or controller and the levels it says it supports."""
+    """A registered broker or controller and the levels that it reports."""
 
     kind: str
     node_id: int
@@ -31,17 +31,17 @@ class Node:
 
     @property
     def name(self) -> str:
-        """As Kafka's messages name it, with what Kafka does not say."""
+        """Its name as in Kafka's messages, with details that Kafka leaves out."""
         return f"{self.kind} {self.node_id}{' (fenced)' if self.fenced else ''}"
 
     def supports(self, feature: str) -> Range:
-        """Lowest and highest level; 0..0 for a feature it says nothing of."""
+        """Lowest and highest level; 0..0 for a feature that it does not report."""
         return self.ranges.get(feature, DISABLED)
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One node's part in one feature; `gap` says what is wrong, empty when the finalised level is in its range."""
+    """One node's part in one feature; `gap` names the problem, empty if the finalised level is in its range."""
 
     node: Node
     feature: str
@@ -61,7 +61,7 @@ def node_of(row: Mapping[str, Any]) -> Node:
 
 
 def matrix(nodes: Iterable[Node], finalised: Levels) -> list[Cell]:
-    """A cell a node and feature that it or the cluster knows; features by name, brokers before controllers."""
+    """One cell per node and feature that it or the cluster has; features by name, brokers before controllers."""
     listed = sorted(nodes, key=lambda node: (node.kind, node.node_id))
     features = sorted({*finalised, *(feature for node in listed for feature in node.ranges)})
     return [_cell(node, feature, finalised.get(feature)) for feature in features for node in listed]
@@ -76,7 +76,7 @@ def _gap(node: Node, feature: str, level: int | None) -> str:
     lowest, highest = node.supports(feature)
     if not level or lowest <= level <= highest:
         return ""
-    # A controller of 3.7 and 3.8 says nothing of what its release has no level of; only a raised level can be missed.
+    # A controller of 3.7 and 3.8 does not report features without a level in its release; only a raised level can be missing.
     if highest == 0:
         return f"{node.name} does not support {feature}, which is at {_shown(feature, level)}"
     shown = f"{_shown(feature, lowest)} to {_shown(feature, highest)}"
@@ -108,7 +108,7 @@ def controllers_support(nodes: Sequence[Node] | None, finalised: Levels | None) 
 
 
 def level_is_known(finalised: Levels | None) -> Outcome:
-    """FEAT-03: the finalised metadata.version is one that this audit knows; what another feature or level means is unknown."""
+    """FEAT-03: this audit supports the finalised metadata.version; the meaning of another feature or level is unknown."""
     if finalised is None:
         return unknown("no features were collected")
     beyond = {name: level for name, level in sorted(finalised.items()) if not is_known_level(name, level)}
@@ -174,7 +174,7 @@ def rows_are_sound(rows: Iterable[tuple[str, int]] | None) -> Outcome:
 
 
 def has_metadata_version(finalised: Levels | None) -> Outcome:
-    """FEAT-07: a metadata.version is finalised; without one a cluster runs at the lowest level its release knows."""
+    """FEAT-07: a metadata.version is finalised; without one a cluster runs at the lowest level that its release supports."""
     if finalised is None:
         return unknown("no features were collected")
     return found([] if FEATURE_NAME in finalised else ["no metadata.version is finalised"])
@@ -222,7 +222,7 @@ def behind_defaults(finalised: Levels | None, release: tuple[int, int] | None) -
 
 
 def deprecation(nodes: Iterable[Node], finalised: Levels, feature: str, lowest: int) -> list[str]:
-    """Who still needs a level of `feature` below `lowest`; nobody means that the levels below may go (KIP-584).
+    """The nodes that still need a level of `feature` below `lowest`; without any, the levels below may be dropped (KIP-584).
 
     The proposal raised the cluster's minimum with min_version_level; releases from 3.3 on have none, and drop levels by
     no longer supporting them.

@@ -29,7 +29,7 @@ NEWEST: Release = release_tuple(next(reversed(LATEST_PRODUCTION)))
 def of_release(text: str, kind: RequestKind, release: Release) -> list[Update]:
     """The updates that `--release-version` makes: metadata.version, and every feature's default at it.
 
-    An upgrade leaves out what would be 0. Raises UnknownLevelError for a release that the tool of `release` does not know.
+    An upgrade leaves out levels of 0. Raises UnknownLevelError for a release that the tool of `release` does not support.
     """
     level = _level(text, release)
     others = defaults(release, level)
@@ -57,7 +57,7 @@ def version_mapping(text: str | None, release: Release) -> list[str]:
 
 
 def feature_dependencies(asked: Sequence[tuple[str, int]], release: Release) -> list[str]:
-    """The lines of `feature-dependencies`. Raises UnknownLevelError for a feature or level that the tool does not know."""
+    """The lines of `feature-dependencies`. Raises UnknownLevelError for a feature or level that the tool does not support."""
     return [line for name, level in asked for line in _dependencies(name, level, _tool(release))]
 
 

@@ -1,7 +1,7 @@
-"""What `kafka-features upgrade`, `downgrade` and `disable` would be answered (S§9.3), without asking a controller.
+"""The controller's answer to `kafka-features upgrade`, `downgrade` and `disable` (S§9.3), predicted without a controller.
 
 `FeatureControlManager.updateFeature` for KRaft, `KafkaController.validateFeatureUpdate` for the ZooKeeper controller. Kafka
-names the first node that is in the way; here all are.
+names the first node that blocks it; here all are named.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from transforms.features.matrix import BROKER, CONTROLLER, DISABLED, KRAFT_VERSI
 
 CONTROLLERS_REGISTER_FROM = 15
 ELR = ELR_VERSION
-# What taking a feature back means for what it was used for.
+# The consequence of lowering a feature.
 LOSSES: Mapping[str, str] = {
     ELR: "eligible leader replicas are cleared: a partition without a leader then stays so until an unclean election",
     "group.version": "groups of the new consumer protocol can't be served",
@@ -40,7 +40,7 @@ IN_PROGRESS = ("PRE_MIGRATION", "MIGRATION")
 
 
 class RequestKind(StrEnum):
-    """What is asked for."""
+    """The kind of the request."""
 
     UPGRADE = "upgrade"
     SAFE_DOWNGRADE = "downgrade"
@@ -48,7 +48,7 @@ class RequestKind(StrEnum):
 
 
 class FeatureVerdict(StrEnum):
-    """May it be done; `unknown` when what Kafka would ask is not in the tables."""
+    """Whether Kafka accepts the update; `unknown` if an input of Kafka's decision is not in the tables."""
 
     YES = "yes"
     NO = "no"
@@ -91,7 +91,7 @@ class Cluster:
 
 @dataclass(frozen=True)
 class FeatureAnswer:
-    """The answer for one feature: Kafka's error and words, all nodes in the way, what is lost, what was not known."""
+    """The answer for one feature: Kafka's error and words, all nodes that block it, what is lost, what was unknown."""
 
     update: Update
     verdict: FeatureVerdict
@@ -104,7 +104,7 @@ class FeatureAnswer:
 
 @dataclass(frozen=True)
 class DryRun:
-    """Answers in the order asked, the lines that Kafka's tool prints, and its exit code (None when that is unknown)."""
+    """Answers in the order asked, the lines that Kafka's tool prints, and its exit code (None if unknown)."""
 
     answers: tuple[FeatureAnswer, ...]
     lines: tuple[str, ...]
@@ -112,9 +112,9 @@ class DryRun:
 
 
 def dry_run(updates: Sequence[Update], cluster: Cluster, operation: str | None = None) -> DryRun:
-    """What the controller and the tool would say. `operation` is upgrade, downgrade or disable; told by the updates.
+    """The answers of the controller and the tool. `operation` is upgrade, downgrade or disable; derived from the updates.
 
-    One request may upgrade, downgrade and delete at once; then each line has its own word.
+    One request may upgrade, downgrade and delete at once; then each line names its own operation.
     """
     proposed = {**cluster.finalised, **{update.feature: update.level for update in updates}}
     answers = [_answer(update, cluster, proposed) for update in updates]
@@ -133,7 +133,7 @@ def dry_run(updates: Sequence[Update], cluster: Cluster, operation: str | None =
 
 
 def _operation(updates: Sequence[Update]) -> str | None:
-    """The subcommand that asks for these; None for a request that no single one can make."""
+    """The subcommand that makes these updates; None if no single one can."""
     if all(update.level == 0 and update.kind is not RequestKind.UPGRADE for update in updates):
         return "disable"
     upgrades = [update.kind is RequestKind.UPGRADE for update in updates]
@@ -242,7 +242,7 @@ def _invalid_level(update: Update, reason: str) -> str:
 def _refusal_of_3x(update: Update, cluster: Cluster) -> str | None:
     if not is_known(update.level):
         return "Unknown metadata.version."
-    # 3.4 migrates, too, and asks nothing.
+    # 3.4 also migrates, but does not check this.
     if cluster.migration_state in IN_PROGRESS and cluster.release >= (3, 5):
         return "Unable to modify metadata.version while a ZK migration is in progress."
     if update.level < MINIMUM_BOOTSTRAP_3X:
@@ -287,7 +287,7 @@ def _dependencies(update: Update, cluster: Cluster) -> Mapping[str, int]:
 
 @dataclass(frozen=True)
 class _Asked:
-    """Who is in the way, in the order that Kafka asks; why an answer can't be told; and what to know of it."""
+    """The nodes that block, in Kafka's order; why an answer is unknown; and remarks."""
 
     blocking: tuple[str, ...]
     undecided: tuple[str, ...] = ()
@@ -295,7 +295,7 @@ class _Asked:
 
 
 def _asked_of(update: Update, cluster: Cluster) -> _Asked:
-    """Every node that is in the way, and what could not be asked (`FeatureControlManager.reasonNotSupported`)."""
+    """Every node that blocks, and conditions that could not be checked (`FeatureControlManager.reasonNotSupported`)."""
     controllers = {node.node_id: node for node in cluster.nodes if node.kind == CONTROLLER}
     local, own_unknown = _local(update, cluster, controllers)
     before_3_7 = cluster.release < (3, 7)
@@ -365,9 +365,9 @@ def _refusal_before_3_7(update: Update, who: str, supported: Range) -> list[str]
 
 
 def _local(update: Update, cluster: Cluster, controllers: Mapping[int, Node]) -> tuple[list[str], tuple[str, ...]]:
-    """The active controller, by its registration, else by its release; and that its range is not known."""
+    """The active controller, by its registration, otherwise by its release; and a remark if its range is unknown."""
     if cluster.local is None and controllers:
-        # It is one of these, and each is asked.
+        # It is one of these, and each is checked.
         return [], ()
     who = "Local controller" if cluster.local is None else f"Local controller {cluster.local}"
     node = None if cluster.local is None else controllers.get(cluster.local)
@@ -381,7 +381,7 @@ def _local(update: Update, cluster: Cluster, controllers: Mapping[int, Node]) ->
 
 
 def _beyond_tables(update: Update, cluster: Cluster, current: int) -> tuple[str, ...]:
-    """What lies above the tables is not known: the release, the feature, or a level of it."""
+    """Anything above the tables is unknown: the release, the feature, or its level."""
     if latest_of(cluster.release) is None:
         return (f"Kafka {release_name(cluster.release)} is a release that this audit does not support",)
     return tuple(
@@ -392,7 +392,7 @@ def _beyond_tables(update: Update, cluster: Cluster, current: int) -> tuple[str,
 
 
 def _not_ready(update: Update, cluster: Cluster, current: int) -> tuple[str, ...]:
-    """From 4.1 on the leader asks for every voter's directory id and support (`LeaderState`)."""
+    """From 4.1 on the leader requires every voter's directory id and support (`LeaderState`)."""
     if update.feature != KRAFT_VERSION or update.level <= current or cluster.release < (4, 1):
         return ()
     if cluster.voters is None:
@@ -401,7 +401,7 @@ def _not_ready(update: Update, cluster: Cluster, current: int) -> tuple[str, ...
 
 
 def voter_readiness(cluster: Cluster) -> list[str]:
-    """What is not known of voters that kraft.version 1 needs: support by registration, and the directory id."""
+    """Unknown facts of voters that kraft.version 1 needs: registered support, and the directory id."""
     able = {
         node.node_id
         for node in cluster.nodes
@@ -505,7 +505,7 @@ def _zookeeper_step(update: Update, cluster: Cluster, existing: int) -> str | No
 
 def _zookeeper_support(update: Update, cluster: Cluster) -> str | None:
     controller = next((node for node in cluster.nodes if node.node_id == cluster.local), None)
-    # Brokers of one release support the same: without the controller's own row, what any of them says stands for it.
+    # Brokers of one release support the same: without the controller's own row, that of any broker stands for it.
     asked = [controller] if controller is not None else list(cluster.nodes)
     ranges = [node.ranges[update.feature] for node in asked if update.feature in node.ranges]
     if not ranges:
@@ -527,7 +527,7 @@ def _zookeeper_support(update: Update, cluster: Cluster) -> str | None:
 
 
 def _incompatible(update: Update, cluster: Cluster) -> tuple[str, ...]:
-    """The brokers alive or shutting down whose range does not hold the level; one that says nothing is among them."""
+    """Brokers, alive or shutting down, whose range does not include the level, or that report none."""
     texts = []
     for node in sorted(cluster.nodes, key=lambda each: each.node_id):
         lowest, highest = node.supports(update.feature)

@@ -61,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Audit both scenes; 0 when each found what its capture holds, 1 with one line otherwise."""
+    """Audit both scenes. Returns 0 if each audit found what its capture contains, else 1 after one line."""
     out: Path = arguments.out.absolute()
     if arguments.live:
         # kafka-python is an extra.
@@ -112,7 +112,7 @@ def _settings(capture: Path, address: str, out: Path) -> Settings:
         "cluster": CLUSTER,
         "warehouse": str(out / "tables"),
         "zookeeper": {"connect": address},
-        # The server is real, and what it holds was captured long ago.
+        # The server is real, but its data was captured long ago.
         "as_of": "data",
         "kraft": {"folders": [str(capture / "kraft")]},
         "report": {"folder": str(out)},

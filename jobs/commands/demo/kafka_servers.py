@@ -131,7 +131,7 @@ class KafkaNode:
 
     @property
     def has_died(self) -> bool:
-        """Whether it was started and ended by itself."""
+        """True if the process was started and has ended without being stopped."""
         return self.process is not None and self.process.poll() is not None
 
     def last_words(self) -> str:
@@ -172,7 +172,7 @@ class KafkaServers:
                 node.process.wait()
 
     def stop(self, nodes: Sequence[KafkaNode] | None = None) -> None:
-        """End nodes (all of them by default), in order if they let themselves be."""
+        """Stop nodes (by default all), cleanly if possible."""
         chosen = [*self.brokers, *self.controllers] if nodes is None else nodes
         running = [node.process for node in chosen if node.process is not None and node.process.poll() is None]
         for process in running:
@@ -189,7 +189,7 @@ class KafkaServers:
                 process.stdin.close()
 
     def run_tool(self, tool: str, *arguments: str) -> str:
-        """Run one of Kafka's own classes to its end and return what it printed. Raises KafkaServerError."""
+        """Run one of Kafka's classes until it ends, and return its output. Raises KafkaServerError."""
         command = [*self._java(), tool, *arguments]
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)  # noqa: S603
         if done.returncode != 0:

@@ -1,4 +1,4 @@
-"""`kraft-audit demo --live`: a real migration on this machine, audited while it goes on, both sides read live.
+"""`kraft-audit demo --live`: a real migration on this machine, audited while it runs, with both sides read live.
 
 ZooKeeper, three controllers and a broker of Kafka 3.9.1 on loopback: loaded, in dual write under load, and finalised.
 """
@@ -44,7 +44,7 @@ FINALIZED = LiveScene("2-finalized", "Finalised: ZooKeeper is history", "POST_MI
 
 
 def execute(out: Path) -> int:
-    """Migrate and audit; 0 when both audits found what is there, 1 with one line otherwise."""
+    """Migrate and audit. Returns 0 if both audits found what is there, else 1 after one line."""
     # The client that makes the load warns when this machine is busy.
     logging.getLogger("kafka").setLevel(logging.ERROR)
     print("Fetching Kafka 3.9.1, once …", flush=True)
@@ -103,7 +103,7 @@ def _migrated(cluster: Migration) -> None:
 
 
 def _wait_for_records(cluster: Migration) -> None:
-    """Wait until the new leader has committed some records: the first ones of its term say that the migration is over."""
+    """Wait until the new leader has committed some records: its first records contain the end of the migration."""
     settings = QuorumSettings(tuple(map(parse_endpoint, cluster.servers.bootstrap)), cluster.servers.cluster_id)
     with QuorumClient(settings) as quorum:
         before = quorum.describe()

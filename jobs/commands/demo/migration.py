@@ -73,7 +73,7 @@ class Migration:
         self._restart_broker(
             {**self._broker(), **_IN_KRAFT, "node.id": "0", "process.roles": "broker", **self._quorum()}
         )
-        # Until its old session has ended it is in both modes, as far as anybody can tell.
+        # Until its old session has ended, the broker appears to be in both modes.
         self._until("a broker in KRaft mode alone", lambda: self._client.exists("/brokers/ids/0") is None)
 
     def finalize(self) -> None:
@@ -155,7 +155,7 @@ def migration(jars: Path) -> Iterator[Migration]:
 
 @dataclass
 class Workload:
-    """Changes that go on while an audit reads: topics, their configurations and ACLs, made, changed and removed."""
+    """Changes that are made while an audit reads: topics, their configurations and ACLs, made, changed and removed."""
 
     broker: str
     done: int = 0
@@ -189,7 +189,7 @@ class Workload:
             self._configure(client, f"load-{number - 1}", str(2000 + number))
 
     def _configure(self, client: Any, topic: str, retention: str) -> None:
-        """Change a topic's configuration as soon as the broker has heard of the topic: till then it knows no name of one."""
+        """Change a topic's configuration as soon as the broker has received the topic: before, it does not know the name."""
         from kafka.admin import ConfigResource, ConfigResourceType  # noqa: PLC0415
 
         resource = ConfigResource(ConfigResourceType.TOPIC, topic, {"retention.ms": retention})
@@ -209,7 +209,7 @@ class Workload:
         client.delete_topics([name])
 
     def stop(self) -> None:
-        """End after the change that is under way."""
+        """Stop after the current change."""
         self._stop.set()
 
 

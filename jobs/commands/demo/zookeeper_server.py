@@ -163,7 +163,7 @@ def _wait_until_serving(process: subprocess.Popen[bytes], port: int, deadline: f
 
 
 def _four_letters(port: int, command: bytes) -> bytes:
-    """Answer to a four-letter command; empty while nobody listens."""
+    """Answer to a four-letter command; empty while the server does not listen."""
     try:
         with socket.create_connection((LOOPBACK, port), timeout=2) as connection:
             connection.sendall(command)
@@ -184,7 +184,7 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports on loopback that nobody listened on just now."""
+    """Free ports on loopback."""
     listeners = [socket.create_server((LOOPBACK, 0)) for _ in range(count)]
     ports = [listener.getsockname()[1] for listener in listeners]
     for listener in listeners:

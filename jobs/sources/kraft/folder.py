@@ -37,7 +37,7 @@ _PRODUCER_SNAPSHOT = re.compile(r"^(\d{20})\.snapshot$")
 
 
 class KraftSourceError(ValueError):
-    """A path that holds no readable copy of the metadata log; the message says which and what to give instead."""
+    """A path without a readable copy of the metadata log; the message names it and what to give instead."""
 
     for_the_user = True
 
@@ -295,7 +295,7 @@ def _gone(path: Path) -> str:
 
 
 def _proof(folder: Path, notes: list[str]) -> Proof | None:
-    """What the leader said of a copy that was fetched from it; None for a controller's own folder."""
+    """The leader's report about a copy that was fetched from it; None for a controller's own folder."""
     try:
         return read_proof(folder)
     except (OSError, ValueError) as error:
@@ -357,7 +357,7 @@ def _bootstrap_level(folder: Path) -> int | None:
             data = path.read_bytes() if path.stat().st_size <= _BOOTSTRAP_BYTES else b""
         except OSError:
             continue
-        # The file may hold SCRAM credentials: they are masked with a key that nobody keeps.
+        # The file may contain SCRAM credentials: they are masked with a key that is not kept.
         for batch in decode_checkpoint(data, Origin(None, path.name, 0), Fingerprinter(os.urandom(32))):
             for name, body in zip(batch.column("type").to_pylist(), batch.column("data").to_pylist(), strict=True):
                 record = json.loads(body) if name == FEATURE_LEVEL.name and body else {}

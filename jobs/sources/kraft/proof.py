@@ -64,7 +64,7 @@ class Proof:
 
     @property
     def voter_ids(self) -> tuple[int, ...]:
-        """Ids of the voters, none when they were not told."""
+        """Ids of the voters; empty if they were not reported."""
         return tuple(sorted(voter.replica_id for voter in self.voters or ()))
 
 

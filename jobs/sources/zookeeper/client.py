@@ -14,7 +14,7 @@ from schemas.zookeeper.paths import NEEDED_ROOTS
 
 
 class ZooKeeperWalkError(Exception):
-    """The walk can't start or go on. One line: which server, what happened, what to do."""
+    """The walk cannot start or continue. One line: which server, what happened, what to do."""
 
 
 @dataclass(frozen=True)
@@ -43,10 +43,10 @@ class SaslSettings:
 class LiveSettings:
     """Where and how to walk.
 
-    `connect` is ZooKeeper's connect string, `host:port,host:port/chroot`. `digest` is `user:password` of a digest
-    identity. `window` bounds the requests under way, `requests_per_second` their rate (None: no limit).
-    `patience_seconds` is how long no znode may be completed, lost connections included. `max_depth`, `max_znodes` and
-    `max_minutes` bound the walk as a whole. `read_only` accepts a server without a quorum.
+    `connect` is ZooKeeper's connect string, `host:port,host:port/chroot`. `digest` is `user:password` of a digest identity.
+    `window` bounds the concurrent requests, `requests_per_second` their rate (None: no limit). `patience_seconds` is how long
+    no znode may be completed, lost connections included. `max_depth`, `max_znodes` and `max_minutes` bound the walk as a whole.
+    `read_only` accepts a server without a quorum.
     """
 
     connect: str

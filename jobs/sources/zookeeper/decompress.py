@@ -1,4 +1,4 @@
-"""Compressed snapshots, written out into a file piece by piece: memory holds one block, whatever a file claims.
+"""Compressed snapshots, decompressed into a file block by block, so that memory holds one block regardless of what a file claims.
 
 The first bytes must be a snapshot's; a file that grows out of all proportion is refused while it does.
 """
@@ -26,7 +26,7 @@ _SNAPPY_BLOCK_LIMIT = 16 * 1024 * 1024
 
 
 class _Output:
-    """Writes what was decompressed, as long as it may be a snapshot of that size."""
+    """Writes the decompressed bytes as long as they can be a snapshot of that size."""
 
     def __init__(self, target: IO[bytes], compressed_bytes: int) -> None:
         self._target = target
@@ -43,7 +43,7 @@ class _Output:
 
 
 def gunzip(source: IO[bytes], compressed_bytes: int, target: IO[bytes]) -> None:
-    """Decompress gzip. Raises SnapshotError for what is no gzip or no snapshot, or grows without measure; OSError."""
+    """Decompress gzip. Raises SnapshotError if it is not gzip or not a snapshot, or exceeds the bound; OSError."""
     output = _Output(target, compressed_bytes)
     try:
         with gzip.GzipFile(fileobj=source, mode="rb") as file:
@@ -57,7 +57,7 @@ def gunzip(source: IO[bytes], compressed_bytes: int, target: IO[bytes]) -> None:
 def unsnap(source: IO[bytes], compressed_bytes: int, target: IO[bytes]) -> None:
     """Decompress snappy-java's stream: a head of 16 bytes, then blocks with their compressed length before them.
 
-    Raises SnapshotError for what is no such stream or no snapshot; OSError.
+    Raises SnapshotError if it is not such a stream or not a snapshot; OSError.
     """
     output = _Output(target, compressed_bytes)
     at = len(head := source.read(_SNAPPY_HEAD_BYTES))

@@ -52,10 +52,9 @@ def read_dump(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the dump's znodes as batches of `ZNODE_COLUMNS`, secrets fingerprinted; memory holds one batch.
 
-    A line that is no znode is a row with `problem` whose path is `line N` of the file, and so is one that is longer than
-    any znode's; of a znode above `MAX_ZNODE_BYTES` all but the data is read. Raises OSError when the file
-    can't be opened; a gzip stream that ends early is a row with `problem` too. With a `chroot` only what is below it
-    is read, under its path there.
+    A line that is not a znode, or is longer than any znode's line, is a row with `problem` whose path is `line N` of the file.
+    For a znode above `MAX_ZNODE_BYTES` everything except the data is read. Raises OSError when the file can't be opened; a gzip
+    stream that ends early is a row with `problem` too. With a `chroot` only what is below it is read, under its path there.
     """
     for rows in groups(_rows(Path(location), redactor), batch_rows, znode_bytes):
         yield below(znode_batch(rows), chroot)
@@ -76,7 +75,7 @@ def _rows(path: Path, redactor: Redactor) -> Iterator[Znode]:
 
 
 def _lines(file: IO[bytes]) -> Iterator[bytes | None]:
-    """Yield the lines, None for one that is too long; of that no more is held than the rest of them takes."""
+    """Yield the lines, or None for a line that is too long, which is not held in memory."""
     while line := file.readline(MAX_LINE_BYTES):
         if len(line) < MAX_LINE_BYTES or line.endswith(b"\n"):
             yield line

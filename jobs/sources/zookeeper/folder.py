@@ -50,7 +50,7 @@ _LOGS = "transaction logs"
 
 
 class ZooKeeperFolderError(Exception):
-    """The folder can't be read as a ZooKeeper data folder: one line saying what is missing or wrong, and where."""
+    """The folder can't be read as a ZooKeeper data folder: one line with what is missing or wrong, and where."""
 
     for_the_user = True
 
@@ -75,7 +75,7 @@ class FolderSummary:
     proofs: list[Judgement] = field(default_factory=list)
 
     def judged(self, judgement: Judgement | None) -> None:
-        """Take in what the digests say of the tree."""
+        """Add the result of the digests."""
         if judgement is None:
             return
         if judgement.verdict is DigestVerdict.BROKEN:
@@ -122,7 +122,7 @@ class DataFolder:
         """
         summary = summary if summary is not None else FolderSummary()
         yield from self._tree(redactor, zxid, summary)
-        # What is wrong with the files goes where the rows go: nobody else sees a worker's summary.
+        # Faults of the files are rows, too: a worker's summary does not reach the driver.
         yield from _about_files(summary.problems)
 
     def _tree(self, redactor: Redactor, zxid: int | None, summary: FolderSummary) -> Iterator[pa.RecordBatch]:
@@ -160,7 +160,7 @@ class DataFolder:
         transactions = list(self._after(summary.snapshot_zxid, None, summary))
         broken = len(summary.problems) > fallbacks
         if broken and summary.snapshot != self._newest_snapshot():
-            # The logs do not lead on to the newest snapshot, which tells what they don't.
+            # The logs end before the newest snapshot, which has later transactions.
             del summary.problems[:], summary.notes[:]
             yield from ((BARRIER, batch) for batch in self._tree(redactor, barrier, summary))
             yield from ((NEWEST, batch) for batch in self._tree(redactor, None, summary))
@@ -215,7 +215,7 @@ class DataFolder:
         return aside.snapshot
 
     def transactions(self, problems: list[str] | None = None) -> Iterator[ZkTransaction]:
-        """Yield every transaction of the logs in order; what can't be read is added to `problems`."""
+        """Yield every transaction of the logs in order; unreadable parts are added to `problems`."""
         summary = FolderSummary(problems=problems if problems is not None else [])
         chroot = self.chroot
         inside = (transaction_below(transaction, chroot) for transaction in self._after(-1, None, summary))
@@ -228,7 +228,7 @@ class DataFolder:
 def _about_files(
     problems: Iterable[str], notes: Iterable[str] = (), proofs: Iterable[Judgement] = ()
 ) -> Iterator[pa.RecordBatch]:
-    """Rows whose path is a file's name and whose `problem` is what is said of it, and what the digest says of the tree."""
+    """Rows whose path is a file's name and whose `problem` is the finding about it, and the digest's result."""
     rows = [unreadable(*text.split(": ", 1)) for text in dict.fromkeys((*problems, *notes))]
     rows += [_proof(judgement) for judgement in dict.fromkeys(proofs)]
     if rows:
@@ -371,7 +371,7 @@ def _mapped(path: Path) -> bytes | memoryview:
 def _after(
     logs: list[_File], start: int, end: int | None, summary: FolderSummary, parsed: ParsedLogs
 ) -> Iterator[ZkTransaction]:
-    """Yield the transactions with start < zxid <= end; at damage or a gap the logs end, and the summary says so."""
+    """Yield the transactions with start < zxid <= end; at damage or a gap the logs end, which is added to the summary."""
     previous = start
     for file in _covering(logs, start):
         torn: list[str] = []
@@ -399,7 +399,7 @@ def _covering(logs: list[_File], start: int) -> list[_File]:
 
 
 def _out_of_step(previous: int, zxid: int) -> str | None:
-    """Say what is wrong when `zxid` can't follow `previous`: zxids count up by one within an epoch (upper 32 bits)."""
+    """Why `zxid` cannot follow `previous`; None if it can: zxids count up by one within an epoch (upper 32 bits)."""
     if previous < 0:
         return None
     if zxid <= previous:

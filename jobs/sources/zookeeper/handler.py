@@ -1,9 +1,9 @@
 """A kazoo handler through which one session carries many reads at once.
 
-kazoo opens, keeps and reopens the session: servers, TLS, SASL, pings. It asks its handler for sockets and for
-`select` (`kazoo.interfaces.IHandler`), and there a walk's own requests join the stream: they are sent many to a
-system call, and their replies, told by their xids, leave the stream before kazoo looks at it. kazoo's own way costs a
-new epoll and several system calls a request.
+kazoo opens, keeps and reopens the session: servers, TLS, SASL, pings. It gets its sockets and `select` from its handler
+(`kazoo.interfaces.IHandler`), and there a walk's own requests join the stream: they are sent many to a system call, and their
+replies, told by their xids, leave the stream before kazoo looks at it. kazoo's own way costs a new epoll and several system
+calls a request.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from kazoo.handlers.threading import SequentialThreadingHandler
 
 from jobs.sources.zookeeper.tls import tls_connection
 
-# kazoo numbers its requests of a connection from 1; nobody sends a milliard of them.
+# kazoo numbers its requests of a connection from 1; it never sends a billion of them.
 OWN_XIDS = 1 << 30
 _READ_BYTES = 256 * 1024
 _SEND_TIMEOUT_MS = 10_000
@@ -142,7 +142,7 @@ class Link:
         self._connection.setblocking(flag)
 
     def close(self) -> None:
-        """Close the connection; what was not sent is gone."""
+        """Close the connection; unsent data is lost."""
         self._connection.close()
         self.answers.put(None)
 
@@ -175,7 +175,7 @@ class WakeSocket:
         try:
             self._writer.send(b"\0")
         except (BlockingIOError, OSError):
-            # Full of unread wake-ups, or closed with nobody left to wake.
+            # The pipe is full of unread wake-ups, or closed because nobody waits.
             return
 
     def recv(self, _: int) -> bytes:

@@ -1,4 +1,4 @@
-"""TLS to ZooKeeper. kazoo trusts every public authority beside the one it is given; here a given one is the only one."""
+"""TLS to ZooKeeper. kazoo trusts every public CA in addition to the given one; here a given CA is the only one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A live ZooKeeper tree, walked with kazoo: gentle on the ensemble, and it only ever reads.
+"""A live ZooKeeper tree, walked with kazoo: with little load on the ensemble, and read-only.
 
 Data, stat and ACL of every needed znode are asked for without waiting for the answers before, never more than
 `window` at once. Only the needed subtrees are read (`schemas.zookeeper.paths`). A walk ends, whatever the servers do:
@@ -52,7 +52,7 @@ from transforms.zookeeper.storage.wire import (
     request,
 )
 
-# The answer got lost with the connection: ask again once there is one.
+# The answer was lost with the connection: the request is repeated after the reconnect.
 _RETRIABLE = (ConnectionLoss, ConnectionClosedError, OperationTimeoutError, SessionExpiredError, SessionMovedError)
 _RECONNECT_POLL_SECONDS = 0.05
 # So many connections in a row without one more znode: the next one would bring none either.
@@ -99,12 +99,12 @@ def walk(
         client.close()
 
 
-# A request under way: what was asked of which path.
+# A pending request: what was requested, and for which path.
 _Asked = tuple[int, str]
 
 
 class _Walk:
-    """One walk: paths still to read, lists of children still to get, requests under way in the order they were sent."""
+    """One walk: paths and lists of children still to read, and pending requests in the order in which they were sent."""
 
     def __init__(self, client: KazooClient, settings: LiveSettings, redactor: Redactor, summary: WalkSummary) -> None:
         self._client = client
@@ -211,7 +211,7 @@ class _Walk:
             ) from None
 
     def _ask_again(self) -> None:
-        """Put what was under way back: its answers went with the connection."""
+        """Queue the pending requests again: their answers were lost with the connection."""
         for kind, path in self._under_way:
             if kind == GET_CHILDREN:
                 self._lists.append(path)
@@ -309,9 +309,9 @@ class _Walk:
 
 
 class _Progress:
-    """Tells a walk that continues from one that does not, and a large tree from an endless one.
+    """Distinguishes a walk that continues from one that does not, and a large tree from an endless one.
 
-    Progress is a znode or a list of children that was read: it need not be asked for again.
+    Progress is a znode or a list of children that was read: it need not be requested again.
     """
 
     def __init__(self, settings: LiveSettings, summary: WalkSummary) -> None:
@@ -335,7 +335,7 @@ class _Progress:
         self._since += seconds
 
     def check(self, waiting: int) -> None:
-        """Raise ZooKeeperWalkError when this leads nowhere; `waiting` znodes are known and not read yet."""
+        """Raise ZooKeeperWalkError if the walk makes no progress; `waiting` znodes are known but not read yet."""
         settings, read = self._settings, self._summary.znodes
         where = f"ZooKeeper at {settings.connect}"
         if self.reconnects >= RECONNECTS_WITHOUT_PROGRESS:

@@ -39,7 +39,7 @@ _TRANSACTION_LOG: pa.Schema = to_arrow_schema(TRANSACTION_LOG)
 
 @dataclass(frozen=True)
 class FolderWrites:
-    """What a data folder's logs say of the migration."""
+    """What a data folder's logs show about the migration."""
 
     census: WriteCensus
     writes: list[ClassifiedTransaction]

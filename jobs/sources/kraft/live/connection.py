@@ -39,7 +39,7 @@ class Endpoint:
 
 @dataclass(frozen=True)
 class Security:
-    """How to speak to a controller: protocol as in `security.protocol`; a certificate of one's own makes TLS mutual."""
+    """Security of a connection to a controller: protocol as in `security.protocol`; with a client certificate TLS is mutual."""
 
     protocol: str = "PLAINTEXT"
     mechanism: str | None = None
@@ -93,7 +93,7 @@ class Connection:
 
     @staticmethod
     def open(endpoint: Endpoint, security: Security, seconds: float, answer_seconds: float = 300.0) -> Connection:
-        """Connect and say who we are. `seconds` bound a silence, `answer_seconds` an answer.
+        """Connect and authenticate. `seconds` bound a silence, `answer_seconds` an answer.
 
         Raises ConnectionLostError, RefusedError.
         """
@@ -111,8 +111,8 @@ class Connection:
     def ask(self, request: WireRequest) -> Any:
         """Send a request and wait for its answer (the library's message).
 
-        Raises ConnectionLostError when nothing comes in time; the connection is of no use after that. A large answer may
-        take longer than a controller may be silent, as long as it comes at `LEAST_BYTES_A_SECOND`, and not for ever.
+        Raises ConnectionLostError on a timeout; the connection cannot be used after that. A large answer may take longer than a
+        controller may be silent, as long as it arrives at `LEAST_BYTES_A_SECOND`, up to a limit.
         """
         self._correlation_id += 1
         try:
@@ -145,7 +145,7 @@ class Connection:
             self._socket.close()
 
     def version(self, key: int, least: int, most: int) -> int:
-        """The greatest version of a request that both sides know. Raises RefusedError when there is none."""
+        """The greatest version of a request that both sides support. Raises RefusedError when there is none."""
         low, high = self.versions.get(key, (0, -1))
         if high < least or low > most or high < low:
             raise RefusedError(
@@ -199,7 +199,7 @@ class Connection:
         except QuorumError:
             raise
         except Exception:
-            # The mechanism found the other side's token wrong; what it says could show parts of it.
+            # The mechanism refused the other side's token; its message could show parts of it.
             raise RefusedError(
                 f"{self.endpoint} did not prove that it knows the password of {name!r} ({mechanism})"
             ) from None

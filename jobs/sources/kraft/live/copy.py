@@ -33,7 +33,7 @@ from transforms.kraft.decode.scan import checkpoint_problem
 
 LOG_FOLDER = "__cluster_metadata-0"
 _SEGMENT_BYTES = 64 * 1024 * 1024
-# A last segment below this is copied and goes on, so that many short copies don't make many files.
+# A last segment below this size is copied and extended, so that many short copies do not make many files.
 _APPEND_BELOW_BYTES = 16 * 1024 * 1024
 _ATTEMPTS = 5
 # Each attempt that fails leaves a stack trace in the controller's log: it can't encode the refusal.
@@ -67,8 +67,8 @@ def copy_quorum(
 ) -> CopyResult:
     """Copy log and snapshots of a quorum into `folder`, or what is new since the copy that is there.
 
-    history: everything that is still served; else the newest snapshot and what follows it. progress: hears the next
-    offset and the one to reach. Raises QuorumError (one line) and leaves the copy that was there as it was.
+    history: everything that is still served; otherwise the newest checkpoint and the log after it. progress: is called with the
+    next offset and the one to reach. Raises QuorumError (one line) and leaves an existing copy as it was.
     """
     started, started_ms = time.monotonic(), _now_ms()
     with _locked(folder), QuorumClient(settings) as quorum:
@@ -129,7 +129,7 @@ class _Copy:
         self._trim()
 
     def finish(self, cluster_id: str | None, started_ms: int) -> Proof:
-        """Write what belongs beside the log. Returns the proof."""
+        """Write the files beside the log. Returns the proof."""
         if self.leader is None:
             raise AssertionError("a copy has a leader")
         quorum = self._described()
@@ -158,7 +158,7 @@ class _Copy:
         return proof
 
     def _first_answer(self) -> tuple[Leader, FetchAnswer]:
-        """What a fetch from offset 0 says: the newest snapshot, or without any the log's first records."""
+        """The answer to a fetch from offset 0: the newest checkpoint, or, without any, the log's first records."""
         leader, answer = self.quorum.fetch(0, 0)
         self.leader = leader
         return leader, answer
@@ -300,7 +300,7 @@ class _Copy:
         self.leader = leader
 
     def _elsewhere(self, answer: FetchAnswer) -> bool:
-        """True when to ask again with the leader's epoch. Raises MovedError when the log is not there any more."""
+        """True if the fetch must be repeated with the leader's epoch. Raises MovedError if the log is no longer there."""
         if answer.diverging is not None:
             raise MovedError(f"the leader's log diverges from the copy at offset {answer.diverging.offset}")
         if answer.snapshot is None:
@@ -352,7 +352,7 @@ class _Copy:
             raise DamagedReplyError(f"{leader} sends {what} at offset {self.position}, {self.damages} times in a row")
 
     def _described(self) -> QuorumAnswer | None:
-        """Voters and observers; None, with a note, when nobody tells them: the copy is whole without."""
+        """Voters and observers; None, with a note, if they are not reported: the copy is complete without them."""
         try:
             answer = self.quorum.describe()
         except QuorumError as error:
@@ -400,7 +400,7 @@ class _Segments:
             self._file.close()
 
     def go_on(self, kept: Path, segments: tuple[FetchedSegment, ...]) -> None:
-        """Take the segments of a kept copy: linked, but for a short last one, which is copied and goes on."""
+        """Take the segments of a kept copy as links, except a short last one, which is copied and extended."""
         *whole, last = segments
         if last.bytes >= _APPEND_BELOW_BYTES:
             whole.append(last)
@@ -460,7 +460,7 @@ class _Segments:
 
 
 class _Patience:
-    """Waits in small steps while nothing comes, and not for ever."""
+    """Waits in small steps while nothing arrives, up to a limit."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -490,7 +490,7 @@ def _states(replicas: tuple[messages.Replica, ...]) -> tuple[ReplicaState, ...]:
 
 
 def _write_quorum_state(folder: Path, proof: Proof) -> None:
-    """As a controller's `quorum-state` of data_version 0 (`QuorumStateData`), so that readers of such folders know voters."""
+    """As a controller's `quorum-state` of data_version 0 (`QuorumStateData`), so that readers of such folders find the voters."""
     state = {
         "clusterId": "",
         "leaderId": proof.leader_id,
@@ -507,7 +507,7 @@ def _write_quorum_state(folder: Path, proof: Proof) -> None:
 
 
 def _write_meta_properties(folder: Path, proof: Proof, directory_id: str | None) -> None:
-    """The leader's, as far as it is known; it lies in the log folder, so that both change places together."""
+    """The leader's, as far as it is known. The file is in the log folder, so that both are moved together."""
     lines = ["version=1", f"node.id={proof.leader_id}"]
     if proof.cluster_id is not None:
         lines.append(f"cluster.id={proof.cluster_id}")
@@ -518,7 +518,7 @@ def _write_meta_properties(folder: Path, proof: Proof, directory_id: str | None)
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """One copying at a time. Raises QuorumError when another is under way, or the folder can't be written."""
+    """One copy at a time. Raises QuorumError if another is in progress, or the folder cannot be written."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         file = (folder / _LOCK).open("w")
@@ -547,7 +547,7 @@ def _draft(folder: Path) -> Iterator[Path]:
 
 
 def _not_copied(folder: Path, error: OSError) -> QuorumError:
-    """What the disk says, and of which file, if it says so."""
+    """The disk's error, with the file if it is known."""
     return QuorumError(
         f"the copy in {folder} can't be made: {f'{error.filename}: ' if error.filename else ''}{said(error)}"
     )

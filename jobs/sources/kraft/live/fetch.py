@@ -40,7 +40,7 @@ def quorum_settings(kraft: KraftSettings) -> QuorumSettings:
 
 
 def described(copied: CopyResult) -> list[str]:
-    """What a report should say of a copy, the first line for a log as well."""
+    """Notes for the report about a copy; the first line is also for a log."""
     proof = copied.proof
     since = "from its start" if copied.resumed_at is None else f"what is new since offset {copied.resumed_at}"
     return [

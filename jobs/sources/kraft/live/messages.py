@@ -127,7 +127,7 @@ class LeaderHint:
 
 @dataclass(frozen=True)
 class FetchAnswer:
-    """An answer to a fetch. `high_watermark` is exclusive, -1 while the leader does not know it.
+    """An answer to a fetch. `high_watermark` is exclusive, -1 while the leader has none.
 
     `records` are whole batches and perhaps the beginning of another one, of the leader's own segment.
     """
@@ -154,7 +154,7 @@ class SnapshotAnswer:
 
 @dataclass(frozen=True)
 class Replica:
-    """A voter or observer as the leader sees it. Times are the leader's clock in milliseconds, None when not known."""
+    """A voter or observer as the leader sees it. Times are the leader's clock in milliseconds, None if unknown."""
 
     replica_id: int
     log_end: int | None
@@ -277,7 +277,7 @@ def decode(request: WireRequest, correlation_id: int, data: bytes) -> Any:
     try:
         answer = _ANSWERS[request.key].decode(data, version=request.version, header=True)
     except Exception:
-        # What is wrong with it is for the library to know; its text could show bytes.
+        # The library's text is not shown: it could contain bytes of the answer.
         raise GarbledAnswerError(f"{len(data)} bytes that are not an answer to API key {request.key}") from None
     if answer.header.correlation_id != correlation_id:
         raise GarbledAnswerError(f"an answer to another request than the one of API key {request.key}")

@@ -60,7 +60,7 @@ class Leader:
 
 @dataclass
 class _Round:
-    """What each controller said in one search for the leader."""
+    """The answer of each controller in one search for the leader."""
 
     reasons: dict[Endpoint, str] = field(default_factory=dict)
     refusal: RefusedError | None = None
@@ -93,7 +93,7 @@ class QuorumClient:
 
     @property
     def least_bytes_a_second(self) -> float:
-        """What a copy must get on average to go on: half of what it may ask for, where that is little."""
+        """The average rate that a copy needs to continue: half of a low rate limit."""
         rate = self._settings.bytes_per_second
         return LEAST_BYTES_A_SECOND if rate is None else min(LEAST_BYTES_A_SECOND, rate / 2)
 
@@ -105,7 +105,7 @@ class QuorumClient:
 
     @property
     def leader(self) -> Leader:
-        """The leader, looked for when none is known.
+        """The leader, which is searched for if none is known.
 
         Raises RefusedError when controllers refuse for good, QuorumError when there is no leader for too long.
         """
@@ -136,7 +136,8 @@ class QuorumClient:
     def snapshot(self, snapshot: OffsetAndEpoch, position: int) -> tuple[Leader, SnapshotAnswer]:
         """A piece of a snapshot from byte `position` on; an answer with an error when the leader refused.
 
-        A refusal arrives as UNKNOWN_SERVER_ERROR whatever it was (Kafka can't encode it): the caller asks again, seldom.
+        Every refusal arrives as UNKNOWN_SERVER_ERROR (Kafka cannot encode it): the caller repeats the request at long
+        intervals.
         """
         leader, connection = self._connected()
         try:
@@ -180,7 +181,7 @@ class QuorumClient:
     def describe(self) -> QuorumAnswer:
         """Leader, high watermark, voters and observers, from the leader; with its error when it refuses.
 
-        Needs DESCRIBE on the cluster and no other right, so it looks for the leader by itself. Raises QuorumError.
+        Needs only DESCRIBE on the cluster, so it has its own search for the leader. Raises QuorumError.
         """
         deadline = time.monotonic() + self._settings.patience_seconds
         while True:
@@ -250,7 +251,7 @@ class QuorumClient:
                 return answers
 
     def _ask_who_leads(self, endpoint: Endpoint, answers: _Round) -> None:
-        """Ask with epoch 0, which is always too old: every controller names epoch and leader. Then ask whether it leads.
+        """Fetch with epoch 0, which is always too old: every controller answers with epoch and leader. Then fetch as from the leader.
 
         Since 4.0 followers, too, answer the first question with FENCED_LEADER_EPOCH. The second is for an offset beyond
         any end, so that no answer brings records.
@@ -283,7 +284,7 @@ class QuorumClient:
             answers.reasons[endpoint] = f"{endpoint} answered {messages.error_name(answer.error)}"
 
     def _candidates(self, hints: Sequence[LeaderHint]) -> list[Endpoint]:
-        """Whom to ask next: whoever was named as the leader, the configured ones, the one that was lost at last."""
+        """The next controllers to try: the one named as the leader, the configured ones, and last the one that was lost."""
         newest = max(hints, key=lambda hint: hint.epoch, default=None)
         named = [Endpoint(newest.host, newest.port)] if newest is not None and newest.host and newest.port else []
         endpoints = list(dict.fromkeys([*named, *self._settings.controllers]))
@@ -309,7 +310,7 @@ class QuorumClient:
             self._drop(endpoint)
 
     def _fetch(self, connection: Connection, epoch: int, offset: int, last_epoch: int) -> FetchAnswer:
-        # Whoever offers no snapshots is no controller.
+        # A server that does not offer FetchSnapshot is not a controller.
         connection.version(messages.FETCH_SNAPSHOT, 0, 1)
         request = messages.fetch(
             connection.version(messages.FETCH, *messages.FETCH_VERSIONS),
