@@ -55,13 +55,25 @@ def failure(schema: pa.Schema, values: Mapping[str, str | None], error: Exceptio
 
     Only texts written for users are stored: the text of another exception may contain a secret.
     """
-    reason = getattr(error, "args", ("",))[0] if _is_for_the_user(error) else memory.said(error) or type(error).__name__
+    reason = getattr(error, "args", ("",))[0] if _is_for_the_user(error) else _why(error)
     row = {
         **dict.fromkeys(schema.names),
         **values,
         "problem": f"{FAILED}{'usage' if _is_for_the_user(error) else 'crash'}|{reason}",
     }
     return pa.RecordBatch.from_pylist([row], schema=schema)
+
+
+def unreadable(error: OSError) -> str:
+    """What became of a file that was there when the run began, in one line."""
+    return (
+        f"{error.filename or 'a file'}: {error.strerror or type(error).__name__}, while it was read: is somebody copying into this "
+        "folder, or a server running in it? Run again when that has ended"
+    )
+
+
+def _why(error: Exception) -> str:
+    return unreadable(error) if isinstance(error, OSError) else memory.said(error) or type(error).__name__
 
 
 def _is_for_the_user(error: Exception) -> bool:

@@ -62,8 +62,14 @@ _REMOTE = (
 _SINGLE_DRIVER_STORE = "S3SingleDriverLogStore"
 # Messages of Spark, Delta and delta-rs that do not contain the reason.
 _NO_FOLDER = ("DELTA_CANNOT_CREATE_LOG_PATH", "Mkdirs failed to create", "Could not create local directory")
+# delta-rs lets go of a file that the disk did not take, and of what the disk said.
+_LET_GO = ("Upload aborted", "Already shut down")
 # As Spark names a file of a table that is gone or damaged.
 _UNREADABLE = re.compile(r"\[FAILED_READ_FILE\b[.\w]*\] Encountered error while reading file (\S+?)\.?(?:\s|$)")
+_UNSAID = (
+    (_NO_FOLDER, "a folder can't be created there; let this user write"),
+    (_LET_GO, "the disk does not take a file; free space or check the disk"),
+)
 _MOST_CAUSES = 20
 
 
@@ -132,9 +138,10 @@ def storage_problem(error: BaseException, root: str, folder: Path | None) -> str
     texts = list(_texts(error))
     reason = next((known for known in REMEDIES if any(known in text for text in texts)), None)
     if reason is None:
-        if not any(known in text for known in _NO_FOLDER for text in texts):
-            return None
-        return f"the warehouse {root} can't be written: a folder can't be created there; let this user write, and run again"
+        what = next(
+            (what for knowns, what in _UNSAID if any(known in text for known in knowns for text in texts)), None
+        )
+        return None if what is None else f"the warehouse {root} can't be written: {what}, and run again"
     full = _full_temporary(folder) if reason == os.strerror(errno.ENOSPC) else None
     where = f"the warehouse {root}" if full is None else f"the folder for temporary files {full}"
     return f"{where} can't be written: {reason}; {REMEDIES[reason]} and run again"

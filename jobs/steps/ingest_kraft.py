@@ -18,11 +18,11 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StringType, StructField, StructType
 
 from jobs.evidence.kept_state import Kept
-from jobs.exit import UsageError
+from jobs.exit import AuditError, UsageError
 from jobs.run.kept import look_up
 from jobs.run.run import LOG, Run, note_risk, now_ms
 from jobs.run.steps import step_main
-from jobs.runtime.workers import failure, in_workers, with_columns
+from jobs.runtime.workers import failure, in_workers, unreadable, with_columns
 from jobs.settings import Settings, controllers_risk
 from jobs.sinks.driver_rows import arrow_rows
 from jobs.sources.kraft.folder import KraftSourceError, ScannedCopy, read_copies
@@ -175,7 +175,12 @@ def _continue_or_not(run: Run, logs: Mapping[str, Copies]) -> None:
     migrations = _migration_znodes(run) if folds else {}
     for name, kept in folds.items():
         full = getattr(run.clusters[name].settings.kraft, "full", False)
-        if full or not _goes_on(run, logs[name], kept, migrations.get(name, {})):
+        try:
+            goes_on = not full and _goes_on(run, logs[name], kept, migrations.get(name, {}))
+        except (OSError, KraftSourceError) as error:
+            run.fail(name, AuditError(unreadable(error) if isinstance(error, OSError) else str(error)))
+            continue
+        if not goes_on:
             run.kept[name] = kept.without_fold
 
 

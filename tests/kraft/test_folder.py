@@ -222,6 +222,15 @@ def test_a_segment_that_goes_away_is_noted(controller: Path) -> None:
     assert notes_of(copy)[0].startswith(f"{controller}/__cluster_metadata-0: 00000000000000000900.log went away")
 
 
+def test_a_file_that_is_cut_short_after_it_was_scanned_is_no_torn_tail(controller: Path) -> None:
+    copy = copy_in(controller)
+    segment = copy.segments[-1].path
+    with segment.open("r+b") as file:
+        file.truncate(segment.stat().st_size - 100)
+    with pytest.raises(KraftSourceError, match=f"^{segment} became shorter while it was read: .* Run again"):
+        list(read_records(plan_log(copy), UNMASKED))
+
+
 def test_a_snapshot_that_goes_away_is_noted(controller: Path) -> None:
     """A controller removes old snapshots while somebody copies or reads its folder."""
     (controller / "__cluster_metadata-0" / f"{9:020}-{1:010}.checkpoint").symlink_to("nowhere")

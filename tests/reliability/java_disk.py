@@ -1,4 +1,4 @@
-"""A Java whose disk fails once, or renames late: `disk.c`, made with the C compiler of this machine."""
+"""A Java, or a Python, whose disk fails once, or renames late: `disk.c`, made with the C compiler of this machine."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ class Control:
     """What the disk is told, and tells."""
 
     def __init__(self, file: Path) -> None:
-        file.write_bytes(bytes(_INTS.size))
+        # A process that has the file mapped would not survive it shortened.
+        if not file.exists():
+            file.write_bytes(bytes(_INTS.size))
         with file.open("r+b") as opened:
             self._shared = mmap.mmap(opened.fileno(), _INTS.size)
 

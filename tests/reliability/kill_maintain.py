@@ -63,7 +63,7 @@ LATER = timedelta(days=1000)
 NOW = datetime(2026, 11, 25, tzinfo=UTC) + LATER
 _CHILD_SECONDS = 900
 # Their rows come and go in more than one commit.
-_IN_PARTS = ("silver.examined", MAINTENANCE.full_name)
+IN_PARTS = ("silver.examined", MAINTENANCE.full_name)
 _BUSY = 75
 
 
@@ -174,7 +174,7 @@ class Harness:
             result.differs += [
                 f"{name}: rows are neither as before nor as after"
                 for name, digest in now.items()
-                if digest not in (before.get(name), wanted.rows.get(name)) and name not in _IN_PARTS
+                if digest not in (before.get(name), wanted.rows.get(name)) and name not in IN_PARTS
             ]
             result.differs += self._said_next(folder, now)
             result.differs += [f"{each.table}: {each.problem}" for each in tend(self.spark, folder) if each.problem]

@@ -23,7 +23,9 @@ from jobs.steps.fleet import write_fleet_page
 from tests.live.fake import FakeQuorum, fake_controllers
 from tests.live.test_copy import LOG, stored
 from tests.reliability.failing import failing
+from tests.reliability.failing_mail import failed_in_turn
 from tests.report.samples import defective, healthy
+from tests.report.test_smtp import Mailbox, running
 from transforms.report.fleet_model import fleet
 
 # Without a name in it the lock holds as well; where there are no links a copy is made; a folder that is there is there.
@@ -104,6 +106,15 @@ def test_the_lock_of_a_table(tmp_path: Path, number: int) -> None:
             pass
 
     assert fail_each(tmp_path / "w", number, write, lambda: None) >= 2
+
+
+def test_the_mail_and_what_is_written_on_the_way_to_it(tmp_path: Path) -> None:
+    """What Python writes; `tests.reliability.failing_mail` also fails the calls of delta-rs."""
+    mailbox = Mailbox()
+    with running(mailbox) as port:
+        calls, problems = failed_in_turn(failing, tmp_path, errno.ENOSPC, mailbox, port)
+    assert problems == []
+    assert calls >= 15
 
 
 @pytest.fixture

@@ -82,6 +82,12 @@ def test_a_reason_is_found_wherever_spark_hides_it() -> None:
     deep.__cause__.__cause__ = inner
     for error in (inner, traced, deep):
         assert storage_problem(error, "/w", None) == said
+    # delta-rs says no more than that where a file could not be finished.
+    aborted = "Failed to parse parquet: External: Generic LocalFileSystem error: Upload aborted"
+    said = (
+        "the warehouse /w can't be written: the disk does not take a file; free space or check the disk, and run again"
+    )
+    assert storage_problem(RuntimeError(aborted), "/w", None) == said
     assert storage_problem(RuntimeError("schema mismatch"), "/w", None) is None
     loop = RuntimeError("round")
     loop.__cause__ = loop

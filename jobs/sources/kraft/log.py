@@ -118,9 +118,18 @@ def plan_checkpoint(copy: ScannedCopy, checkpoint: CheckpointFile) -> list[ReadT
 def read_records(
     tasks: Iterable[ReadTask], masking: Masking, selection: Selection = EVERYTHING
 ) -> Iterator[pa.RecordBatch]:
-    """Read tasks one after the other into batches of the bronze schema (`transforms.kraft.decode.rows.RECORD_SCHEMA`)."""
+    """Read tasks one after the other into batches of the bronze schema (`transforms.kraft.decode.rows.RECORD_SCHEMA`).
+
+    Raises KraftSourceError for a file that is shorter than it was when the tasks were planned: what is missing would pass
+    for the torn tail that a running controller leaves.
+    """
     for task in tasks:
         data = read_range(task.path, task.start, task.end)
+        if len(data) < task.end - task.start:
+            raise KraftSourceError(
+                f"{task.path} became shorter while it was read: is somebody copying into this folder, or a controller running "
+                "in it? Run again when that has ended"
+            )
         if task.origin.checkpoint_offset is not None:
             yield from decode_checkpoint(data, task.origin, masking)
         else:

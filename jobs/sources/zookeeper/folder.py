@@ -9,6 +9,7 @@ The tree is compared with ZooKeeper's own digest of it (`transforms.zookeeper.st
 from __future__ import annotations
 
 import mmap
+import os
 import re
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -43,6 +44,7 @@ from transforms.zookeeper.storage.transactions import (
 )
 
 _VERSION_FOLDER = "version-2"
+_READ_BYTES = 32 * 1024 * 1024
 _SNAPSHOT_NAME = re.compile(r"snapshot\.([0-9a-f]{1,16})(\.gz|\.snappy)?")
 _LOG_NAME = re.compile(r"log\.([0-9a-f]{1,16})")
 # How a row about the logs as a whole is named; others are named after their file.
@@ -362,9 +364,13 @@ def _read(path: Path) -> bytes | memoryview:
 
 
 def _mapped(path: Path) -> bytes | memoryview:
+    """The bytes of a file: read when it is small, mapped when it is not.
+
+    A mapped file that is cut short meanwhile ends the process that reads it.
+    """
     with path.open("rb") as file:
-        if not path.stat().st_size:
-            return b""
+        if os.fstat(file.fileno()).st_size <= _READ_BYTES:
+            return file.read()
         return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
 
 

@@ -1,0 +1,126 @@
+"""Sources that end while they are read: one line of the cluster that it befalls, the others go on, and the next run is right."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs.run.run import Failure
+from jobs.settings import ZooKeeperSettings
+from jobs.sources.zookeeper.client import LiveSettings
+from jobs.steps import ingest_kraft, ingest_zookeeper
+from tests.captures import capture
+from tests.pipeline.audits import Audit, audit_all
+from tests.zookeeper.hostile import hostile_server
+from transforms.report.json import to_json
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("spark")]
+VERSION, EARLIER, LATER = "4.3.1-kraft", "7-elr-cleared", "8-unclean"
+# Names of one length and with the same place among others, so that they can stand for each other in a report.
+FINE, EARLY, LATE, SHORT, WALKED = "c-fine", "c-gone-early", "c-gone-late", "c-cut-short", "c-walked"
+FOLDERS = (FINE, EARLY, LATE, SHORT)
+SEGMENTS = "*/__cluster_metadata-0/*.log"
+
+
+class Place:
+    """Clusters with the same log, each in a folder of its own."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def log(self, name: str) -> Path:
+        return self.root / name / "kraft"
+
+    def segments(self, name: str) -> list[Path]:
+        found = sorted(self.log(name).glob(SEGMENTS))
+        assert found
+        return found
+
+    def at(self, stage: str) -> None:
+        for name in FOLDERS:
+            shutil.rmtree(self.log(name), ignore_errors=True)
+            shutil.copytree(capture(VERSION, stage) / "kraft", self.log(name))
+
+    def conf(self, name: str, **more: object) -> dict[str, object]:
+        return {
+            "cluster": name,
+            "warehouse": str(self.root / "tables"),
+            "spark": {"profile": "small"},
+            "report": {"folder": str(self.root / "reports")},
+            "kraft": {"folders": [str(self.log(name))], "keep_state_every": 1},
+            **more,
+        }
+
+    def run(self, *more: Mapping[str, object]) -> dict[str, Audit | Failure]:
+        return audit_all([*(self.conf(name) for name in FOLDERS), *more])
+
+
+def told(audit: Audit | Failure, name: str) -> dict[str, Any]:
+    """What a report says, as if it were of another cluster."""
+    assert isinstance(audit, Audit), audit
+    said: dict[str, Any] = json.loads(to_json(audit.report).replace(name, FINE))
+    for point in (said, *said["history"]):
+        for key in ("run_id", "started_at", "finished_at"):
+            point.pop(key, None)
+    return said
+
+
+def before(monkeypatch: pytest.MonkeyPatch, called: str, first: Callable[[], None]) -> None:
+    """Let something happen right before the step calls this."""
+    original = getattr(ingest_kraft, called)
+
+    def call(*arguments: Any) -> Any:
+        first()
+        return original(*arguments)
+
+    monkeypatch.setattr(ingest_kraft, called, call)
+
+
+def impatient(source: ZooKeeperSettings) -> LiveSettings:
+    return LiveSettings(str(source.connect), connect_timeout_seconds=5, patience_seconds=1)
+
+
+def test_one_clusters_source_ends_and_no_other_one_does(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    place.at(EARLIER)
+    assert all(isinstance(each, Audit) for each in place.run().values())
+    place.at(LATER)
+
+    def gone_early() -> None:
+        for path in place.segments(EARLY):
+            path.unlink()
+
+    def gone_late() -> None:
+        for path in place.segments(LATE):
+            path.unlink()
+        for path in place.segments(SHORT):
+            path.write_bytes(path.read_bytes()[:-1500])
+
+    with monkeypatch.context() as patch, hostile_server(children=1, hangs_up_at="/brokers/c0") as server:
+        before(patch, "_continue_or_not", gone_early)
+        before(patch, "in_workers", gone_late)
+        patch.setattr(ingest_zookeeper, "live_settings", impatient)
+        walked = {"zookeeper": {"connect": server.address}, "kraft": None}
+        found = place.run({k: v for k, v in place.conf(WALKED, **walked).items() if v is not None})
+    reasons = {name: each.reason for name, each in found.items() if isinstance(each, Failure)}
+    assert reasons.keys() == {EARLY, LATE, SHORT, WALKED}, "the fine one goes on"
+    assert all("\n" not in reason for reason in reasons.values())
+    for name in (EARLY, LATE):
+        assert f"{place.log(name)}/" in reasons[name]
+        assert "No such file or directory, while it was read" in reasons[name]
+        assert "Run again" in reasons[name]
+    assert f"{place.log(SHORT)}/" in reasons[SHORT]
+    assert "became shorter while it was read" in reasons[SHORT]
+    assert reasons[WALKED].startswith(f"ZooKeeper {server.address}")
+    wanted = told(found[FINE], FINE)
+
+    # What was half read counts for nothing: the next run is as if it were the first one after the earlier stage.
+    place.at(LATER)
+    after = place.run()
+    for name in (EARLY, LATE, SHORT):
+        assert told(after[name], name) == wanted
