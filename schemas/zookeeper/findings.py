@@ -1,6 +1,6 @@
-"""What can be wrong with a znode (S§11): the code of a finding, how bad it is, and what it means.
+"""Possible faults of a znode (S§11): the code of a finding, its severity, and its meaning.
 
-A code is the id of the check in S§7 where there is one.
+A code is the id of the check in S§7 if there is one.
 """
 
 # `/feature` can't be read.

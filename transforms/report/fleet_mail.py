@@ -46,7 +46,7 @@ _WIDTH = 100
 
 @dataclass(frozen=True)
 class MailEntry:
-    """One cluster of a mail: its run, its report (None when the audit failed), why it is told, and where the report is."""
+    """One cluster of a mail: its run, its report (None if the audit failed), the reason for the mail, and the report's location."""
 
     run: FleetRun
     report: Report | None
@@ -191,7 +191,7 @@ def _figures(run: FleetRun) -> str:
 
 
 def _quiet_words(others: Sequence[FleetRun]) -> str:
-    """How many clusters there is nothing to tell of, and how they are."""
+    """The number of clusters without news, and their state."""
     if not others:
         return ""
     counts: dict[str, int] = {}

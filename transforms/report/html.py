@@ -51,7 +51,7 @@ _NOT_COMPARED = {
 
 
 def valid_until(report: Report, hours: float | None) -> str:
-    """`YYYY-MM-DD HH:MM UTC` when a report is so old that it says little; empty when nobody said how long it holds."""
+    """`YYYY-MM-DD HH:MM UTC` until when a report is valid; empty if no validity is configured."""
     if hours is None:
         return ""
     try:
@@ -74,10 +74,10 @@ class GateView:
 
 
 def render_html(report: Report, tables: TablePlace = _SOMEWHERE, valid_hours: float | None = None) -> str:
-    """Render a report as one HTML document. Its size is bounded whatever the report holds.
+    """Render a report as one HTML document. Its size is bounded for every report.
 
-    `tables` say where the run's tables are, for the commands and queries to go on with. The page says that it holds for
-    `valid_hours` after the run's end: it stays as it is when later runs fail.
+    `tables` say where the run's tables are, for the commands and queries to continue with. The page shows that it is valid for
+    `valid_hours` after the run's end: it does not change if later runs fail.
     """
     groups = view.row_groups(report)
     suppressed = view.suppressed_views(report)

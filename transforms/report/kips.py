@@ -33,7 +33,7 @@ class IsrView:
 
 @dataclass(frozen=True)
 class FeatureView:
-    """One feature: what is finalised, who supports which levels, and what is wrong."""
+    """One feature: its finalised level, the ranges of the nodes, and the problem."""
 
     feature: str
     finalised: str

@@ -118,7 +118,7 @@ def suppressed_views(report: Report, most: int = MOST_ROWS) -> Bounded[Suppresse
 
 
 def row_view(row: DivergenceRow, said: tuple[str, str] = ("", "")) -> RowView:
-    """Turn a difference into text; `said` is the (explanation, remedy) its group already gives."""
+    """Turn a difference into text; `said` is the (explanation, remedy) that its group already shows."""
     missing = row.column is None
     return RowView(
         entity=row.entity.replace("_", " "),

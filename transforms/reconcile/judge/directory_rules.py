@@ -11,7 +11,7 @@ from transforms.reconcile.judge.rules import RowRule, broken, said
 
 # `DirectoryId`: ids that stand for no directory.
 MIGRATING, UNASSIGNED, LOST = "AAAAAAAAAAAAAAAAAAAAAA", "AAAAAAAAAAAAAAAAAAAAAQ", "AAAAAAAAAAAAAAAAAAAAAg"
-# The metadata.version that knows directories, 3.7-IV2.
+# The metadata.version that introduced directories, 3.7-IV2.
 DIRECTORIES_FROM = 17
 _HOUR = 3_600_000
 
@@ -42,7 +42,7 @@ def directories(
         .filter(pl.col("broker").list.len() > 0)
         .explode("broker", "directory")
     )
-    # Brokers have few directories: what each means is told once.
+    # Brokers have few directories: each is classified once.
     meanings = _meanings(replicas.select("broker", "directory").unique(), level, of_brokers, cordoned)
     return broken(replicas.join(meanings, on=["broker", "directory"], nulls_equal=True), _rules())
 

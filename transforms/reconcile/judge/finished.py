@@ -1,4 +1,4 @@
-"""What a finished run has left of its evidence: its tables answer the same questions, its report says what no table does."""
+"""What a finished run has left of its evidence: its tables answer the same questions, its report has the rest."""
 
 from __future__ import annotations
 
