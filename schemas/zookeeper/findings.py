@@ -21,7 +21,7 @@ STOP_THE_LOAD: tuple[str, ...] = (
     FEATURE_DATA,
 )
 
-# How a reader of transaction logs begins what it says of one.
+# The beginning of a finding about a transaction log.
 TORN_ENTRY = "a torn entry"
 # The row in which a reader of data folders says what ZooKeeper's own digest proves of the tree, and how it begins to say
 # that it proves nothing.

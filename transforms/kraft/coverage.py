@@ -101,8 +101,8 @@ class Counted:
 def shortfall(planned: PlannedLog, rows: Iterable[Mapping[str, Any]]) -> str | None:
     """The first difference between the rows of `Counted` and the plan, in one line; None if there is none.
 
-    Of a log with damage fewer good rows are expected, and never one elsewhere: the damage is told by itself, and where it says that
-    it lies may be damaged, too.
+    A damaged log may have fewer good rows than planned, but none elsewhere: the damage is reported separately, and its recorded
+    place may be damaged, too.
     """
     found = {row["slice"]: row for row in rows}
     damaged = any(row["damaged"] for row in found.values())

@@ -74,7 +74,7 @@ def is_migrating(state_codes: Sequence[int], last_epoch: int | None, zookeeper: 
 
 
 def outside_migration(name: str, node: Mapping[str, Any]) -> str | None:
-    """Why a node (`name` says which) can't be part of a migration by the levels it supports; None when it can.
+    """Why the node `name` cannot be part of a migration, by the levels that it supports; None if it can.
 
     Releases 3.4 to 3.9 migrate: metadata.version 3.4-IV0 is the lowest with a migration (KIP-866), and what supports more than
     3.9-IV0 is Kafka 4, which does not support ZooKeeper and ignores the migration's state.

@@ -218,7 +218,7 @@ class _Gathered:
     found: list[pa.Table | pa.RecordBatch] = field(default_factory=list)
 
     def add(self, told: MadeTable) -> None:
-        """Take what was told."""
+        """Add the pass's results."""
         if told.kind == TableKind.STATE:
             rows = from_arrow(told.rows, TABLES[told.entity])
             self.tables[told.entity] = rows.with_columns(pl.lit(KRAFT).alias("source"))

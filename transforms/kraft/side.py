@@ -123,7 +123,7 @@ class KraftSide:
 
 @cache
 def _types() -> pa.Array:
-    # Not before they are asked for: to make an array of Python's values, Arrow imports pandas.
+    # Only when they are needed: to make an array of Python's values, Arrow imports pandas.
     return pa.array(MILESTONES)
 
 

@@ -136,7 +136,7 @@ class Banner:
 
 
 def banner(fleet: Fleet) -> Banner:
-    """Say in a line how the fleet is."""
+    """The state of the fleet in one line."""
     counts = {group: len(fleet.of_group(group)) for group in GROUPS}
     total = len(fleet.clusters)
     worst = next((group for group in GROUPS if counts[group]), "clean")

@@ -104,7 +104,7 @@ def _row(cluster: FleetCluster) -> tuple[str, ...]:
 
 
 def _judged_by(cluster: FleetCluster) -> str:
-    """Of which run the gates are, where the newest one failed."""
+    """The run of the gates, if the newest one failed."""
     judged = cluster.judged
     if judged is None or not cluster.newest.failed:
         return ""

@@ -31,7 +31,7 @@ _OF_ANY_RUN = {
     "kraft_audit_last_run_timestamp_seconds": "End of the newest run, failed or not, in seconds since the epoch.",
     "kraft_audit_run_seconds": "How long the newest run took, in seconds.",
 }
-# Of the newest run that came to its end: a failed run leaves them as they are.
+# From the newest finished run: a failed run leaves them unchanged.
 _OF_GOOD_RUN = {
     LAST_GOOD_RUN: "End of the newest finished run, in seconds since the epoch.",
     "kraft_audit_verdict": "1 for the verdict of the last good run, 0 for the others.",

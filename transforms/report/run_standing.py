@@ -71,7 +71,7 @@ class RunStanding:
 
 
 def standing_of(runs: Sequence[FleetRun], run_id: str | None, now: datetime) -> RunStanding | None:
-    """Where a cluster's run stands among `runs` (oldest first): the one named, else the newest that came to its end."""
+    """Where a cluster's run stands among `runs` (oldest first): the one named, otherwise the newest finished one."""
     for place in reversed(range(len(runs))):
         run = runs[place]
         if not run.failed and run_id in (None, run.run_id):

@@ -23,8 +23,8 @@ def directories(
     cordoned: Collection[str] = (),
     log_end_ms: int | None = None,
 ) -> pl.DataFrame:
-    """DIR-01 to DIR-04: replicas in a directory that is lost or not their broker's, or known below the level for it; in one
-    that is cordoned; and those whose directory nobody has named for an hour, where their broker has several.
+    """DIR-01 to DIR-04: replicas in a directory that is lost or not their broker's, or known below the level for it; in one that
+    is cordoned; and those whose directory has not been reported for an hour, where their broker has several.
 
     `partitions` are KRaft's silver rows, `level` is the metadata.version, `of_brokers` has the directories that each broker
     names, `log_end_ms` is the append time of the log's newest record. Directories are known from metadata.version 3.7-IV2

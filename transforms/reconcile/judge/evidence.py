@@ -39,8 +39,8 @@ _NOT_READ: Mapping[str, int] = {"znodes": 0, "open": 0}
 class ClusterFacts:
     """One cluster's facts, and the other inputs of its comparison and its report.
 
-    `pending_deletes` are topics that ZooKeeper is asked to delete, `foreign_writes` transactions (zxid, path) that were not
-    the KRaft controller's, `claims` the zxids by which KRaft controllers took over; `answers` all that was answered.
+    `pending_deletes` are topics queued for deletion in ZooKeeper, `foreign_writes` transactions (zxid, path) that were not the
+    KRaft controller's, `claims` the zxids by which KRaft controllers took over; `answers` all that was answered.
     """
 
     name: str

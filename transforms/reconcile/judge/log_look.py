@@ -163,7 +163,7 @@ class LogLook:
         end = self._params.end_ms
         if end is None:
             return every.clear()
-        # An earlier run has read the record just before where this one goes on, as this one has.
+        # Like this run, an earlier run has read the record just before this run's start.
         return every.filter(pl.col("append_time") > end - HOUR).unique().sort(every.columns)
 
     @property
@@ -203,7 +203,7 @@ class LogLook:
 
 
 def _earlier(rows: pl.DataFrame | None, params: LogParams, columns: pl.Schema) -> pl.DataFrame:
-    """What an earlier run remembered of the log below where this one went on."""
+    """The part of the log below this run's start, from an earlier run's memory."""
     if rows is None or params.read_from is None:
         return pl.DataFrame(schema=columns)
     return rows.filter(pl.col("offset") < params.read_from).select(*columns).sort("offset")
