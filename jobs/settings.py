@@ -245,7 +245,7 @@ class NotifySettings(Strict):
     # json: one object for a program; apprise: any service that Apprise supports, with its form of address.
     form: Literal["json", "slack", "teams", "apprise"] = "json"
     send: Literal["always", "on_change", "when_red"] = "on_change"
-    # With on_change, what persists is told again after this long.
+    # With on_change, a persisting problem is reported again after this time.
     remind_after_hours: Annotated[float, Field(gt=0)] = 24.0
     # How often an address that does not answer, or says "later", is tried.
     attempts: Annotated[int, Field(ge=1, le=10)] = 3
@@ -262,7 +262,7 @@ class MaintainSettings(Strict):
     orphans_days: Annotated[float, Field(ge=1)] = 1.0
     # How long files stay that no table needs any more: for runs in progress, and for queries about runs whose state was removed.
     vacuum_hours: Annotated[float, Field(ge=24)] = 168.0
-    # After a run, when the last maintenance is so long ago, or so many runs of the cluster have begun since.
+    # A run maintains if the last maintenance was this long ago, or this many runs of the cluster have begun since.
     every_hours: Annotated[float, Field(gt=0)] = 24.0
     after_runs: Annotated[int, Field(ge=1)] | None = None
 

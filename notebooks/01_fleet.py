@@ -1,7 +1,7 @@
 # Databricks notebook source
 # MAGIC %md
 # MAGIC # Fleet
-# MAGIC Every cluster of the warehouse by its newest run, worst first; how verdicts and lag went over the last runs.
+# MAGIC Every cluster of the warehouse by its newest run, worst first; verdicts and lag over the last runs.
 # MAGIC
 # MAGIC Parameters: `warehouse` (a folder, or `catalog.schema`), `runs` (how many of each cluster's runs the picture shows).
 
@@ -28,7 +28,7 @@ rows = [row.asDict() for row in runs.orderBy("cluster", "started_at", "run_id").
 
 # MAGIC %md
 # MAGIC ## The newest run of every cluster
-# MAGIC A cluster whose `hours_ago` is large is not audited any more; `failure` says why a run did not finish.
+# MAGIC A cluster with a large `hours_ago` has no recent audit; `failure` is the reason why a run did not finish.
 
 # COMMAND ----------
 
@@ -48,7 +48,7 @@ notebook.show("Fleet", newest)
 
 # MAGIC %md
 # MAGIC ## Verdicts over the last runs
-# MAGIC A line for each cluster, the newest run on the right.
+# MAGIC One line per cluster, the newest run on the right.
 
 # COMMAND ----------
 

@@ -1,7 +1,7 @@
 # Databricks notebook source
 # MAGIC %md
 # MAGIC # Verdict
-# MAGIC May the migration start, go on, be finalised, be rolled back: one run's gates, failing checks, differences and brokers.
+# MAGIC May the migration start, continue, be finalised or be rolled back: one run's gates, failing checks, differences and brokers.
 # MAGIC
 # MAGIC Parameters: `warehouse` (a folder, or `catalog.schema`), `cluster` (empty: the one audited last), `run_id` (empty: its newest run).
 
@@ -55,7 +55,7 @@ notebook.show("Gates", gates)
 
 # MAGIC %md
 # MAGIC ## Checks that did not pass, failing first
-# MAGIC `remedy` says what to do, `reference` where the rule comes from.
+# MAGIC `remedy` is what to do, `reference` the source of the rule.
 
 # COMMAND ----------
 
@@ -75,7 +75,7 @@ notebook.show("Checks", checks)
 
 # MAGIC %md
 # MAGIC ## Differences by class
-# MAGIC `lost_write`, `foreign_write`, `load_loss` and `load_extra` are defects; `lag` catches up without help.
+# MAGIC `lost_write`, `foreign_write`, `load_loss` and `load_extra` are defects; `lag` disappears on its own.
 
 # COMMAND ----------
 
@@ -87,7 +87,7 @@ notebook.show("Differences by class", by_class)
 
 # MAGIC %md
 # MAGIC ## The differences, defects first
-# MAGIC `zk_mzxid` and `kraft_offset` say where each side got its value: `03_divergence` tells the whole story.
+# MAGIC `zk_mzxid` and `kraft_offset` show where each side got its value; `03_divergence` shows everything that happened.
 
 # COMMAND ----------
 
@@ -106,7 +106,7 @@ notebook.show("Differences", top_differences)
 
 # MAGIC %md
 # MAGIC ## Expectations that are not met
-# MAGIC Of the suites that the configuration names; `sql` gives all rows.
+# MAGIC From the suites that the configuration names; `sql` selects all rows.
 
 # COMMAND ----------
 

@@ -4,7 +4,7 @@
 # MAGIC One row of metadata: both values, why they differ, every record and ZooKeeper transaction that touched it.
 # MAGIC
 # MAGIC Parameters: `warehouse` (a folder, or `catalog.schema`), `cluster` (empty: the one audited last), `run_id` (empty: its
-# MAGIC newest run), `entity` and `key` (empty: the gravest difference; keys as in `kraft-audit explain`), `offset` (also show
+# MAGIC newest run), `entity` and `key` (empty: the most severe difference; keys as in `kraft-audit explain`), `offset` (also show
 # MAGIC KRaft's row after that offset, inclusive).
 
 # COMMAND ----------
@@ -56,7 +56,7 @@ print(story or "Nothing differs: name a row by `entity` and `key`.")
 
 # MAGIC %md
 # MAGIC ## The runs that have seen it
-# MAGIC A fingerprint stays the same as long as entity, key, column and class do.
+# MAGIC A fingerprint does not change as long as entity, key, column and class stay the same.
 
 # COMMAND ----------
 

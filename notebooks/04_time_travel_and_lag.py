@@ -61,8 +61,8 @@ notebook.show("Both sides", both_sides)
 
 # MAGIC %md
 # MAGIC ## The differences at another offset
-# MAGIC The run's ZooKeeper tree against KRaft's state after `offset` (inclusive). Below the offset of `/migration` ZooKeeper is
-# MAGIC ahead, and what it has of later records is `in_flight`.
+# MAGIC The run's ZooKeeper tree compared with KRaft's state after `offset` (inclusive). Below the offset of `/migration` ZooKeeper
+# MAGIC is ahead: rows that it has from later records are `in_flight`.
 
 # COMMAND ----------
 

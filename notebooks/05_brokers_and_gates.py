@@ -1,7 +1,7 @@
 # Databricks notebook source
 # MAGIC %md
 # MAGIC # Brokers and gates
-# MAGIC Which broker is in which mode and what it blocks; how the gates opened and closed over the runs.
+# MAGIC Each broker's mode and what it blocks; how the gates opened and closed over the runs.
 # MAGIC
 # MAGIC Parameters: `warehouse` (a folder, or `catalog.schema`), `cluster` (empty: the one audited last), `run_id` (empty: its
 # MAGIC newest run).
@@ -48,7 +48,7 @@ notebook.show("Brokers", brokers)
 
 # MAGIC %md
 # MAGIC ## Brokers over the runs
-# MAGIC One row for a broker and run in which its mode or what it blocks differs from the run before.
+# MAGIC One row per broker and run in which its mode, or what it blocks, differs from the run before.
 
 # COMMAND ----------
 
@@ -68,7 +68,7 @@ notebook.show("Brokers over the runs", ledger)
 
 # MAGIC %md
 # MAGIC ## Gates over the runs
-# MAGIC What blocked each, run by run.
+# MAGIC What blocked each gate, run by run.
 
 # COMMAND ----------
 

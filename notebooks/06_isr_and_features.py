@@ -1,8 +1,8 @@
 # Databricks notebook source
 # MAGIC %md
 # MAGIC # ISR churn and features
-# MAGIC Which partitions and brokers move most, hour by hour, by the records of the metadata log; which level of each feature
-# MAGIC every node supports, beside the finalised one (KIP-584).
+# MAGIC The partitions and brokers that change most, hour by hour, from the records of the metadata log; the levels of each
+# MAGIC feature that every node supports, with the finalised one (KIP-584).
 # MAGIC
 # MAGIC Parameters: `warehouse` (a folder, or `catalog.schema`), `cluster` (empty: the one audited last), `run_id` (empty: its
 # MAGIC newest run).
@@ -30,8 +30,8 @@ past = past_run(Finished(warehouse, run["cluster"]), run["run_id"])
 
 # MAGIC %md
 # MAGIC ## Changes of the ISR
-# MAGIC Every record of a partition that changed its ISR or its leader, whichever run read it. Three controllers' copies and
-# MAGIC every run hold the same record: one is enough.
+# MAGIC Every record that changed a partition's ISR or leader, over all runs. The copies of three controllers, and several runs,
+# MAGIC contain the same record: it is shown once.
 
 # COMMAND ----------
 
@@ -101,8 +101,8 @@ notebook.plot("ISR churn by the hour", figure)
 
 # MAGIC %md
 # MAGIC ## Features
-# MAGIC A node that says nothing of a feature supports level 0 of it. `gap` is true where the finalised level is outside a node's
-# MAGIC range: such a node could not be started.
+# MAGIC A node that does not report a feature supports only its level 0. `gap` is true if the finalised level is outside a node's
+# MAGIC range: such a node could not start.
 
 # COMMAND ----------
 

@@ -1,4 +1,4 @@
-"""Bronze tables: what was there, once, append-only. Secrets are already fingerprints here."""
+"""Bronze tables: the sources as read, each once, append-only. Secrets are already fingerprints here."""
 
 from __future__ import annotations
 

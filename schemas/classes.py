@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class DivergenceClass:
-    """One class: `defect` when a row in it is a fault; `remedy` says what to do about one."""
+    """One class: `defect` if a row in it is a fault; `remedy` is what to do about one."""
 
     name: str
     defect: bool

@@ -1,8 +1,8 @@
 """Names and types of the configurations that Kafka declares, of all its releases from 2.8 to 4.4 together.
 
 As `ConfigDef` has them: those of brokers (`KafkaConfig`, `AbstractKafkaConfig`, `DynamicConfig.Broker`), internal ones
-included, of topics (`LogConfig`), consumer groups (`GroupConfig`) and client metrics (`ClientMetricsConfigs`). Where two
-releases disagree the newest one is right; none disagrees about what is a password.
+included, of topics (`LogConfig`), consumer groups (`GroupConfig`) and client metrics (`ClientMetricsConfigs`). If two releases
+disagree the newest one counts; none disagrees about passwords.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ REMOVED_IN = "4.0.0"
 
 @dataclass(frozen=True)
 class RowTrace:
-    """Divergences that a defect leaves; what is None may be anything. `parts` are types in a quota's entity."""
+    """Divergences that a defect leaves; a field that is None matches anything. `parts` are types in a quota's entity."""
 
     entity: str
     classes: tuple[str, ...] = ("lost_write",)

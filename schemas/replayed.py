@@ -11,7 +11,7 @@ from schemas.table import column
 FORMAT = 1
 
 # KRaft states of compared rows other than the committed one: what a row was at `/migration`'s offset, every version
-# since, and the removal of rows that are gone. This is what tells lag from loss.
+# since, and the removal of rows that are gone. This distinguishes lag from loss.
 ROW_VERSION_COLUMNS = (
     RUN_COLUMNS[0],
     column("entity", StringType(), "Entity of the row."),

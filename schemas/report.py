@@ -53,7 +53,7 @@ class MigrationSummary:
 
 @dataclass(frozen=True)
 class Lag:
-    """How far ZooKeeper is behind the log, as ZkWriteBehindLag should say it. None where it does not apply."""
+    """How far ZooKeeper is behind the log, as ZkWriteBehindLag should show it. None where it does not apply."""
 
     records: int | None
     """Number of records in the log past `/migration`'s offset."""
@@ -121,7 +121,7 @@ class CheckResult:
 
 @dataclass(frozen=True)
 class Suppression:
-    """Somebody's word that a difference is known: it is listed separately and still counted."""
+    """A user's statement that a difference is known: it is listed separately and still counted."""
 
     who: str
     """Whose word it is."""
@@ -305,7 +305,7 @@ class Defect:
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric of KIP-866 and what a dashboard should show now; `value` is None where files can't tell."""
+    """A metric of KIP-866 and what a dashboard should show now; `value` is None if files do not show it."""
 
     name: str
     """Name of the metric."""
@@ -421,7 +421,7 @@ class IsrHistory:
 
 @dataclass(frozen=True)
 class FeatureLine:
-    """What one node supports of one feature, beside what is finalised; a row of gold feature_matrix."""
+    """The range of one feature that one node supports, with the finalised level; a row of gold feature_matrix."""
 
     feature: str
     """Name of the feature."""

@@ -1,4 +1,4 @@
-"""Silver tables beside the entities': barriers, leftovers and parse findings."""
+"""Silver tables besides those of entities: barriers, leftovers and parse findings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions of Spark's SQL that a suite of expectations may call: those that look at nothing but their arguments.
+"""Functions of Spark's SQL that a suite of expectations may call: those that depend only on their arguments.
 
 Left out are, of Spark's own, what calls Java or Python (`reflect`, `java_method`, user-defined functions), what tells of
 the session or the machine, encryption, XML (whose readers follow references), chance, and sketches nobody needs here. What

@@ -22,7 +22,7 @@ def column(name: str, data_type: DataType, comment: str) -> StructField:
     return StructField(name, data_type, nullable=True, metadata={"comment": comment})
 
 
-# What rows are chosen by and what files have ranges of: runs follow each other, and logs are read in order.
+# Columns by which rows are selected and whose ranges files have: runs follow each other, and logs are read in order.
 _CHOSEN_BY = ("cluster", "run_id", "started_at", "offset", "append_time", "zxid", "time")
 
 

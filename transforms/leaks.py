@@ -1,7 +1,7 @@
 """Secrets by their form, wherever a reader missed one: the other half of `transforms.secrets` (SEC-05).
 
-What replaces a secret is a fingerprint, so that the same places without one hold the secret itself. Tables and reports are
-searched by the same forms.
+A secret is replaced by a fingerprint, so a place of that form without one contains the secret itself. Tables and reports are
+searched for the same forms.
 """
 
 from __future__ import annotations

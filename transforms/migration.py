@@ -1,4 +1,4 @@
-"""The migration's own state as both sides tell it: rows of silver `migration`."""
+"""The migration's own state on both sides: rows of silver `migration`."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:
-    """A hint for an unknown `word`: "did you mean `x`?", or all the known ones when none is near."""
+    """A hint for an unknown `word`: "did you mean `x`?", or all the known ones if none is similar."""
     names = list(known)
     close = difflib.get_close_matches(word, names, n=1, cutoff=0.4)
     return f"did you mean `{close[0]}`?" if close else f"known: {', '.join(sorted(names))}"

@@ -1,4 +1,4 @@
-"""What judging something gives: violations with evidence, or why there is nothing to say."""
+"""The result of a check: violations with evidence, or why there is nothing to judge."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def unknown(what: str) -> Outcome:
 
 
 def passed(*remarks: str) -> Outcome:
-    """Nothing violates the check; the remarks are told with it and with the gates it is asked for."""
+    """The check passes; the remarks are shown with it and with its gates."""
     return Outcome(evidence=remarks)
 
 
 def not_applicable(why: str) -> Outcome:
-    """There is nothing to judge in this cluster, or Kafka itself does not ask; say which."""
+    """There is nothing to judge in this cluster, or Kafka itself does not check it; `why` names the reason."""
     return Outcome(not_applicable=why)
 
 

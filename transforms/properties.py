@@ -15,9 +15,9 @@ import javaproperties
 ENCODER = "password.encoder.secret"
 MIGRATION_FLAG = "zookeeper.metadata.migration.enable"
 MIN_ISR = "min.insync.replicas"
-# By which of them a broker writes what it keeps; the last one is KIP-384's, which no release has.
+# The settings that decide a broker's formats; the last one is KIP-384's, which no release has.
 FORMAT_SETTINGS = ("inter.broker.protocol.version", "log.message.format.version", "persistent.metadata.version")
-# What Kafka 4.0 knows no more (its documentation: From ZooKeeper to KRaft, Configurations; Upgrading to 4.0): all of ZooKeeper's keys, and
+# Keys that Kafka 4.0 dropped (its documentation: From ZooKeeper to KRaft, Configurations; Upgrading to 4.0): all of ZooKeeper's keys, and
 # those below.
 DROPPED_IN_4 = (
     "inter.broker.protocol.version",
@@ -89,7 +89,7 @@ class NodeSettings:
 
 @dataclass(frozen=True)
 class NodeProperties:
-    """A broker's or controller's property file: whose it is, and what it switches on."""
+    """A broker's or controller's property file: its node and its settings."""
 
     location: str
     node_id: int | None

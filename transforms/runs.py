@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column
 
 CLEAN, WARNINGS, ERRORS = "clean", "warnings", "errors"
-# One of these is no failure of a run, but a run that nobody may take for finished.
+# One of these is not a failure of a run, but a run that must not count as finished.
 FAILED = "failed"
 
 

@@ -1,7 +1,7 @@
 """Secrets become keyed fingerprints here, at the reader, so that nothing downstream ever holds one.
 
-Equal secrets have equal fingerprints under one key, so both sides of the migration still compare; without the key a
-fingerprint tells nothing, not even to someone who guesses (HMAC-SHA-256, RFC 2104, cut to 96 bits).
+Equal secrets have equal fingerprints under one key, so both sides of the migration still compare; without the key a fingerprint
+reveals nothing, not even to someone who guesses (HMAC-SHA-256, RFC 2104, cut to 96 bits).
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ class Fingerprinter:
 
 @lru_cache(maxsize=10_000)
 def is_sensitive_config(name: str) -> bool:
-    """Tell whether a configuration's value may be a secret: it is a password, or no release of Kafka declares it.
+    """Whether a configuration's value may be a secret: it is a password, or no release of Kafka declares it.
 
-    Kafka takes for a secret what it can't type (`KafkaConfig.maybeSensitive`): a plugin's setting may be anything. A name
-    is looked up whatever it is set for, so that no value can be read in one place and not in another.
+    Kafka treats a setting of unknown type as a secret (`KafkaConfig.maybeSensitive`): a plugin's setting may be anything. A
+    name is looked up regardless of its resource, so that a value is not readable in one place and masked in another.
     """
     if name in READABLE:
         return False

@@ -23,11 +23,11 @@ Batches = Iterable[pa.RecordBatch]
 
 
 class UnitKind(IntEnum):
-    """What a pass over a cluster is fed, in the order in which it comes: the log last, of which it holds a batch at a time."""
+    """The input of a pass over a cluster, in its order: the log comes last, one batch at a time."""
 
-    # There is a cluster: one of which nothing could be read is examined, too.
+    # Marks that the cluster exists: one without any readable input is examined, too.
     BEGIN = 0
-    # What an earlier run has kept: the state of the log, what it remembers, and of which rows its chain has stored.
+    # The data that an earlier run kept: the state of the log, its memory, and the rows that its chain has stored.
     FOLD = 1
     MEMORY = 2
     INDEX = 3
@@ -85,7 +85,7 @@ def _pieces(rows: pa.RecordBatch) -> Iterator[tuple[UnitKind, int, pa.RecordBatc
     log = rows.filter(pc.invert(pc.or_(damaged, of_checkpoint)))
     if damage.num_rows:
         yield UnitKind.DAMAGE, 0, damage
-    # In a checkpoint offsets count its records from 0; what is said of their place in the file is shared by those of one batch.
+    # In a checkpoint offsets count its records from 0; records of one batch share their place in the file.
     for piece in _runs(checkpoints, "checkpoint_offset"):
         yield UnitKind.CHECKPOINTS, piece["offset"][0].as_py(), piece
     for piece in _runs(log):
@@ -121,7 +121,7 @@ def _row(cluster: str, kind: int, place: int, payload: bytes) -> pa.RecordBatch:
 
 
 class Feed(Protocol):
-    """What one cluster's pass is fed: the rows of each kind, as often as they are asked for."""
+    """The input of one cluster's pass: the rows of each kind, as often as they are requested."""
 
     def batches(self, kind: UnitKind) -> Iterator[pa.RecordBatch]:
         """The rows of a kind, in order."""

@@ -76,7 +76,7 @@ def _row_changes(row: RowKey, found: Sequence[VersionAfter]) -> Iterator[RowChan
 
 
 def heading(log: OneLog, *, first: bool, whole: bool = True) -> str:
-    """Which part of which log is told, and what of it nobody has read; without the `whole` rows, of whom nothing is there."""
+    """The shown part of which log, and its offsets that no run has read; without the `whole` rows, the subject without changes."""
     new = "" if first else "A new log: the controllers were formatted again. "
     without = "nobody has read" if whole else "there is nothing of"
     gaps = "".join(f"; {without} {begin} to {end - 1}" for begin, end in log.gaps)
@@ -85,7 +85,7 @@ def heading(log: OneLog, *, first: bool, whole: bool = True) -> str:
 
 
 def lines(changes: Sequence[RowChange], *, named: bool) -> Iterator[str]:
-    """Lines for a terminal; with `named` each says which row it is."""
+    """Lines for a terminal; with `named` each names its row."""
     for change in changes:
         what = f"{change.row.entity.name.replace('_', ' ')} {change.row.shown}  " if named else ""
         kind = change.type or "in the checkpoint that the log begins with"

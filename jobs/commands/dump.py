@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="T",
-        help="only this record type (may be given again); CONTROL for all",
+        help="only this record type (may be repeated); CONTROL for all",
     )
     parser.add_argument("--from", dest="from_offset", type=int, metavar="N", help="first offset")
     parser.add_argument("--to", dest="to_offset", type=int, metavar="M", help="offset to stop before")

@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="F=N",
-        help="a level, by number, name or release; can be repeated",
+        help="a level, by number, name or release; may be repeated",
     )
     parser.add_argument(
         "--release-version", metavar="R", help="all features at the defaults of a release or level, e.g. 4.1 or 4.1-IV0"

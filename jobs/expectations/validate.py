@@ -68,7 +68,7 @@ def check_conditions(suites: Sequence[Suite], empty: Callable[[Table], DataFrame
 def judge(suites: Mapping[str, Sequence[Suite]], tables: RunRows) -> Results:
     """Results of each cluster's suites, in the order of its suites.
 
-    A suite that can't be judged at all has failed, with the reason; the audit goes on.
+    A suite that cannot be judged has failed, with the reason; the audit continues.
     """
     results: Results = {cluster: [] for cluster in suites}
     once: dict[str, tuple[Suite, list[str]]] = {}

@@ -17,7 +17,7 @@ from transforms.runs import FAILED
 
 
 def write_failures(run: Run) -> None:
-    """A row of `runs` for each cluster whose audit did not come to its end, with the reason."""
+    """A row of `runs` for each cluster whose audit did not finish, with the reason."""
     asked = {name: each for name, each in run.clusters.items() if name not in run.recorded}
     failed = [name for name, cluster in asked.items() if cluster.failure is not None]
     sequences = next_sequences(run, failed)

@@ -146,7 +146,7 @@ def newest(run: Run, left: Mapping[str, tuple[str, str | None]]) -> Found:
         {name: replace(each, chain=Chain()) if name in anew else each for name, each in good.items()},
         problems | {name: _refusal(kept[name].run_id, why) for name, why in broken.kept.items()},
         {
-            name: f"all rows of the state were stored: those that run {good[name].run_id} left can't be reused ({why})"
+            name: f"all rows of the state were stored: the rows of run {good[name].run_id} can't be reused ({why})"
             for name, why in unfollowed.items()
         },
     )

@@ -93,7 +93,7 @@ class TreeFiles:
 
 @contextmanager
 def _here(place: Place) -> Iterator[Path]:
-    """The files as they lie on this machine; those of another file system are copied for so long."""
+    """The files as they lie on this machine; those of another file system are copied while the block runs."""
     with staged(place.uri, of_a_server) if isinstance(place, RemotePlace) else nullcontext(place) as path:
         yield path
 

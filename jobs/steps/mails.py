@@ -167,7 +167,7 @@ def letters(found: Sequence[Candidate]) -> list[Letter]:
 
 
 def message_of(letter: Letter, page: str) -> EmailMessage:
-    """Render a letter and address it; `page` says where the fleet's page is. Raises MailError for an invalid address."""
+    """Render a letter and address it; `page` is the address of the fleet's page. Raises MailError for an invalid address."""
     first = letter.candidates[0]
     if len(letter.candidates) == 1 and not letter.others and first.report is not None:
         message = render_mail(first.report, first.location, first.decision.changes)

@@ -30,7 +30,7 @@ from transforms.runs import FAILED
 class Published:
     """The pages written, lines about mails for people, and what went wrong, a line each.
 
-    `mail_failed` if a mail could not be sent, `crashed` if nothing of this came to its end.
+    `mail_failed` if a mail could not be sent, `crashed` if none of this finished.
     """
 
     pages: list[Place] = field(default_factory=list)

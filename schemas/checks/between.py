@@ -1,11 +1,11 @@
-"""RUN checks: is this the cluster, and the log, that the last run audited, and has it gone on since (S§7.1)."""
+"""RUN checks: is this the cluster and the log that the last run audited, and has the log grown since (S§7.1)."""
 
 from __future__ import annotations
 
 from schemas.checks.check import EVERY_PHASE, KRAFT_ONLY, Check, Phase, check
 from schemas.gates import GATES
 
-# Before there is a log, and after a rollback, when the controllers are stopped, nothing of it has to go on.
+# Before there is a log, and after a rollback, when the controllers are stopped, a log need not grow.
 _LEADING = frozenset({Phase.WAITING, Phase.DUAL_WRITE, Phase.FINALIZED, Phase.KRAFT})
 
 CHECKS: tuple[Check, ...] = (

@@ -1,4 +1,4 @@
-"""CAP checks: is what was captured fit to be judged (S§7.1)."""
+"""CAP checks: can the capture be judged (S§7.1)."""
 
 from __future__ import annotations
 

@@ -45,9 +45,9 @@ WITH_KRAFT = frozenset({Phase.DUAL_WRITE, Phase.FINALIZED, Phase.KRAFT})
 class Check:
     """One check. `needs` are the sides that must have been collected, else its verdict is unknown.
 
-    A check of severity `warning` never fails and so never closes a gate; one that names no gate speaks of something
-    beside the migration's steps. An `optional` one asks for more than the two sides: unknown, it says what to give and
-    leaves its gates as they are, unless what it asks for was given and can't be read.
+    A check of severity `warning` never fails and so never closes a gate; one that names no gate is not about a step of the
+    migration. An `optional` one needs more than the two sides: without that input it is unknown, names it and leaves its gates
+    as they are, unless the input was given and cannot be read.
     """
 
     id: str
@@ -72,10 +72,10 @@ def check(
     needs: frozenset[str] = BOTH,
     severity: str = "error",
 ) -> Check:
-    """Make an entry; both sides are needed and a violation is an error unless said otherwise. `reference` may cite `S§n`."""
+    """Make an entry; by default both sides are needed and a violation is an error. `reference` may cite `S§n`."""
     return Check(check_id, title, gates, phases, needs, severity, remedy, spelled_out(reference))
 
 
 def optional(entry: Check) -> Check:
-    """Make an entry of a check that asks for more than the two sides and closes no gate without it."""
+    """Make an entry of a check that needs more than the two sides and closes no gate without that input."""
     return replace(entry, optional=True)

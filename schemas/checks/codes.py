@@ -1,4 +1,4 @@
-"""Codes of what the tables show that is no violation by itself: a check makes one of it with what else it knows."""
+"""Codes of rows that are not violations on their own: a check decides with other facts."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from __future__ import annotations
 BROKER_REPLACED = "BROKER-REPLACED"
 # A broker configuration in ZooKeeper that is encrypted there and that the load decodes (START-15).
 TO_DECODE = "TO-DECODE"
-# Partitions by the broker they miss: the checks of leaders and in-sync replicas tell their counts (START-16, START-21).
+# Partitions by the broker they miss: the checks of leaders and in-sync replicas report their counts (START-16, START-21).
 OFFLINE_BY_BROKER = "OFFLINE-BY-BROKER"
 UNDER_REPLICATED = "UNDER-REPLICATED"
-# Rows of KRaft's own health. A partition that nobody may lead any more.
+# Rows of KRaft's own health. A partition that no replica may lead any more.
 NO_LEADER_FOR_GOOD = "NO-LEADER-FOR-GOOD"
 # The same members of an ISR in another order on the two sides (ISR-10).
 ISR_ORDER = "ISR-ORDER"
@@ -17,8 +17,7 @@ ISR_ORDER = "ISR-ORDER"
 DIRECTORY_LOST = "DIRECTORY-LOST"
 # A partition without a leader though unclean elections are allowed (CFG-02).
 UNCLEAN_LEADERLESS = "UNCLEAN-LEADERLESS"
-# What the log's last hour says of brokers that leave ISRs and come back (ISR-08): a partition's, a broker that is out
-# again, and what is over.
+# Brokers that left ISRs and came back in the log's last hour (ISR-08): by partition, a broker that is out again, and past ones.
 FLAPPING = "FLAPPING"
 CHURN = "CHURN"
 CHURN_PAST = "CHURN-PAST"
@@ -42,7 +41,7 @@ CONFIG_SKIPPED = "CONFIG-SKIPPED"
 RESTART_INTERNAL = "RESTART-INTERNAL"
 RESTART_OFFLINE = "RESTART-OFFLINE"
 RESTART_REFUSED = "RESTART-REFUSED"
-# Replicas of a partition that a reassignment under way adds, told beside those that are out of sync (UPG-02).
+# Replicas that a current reassignment adds to a partition, reported besides those out of sync (UPG-02).
 REASSIGNING = "REASSIGNING"
 REASSIGNING_LONG = "REASSIGNING-LONG"
 THROTTLE_LEFT = "THROTTLE-LEFT"

@@ -1,4 +1,4 @@
-"""SEC checks: is ZooKeeper as protected as it was meant to be (S§7.6)."""
+"""SEC checks: is the metadata as protected as intended (S§7.6, S§8.6)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TXN checks: what ZooKeeper's transaction logs tell of its writers (S§7.3). Only a data folder has the logs."""
+"""TXN checks: ZooKeeper's writers, from its transaction logs (S§7.3). Only a data folder has the logs."""
 
 from __future__ import annotations
 

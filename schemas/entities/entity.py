@@ -1,4 +1,4 @@
-"""How an entity of cluster metadata is declared: its key, what is compared, what is only shown."""
+"""The declaration of an entity of cluster metadata: its key, its compared columns, its shown columns."""
 
 from __future__ import annotations
 
@@ -61,6 +61,6 @@ class Entity:
 
     @property
     def table(self) -> Table:
-        """The entity's silver table. A run adds what changed; `transforms.chain` tells how a state is read."""
+        """The entity's silver table. A run adds what changed; `transforms.chain` describes how a state is read."""
         columns = (*RUN_COLUMNS, *self.row_columns, *CHAIN_COLUMNS)
         return Table(Layer.SILVER, self.name, self.comment, columns, chained=True)

@@ -11,7 +11,7 @@ _VERSION = Field("version", WireType.INT16)
 _VOTER = (Field("voterId", WireType.INT32), Field("voterDirectoryId", WireType.UUID, since=1))
 _MARKER = Body((_VERSION, Field("coordinatorEpoch", WireType.INT32)), flexible=False)
 
-# Markers of client transactions: never in a metadata log, named so that a finding can say what they are.
+# Markers of client transactions: never in a metadata log, named for findings.
 ABORT = RecordType(0, "ABORT", _MARKER)
 COMMIT = RecordType(1, "COMMIT", _MARKER)
 LEADER_CHANGE = RecordType(

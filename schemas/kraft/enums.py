@@ -49,5 +49,5 @@ COMPRESSION_CODECS = {1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd", 5: "5", 6: "6
 
 
 def code_name(names: dict[int, str], code: int) -> str:
-    """Name a code; one that Kafka does not know becomes `unknown(n)`."""
+    """Name a code; one that Kafka does not have becomes `unknown(n)`."""
     return names.get(code, f"unknown({code})")

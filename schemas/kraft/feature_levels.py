@@ -1,6 +1,6 @@
-"""Which levels of which feature each release supports, and when they are its defaults (`Feature` and its enums, KIP-1022).
+"""The levels of each feature that each release supports, and when they are its defaults (`Feature` and its enums, KIP-1022).
 
-One table for all that asks: levels that a release can replay, defaults by metadata.version, and what a level depends on.
+One table for all uses: levels that a release can replay, defaults by metadata.version, and what a level depends on.
 metadata.version itself is in `schemas.kraft.metadata_versions`.
 """
 

@@ -15,8 +15,8 @@ MINIMUM_LEVEL_4X = 7
 class MetadataVersion:
     """One level: `changed` says whether it changed the metadata format, so that a downgrade past it loses metadata.
 
-    `testing` marks a level that the newest release knows and does not run in production: what it will mean is open, so
-    that all but its name counts as not known.
+    `testing` marks a level that the newest release has but does not run in production: its meaning is open, so everything
+    except its name counts as unknown.
     """
 
     level: int
@@ -99,7 +99,7 @@ ZK_MIGRATION_STATES: dict[int, str] = {0: "NONE", 1: "MIGRATION", 2: "PRE_MIGRAT
 
 
 def level_name(level: int) -> str:
-    """Name a level, e.g. 21 as `3.9-IV0`; one this release of the audit does not know becomes `unknown(n)`."""
+    """Name a level, e.g. 21 as `3.9-IV0`; one that this release of the audit does not support becomes `unknown(n)`."""
     return BY_LEVEL[level].name if level in BY_LEVEL else f"unknown({level})"
 
 

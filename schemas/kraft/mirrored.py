@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-# What the load makes of ZooKeeper (S§4.2), each of version 0 whatever the metadata.version.
+# The records that the load makes from ZooKeeper (S§4.2), each of version 0 at every metadata.version.
 LOADED: tuple[str, ...] = (
     "TOPIC_RECORD",
     "PARTITION_RECORD",

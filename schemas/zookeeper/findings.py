@@ -1,6 +1,6 @@
-"""What can be wrong with a znode (S§11): the code of a finding, how bad it is, and what it means.
+"""Possible faults of a znode (S§11): the code of a finding, its severity, and its meaning.
 
-A code is the id of the check in S§7 where there is one.
+A code is the id of the check in S§7 if there is one.
 """
 
 # `/feature` can't be read.
@@ -21,7 +21,7 @@ STOP_THE_LOAD: tuple[str, ...] = (
     FEATURE_DATA,
 )
 
-# How a reader of transaction logs begins what it says of one.
+# The beginning of a finding about a transaction log.
 TORN_ENTRY = "a torn entry"
 # The row in which a reader of data folders says what ZooKeeper's own digest proves of the tree, and how it begins to say
 # that it proves nothing.

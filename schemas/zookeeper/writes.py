@@ -1,4 +1,4 @@
-"""What ZooKeeper's transaction logs say beyond the tree: barriers, who wrote, what kind of write it was (S§5.1)."""
+"""Facts from ZooKeeper's transaction logs beyond the tree: barriers, writers, kinds of writes (S§5.1)."""
 
 from __future__ import annotations
 

@@ -43,5 +43,5 @@ def test_without_credentials_one_line_says_which_are_missing(tmp_path: Path) -> 
     assert ran.returncode == CRASH
     first, last = ran.stderr.splitlines()
     assert "Without Spark it takes AWS_ACCESS_KEY_ID" in first
-    said = f"the warehouse {store.root}/tables: Spark has no credentials for it; give it some (docs/storage.md)"
+    said = f"the warehouse {store.root}/tables: Spark has no credentials for it; provide them (docs/storage.md)"
     assert last == f"kraft-audit: {said}"

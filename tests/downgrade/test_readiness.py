@@ -171,7 +171,7 @@ KRAFT = KnownCluster(
     ("finalised", "target", "verdict", "word"),
     [
         ({"metadata.version": 29}, (4, 2), "safe", "4.2 supports it"),
-        ({"metadata.version": 29}, (4, 1), "safe", "back to 4.1-IV1 first"),
+        ({"metadata.version": 29}, (4, 1), "safe", "lowered to 4.1-IV1 first"),
         ({"metadata.version": 29}, (4, 0), "safe", "nothing is lost"),
         ({"metadata.version": 29}, (3, 9), "blocked", "Refusing to perform"),
         ({"metadata.version": 30}, (4, 2), "blocked", "Refusing to perform"),
@@ -356,7 +356,7 @@ def test_a_feature_is_judged_by_the_level_that_the_target_replays(
             f" versions {known}"
         )
         assert any(line.what.endswith(words) for line in judged.lines if line.outcome is LineOutcome.BLOCKED)
-        assert any("has to be taken back" in line.what for line in judged.lines if line.outcome is LineOutcome.LOSES)
+        assert any("must be lowered to" in line.what for line in judged.lines if line.outcome is LineOutcome.LOSES)
 
 
 @pytest.mark.parametrize("name", BY_FEATURE)

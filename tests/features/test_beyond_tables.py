@@ -177,7 +177,7 @@ def test_a_controller_of_a_release_above_the_tables_is_asked_by_older_rules_and_
     known = validate(EXPAND, controller(ControllerMode.KRAFT, NEWEST))
     beyond = validate(EXPAND, controller(ControllerMode.KRAFT, BEYOND))
     assert beyond.error is known.error
-    note = f"what Kafka {BEYOND[0]}.{BEYOND[1]} changed of the rules: those of {NEWEST[0]}.{NEWEST[1]} are asked"
+    note = f"the rules of Kafka {BEYOND[0]}.{BEYOND[1]} are unknown: those of {NEWEST[0]}.{NEWEST[1]} were applied"
     assert beyond.unverified == (note, *known.unverified)
 
 

@@ -68,7 +68,7 @@ def test_what_retention_took_is_told_with_when() -> None:
 def test_a_hole_that_retention_did_not_make_is_told_with_its_place() -> None:
     [line] = said(Marks(), a=history((None, 0)), b=history((None, 0), (0, 1), (5, 6), (8, 9)))
     assert line.startswith(
-        "changes of partition 1 between the partition epochs 1 and 5 are not there, and more in 1 other place: "
+        "changes of partition 1 between the partition epochs 1 and 5 are missing, and more in 1 other place: "
     )
 
 
@@ -79,12 +79,12 @@ def test_records_that_are_gone_are_told_by_whose_doing() -> None:
     ]
     gone = Missing("r3", 1200, 3330, None)
     [line] = lines([gone])
-    assert line.startswith("2,130 of 3,330 log records of run r3 are not there, and retention did not remove them; ")
+    assert line.startswith("2,130 of 3,330 log records of run r3 are missing, and retention did not remove them; ")
     [_, both] = lines([*removed, gone, Missing("r4", 0, None, None)])
     assert both.startswith(
-        "2,130 of 3,330 log records of run r3 are not there, nor are all of 1 other run, and retention"
+        "2,130 of 3,330 log records of run r3 are missing, as are some of 1 other run, and retention"
     )
-    assert lines([Missing("r4", 0, None, None)])[0].startswith("the log records of run r4 are not there, and retention")
+    assert lines([Missing("r4", 0, None, None)])[0].startswith("the log records of run r4 are missing, and retention")
     assert lines([]) == []
 
 

@@ -36,7 +36,7 @@ from transforms.retention import Retention
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("spark")]
 PLAIN, INDEX, ROWS, KILLED, TWICE = "plain", "index", "rows", "killed", "twice"
-BUILT_ON = "all rows of the state were stored: those that run {} left can't be built on ({})"
+BUILT_ON = "all rows of the state were stored: the rows of run {} can't be reused ({})"
 
 
 @dataclass

@@ -39,7 +39,7 @@ TOLD = [
 ]
 # A run of the oldest one that continued from another one's state: that state is kept in a form that is not read any more.
 ENDED = "read only the end of the log, and what run first kept of the rest is gone or of an earlier release"
-UNSTORED = "what run last found is not stored (any more)"
+UNSTORED = "the answers of run last are not stored (any more)"
 UNTOLD = [
     (["explain", "topics", TOPIC], ENDED),
     (["isr", TOPIC, "--run", "last"], ENDED),

@@ -109,7 +109,7 @@ def test_what_can_t_be_continued_is_said_and_the_whole_log_is_read(
     assert run.kept == {}
     assert run.recorded_changes == ({"c": IN_HISTORY} if found["kept"] is None else {})
     assert run.clusters["c"].notes == [
-        f"the whole log was read: the state that run r3 kept can't be continued ({why})"
+        f"the whole log was read: the state that run r3 kept can't be resumed ({why})"
     ], "an older one is not gone on with instead"
 
 
@@ -119,7 +119,7 @@ def test_bytes_that_are_not_those_that_were_written_are_left_alone(broken: dict[
     look_up(run)
     assert run.kept == {}
     assert run.clusters["c"].notes == [
-        f"the whole log was read: the state that run r3 kept can't be continued ({broken['c']})"
+        f"the whole log was read: the state that run r3 kept can't be resumed ({broken['c']})"
     ]
 
 
@@ -152,7 +152,7 @@ def test_a_chain_that_can_t_be_followed_is_left_and_all_else_is_gone_on_with(
     run.clusters["c"].settings.kraft = SimpleNamespace(full=full)
     look_up(run)
     assert run.kept == {"c": found if why is None else replace(found, chain=Chain())}
-    said_of_it = f"all rows of the state were stored: those that run r3 left can't be built on ({why})"
+    said_of_it = f"all rows of the state were stored: the rows of run r3 can't be reused ({why})"
     assert run.clusters["c"].notes == ([said_of_it] if why else [])
 
 

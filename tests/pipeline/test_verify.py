@@ -186,8 +186,8 @@ def test_a_record_that_is_missing_is_told_and_a_run_without_evidence_can_t_be_ve
     told = capsys.readouterr()
     assert told.out == ""
     assert told.err.splitlines()[-1] == (
-        f"kraft-audit: c: run {runs[-1]} can't be examined again: bronze.kraft_records has nothing of run {runs[0]} any more, "
-        "on which it rests"
+        f"kraft-audit: c: run {runs[-1]} can't be examined again: bronze.kraft_records no longer has the rows of run {runs[0]}, "
+        "which it needs"
     )
 
 

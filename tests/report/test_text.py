@@ -84,7 +84,9 @@ def test_every_phase_has_its_words(phase: str, start: str) -> None:
 
 def test_a_start_that_is_blocked_is_not_called_clean() -> None:
     report = replace(not_ready(), verdict="clean", exit_code=0)
-    assert first_lines(report).startswith("NOT READY: The migration cannot start yet The controllers are up")
+    assert first_lines(report).startswith(
+        "NOT READY: The migration cannot start yet The cluster still runs on ZooKeeper"
+    )
     assert "Repair before the load begins: START-02." in first_lines(report)
     assert tell(report).tone == "warn"
 

@@ -118,7 +118,7 @@ def test_rows_that_vacuum_removed_are_one_clear_line(
 
     assert guarded(look) == CRASH
     [line] = capsys.readouterr().err.splitlines()
-    assert line.startswith("kraft-audit: a table's rows as an earlier run left them are gone (VACUUM")
+    assert line.startswith("kraft-audit: rows of an earlier run are gone from a table (VACUUM")
 
 
 def test_another_error_of_spark_is_not_taken_for_it(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:

@@ -37,9 +37,9 @@ class Hashed:
 
 @dataclass(frozen=True)
 class Changed:
-    """What one entity's rows are beside an earlier state's: `rows` to store, with `row_key` and `gone`, and their `hashes`.
+    """The difference of one entity's rows to an earlier state: `rows` to store, with `row_key` and `gone`, and their `hashes`.
 
-    Of a row that has gone only its key is known.
+    Of a removed row only its key is known.
     """
 
     entity: Entity

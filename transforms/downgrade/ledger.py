@@ -31,10 +31,10 @@ class Effect(StrEnum):
 
 @dataclass(frozen=True)
 class Format:
-    """One persistent format: the first release that reads it, and what the ones below do with it.
+    """One persistent format: the first release that reads it, and what earlier releases do with it.
 
-    `evidence` says where the tables show it; a format of topic data or of a file shows nowhere in the metadata. Then
-    `written_at` names the level of a feature from which nodes write it, where there is one.
+    `evidence` is the place in the tables that shows it; the metadata does not show formats of topic data or files. Then
+    `written_at` is the level of a feature from which nodes write it, if there is one.
     """
 
     id: str

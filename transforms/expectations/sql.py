@@ -95,9 +95,9 @@ def failing_rows(expectation: Expectation) -> str | None:
 
 
 def check_sql(expectation: Expectation) -> None:
-    """Raise QueryError when an expectation says SQL that is more than a query over `{batch}` or a condition on a row.
+    """Raise QueryError if an expectation's SQL is more than a query over `{batch}` or a condition on a row.
 
-    A type of the library that takes another query takes another source of data, too, and is refused.
+    A type of the library that takes another query also takes another source of data, and is refused.
     """
     for key, value in expectation.kwargs.items():
         if key == "unexpected_rows_query" and isinstance(value, str):

@@ -229,9 +229,9 @@ def _moved_on(record: Mapping[str, Any], state: Mapping[str, Any]) -> Row:
 
 
 def _changed(record: Mapping[str, Any], before: Row | None) -> Row | None:
-    """The state after a record of the partition (`PartitionRegistration.merge`); None for a change of what was never made.
+    """The state after a record of the partition (`PartitionRegistration.merge`); None for a change of a partition that was never created.
 
-    A null list is one that the record does not change; a PartitionRecord that says nothing of the ELR leaves it unknown.
+    A null list is not changed by the record; a PartitionRecord without ELR leaves it unknown.
     """
     if record["type"] == PARTITION.name:
         lists = {name: record[name] for name in _LISTS}

@@ -26,9 +26,9 @@ _KINDS = {
 
 @dataclass(frozen=True)
 class ZnodeWrite:
-    """One operation on one of the row's znodes. `row` is what the znode says of the row afterwards, None for nothing.
+    """One operation on one of the row's znodes. `row` is the row in the znode afterwards, or None.
 
-    `known` is false where the operation does not show the content (an ACL change, a refused write).
+    `known` is false if the operation does not show the content (an ACL change, a refused write).
     """
 
     zxid: int

@@ -44,7 +44,7 @@ def of_release(text: str, kind: RequestKind, release: Release) -> list[Update]:
 
 
 def version_mapping(text: str | None, release: Release) -> list[str]:
-    """The lines of `version-mapping`; without a release those of the newest level that the tool's own release runs.
+    """The lines of `version-mapping`; without a release those of the newest level of the tool's own release.
 
     Raises UnknownLevelError for a release that the tool of `release` does not know.
     """

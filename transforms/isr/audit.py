@@ -28,7 +28,7 @@ LINE = (
     "leads",
     "preferred",
 )
-# What is kept of a change until all are summed up: whether a partition is under min.insync.replicas is known at the log's end
+# The columns of a change that are kept until all are summed up: whether a partition is under min.insync.replicas is known at the log's end
 # alone, and follows from the sizes of its ISR (`isr`) and of its replicas.
 _SIZES = ("isr", "replicas")
 _RECENT: dict[str, pl.DataType] = {
@@ -123,7 +123,7 @@ def _short(suffix: str) -> pl.Expr:
 
 
 def _under(isr: pl.Expr, replicas: pl.Expr) -> pl.Expr:
-    # Without a minimum nothing is under it: the smallest of several leaves out what is null.
+    # Without a minimum nothing is below it: `min` ignores nulls.
     least = pl.when(pl.col("least").is_not_null()).then(pl.min_horizontal("least", replicas))
     return (isr < least).fill_null(False)
 
@@ -133,7 +133,7 @@ def _leaderless(suffix: str) -> pl.Expr:
 
 
 def _telling(recent: pl.DataFrame, least: pl.DataFrame) -> pl.DataFrame:
-    """Changes that count, as `transforms.isr.hourly` reads them: with what was so before and after each."""
+    """The changes that count, as `transforms.isr.hourly` reads them: with the state before and after each."""
     under = {
         f"under{suffix}": _under(pl.col(f"isr{suffix}"), pl.col(f"replicas{suffix}")) for suffix in ("", "_before")
     }

@@ -20,7 +20,7 @@ class Proposal:
 
     @staticmethod
     def of(partition: PartitionState) -> Proposal:
-        """The state as it is, to be changed from."""
+        """A builder that starts from the given state."""
         return Proposal(
             partition.replicas, partition.isr, partition.adding, partition.removing, partition.leader_recovery_state
         )
@@ -43,7 +43,7 @@ class Builder:
     unclean: bool = False
 
     def change(self, partition: PartitionState, proposal: Proposal) -> Change | None:
-        """The record's fields; None when no record is written."""
+        """The record's fields; None if no record is written."""
         wanted = self._completed(proposal)
         elr = self._elr(partition, wanted.isr)
         leader, unclean = self._elected(partition, wanted, elr)
@@ -53,7 +53,7 @@ class Builder:
             wanted, elr = replace(wanted, isr=(leader,)), _without(elr, (leader,))
         if moved and unclean:
             wanted, elr, forced = replace(wanted, isr=(leader,)), (), True
-            # What a request says of the recovery stands above it: it is the last word in Kafka's order.
+            # The request's recovery state takes precedence: it comes last in Kafka's order.
             if recovery == partition.leader_recovery_state:
                 recovery = RECOVERING
         elif not wanted.isr and not self.elr:
@@ -97,7 +97,7 @@ class Builder:
             if replica in electable and self.can_lead(replica):
                 return replica, False
         last = partition.last_known_elr
-        # Until 4.1 nobody asks whether the last known leader is there.
+        # Before 4.1 Kafka does not check whether the last known leader is available.
         if self.elr and not electable and len(last) == 1 and (self.release < (4, 1) or self.can_lead(last[0])):
             return last[0], True
         if self.unclean:

@@ -18,7 +18,7 @@ MINUTE = 60_000
 
 
 def isr_of_replicas(partitions: Partitions | None) -> Outcome:
-    """ISR-01: each ISR holds replicas of its partition only, and each once.
+    """ISR-01: each ISR contains only replicas of its partition, each once.
 
     The ZooKeeper controller does not ask for it (no rule 8 there): such a state is migrated as it is, and every
     AlterPartition that names the stranger is refused from then on.
@@ -38,7 +38,7 @@ def isr_of_replicas(partitions: Partitions | None) -> Outcome:
 
 
 def leader_in_isr(partitions: Partitions | None) -> Outcome:
-    """ISR-02: a leader is in the ISR. Without a leader (-1, or -2 for a topic being deleted) there is nothing to ask."""
+    """ISR-02: a leader is in the ISR. Without a leader (-1, or -2 for a topic that is being deleted) there is nothing to check."""
     if partitions is None:
         return unknown(_NO_PARTITIONS)
     return found(
@@ -99,10 +99,10 @@ def isr_alive(partitions: Partitions | None, live: Collection[int] | None) -> Ou
 
 
 def epochs_follow(histories: Mapping[str, Sequence[ClassifiedChange]] | None, kept: Partitions | None) -> Outcome:
-    """ISR-06: leader and partition epochs are what the records make of them.
+    """ISR-06: leader and partition epochs follow from the records.
 
-    `kept` is the state that somebody else says the partitions have now (a checkpoint's, the Admin API's); each must have
-    the epochs that follow from its history. Histories alone prove nothing: they are counted, not read.
+    `kept` is the state that somebody else says the partitions have now (a checkpoint's, the Admin API's); each must have the
+    epochs that follow from its history. Histories alone prove nothing, because their epochs are computed, not read.
     """
     if histories is None or kept is None:
         return unknown(
@@ -122,7 +122,7 @@ def epochs_follow(histories: Mapping[str, Sequence[ClassifiedChange]] | None, ke
 
 
 def bumps_on_shrink(release: tuple[int, int], metadata_version: int | None, migrating: bool) -> bool | None:
-    """Tell whether a shrinking ISR raises the leader epoch (S§3.3); None when the level decides and is not known."""
+    """Whether a shrinking ISR raises the leader epoch (S§3.3); None if the level decides and is unknown."""
     if release < (3, 6) or migrating:
         return True
     return None if metadata_version is None else metadata_version < 12
@@ -159,8 +159,8 @@ def flaps(histories: Mapping[str, Sequence[ClassifiedChange]] | None, least: int
 def under_min(partitions: Partitions | None, min_isr: Mapping[str, int | None] | None) -> Outcome:
     """ISR-09: no ISR is smaller than min.insync.replicas; a warning.
 
-    `min_isr` has each partition's effective value, by the topic's configuration or the cluster's dynamic default; None
-    where only a broker's property file could tell. A partition without a known value makes the rest unknown.
+    `min_isr` has each partition's effective value, by the topic's configuration or the cluster's dynamic default; None if only
+    a broker's property file could show it. A partition without a known value makes the rest unknown.
     """
     if partitions is None or min_isr is None:
         return unknown(_NO_PARTITIONS if partitions is None else "no configurations were collected")
@@ -195,8 +195,8 @@ def recovers(
 ) -> Outcome:
     """ISR-11: no leader is RECOVERING for longer than `longest` ms; a warning.
 
-    A partition of one replica stays RECOVERING for ever, because its leader never has a change of the ISR to send: it is
-    left out.
+    A partition with one replica stays RECOVERING forever, because its leader never has a change of the ISR to send: it is left
+    out.
     """
     if histories is None:
         return unknown("no log was collected")
@@ -229,7 +229,7 @@ _WORDS = {
 
 
 def lossy_elections(histories: Mapping[str, Sequence[ClassifiedChange]] | None) -> Outcome:
-    """ISR-12: elections that can have lost what was acknowledged, with offset and kind; a warning, for it is past."""
+    """ISR-12: elections that may have lost acknowledged records, with offset and kind; a warning, because they are past."""
     if histories is None:
         return unknown("no log was collected")
     ordered = sorted(
@@ -294,10 +294,10 @@ def epochs_never_fall(
 
 
 def offline(partitions: Partitions | None, at_work: Collection[int] | None) -> Outcome:
-    """ISR-16: no partition is without a leader; one that no broker's return will heal is said to be so.
+    """ISR-16: no partition is without a leader; a partition that no returning broker can heal is marked.
 
-    Without ISR, ELR and last known leader there is nobody whom the controller may elect: such a partition stays without
-    a leader with all its replicas running, until somebody asks for an unclean election.
+    Without ISR, ELR and last known leader the controller may elect nobody: such a partition stays without a leader, even with
+    all its replicas running, until an unclean election is requested.
     """
     if partitions is None:
         return unknown(_NO_PARTITIONS)
@@ -317,7 +317,7 @@ def offline(partitions: Partitions | None, at_work: Collection[int] | None) -> O
 
 
 def preferred_leaders(partitions: Partitions | None) -> Outcome:
-    """ISR-16: leaders that are not the first replica; a warning only where leadership is asked about."""
+    """ISR-16: leaders that are not the first replica; a warning only if leadership is to be checked."""
     if partitions is None:
         return unknown(_NO_PARTITIONS)
     return found(

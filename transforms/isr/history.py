@@ -122,11 +122,11 @@ def classify(before: PartitionState | None, change: Change, after: PartitionStat
 
 
 def election_of(before: PartitionState, change: Change, after: PartitionState) -> ChangeKind | None:
-    """Which kind of election made the leader, or the ISR that it comes from (ISR-12); None when it was none.
+    """The kind of election that made the leader, or the ISR that it comes from (ISR-12); None if there was none.
 
-    A leader out of the eligible leader replicas is a clean one: what was acknowledged is in its log. One that is only the
-    last known leader (KIP-966), or none of both, may lack it; the controller then sets RECOVERING. A cancelled reassignment
-    can do the same without that mark, and without a leader at first.
+    A leader from the eligible leader replicas is clean: its log has all acknowledged records. One that is only the last known
+    leader (KIP-966), or none of both, may lack it; the controller then sets RECOVERING. A cancelled reassignment can do the
+    same without that mark, and without a leader at first.
     """
     if _reverted_uncleanly(before, after):
         return ChangeKind.UNCLEAN_ELECTION
@@ -155,7 +155,7 @@ def _ends(before: PartitionState, after: PartitionState) -> bool:
 
 
 def _cancelled(before: PartitionState, after: PartitionState) -> bool:
-    """Tell whether the reassignment that ends is taken back.
+    """Whether the reassignment that ends was cancelled.
 
     Both ways lead to the same replicas where a replica was both added and removed. Then only a completion, which is by
     3.8 to 4.2 only, has the whole target in the ISR; and only a leader that goes on leading brings in a member that was
@@ -178,8 +178,8 @@ def _strangers(before: PartitionState, after: PartitionState) -> set[int]:
 def _reverted_uncleanly(before: PartitionState, after: PartitionState) -> bool:
     """A reassignment is cancelled while the ISR holds none but replicas that it adds (`PartitionReassignmentRevert`).
 
-    The first of the replicas that are left becomes the ISR, though it was in none: Kafka asks for
-    unclean.leader.election.enable, but writes no RECOVERING. It leads at once, or later, when it is there.
+    The first of the replicas that are left becomes the ISR, though it was not in sync: Kafka checks
+    unclean.leader.election.enable, but does not write RECOVERING. It leads at once, or later, when it is available.
     """
     return _cancelled(before, after) and bool(_strangers(before, after))
 

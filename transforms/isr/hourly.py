@@ -54,7 +54,7 @@ LINES = pl.Schema(
         **dict.fromkeys((*COUNTS, "flaps", *TIMES, "leads", "preferred"), pl.Int64),
     }
 )
-# Since when (ms) a partition is what it is after its last change.
+# The time (ms) since which a partition has been in the state after its last change.
 SINCE = pl.Schema(
     {"topic_id": pl.String, "partition": pl.Int32, **dict.fromkeys([f"{name}_since" for name in SO], pl.Int64)}
 )
@@ -82,7 +82,7 @@ def hourly_sums(changes: pl.DataFrame, most: int) -> Sums:
 
     A change may be there twice: two runs at the same time record it both.
     """
-    # A number stands for a topic's id and its name while the changes are put in order: texts are slow to move about.
+    # A number stands for a topic's id and its name while the changes are put in order: texts are slow to move.
     topics = changes.group_by("topic_id").agg(pl.col("topic").max()).with_row_index("id")
     numbered = changes.drop("topic").join(topics.drop("topic"), on="topic_id", how="left").drop("topic_id")
     worst, total = pl.DataFrame(schema=LINES), 0
@@ -104,7 +104,7 @@ def _named(rows: pl.DataFrame, topics: pl.DataFrame, columns: pl.Schema) -> pl.D
 
 
 def worst_first(lines: pl.DataFrame) -> pl.DataFrame:
-    """The lines that tell something, the worst first; nulls count as 0."""
+    """The lines with any value, the worst first; nulls count as 0."""
     scores = [_score(name) for name in _WORST]
     down = [*[True for _ in scores], *[False for _ in _PLACE]]
     return _telling(lines).sort([*scores, *_PLACE], descending=down, maintain_order=True)
@@ -183,7 +183,7 @@ def _begun(so: str) -> pl.Expr:
 
 
 def _ended(so: str) -> pl.Expr:
-    """How long (ms) something was so that each change ended; before the first change at hand, by what the history says."""
+    """How long (ms) the state that each change ended had lasted; before the first available change, by the history's columns."""
     row, time = (pl.when(_begun(so)).then(name).forward_fill().shift() for name in ("row", "append_time"))
     unseen = pl.coalesce("leaderless_since" if so == "leaderless" else "before_time", "append_time")
     since = pl.when(row >= pl.col("first")).then(time).otherwise(unseen)

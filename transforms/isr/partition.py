@@ -39,12 +39,12 @@ class PartitionState:
 
     @property
     def reassigning(self) -> bool:
-        """True while a reassignment is under way."""
+        """True while a reassignment is in progress."""
         return bool(self.adding or self.removing)
 
     @property
     def target(self) -> Ids:
-        """The replicas once the reassignment under way is done."""
+        """The replicas after the current reassignment."""
         return tuple(replica for replica in self.replicas if replica not in self.removing)
 
 

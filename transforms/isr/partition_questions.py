@@ -1,4 +1,4 @@
-"""What a person asks of one partition's ISR: its changes, and the controller that would answer an AlterPartition request."""
+"""Queries about one partition's ISR: its changes, and the controller that would answer an AlterPartition request."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def controller_of(
 
 
 def at_levels(controller: Controller, finalised: Mapping[str, int], *, migrating: bool) -> Controller:
-    """A KRaft controller with what goes by the finalised levels: whether a shrinking ISR raises the leader epoch, and ELR."""
+    """A KRaft controller with the properties that the finalised levels decide: whether a shrinking ISR raises the leader epoch, and ELR."""
     level = finalised.get(FEATURE_NAME)
     return replace(
         controller,

@@ -1,6 +1,6 @@
-"""Which changes of partitions a run looks at: those that it read itself, and those that an earlier run remembered.
+"""The changes of partitions that a run examines: those that it read itself, and those that an earlier run remembered.
 
-A change is known by hourly.RECORD: of a log that was formatted again, offsets and topic ids can come again, times do not.
+hourly.RECORD identifies a change: in a log that was formatted again, offsets and topic ids can repeat, times cannot.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from transforms.kraft.side import LEADER_CHANGE, KraftSide
 
 
 def log_begun(side: KraftSide) -> int:
-    """When the log began (ms), where that is known: a quorum that was formatted again has the history of another log, too."""
+    """When the log began (ms), if known: a quorum that was formatted again also has the history of another log."""
     first = next((m for m in side.milestones if m["type"] == LEADER_CHANGE and m["checkpoint_offset"] is None), None)
     return first["append_time"] if first is not None and first["offset"] == 0 else 0
 

@@ -1,4 +1,4 @@
-"""What a controller would answer to an AlterIsr or AlterPartition request (S§8.2), rule by rule, without asking it.
+"""A controller's answer to an AlterIsr or AlterPartition request (S§8.2), predicted rule by rule.
 
 `ReplicationControlManager.alterPartition` and `validateAlterPartitionData` for KRaft, `KafkaController.tryProcessAlterPartition`
 for the ZooKeeper controller. The API was AlterIsr up to 3.1 (KIP-497) and is AlterPartition since 3.2 (KIP-704).
@@ -18,7 +18,7 @@ ANY_EPOCH = -1
 
 
 class ControllerMode(StrEnum):
-    """Whose rules are asked for. A KRaft controller's hold for brokers in ZooKeeper mode too while it migrates them."""
+    """Whose rules apply. During a migration, a KRaft controller's rules also apply to brokers in ZooKeeper mode."""
 
     ZOOKEEPER = "zk"
     KRAFT = "kraft"
@@ -63,7 +63,7 @@ KIP_497_NAMES: Mapping[Error, str] = {Error.INVALID_UPDATE_VERSION: "INVALID_ISR
 
 @dataclass(frozen=True)
 class Registration:
-    """A broker as the controller knows it. In ZooKeeper mode it is one of `/brokers/ids`, and never fenced."""
+    """A broker as registered with the controller. In ZooKeeper mode it is one of `/brokers/ids`, and never fenced."""
 
     broker_epoch: int
     fenced: bool = False
@@ -115,8 +115,8 @@ class Controller:
 class AlterPartitionAnswer:
     """What the controller answers, by which rule, and whether it writes.
 
-    `result` is the partition afterwards. `rule` is the rule's number in S§8.2; None when all are passed, or none refuses.
-    `unverified` are rules that could not be asked, because what they compare was not given.
+    `result` is the partition afterwards. `rule` is the rule's number in S§8.2; None if no rule refuses. `unverified` are rules
+    that could not be applied, because an input was not given.
     """
 
     error: Error
@@ -162,7 +162,7 @@ def request_versions(release: tuple[int, int]) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class _Asked:
-    """A request with all that the rules need said."""
+    """A request with all inputs of the rules."""
 
     request: AlterPartitionRequest
     controller: Controller
@@ -182,9 +182,9 @@ _RequestRule = Callable[[_Asked], tuple[Error, str] | None]
 
 
 def validate(request: AlterPartitionRequest, controller: Controller) -> AlterPartitionAnswer:
-    """What `controller` answers to `request`. The rules are asked in its order, and the first that fails answers.
+    """What `controller` answers to `request`. The rules are applied in its order; the first that fails gives the answer.
 
-    A release above the tables is asked by the rules of the newest one there, which the answer says.
+    For a release above the tables the newest known rules are applied, which the answer notes.
     """
     answer, (newest, name) = _answered(request, controller), _NEWEST
     if controller.release <= newest:
@@ -229,7 +229,7 @@ def _answered(request: AlterPartitionRequest, controller: Controller) -> AlterPa
 
 
 def _refused_at_the_door(controller: Controller, version: int) -> AlterPartitionAnswer | None:
-    """What no controller is asked for: the request's version, and the sender's rights."""
+    """Conditions that are checked before the controller: the request's version, and the sender's permissions."""
     oldest, newest = request_versions(controller.release)
     if not oldest <= version <= newest:
         reason = f"version {version} of the request is not one of {oldest} to {newest}: the connection is closed"
@@ -347,7 +347,7 @@ def _recovers_again(asked: _Asked) -> tuple[Error, str] | None:
 
 
 def _ineligible(asked: _Asked) -> tuple[Error, str] | None:
-    """All members are asked for, those that are in the ISR already too (KIP-841, KIP-903)."""
+    """All members are checked, also those that are in the ISR already (KIP-841, KIP-903)."""
     found = [text for member in asked.request.isr if (text := _why_ineligible(member, asked)) is not None]
     return None if not found else (_ineligible_error(asked), "; ".join(found))
 
@@ -378,7 +378,7 @@ def _ineligible_error(asked: _Asked) -> Error:
 
 
 def _identical(asked: _Asked) -> tuple[Error, str] | None:
-    """The ZooKeeper controller answers with success, and writes nothing, when the state is what is asked for."""
+    """The ZooKeeper controller answers with success, and writes nothing, if the state equals the request."""
     request, partition = asked.request, asked.partition
     same = (
         request.isr == partition.isr
@@ -403,7 +403,7 @@ def _kraft_rules(release: tuple[int, int]) -> Iterable[tuple[int, _RequestRule]]
             *recovery,
             (12, _ineligible),
         ]
-    # Before 3.3 an epoch that differs either way is the partition's error; in 2.8 the sender is asked for first.
+    # Before 3.3 an epoch that differs either way is the partition's error; in 2.8 the sender is checked first.
     leads: list[tuple[int, _RequestRule]] = [(5, _other_leader_epoch), (6, _not_leader)]
     first = leads if release >= (3, 0) else leads[::-1]
     early: list[tuple[int, _RequestRule]] = [*first, (7, _other_partition_epoch), *proposal]
@@ -411,7 +411,7 @@ def _kraft_rules(release: tuple[int, int]) -> Iterable[tuple[int, _RequestRule]]
 
 
 def _zookeeper_rules(release: tuple[int, int]) -> Iterable[tuple[int, _RequestRule]]:
-    """It asks neither whether the sender leads nor whether the ISR is made of replicas and holds the leader."""
+    """It checks neither whether the sender leads, nor whether the ISR consists of replicas and contains the leader."""
     recovery: list[tuple[int, _RequestRule]] = [(10, _recovers_with_others), (11, _recovers_again)]
     if release >= (3, 3):
         return [
@@ -453,7 +453,7 @@ def _accepted(asked: _Asked) -> AlterPartitionAnswer:
 
 
 def builder_of(controller: Controller) -> Builder:
-    """What decides of a record, as a controller knows it."""
+    """The inputs of a record, from the controller's state."""
 
     def can_lead(broker: int) -> bool:
         known = controller.brokers.get(broker)
@@ -464,10 +464,10 @@ def builder_of(controller: Controller) -> Builder:
         release=controller.release,
         can_lead=can_lead,
         bumps_on_shrink=_bumps(controller),
-        # What is not known changes nothing here, and is noted.
+        # Unknown inputs change nothing here, and are noted.
         elr=controller.elr and controller.min_isr is not None,
         min_isr=controller.min_isr or 1,
-        # Kafka heeds the setting since 3.9 (`ConfigurationControlManager.uncleanLeaderElectionEnabledForTopic`).
+        # Kafka applies the setting since 3.9 (`ConfigurationControlManager.uncleanLeaderElectionEnabledForTopic`).
         unclean=controller.unclean and controller.release >= (3, 9),
     )
 

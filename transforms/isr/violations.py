@@ -34,9 +34,9 @@ _WORDS = {
 
 @dataclass(frozen=True)
 class Present:
-    """What is known of a cluster now: its log's newest append time (ms), running brokers, those that some ISR lacks, the
-    registrations of each in the log's last hour, whether a shrinking ISR must raise the leader epoch, and the offsets of
-    the records of MIGRATION and of POST_MIGRATION (None: not yet), where there is one of MIGRATION.
+    """The present state of a cluster: its log's newest append time (ms), running brokers, those that some ISR lacks, the
+    registrations of each in the log's last hour, whether a shrinking ISR must raise the leader epoch, and the offsets of the
+    records of MIGRATION and of POST_MIGRATION (None: not yet), where there is one of MIGRATION.
     """
 
     log_end_ms: int | None = None
@@ -79,7 +79,7 @@ def _recent(log_end_ms: int | None) -> pl.Expr:
 
 
 def _epoch_stayed() -> pl.Expr:
-    """Somebody left the ISR, and the leader epoch is what it was."""
+    """A replica left the ISR, and the leader epoch did not change."""
     stayed = pl.col("leader_epoch") == pl.col("leader_epoch_before")
     return (pl.col("departed").list.len() > 0) & stayed.fill_null(False)
 
@@ -89,10 +89,10 @@ def _lossy() -> pl.Expr:
 
 
 def history_violations(history: pl.DataFrame, partitions: pl.DataFrame, present: Present) -> pl.DataFrame:
-    """What breaks a rule, or is to be told of the past: columns `code` and `text`.
+    """Violations of rules, and remarks about the past: columns `code` and `text`.
 
-    `history` are rows of gold isr_history (of its columns only JUDGED is looked at), `partitions` KRaft's silver rows: but for
-    DUR-13, only partitions that are still there count.
+    `history` are rows of gold isr_history (only the columns JUDGED are used), `partitions` KRaft's silver rows: but for DUR-13,
+    only partitions that are still there count.
     """
     moves = (pl.col("departed").list.len() > 0) | (pl.col("joined").list.len() > 0)
     marks = {
@@ -135,11 +135,11 @@ def _election_text() -> pl.Expr:
 
 
 def _elections(rows: pl.DataFrame, present: Present) -> pl.DataFrame:
-    """An election that can have lost data, open or healed (ISR-12).
+    """An election that may have lost data, open or healed (ISR-12).
 
-    It is open until the leader has told the controller of an ISR that grew (RECOVERED). The leader of a one-replica
-    partition never does: there it is open while it still leads, until its broker is in sync in all its partitions again.
-    An election that sets no RECOVERING, as that of a cancelled reassignment, is open until the ISR has another member.
+    It is open until the leader has reported a grown ISR to the controller (RECOVERED). The leader of a one-replica partition
+    never does: there it is open while it still leads, until its broker is in sync in all its partitions again. An election that
+    sets no RECOVERING, as that of a cancelled reassignment, is open until the ISR has another member.
     """
     alone = pl.col("now_replicas").list.len() == 1
     unmarked = pl.col("leader_recovery_state") == RECOVERED
@@ -217,7 +217,7 @@ def _times(number: pl.Expr) -> pl.Expr:
 
 
 def _flapping(members: pl.DataFrame, present: Present) -> pl.DataFrame:
-    """A process that starts leaves an ISR once and comes back once; what is more is a broker that can't keep up."""
+    """A restart leaves an ISR once and comes back once; more than that is a broker that cannot keep up."""
     beyond = pl.col("moves").cast(pl.Int64) - 2 * _restarts(present)
     text = pl.format(
         "{}: broker {} left or joined the ISR {} times in the log's last hour, and was started {}",

@@ -1,6 +1,7 @@
-"""Whether the records that were read are those of the plan: counted slice by slice before anything is judged.
+"""Compares the records that were read with the plan: they are counted slice by slice before anything is judged.
 
-A metadata log has one record for every offset (KRaft neither compacts nor skips), so a slice of the plan says how many there are.
+A metadata log has one record for every offset (KRaft neither compacts nor skips), so a slice of the plan determines their
+number.
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ from transforms.kraft.quorum import LogCopy, NoUsableLogError, Slice, plan_read
 
 # The place of the base checkpoint among the slices, and of rows that are in none.
 CHECKPOINT, NOWHERE = -2, -1
-# What is said when rows of earlier runs are asked for that somebody has removed.
+# The message if rows of earlier runs are needed and have been removed.
 GONE = "the tables no longer have all log records that earlier runs have read"
 
 
 @dataclass(frozen=True)
 class PlannedLog:
-    """What of a cluster's log was to be read: the base checkpoint's offset, None without one, and slices in order.
+    """The part of a cluster's log to be read: the base checkpoint's offset, None without one, and slices in order.
 
     Copies at `fetched` were fetched from a leader, who gives no offset 0 once there is a snapshot.
     """
@@ -98,10 +99,10 @@ class Counted:
 
 
 def shortfall(planned: PlannedLog, rows: Iterable[Mapping[str, Any]]) -> str | None:
-    """What of the rows of `Counted` is not what was to be read, in one line; None when all is.
+    """The first difference between the rows of `Counted` and the plan, in one line; None if there is none.
 
-    Of a log with damage fewer good rows are expected, and never one elsewhere: the damage is told by itself, and where it says that
-    it lies may be damaged, too.
+    A damaged log may have fewer good rows than planned, but none elsewhere: the damage is reported separately, and its recorded
+    place may be damaged, too.
     """
     found = {row["slice"]: row for row in rows}
     damaged = any(row["damaged"] for row in found.values())

@@ -100,7 +100,7 @@ class LogCopy:
 
     @property
     def stopped_cleanly(self) -> bool:
-        """True when the controller had shut down in order: it wrote a producer snapshot at the log's very end.
+        """True if the controller shut down cleanly: it wrote a producer snapshot at the log's very end.
 
         (`UnifiedLog.close`; one that runs on appends at least a no-op twice a second.)
         """
@@ -297,7 +297,7 @@ def known_voters(copies: Sequence[LogCopy], plan: ReadPlan | None) -> tuple[int,
 
 
 def ends_of_voters(copies: Sequence[LogCopy]) -> dict[int, int]:
-    """Log end (exclusive) by controller: what the leader told last, else what the controller's copy holds."""
+    """Log end (exclusive) by controller: as the leader reported it last, otherwise that of the controller's copy."""
     ends = {copy.controller_id: copy.end for copy in copies if copy.has_log and copy.controller_id is not None}
     fetched = [copy for copy in copies if copy.fetched_at is not None]
     newest = max(fetched, key=lambda copy: copy.fetched_at or 0, default=None)
@@ -305,7 +305,7 @@ def ends_of_voters(copies: Sequence[LogCopy]) -> dict[int, int]:
 
 
 def elected_leader(copies: Sequence[LogCopy], epoch: int) -> int | None:
-    """The leader that some copy's `quorum-state` names for an epoch; None when no copy knows one.
+    """The leader that some copy's `quorum-state` names for an epoch; None if no copy has one.
 
     (`QuorumState`: each voter stores the leader it follows; -1 stands for none.)
     """
@@ -315,7 +315,7 @@ def elected_leader(copies: Sequence[LogCopy], epoch: int) -> int | None:
 
 @dataclass(frozen=True)
 class CommittedEnd:
-    """Everything below `end_exclusive` is committed; `proof` says why.
+    """Everything below `end_exclusive` is committed; `proof` is the reason.
 
     It is one of high_watermark, majority, migration, checkpoint and log_start.
     """
@@ -371,7 +371,7 @@ def _migration_bound(plan: ReadPlan, offset: int | None, epoch: int | None) -> C
 
 
 def _majority_bound(copies: Sequence[LogCopy], plan: ReadPlan) -> CommittedEnd | None:
-    """What more than half of the voters hold. Where no file names the voters, no copies are a majority of them."""
+    """The records that more than half of the voters have. If no file names the voters, no copies are a majority."""
     leading = plan.leading
     voters = known_voters(copies, plan)
     if not voters:

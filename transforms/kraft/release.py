@@ -1,4 +1,4 @@
-"""Which Kafka release wrote a log, from what its nodes say they support."""
+"""The Kafka release that wrote a log, inferred from the ranges that its nodes report."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from schemas.kraft.metadata_versions import FEATURE_NAME, LATEST_PRODUCTION, lev
 # 3.4 writes state 1 when a load begins, no other one and none into checkpoints (S§2.8, S§4.3).
 _NOT_WRITTEN_BY_3_4 = frozenset({0, 2, 3})
 _UNDER_WAY = frozenset({1, 2})
-# 3.4-IV0 and 3.9-IV0: the releases between them know both ZooKeeper and the migration.
+# 3.4-IV0 and 3.9-IV0: the releases between them support both ZooKeeper and the migration.
 FIRST_MIGRATING_LEVEL, LAST_MIGRATING_LEVEL = 8, 21
 Nodes = Sequence[Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
 class Release:
-    """A release such as `3.9` (None when nothing tells) and the evidence for it, in one line."""
+    """A release such as `3.9` (None if unknown) and the evidence for it, in one line."""
 
     version: str | None
     evidence: str
@@ -36,12 +36,12 @@ def infer_release(
 ) -> Release:
     """The configured version, else the release that most nodes state, held to what decides its meaning.
 
-    `controllers` and `brokers` are silver KRaft rows. What most controllers support tells, else what most brokers in KRaft
-    mode do: one node of another release changes nothing. A ZooKeeper broker advertises only its IBP (S§9.2), which no
-    release can be below, nor below the finalised level. While a migration runs (`migrating`) the release is one that can
-    migrate, whatever a node says; such a node is named by `outside_migration`. `state_codes` are the ZkMigrationState
-    bytes of the log: 3.4 writes only 1, so another one tells a later release that runs at an old metadata.version; so
-    does a state that the log's base checkpoint holds (`state_in_checkpoint`).
+    `controllers` and `brokers` are silver KRaft rows. Most controllers decide, otherwise most brokers in KRaft mode: one node
+    of another release changes nothing. A ZooKeeper broker advertises only its IBP (S§9.2), which no release can be below, nor
+    below the finalised level. While a migration runs (`migrating`) the release is one that can migrate, whatever a node says;
+    such a node is named by `outside_migration`. `state_codes` are the ZkMigrationState bytes of the log: 3.4 writes only 1, so
+    another one tells a later release that runs at an old metadata.version; so does a state that the log's base checkpoint holds
+    (`state_in_checkpoint`).
     """
     if configured is not None:
         return Release(configured, "configured")
@@ -62,10 +62,10 @@ def infer_release(
 
 
 def is_migrating(state_codes: Sequence[int], last_epoch: int | None, zookeeper: Mapping[str, Any] | None) -> bool:
-    """True when what the log and ZooKeeper hold is of a migration that is not over, so of a release that can migrate.
+    """True if the log and ZooKeeper show a migration that is not over, so the release can migrate.
 
     `state_codes` are the log's ZkMigrationState bytes in order: 1 and 2 are MIGRATION and PRE_MIGRATION in every release
-    (S§2.6). Else `/migration` tells, written by the leader of the log's newest epoch: 4.x never writes it.
+    (S§2.6). Otherwise `/migration` shows it, if the leader of the log's newest epoch wrote it: 4.x never does.
     """
     if state_codes and state_codes[-1] in _UNDER_WAY:
         return True
@@ -74,10 +74,10 @@ def is_migrating(state_codes: Sequence[int], last_epoch: int | None, zookeeper: 
 
 
 def outside_migration(name: str, node: Mapping[str, Any]) -> str | None:
-    """Why a node (`name` says which) can't be part of a migration by the levels it supports; None when it can.
+    """Why the node `name` cannot be part of a migration, by the levels that it supports; None if it can.
 
-    Releases 3.4 to 3.9 migrate: metadata.version 3.4-IV0 is the lowest with a migration (KIP-866), and what supports more
-    than 3.9-IV0 is Kafka 4, which knows no ZooKeeper and ignores the migration's state.
+    Releases 3.4 to 3.9 migrate: metadata.version 3.4-IV0 is the lowest with a migration (KIP-866), and what supports more than
+    3.9-IV0 is Kafka 4, which does not support ZooKeeper and ignores the migration's state.
     """
     levels = _levels(node)
     if not levels:
@@ -96,7 +96,7 @@ StatedLevels = list[tuple[int, str]]
 
 
 def _levels_stated(controllers: Nodes, brokers: Nodes, metadata_version: int | None) -> StatedLevels:
-    """What says how new the release is at least, with who says so."""
+    """The levels that bound the release from below, each with its source."""
     levels = _majority("controller", controllers)
     if not levels:
         levels = _majority("broker", [row for row in brokers if not row.get("is_migrating_zk_broker")])
@@ -108,7 +108,7 @@ def _levels_stated(controllers: Nodes, brokers: Nodes, metadata_version: int | N
 
 
 def _majority(kind: str, nodes: Nodes) -> StatedLevels:
-    """The level that more than half of the nodes support, by one of them; none when no node says."""
+    """The level that more than half of the nodes support, by one of them; None if no node reports any."""
     levels = sorted((max(_levels(node)), node[f"{kind}_id"]) for node in nodes if _levels(node))
     if not levels:
         return []
@@ -133,7 +133,7 @@ def _levels(node: Mapping[str, Any]) -> list[int]:
 
 
 def before(version: str | None, major: int, minor: int) -> bool:
-    """True when the release is known and older than `major.minor`."""
+    """True if the release is known and older than `major.minor`."""
     if version is None:
         return False
     parts = version.split(".")

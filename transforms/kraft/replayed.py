@@ -35,7 +35,7 @@ FINDINGS = columns_of(FINDINGS_TABLE.columns, CLUSTER, "run_id")
 
 @dataclass(frozen=True)
 class Keeping:
-    """What is to be said of the state below `offset` (exclusive) to the next run; with offset -1, that it must not continue from any.
+    """The state below `offset` (exclusive) for the next run; with offset -1 the next run must not resume any.
 
     `state` are its bytes; the other columns are those of `transforms.kraft.side.Kept`.
     """
@@ -53,10 +53,11 @@ NOTHING = Keeping(-1)
 
 @dataclass(frozen=True)
 class Replayed:
-    """What a log came to.
+    """The results of replaying a log.
 
     `tables` are KRaft's silver rows at the committed end, by entity, without the migration's. `row_versions` are
-    `schemas.replayed.ROW_VERSION`, `findings` those of silver. `keeping` is None where the next run goes on as this one did.
+    `schemas.replayed.ROW_VERSION`, `findings` those of silver. `keeping` is None if the next run continues from the same state
+    as this one.
     """
 
     tables: Mapping[str, pl.DataFrame]
@@ -231,7 +232,7 @@ def _checkpoints(
 
 @dataclass
 class _Gathered:
-    """What a pass told, but for its history."""
+    """The results of a pass, except its history."""
 
     tables: dict[str, pl.DataFrame] = field(default_factory=dict)
     versions: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=VERSIONS))
@@ -239,7 +240,7 @@ class _Gathered:
     found: list[pa.Table | pa.RecordBatch] = field(default_factory=list)
 
     def add(self, told: MadeTable) -> None:
-        """Take what was told."""
+        """Add the pass's results."""
         if told.kind == TableKind.STATE:
             rows = from_arrow(told.rows, TABLES[told.entity])
             self.tables[told.entity] = rows.with_columns(pl.lit(KRAFT).alias("source"))
@@ -262,7 +263,7 @@ class _Last(NamedTuple):
 
 
 class _LastBefore:
-    """The record just before an offset, seen as the log goes by."""
+    """The record just before an offset, found while the log is read."""
 
     def __init__(self, offset: int | None) -> None:
         self.offset = offset

@@ -1,4 +1,4 @@
-"""The log of a cluster: the copies, the plan made of them, and the records that say how to read the rest."""
+"""The log of a cluster: the copies, the plan made of them, and the records that are needed to read the rest."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class KraftSide:
         return [(m["offset"], json.loads(m["data"])["zkMigrationState"]) for m in states]
 
     def dual_write(self) -> tuple[int, int | None] | None:
-        """Offsets between which the log is in dual write, by the bytes of every release whose controllers heed them."""
+        """Offsets between which the log is in dual write, by the bytes of every release whose controllers use them."""
         states = self.states()
         begun = next((offset for offset, code in states if code == IN_MIGRATION), None)
         if begun is None:
@@ -123,12 +123,12 @@ class KraftSide:
 
 @cache
 def _types() -> pa.Array:
-    # Not before they are asked for: to make an array of Python's values, Arrow imports pandas.
+    # Only when they are needed: to make an array of Python's values, Arrow imports pandas.
     return pa.array(MILESTONES)
 
 
 def milestones(records: pa.RecordBatch) -> list[dict[str, Any]]:
-    """The few records that say how to read the others, of a batch of bronze kraft_records: MILESTONE_COLUMNS, checkpoints' too."""
+    """The few records that are needed to read the others, of a batch of bronze kraft_records: MILESTONE_COLUMNS, checkpoints' too."""
     wanted = pc.and_(pc.is_null(records["problem"]), pc.is_in(records["type"], value_set=_types()))
     found: list[dict[str, Any]] = records.select(MILESTONE_COLUMNS).filter(wanted).to_pylist()
     return found
@@ -145,7 +145,7 @@ def kraft_side(
     `copies` are rows of bronze kraft_log_copies, `found` the `milestones` of the records that were read, `migration` the row of
     `/migration` where there is one. `kept` is the state that the records continue from.
     """
-    # A table has no order, and what is read of copies that are alike must not hang on one.
+    # A table has no order, and the result of reading equal copies must not depend on one.
     facts = tuple(LogCopy.from_row(row) for row in sorted(copies, key=lambda row: str(row["location"])))
     try:
         plan = plan_read(facts)
@@ -204,7 +204,7 @@ def keep_at(side: KraftSide, after: int, every: int) -> int | None:
     """
     states = side.states()
     if states and states[-1][1] == PRE_MIGRATION:
-        # A load without transactions may be under way, and is judged as a whole.
+        # A load without transactions may be in progress, and is judged as a whole.
         return None
     pending = side.transactions.open
     end = after if pending is None else min(after, pending.begin_inclusive)

@@ -1,4 +1,4 @@
-"""The report's first three seconds: am I fine, what is wrong, what do I do. Sentences only, no markup."""
+"""The report at first glance: is all well, what is wrong, what to do. Sentences only, no markup."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ VERDICT_LABELS = {"clean": "Clean", "warnings": "Warnings", "errors": "Errors"}
 _BEFORE_THE_COPY = ("zookeeper", "waiting")
 _ACTIONS = 4
 _EVIDENCE, _EVIDENCE_LIMIT = 3, 240
-# Checks of the differences' totals: what to do is said with the differences themselves.
+# Checks of the differences' totals: the remedies are those of the differences themselves.
 _OF_DEFECTS = ("DUR-05", "RB-02")
 _UNKNOWN = Gate("unknown")
 _CANNOT_START = "The migration cannot start yet"
@@ -39,7 +39,7 @@ _CANNOT_START = "The migration cannot start yet"
 
 @dataclass(frozen=True)
 class Action:
-    """One thing to do: `what` in a sentence, `why` names the check or the class that asks for it."""
+    """One thing to do: `what` is a sentence, `why` names the check or the class behind it."""
 
     what: str
     why: str
@@ -119,13 +119,13 @@ def _unsuppressed(report: Report) -> int:
 
 
 def _asked_sentence(report: Report) -> str:
-    """Why the run is an error where nothing else says so: the gate that was asked for could not be judged."""
+    """Why the run is an error if nothing else shows it: the requested gate could not be judged."""
     shut = shut_gate_in(report.notes)
     return f"Requested gate: {shut}." if shut and " is NO-GO" not in shut else ""
 
 
 def in_kraft(report: Report) -> bool:
-    """True for a cluster that has nothing to do with a migration: its report speaks of its own health."""
+    """True for a cluster without a migration: its report is about its own health."""
     return phase_of(report) == "kraft" and report.kraft is not None
 
 
@@ -163,7 +163,7 @@ def check_rank(report: Report) -> Callable[[CheckResult], tuple[int, bool, int, 
 def calm_word(report: Report, check: CheckResult) -> str | None:
     """Name a failed check that is no fault: `not yet` for a step of the plan, `closed` for a way that is past.
 
-    What only the finalise gate asks for (brokers still to be rolled) is a step of the plan, and after finalising the
+    A check that only the finalise gate needs (brokers still to be rolled) is a step of the plan, and after finalising the
     rollback gate is closed for good. None for a fault; a critical check is always one, whichever gate it belongs to.
     """
     if check.verdict != "fail" or check.severity == "critical":
@@ -181,11 +181,11 @@ def rank(order: tuple[str, ...], word: str) -> int:
 def repairs(report: Report) -> list[Action]:
     """List what to repair, each thing once: the defects' own remedies, then failing checks, then warnings.
 
-    A suppressed defect asks for nothing; the checks that it fails still do.
+    A suppressed defect needs no repair; the checks that it fails still do.
     """
     checks = sorted((check for check in report.checks if calm_word(report, check) is None), key=check_rank(report))
     if phase_of(report) == "rolled_back":
-        # No controllers are there to be stopped: RB-05 says what to do about the same znode.
+        # There are no controllers to stop: RB-05 has the remedy for the same znode.
         checks = [check for check in checks if check.id != "START-07"]
     rows = sorted(report.divergences.rows, key=lambda row: rank(ORDER, row.class_))
     of_rows = [Action(remedy_of(row), row.class_) for row in rows if row.class_ in DEFECTS and row.suppressed is None]
@@ -309,7 +309,7 @@ def is_stopped(report: Report) -> bool:
 
 
 def _kraft_title(report: Report) -> str | None:
-    """What goes first in a KRaft cluster that is not clean: partitions nobody serves, then an upgrade that is refused."""
+    """The headline of a KRaft cluster that is not clean: partitions without a leader, then a blocked upgrade."""
     if not in_kraft(report):
         return None
     offline = next((check for check in report.checks if check.id == "ISR-16" and check.verdict == "fail"), None)
@@ -414,7 +414,7 @@ def _kraft_meaning(report: Report) -> str:
 
 
 def _repeated_load(report: Report) -> str:
-    """What is known of a load that runs again and again before anything is in dual write; empty when none does."""
+    """The evidence of a load that runs again and again before dual write; empty if there is none."""
     if phase_of(report) != "waiting":
         return ""
     again = next((check for check in _failed(report) if check.id == "DUR-08"), None)
@@ -455,7 +455,7 @@ def _gate_sentences(report: Report) -> list[str]:
 
 def _decision(report: Report, gate: str, blocking: str) -> str:
     if gate == "start" and phase_of(report) == "waiting":
-        # The controllers wait for the brokers: the load begins by itself when the last one is ready.
+        # The controllers wait for the brokers: the load begins automatically when the last one is ready.
         return f"Repair before the load begins: {blocking}."
     return f"Do not {GATE_VERBS[gate]} ({blocking})."
 
@@ -470,7 +470,7 @@ def _closed(report: Report) -> list[str]:
 
 
 def duration(seconds: float | None) -> str:
-    """Write a span the way people say it: `0.4 s`, `95 s`, `12 min`, `3.2 h`, `4.0 days`; `unknown` for None."""
+    """Write a time span in common units: `0.4 s`, `95 s`, `12 min`, `3.2 h`, `4.0 days`; `unknown` for None."""
     if seconds is None:
         return "unknown"
     if abs(seconds) < 10:
@@ -495,7 +495,7 @@ def reach(migration: MigrationSummary) -> str:
 
 
 def state_text(migration: MigrationSummary) -> str:
-    """Name the state as the log records it, and the phase where that says something else: `MIGRATION (rolled back)`."""
+    """Name the state as the log records it, and the phase if it differs: `MIGRATION (rolled back)`."""
     phase_of_state = PHASE_OF_STATE.get(migration.state.upper())
     phase = f" ({migration.phase.replace('_', ' ')})" if migration.phase and migration.phase != phase_of_state else ""
     return f"{migration.state}{phase}"

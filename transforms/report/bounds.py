@@ -1,4 +1,4 @@
-"""What a report shows of a long text: a value of ten megabytes would make a page that nobody can open."""
+"""Shortens long texts for a report: a value of ten megabytes would make a page that no browser can open."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ NOTHING = Comparison(False, Divergences(), [], {})
 
 @dataclass(frozen=True)
 class ReportRequest:
-    """What was asked for: `limit` rows at most, and the gate that decides the verdict, if one does."""
+    """The requested output: `limit` rows at most, and the gate that decides the verdict, if any."""
 
     limit: int
     gate: str | None = None

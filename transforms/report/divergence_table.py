@@ -51,8 +51,8 @@ def as_record(row: Mapping[str, Any]) -> dict[str, Any]:
 def as_table(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """Rows of COLUMNS as lines under a heading; without rows no line at all.
 
-    A value of more than _CELL characters is shortened in the middle, which says by how much; a last line then says how
-    to see the whole value.
+    A value of more than _CELL characters is shortened in the middle, with the number of characters left out; then a last line
+    names the option for whole values.
     """
     if not rows:
         return []

@@ -1,4 +1,4 @@
-"""The users' expectations, as a person reads them: what is not met first, with the rows that fail it."""
+"""The users' expectations for readers: those not met first, with the failing rows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NOT_SHOWN = ("column", "column_list", "unexpected_rows_query", "condition_parse
 
 @dataclass(frozen=True)
 class ExpectationView:
-    """One expectation that is not met. `rows` are whole rows as text, `few` says how many of how many they are."""
+    """One expectation that is not met. `rows` are whole rows as text, `few` is their number and the total."""
 
     tone: str
     suite: str
@@ -90,7 +90,7 @@ def expectation_views(
 ) -> ExpectationViews:
     """The expectations for a page: at most `most` that are not met, with at most `rows` rows each.
 
-    A row longer than `row_limit` characters is cut in its middle, and says so.
+    A row longer than `row_limit` characters is shortened in its middle, which is marked.
     """
     failed = unmet(results)
     suites = len({each.suite for each in results})

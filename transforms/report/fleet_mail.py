@@ -46,7 +46,7 @@ _WIDTH = 100
 
 @dataclass(frozen=True)
 class MailEntry:
-    """One cluster of a mail: its run, its report (None when the audit failed), why it is told, and where the report is."""
+    """One cluster of a mail: its run, its report (None if the audit failed), the reason for the mail, and the report's location."""
 
     run: FleetRun
     report: Report | None
@@ -89,9 +89,8 @@ def render_fleet_mail(
 ) -> EmailMessage:
     """Make the message, without sender and recipients.
 
-    `entries` are the clusters to tell of, at least one; `others` those of the run that the recipients care for and of which
-    there is nothing to tell. `location` says where the fleet's page is. Its bytes are at most SIZE_LIMIT: what is too long
-    for that tells fewer clusters and names the rest.
+    `entries` are the clusters with news, at least one; `others` the recipients' clusters of the run without news. `location` is
+    the address of the fleet's page. Its bytes are at most SIZE_LIMIT: a longer message shows fewer clusters and names the rest.
     """
     standing = fleet([*(entry.run for entry in entries), *others], as_of, _NEVER_STALE)
     for sizes in _FITS[:-1]:
@@ -191,7 +190,7 @@ def _figures(run: FleetRun) -> str:
 
 
 def _quiet_words(others: Sequence[FleetRun]) -> str:
-    """How many clusters there is nothing to tell of, and how they are."""
+    """The number of clusters without news, and their state."""
     if not others:
         return ""
     counts: dict[str, int] = {}

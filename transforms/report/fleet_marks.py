@@ -1,6 +1,6 @@
-"""A cluster's last runs in the space of a word: lag as a line, verdict and gates as a strip. Inline SVG and plain text.
+"""A cluster's last runs as a small picture: lag as a line, verdict and gates as a strip. Inline SVG and plain text.
 
-The strip tells by height as well as by colour: open gates are low marks, what is unknown is half high, closed ones are full.
+The strip uses height as well as colour: open gates are low marks, unknown ones half high, closed ones full.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def text_sparkline(runs: Sequence[FleetRun], most: int = 12) -> str:
 
 
 def gate_strip(runs: Sequence[FleetRun]) -> Markup:
-    """Draw verdict (first row) and gates of the last runs as a strip, oldest left; gates never asked have no row."""
+    """Draw verdict (first row) and gates of the last runs as a strip, oldest left; gates that were never judged have no row."""
     shown = list(runs[-MOST_RUNS:])
     asked = {name for run in shown for name, verdict in run.gates.items() if verdict != "not_applicable"}
     rows = [("verdict", [run.verdict for run in shown])]

@@ -18,7 +18,7 @@ NOT_READY = "Not ready"
 _REPAIR = "Restore the tables, or read the whole log again with `kraft-audit run --full`."
 # Clocks of machines that run audits may differ by so much; a run further ahead was, or is, dated wrong.
 CLOCKS_DIFFER_SECONDS = 300.0
-# Worst first; what nobody has looked at for long is not known to be well.
+# Worst first; a cluster without a recent audit is not known to be healthy.
 GROUPS = ("failed", "errors", "stale", "warnings", "clean")
 
 
@@ -26,8 +26,8 @@ GROUPS = ("failed", "errors", "stale", "warnings", "clean")
 class FleetRun:
     """One run of one cluster, from its row of gold `runs`.
 
-    Times are UTC. A run that failed has `failure` and nothing that was judged; of a run of an earlier release only what it
-    stored is known, and the rest is empty.
+    Times are UTC. A failed run has `failure` and no results; a run of an earlier release has only what it stored, the rest is
+    empty.
     """
 
     cluster: str
@@ -52,7 +52,7 @@ class FleetRun:
 
     @property
     def order(self) -> tuple[int, datetime, datetime, str]:
-        """What puts a cluster's runs in order, the newest last: their number; times only where there is none (`newest_first`)."""
+        """The sort key of a cluster's runs, the newest last: their number; times only if there is none (`newest_first`)."""
         return (-1 if self.sequence is None else self.sequence, self.started_at, self.finished_at, self.run_id)
 
     @property
@@ -63,7 +63,7 @@ class FleetRun:
 
 @dataclass(frozen=True)
 class Verified:
-    """What `kraft-audit verify` said last of a cluster: of which run, when (UTC), and what is wrong with it, empty when all is well."""
+    """The last result of `kraft-audit verify` for a cluster: the run, the time (UTC), and the fault, empty if there is none."""
 
     run_id: str
     at: datetime
@@ -71,7 +71,7 @@ class Verified:
 
     @property
     def words(self) -> str:
-        """A sentence about what is wrong; empty when nothing is."""
+        """A sentence about the fault; empty if there is none."""
         when = f"{self.at:%Y-%m-%d %H:%M} UTC"
         return f"Verified {when}: run {self.run_id} {self.problem}. {_REPAIR}" if self.problem else ""
 
@@ -93,7 +93,7 @@ class FleetCluster:
 
     @property
     def unverified(self) -> str:
-        """What `kraft-audit verify` found wrong with what is stored, in a sentence; empty when nothing."""
+        """The fault in the stored results that `kraft-audit verify` found, in a sentence; empty if none."""
         return "" if self.verified is None else self.verified.words
 
     @property
@@ -142,9 +142,9 @@ def fleet(
     stale_after_hours: float,
     verified: Mapping[str, Verified] | None = None,
 ) -> Fleet:
-    """Put runs of any order together into clusters, worst first: by group, then defects, records behind, name.
+    """Group runs, in any order, by cluster, worst first: by group, then defects, records behind, name.
 
-    `verified` is what `kraft-audit verify` said last, by cluster.
+    `verified` are the last results of `kraft-audit verify`, by cluster.
     """
     by_name: dict[str, list[FleetRun]] = {}
     for run in sorted(runs, key=lambda run: run.order):
@@ -169,7 +169,7 @@ def of_this_run(runs: Sequence[FleetRun], cluster: str, started_at: datetime) ->
 
 
 def without_retired(whole: Fleet, retired: Collection[str]) -> Fleet:
-    """The fleet without clusters that are said to be no more. One that was audited lately is, and stays."""
+    """The fleet without retired clusters. A cluster that was audited recently is not retired, and stays."""
     gone = {cluster.name for cluster in whole.clusters if cluster.name in retired and cluster.stale}
     kept = tuple(cluster for cluster in whole.clusters if cluster.name not in gone)
     return replace(whole, clusters=kept, retired=tuple(sorted(gone)))
@@ -236,6 +236,6 @@ def fleet_run(row: Mapping[str, Any]) -> FleetRun:
 
 
 def gates_in_order(names: Sequence[str] | Mapping[str, str]) -> list[str]:
-    """Names of gates in the order of a report; those it does not know come last."""
+    """Names of gates in the order of a report; unknown ones come last."""
     known = [name for name in GATES if name in names]
     return [*known, *sorted(name for name in names if name not in GATES)]

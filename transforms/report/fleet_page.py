@@ -58,8 +58,7 @@ class GateChip:
 
 @dataclass(frozen=True)
 class FleetRow:
-    """A cluster as text. What was judged is of the newest run that came to its end: `known_since` says when that was, if
-    the newest run did not."""
+    """A cluster as text. The results are of the newest finished run: `known_since` is its time, if the newest run did not finish."""
 
     name: str
     href: str
@@ -86,7 +85,7 @@ class FleetRow:
 
 @dataclass(frozen=True)
 class FleetGroup:
-    """The clusters of one group; `folded` when they need nobody and are many."""
+    """The clusters of one group; `folded` if they are clean and many."""
 
     name: str
     title: str
@@ -137,7 +136,7 @@ class Banner:
 
 
 def banner(fleet: Fleet) -> Banner:
-    """Say in a line how the fleet is."""
+    """The state of the fleet in one line."""
     counts = {group: len(fleet.of_group(group)) for group in GROUPS}
     total = len(fleet.clusters)
     worst = next((group for group in GROUPS if counts[group]), "clean")
@@ -245,13 +244,13 @@ def fleet_row(cluster: FleetCluster, href: str) -> FleetRow:
 
 
 def _since_when(newest: FleetRun, finished: Sequence[FleetRun]) -> str:
-    """Since when the cluster has its verdict; nothing of a run that failed, or where no earlier one tells."""
+    """Since when the cluster has its verdict; empty for a failed run, or if no earlier run shows it."""
     earlier = [(run.started_at.isoformat(), run.verdict) for run in finished if run is not newest]
     return since_when(newest.verdict, earlier) if earlier and not newest.failed else ""
 
 
 def gate_chips(run: FleetRun) -> list[GateChip]:
-    """The gates that were asked, in the order of a report."""
+    """The gates that were judged, in the order of a report."""
     closed = "bad" if run.verdict == ERRORS else "warn"
     tones = {"go": "good", "no_go": closed, "unknown": "warn"}
     return [
@@ -276,7 +275,7 @@ def tone_of(run: FleetRun) -> str:
 
 
 def phase_name(phase: str) -> str:
-    """A phase as people say it."""
+    """A phase in words."""
     return _PHASE_NAMES.get(phase) or visible(phase, 24) or "unknown"
 
 

@@ -39,9 +39,9 @@ def fleet_text(fleet: Fleet, places: Mapping[str, str]) -> list[str]:
 
 
 def fleet_objects(fleet: Fleet) -> list[dict[str, Any]]:
-    """One object for each cluster, worst first: what its newest run found, or why it failed, and how old that is.
+    """One object for each cluster, worst first: the result of its newest run, or why it failed, and its age.
 
-    `age_seconds` is since the end of the newest run; what was judged is of the run `judged_run_id`.
+    `age_seconds` is since the end of the newest run; the results are of the run `judged_run_id`.
     """
     return [_object(cluster) for cluster in fleet.clusters]
 
@@ -104,7 +104,7 @@ def _row(cluster: FleetCluster) -> tuple[str, ...]:
 
 
 def _judged_by(cluster: FleetCluster) -> str:
-    """Of which run the gates are, where the newest one failed."""
+    """The run of the gates, if the newest one failed."""
     judged = cluster.judged
     if judged is None or not cluster.newest.failed:
         return ""

@@ -52,7 +52,7 @@ def of_checks(report: Report, tables: TablePlace) -> str:
 
 
 def explain(report: Report, tables: TablePlace, row: DivergenceRow) -> str:
-    """The command that tells what happened to a row; empty where its key is too long to be typed."""
+    """The command that shows what happened to a row; empty if its key is too long to type."""
     key = json.dumps(row.key, default=str)
     if len(key) > _MOST_KEY:
         return ""

@@ -51,7 +51,7 @@ _NOT_COMPARED = {
 
 
 def valid_until(report: Report, hours: float | None) -> str:
-    """`YYYY-MM-DD HH:MM UTC` when a report is so old that it says little; empty when nobody said how long it holds."""
+    """`YYYY-MM-DD HH:MM UTC` until when a report is valid; empty if no validity is configured."""
     if hours is None:
         return ""
     try:
@@ -74,10 +74,10 @@ class GateView:
 
 
 def render_html(report: Report, tables: TablePlace = _SOMEWHERE, valid_hours: float | None = None) -> str:
-    """Render a report as one HTML document. Its size is bounded whatever the report holds.
+    """Render a report as one HTML document. Its size is bounded for every report.
 
-    `tables` say where the run's tables are, for the commands and queries to go on with. The page says that it holds for
-    `valid_hours` after the run's end: it stays as it is when later runs fail.
+    `tables` is the place of the run's tables, for the commands and queries to continue with. The page shows that it is valid
+    for `valid_hours` after the run's end: it does not change if later runs fail.
     """
     groups = view.row_groups(report)
     suppressed = view.suppressed_views(report)
@@ -149,7 +149,7 @@ def gate_views(report: Report) -> list[GateView]:
 
 
 def no_rows_sentence(report: Report) -> str:
-    """Say why the list of differences is empty: equal sides and sides never compared are not the same."""
+    """Why the list of differences is empty: equal sides, or sides that were not compared."""
     if report.divergences.suppressed:
         return "None but those that are suppressed."
     if report.mode in ("kraft_only", "zookeeper_only"):
@@ -205,7 +205,7 @@ def prose(text: str) -> Markup:
 
 
 def check_tone(check: CheckResult, report: Report) -> str:
-    """Colour of a check: what only waits for its turn warns, what fails alarms."""
+    """Colour of a check: a step that is not due yet warns, a failure alarms."""
     calm = calm_word(report, check)
     if calm is not None:
         return "warn" if calm == "not yet" else "quiet"
@@ -257,7 +257,7 @@ def _finalize(value: Any) -> Any:
 
 
 def _sentence(text: str) -> str:
-    """A phrase as a sentence."""
+    """A phrase written as a sentence."""
     return f"{text[:1].upper()}{text[1:].removesuffix('.')}."
 
 

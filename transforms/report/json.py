@@ -18,7 +18,7 @@ from schemas.report import FORMAT, Report
 
 
 class ReportFormatError(ValueError):
-    """A text that is not a report of a format this version reads; the message says where and why."""
+    """A text that is not a report of a format this version reads; the message names the place and the reason."""
 
 
 def to_json(report: Report) -> str:
@@ -31,7 +31,7 @@ def to_json(report: Report) -> str:
 
 
 def from_json(text: str) -> Report:
-    """Read `to_json`'s text, or a newer one of the same format: fields this version does not know are left out.
+    """Read `to_json`'s text, or a newer one of the same format: unknown fields are ignored.
 
     Raises ReportFormatError when the text is not JSON, is of a later format, or lacks what a report must have.
     """

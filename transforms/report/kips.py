@@ -23,7 +23,7 @@ _TONES = {"blocked": "bad", "unknown": "warn", "loses": "warn", "safe": "good"}
 
 @dataclass(frozen=True)
 class IsrView:
-    """One line of the partitions' history: whose, when, and what there was to see."""
+    """One line of the partitions' history: the subject, the time, and what happened."""
 
     subject: str
     when: str
@@ -33,7 +33,7 @@ class IsrView:
 
 @dataclass(frozen=True)
 class FeatureView:
-    """One feature: what is finalised, who supports which levels, and what is wrong."""
+    """One feature: its finalised level, the ranges of the nodes, and the problem."""
 
     feature: str
     finalised: str
@@ -66,7 +66,7 @@ class KipsView:
 
 
 def kips_view(report: Report) -> KipsView:
-    """Everything that the page shows of the three."""
+    """Everything that the page shows about the three."""
     history, readiness = report.isr_history, report.downgrade or DowngradeReadiness("")
     lines = [] if history is None else history.lines
     totals = {} if history is None else history.totals
@@ -164,6 +164,6 @@ def _downgrade(targets: Sequence[DowngradeTarget]) -> list[DowngradeView]:
 
 
 def _worst_reasons(target: DowngradeTarget) -> tuple[str, ...]:
-    """What the shown reasons rest on: releases that differ by their own name only are told together."""
+    """The most important reasons: releases that differ only by their name are shown together."""
     worst = [reason for reason in target.reasons if reason.outcome == target.verdict]
     return tuple(reason.evidence for reason in worst[:MOST_REASONS])

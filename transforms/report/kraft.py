@@ -7,7 +7,7 @@ from transforms.report.printable import counted
 
 
 def kraft_facts(report: Report) -> list[tuple[str, str]]:
-    """Name and value of each figure, the quorum first; what the report does not know is left out."""
+    """Name and value of each figure, the quorum first; unknown figures are left out."""
     health = report.kraft
     leader = report.migration.leader_id
     known = "unknown" if leader is None else f"{leader}, epoch {report.migration.leader_epoch}"

@@ -33,10 +33,10 @@ _FITS = ((12, 10, True), (12, 10, False), (4, 4, False), (0, 0, False))
 
 
 def render_mail(report: Report, location: str = "", changes: Sequence[str] = ()) -> EmailMessage:
-    """Make the message, without sender and recipients; `location` says where the full report is (a path or address).
+    """Make the message, without sender and recipients; `location` is the full report (a path or address).
 
-    `changes` are sentences on what is different since the last mail.
-    Its bytes are at most SIZE_LIMIT: a report that is too long for that lists fewer rows and says how many there are.
+    `changes` are sentences about the changes since the last mail. Its bytes are at most SIZE_LIMIT: a report that is too long
+    for that lists fewer rows, with their total.
     """
     banner = tell(report)
     for rows, checks, chart in _FITS[:-1]:
@@ -47,7 +47,7 @@ def render_mail(report: Report, location: str = "", changes: Sequence[str] = ())
 
 
 def subject(report: Report, banner: ReportBanner) -> str:
-    """The subject line: verdict, cluster, and the banner's title; one line whatever the cluster is called."""
+    """The subject line: verdict, cluster, and the banner's title; one line for every name of a cluster."""
     title = visible(banner.title, SUBJECT_LIMIT)
     return f"[kraft-audit] {banner.label.upper()} {visible(report.cluster, SUBJECT_LIMIT)}: {title}"
 

@@ -21,7 +21,7 @@ _CLOCKS_DIFFER = timedelta(hours=1)
 
 @dataclass(frozen=True)
 class LastMail:
-    """The newest mail about a cluster that was tried: of which run, when (UTC), and why it was not sent, if so.
+    """The newest mail about a cluster that was tried: its run, its time (UTC), and why it was not sent, if so.
 
     `earlier` is then the newest one that was sent, None without any.
     """
@@ -33,7 +33,7 @@ class LastMail:
 
     @property
     def sent(self) -> LastMail | None:
-        """The newest mail that was sent: what people know of the cluster."""
+        """The newest mail that was sent: the state that its readers know."""
         return self.earlier if self.problem else self
 
 
@@ -56,7 +56,7 @@ class Decision:
 
     @property
     def wanted(self) -> bool:
-        """True when the run is to be mailed."""
+        """True if a mail about the run is to be sent."""
         return bool(self.reason)
 
 
@@ -81,9 +81,9 @@ def decide(
 ) -> Decision:
     """Decide about the run `now` of a cluster; `before` are its earlier runs, oldest first.
 
-    What counts is what people were told, which is the run of the newest mail that was sent, not the run before: a run that
-    was stopped before its mail has told nobody. A mail that could not be sent is owed. `notices` are sentences that are
-    told whatever the policy.
+    The run is compared with the run of the newest mail that was sent, not with the run before: a run that was stopped before
+    its mail informed nobody. A mail that could not be sent is still due. `notices` are sentences that are sent regardless of
+    the policy.
     """
     found = (*notices, *changes(now, before, last_mail, policy.medium))
     if policy.send == ALWAYS:
@@ -94,7 +94,7 @@ def decide(
         return Decision(REASON_RED, found) if is_red(now) else Decision(REASON_CHANGE, found) if untold else Decision()
     if found:
         return Decision(REASON_CHANGE, found)
-    # Nothing is different from what a mail has told: so there is one.
+    # Nothing has changed since the last mail: so there is one.
     sent = None if last_mail is None else last_mail.sent
     if sent is not None and is_red(now) and now.finished_at - sent.at >= timedelta(hours=policy.remind_after_hours):
         return Decision(REASON_REMINDER, (_reminder(sent, policy.medium),))
@@ -102,7 +102,7 @@ def decide(
 
 
 def decide_unknowing(policy: Policy, notices: Sequence[str]) -> Decision:
-    """Decide about a run that can't look at earlier runs and mails: it is told, because nobody knows whether it was."""
+    """Decide about a run that cannot read earlier runs and mails: it is mailed, because it is unknown whether that was done."""
     return Decision(REASON_ALWAYS if policy.send == ALWAYS else REASON_RED, tuple(notices))
 
 
@@ -119,11 +119,11 @@ def is_red(run: FleetRun) -> bool:
 def changes(
     now: FleetRun, before: Sequence[FleetRun], last_mail: LastMail | None = None, medium: str = "mail"
 ) -> list[str]:
-    """What is different from the run that the last mail told of, in sentences, gravest first; nothing when nothing is.
+    """The differences to the run of the last mail, in sentences, the most severe first; empty if there are none.
 
-    Lag that comes and goes is no change: only verdicts, gates, checks and defects are. Of a failed run only the failure
-    is known; after it, the last run that came to its end is what counts. What no mail has told of is a change, and so are
-    runs since then that were otherwise than both: nobody was told of them.
+    Lag that comes and goes is not a change: only verdicts, gates, checks and defects are. Of a failed run only the failure is
+    known; after it, the last finished run counts. A state that no mail has reported is a change, and so are runs since then
+    that differed from both, because no mail reported them.
     """
     owed = (
         [f"The {medium} of run {last_mail.run_id} was not sent: {last_mail.problem}."]
@@ -139,7 +139,7 @@ def changes(
 
 
 def _turned_since(now: FleetRun, before: Sequence[FleetRun], told: FleetRun | None) -> list[str]:
-    """How the run differs from what was told of, or from the run before where nothing was."""
+    """How the run differs from the reported run, or from the run before if none was reported."""
     last = before[-1] if told is None else told
     if now.failed:
         same = last.failed and last.failure == now.failure
@@ -156,7 +156,7 @@ def _turned_since(now: FleetRun, before: Sequence[FleetRun], told: FleetRun | No
 
 
 def _told(before: Sequence[FleetRun], last_mail: LastMail | None) -> FleetRun | None:
-    """The earlier run that the last mail told of; None when there is none, or it is not kept any more."""
+    """The run of the last mail; None if there is none, or it is no longer stored."""
     sent = None if last_mail is None else last_mail.sent
     return None if sent is None else next((run for run in reversed(before) if run.run_id == sent.run_id), None)
 
@@ -169,7 +169,7 @@ def _why_unknown(last_mail: LastMail | None, medium: str) -> str:
 
 
 def _missed(now: FleetRun, before: Sequence[FleetRun], last_mail: LastMail | None) -> list[FleetRun]:
-    """Runs since the one that was told of that were neither as that one nor as this one is, oldest first."""
+    """Runs since the reported one that differ both from it and from this one, oldest first."""
     told = _told(before, last_mail)
     place = -1 if told is None else before.index(told)
     judged = next((run for run in reversed(before[: place + 1]) if not run.failed), None)
@@ -215,7 +215,7 @@ def _gates(now: FleetRun, then: FleetRun) -> list[str]:
 
 
 def _defects(now: FleetRun, then: FleetRun, since: Sequence[FleetRun]) -> list[str]:
-    """`since` are the judged runs after `then`, this one the last: each says what is new to the one before it."""
+    """`since` are the judged runs after `then`, this one the last: each has what is new since the one before it."""
     new, resolved = (sum(run.statuses.get(name, 0) for run in since) for name in ("new", "resolved"))
     found = [f"{counted(new, 'new defect')}."] if new else []
     found += [f"{counted(resolved, 'defect')} resolved."] if resolved else []

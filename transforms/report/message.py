@@ -34,9 +34,9 @@ def title_of(entries: Sequence[MailEntry], as_of: datetime) -> str:
 
 
 def payload_of(form: str, entries: Sequence[MailEntry], as_of: datetime, page: str = "") -> bytes:
-    """The message as the body of a POST: `form` is json, slack or teams; `page` says where the fleet's page is.
+    """The message as the body of a POST: `form` is json, slack or teams; `page` is the address of the fleet's page.
 
-    `entries` are the clusters to tell of, at least one, in any order; the worst come first.
+    `entries` are the clusters of the message, at least one, in any order; the worst come first.
     """
     if form == "json":
         return _bytes(_for_a_program(entries, as_of, page))

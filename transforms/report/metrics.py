@@ -1,7 +1,7 @@
-"""What a monitoring system learns of a run: gauges for each cluster, as OpenMetrics text.
+"""The metrics of a run: gauges for each cluster, as OpenMetrics text.
 
 Every family is a gauge without a unit line, so the text is valid for node_exporter's textfile collector as well, which reads
-the older Prometheus format. Ages are left to the reader's clock: a file that nobody writes any more must not look fresh.
+the older Prometheus format. Ages are left to the reader's clock: a file that is no longer written must not look fresh.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _OF_ANY_RUN = {
     "kraft_audit_last_run_timestamp_seconds": "End of the newest run, failed or not, in seconds since the epoch.",
     "kraft_audit_run_seconds": "How long the newest run took, in seconds.",
 }
-# Of the newest run that came to its end: a failed run leaves them as they are.
+# From the newest finished run: a failed run leaves them unchanged.
 _OF_GOOD_RUN = {
     LAST_GOOD_RUN: "End of the newest finished run, in seconds since the epoch.",
     "kraft_audit_verdict": "1 for the verdict of the last good run, 0 for the others.",
@@ -60,7 +60,7 @@ class MetricSample(NamedTuple):
 
 
 def samples_of(newest: FleetRun, judged: FleetRun | None) -> list[MetricSample]:
-    """What is told of a cluster: its `newest` run, and the newest one that came to its end (None when none is known)."""
+    """The metrics of a cluster, from its `newest` run and its newest finished run (None if none is known)."""
     name = newest.cluster
     took = max(0.0, (newest.finished_at - newest.started_at).total_seconds())
     found = [
@@ -95,17 +95,16 @@ def _sample(family: str, value: float, **labels: str) -> MetricSample:
 
 
 def knows_good_run(samples: Iterable[MetricSample]) -> bool:
-    """True when a good run is among what is told of a cluster: then it replaces everything that was told before."""
+    """True if a cluster's metrics include a good run: then they replace all earlier ones."""
     return any(sample.name == LAST_GOOD_RUN for sample in samples)
 
 
 def merged(
     earlier: Sequence[MetricSample], now: Mapping[str, Sequence[MetricSample]], retired: Collection[str] = ()
 ) -> list[MetricSample]:
-    """What was told `earlier`, with the clusters of this run (`now`, by name) replaced.
+    """The `earlier` metrics, with the clusters of this run (`now`, by name) replaced.
 
-    Other clusters stay, but for those that are `retired`. Of a cluster no good run of which is known now, what the last good
-    one told stays.
+    Other clusters stay, except `retired` ones. If no good run of a cluster is known now, the values of its last good run stay.
     """
 
     def stays(sample: MetricSample) -> bool:
@@ -148,7 +147,7 @@ def text_of(samples: Iterable[MetricSample]) -> str:
 
 
 def read_text(text: str) -> list[MetricSample]:
-    """Read what `text_of` wrote; families of other programs are left out. Raises ValueError for what is no OpenMetrics."""
+    """Read what `text_of` wrote; families of other programs are left out. Raises ValueError if it is not OpenMetrics."""
     return [
         MetricSample(each.name, tuple(sorted(each.labels.items())), float(each.value))
         for family in text_string_to_metric_families(text)  # type: ignore[no-untyped-call]

@@ -15,7 +15,7 @@ _BAR = "#b4bbc4"
 
 
 def can_draw() -> bool:
-    """Whether matplotlib is installed, which is an extra: a mail without a picture says the same."""
+    """True if matplotlib, an extra, is installed: a mail without a picture has the same content."""
     return importlib.util.find_spec("matplotlib") is not None
 
 

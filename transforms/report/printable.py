@@ -75,7 +75,7 @@ def value_text(value: Any, limit: int = VALUE_LIMIT) -> str:
 
 
 def key_text(entity: str, key: Mapping[str, Any]) -> str:
-    """Show a row's key the way operators say it: `orders-3`, `TOPIC orders · retention.ms`, `user=alice · rate`."""
+    """Write a row's key as operators do: `orders-3`, `TOPIC orders · retention.ms`, `user=alice · rate`."""
     shape = _KEY_SHAPES.get(entity)
     if shape is not None:
         try:

@@ -37,7 +37,7 @@ def _side(row: DivergenceRow, value: Any, lacking: str, limit: int) -> str:
     if row.column is None and value in (None, ""):
         return PRESENT
     if row.column is None and isinstance(value, Mapping):
-        # A whole row: its empty columns say nothing.
+        # A whole row, without its empty columns.
         filled = {name: part for name, part in value.items() if part not in (None, "", [])}
         return value_text(filled, limit) if filled else PRESENT
     return value_text(value, limit)

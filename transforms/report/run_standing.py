@@ -15,7 +15,7 @@ from transforms.report.printable import counted, visible
 
 @dataclass(frozen=True)
 class RunStanding:
-    """A run that came to its end, and the runs of its cluster after it, oldest first. `now` is the moment that asks (UTC)."""
+    """A finished run, and the later runs of its cluster, oldest first. `now` is the present time (UTC)."""
 
     run: FleetRun
     later: tuple[FleetRun, ...]
@@ -32,7 +32,7 @@ class RunStanding:
         return tuple(run for run in self.later if run.failed)
 
     def stale(self, after_hours: float) -> bool:
-        """True when it is older than that, or when it can't be told: its clock was not this one."""
+        """True if it is older than that, or if its age is unknown because its clock differed."""
         return self.age_seconds > after_hours * 3600 or self.age_seconds < -CLOCKS_DIFFER_SECONDS
 
     def lines(self, stale_after_hours: float) -> list[str]:
@@ -71,7 +71,7 @@ class RunStanding:
 
 
 def standing_of(runs: Sequence[FleetRun], run_id: str | None, now: datetime) -> RunStanding | None:
-    """Where a cluster's run stands among `runs` (oldest first): the one named, else the newest that came to its end."""
+    """Where a cluster's run stands among `runs` (oldest first): the one named, otherwise the newest finished one."""
     for place in reversed(range(len(runs))):
         run = runs[place]
         if not run.failed and run_id in (None, run.run_id):
@@ -87,9 +87,9 @@ def why_gate_is_shut(
     *,
     allow_unknown: bool = False,
 ) -> str:
-    """Why a gate that is asked of a stored run is shut, in one line; empty when it is open. `report` is the run's.
+    """Why a requested gate of a stored run is closed, in one line; empty if it is open. `report` is the run's.
 
-    Nothing opens it where there is no run that came to its end, where a newer one failed, and where it is old.
+    It is closed if no run has finished, if a newer run failed, and if the run is old.
     """
     problem = "no run has finished" if standing is None else standing.problem(stale_after_hours)
     gate, checks = (None, []) if report is None else (report.gates.get(name), report.checks)

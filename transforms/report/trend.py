@@ -47,7 +47,7 @@ def trend_table(history: Sequence[RunPoint], most: int = MOST_RUNS) -> TrendTabl
 
 
 def _row(point: RunPoint, classes: Sequence[str]) -> TrendRow:
-    # A run of an older release kept its total alone: how it divides is not known.
+    # A run of an older release stored only its total: its parts are unknown.
     known = bool(point.by_class) or not point.divergences
     counts = [point.by_class.get(name, 0) if known else None for name in classes]
     return TrendRow(

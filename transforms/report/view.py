@@ -45,7 +45,7 @@ class Bounded(Generic[Item]):
 
 @dataclass(frozen=True)
 class RowView:
-    """One difference as text: what, both values, where each stands, and its own advice when the group has none."""
+    """One difference as text: the row, both values with their places, and its own remedy if the group has none."""
 
     entity: str
     key: str
@@ -62,7 +62,7 @@ class RowView:
 
 @dataclass(frozen=True)
 class SuppressedView:
-    """A difference somebody vouches for: its class, its text, and whose word it is, why and until when."""
+    """A suppressed difference: its class, its text, who accepts it, why and until when."""
 
     class_: str
     row: RowView
@@ -118,7 +118,7 @@ def suppressed_views(report: Report, most: int = MOST_ROWS) -> Bounded[Suppresse
 
 
 def row_view(row: DivergenceRow, said: tuple[str, str] = ("", "")) -> RowView:
-    """Turn a difference into text; `said` is the (explanation, remedy) its group already gives."""
+    """Turn a difference into text; `said` is the (explanation, remedy) that its group already shows."""
     missing = row.column is None
     return RowView(
         entity=row.entity.replace("_", " "),

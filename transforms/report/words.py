@@ -85,7 +85,7 @@ PHASES = {
     ),
     "kraft": StateWords("The cluster runs on KRaft", "Its log records no migration from ZooKeeper."),
 }
-# Of a cluster whose report says where it stands as a KRaft cluster.
+# For a cluster that is reported as a KRaft cluster.
 HEALTHY_KRAFT = StateWords(
     "The KRaft cluster is healthy",
     "Its metadata log is intact, and every partition has a leader and all its replicas are in sync.",

@@ -1,4 +1,4 @@
-"""A dumped ZooKeeper tree: one JSON object a line, plain or gzip (`.jsonl`, `.jsonl.gz`).
+"""A dumped ZooKeeper tree: one JSON object per line, plain or gzip (`.jsonl`, `.jsonl.gz`).
 
     {"path": "/controller_epoch", "data_base64": "NA==", "czxid": 31, "mzxid": 90, "pzxid": 31, "ctime": 1795233074159,
      "mtime": 1795233141874, "version": 4, "cversion": 0, "aversion": 0, "ephemeral_owner": 0, "data_length": 1,

@@ -33,8 +33,8 @@ def decode_record(
 ) -> tuple[Values, Body, list[str]]:
     """Decode the body at `data[position:end]`, all of it.
 
-    Returns the values, the body that fitted (the present one, or a dead one of S§2.5) and notes on what was odd:
-    unknown tags, unknown codes, a dead body. Raises WireError when no body fits.
+    Returns the values, the body that fitted (the present one, or a dead one of S§2.5) and notes on anomalies: unknown tags,
+    unknown codes, a dead body. Raises WireError when no body fits.
     """
     if not 0 <= version <= record_type.body.highest:
         raise WireError(f"version {version} is unknown; {record_type.name} is known up to {record_type.body.highest}")

@@ -1,4 +1,4 @@
-"""One pass over the frames of a file, record by record, driven by the declarations; says what is wrong where."""
+"""One pass over the frames of a file, record by record, driven by the declarations; reports faults with their place."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class DecodePass:
             self.next_offset = max(self.next_offset or 0, frame.next_offset)
 
     def finding(self, position: int, problem: str, batch: BatchHeader | None = None, length: int = 0) -> None:
-        """Add a row about bytes, with what is known of their batch."""
+        """Add a row about bytes, with the known fields of their batch."""
         known = (
             {}
             if batch is None
@@ -183,7 +183,7 @@ class _Records:
 
 
 class _UnknownTypeError(WireError):
-    """A record type that no release up to 4.4 knows."""
+    """A record type that no release up to 4.4 has."""
 
     def __init__(self, name: str, version: int | None) -> None:
         super().__init__(f"unknown record type {name}")

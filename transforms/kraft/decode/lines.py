@@ -22,7 +22,7 @@ _UNSHOWABLE = re.compile("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206
 
 
 def json_lines(batch: pa.RecordBatch) -> list[str]:
-    """One JSON text per row: offset, epoch, timestamp (ms), type, version, data; or what is known and `problem`.
+    """One JSON text per row: offset, epoch, timestamp (ms), type, version, data; or the known fields and `problem`.
 
     Control records have `CONTROL_` before their type.
     """

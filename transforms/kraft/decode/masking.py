@@ -17,7 +17,7 @@ from transforms.zookeeper.read.password_encoder import parse as parse_encoded_pa
 
 
 class Unmasked:
-    """Leaves secrets in clear text, for who asks for it explicitly: `dump --unmask`, and tests against Kafka's own dump."""
+    """Leaves secrets in clear text, on explicit request: `dump --unmask`, and tests against Kafka's own dump."""
 
 
 UNMASKED: Final = Unmasked()

@@ -33,7 +33,7 @@ PARTITION_BODY_COLUMNS: dict[str, str] = {
 
 @dataclass(frozen=True)
 class Origin:
-    """Which file the bytes are from: what the rows say of it."""
+    """The file of the bytes, as named in the rows."""
 
     controller_id: int | None
     file: str

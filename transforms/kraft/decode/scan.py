@@ -49,7 +49,7 @@ class SegmentScan:
 
 
 def scan_segment(data: Buffer, previous: Continuation | None = None, split_bytes: int = SPLIT_BYTES) -> SegmentScan:
-    """Scan a whole segment: headers and CRCs, no records. `previous` says which offset and epoch must follow.
+    """Scan a whole segment: headers and CRCs, no records. `previous` determines which offset and epoch must follow.
 
     Only intact batches (CRC right) count; the ranges cover every byte all the same.
     """

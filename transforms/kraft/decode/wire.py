@@ -26,11 +26,11 @@ _FLOAT64 = struct.Struct(">d")
 
 
 class WireError(ValueError):
-    """The bytes do not fit the declaration. The message says what and where, and shows no value."""
+    """The bytes do not fit the declaration. The message names the fault and its place, and shows no value."""
 
 
 class WireReader:
-    """A cursor over `data[position:end]`. `notes` collects what was odd but could be skipped."""
+    """A cursor over `data[position:end]`. `notes` collects anomalies that could be skipped."""
 
     __slots__ = ("data", "end", "notes", "position")
 

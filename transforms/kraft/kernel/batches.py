@@ -190,7 +190,7 @@ def size_of_batch(data: Bytes, start: int) -> int:
 def _fits(
     size: int, count: int, row: int, longs: Longs, lists: Ints, directories: Bytes, text: Bytes, used: Longs
 ) -> bool:
-    """Tell whether a batch surely fits into what is left; a text that does not fit is left to the other decoder."""
+    """Whether a batch surely fits into the remaining room; a text that does not fit is left to the other decoder."""
     if row + count > longs.shape[1] or (used[USED_DIRECTORIES] + size // UUID_BYTES) * UUID_TEXT > directories.size:
         return False
     most = 0

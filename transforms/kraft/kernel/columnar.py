@@ -29,7 +29,7 @@ _LIST_NAMES = (
 
 
 def empty_columns(rows: int, batch_bytes: int) -> layout.Columns:
-    """Make buffers for `rows` rows, large enough for a batch of `batch_bytes` bytes whatever is in it.
+    """Make buffers for `rows` rows, large enough for any batch of `batch_bytes` bytes.
 
     The pages are only touched as far as they are used.
     """

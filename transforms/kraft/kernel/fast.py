@@ -1,4 +1,4 @@
-"""Segments through the compiled kernel, with the declaration-driven decoder for whatever the kernel leaves.
+"""Segments through the compiled kernel, with the declaration-driven decoder for the rest.
 
 The rows are exactly those of `transforms.kraft.decode.segments`: the kernel takes ordinary batches only. Two things come back
 from it: a batch that is not ordinary (decoded whole by the other path), and single bodies whose text it did not write
@@ -28,7 +28,7 @@ from transforms.kraft.kernel.partitions import Columns
 from transforms.kraft.kernel.program import program
 from transforms.kraft.kernel.wire import Bytes
 
-# Batches up to this size find room in fresh buffers whatever is in them; larger ones get buffers of their own.
+# Any batch up to this size fits into fresh buffers; larger ones get their own buffers.
 _HEADROOM_BYTES = 1 << 17
 _LARGEST_BATCH = 1 << 26
 _HEADER_ROWS = 7

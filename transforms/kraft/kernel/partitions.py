@@ -1,7 +1,7 @@
 """The compiled decoder's typed columns: bodies of Partition and PartitionChange straight into Arrow's buffers.
 
-A returned position of -1 says that the record is not as a controller writes it; the declaration-driven decoder takes
-its batch then.
+A returned position of -1 means that the record is not as a controller writes it; then the declaration-driven decoder takes its
+batch.
 """
 
 # ruff: noqa: PLR0913, PLR0917 - compiled code takes arrays, not objects
@@ -50,7 +50,7 @@ _NO_LEADER_CHANGE = -2
 
 
 class Columns(NamedTuple):
-    """Buffers of the bronze columns; see the constants above for what is in which row."""
+    """Buffers of the bronze columns; the constants above name their rows."""
 
     longs: Longs
     ints: Ints

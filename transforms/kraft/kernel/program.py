@@ -62,7 +62,7 @@ _SCALARS = {
 
 
 class Program(NamedTuple):
-    """Everything the kernel needs of the declarations, as arrays.
+    """The declarations in the form that the kernel needs, as arrays.
 
     `types[key]` is the highest version or -1, then (start, end) of the instructions of each version. `blob` holds
     literals, tables of known codes (256 bytes per enum) and names; `names` are (start, size) in it: first the word that

@@ -1,7 +1,7 @@
 """The compiled decoder's JSON texts: runs the programs of `transforms.kraft.kernel.program` over one record.
 
-A position in the wire or in the text that is below 0 says that the record is not for its program; the
-declaration-driven decoder takes it then.
+A position below 0, in the wire or in the text, means that the program does not cover the record; then the declaration-driven
+decoder takes it.
 """
 
 # ruff: noqa: PLR0913, PLR0917 - compiled code takes arrays, not objects

@@ -1,7 +1,7 @@
 """Primitives of the compiled decoder: the wire format's numbers, CRC-32C, base64 of uuids.
 
-Every read is checked against the end of the record. A position of -1 says that something did not fit and stays -1
-through all further reads, so that callers test once.
+Every read is checked against the end of the record. A position of -1 means that something did not fit; it stays -1 in all
+further reads, so that callers test once.
 """
 
 # mypy: disable-error-code="no-any-return,return-value"

@@ -136,9 +136,10 @@ def _zk_only(row: DifferingRow, context: Context) -> tuple[str, str]:
 
 
 def _never_in_kraft(row: DifferingRow, context: Context) -> tuple[str, str]:
-    """Lost by the load, or written since: by the claim's transaction where it tells, else by the clock.
+    """Lost by the load, or written since: decided by the claim's transaction if possible, otherwise by the clock.
 
-    What the release does not migrate brokers may still write, and what it stored under a wrong name KRaft writes back.
+    Brokers may still write entities that the release does not migrate, and KRaft writes back rows that the load stored under a
+    wrong name.
     """
     unmigrated = context.limits.unmigrated.get(row.entity.name)
     if unmigrated:

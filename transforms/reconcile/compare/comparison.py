@@ -18,7 +18,7 @@ from transforms.reconcile.compare.places import Doubtful, doubtful, look_up
 from transforms.reconcile.compare.suppressions import MARK, SuppressionRule, counted_matches, marked
 from transforms.reconcile.compare.writers import topic_removed
 
-# What is known of rows up to `/migration`'s offset (inclusive) in all their lives: from their (entity, canonical key) to
+# The known history of rows up to `/migration`'s offset (inclusive) in all their lives: from their (entity, canonical key) to
 # ROW_VERSION rows, one for each record on a row.
 VersionsOf = Callable[[Collection[tuple[str, str]]], pl.DataFrame]
 # Rows by the name of the answer, as JSON can spell them: what `transforms.report.comparison` makes a report's lists of.
@@ -66,7 +66,7 @@ def compare(
 ) -> Compared:
     """Compare the sides of a cluster that can be compared.
 
-    `limit` is how many rows a report lists; `suppressions` are those in force: they change what is listed, and no row.
+    `limit` is how many rows a report lists; `suppressions` are those in force: they change the list, but no row.
     """
     differing = without_moved(differing_rows(sides_of(inputs.tables), inputs.row_versions, ends), inputs.moved)
     found = classified(differing, context, inputs.znodes, inputs.versions)
@@ -79,8 +79,8 @@ def compare(
 def classified(differing: pl.DataFrame, context: Context, znodes: pl.DataFrame, versions: VersionsOf) -> pl.DataFrame:
     """Divergences of `differing_rows`: columns DIVERGENCE.
 
-    What seems lost is looked at twice: all values that KRaft ever gave those rows, and the places in the tree where those
-    that ZooKeeper lacks should stand, tell what somebody wrote or removed.
+    Rows that seem lost are examined twice: all values that KRaft ever gave them, and the places in the tree where ZooKeeper
+    should have them, show what else wrote or removed them.
     """
     current = divergences(differing, context)
     lost = doubtful(current)
@@ -98,7 +98,7 @@ def _looked_up(lost: Doubtful, context: Context, znodes: pl.DataFrame) -> Contex
 
 
 def of_migration(barriers: pl.DataFrame | None, context: Context) -> pl.DataFrame | None:
-    """Of rows of silver barriers those of the present migration; None where it is not known when that began."""
+    """Of rows of silver barriers those of the present migration; None if its beginning is unknown."""
     if barriers is None or context.load_time_ms is None:
         return None
     return barriers.filter(pl.col("time") >= context.load_time_ms - CLOCK_MARGIN_MS)

@@ -1,4 +1,4 @@
-"""What is known of the run when rows are classified: offsets, transactions, clocks, and what was looked up in the tree."""
+"""The inputs of a classification: offsets, transactions, clocks, and the places looked up in the tree."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class Clocks:
     margin_ms: int = CLOCK_MARGIN_MS
 
     def after(self, written: int | None, appended: int | None) -> bool:
-        """The znode was surely written later than what the record changed; false when a time is not known."""
+        """The znode was surely written later than what the record changed; false if a time is unknown."""
         return written is not None and appended is not None and written - self.ahead_ms > appended + self.margin_ms
 
     def before(self, written: int | None, appended: int | None) -> bool:
-        """The znode was surely written earlier than the record; false when a time is not known."""
+        """The znode was surely written earlier than the record; false if a time is unknown."""
         return written is not None and appended is not None and written - self.ahead_ms < appended - self.margin_ms
 
 
@@ -50,10 +50,10 @@ class Children:
 
 @dataclass(frozen=True)
 class Homes:
-    """Znodes in which rows that ZooKeeper lacks would stand, as far as they were looked up.
+    """Znodes that would contain the rows that ZooKeeper lacks, as far as they were looked up.
 
-    `written` are those that exist, by path; `emptied` are znodes that lost a child after `/migration`'s last write;
-    `above` are the znodes over the places, by path. `looked_up` is false as long as nothing was asked.
+    `written` are those that exist, by path; `emptied` are znodes that lost a child after `/migration`'s last write; `above` are
+    the znodes over the places, by path. `looked_up` is false until a look-up was made.
     """
 
     written: Mapping[str, WrittenAt] = field(default_factory=dict)

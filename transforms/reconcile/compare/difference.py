@@ -1,4 +1,4 @@
-"""The difference engine: each entity's two sides by their keys; only rows that differ go on to be judged."""
+"""The difference engine: joins each entity's two sides by key; only differing rows are judged."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Ends:
 
     @property
     def has_tail(self) -> bool:
-        """True when the log goes on past what is proved committed."""
+        """True if the log continues past the proved committed end."""
         return self.log is not None and self.log > self.committed
 
 
@@ -78,7 +78,7 @@ def sides_of(tables: Mapping[str, pl.DataFrame]) -> list[Sides]:
 
 
 def differing_rows(both: Iterable[Sides], versions: pl.DataFrame, ends: Ends) -> pl.DataFrame:
-    """Rows that are not the same on both sides, with everything a verdict needs: columns DIFFERING.
+    """Rows that are not the same on both sides, with all inputs of a verdict: columns DIFFERING.
 
     `versions` are ROW_VERSION rows. Rows whose newest version starts at the committed end or later are kept too, because
     their difference may be in the tail only; so are rows that neither side has, when the log goes on past it, and keys
@@ -125,14 +125,14 @@ def _keyed(entity: Entity, rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _kept(sides: Sides, pairs: pl.DataFrame, in_tail: pl.Series) -> pl.DataFrame:
-    """The keys of the pairs that are to be judged, in their order."""
+    """The keys of the pairs to judge, in their order."""
     twice = (pl.col("zk_rows") > 1) | (pl.col("kraft_rows") > 1)
     again = twice.fill_null(False) | pl.col("key").is_in(in_tail.implode())
     return pairs.filter(_unequal(sides, pairs) | again).select("key").sort("key")
 
 
 def _unequal(sides: Sides, pairs: pl.DataFrame) -> pl.Series:
-    """Column by column, so that no row is spelled that does not differ."""
+    """Column by column, so that equal rows are not written as text."""
     found = pairs["zk_at"].is_null() | pairs["kraft_at"].is_null()
     for name in sides.entity.compared:
         column = compared(sides.entity, name)

@@ -37,9 +37,9 @@ class WrittenAt:
 
 @dataclass(frozen=True)
 class DifferingRow:
-    """A differing row with its story cut at M and at the committed end.
+    """A differing row with its story up to M and up to the committed end.
 
-    `ever` is every value that KRaft gave the row up to M, in any of its lives; None when not all of them are known.
+    `ever` is every value that KRaft gave the row up to M, in any of its lives; None if not all of them are known.
     """
 
     entity: Entity
@@ -123,12 +123,12 @@ def read(
 
 
 def _ever(raw: Mapping[str, Any], migration_offset: int, history_from: int | None) -> tuple[RowVersion, ...] | None:
-    """All versions up to M as they are told, or the only one of a row that one record made and none changed."""
+    """All known versions up to M, or the only one of a row that one record made and none changed."""
     made, kraft = raw["kraft_created_offset"], _load(raw["kraft_row"])
     known = [_version(v) for v in raw.get("earlier") or () if v["from_offset"] <= migration_offset]
     if known:
         first = known[0].from_offset
-        # A row that stood in a base checkpoint, or was made before what is known of it, had values that nobody knows.
+        # A row in a base checkpoint, or made before its known history, had unknown values.
         begins_before = history_from is None or first < history_from or (made is not None and made < first)
         return None if begins_before else tuple(known)
     if kraft is None or made is None or made != raw["kraft_offset"] or history_from is None or made < history_from:
@@ -146,7 +146,7 @@ def _assignment(raw: Mapping[str, Any]) -> WrittenAt | None:
 
 
 def _of_an_earlier_life(version: Mapping[str, Any], raw: Mapping[str, Any]) -> bool:
-    """A removal before the row was made again, under another id: it says nothing about the row that exists now."""
+    """A removal before the row was created again under another id: it proves nothing about the present row."""
     born = raw["kraft_created_offset"]
     return (
         bool(version["removed"]) and raw["kraft_row"] is not None and born is not None and version["from_offset"] < born

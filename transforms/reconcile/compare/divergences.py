@@ -13,14 +13,14 @@ from schemas.gold import DIVERGENCES
 from transforms.frames import columns_of, frame, shaped
 from transforms.reconcile.compare.classify import SEVERITIES, Context, Divergence, classify
 
-# A run's rows of gold divergences, and what of them is known before anything of earlier runs is.
+# A run's rows of gold divergences, and their columns that do not depend on earlier runs.
 FOLLOWED = columns_of(DIVERGENCES.columns, "cluster", "run_id")
 LOCATED = columns_of(DIVERGENCES.columns, "cluster", "run_id", "first_seen_run", "status")
 DIVERGENCE = pl.Schema({name: kind for name, kind in LOCATED.items() if not name.endswith("_zxid")})
 
 
 def divergences(differing: pl.DataFrame, context: Context) -> pl.DataFrame:
-    """Rows of `differing_rows` to rows of DIVERGENCE (gold divergences without what only earlier runs tell)."""
+    """Rows of `differing_rows` to rows of DIVERGENCE (gold divergences without the columns that need earlier runs)."""
     found = (_cells(divergence) for raw in differing.iter_rows(named=True) for divergence in classify(raw, context))
     return frame(found, DIVERGENCE)
 
@@ -69,9 +69,9 @@ def followed(current: pl.DataFrame, previous: pl.DataFrame, run_id: str) -> pl.D
 
 
 def seen_from(rows: pl.DataFrame, offset: int, migration_offset: int) -> pl.DataFrame:
-    """Rows of a comparison with the image at an `offset` below /migration's: what ZooKeeper has of later records.
+    """Rows of a comparison with the image at an `offset` below /migration's: ZooKeeper already has later records.
 
-    There in_flight is not a write on its way but a write that came later, and the row says so.
+    There in_flight is not a pending write but a later one, which the row notes.
     """
     why = f"ZooKeeper is at {migration_offset}: it has what the log did to the row after offset {offset}"
     in_flight = pl.col("class") == IN_FLIGHT

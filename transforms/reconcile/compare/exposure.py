@@ -1,4 +1,4 @@
-"""Which known defects a Kafka release has (S§12.2)."""
+"""The known defects of a Kafka release (S§12.2)."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from transforms.reconcile.compare.context import Children, Homes
 from transforms.reconcile.compare.differing import WrittenAt
 from transforms.reconcile.compare.home import homes, parent
 
-# More rows than this are not looked up: they stay lost writes, which they are as far as anyone can tell.
+# More rows than this are not looked up: they stay lost writes, which is the best knowledge without a look-up.
 _LIMIT = 10_000
 # Entities of which several rows share a znode, which KRaft writes whole.
 _SHARED = ("configs", "client_quotas", "scram_credentials", "acls")
@@ -74,9 +74,9 @@ def _canonical(entity: str, key: dict[str, Any]) -> dict[str, Any]:
 def look_up(znodes: pl.DataFrame, places: Collection[str], migration_mzxid: int | None) -> Homes:
     """The places that exist, what is above them, and what of that lost a child after `/migration`'s last write.
 
-    `znodes` are those of the tree that is compared: path, czxid, mzxid, mtime, pzxid, cversion, num_children.
-    A list of children that changed in the transaction that made one of them was added to; else something was removed.
-    Stat fields tell the last change only: a removal before a creation is seen in a transaction log alone.
+    `znodes` are those of the tree that is compared: path, czxid, mzxid, mtime, pzxid, cversion, num_children. A list of
+    children that changed in the transaction that made one of them was added to; else something was removed. Stat fields show
+    only the last change: a removal before a creation is seen in a transaction log alone.
     """
     above = {parent(path) for path in places}
     asked = znodes.filter(pl.col("path").is_in(above.union(places))).select(_STAT)
@@ -108,7 +108,7 @@ def _made(znodes: pl.DataFrame, asked: pl.DataFrame) -> set[tuple[str, int]]:
 
 
 def _listed(znodes: pl.DataFrame, asked: pl.DataFrame) -> dict[str, int]:
-    """How many children the tree lists: where it is fewer than the znode's own number, the numbers say nothing."""
+    """Number of children that the tree lists: if it is smaller than the znode's own number, the numbers prove nothing."""
     # The last part of a path begins with its last slash.
     above = znodes.select(above=pl.col("path").str.replace(r"/[^/]*$", ""))
     counted = above.join(asked.select(above="path"), on="above", how="semi").group_by("above").len()

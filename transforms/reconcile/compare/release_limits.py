@@ -1,4 +1,4 @@
-"""What a Kafka release does not migrate, does not mirror, or does not say (S§4.2, S§4.4, S§12.1)."""
+"""What a Kafka release does not migrate, mirror or record (S§4.2, S§4.4, S§12.1)."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _ACLS = "PR 15327"
 class Limits:
     """`unmigrated`: entities the load leaves out, and why. `mangles_names`: quota and SCRAM names may be stored wrongly.
 
-    `mirrors_all` is false in 3.4, which mirrors new topics, partition states, configurations, quotas and producer ids
-    only; `offset_moves` is false there too: `/migration` keeps the load's offset for ever. `drops_acls`: deleting one
-    ACL of a resource may take away others of it in ZooKeeper.
+    `mirrors_all` is false in 3.4, which mirrors new topics, partition states, configurations, quotas and producer ids only;
+    `offset_moves` is false there too: `/migration` keeps the load's offset forever. `drops_acls`: deleting one ACL of a
+    resource may take away others of it in ZooKeeper.
     """
 
     unmigrated: Mapping[str, str] = field(default_factory=dict)
@@ -48,7 +48,7 @@ class Limits:
 
 
 def limits(kafka_version: str | None) -> Limits:
-    """The limits of a release such as `3.5.2`; of an unknown one, or an unknown patch, what it may have."""
+    """The limits of a release such as `3.5.2`; for an unknown release or patch, those that it may have."""
     early = before(kafka_version, 3, 5)
     unmigrated = (_UNMIGRATED_IN_3_4 if early else {}) | (_TOKENS if before(kafka_version, 3, 6) else {})
     return Limits(

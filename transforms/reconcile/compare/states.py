@@ -25,7 +25,7 @@ from transforms.reconcile.compare.classify import report_key
 from transforms.reconcile.compare.difference import Ends, Sides, differing_rows
 from transforms.reconcile.compare.differing import same
 
-# The configuration of a cluster is asked for: who leads and who is in sync is its weather, and has tables of its own.
+# This compares a cluster's configuration: leaders and in-sync replicas change all the time, and have their own tables.
 MOVING = frozenset({"leader", "isr", "leader_epoch", "partition_epoch", "leader_recovery_state"})
 _REPLICAS = ("replicas", "adding_replicas", "removing_replicas")
 _NO_VERSIONS = pl.DataFrame(schema=columns_of(ROW_VERSION_COLUMNS, "cluster"))
@@ -90,7 +90,7 @@ def differing_states(
 
 
 def _mapped(entity: Entity, rows: pl.DataFrame, brokers: Mapping[int, int]) -> pl.DataFrame:
-    """The rows with the twin's broker ids; one that the map does not name stays as it is."""
+    """The rows with the twin's broker ids; an id that is not in the map stays as it is."""
     if not brokers:
         return rows
     if entity.name == PARTITIONS.name:

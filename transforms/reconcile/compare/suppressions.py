@@ -17,7 +17,7 @@ MARK = "suppression"
 
 @dataclass(frozen=True)
 class SuppressionRule:
-    """One entry of the file: what it matches (None matches anything), and whose word it is. `number` counts from 1."""
+    """One entry of the file: what it matches (None matches anything), and its owner. `number` counts from 1."""
 
     number: int
     suppression: Suppression
@@ -71,9 +71,9 @@ def counted_matches(rows: pl.DataFrame, rules: Sequence[SuppressionRule]) -> lis
 
 
 def notes(rules: Sequence[SuppressionRule], today: date, matched: Collection[int] | None) -> list[str]:
-    """What is to be said of the file: entries that are over, and those in force that match nothing.
+    """Notes about the file: expired entries, and those in force that match nothing.
 
-    `matched` are positions in `in_force` of those that match a row; None when nothing was compared, and nothing can be said.
+    `matched` are positions in `in_force` of those that match a row; None if nothing was compared.
     """
     current = in_force(rules, today)
     said = [

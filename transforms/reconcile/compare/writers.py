@@ -19,9 +19,9 @@ _WOULD_TELL = "a ZooKeeper data folder with its transaction logs would show whic
 
 
 def of_a_value(row: DifferingRow, column: str | None, context: Context) -> tuple[str, str] | None:
-    """Class and reason of a value in ZooKeeper that KRaft never gave the row; None when it had it, or may have.
+    """Class and reason of a value in ZooKeeper that KRaft never gave the row; None if KRaft had it, or may have.
 
-    What one znode holds is one value: a leader that KRaft once chose, with an epoch it never had, is nobody's of KRaft.
+    A znode's content is one value: a leader that KRaft once chose, with an epoch that it never had, did not come from KRaft.
     """
     if row.ever is None or row.zk is None or _by_kraft(row.written(column), context):
         return None
@@ -41,10 +41,10 @@ def of_a_value(row: DifferingRow, column: str | None, context: Context) -> tuple
 
 
 def of_what_is_gone(row: DifferingRow, column: str | None, context: Context) -> tuple[str, str] | None:
-    """Class and reason of what came with the load and ZooKeeper lacks; None when the row does not tell.
+    """Class and reason of a row that came with the load and that ZooKeeper lacks; None if the row does not show it.
 
-    `column` is a cell whose znode is not there, None the whole row. Told only when its places in the tree were looked
-    up: a place that never was, or lacks the row since before the load, shows that the load made the row up.
+    `column` is a cell whose znode is not there, None the whole row. Only if its places in the tree were looked up: a place that
+    never existed, or has lacked the row since before the load, shows that the load invented the row.
     """
     places = homes(row.entity.name, row.key)
     if not context.homes.looked_up or not places or not _loaded(row, context):
@@ -56,7 +56,7 @@ def of_what_is_gone(row: DifferingRow, column: str | None, context: Context) -> 
     if not _untouched(row) and not (column is None and _never_removed(row)):
         return None
     dropped_by_kafka = row.entity.name == "acls" and context.limits.drops_acls and place in context.homes.written
-    # The transaction logs have every write since the load, and this was nobody else's.
+    # The transaction logs have every write since the load, and no other writer made this one.
     by_kraft = context.transactions_known and context.load_claim is not None
     if dropped_by_kafka or by_kraft:
         return None
@@ -74,7 +74,7 @@ _NEVER_DELETED = frozenset({"client_quotas", "scram_credentials"})
 
 
 def removed_as_kafka_never_does(row: DifferingRow, column: str | None, context: Context) -> str | None:
-    """How the list of children above tells that a znode was deleted which Kafka never deletes; None when it does not.
+    """How the parent's list of children shows the deletion of a znode that Kafka never deletes; None if it does not.
 
     `column` is a cell whose znode is not there, None the whole row.
     """
@@ -190,7 +190,7 @@ def _older_than_load(there: WrittenAt, context: Context) -> bool:
 
 
 def _never_there(place: str, context: Context) -> str | None:
-    """How the tree shows that a place never held what the load says it read there; None when it does not."""
+    """How the tree shows that a place never had what the load claims to have read there; None if it does not."""
     there = context.homes.written.get(place)
     if there is not None:
         if _older_than_load(there, context):

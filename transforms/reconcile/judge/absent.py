@@ -20,7 +20,7 @@ _RECORDED = frozenset({Phase.WAITING, Phase.DUAL_WRITE, Phase.FINALIZED, Phase.R
 
 
 def absent(facts: Facts) -> dict[str, str]:
-    """Fields of `facts` that hold nothing and must hold something, each with what is missing in plain words."""
+    """Fields of `facts` that are empty but must not be, each with a description of what is missing."""
     found = {**dict(_anywhere(facts))}
     if ZOOKEEPER in facts.collected:
         found |= dict(_of_zookeeper(facts))

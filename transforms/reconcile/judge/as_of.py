@@ -17,8 +17,8 @@ def divergences_as_of(gathered: ClusterFacts, inputs: Inputs, offset: int) -> pl
     """The divergences with KRaft's state at `offset` (inclusive), rows of `located`; those not comparable are left out.
 
     Of `inputs`, KRaft's rows are those at the offset, and the row versions those after `context_at`'s migration offset up to
-    its committed end. From /migration's offset on, it is the audit as if the log had ended there. Below it, ZooKeeper is
-    ahead: what it has of a later record is in_flight.
+    its committed end. From /migration's offset on, it is the audit as if the log had ended there. Below it, ZooKeeper is ahead:
+    rows that it has from later records are in_flight.
     """
     context = context_of(gathered)
     then = context_at(context, offset)

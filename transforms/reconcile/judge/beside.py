@@ -33,7 +33,7 @@ class Beside:
 
 
 def beside_of(facts: Facts) -> str:
-    """What a run knew, by its facts: the column `beside` of gold `runs`, one JSON object."""
+    """The facts of a run that later commands need: the column `beside` of gold `runs`, one JSON object."""
     limits = JudgeLimits(
         facts.capture_skew_limit, facts.alive_limit, facts.lag_limit, restart_may_interrupt=facts.interruption_accepted
     )
@@ -59,7 +59,7 @@ def beside_of(facts: Facts) -> str:
 
 
 def read_beside(text: str) -> Beside:
-    """Read what `beside_of` wrote. What another release wrote beside it is passed over, what it left out is the default."""
+    """Read what `beside_of` wrote. Fields of another release are ignored, missing ones have their defaults."""
     document: Mapping[str, Any] = json.loads(text)
     limits = {name: value for name, value in document.get("thresholds", {}).items() if name in asdict(JudgeLimits())}
     return Beside(
@@ -73,7 +73,7 @@ def read_beside(text: str) -> Beside:
 
 
 def _file(told: Mapping[str, Any]) -> NodeProperties:
-    """A file of which no more is known than what was kept; a voter's id stands for its `id@host:port`."""
+    """A file with only the stored settings; a voter's id stands for its `id@host:port`."""
     settings = NodeSettings(
         voters=frozenset(map(str, told.get("voters", ()))), formats=told.get("formats", {}), min_isr=told.get("min_isr")
     )

@@ -62,7 +62,7 @@ def views_of(
 
 
 def zookeeper_cluster(gathered: ClusterFacts, release: tuple[int, int], feature_znode: FeatureZnode | None) -> Cluster:
-    """The cluster as its ZooKeeper controller of `release` knows it, by the tree as it was read."""
+    """The cluster in the view of its ZooKeeper controller of `release`, from the tree as it was read."""
     facts = gathered.facts
     levels = [row for row in Answers(gathered.answers).of("features") if row["source"] == ZOOKEEPER]
     controllers = [row for row in facts.controllers if row["source"] == ZOOKEEPER]
@@ -78,7 +78,7 @@ def zookeeper_cluster(gathered: ClusterFacts, release: tuple[int, int], feature_
 
 
 def cluster_of(facts: Facts, release: tuple[int, int]) -> Cluster:
-    """The cluster by a run's facts, as a controller of `release` is asked."""
+    """The cluster from a run's facts, in the view of a controller of `release`."""
     rows = [row for row in (*facts.brokers_in_kraft, *facts.controllers) if row.get("source", KRAFT) == KRAFT]
     return Cluster(
         release,
@@ -96,7 +96,7 @@ def cluster_of(facts: Facts, release: tuple[int, int]) -> Cluster:
 
 
 def _configured(facts: Facts) -> frozenset[int] | None:
-    """Ids in `controller.quorum.voters` of the controllers' property files; None where these do not tell."""
+    """Ids in `controller.quorum.voters` of the controllers' property files; None if they do not name any."""
     files = facts.properties.controllers
     named = frozenset(number for file in files for number in file.settings.voter_ids)
     dynamic = facts.quorum is not None and facts.quorum.kraft_version > 0
@@ -110,7 +110,7 @@ def finalised_of(levels: Mapping[str, int], kraft_version: int) -> dict[str, int
 
 
 def with_directory_id(voters: Iterable[tuple[int, str | None]], copies: Iterable[LogCopy]) -> frozenset[int]:
-    """Controllers whose directory id the voters' record or the copy's `meta.properties` tells."""
+    """Controllers whose directory id is in the voters' record or in the copy's `meta.properties`."""
     told = [*voters, *((copy.controller_id, copy.directory_id) for copy in copies)]
     return frozenset(
         number

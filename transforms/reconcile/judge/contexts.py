@@ -14,7 +14,7 @@ from transforms.reconcile.judge.load import history_from, load_claim, load_range
 
 
 def context_of(gathered: ClusterFacts) -> Context:
-    """What the classes of differing rows need to know; raises ValueError where rows are not compared."""
+    """The inputs for the classes of differing rows. Raises ValueError if rows are not compared."""
     facts = gathered.facts
     if facts.committed is None or facts.compared_offset is None:
         raise ValueError("rows are compared only when the log and /migration are there; see may_compare")

@@ -16,7 +16,7 @@ _NEVER_SHIPPED = "named in the KIP only: no release reports it"
 
 
 def metrics(facts: Facts, lag: Lag) -> list[Metric]:
-    """The KIP's metrics in its order; a value is None where the files that were given do not tell it."""
+    """The KIP's metrics in its order; a value is None if the given files do not show it."""
     return [
         Metric(f"{_CONTROLLER}MetadataType", _metadata_type(facts), f"1 ZooKeeper, 2 KRaft, 3 Dual; {_NEVER_SHIPPED}"),
         Metric(f"{_CONTROLLER}ZkMigrationState", _state(facts), "the active controller's; the numbers are below"),
@@ -88,7 +88,7 @@ def _state(facts: Facts) -> str | None:
     if _code_name(facts) == "ZK":
         return f"{_STATE_OF_A_ZOOKEEPER_CONTROLLER} (ZK)"
     if not facts.states:
-        # A log of 3.4 tells its state at a load only, one of 4.x never.
+        # A log of 3.4 records its state only at a load, one of 4.x never.
         return "0 (NONE)" if facts.phase is Phase.KRAFT else None
     return f"{facts.states[-1].code} ({facts.state_name})"
 

@@ -1,4 +1,4 @@
-"""Which known Kafka defects a cluster is exposed to, and which left their traces in it (S§12.2)."""
+"""The known Kafka defects that a cluster is exposed to, and those that left traces in it (S§12.2)."""
 
 from __future__ import annotations
 

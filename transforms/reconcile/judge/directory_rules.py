@@ -11,7 +11,7 @@ from transforms.reconcile.judge.rules import RowRule, broken, said
 
 # `DirectoryId`: ids that stand for no directory.
 MIGRATING, UNASSIGNED, LOST = "AAAAAAAAAAAAAAAAAAAAAA", "AAAAAAAAAAAAAAAAAAAAAQ", "AAAAAAAAAAAAAAAAAAAAAg"
-# The metadata.version that knows directories, 3.7-IV2.
+# The metadata.version that introduced directories, 3.7-IV2.
 DIRECTORIES_FROM = 17
 _HOUR = 3_600_000
 
@@ -23,8 +23,8 @@ def directories(
     cordoned: Collection[str] = (),
     log_end_ms: int | None = None,
 ) -> pl.DataFrame:
-    """DIR-01 to DIR-04: replicas in a directory that is lost or not their broker's, or known below the level for it; in one
-    that is cordoned; and those whose directory nobody has named for an hour, where their broker has several.
+    """DIR-01 to DIR-04: replicas in a directory that is lost or not their broker's, or known below the level for it; in one that
+    is cordoned; and those whose directory has not been reported for an hour, where their broker has several.
 
     `partitions` are KRaft's silver rows, `level` is the metadata.version, `of_brokers` has the directories that each broker
     names, `log_end_ms` is the append time of the log's newest record. Directories are known from metadata.version 3.7-IV2
@@ -42,7 +42,7 @@ def directories(
         .filter(pl.col("broker").list.len() > 0)
         .explode("broker", "directory")
     )
-    # Brokers have few directories: what each means is told once.
+    # Brokers have few directories: each is classified once.
     meanings = _meanings(replicas.select("broker", "directory").unique(), level, of_brokers, cordoned)
     return broken(replicas.join(meanings, on=["broker", "directory"], nulls_equal=True), _rules())
 

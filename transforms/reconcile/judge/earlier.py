@@ -1,4 +1,4 @@
-"""What a run leaves for the next one to be compared with: of which cluster its log was, and up to where that was committed."""
+"""What a run stores for the comparison with the next one: the cluster of its log, and how far the log was committed."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 
 # A column of gold `runs` for each field of `LogKnown`.
 COLUMNS = ("cluster_id", "committed_end_offset", "log_end_offset", "newest_append_time", "leader_epochs")
-# Findings of these say that a run's log was not the one that the runs before it had read.
+# Violations of these mean that a run's log was not the one that earlier runs had read.
 OTHER_LOG = ("CAP-11", "RUN-01", "RUN-02", "RUN-03")
 MOST_EPOCHS = 1000
 
 
 @dataclass(frozen=True)
 class LogKnown:
-    """What a run knows of its cluster and the log that it read.
+    """A run's facts about its cluster and the log that it read.
 
     Offsets are inclusive, `newest_append_time` is in milliseconds since the epoch, `leader_epochs` are (epoch, first offset),
     ascending: the newest MOST_EPOCHS. What the run did not read is None.
@@ -34,7 +34,7 @@ class LogKnown:
         }
 
     def epoch_at(self, offset: int) -> int | None:
-        """Leader epoch of the record at an offset; None where it is not known."""
+        """Leader epoch of the record at an offset; None if unknown."""
         epochs = [epoch for epoch, start in self.leader_epochs if start <= offset]
         return epochs[-1] if epochs else None
 

@@ -37,10 +37,10 @@ _NOT_READ: Mapping[str, int] = {"znodes": 0, "open": 0}
 
 @dataclass(frozen=True)
 class ClusterFacts:
-    """One cluster's facts, and what else its comparison and its report need.
+    """One cluster's facts, and the other inputs of its comparison and its report.
 
-    `pending_deletes` are topics that ZooKeeper is asked to delete, `foreign_writes` transactions (zxid, path) that were not
-    the KRaft controller's, `claims` the zxids by which KRaft controllers took over; `answers` all that was answered.
+    `pending_deletes` are topics queued for deletion in ZooKeeper, `foreign_writes` transactions (zxid, path) that were not the
+    KRaft controller's, `claims` the zxids by which KRaft controllers took over; `answers` all that was answered.
     """
 
     name: str
@@ -164,7 +164,7 @@ def with_differences(
 
 
 def loaded_at(facts: Facts) -> int | None:
-    """When the log says that the load ended, milliseconds since the epoch: barriers before are of another migration."""
+    """Time of the load's end in the log, milliseconds since the epoch: earlier barriers are of another migration."""
     return next((change.append_time_ms for change in facts.states if facts.name_of(change) == "MIGRATION"), None)
 
 
@@ -184,7 +184,7 @@ def _plan_problem(given: Given) -> str | None:
 
 
 def _configured_brokers(answers: Answers, *sides: str) -> frozenset[int]:
-    """Brokers that a side has a configuration of; answers of an earlier release do not tell the side."""
+    """Brokers that a side has a configuration of; answers of an earlier release do not name the side."""
     names = [row["resource_name"] for row in answers.of("configured") if row.get("source", KRAFT) in sides]
     return frozenset(int(name) for name in names if name.isdigit())
 
@@ -230,7 +230,7 @@ def _zookeeper_features(given: Given, answers: Answers) -> dict[str, int] | None
 
 
 def _replicas(look: FirstLook, samples: Answers) -> list[ReplicaUse]:
-    """Replicas of each broker, with the examples that were asked for."""
+    """Replicas of each broker, with the requested examples."""
     examples: dict[int, list[str]] = defaultdict(list)
     for row in sorted(samples.of("examples"), key=lambda row: int(row["number"])):
         examples[row["broker_id"]].append(row["text"])

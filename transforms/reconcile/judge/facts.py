@@ -29,7 +29,7 @@ class Sample:
 class ReplicaUse:
     """How many replicas ZooKeeper's assignments give a broker, with a few of the partitions.
 
-    `adding` are those among them that a reassignment under way adds.
+    `adding` are those among them that a current reassignment adds.
     """
 
     broker_id: int
@@ -101,7 +101,7 @@ class Protection:
 
 @dataclass(frozen=True)
 class Identities:
-    """Who ZooKeeper knows Kafka as, `scheme:id`: by the znodes that controllers made, and by those that brokers made."""
+    """Kafka's identities in ZooKeeper, `scheme:id`: from the znodes that controllers made, and from those that brokers made."""
 
     controllers: frozenset[str] = frozenset()
     brokers: frozenset[str] = frozenset()
@@ -132,7 +132,7 @@ class VoterSet:
 
 @dataclass(frozen=True)
 class Quorum:
-    """What the log's control records say of the quorum: kraft.version, 0 without a record, and the sets of voters in order.
+    """The quorum in the log's control records: kraft.version, 0 without a record, and the sets of voters in order.
 
     There are none with kraft.version 0: then controller.quorum.voters of every node names them.
     """
@@ -391,7 +391,7 @@ def _together(samples: Sequence[Sample]) -> Sample:
 
 
 def known_identities(rows: Iterable[tuple[str, str, str]]) -> Identities:
-    """Identities from (path, scheme, id) of `ZnodeLook`; running brokers tell more than what once made a root."""
+    """Identities from (path, scheme, id) of `ZnodeLook`; running brokers are better evidence than the creator of a root."""
     by_path: dict[str, set[str]] = {}
     for path, scheme, identity in rows:
         by_path.setdefault(path, set()).add(f"{scheme}:{identity}")
@@ -426,7 +426,7 @@ def phase_of(
     has_zookeeper_brokers: bool,
     zookeeper_alone_has_topics: bool = False,
 ) -> Phase:
-    """Where the cluster stands, from the log's state and who holds `/controller`.
+    """The cluster's phase, from the log's state and the holder of `/controller`.
 
     `state_name` is NONE, PRE_MIGRATION, MIGRATION or POST_MIGRATION; for 3.4, what `state_in_3_4` makes of it. A tree with
     topics beside a log without any is a cluster in ZooKeeper mode, though no broker of it may be running.

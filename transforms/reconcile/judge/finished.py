@@ -1,4 +1,4 @@
-"""What a finished run has left of its evidence: its tables answer the same questions, its report says what no table does."""
+"""What a finished run has left of its evidence: its tables answer the same questions, its report has the rest."""
 
 from __future__ import annotations
 
@@ -60,9 +60,9 @@ def given_of(
 def finished_facts(
     report: Report, given: Given, first: Rows, properties: PropertyFiles | None = None
 ) -> tuple[FirstLook, ClusterFacts]:
-    """The facts of a finished run by those of the first questions that were asked of its tables; the other facts are not there.
+    """The facts of a finished run from the first questions about its tables; the other facts are absent.
 
-    Where the run held its clocks not for measured, they are not; of what broke a rule only the damage of the log is told.
+    If the run did not count its clocks as measured, they are not; of what broke a rule only the damage of the log is told.
     """
     look = FirstLook(given, first)
     gathered = first_facts(look, properties)

@@ -1,4 +1,4 @@
-"""What the first answers about a cluster decide: its release and its phase, and with them what is asked next."""
+"""What the first answers about a cluster decide: its release and its phase, and with them the next questions."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class FirstLook:
 
     @property
     def mirrored_offset(self) -> int | None:
-        """Offset in `/migration`, where there is a log to compare it with; None when it says none."""
+        """Offset in `/migration`, where there is a log to compare it with; None if it has none."""
         offset: int | None = (self.given.zookeeper or {}).get("kraft_metadata_offset")
         return None if self.given.side is None or offset is None or offset < 0 else offset
 
@@ -74,7 +74,7 @@ class FirstLook:
         return max(times, default=None), max(zxids, default=None)
 
     def known(self) -> Known:
-        """What the rules that rows break need to know."""
+        """The inputs of the rules about single rows."""
         zookeeper = self.given.zookeeper or {}
         named = [(change.offset, state_name(change.code, self.release.version)) for change in self.states]
         return Known(
@@ -93,14 +93,14 @@ class FirstLook:
 
     @property
     def loaded_at(self) -> int | None:
-        """When the log says that the load ended, milliseconds since the epoch. The log of 3.4 does not say it."""
+        """Time of the load's end in the log, milliseconds since the epoch. The log of 3.4 does not record it."""
         ended = (s.append_time_ms for s in self.states if state_name(s.code, self.release.version) == "MIGRATION")
         return next(ended, None)
 
     def _down(self) -> list[int]:
         """Brokers that were shut down on purpose and are waited for.
 
-        In a KRaft cluster nobody waits for a stopped broker's next step: what it lacks is told, whyever it is down.
+        A KRaft cluster is not waiting for a stopped broker's next step: what it lacks is reported, whatever the reason.
         """
         if self.phase is Phase.KRAFT:
             return []

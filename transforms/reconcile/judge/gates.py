@@ -16,12 +16,12 @@ from transforms.reconcile.judge.facts import Facts
 
 PASS, WARN, FAIL, UNKNOWN, NOT_APPLICABLE = "pass", "warn", "fail", "unknown", "not_applicable"
 _OPTIONAL = frozenset(check.id for check in CHECKS if check.optional)
-# Optional ones that must be judged where what they ask for was given, but can't be read.
+# Optional checks that must be judged if their input was given but cannot be read.
 _GIVEN: dict[str, Callable[[Facts], object]] = {"UPG-05": unreadable_copies}
-# The check that says which facts are absent.
+# The check that names absent facts.
 _COMPLETENESS = "CAP-10"
 _SIDES = {ZOOKEEPER: "ZooKeeper's tree", KRAFT: "the controllers' metadata log"}
-# What it says of a tree that it has proved is no limit of a gate.
+# Its remark about a proved tree does not limit a gate.
 _PROOF = "CAP-20"
 _GATE_PHASES: dict[str, frozenset[Phase]] = {
     "start": frozenset({Phase.ZOOKEEPER, Phase.WAITING}),
@@ -86,8 +86,8 @@ def _of_outcome(check: Check, outcome: Outcome) -> tuple[str, int, list[str]]:
 def judge_gates(results: Sequence[CheckResult], facts: Facts) -> dict[str, Gate]:
     """Each gate: no_go when a check that can block it fails, unknown when one could not be judged, else go.
 
-    An optional check that could not be judged leaves the gate open; the gate's explanation names it. That holds for what was not
-    given: what was given and can't be read is an open question.
+    An optional check that could not be judged leaves the gate open; the gate's explanation names it. That applies to missing
+    input: input that was given but cannot be read is an open question.
     """
     return {gate: _gate(gate, results, facts) for gate in GATES}
 
@@ -136,12 +136,12 @@ def _not_applicable(gate: str, phase: Phase) -> str:
     return f"{gate.replace('_', ' ')}: {where[phase]}"
 
 
-# Gates whose checks speak of the present, not of a step to come: their failures are errors of the run.
+# Gates whose checks are about the present, not about a future step: their failures are errors of the run.
 _PRESENT = {"dual_write"}
 
 
 def is_error(result: CheckResult, requested_gate: str | None) -> bool:
-    """A failed check is an error when it is about the present, always critical, or blocks the gate asked for."""
+    """A failed check is an error when it is about the present, always critical, or blocks the requested gate."""
     if result.verdict != FAIL:
         return False
     return (

@@ -1,4 +1,4 @@
-"""What is known of a cluster before its rows are judged, and what its rows then answer."""
+"""The facts of a cluster that are known before its rows are judged, and the answers of its rows."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Given:
         return None if self.side is None else self.side.plan.leading.last_append_time
 
 
-# Every pass gives all of these, empty where its cluster leaves nothing to ask: so one that is missing is never "nothing found".
+# Every pass gives all of these, empty where its cluster leaves nothing to ask: so a missing answer never means "nothing found".
 FIRST_ANSWERS = frozenset(
     {
         *("brokers", "controllers", "features", "producer_ids", "counts", "replicas", "pending", "configured"),
@@ -102,7 +102,7 @@ class MissingAnswerError(ValueError):
 
 
 def every_answer(names: Collection[str], answers: Rows) -> dict[str, Sequence[Row]]:
-    """All answers of these names: those that were not asked for are empty. Raises ValueError for one of another name."""
+    """All answers of these names: those that were not requested are empty. Raises ValueError for another name."""
     unknown = sorted(answers.keys() - set(names))
     if unknown:
         raise ValueError(f"these answers are not declared: {', '.join(unknown)}")

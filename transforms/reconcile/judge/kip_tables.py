@@ -1,4 +1,4 @@
-"""What a run tells of KIP-497, KIP-584 and KIP-384: the rows of gold isr_audit, feature_matrix and downgrade_readiness.
+"""A run's results about KIP-497, KIP-584 and KIP-384: the rows of gold isr_audit, feature_matrix and downgrade_readiness.
 
 The questions go with those of the second look (`transforms.reconcile.judge.queries`); the answers of a cluster are judged here.
 """
@@ -91,13 +91,13 @@ def isr_history(answers: Rows, facts: Facts) -> IsrHistory | None:
         Answers(answers).of("isr_audit"), key=lambda row: (row["subject"] != "partition", row["subject"], row["place"])
     )
     totals = {row["subject"]: row["total"] for row in rows}
-    # Texts of JSON leave null out: what is not said of a line is 0, or nothing.
+    # JSON texts leave out null: a missing field is 0, or empty.
     lines = [IsrLine(**{name: row[name] for name in (*LINE, "place") if row.get(name) is not None}) for row in rows]
     return IsrHistory(ISR_HOURS, totals, lines)
 
 
 def features(answers: Rows, facts: Facts) -> list[FeatureLine]:
-    """The matrix of the nodes that the deciding controllers know: KRaft's, and ZooKeeper's before there is a load."""
+    """The matrix of the nodes that are registered with the deciding controllers: KRaft's, and ZooKeeper's before there is a load."""
     source = ZOOKEEPER if facts.phase in BY_ZOOKEEPER else KRAFT
     return [
         FeatureLine(
@@ -128,7 +128,7 @@ def _finalised(answers: Rows, facts: Facts, source: str) -> Mapping[str, int]:
 
 
 def downgrade(answers: Rows, facts: Facts, side: KraftSide | None) -> DowngradeReadiness:
-    """May the cluster go back to each older release, by what its trees, its log and its property files show."""
+    """Whether the cluster can go back to each older release, judged by its trees, its log and its property files."""
     state = state_of(answers, facts, side, _release(facts.kafka_version), configurations_of(facts.properties))
     found = []
     for release in targets(state):
@@ -150,7 +150,7 @@ def state_of(
     release: tuple[int, int] | None,
     configurations: Configurations | None,
 ) -> KnownCluster:
-    """The cluster as the judgement of a downgrade asks for it, when its nodes are of `release` and their property files so."""
+    """The cluster as input of a downgrade's judgement, with nodes of `release` and these property files."""
     by_kraft = MetadataMode.DUAL_WRITE if facts.phase is Phase.DUAL_WRITE else MetadataMode.KRAFT
     mode = MetadataMode.ZOOKEEPER if facts.phase in BY_ZOOKEEPER else by_kraft
     in_tree = ZOOKEEPER in facts.collected
@@ -187,7 +187,7 @@ def _release(text: str | None) -> tuple[int, int] | None:
 
 
 def feature_znode_of(answers: Rows) -> FeatureZnode | None:
-    """What `/feature` of the tree said; None without one that can be read."""
+    """The tree's `/feature`; None without a readable one."""
     row = Answers(answers).first("feature_znode")
     document = None if row is None else document_of(row.get("data"))
     return None if document is None else feature_znode(document)
@@ -198,5 +198,5 @@ def _znode_versions(facts: Facts) -> dict[int, int]:
 
 
 def configurations_of(properties: PropertyFiles) -> Configurations | None:
-    """What brokers' property files say of formats, by broker; None without any."""
+    """The format settings in brokers' property files, by broker; None without any."""
     return {file.node_id: file.settings.formats for file in properties.brokers if file.node_id is not None} or None

@@ -1,4 +1,4 @@
-"""What the answers tell of KRaft's own health, as facts and as what the rules of the second look need."""
+"""KRaft's own health from the answers, as facts and as input of the rules of the second look."""
 
 from __future__ import annotations
 
@@ -90,8 +90,8 @@ def health_of(
     side: KraftSide | None,
     static_min_isr: Mapping[int, int],
 ) -> kraft_queries.Health:
-    """What the rules of the second look need, from the answers of the first; `brokers` are silver rows of both sides,
-    `bumps` is true where a shrinking ISR must raise the leader epoch all through the log, `static_min_isr` what brokers' files say.
+    """The input of the second look's rules, from the answers of the first; `brokers` are silver rows of both sides, `bumps` is
+    true where a shrinking ISR must raise the leader epoch all through the log, `static_min_isr` what brokers' files say.
     """
     registered = [row for row in brokers if row["source"] == KRAFT]
     in_zookeeper = [row["broker_id"] for row in brokers if row["source"] == ZOOKEEPER]

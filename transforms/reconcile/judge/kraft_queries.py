@@ -25,7 +25,7 @@ HOUR = 3_600_000
 REGISTER_BROKER = "REGISTER_BROKER_RECORD"
 MIN_ISR = "min.insync.replicas"
 UNCLEAN = "unclean.leader.election.enable"
-# What brokers' own dynamic configurations are asked for: they are few, a row for each broker at most.
+# Dynamic broker configurations that checks need: they are few, at most one row per broker.
 ASKED_CONFIGS = (MIN_ISR, UNCLEAN)
 # Gone in 4.0 (KIP-724, KIP-937): a resource that still has one can't be changed any more, because all of it is validated.
 REMOVED_IN_4_0 = (
@@ -34,13 +34,13 @@ REMOVED_IN_4_0 = (
     "log.message.format.version",
     "log.message.timestamp.difference.max.ms",
 )
-# A leader that has not told of a grown ISR for so long is not healing (ISR-11).
+# A leader that has not reported a grown ISR for this long is not recovering (ISR-11).
 RECOVERING_MS = 30 * 60_000
 
 
 @dataclass(frozen=True)
 class Health:
-    """What is known of a cluster already and the rules below need.
+    """Known facts of a cluster that the rules below need.
 
     `brokers` are those in `/brokers/ids`, `directories` the log directory ids of each broker that names any, `cordoned` those
     that take no new replica, `racks` the rack of each broker that names one, `min_isr` the dynamic min.insync.replicas of
@@ -75,7 +75,7 @@ class Health:
 
 
 def broker_configs(configs: pl.DataFrame) -> pl.DataFrame:
-    """Dynamic broker configurations that checks ask for: source, broker, name, value."""
+    """Dynamic broker configurations that checks need: source, broker, name, value."""
     mine = (pl.col("resource_type") == "BROKER") & pl.col("config").is_in(ASKED_CONFIGS)
     return configs.filter(mine & pl.col("value").is_not_null()).select(
         "source", pl.col("resource_name").alias("broker"), pl.col("config").alias("name"), "value"
@@ -203,7 +203,7 @@ def _of_the_isr() -> pl.Expr:
 
 
 def _leaderless(at_work: Sequence[int]) -> list[RowRule]:
-    """ISR-16: no partition is without a leader, and whether one has anybody who may become it."""
+    """ISR-16: every partition has a leader; for one without, whether any replica may become leader."""
     isr, none = pl.col("isr"), pl.lit([], pl.List(pl.Int32))
     candidates = isr.list.set_union(pl.col("eligible_leader_replicas").fill_null(none))
     known = pl.col("last_known_elr").fill_null(none)
@@ -224,8 +224,8 @@ def _leaderless(at_work: Sequence[int]) -> list[RowRule]:
 def _recovering_long(log_end_ms: int | None) -> list[RowRule]:
     """ISR-11: a leader that recovers sends a change of the ISR as soon as a replica has caught up.
 
-    A one-replica partition has none to wait for and stays RECOVERING for ever. The last record on the partition is not
-    older than the election.
+    A one-replica partition has none to wait for and stays RECOVERING forever. The last record on the partition is not older
+    than the election.
     """
     if log_end_ms is None:
         return []
@@ -326,7 +326,7 @@ def fallen_epochs(now: pl.DataFrame, earlier: pl.DataFrame) -> pl.DataFrame:
 def unclean_leaderless(partitions: pl.DataFrame, configs: pl.DataFrame, *, everywhere: bool) -> pl.DataFrame:
     """CFG-02: KRaft's partitions without a leader though unclean elections are allowed for them: columns VIOLATIONS.
 
-    `everywhere` says whether the cluster allows them where a topic says nothing of its own.
+    `everywhere` is true if the cluster allows them for topics without their own setting.
     """
     of_topics = (pl.col("resource_type") == "TOPIC") & (pl.col("config") == UNCLEAN)
     own = configs.filter((pl.col("source") == KRAFT) & of_topics).select(

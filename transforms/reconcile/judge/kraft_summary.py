@@ -1,4 +1,4 @@
-"""Facts to the part of a report that says where a KRaft cluster stands."""
+"""Facts to the part of a report about a KRaft cluster's state."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ class Waited:
 
 
 def oldest_brought(barriers: pl.DataFrame, born: int) -> list[int]:
-    """Offsets of the first record that each barrier brought: those whose append times `lag_series` asks for."""
+    """Offsets of the first record that each barrier brought: `lag_series` needs their append times."""
     return _moved(barriers, born)["oldest"].to_list()
 
 

@@ -1,7 +1,7 @@
 """Is dual write alive: the one place that decides live, behind or stopped (S§4.4, S§7.3).
 
-A leading controller appends at least every 500 ms and moves `/migration` with it, so silence is a fault wherever the
-audit looks from. It is measured up to the time of the capture: a quorum that died takes its log's end with it.
+A leading controller appends at least every 500 ms and moves `/migration` with it, so silence is a fault from every point of
+view. It is measured up to the time of the capture: a quorum that died takes its log's end with it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from transforms.reconcile.judge.skew import ClockSkew
 
 
 class LivenessState(StrEnum):
-    """`SILENT` is a pause too short to call it stopped; `BEHIND` writes, but what it writes is old."""
+    """`SILENT` is a pause too short to count as stopped; `BEHIND` writes, but old changes."""
 
     LIVE = "live"
     SILENT = "silent"
@@ -47,7 +47,7 @@ def liveness(facts: Facts) -> Liveness | None:
     if lag is None:
         return None
     silence = _silence(facts)
-    # What was appended while the two sides were read, ZooKeeper first, is nobody's lag.
+    # Records that were appended while the two sides were read, ZooKeeper first, are not lag.
     late = max(0.0, lag.seconds - facts.reading_ms / 1000)
     behind = f"ZooKeeper is {lag.records} records and {late:.1f} s behind"
     if silence is not None and silence > facts.lag_limit:
@@ -61,7 +61,7 @@ def liveness(facts: Facts) -> Liveness | None:
 
 
 def captured(facts: Facts) -> int | None:
-    """When ZooKeeper was read, in milliseconds, where the audit's clock has to say so; None where the data tells.
+    """When ZooKeeper was read, in milliseconds, if the audit's clock must provide it; None if the data shows it.
 
     What is written while it is read was written up to then, whatever clock is wrong.
     """
@@ -91,7 +91,7 @@ def _silence(facts: Facts) -> float | None:
     if end is None or lag is None or lag.silence is None:
         return None
     written = end - lag.silence * 1000
-    # What was read after /migration says nothing of how old it was when it was read.
+    # Data that was read after /migration does not show how old /migration was when it was read.
     until = max(end - facts.reading_ms, captured(facts) or 0)
     silence = until - _written(facts, lag, end)
     if facts.newest_znode_time_ms is not None:
@@ -105,7 +105,7 @@ def _written(facts: Facts, lag: LagMeasure, end: int) -> float:
     appended = None if lag.mirrored_age is None else end - lag.mirrored_age * 1000
     ahead = written > end + facts.alive_limit * 1000 and not _beyond_the_log(facts)
     if ahead and measured_skew(facts) is None:
-        # ZooKeeper's clock is ahead, and hides how long ago it was. The log's own clock tells.
+        # ZooKeeper's clock is ahead and hides how long ago it was; the log's own clock decides.
         return end - lag.seconds * 1000 if appended is None else appended
     # It was not written before the record that it names: a clock that is behind makes no silence.
     return written if appended is None else max(written, appended)
@@ -118,7 +118,7 @@ def _beyond_the_log(facts: Facts) -> bool:
 
 
 def clocks(facts: Facts) -> Clocks:
-    """ZooKeeper's clock against the controllers', as far as the rows tell."""
+    """ZooKeeper's clock relative to the controllers', as far as the rows show it."""
     skew = measured_skew(facts)
     return Clocks() if skew is None else skew.clocks
 

@@ -69,7 +69,7 @@ def load_claim(zookeeper: Mapping[str, Any], plan: ReadPlan | None, load: tuple[
 
 
 def history_from(plan: ReadPlan | None) -> int | None:
-    """The offset from which on the log tells everything: 0, or its base checkpoint's end."""
+    """The offset from which on the log is complete: 0, or its base checkpoint's end."""
     if plan is None:
         return None
     return 0 if plan.base_checkpoint is None else plan.base_checkpoint[1].offset

@@ -35,7 +35,7 @@ APPENDED = pl.Schema({"offset": pl.Int64, "append_time": pl.Int64})
 
 @dataclass(frozen=True)
 class LogParams:
-    """What is known of a log before its records are read.
+    """Known facts of a log before its records are read.
 
     `end_ms` is the append time of its last record, `checkpoint` the offset (exclusive) of the newest complete checkpoint,
     `read_from` the first offset (inclusive) after the state that an earlier run has kept, None where all was read.
@@ -53,7 +53,7 @@ class LogParams:
 
     @staticmethod
     def of(given: Given, planned: PlannedLog | None, offsets: Collection[int] = ()) -> LogParams:
-        """What a run knows of a cluster's log."""
+        """A run's facts about a cluster's log."""
         side = given.side
         if side is None:
             return LogParams(planned, offsets=frozenset(offsets))
@@ -110,7 +110,7 @@ class LogLook:
         return LogLook(LogParams.of(given, planned, offsets), registrations, appended)
 
     def add(self, records: pl.DataFrame) -> None:
-        """Take in rows of bronze kraft_records: of the log, of checkpoints, and what is damaged."""
+        """Add rows of bronze kraft_records: of the log, of checkpoints, and of damage."""
         if self._counted is not None:
             self._counted.add(records)
         self._judge(records)
@@ -153,7 +153,7 @@ class LogLook:
 
     @property
     def append_times(self) -> dict[int, int]:
-        """Append times (ms) of the records at the offsets that were asked for, as far as they are in the log."""
+        """Append times (ms) of the records at the requested offsets, as far as they are in the log."""
         return self._append_times
 
     @property
@@ -163,7 +163,7 @@ class LogLook:
         end = self._params.end_ms
         if end is None:
             return every.clear()
-        # An earlier run has read the record just before where this one goes on, as this one has.
+        # Like this run, an earlier run has read the record just before this run's start.
         return every.filter(pl.col("append_time") > end - HOUR).unique().sort(every.columns)
 
     @property
@@ -174,7 +174,7 @@ class LogLook:
         return every
 
     def _in_no_snapshot(self) -> pl.DataFrame:
-        """Of `appended`, what is below where this run began to read."""
+        """The part of `appended` below the first offset that this run read."""
         begin, rows = self._params.checkpoint or 0, self._earlier
         # The time of the first record is that of the row before it.
         before = rows.filter(pl.col("offset") < begin).tail(1).with_columns(pl.lit(begin, pl.Int64).alias("offset"))
@@ -203,7 +203,7 @@ class LogLook:
 
 
 def _earlier(rows: pl.DataFrame | None, params: LogParams, columns: pl.Schema) -> pl.DataFrame:
-    """What an earlier run remembered of the log below where this one went on."""
+    """The part of the log below this run's start, from an earlier run's memory."""
     if rows is None or params.read_from is None:
         return pl.DataFrame(schema=columns)
     return rows.filter(pl.col("offset") < params.read_from).select(*columns).sort("offset")
@@ -234,7 +234,7 @@ def _damaged() -> RowRule:
 
 
 def load_violations(records: pl.DataFrame, load: Load) -> pl.DataFrame:
-    """Records of the load that the load does not write so (DUR-07): VIOLATIONS, of rows of kraft_records.
+    """Records within the load that the load never writes in this form (DUR-07): VIOLATIONS, of rows of kraft_records.
 
     What the load writes is of version 0 whatever the metadata.version, and inside its transaction if it has one.
     Registrations, their changes and no-ops of the brokers that wait lie between; nothing else is written before the end.

@@ -14,7 +14,7 @@ from transforms.reconcile.judge.skew import OneByOne
 
 @dataclass(frozen=True)
 class MirrorPosition:
-    """`lag` where `/migration` tells it; else up to which offset ZooKeeper must have everything, and the load's end."""
+    """`lag` if `/migration` shows it; otherwise the offset up to which ZooKeeper must have everything, and the load's end."""
 
     lag: LagMeasure | None = None
     mirrored_offset: int | None = None
@@ -23,7 +23,7 @@ class MirrorPosition:
 
 @dataclass(frozen=True)
 class Mirrored:
-    """What `/migration` says: its offset (inclusive), the log's end (exclusive), when a write is surely in (ms)."""
+    """`/migration`: its offset (inclusive), the log's end (exclusive), when a write is surely in (ms)."""
 
     offset: int
     log_end: int
@@ -31,7 +31,7 @@ class Mirrored:
 
 
 def mirrored(given: Given) -> Mirrored | None:
-    """What `/migration` says, as it was read and as it was compared; None without a log, or an offset in it."""
+    """`/migration`, as it was read and as it was compared; None without a log, or an offset in it."""
     side, offset = given.side, (given.zookeeper or {}).get("kraft_metadata_offset")
     if side is None or offset is None or offset < 0:
         return None
@@ -42,10 +42,10 @@ def mirrored(given: Given) -> Mirrored | None:
 
 
 def one_by_one(given: Given) -> OneByOne | None:
-    """Which changes the tree that is compared got as they were made (S§5.2).
+    """The changes that the compared tree received one by one (S§5.2).
 
-    They begin with the leader that mirrored last: its full sync wrote what was there before. None before the load, and in
-    3.4, whose log has the load after its only state record.
+    They begin with the leader that mirrored last: its full sync wrote everything before. None before the load, and in 3.4,
+    whose log has the load after its only state record.
     """
     side, znodes = given.side, given.compared or {}
     begun = None if side is None else side.dual_write()

@@ -34,19 +34,19 @@ from transforms.reconcile.judge.rules import RowRule, broken, said
 SHARE_STATE_TOPIC = "__share_group_state"
 # Topics that Kafka itself makes and whose partitions every client of a kind needs.
 INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state", SHARE_STATE_TOPIC, "__remote_log_metadata")
-# KIP-1191: the topic that a share group sends what it could not process to.
+# KIP-1191: the topic for records that a share group could not process.
 DEAD_LETTER_TOPIC = "errors.deadletterqueue.topic.name"
-# What that topic has to say itself, and what the cluster may: whether brokers create it, and how its name begins.
+# The required setting of that topic, and optional ones of the cluster: whether brokers create it, and the prefix of its name.
 DEAD_LETTERS_ENABLED = "errors.deadletterqueue.group.enable"
 DEAD_LETTERS_CREATED = "errors.deadletterqueue.auto.create.topics.enable"
 DEAD_LETTER_PREFIX = "errors.deadletterqueue.topic.name.prefix"
-# The replicas that a reassignment with a throttle slows down. A broker's rate alone slows down nobody.
+# The replicas that a reassignment with a throttle slows down. A broker's rate alone has no effect.
 THROTTLES = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
 # `ScramMechanism.minIterations`, of both mechanisms.
 LEAST_ITERATIONS = 4096
 # From 4.4-IV1 on the host of an ACL may be a range of addresses (KIP-1276); below it is compared as a text.
 CIDR_FROM = 32
-# A reassignment whose partition has no record for so long does not come to its end by itself.
+# A reassignment whose partition has had no record for this long does not finish on its own.
 REASSIGNING_MS = 24 * HOUR
 
 
@@ -117,7 +117,7 @@ def _state_rules() -> list[RowRule]:
 
 
 def _rack_rules(racks: Mapping[int, str]) -> list[RowRule]:
-    """All replicas in one rack, where the racks of all are known and the cluster has several."""
+    """All replicas in one rack, if the racks of all are known and the cluster has several."""
     numbers = {rack: number for number, rack in enumerate(sorted(set(racks.values())))}
     if len(numbers) < 2:
         return []
@@ -139,13 +139,13 @@ def config_rules(partitions: pl.DataFrame) -> list[RowRule]:
         (kind == "BROKER") & name.is_in(brokers.to_list())
     )
     text = said("{} {}: {}", "resource_type", "resource_name", "config")
-    # An empty list throttles nobody (`TopicConfigHandler.parseThrottledPartitions`).
+    # An empty list has no effect (`TopicConfigHandler.parseThrottledPartitions`).
     some = pl.col("config").is_in(THROTTLES) & (pl.col("value").str.strip_chars() != "")
     return [RowRule(THROTTLE_LEFT, _kraft() & some & ~at_work, text)]
 
 
 def acl_rules(health: Health) -> list[RowRule]:
-    """A DENY for a range of addresses below the level that knows ranges: it denies nobody."""
+    """A DENY for a range of addresses below the level that supports ranges: it denies nobody."""
     if health.level is None or health.level >= CIDR_FROM:
         return []
     ranged = _kraft() & pl.col("host").str.contains("/", literal=True) & (pl.col("permission") == "DENY")
@@ -174,8 +174,8 @@ def token_rules(health: Health) -> list[RowRule]:
 def dead_letters(partitions: pl.DataFrame, configs: pl.DataFrame) -> pl.DataFrame:
     """Dead letter topics of share groups that Kafka refuses to write to, or that lack a leader: columns VIOLATIONS.
 
-    In the order of `ShareGroupDLQValidator.validateDlqTopicConfig`. What the cluster's dynamic configuration does not say may be said by
-    property files: a prefix is asked for where it says one, and a topic that is missing counts unless it lets brokers create it.
+    In the order of `ShareGroupDLQValidator.validateDlqTopicConfig`. Settings without a dynamic value may be in property files:
+    a prefix is required only if it is set dynamically, and a missing topic counts unless brokers may create it.
     """
     mine = configs.filter(_kraft())
     names = mine.filter((pl.col("resource_type") == "GROUP") & (pl.col("config") == DEAD_LETTER_TOPIC))

@@ -28,12 +28,12 @@ def by_broker(partitions: pl.DataFrame, down: Sequence[int]) -> pl.DataFrame:
 
 
 def lacking() -> pl.Expr:
-    """The replicas that a partition's ISR lacks, but for those that a reassignment under way adds: they are still catching up."""
+    """The replicas that a partition's ISR lacks, except those that a current reassignment adds: they are still catching up."""
     return except_ids(staying(), "isr")
 
 
 def staying() -> pl.Expr:
-    """The replicas of a partition that no reassignment under way adds."""
+    """The replicas of a partition, except those that a current reassignment adds."""
     return except_ids("replicas", pl.col("adding_replicas").fill_null(pl.lit([], pl.List(pl.Int32))))
 
 

@@ -1,4 +1,4 @@
-"""The broker ledger: every broker id seen anywhere, what mode it is in and what it blocks (KIP-866, Broker Presence)."""
+"""The broker ledger: every broker id seen anywhere, with its mode and what it blocks (KIP-866, Broker Presence)."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ ZOOKEEPER, KRAFT, TRANSITION, MISSING, STOPPED, CONFIG_ONLY = (
 def broker_ledger(facts: Facts) -> list[BrokerPresence]:
     """One entry per broker id in `/brokers/ids`, registrations, assignments or broker configs, in order.
 
-    `blocks` follows Kafka as released, which asks for the brokers of assignments; the note says where KIP-866's text,
-    which asks for those named in configurations too, would decide otherwise.
+    `blocks` follows released Kafka, which requires the brokers of assignments; the note shows where KIP-866's text, which also
+    requires those named in configurations, would decide otherwise.
     """
     in_zookeeper = {broker["broker_id"] for broker in facts.brokers_in_zookeeper}
     registered = {broker["broker_id"]: broker for broker in facts.brokers_in_kraft}
@@ -89,7 +89,7 @@ def _entry(seen: _Sighting, facts: Facts) -> BrokerPresence:
 
 
 def _remarks(seen: _Sighting, mode: str) -> list[str]:
-    """What to know about a broker besides what it blocks."""
+    """Remarks about a broker besides what it blocks."""
     said = []
     if mode == CONFIG_ONLY:
         said.append("only named in configurations: KIP-866 would wait for it, released Kafka does not")

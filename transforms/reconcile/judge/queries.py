@@ -1,4 +1,4 @@
-"""Rules over the rows of one cluster that are held, and what is counted over them: every answer is bounded, whatever its size."""
+"""Rules over the rows of one cluster that must hold, and counts over them: every answer is bounded, regardless of the cluster's size."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _READ_AT_ONCE_MS = 60_000
 # A part of a quota's entity, as its key has it in compact JSON.
 _NAMED = r'\{"type":"([^"]*)","name":"((?:[^"\\]|\\.)*)"\}'
 _DEFAULT = r'\{"type":"([^"]*)","name":null\}'
-# Other rules tell what these findings tell, once for each row.
+# Other rules report the same as these findings, once for each row.
 _TOLD_BY_ROWS = ("START-03", "START-04")
 
 
 @dataclass(frozen=True)
 class Known:
-    """What is known of a cluster already and the rules below need: broker ids, zxids, times and offsets.
+    """Known facts of a cluster that the rules below need: broker ids, zxids, times and offsets.
 
     `starting` is true before the load; `live` brokers are in `/brokers/ids`, `down` ones were shut down on purpose.
     `claim` is the czxid of `/controller` when a KRaft controller holds it, `loaded_at` the time the load ended,
@@ -51,7 +51,7 @@ class Known:
 
 
 def violations(tables: Mapping[str, pl.DataFrame], known: Known) -> Iterator[pl.DataFrame]:
-    """Everything that is a violation by itself, table by table: frames of VIOLATIONS.
+    """All rows that are violations on their own, table by table: frames of VIOLATIONS.
 
     `tables` are silver rows by table name (entities, findings, admin_operations of the newest tree), `row_versions` and,
     where there is a log, `isr_history`. What lies in znodes, records and transactions is found while they are read
@@ -210,7 +210,7 @@ def _entity_of(document: pl.Expr) -> pl.Expr:
 
 
 def _lost_removal(epoch_start: int | None) -> RowRule:
-    """Users alone are mirrored rightly; what was removed before the newest leader's full sync is mirrored by it."""
+    """Only users' quotas are mirrored correctly; the newest leader's full sync mirrors what was removed before it."""
     parts = pl.col("entity").str.contains_any(['"client-id"', '"ip"'])
     recent = pl.col("from_offset") >= (epoch_start or 0)
     named = pl.col("entity").str.replace_all(_NAMED, "${1}=${2}").str.replace_all(_DEFAULT, "${1}=<default>")

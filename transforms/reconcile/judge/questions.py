@@ -27,14 +27,14 @@ from transforms.reconcile.judge.znode_look import ZnodeLook, znode_rules
 from transforms.reconcile.judge.zookeeper_writes import Logged
 from transforms.zookeeper.read.trees import at_barrier, newest
 
-# Tables that are as small as the cluster has nodes and features: all their rows are told.
+# Tables that are as small as the cluster has nodes and features: all their rows are listed.
 _SMALL = {
     "brokers": ("source", "broker_id"),
     "controllers": ("source", "controller_id"),
     "features": ("source", "feature"),
     "producer_ids": ("source",),
 }
-# Partitions that are told of a broker that nobody expects.
+# Number of partitions that are listed for an unexpected broker.
 _EXAMPLES = 5
 Rows = list[dict[str, Any]]
 
@@ -106,7 +106,8 @@ class WriteRows(Protocol):
 def first_questions(
     given: Given, sides: SideRows, trees: TreeRows, read: LogRows, written: WriteRows, moved: pl.DataFrame | None
 ) -> dict[str, Rows]:
-    """What decides the rest, and what checks take as it is: those of `FIRST_ANSWERS` that this cluster can be asked.
+    """The questions that decide the others, and those whose answers checks use directly: those of `FIRST_ANSWERS` that this
+    cluster can be asked.
 
     `moved` are the znodes that changed between two walks (`transforms.zookeeper.read.bracket`), None without a second one.
     """
@@ -149,7 +150,7 @@ def _of_deciding_side(given: Given, partitions: pl.DataFrame) -> pl.DataFrame:
 
 
 def _of_transactions(given: Given, written: WriteRows, look: LogLook) -> dict[str, Rows]:
-    """What the transaction logs of a data folder tell: whether the tree stands at a barrier, and who else wrote."""
+    """The content of a data folder's transaction logs: whether the tree is at a barrier, and other writers."""
     last_write = (given.compared or {}).get("migration_mzxid")
     answers = {
         "at_barrier": zookeeper_writes.at_barrier(written.barriers, last_write),
@@ -201,7 +202,7 @@ def second_questions(
 def broken_rules(
     known: Known, sides: SideRows, trees: TreeRows, read: LogRows, written: WriteRows, history: pl.DataFrame | None
 ) -> Samples:
-    """Everything that breaks a rule by itself, whichever rows showed it; `history` as in `second_questions`."""
+    """All violations that single rows show; `history` as in `second_questions`."""
     tables = {
         **sides.tables,
         "findings": sides.findings,

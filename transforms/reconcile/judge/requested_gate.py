@@ -8,7 +8,7 @@ from schemas.gates import GATES
 from schemas.report import CheckResult, Gate
 
 GO, NO_GO, UNKNOWN, NOT_APPLICABLE = "go", "no_go", "unknown", "not_applicable"
-# What who insists may take for open: that nothing speaks against it, though nothing was shown either.
+# Verdicts that --allow-unknown accepts: nothing contradicts them, but nothing proves them.
 _NOT_SHOWN = (UNKNOWN, NOT_APPLICABLE)
 _START, _NOT_GO = "gate ", "not GO"
 
@@ -21,12 +21,12 @@ def why_shut(
     evidence_problem: str = "",
     checks: Sequence[CheckResult] = (),
 ) -> str:
-    """Why the gate that was asked for is shut, in one line; empty when it is open.
+    """Why the requested gate is closed, in one line; empty if it is open.
 
-    `evidence_problem` is what is wrong with the run that speaks of it: it is stale, it failed, there is none. It shuts the
-    gate whatever stands in the run, and nothing overrides it. `allow_unknown` opens a gate that could not be judged or that
-    is of another phase; never one that is no-go, nor where one of the `checks` that can close it failed: the phase of a log
-    that can't be read is a guess. `gate` is None where no run has judged it.
+    `evidence_problem` is the fault of the run behind it: it is stale, it failed, there is none. It shuts the gate whatever
+    stands in the run, and nothing overrides it. `allow_unknown` opens a gate that could not be judged or that is of another
+    phase; never one that is no-go, nor where one of the `checks` that can close it failed: the phase of a log that can't be
+    read is a guess. `gate` is None where no run has judged it.
     """
     if evidence_problem:
         return f"gate {name} is closed: {evidence_problem}"
@@ -40,14 +40,14 @@ def why_shut(
 
 
 def shut_gate_in(notes: Sequence[str]) -> str:
-    """What `why_shut` said of the gate that a run was asked for, among the notes of its report; empty when it is open."""
+    """The result of `why_shut` for a run's requested gate, among the notes of its report; empty if it is open."""
     return next((note for note in notes if note.startswith(_START) and f", {_NOT_GO}" in note), "")
 
 
 def asked_of(
     gates: Mapping[str, Gate], asked: str | None, checks: Sequence[CheckResult], *, allow_unknown: bool = False
 ) -> str:
-    """`why_shut` of a run's own gates: empty also when no gate was asked for. Raises ValueError for a name that is no gate."""
+    """`why_shut` of a run's own gates: also empty if no gate was requested. Raises ValueError for an unknown gate."""
     if asked is None:
         return ""
     if asked not in GATES:

@@ -12,7 +12,7 @@ VIOLATIONS = pl.Schema({"code": pl.String, "text": pl.String})
 
 @dataclass(frozen=True)
 class RowRule:
-    """A row that meets `condition` violates the check `code`; `text` says which row and how."""
+    """A row that meets `condition` violates the check `code`; `text` names the row and the fault."""
 
     code: str
     condition: pl.Expr

@@ -1,4 +1,4 @@
-"""SEC-05: secrets that should have been replaced where they were read, told by their place and never by their text."""
+"""SEC-05: secrets that should have been replaced where they were read, reported by their place and never by their text."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PASSWORDS = "|".join(name.replace(".", r"\.") for name in PASSWORD_CONFIGS)
 
 
 def leaked(rows: pl.DataFrame, table: str, place: str, *columns: str) -> pl.DataFrame:
-    """Rows of a table in which one of `columns` holds a secret by its form: columns VIOLATIONS; `place` says which row."""
+    """Rows of a table in which one of `columns` has the form of a secret: columns VIOLATIONS; `place` identifies the row."""
     found = leaking(rows, *columns).select(pl.col(place).cast(pl.String)).to_series()
     texts = [f"{table}: {WITHHELD if where is not None and leaks(where) else _spelled(where)}" for where in found]
     return pl.DataFrame({"code": [SHOWN] * len(texts), "text": texts}, schema=VIOLATIONS)

@@ -15,11 +15,11 @@ from schemas.entities.partitions import PARTITIONS
 from schemas.entities.producer_ids import PRODUCER_IDS
 from transforms.reconcile.compare.context import Clocks
 
-# Fewer changes than this say nothing of a clock: one write that was repeated late would count as skew.
+# Fewer changes than this prove nothing about a clock: one late retry would count as skew.
 _ENOUGH = 5
 # Entities whose znodes KRaft writes once for each change, and otherwise in a full sync only.
 _MEASURED: tuple[Entity, ...] = (PARTITIONS, CONFIGS, PRODUCER_IDS)
-# The newest changes tell as much as all of them.
+# The newest changes are as good as all of them.
 _NEWEST = 1_000
 _QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 # A large change takes seconds to be mirrored, however near to each other the others are.
@@ -29,7 +29,7 @@ _MARGIN_OF_FURTHEST = 3
 
 @dataclass(frozen=True)
 class OneByOne:
-    """Which changes were mirrored as they were made: the offsets after which (exclusive) and up to which (inclusive).
+    """The changes that were mirrored one by one: the offsets after which (exclusive) and up to which (inclusive).
 
     What the load or a full sync wrote is as old as these, not as its record; what was written after `/migration`'s last
     write, transaction `mzxid`, was not mirrored.
@@ -61,7 +61,7 @@ class ClockSkew:
 
 
 def clock_skew(quantiles: Sequence[float] | None, pairs: int) -> ClockSkew | None:
-    """The skew from a row of `mirroring_times`; None when too few changes were mirrored to tell."""
+    """The skew from a row of `mirroring_times`; None if too few changes were mirrored."""
     if quantiles is None or pairs < _ENOUGH:
         return None
     lowest, low, middle, high, highest = quantiles

@@ -1,4 +1,4 @@
-"""Facts and verdicts to the parts of a report: what is said, and with which exit code."""
+"""Facts and verdicts to the parts of a report, and the exit code."""
 
 from __future__ import annotations
 
@@ -67,9 +67,9 @@ def verdict(
     """errors, warnings or clean.
 
     Errors are defects, failed checks about the present, and a requested gate that is shut, which is any that is not `go`
-    (`allow_unknown`: nor one that could not be judged or is of another phase). A start that is blocked
-    while the controllers wait for it is a warning: nothing is broken, and nothing will go on by itself; so is an upgrade
-    of a KRaft cluster that is blocked.
+    (`allow_unknown`: nor one that could not be judged or is of another phase). A start that is blocked while the controllers
+    wait for it is a warning: nothing is broken, but nothing will continue on its own; so is an upgrade of a KRaft cluster that
+    is blocked.
     """
     shut = bool(asked_of(gates, requested_gate, checks, allow_unknown=allow_unknown))
     if defects(summary) or shut or any(is_error(check, requested_gate) for check in checks):
@@ -164,7 +164,7 @@ def _use(copy: LogCopy, plan: ReadPlan | None) -> str:
 
 
 def _load_notes(facts: Facts) -> list[str]:
-    """Loads that did not come to their end, and what the audit can't say of a release."""
+    """Loads that did not finish, and what the audit cannot determine for a release."""
     said = []
     begun = repeated_load(facts)
     if begun:
@@ -208,7 +208,7 @@ def _clocks(facts: Facts) -> list[str]:
 
 
 def notes(facts: Facts) -> list[str]:
-    """What a reader must know about the capture itself."""
+    """Notes for the reader about the capture itself."""
     said = _load_notes(facts)
     hidden = facts.found("CIPHERTEXT").total
     if hidden:

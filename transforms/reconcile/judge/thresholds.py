@@ -1,4 +1,4 @@
-"""When a number is a warning, as a configuration says."""
+"""The configured limits above which a number is a warning."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ZooKeeper's transaction logs show while they are read, beside who wrote them (`zookeeper_writes`)."""
+"""Facts from ZooKeeper's transaction logs, gathered while they are read, besides their writers (`zookeeper_writes`)."""
 
 from __future__ import annotations
 

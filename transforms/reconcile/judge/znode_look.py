@@ -20,7 +20,7 @@ _KAFKA_ALONE, _ALL_READ = "auth::cdrwa", "world:anyone:r"
 _OTHERS_ROOTS = r"^/(zookeeper|consumers|brokers/topics/.)"
 _HIDING = "^/(config/users|config/brokers|delegation_token/tokens)/"
 _CLAIMED = ("/controller", "/migration")
-# Znodes that only a controller, a broker or an operator writes; not what brokers say of themselves, nor notifications.
+# Znodes that only a controller, a broker or an operator writes; not brokers' registrations, nor notifications.
 _METADATA = (
     "^/(brokers/topics/|config/(topics|brokers|users|clients|ips)/|kafka-acl/|kafka-acl-extended/|delegation_token/tokens/|"
     "latest_producer_id_block$|admin/(delete_topics/|reassign_partitions$|preferred_replica_election$))"
@@ -99,7 +99,7 @@ def _identities(znodes: pl.DataFrame) -> pl.DataFrame:
 
 
 def znode_rules(znodes: pl.DataFrame, known: Known) -> pl.DataFrame:
-    """What znodes break once more is known of the cluster: VIOLATIONS. `znodes` are those of both trees, without data."""
+    """Rules about znodes that need more facts of the cluster: VIOLATIONS. `znodes` are those of both trees, without data."""
     judged, path = znodes.filter(newest()), pl.col("path")
     to_read = said(f"{{}} can be read by everybody: setAcl {{}} {_KAFKA_ALONE}", path, path)
     to_write = said(f"{{}} can be written by everybody: setAcl {{}} {_KAFKA_ALONE},{_ALL_READ}", path, path)

@@ -12,7 +12,7 @@ from typing import Any
 
 import polars as pl
 
-# Of each kind as many rows are told; elections are few, foreign writes decide what rows are (S§5.6).
+# At most this many rows of each kind are kept; elections are few, foreign writes decide the class of rows (S§5.6).
 MOST_FOREIGN = 10_000
 MOST_ELECTIONS = 1_000
 _MOST_REFUSED = 20
@@ -94,7 +94,7 @@ _ENDS = pl.Schema({"first": pl.Int64, "last": pl.Int64, "time": pl.Int64})
 
 
 def questions(writes: pl.DataFrame) -> dict[str, list[dict[str, Any]]]:
-    """What is asked of silver zookeeper_writes: bounded answers by name, for `of_answers`."""
+    """The questions about silver zookeeper_writes: bounded answers by name, for `of_answers`."""
     foreign = writes.filter(pl.col("kind") == "foreign")
     expected = pl.col("error").is_in(_EXPECTED).fill_null(value=False)
     refused = writes.filter((pl.col("kind") == "envelope_failed") & ~expected)

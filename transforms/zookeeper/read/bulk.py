@@ -120,7 +120,7 @@ def _parse_states(data: pa.StringArray) -> pa.Table | None:
 
 
 def _clean_states(parsed: pa.Table) -> pa.BooleanArray:
-    """Say which parsed states need no second look: complete, a known recovery state, a live leader, a non-empty ISR."""
+    """Which parsed states need no further check: complete, a known recovery state, a live leader, a non-empty ISR."""
     clean = pc.and_(pc.greater(parsed["leader"], -2), pc.greater(pc.list_value_length(parsed["isr"]), 0))
     for name in _MANDATORY:
         clean = pc.and_(clean, pc.is_valid(parsed[name]))
@@ -182,7 +182,7 @@ class _Assignments:
 def _is_plain_topic(path: str, topic: str, document: Any, data: str) -> bool:
     if type(document) is not dict or type(document.get("partitions")) is not dict:
         return False
-    # Topics with a reassignment under way are few and take the careful way, as do escapes and documents that repeat a key.
+    # Topics with a current reassignment are few and are parsed by the slow path, as are escapes and documents that repeat a key.
     if "\\" in data or any(document.get(key) not in (None, {}) for key in ("adding_replicas", "removing_replicas")):
         return False
     partitions = document["partitions"]

@@ -41,7 +41,7 @@ def parse(encoded: str) -> dict[str, str] | None:
 
 
 def rounds(encoded: str) -> int:
-    """How many rounds of key derivation it takes to decode it; 0 where it asks for nothing that `decode` would do."""
+    """Number of rounds of key derivation needed to decode it; 0 if `decode` would not derive a key."""
     fields = parse(encoded) or {}
     kind, bits = _HASHES.get(fields.get("keyFactoryAlgorithm", "")), fields.get("keyLength")
     if kind is None or bits not in _KEY_BITS:
@@ -59,7 +59,7 @@ def _iterations(fields: dict[str, str]) -> int | None:
 def decode(encoded: str, secret: str) -> str:
     """Return the clear password of `encoded` under a broker's `password.encoder.secret`.
 
-    Raises UndecodableError when it is not an encoded password, the secret is the wrong one, or the cipher is not known.
+    Raises UndecodableError when it is not an encoded password, the secret is the wrong one, or the cipher is unknown.
     """
     fields = parse(encoded)
     if fields is None:

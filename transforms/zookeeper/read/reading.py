@@ -56,7 +56,7 @@ Reader = Callable[[ZnodeView, list[str]], Iterator[StateRow]]
 
 
 def finding(code: str, subject: str, detail: str) -> StateRow:
-    """Return a finding: a code of `schemas.zookeeper.findings`, the path it is about, and what is wrong there."""
+    """Return a finding: a code of `schemas.zookeeper.findings`, its path, and a description."""
     return StateRow("findings", {"code": code, "subject": subject, "detail": detail[:MAX_DETAIL]})
 
 
@@ -101,7 +101,7 @@ def _no_json(constant: str) -> Any:
 
 
 def duplicate_keys(znode: ZnodeView, document: dict[str, Any]) -> Iterator[StateRow]:
-    """Yield a finding for each key that is there twice in one object of a znode's JSON; `document` is what it was parsed to."""
+    """Yield a finding for each key that occurs twice in one object of a znode's JSON; `document` is the parsed JSON."""
     text = znode.data or "{}"
     # Every key takes a colon: with no more colons than keys left, none was dropped.
     if text.count(":") <= len(document) + sum(len(value) for value in document.values() if type(value) is dict):

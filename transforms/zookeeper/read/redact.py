@@ -19,7 +19,7 @@ from schemas.zookeeper.paths import CONFIG_CHANGES_ROOT, CONFIG_ROOT, QUOTA_ROOT
 from schemas.zookeeper.tokens import TOKEN_FIELDS
 from transforms.secrets import CIPHERTEXT_PREFIX, Fingerprinter, is_sensitive_config
 
-# A cell nobody could decode although secrets were given: START-13, where plain ciphertext is only not comparable.
+# A cell that could not be decoded although secrets were given: START-13, where plain ciphertext is only not comparable.
 UNDECODABLE_PREFIX = CIPHERTEXT_PREFIX.replace("hmac:", "undecodable:hmac:")
 # A cell that was not decoded because its key takes too long to derive.
 COSTLY_PREFIX = CIPHERTEXT_PREFIX.replace("hmac:", "costly:hmac:")
@@ -38,7 +38,7 @@ class _Object(list[tuple[str, Any]]):
 
 
 class Text(NamedTuple):
-    """A znode's data as text: whether a secret was replaced in it, and what is wrong with it (or None)."""
+    """A znode's data as text: whether a secret was replaced in it, and the problem (or None)."""
 
     text: str | None
     redacted: bool
@@ -117,7 +117,7 @@ class Redactor:
             return self._scram(value)
         if quotas:
             return value
-        # As the log's reader has it: nothing is hidden by an empty text, and what is encrypted is not shown.
+        # As in the log's reader: an empty text is not replaced, and ciphertext is not shown.
         if not value or (not is_sensitive_config(name) and "encryptedPassword" not in value):
             return value
         return self._password(value)

@@ -75,7 +75,7 @@ def read(znode: ZnodeView) -> Iterator[StateRow]:
     if znode.path.startswith(NEVER_READ):
         return
     if znode.problem and znode.data is None and not znode.data_is_null:
-        # A file beside which an older one served as well: the tree is whole.
+        # A damaged file that an older one could replace: the tree is complete.
         yield finding(_of_a_file(znode.path, znode.problem), znode.path, znode.problem)
         return
     if znode.path == TREE_DIGEST:

@@ -54,7 +54,7 @@ def _is(trees: pa.Array, tree: str | None) -> pa.Array:
 def znodes_to_state(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Return the state rows of a batch of znodes (any columns beside `ZNODE_COLUMNS` are ignored).
 
-    Never fails on a znode's content: what can't be read is a row of entity `findings`.
+    Never fails on a znode's content: unreadable content is a row of entity `findings`.
     """
     parts = bulk.sort_out(batch.select(ZnodeView._fields))
     states, odd_states = bulk.partition_states(parts.states, parts.state_names)

@@ -39,7 +39,7 @@ def tables(state: pl.DataFrame) -> dict[str, pl.DataFrame]:
 
 
 def findings(state: pl.DataFrame) -> pl.DataFrame:
-    """ZooKeeper's rows of silver findings: what is wrong with znodes of the newest tree."""
+    """ZooKeeper's rows of silver findings: faults of znodes in the newest tree."""
     rows = state.filter(newest()).with_columns(place=pl.col("zk_path"))
     said = pl.Schema(dict.fromkeys(("code", "subject", "detail"), pl.String))
     found = _parsed(rows, "findings", said, ("place",)).with_columns(source=pl.lit(ZOOKEEPER))
@@ -71,7 +71,7 @@ def _rows(state: pl.DataFrame, entity: Entity) -> pl.DataFrame:
 
 
 def _parsed(state: pl.DataFrame, entity: str, columns: pl.Schema, beside: Iterable[str]) -> pl.DataFrame:
-    """The columns in the JSON of an entity's state rows, and those beside it."""
+    """The columns in the JSON of an entity's state rows, and the others."""
     rows = state.filter(pl.col("entity") == entity)
     text = rows["row"]
     if text.str.contains(_NO_NUMBER).any():

@@ -36,5 +36,5 @@ class Znode(NamedTuple):
 
 
 def unreadable(path: str, problem: str) -> Znode:
-    """Return the row of a znode of which nothing but its path is known; `problem` says why."""
+    """Return the row of a znode of which only the path is known; `problem` is the reason."""
     return Znode(path, *(None,) * 15, problem=problem)

@@ -1,4 +1,4 @@
-"""ZooKeeper's own digest of its tree, recomputed: is the tree that was read the one that the server had?
+"""ZooKeeper's own digest of its tree, recomputed: does the tree that was read equal the server's?
 
     digest of a znode = CRC-32 of path · data · czxid · mzxid · pzxid · ctime · mtime · version · cversion · aversion
                         · ephemeralOwner          (numbers big-endian, cversion as it is stored; the root's path is "")
@@ -36,7 +36,7 @@ _INT = 1 << 31
 
 
 class DigestVerdict(StrEnum):
-    """What the digests say of a tree."""
+    """The result of the digests for a tree."""
 
     PROVED = "proved"
     """The tree's digest is the one that ZooKeeper wrote."""
@@ -48,7 +48,7 @@ class DigestVerdict(StrEnum):
 
 @dataclass(frozen=True)
 class Judgement:
-    """A verdict, and in one sentence what it rests on."""
+    """A verdict, and its evidence in one sentence."""
 
     verdict: DigestVerdict
     text: str
@@ -114,9 +114,9 @@ class TreeDigest:
 
     @property
     def exact_from(self) -> int | None:
-        """The zxid from which on the digests must agree, None when the snapshot does not say.
+        """The zxid from which on the digests must agree, None if the snapshot does not show it.
 
-        A digest of no transaction, or of one before the snapshot, is that of a tree at rest.
+        A digest without a transaction, or with one before the snapshot, is that of a tree at rest.
         """
         if self.stored is None or self.stored.version != VERSION:
             return None
@@ -163,7 +163,7 @@ class TreeDigest:
             self.differs_since = zxid
 
     def judge(self, zxid: int) -> Judgement:
-        """What is to be said of the tree after transaction `zxid`, the last one that was replayed."""
+        """The verdict about the tree after transaction `zxid`, the last one that was replayed."""
         fuzzy = self.exact_from is not None and self.exact_from > zxid
         if self.agreed_at is not None and self.differs_since is None and self.silent_since is None:
             return Judgement(
@@ -184,7 +184,7 @@ class TreeDigest:
         return Judgement(DigestVerdict.UNPROVED, self._why_unproved())
 
     def _should_agree(self) -> bool:
-        """Once it agreed it must go on to. Before that, nobody knows how a server encoded a path that is not ASCII."""
+        """Once it has agreed it must always agree. Before that, it is unknown how a server encoded a path that is not ASCII."""
         return self.agreed_at is not None or (self.exact_from is not None and self.ascii_only)
 
     def _how_it_differs(self) -> str:

@@ -47,7 +47,7 @@ class LargeZnodes:
 
 
 def too_large(length: int) -> str:
-    """What to say of a znode whose data is left out."""
+    """The message for a znode whose data is left out."""
     return f"its {length} bytes are more than the {MAX_ZNODE_BYTES} that are read of a znode"
 
 

@@ -56,7 +56,7 @@ class _Node:
 class Replay:
     """Transactions to be replayed on a snapshot's batches. `redactor` hides the secrets of data that they bring.
 
-    `digest` is the snapshot's, followed to the end; `at_zxid` is what it says of the tree that `run_past` stops at.
+    `digest` is the snapshot's, followed to the end; `at_zxid` is its result for the tree at which `run_past` stops.
     """
 
     transactions: list[ZkTransaction]
@@ -90,7 +90,7 @@ class Replay:
         """
         for batch in self._untouched(batches, ephemerals):
             yield None, batch
-        # They are in order: what is not after the zxid comes first.
+        # They are in order: those up to the zxid come first.
         later = [transaction for transaction in self.transactions if transaction.zxid > zxid]
         for transaction in self.transactions[: len(self.transactions) - len(later)]:
             self._apply(transaction)

@@ -54,8 +54,8 @@ def _i64(data: Bytes, at: Any) -> Any:
 def scan_tree(data: Bytes, start: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32], int, int]:
     """Find the nodes of a tree that begins at `start`.
 
-    Returns the position of each node, its number of children, where the scan ended, and a fault (an index of FAULTS;
-    OK when the tree's end was found). Looks at no byte outside `data`, whatever is in it.
+    Returns the position of each node, its number of children, where the scan ended, and a fault (an index of FAULTS; OK when
+    the tree's end was found). Reads no byte outside `data`, whatever its content.
     """
     size = len(data)
     room = max(size - start, 0) // MIN_NODE_BYTES + 1
@@ -104,7 +104,7 @@ def _find_parent(
     path: int,
     length: int,
 ) -> tuple[int, int]:
-    """Drop from the stack what is not an ancestor; returns its new depth and a fault."""
+    """Drop from the stack all nodes that are not ancestors; returns its new depth and a fault."""
     if length == 0:
         return 0, OK if count == 0 else NO_PARENT
     if data[path] != _SLASH:

@@ -52,7 +52,7 @@ BATCH_ROWS = 131_072
 
 
 class SnapshotError(ValueError):
-    """The file is damaged or not a snapshot; the message says what is wrong and at which byte."""
+    """The file is damaged or not a snapshot; the message names the fault and the byte."""
 
 
 @dataclass(frozen=True)
@@ -260,7 +260,7 @@ def _paths(raw: pa.Array) -> pa.Array:
 
 
 def _texts(path: pa.Array, raw: pa.Array, redactor: Redactor) -> tuple[pa.Array, pa.Array, pa.Array]:
-    """Return the data as text, whether a secret was replaced in it, and what is wrong with it."""
+    """Return the data as text, whether a secret was replaced in it, and the problem."""
     count = len(raw)
     try:
         text = raw.cast(pa.string())

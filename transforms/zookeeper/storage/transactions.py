@@ -82,8 +82,8 @@ class DamagedError(ValueError):
 class Operation:
     """One change. `data`, `acl` and `owner` are for those types that set them; `version` is the resulting one.
 
-    `parent_cversion` is the parent's new count of children ever made, None when the log does not say. `paths` are
-    those a closed session's end removes; `error` is an error's code.
+    `parent_cversion` is the parent's new count of children ever made, None if the log does not have it. `paths` are those a
+    closed session's end removes; `error` is an error's code.
     """
 
     type: int
@@ -147,7 +147,7 @@ def read_transactions(buffer: bytes | memoryview, notes: list[str] | None = None
 
 
 def _entry(view: memoryview, at: int, notes: list[str]) -> tuple[memoryview, int] | None:
-    """Return an entry's body and where the next one starts; None at the end of what was written."""
+    """Return an entry's body and the start of the next one; None at the end of the written part."""
     if at + _ENTRY_HEAD_BYTES > len(view):
         if any(view[at:]):
             notes.append(f"{TORN_ENTRY} of {len(view) - at} bytes at byte {at}")

@@ -57,7 +57,7 @@ def _rows(transaction: ZkTransaction, redactor: Redactor) -> Iterator[dict[str, 
 
 
 def _is_large(operation: Operation) -> bool:
-    """Larger than a znode that is read: the tree's row says so."""
+    """Larger than any znode that is read: the tree's row reports that."""
     return len(operation.data or b"") > MAX_ZNODE_BYTES
 
 
@@ -91,7 +91,7 @@ class ClassifiedTransaction:
 
 @dataclass
 class WriteCensus:
-    """What the logs show; feed it every transaction in order.
+    """Counts the logs' writes; feed it every transaction in order.
 
     `census` counts kinds of writes since the first claim, `foreign` keeps the foreign ones.
     """
@@ -150,7 +150,7 @@ class WriteCensus:
         if transaction.failed:
             return
         if _is_enveloped(transaction.operations):
-            # A controller's later sessions make no claim; each last request of a change tells who it is.
+            # A controller's later sessions make no claim; the last request of each change identifies it.
             migration = _barrier(transaction, transaction.operations[1])
             if migration is not None:
                 self.writers[transaction.session] = f"controller {migration.kraft_controller_id}"
@@ -240,7 +240,7 @@ def _first_error(operations: Sequence[Operation]) -> int | None:
 
 
 def _epoch_set(operations: Sequence[Operation]) -> int | None:
-    """What a transaction set `/controller_epoch` to; None when it did not, or to what is no number."""
+    """The value to which a transaction set `/controller_epoch`; None if it did not, or if the value is not a number."""
     for operation in operations:
         if operation.path == _CONTROLLER_EPOCH and operation.type in (OpCode.SET_DATA, *_CREATES):
             text = (operation.data or b"").decode("ascii", "replace").strip()

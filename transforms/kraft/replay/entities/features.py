@@ -1,6 +1,6 @@
 """FeatureLevelRecord: level 0 removes a feature, except metadata.version (`FeatureControlManager.replay`, KIP-584).
 
-One of kraft.version says nothing: a control record alone sets that (KIP-853). 3.9 and 4.0 wrote such records and kept them,
+One of kraft.version has no effect: only a control record sets that (KIP-853). 3.9 and 4.0 wrote such records and kept them,
 from 4.0.1 on replay passes over them, so that no later snapshot has them (KAFKA-18979).
 """
 

@@ -14,7 +14,7 @@ from transforms.reconcile.judge.facts import Facts
 
 # From 3.3-IV1 on an idle leader appends a NoOp every metadata.max.idle.interval.ms, 500 by default (S§2.9).
 _NO_OPS = 5
-# Before the load and beside ZooKeeper the controllers may be formatted again for another attempt (S§4.5).
+# Before the load and in dual write the controllers may be formatted again for another attempt (S§4.5).
 _MAY_BEGIN_ANEW = (Phase.WAITING, Phase.DUAL_WRITE)
 _ONE_OFF = "a single audit of files is not compared with earlier runs"
 _FIRST = "there is no earlier run of this cluster to compare with"
@@ -108,7 +108,7 @@ def _reaches_earlier_end(facts: Facts) -> Outcome:
 
 
 def _same_history(facts: Facts) -> Outcome:
-    """RUN-03. Two logs with the same epoch at an offset agree below it (Raft's log matching), so one place tells."""
+    """RUN-03. Two logs with the same epoch at an offset agree below it (Raft's log matching), so one place is enough."""
     both = _log_and_earlier(facts)
     if both.plan is None or both.earlier is None:
         return both.reason or unknown("no log was planned")
@@ -153,7 +153,7 @@ def _anew(facts: Facts) -> str:
 
 
 def _moved(facts: Facts) -> Outcome:
-    """RUN-04. A leader appends all the time, so a log that stands still for hours is an old copy, or nobody leads."""
+    """RUN-04. A leader appends all the time, so a log that has not grown for hours is an old copy, or there is no leader."""
     claim, (earlier, otherwise) = facts.claim, _earlier(facts)
     if earlier is None or claim is None:
         return otherwise

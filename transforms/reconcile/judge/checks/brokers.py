@@ -1,4 +1,4 @@
-"""What several checks ask of the brokers' and controllers' registrations."""
+"""Rules about brokers' and controllers' registrations that several checks use."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def both_modes(facts: Facts) -> list[str]:
     newest, appended = facts.newest_znode_time_ms, facts.newest_append_time_ms
     if newest is None or appended is None:
         return []
-    # Times of ZooKeeper as the controllers' clock would say them, where the rows tell the difference.
+    # ZooKeeper's times converted to the controllers' clock, if the rows show the difference.
     ahead = clocks(facts).ahead_ms
     newest -= ahead
     times = {row["broker_id"]: row.get("zk_mtime") for row in facts.brokers_in_zookeeper}

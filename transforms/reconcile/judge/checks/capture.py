@@ -1,4 +1,4 @@
-"""CAP checks: is what was captured fit to be judged (S§7.1)."""
+"""CAP checks: can the capture be judged (S§7.1)."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _log_start(facts: Facts) -> Outcome:
 
 
 def _log_reaches_migration(facts: Facts) -> Outcome:
-    """CAP-04. Of a data folder, at the barrier: a tree that was copied later than the log goes on after it."""
+    """CAP-04. Of a data folder, at the barrier: a tree that was copied later than the log continues past it."""
     offset = facts.compared_offset
     if offset is None or facts.plan is None:
         return unknown("/migration or the log was not read")
@@ -74,7 +74,7 @@ def _log_reaches_migration(facts: Facts) -> Outcome:
 
 
 def _together(facts: Facts) -> Outcome:
-    """CAP-05. Before dual write, and in 3.4, a quiet ZooKeeper is older than the log; nothing tells it from an old copy."""
+    """CAP-05. Before dual write, and in 3.4, a quiet ZooKeeper is older than the log; it cannot be distinguished from an old copy."""
     written, appended = facts.newest_znode_time_ms, facts.newest_append_time_ms
     if written is None or appended is None:
         return unknown("no znode or no record has a time")
@@ -95,7 +95,7 @@ def _together(facts: Facts) -> Outcome:
 
 
 def _why_so_early(facts: Facts) -> str:
-    """/migration is written as long as the controllers run, whatever was copied of their log."""
+    """/migration is written as long as the controllers run, even if the copy of their log is old."""
     now = liveness(facts)
     if now is None:
         return "the copy is old, or the controllers are not running"
@@ -124,7 +124,7 @@ def _readable(facts: Facts) -> Outcome:
 
 
 def _as_the_checkpoint(facts: Facts) -> Outcome:
-    """CAP-08. From 4.3 on Kafka skips configurations that it does not know: they are in no checkpoint."""
+    """CAP-08. From 4.3 on Kafka skips configurations that it does not support: they are in no checkpoint."""
     skipped = facts.found(CONFIG_SKIPPED)
     if facts.kafka_version is None and skipped.total:
         return unknown(
@@ -146,7 +146,7 @@ def _parsed(facts: Facts) -> Outcome:
 
 
 def _whole_tree(facts: Facts) -> Outcome:
-    """CAP-20. A live server holds its own tree, and a dump is what its client saw."""
+    """CAP-20. A live server has its own tree, and a dump is what its client read."""
     missing = facts.found("CAP-20")
     if missing.total:
         return sampled(missing)

@@ -228,7 +228,7 @@ def _who(kind: str, file: NodeProperties) -> str:
 
 
 def _dropped_keys(facts: Facts) -> Outcome:
-    """CONF-06. A broker's or controller's file that names a key which Kafka 4 knows no more."""
+    """CONF-06. A broker's or controller's file that has a key that Kafka 4 removed."""
     files = [*facts.properties.controllers, *facts.properties.brokers]
     if not files:
         return not_applicable("no property file of a node was given (properties.controllers, properties.brokers)")

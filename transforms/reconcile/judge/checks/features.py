@@ -18,7 +18,7 @@ from transforms.reconcile.judge.facts import Facts
 
 
 def nodes(facts: Facts) -> list[matrix.Node]:
-    """Registered brokers and controllers with the levels that they say they support; one that names none says nothing."""
+    """Registered brokers and controllers with the levels that they report; those that report none are left out."""
     registered = [matrix.node_of(row) for row in (*facts.brokers_in_kraft, *facts.controllers)]
     return [node for node in registered if node.ranges]
 
@@ -82,7 +82,7 @@ def _defaults(facts: Facts) -> Outcome:
 
 
 def _may_become_dynamic(facts: Facts) -> Outcome:
-    """FEAT-10: Kafka can raise kraft.version from 4.1 on; before that it writes a record that nobody heeds."""
+    """FEAT-10: Kafka can raise kraft.version from 4.1 on; before that it writes a record that has no effect."""
     if facts.quorum is None:
         return unknown("the log's control records were not read")
     if facts.quorum.kraft_version:
@@ -110,7 +110,7 @@ def _ready_for_dynamic(facts: Facts, cluster: Cluster) -> Outcome:
 
 
 def _in_zookeeper(facts: Facts) -> Outcome:
-    """FEAT-11. In dual write it is about a rollback, which needs a /feature that can be read, too; before the load START-20 says that."""
+    """FEAT-11. In dual write it is about a rollback, which needs a /feature that can be read, too; before the load START-20 covers that."""
     brokers = [matrix.node_of({**row, "features": row.get("features")}) for row in facts.brokers_in_zookeeper]
     if facts.phase is not Phase.DUAL_WRITE:
         return matrix.brokers_of_zookeeper_support(brokers, facts.zookeeper_features)

@@ -78,12 +78,12 @@ def _controllers_close(facts: Facts) -> Outcome:
 
 
 def voters_without_end(facts: Facts) -> set[int]:
-    """Voters of whose log no copy and no leader's answer tells the end."""
+    """Voters whose log end is unknown: no copy and no leader's answer has it."""
     return set(facts.voters) - ends_of_voters(facts.copies).keys()
 
 
 def far_behind(facts: Facts) -> dict[int, str]:
-    """Voters whose log ends far before the best one, each with the evidence; a voter without a known end is in none."""
+    """Voters whose log ends far before the best one, each with the evidence; voters with an unknown end are left out."""
     ends = ends_of_voters(facts.copies)
     if facts.plan is None or not ends:
         return {}

@@ -57,7 +57,7 @@ def _bumps(facts: Facts) -> Outcome:
 
 
 def _churn(facts: Facts) -> Outcome:
-    """ISR-08. While brokers are rolled through the migration they leave their ISRs one after the other: told, no warning."""
+    """ISR-08. While brokers are rolled through the migration, they leave their ISRs one after the other: a remark, not a warning."""
     flapping, again, past = facts.found(FLAPPING), facts.found(CHURN), facts.found(CHURN_PAST)
     if facts.phase is Phase.DUAL_WRITE:
         return _with_remarks(flapping, Sample(0, again.examples + past.examples))
@@ -65,7 +65,7 @@ def _churn(facts: Facts) -> Outcome:
 
 
 def _with_remarks(violations: Sample, remarks: Sample) -> Outcome:
-    """Violations first, then what is told without being one."""
+    """Violations first, then remarks."""
     evidence = (*violations.examples, *remarks.examples)[:EVIDENCE_LIMIT]
     return Outcome(violations.total, evidence)
 
@@ -81,7 +81,7 @@ def _under_min(facts: Facts) -> Outcome:
 
 
 def without_static_min_isr(facts: Facts) -> set[int]:
-    """Registered brokers whose property file was not given: what it sets for min.insync.replicas is unknown."""
+    """Registered brokers whose property file was not given: its min.insync.replicas is unknown."""
     return {row["broker_id"] for row in facts.brokers_in_kraft} - facts.properties.static_min_isr().keys()
 
 
@@ -92,7 +92,7 @@ def has_dynamic_min_isr(facts: Facts, sides: Collection[str] = (KRAFT,)) -> bool
 
 
 def _order(facts: Facts) -> Outcome:
-    """ISR-10: it means nothing, so that it is told and never a violation."""
+    """ISR-10: the order has no meaning, so it is a remark and never a violation."""
     found = facts.found(ISR_ORDER)
     return passed(*found.examples[:EVIDENCE_LIMIT])
 
@@ -118,7 +118,7 @@ def _never_fall(facts: Facts) -> Outcome:
 
 
 def _leaders(facts: Facts) -> Outcome:
-    """ISR-16: the partitions that nobody can lead any more come first; leaders that are not preferred are only counted."""
+    """ISR-16: partitions that can never get a leader come first; leaders that are not preferred are only counted."""
     counts = (facts.partition_counts or {}).get(KRAFT)
     if counts is None:
         return unknown("the partitions were not counted")

@@ -176,7 +176,7 @@ def _moved(voter: Voter, registered: object) -> Iterator[str]:
 
 
 def _size(facts: Facts) -> Outcome:
-    """QRM-05. An even quorum that has grown is on its way to an odd one: told, no warning."""
+    """QRM-05. An even quorum that has grown is on its way to an odd one: a remark, not a warning."""
     if facts.quorum is None or not facts.voters:
         return unknown("the quorum's voters are unknown")
     number, sets = len(facts.voters), facts.quorum.voter_sets
@@ -217,7 +217,7 @@ def _configured_voters(facts: Facts) -> Outcome:
 
 
 def _elections(facts: Facts) -> Outcome:
-    """QRM-07: epochs in the log's last hour, those that nobody won included."""
+    """QRM-07: epochs in the log's last hour, including those without a winner."""
     end = facts.newest_append_time_ms
     if facts.leader is None or end is None:
         return unknown("the leader epochs were not read")
@@ -262,7 +262,7 @@ _OFFSET = re.compile(r"\(offset (\d+)\)$")
 
 def _replayable(facts: Facts) -> Outcome:
     """LOG-02, with which copies have the record: one log is the same in all of them up to where their epochs agree."""
-    # Before 3.6 a second TopicRecord of a name took the place of the first without a word.
+    # Before 3.6 a second TopicRecord of a name silently replaced the first.
     twice = () if before(facts.kafka_version, 3, 6) else ("DUR-08",)
     removed = facts.found(CLEAR_REMOVED)
     if removed.total and facts.kafka_version is None:
@@ -277,8 +277,8 @@ def _replayable(facts: Facts) -> Outcome:
 def _beyond_controllers(facts: Facts) -> Iterator[str]:
     """FeatureLevel records outside of what the controllers support (`FeatureControlManager.replay`).
 
-    A controller that is registered says so itself, else its release tells; of a release that is not known nothing can be said
-    here, and the check is unknown by its absence. A node starts from the newest snapshot: what lies below is not replayed.
+    A registered controller reports its range, otherwise its release decides; with an unknown release the check is unknown. A
+    node starts from the newest checkpoint: earlier records are not replayed.
     """
     snapshot = (facts.activity.checkpoint if facts.activity else None) or 0
     for change in (*facts.levels, *facts.other_levels):
@@ -291,7 +291,7 @@ def _beyond_controllers(facts: Facts) -> Iterator[str]:
 
 
 def _supported(facts: Facts, feature: str) -> tuple[int, int] | None:
-    """The levels that every voter supports; None when neither a registration nor the release tells."""
+    """The levels that every voter supports; None if neither a registration nor the release shows them."""
     named = [matrix.node_of(row) for row in facts.controllers if row["controller_id"] in facts.voters]
     ranges = [node.supports(feature) for node in named if node.ranges]
     if ranges:

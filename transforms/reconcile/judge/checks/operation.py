@@ -86,7 +86,7 @@ def _majority(facts: Facts) -> Outcome:
 
 
 def unreadable_copies(facts: Facts) -> list[LogCopy]:
-    """Copies that were given and tell no end: of a voter that no other copy speaks of, or of nobody knows whom."""
+    """Copies that were given but have no known end: of a voter without another copy, or of an unknown controller."""
     absent = voters_without_end(facts)
     useless = [copy for copy in facts.copies if not copy.has_log]
     return [copy for copy in useless if absent and (copy.controller_id is None or copy.controller_id in absent)]
@@ -168,7 +168,7 @@ def _share_state(facts: Facts) -> Outcome:
 
 
 def _gone(facts: Facts) -> Outcome:
-    """CFG-03, by the log alone: what ZooKeeper still holds after finalising is nobody's any more."""
+    """CFG-03, by the log alone: what ZooKeeper still has after finalising does not count."""
     if facts.configured_in_kraft is None:
         return unknown("the brokers' configurations were not read")
     if not facts.brokers_in_kraft and facts.rows_in_kraft("brokers") != 0:

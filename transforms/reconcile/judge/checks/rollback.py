@@ -11,7 +11,7 @@ from transforms.reconcile.judge.checks.outcome import CheckFunction, sampled
 from transforms.reconcile.judge.facts import Facts, Sample
 from transforms.reconcile.judge.liveness import LivenessState, clocks, liveness
 
-# 3.9-IV0: the newest level that a broker in ZooKeeper mode knows.
+# 3.9-IV0: the newest level that a broker in ZooKeeper mode supports.
 LAST_ZOOKEEPER_LEVEL = 21
 
 
@@ -22,7 +22,7 @@ def _not_finalized(facts: Facts) -> Outcome:
 
 
 def _nothing_lost(facts: Facts) -> Outcome:
-    """RB-02. Rows under way are how a busy healthy cluster looks; only those that will not arrive would be lost."""
+    """RB-02. A busy healthy cluster always has rows in flight; only rows that will not arrive would be lost."""
     if not facts.compared:
         return unknown("the two sides could not be compared")
     lost, under_way, now = facts.differing(*DEFECTS), facts.differing(LAG), liveness(facts)
@@ -134,7 +134,7 @@ _STOPPED_SECONDS = 60
 
 
 def _quorum_stopped(facts: Facts) -> Outcome:
-    """RB-12. A tree that nobody wrote since can't tell a quorum that runs from one that has just stopped."""
+    """RB-12. A tree without later writes cannot distinguish a running quorum from one that has just stopped."""
     written, appended = facts.newest_znode_time_ms, facts.newest_append_time_ms
     if facts.plan is None or written is None or appended is None:
         return unknown("no log or no znode has a time")

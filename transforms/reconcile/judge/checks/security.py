@@ -1,4 +1,4 @@
-"""SEC checks: is ZooKeeper as protected as it was meant to be (S§7.6)."""
+"""SEC checks: is the metadata as protected as intended (S§7.6)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from transforms.reconcile.judge.facts import Facts
 
 
 def _where_secured(code: str) -> CheckFunction:
-    """A check of znode ACLs: it has nothing to say of a tree that was never secured."""
+    """A check of znode ACLs: it does not apply to a tree that was never secured."""
     judge = in_tables(code)
 
     def check(facts: Facts) -> Outcome:

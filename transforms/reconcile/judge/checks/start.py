@@ -23,7 +23,7 @@ MIGRATION_LEVEL, SCRAM_LEVEL, TRANSACTIONS_LEVEL, TOKENS_LEVEL = 8, 11, 13, 14
 
 
 def _registered(facts: Facts) -> Outcome:
-    """START-01. Kafka waits while nobody is there, on either side."""
+    """START-01. Kafka waits while no broker is there, on either side."""
     running, ready = zookeeper_brokers(facts), ready_brokers(facts)
     problems = [] if running else ["/brokers/ids is empty: no broker is running"]
     if KRAFT not in facts.collected:
@@ -34,7 +34,7 @@ def _registered(facts: Facts) -> Outcome:
 
 
 def _replica_holders(facts: Facts) -> Outcome:
-    """START-02. Kafka as released asks for the registration alone; KIP-866 for brokers that are there."""
+    """START-02. Released Kafka requires only the registration; KIP-866 requires that the brokers run."""
     running, ready = zookeeper_brokers(facts), ready_brokers(facts)
     with_log = KRAFT in facts.collected
     problems = []
@@ -110,7 +110,7 @@ def _level(facts: Facts) -> Outcome:
 
 
 def _fresh_migration_znode(facts: Facts) -> Outcome:
-    """START-07. What a rollback leaves is a warning: no controllers are there to read it."""
+    """START-07. After a rollback a leftover is a warning: no controllers are there to read it."""
     zookeeper, offset = facts.zookeeper or {}, facts.migration_offset
     rolled_back = facts.phase is Phase.ROLLED_BACK
     if offset is None and zookeeper.get("migration_present"):

@@ -62,7 +62,7 @@ def _not_the_leader(facts: Facts, claims: Sequence[Election]) -> Iterator[str]:
 
 
 def _in_the_log(facts: Facts, claim: Election) -> bool:
-    """The log was copied long enough after the claim to hold its epoch: else DUR-02 and CAP-05 say what is stale."""
+    """The log was copied long enough after the claim to contain its epoch: otherwise DUR-02 and CAP-05 report the stale copy."""
     newest = facts.newest_append_time_ms
     return newest is not None and newest - claim.time > facts.capture_skew_limit * 1000
 

@@ -1,4 +1,4 @@
-"""Requests and notifications under way: `/admin`, `/config/changes`, ISR, log dir, ACL and token changes (S§1.1)."""
+"""Pending requests and notifications: `/admin`, `/config/changes`, ISR, log dir, ACL and token changes (S§1.1)."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ DELETING = -2
 
 
 def read_state(znode: ZnodeView, parts: list[str]) -> Iterator[StateRow]:
-    """Yield the partition's state row, and what is wrong with it."""
+    """Yield the partition's state row, and findings about it."""
     topic, partition = parts[2], parts[4]
     if not partition.isdecimal() or len(partition) > 9:
         yield finding("PARTITION-KEY", znode.path, f"partition '{partition}' is not a number")

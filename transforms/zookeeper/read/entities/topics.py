@@ -27,7 +27,7 @@ _PARTITION = re.compile(r"[0-9]{1,9}")
 
 
 def read_topic(znode: ZnodeView, parts: list[str]) -> Iterator[StateRow]:
-    """Yield the topic's row, one `partition_assignments` row per partition, and what is wrong with them."""
+    """Yield the topic's row, one `partition_assignments` row per partition, and findings about them."""
     topic = parts[2]
     try:
         document = parse_object(znode)
@@ -60,7 +60,7 @@ def valid_topic_id(value: Any) -> str | None:
 
 
 def check_topic(path: str, topic: str, topic_id: Any) -> Iterator[StateRow]:
-    """Yield what is wrong with a topic's name and id."""
+    """Yield findings about a topic's name and id."""
     if topic_id is None:
         yield finding("START-03", path, f"topic '{topic}' has no topic_id")
     elif valid_topic_id(topic_id) is None:
