@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -14,12 +12,11 @@ from pyspark.sql import SparkSession
 from jobs.audit.run import new_run_id
 from jobs.cli import main
 from jobs.sinks.delta import Warehouse
-from jobs.sinks.reader import Folder
 from jobs.steps.maintain import Upkeep, maintain
 from schemas.gold import ISR_BY_DAY, ISR_HISTORY, RUNS
+from tests.pipeline.sums import by_day, day_of, told
 from tests.pipeline.test_maintain import by_table, kept_by, left_in, stored
 from tests.reliability.killing import Dead, Killer, killed_by
-from transforms.isr.days import SUMMED, not_summed
 from transforms.isr.partition import LISTS
 from transforms.retention import Retention
 
@@ -93,48 +90,18 @@ def tend(warehouse: Warehouse, days_later: float = 0, **rules: Any) -> Any:
     return found
 
 
-Sums = dict[tuple[int, str], Counter[str]]
-
-
-def day_of(time_ms: int) -> str:
-    return f"{datetime.fromtimestamp(time_ms / 1000, UTC):%Y-%m-%d}"
-
-
-def by_day(rows: Sequence[Mapping[str, Any]]) -> Sums:
-    """What the sums of these changes must be, by partition and day, each change once."""
-    once = {(row["partition"], row["offset"], row["append_time"]): row for row in rows if row["run_id"] in IDS.values()}
-    found: Sums = {}
-    for row in once.values():
-        sums = found.setdefault((row["partition"], day_of(row["append_time"])), Counter())
-        sums["changes"] += 1
-        for name, kinds in SUMMED.items():
-            sums[name] += any(kind in kinds for kind in row["kinds"])
-    return {place: +sums for place, sums in found.items()}
-
-
-def told(warehouse: Warehouse) -> Sums:
-    """The same by both tables, as a reader takes them."""
-    tables = Folder(warehouse.root)
-    days = tables.rows(ISR_BY_DAY)
-    found = by_day(not_summed(tables.rows(ISR_HISTORY), days).to_dicts())
-    for row in days.to_dicts():
-        sums = found.setdefault((row["partition"], row["day"]), Counter())
-        sums.update({name: row[name] for name in ("changes", *SUMMED)})
-    return {place: +sums for place, sums in found.items()}
-
-
-WANTED = by_day(some_changes())
+WANTED = by_day(some_changes(), IDS.values())
 
 
 def test_old_changes_become_sums_and_no_change_is_lost(spark: SparkSession, tmp_path: Path) -> None:
     warehouse = filled(spark, tmp_path / "w")
-    assert told(warehouse) == WANTED
+    assert told(warehouse.root) == WANTED
     looked = maintain(warehouse, Upkeep({"c": Retention(judged_days=9000)}, NOW, files=False, dry_run=True))
-    assert told(warehouse) == WANTED
+    assert told(warehouse.root) == WANTED
     found = tend(warehouse, judged_days=9000)
     assert found["gold.isr_history"].rows == by_table(looked)["gold.isr_history"].rows > 20
     assert left_in(warehouse, ISR_HISTORY) == {IDS["new"]}
-    assert told(warehouse) == WANTED
+    assert told(warehouse.root) == WANTED
     rows = warehouse.read(ISR_BY_DAY).where("partition = 0").orderBy("day").collect()
     halves = next(row for row in rows if IDS["b"] in row["runs"])
     # A change that two runs have read at the same time is one.
@@ -149,20 +116,20 @@ def test_the_halves_of_a_day_come_one_after_the_other(spark: SparkSession, tmp_p
     tend(warehouse, isr_days=299.8, judged_days=9000, hold=(IDS["a"],))
     assert left_in(warehouse, ISR_HISTORY) >= {IDS["a"], IDS["c"], IDS["d"]}
     assert IDS["b"] not in left_in(warehouse, ISR_HISTORY)
-    assert told(warehouse) == WANTED
+    assert told(warehouse.root) == WANTED
     tend(warehouse, isr_days=200, judged_days=9000)
     assert left_in(warehouse, ISR_HISTORY) == {IDS["d"], IDS["new"]}
-    assert told(warehouse) == WANTED
+    assert told(warehouse.root) == WANTED
 
 
 def test_sums_go_with_what_was_judged(spark: SparkSession, tmp_path: Path) -> None:
     warehouse = filled(spark, tmp_path / "w")
     tend(warehouse)
-    assert told(warehouse) == WANTED
+    assert told(warehouse.root) == WANTED
     # Days are looked at before this maintenance's are written: the oldest one goes the next time.
     assert tend(warehouse)["gold.isr_by_day"].rows == 1
-    left = {place: sums for place, sums in WANTED.items() if place[1] >= "2025-06-01"}
-    assert told(warehouse) == left != WANTED
+    left = {place: sums for place, sums in WANTED.items() if place[3] >= "2025-06-01"}
+    assert told(warehouse.root) == left != WANTED
 
 
 def test_of_a_migration_that_is_held_all_changes_stay(spark: SparkSession, tmp_path: Path) -> None:
@@ -187,10 +154,10 @@ def test_a_maintenance_that_was_killed_neither_loses_nor_doubles_a_day(
     warehouse = filled(spark, tmp_path / "w")
     with killed_by(Killer(commit, when)), pytest.raises(Dead):
         tend(warehouse, judged_days=9000)
-    assert told(warehouse) == WANTED
+    assert told(warehouse.root) == WANTED
     # The next one is later: more runs are old by then.
     tend(warehouse, 200, judged_days=9000)
-    assert told(warehouse) == WANTED
+    assert told(warehouse.root) == WANTED
     assert (
         warehouse.read(ISR_BY_DAY)
         .groupBy("cluster", "topic_id", "partition", "day")
@@ -208,9 +175,9 @@ def test_the_command_tells_days_where_single_changes_are_gone(
     capsys.readouterr()
     assert main(["isr", "orders/0", "--warehouse", warehouse.root, "--cluster", "c"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    older = sum(sums["changes"] for (partition, day), sums in WANTED.items() if partition == 0 and day < "2027-05")
+    older = sum(sums["changes"] for (*_, partition, day), sums in WANTED.items() if partition == 0 and day < "2027-05")
     assert lines[0] == f"Partition 0 of topic id id: 3 changes, and {older} older ones by day (UTC)"
     assert lines[1] == f"  {day_of(some_changes()[0]['append_time'])}  4 changes: 2 shrinks, 1 expansion, " + (
         "1 election, 1 election that may have lost data"
     )
-    assert len(lines) == 1 + len([place for place in WANTED if place[0] == 0 and place[1] < "2027-05"]) + 3
+    assert len(lines) == 1 + len([place for place in WANTED if place[2] == 0 and place[3] < "2027-05"]) + 3
