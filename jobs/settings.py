@@ -256,7 +256,9 @@ class MaintainSettings(Strict):
 
     # Bronze and silver: the sources as read, and the state of both sides.
     details_days: Annotated[float, Field(ge=1)] = 30.0
-    # Gold: the results, and the changes of partitions.
+    # Gold: single changes of partitions; older ones are summed up by day.
+    isr_days: Annotated[float, Field(ge=1)] = 90.0
+    # Gold: the results, and those sums.
     judged_days: Annotated[float, Field(ge=1)] = 730.0
     # Rows of runs that never came to their end.
     orphans_days: Annotated[float, Field(ge=1)] = 1.0
@@ -395,7 +397,7 @@ def retention_of(settings: Settings) -> RetentionRules:
     """How long the cluster's rows stay, as retention takes it."""
     given, hold = settings.maintain or MaintainSettings(), settings.hold
     held = (hold,) if isinstance(hold, str) else tuple(hold)
-    return RetentionRules(given.details_days, given.judged_days, given.orphans_days, held)
+    return RetentionRules(given.details_days, given.isr_days, given.judged_days, given.orphans_days, held)
 
 
 def claim_of(settings: Settings, begun: datetime) -> Claim:

@@ -408,6 +408,33 @@ ISR_HISTORY = Table(
 )
 ISR_CHANGE = StructType([RUN_COLUMNS[0], *ISR_CHANGE_COLUMNS])
 
+ISR_BY_DAY = Table(
+    Layer.GOLD,
+    "isr_by_day",
+    "Sums of the changes of a partition by day, which `kraft-audit maintain` makes of rows of isr_history that are older than "
+    "`isr_days` before it removes them. A change is in one of the two tables; while maintenance works, or after it was killed, "
+    "rows of isr_history whose run is in `runs` of that partition and day are in the sum already and do not count.",
+    (
+        RUN_COLUMNS[0],
+        column("run_id", StringType(), "Id of the newest run whose changes are in the sums."),
+        column("topic", StringType(), "Topic."),
+        column("topic_id", StringType(), "Topic id: a topic that was created again has another one."),
+        column("partition", IntegerType(), "Partition number."),
+        column("day", StringType(), "Day of the records' append times, as YYYY-MM-DD, UTC."),
+        column("changes", LongType(), "Number of changes; one is often of several kinds."),
+        column("shrinks", LongType(), "Number of changes by which brokers left the ISR."),
+        column("expansions", LongType(), "Number of changes by which brokers joined the ISR."),
+        column("elections", LongType(), "Number of elections of another leader."),
+        column(
+            "lossy_elections", LongType(), "Number of these that may have lost data: unclean and last known leader."
+        ),
+        column("leader_losses", LongType(), "Number of changes that left it without a leader."),
+        column("reassignments", LongType(), "Number of steps of reassignments: begun, changed, completed, cancelled."),
+        column("elr_changes", LongType(), "Number of changes of its ELR: gained, lost, cleared."),
+        column("runs", _STRINGS, "Ids of the runs whose changes are in the sums, ascending."),
+    ),
+)
+
 ISR_AUDIT = Table(
     Layer.GOLD,
     "isr_audit",
@@ -544,6 +571,7 @@ TABLES: tuple[Table, ...] = (
     RUNS,
     RUN_STEPS,
     ISR_HISTORY,
+    ISR_BY_DAY,
     ISR_AUDIT,
     FEATURE_MATRIX,
     DOWNGRADE_READINESS,

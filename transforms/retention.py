@@ -31,6 +31,8 @@ class Part(StrEnum):
     # Rows of entities: a state is made of several runs' rows.
     CHAIN = "chain"
     JUDGED = "judged"
+    # Changes of partitions: of those that go sums by day stay.
+    CHANGES = "changes"
     RUN = "run"
 
 
@@ -39,6 +41,7 @@ class Retention:
     """How long a cluster's rows stay, in days; `hold` are ids of runs that stay for ever, or UNTIL_FINALISED."""
 
     details_days: float = 30.0
+    isr_days: float = 90.0
     judged_days: float = 730.0
     orphans_days: float = 1.0
     hold: tuple[str, ...] = ()
@@ -68,7 +71,7 @@ class Retained:
     """What stays of a cluster: ids by part of the runs that are `known`; with `held` all of them do.
 
     Runs that are not known never finished. They stay if they began after `orphans_before`, are `running`, or have no known
-    start.
+    start. Sums by day stay from the day `days_from` (UTC, YYYY-MM-DD) on.
     """
 
     known: frozenset[str]
@@ -76,6 +79,7 @@ class Retained:
     held: bool
     running: frozenset[str]
     orphans_before: datetime
+    days_from: str
 
     def stays(self, part: Part, run_id: str, begun: datetime | None) -> bool:
         """Whether a run's rows of this part stay; `begun` (UTC) is when a run that is not known was last heard of."""
@@ -116,6 +120,7 @@ def retained(
     log = _with_what_they_build_on(runs, details)
     chain = details.union(*(run.chain for run in runs if run.run_id in details))
     judged = _since(runs, now - timedelta(days=rules.judged_days)) | details | frozenset(mailed)
+    changes = (_since(runs, now - timedelta(days=rules.isr_days)) | always) & judged
     newest = frozenset(run.run_id for run in [*runs[-NEWEST_RUNS:], *finished[-NEWEST_RUNS:]])
     of_part = {
         Part.DETAILS: details,
@@ -123,15 +128,17 @@ def retained(
         Part.STATE: details | needed,
         Part.CHAIN: chain,
         Part.JUDGED: judged,
+        Part.CHANGES: changes,
         Part.RUN: judged | log | needed | chain | newest | _first_with_the_end(runs, anchors),
     }
-    phase = finished[-1].phase if finished else None
+    held = is_on_hold(rules.hold, finished[-1].phase if finished else None)
     return Retained(
         known=frozenset(run.run_id for run in runs),
         of_part=of_part,
-        held=is_on_hold(rules.hold, phase),
+        held=held,
         running=frozenset(under_way),
         orphans_before=now - timedelta(days=rules.orphans_days),
+        days_from="" if held else f"{now - timedelta(days=rules.judged_days):%Y-%m-%d}",
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -11,16 +11,17 @@ import polars as pl
 from jobs.evidence.past import Finished, PastRun, add_run_argument, add_warehouse_arguments, open_warehouse, past_run
 from jobs.evidence.removed import changes_lines
 from jobs.exit import OK, UsageError
-from jobs.sinks.reader import records
+from jobs.sinks.reader import Reader, records
 from schemas.checks import KRAFT, ZOOKEEPER, Phase
 from schemas.entities.brokers import BROKERS
 from schemas.entities.configs import CONFIGS
 from schemas.entities.partitions import PARTITIONS
 from schemas.entities.topics import TOPICS
-from schemas.gold import ISR_HISTORY, RUNS
+from schemas.gold import ISR_BY_DAY, ISR_HISTORY, RUNS
 from schemas.table import Table
 from transforms.clusters import CLUSTER
 from transforms.explain.keys import parse_key
+from transforms.isr.days import Days, days_of, not_summed
 from transforms.isr.history import ClassifiedChange
 from transforms.isr.partition import RECOVERED, RECOVERING
 from transforms.isr.partition_questions import Histories, at_levels, controller_of, histories, of_topic, recorded
@@ -34,7 +35,7 @@ from transforms.isr.validate import (
     partition_epoch_name,
     validate,
 )
-from transforms.report.printable import visible
+from transforms.report.printable import counted, visible
 from transforms.runs import CLEAN, ERRORS, WARNINGS
 from transforms.times import utc_time
 
@@ -42,6 +43,16 @@ if TYPE_CHECKING:
     from jobs.evidence.past_cluster import PastCluster
 
 _VALIDATE = "validate"
+# A sum of gold isr_by_day: one of it, and several.
+_SUMS = {
+    "shrinks": ("shrink", "shrinks"),
+    "expansions": ("expansion", "expansions"),
+    "elections": ("election", "elections"),
+    "lossy_elections": ("election that may have lost data", "elections that may have lost data"),
+    "leader_losses": ("loss of the leader", "losses of the leader"),
+    "reassignments": ("step of a reassignment", "steps of reassignments"),
+    "elr_changes": ("change of the ELR", "changes of the ELR"),
+}
 _NEEDED = ("topic_name", "partition", "leader_epoch", "partition_epoch", "isr")
 
 
@@ -108,16 +119,26 @@ def _asked(what: str) -> tuple[str, int | None]:
 
 
 def _recorded(run: Finished, what: str) -> list[str] | None:
-    """What all runs have recorded, that of pruned logs too; None when none has recorded a change of it."""
+    """What all runs have recorded, that of pruned logs too; None when none has recorded a change of it.
+
+    Of changes that retention has summed up, the sums by day.
+    """
     topic, partition = _asked(what)
-    of_partition = {} if partition is None else {"partition": partition}
-    rows = run.warehouse.rows(ISR_HISTORY, where={CLUSTER: run.cluster, "topic": topic, **of_partition})
+    wanted = {CLUSTER: run.cluster, "topic": topic, **({} if partition is None else {"partition": partition})}
+    changes, days = _changes_and_days(run.warehouse, wanted)
+    told = _told(changes, None, days)
+    return [*changes_lines(run.warehouse, run.cluster, changes, days), *told] if told else None
+
+
+def _changes_and_days(tables: Reader, wanted: Mapping[str, Any]) -> tuple[Histories, Days]:
+    rows = tables.rows(ISR_HISTORY, where=wanted)
+    # Maintenance writes sums before it removes rows: read after these, they lack nothing that is gone.
+    sums = tables.rows(ISR_BY_DAY, where=wanted)
     # Rows of a killed run do not count.
-    judged = {CLUSTER: run.cluster, "verdict": [CLEAN, WARNINGS, ERRORS]}
-    finished = run.warehouse.rows(RUNS, ["run_id"], judged)["run_id"]
-    changes = recorded(rows.filter(pl.col("run_id").is_in(finished.to_list())))
-    told = _told(changes, None)
-    return [*changes_lines(run.warehouse, run.cluster, changes), *told] if told else None
+    judged = {CLUSTER: wanted[CLUSTER], "verdict": [CLEAN, WARNINGS, ERRORS]}
+    finished = tables.rows(RUNS, ["run_id"], judged)["run_id"]
+    rows = rows.filter(pl.col("run_id").is_in(finished.to_list()))
+    return recorded(not_summed(rows, sums)), days_of(sums)
 
 
 def _history(what: str, past: PastRun) -> list[str]:
@@ -140,12 +161,25 @@ def _history(what: str, past: PastRun) -> list[str]:
     return [*missing.lines(missing.of_chain(past)), *_told(found, log.side.committed.end_exclusive)]
 
 
-def _told(found: Histories, committed_end: int | None) -> list[str]:
-    return [line for name, history in sorted(found.items()) for line in _lines(name, history, committed_end)]
+def _told(found: Histories, committed_end: int | None, days: Days | None = None) -> list[str]:
+    summed = days or {}
+    names = sorted(found.keys() | summed.keys())
+    return [line for name in names for line in _lines(name, found.get(name, ()), summed.get(name, ()), committed_end)]
 
 
-def _lines(name: tuple[int, str], history: Sequence[ClassifiedChange], committed_end: int | None) -> list[str]:
-    lines = [f"Partition {name[0]} of topic id {name[1]}: {len(history)} changes"]
+def _day_line(row: Mapping[str, Any]) -> str:
+    kinds = [f"{row[name]:,} {one if row[name] == 1 else more}" for name, (one, more) in _SUMS.items() if row[name]]
+    return f"  {row['day']}  {counted(row['changes'], 'change')}{': ' if kinds else ''}{', '.join(kinds)}"
+
+
+def _lines(
+    name: tuple[int, str],
+    history: Sequence[ClassifiedChange],
+    days: Sequence[Mapping[str, Any]],
+    committed_end: int | None,
+) -> list[str]:
+    earlier = f", and {sum(row['changes'] for row in days):,} older ones by day (UTC)" if days else ""
+    lines = [f"Partition {name[0]} of topic id {name[1]}: {len(history)} changes{earlier}", *map(_day_line, days)]
     for step in history:
         state = step.after
         proved = committed_end is None or step.offset < committed_end

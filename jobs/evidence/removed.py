@@ -12,6 +12,7 @@ from jobs.sinks.reader import Reader
 from schemas.gold import MAINTENANCE
 from schemas.table import Layer
 from transforms.clusters import CLUSTER
+from transforms.isr.days import Days, summed_between
 from transforms.isr.partition_questions import Histories
 from transforms.report.printable import counted, visible
 from transforms.times import from_micros
@@ -69,18 +70,22 @@ def removed_line(what: str, removed: Sequence[datetime]) -> str:
     return f"{what} of {runs} were removed by retention, last on {max(removed):%Y-%m-%d}: changes that only they had are not shown"
 
 
-def changes_lines(tables: Reader, cluster: str, found: Histories) -> list[str]:
+def changes_lines(tables: Reader, cluster: str, found: Histories, days: Days | None = None) -> list[str]:
     """The same of changes of partitions that runs have recorded: where one does not follow from the one before it.
 
-    A partition's first change may be its first one after a checkpoint, with which a log begins.
+    A partition's first change may be its first one after a checkpoint, with which a log begins. `days` are sums of changes that are
+    not there singly any more.
     """
+    summed = days or {}
     holes = [
         (name, then.after.partition_epoch, now.before.partition_epoch)
         for name, history in sorted(found.items())
         for then, now in pairwise(history)
-        if now.before is not None and now.before.partition_epoch > then.after.partition_epoch
+        if now.before is not None
+        and now.before.partition_epoch > then.after.partition_epoch
+        and not summed_between(summed.get(name, ()), then.time, now.time)
     ]
-    begun = all(not history or history[0].before is None for history in found.values())
+    begun = all(not history or history[0].before is None or name in summed for name, history in found.items())
     if begun and not holes:
         return []
     removed = removed_runs(tables, cluster, JUDGED)

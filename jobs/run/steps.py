@@ -25,7 +25,7 @@ from jobs.sinks.driver_rows import arrow_rows
 from schemas import gold
 from schemas.bronze import KRAFT_LOG_COPIES, KRAFT_RECORDS, QUARANTINE, ZK_TRANSACTIONS, ZK_ZNODES
 from schemas.examined import EXAMINED
-from schemas.gold import DIVERGENCES, ISR_HISTORY, MAILS, MAINTENANCE, RUN_STEPS, RUNS
+from schemas.gold import DIVERGENCES, ISR_BY_DAY, ISR_HISTORY, MAILS, MAINTENANCE, RUN_STEPS, RUNS
 from schemas.silver import BARRIERS, STATE_TABLES, ZOOKEEPER_WRITES
 from schemas.table import Table
 from transforms.clusters import CLUSTER, of_clusters
@@ -51,7 +51,11 @@ _OF_STATE = (
 )
 _OF_VERDICT = (
     RUNS,
-    *(table for table in gold.TABLES if table not in (RUNS, RUN_STEPS, MAILS, MAINTENANCE, ISR_HISTORY, DIVERGENCES)),
+    *(
+        table
+        for table in gold.TABLES
+        if table not in (RUNS, RUN_STEPS, MAILS, MAINTENANCE, ISR_HISTORY, ISR_BY_DAY, DIVERGENCES)
+    ),
 )
 _WRITES: dict[str, tuple[Table, ...]] = {
     "ingest_zookeeper": _OF_ZOOKEEPER,

@@ -2,7 +2,7 @@
 
 Rows that the next run resumes are never removed (`transforms.retention`), so its result does not change. A removal is written into gold
 `maintenance` first, so that after a kill no run looks complete that is not. Rows are removed table by table, those of gold `runs` last:
-the rest is removed the next time.
+the rest is removed the next time. Of changes of partitions the sums by day are written before they go (`jobs.steps.isr_days`).
 """
 
 from __future__ import annotations
@@ -33,10 +33,11 @@ from jobs.sinks.delta import ConcurrentWriteError, TableSize, Warehouse, in_para
 from jobs.sinks.lock import LOCKS, held
 from jobs.sinks.views import store_views
 from jobs.sources.remote import RemoteError, left_staged, sweep_staged
+from jobs.steps.isr_days import sum_up
 from schemas import bronze, gold, silver
 from schemas.bronze import KRAFT_LOG_COPIES, KRAFT_RECORDS
 from schemas.examined import EXAMINED
-from schemas.gold import MAILS, MAINTENANCE, RUN_STEPS, RUNS
+from schemas.gold import ISR_BY_DAY, ISR_HISTORY, MAILS, MAINTENANCE, RUN_STEPS, RUNS
 from schemas.table import Layer, Table
 from transforms.clusters import CLUSTER, of_clusters
 from transforms.examination.made import KEPT_KINDS
@@ -105,7 +106,10 @@ class _Section:
 
 @dataclass(frozen=True)
 class _Going:
-    """Rows of a section that go: ids of runs by cluster, all ids that are there, and how many rows of how many."""
+    """Rows of a section that go: ids of runs by cluster, all ids that are there, and how many rows of how many.
+
+    Without ids they are all that `where` chooses.
+    """
 
     section: _Section
     ids: dict[str, set[str]] = field(default_factory=dict)
@@ -148,10 +152,13 @@ def _tend_all(
     def tend(table: Table) -> Callable[[], Tended]:
         return lambda: _tended(warehouse, upkeep, table, of_table[table], stays, vacuum)
 
-    # Other rows of a run without its row in gold `runs` would count for nobody, so that one goes last.
-    tables = [table for table in _tables() if table is not RUNS]
+    # Other rows of a run without its row in gold `runs` would count for nobody, so that one goes last. Sums by day are written before
+    # the changes go, and that table is tended afterwards.
+    tables = [table for table in _tables() if table not in (ISR_BY_DAY, RUNS)]
     there = [table for table in (*tables, MAINTENANCE) if warehouse.version(table) is not None]
     found = in_parallel([tend(table) for table in there], _AT_ONCE)
+    if warehouse.version(ISR_BY_DAY) is not None:
+        found.append(tend(ISR_BY_DAY)())
     if warehouse.version(RUNS) is not None:
         if any(each.problem for each in found):
             # Some of these runs' other rows may be there still.
@@ -216,7 +223,7 @@ def _sections() -> Iterator[_Section]:
             kept, other = F.col("kind").isin(*KEPT_KINDS), F.col("kind").isNull()
             # The answers go first: a run that has them has all its rows (`jobs.evidence.past`).
             yield from (_Section(table, Part.DETAILS, ~kept | other), _Section(table, Part.STATE, kept))
-        else:
+        elif table is not ISR_BY_DAY:
             yield _Section(table, _part(table))
 
 
@@ -230,6 +237,8 @@ def _part(table: Table) -> Part:
         return Part.RUN
     if table in (KRAFT_RECORDS, KRAFT_LOG_COPIES):
         return Part.LOG
+    if table is ISR_HISTORY:
+        return Part.CHANGES
     if table.chained:
         return Part.CHAIN
     return Part.JUDGED if table.layer is Layer.GOLD and table is not RUN_STEPS else Part.DETAILS
@@ -313,7 +322,17 @@ def _going(warehouse: Warehouse, stays: Mapping[str, Retained]) -> list[_Going]:
         return lambda: _going_of(warehouse, section, stays, heard_of)
 
     there = [section for section in _sections() if warehouse.version(section.table) is not None]
-    return in_parallel([look(section) for section in there], _AT_ONCE) if stays else []
+    return in_parallel([*map(look, there), lambda: _days_going(warehouse, stays)], _AT_ONCE) if stays else []
+
+
+def _days_going(warehouse: Warehouse, stays: Mapping[str, Retained]) -> _Going:
+    """Days whose sums are too old: they are of no single run."""
+    alike: dict[str, list[str]] = defaultdict(list)
+    for name, each in stays.items():
+        alike[each.days_from].append(name)
+    old = reduce(or_, [of_clusters(names) & (F.col("day") < day) for day, names in alike.items()])
+    counted = warehouse.read(ISR_BY_DAY).agg(F.count("*").alias("rows"), F.count_if(old).alias("old")).collect()[0]
+    return _Going(_Section(ISR_BY_DAY, Part.JUDGED, old), rows=counted["old"], of_rows=counted["rows"])
 
 
 def _heard_of(warehouse: Warehouse, clusters: Collection[str]) -> dict[tuple[str, str], datetime]:
@@ -351,6 +370,8 @@ def _going_of(
 
 def _condition(each: _Going, stays: Mapping[str, Retained]) -> Column:
     """Which rows go, in words that Delta passes on to its files."""
+    if not each.ids and each.section.where is not None:
+        return each.section.where
     run_id = F.col("run_id")
     alike: dict[Chosen, list[str]] = defaultdict(list)
     for name, ids in each.ids.items():
@@ -408,7 +429,10 @@ def _tended(
     try:
         if not upkeep.dry_run:
             for each in [each for each in going if each.rows]:
-                warehouse.delete(table, _condition(each, stays))
+                condition = _condition(each, stays)
+                if table is ISR_HISTORY:
+                    sum_up(warehouse, each.ids.keys(), condition)
+                warehouse.delete(table, condition)
         if upkeep.files:
             _tend_files(warehouse, upkeep, table, made, vacuum)
     except (ConcurrentWriteError, AuditError) as error:

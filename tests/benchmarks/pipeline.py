@@ -40,6 +40,7 @@ class Memory:
     _done: threading.Event = field(default_factory=threading.Event)
     # Ticks by process: what its workers took is lost with a process that does not wait for them.
     _ticks: dict[tuple[int, str], int] = field(default_factory=dict)
+    _watching: float = 0.0
 
     def __enter__(self) -> Memory:
         threading.Thread(target=self._watch, daemon=True).start()
@@ -53,11 +54,15 @@ class Memory:
             family = _family(os.getpid())
             self.peak = max(self.peak, sum(_memory(process) for process in family))
             self._count(family)
+            self._watching = time.thread_time()
 
     def processor_seconds(self) -> float:
-        """Seconds of processor time of all these processes so far, but for what each that has ended took in its last moment."""
+        """Seconds of processor time of all these processes so far, but for what each that has ended took in its last moment.
+
+        Watching is not counted: a slow machine is watched for longer.
+        """
         self._count(_family(os.getpid()))
-        return sum([*self._ticks.values()]) / os.sysconf("SC_CLK_TCK")
+        return sum([*self._ticks.values()]) / os.sysconf("SC_CLK_TCK") - self._watching
 
     def _count(self, family: Sequence[int]) -> None:
         for process in family:

@@ -123,8 +123,8 @@ def _new_topic(name: str, replicas: dict[int, list[int]]) -> Iterator[Record]:
         yield record("PARTITION_RECORD", partitionId=number, topicId=_id_of(name), **led)
 
 
-def _small(folder: Path) -> Log:
-    """A copy of a real cluster's log, of three controllers."""
+def small_log(folder: Path) -> Log:
+    """A copy of a real cluster's log, of three controllers, in `folder`/kraft."""
     healthy = capture("4.3.1-kraft", "1-healthy")
     logs = writable_copy(healthy / "kraft", folder / "kraft")
     state = json.loads((healthy / "expected.json").read_text())["state"]
@@ -274,7 +274,7 @@ def _clusters(folder: Path, small: int, large: Path | None) -> dict[str, Log]:
     found = {}
     for number in range(1, small + 1):
         name = f"small-{number:02}"
-        found[name] = _small(folder / name)
+        found[name] = small_log(folder / name)
     if large is not None:
         found[LARGE] = _large(large, folder / LARGE)
     return found

@@ -72,6 +72,16 @@ def test_a_hole_that_retention_did_not_make_is_told_with_its_place() -> None:
     )
 
 
+def test_changes_that_are_summed_up_by_day_are_not_missing() -> None:
+    holed = history((None, 0), (0, 1), (5, 6))
+    sums = {(0, "id"): [{"day": "1970-01-01"}]}
+    assert changes_lines(Marks(), "c", {(0, "id"): holed}, sums) == []  # type: ignore[arg-type]
+    assert changes_lines(Marks("r1"), "c", {(0, "id"): history((5, 6))}, sums) == []  # type: ignore[arg-type]
+    for others in ({(0, "id"): [{"day": "1970-01-02"}]}, {(1, "id"): [{"day": "1970-01-01"}]}):
+        [line] = changes_lines(Marks(), "c", {(0, "id"): holed}, others)  # type: ignore[arg-type]
+        assert line.startswith("changes of partition 0 between the partition epochs 1 and 5 are not there: ")
+
+
 def test_records_that_are_gone_are_told_by_whose_doing() -> None:
     removed = [Missing("r1", 0, None, AT), Missing("r2", 5, 9, AT)]
     assert lines(removed) == [

@@ -48,6 +48,17 @@ def test_what_was_read_stays_for_a_month_and_what_was_judged_for_two_years() -> 
     assert staying(found, Part.JUDGED, HOURLY_YEARS) == list(range(730, 0, -1))
 
 
+def test_single_changes_of_partitions_stay_for_a_quarter_and_no_longer_than_what_was_judged() -> None:
+    found = retained(HOURLY_YEARS, Retention(hold=(HOURLY_YEARS[0].run_id,)), NOW)
+    assert staying(found, Part.CHANGES, HOURLY_YEARS) == [900, *range(90, 0, -1)]
+    assert found.days_from == "2025-01-01"
+    short = retained(HOURLY_YEARS, Retention(judged_days=40), NOW)
+    assert staying(short, Part.CHANGES, HOURLY_YEARS) == list(range(40, 0, -1))
+    held = retained(HOURLY_YEARS, Retention(hold=(UNTIL_FINALISED,)), NOW)
+    assert not held.days_from
+    assert held.stays(Part.CHANGES, HOURLY_YEARS[0].run_id, None)
+
+
 def test_the_newest_finished_run_and_the_newest_of_the_own_log_stay_whatever_their_age() -> None:
     own, foreign = run(5000), run(4000, end=None)
     failed = replace(run(3000), finished=False, end=None)
