@@ -35,7 +35,7 @@ class RunExtent:
 class OneLog:
     """One log over several runs: `parts` are the offsets taken from each, first inclusive and end exclusive.
 
-    `gaps` are offsets between two runs that nobody has read: first inclusive, end exclusive.
+    `gaps` are offsets between two runs that no run has read: first inclusive, end exclusive.
     """
 
     parts: dict[str, tuple[int, int]] = field(default_factory=dict)
@@ -54,10 +54,10 @@ class OneLog:
 
 
 def logs_of(runs: Sequence[RunExtent]) -> list[OneLog]:
-    """Put runs together that read the same log, in the order in which they ran; each adds what is new.
+    """Group the runs that read the same log, in their order; each adds its new records.
 
-    A log that begins at offset 0 at another time is another one: the controllers were formatted again. One that begins
-    later is what Kafka has not pruned of the log before it.
+    A log that begins at offset 0 at another time is another log: the controllers were formatted again. A log that begins later
+    is the part of the earlier one that Kafka has not pruned.
     """
     found: list[OneLog] = []
     for run in runs:

@@ -33,9 +33,9 @@ def divergences_as_of(past: PastRun, offset: int) -> DataFrame:
     """The run's comparison with KRaft's state at `offset` (inclusive) instead of the committed end.
 
     Rows of gold divergences without the run's columns, and without what only earlier runs tell; whoever looks at them twice
-    keeps them. From /migration's offset on, it is the audit as if the log had ended there. Below it, ZooKeeper is ahead: what it has
-    of a later record is in_flight.
-    Raises UsageError when the run compared nothing or its log does not hold the offset.
+    keeps them. From /migration's offset on, it is the audit as if the log had ended there. Below it, ZooKeeper is ahead: rows
+    that it has from later records are in_flight. Raises UsageError when the run compared nothing or its log does not hold the
+    offset.
     """
     known = past_facts(past)
     if known.kraft is None or not may_compare(known.gathered.facts):
@@ -52,7 +52,7 @@ def divergences_as_of(past: PastRun, offset: int) -> DataFrame:
 def first_as_of(past: PastRun, offset: int, where: Mapping[str, str], limit: int) -> pl.DataFrame:
     """The first of `divergences_as_of` (0: all), as a worker ranks them, of those whose columns have these values.
 
-    Columns are those that are shown, and `total`: how many rows there are. What only earlier runs tell is null.
+    Columns are those that are shown, and `total`: how many rows there are. Columns that need earlier runs are null.
     """
     nothing = F.lit(None).cast("string")
     rows = divergences_as_of(past, offset).withColumns({"status": nothing, "first_seen_run": nothing})

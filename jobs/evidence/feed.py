@@ -43,7 +43,7 @@ class Source:
     walks: Mapping[str, Sequence[str]]
 
     def clusters(self) -> DataFrame:
-        """What says that there is a cluster, of which there may be nothing else."""
+        """Marks that a cluster exists, even without other rows."""
         return self.spark.createDataFrame([(name, int(UnitKind.BEGIN), 0, b"") for name in self.walks], FEED)
 
     def trees(self) -> list[DataFrame]:
@@ -57,7 +57,7 @@ class Source:
         return feeds
 
     def written(self, clusters: Collection[str]) -> list[DataFrame]:
-        """What ZooKeeper's transaction logs tell of these clusters."""
+        """The content of these clusters' ZooKeeper transaction logs."""
         return self._told(_WRITTEN, clusters)
 
     def barriers(self, clusters: Collection[str]) -> list[DataFrame]:

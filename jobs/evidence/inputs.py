@@ -17,8 +17,8 @@ _SMALL_BYTES = 64 * 1024 * 1024
 def profile_of_run(several: Sequence[Settings]) -> Profile:
     """The profile of one run over these clusters, which share it: as configured, else by the files that are read.
 
-    How much a live source holds is not known before it is read: a run with one gets the machine that a large one needs. A
-    session that is there already is nobody's to choose.
+    The size of a live source is unknown before it is read: a run with one gets the settings for large ones. An existing session
+    is used as it is.
     """
     configured = several[0].spark.profile
     if configured != "auto":
@@ -36,7 +36,7 @@ def profile_of_tables(settings: Settings) -> Profile:
 
 
 def profile_for(paths: Sequence[str]) -> Literal["small", "local"]:
-    """A few thousand rows need little: Spark's settings follow the size of what is read."""
+    """Spark's settings follow the size of the input: a few thousand rows need little."""
     return "small" if sum(size_of(path) for path in paths) < _SMALL_BYTES else "local"
 
 
@@ -58,7 +58,7 @@ def _files(settings: Settings) -> Iterator[str]:
 
 
 def size_of(location: str) -> int:
-    """Bytes below a path; 0 for one that can't be read: the reader of it says why, and whose it is."""
+    """Bytes below a path; 0 for one that cannot be read: its reader reports the reason and the cluster."""
     if is_remote(location):
         with suppress(RemoteError):
             return remote_size(location)

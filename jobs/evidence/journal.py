@@ -99,14 +99,14 @@ def begin(root: str, *, catalog: bool, clusters: Sequence[str], run_id: str, sta
         # It gets its name when it is locked and whole.
         part.rename(path)
     except OSError:
-        # The run itself will say what is wrong with the warehouse.
+        # The run itself will report the fault of the warehouse.
         return None
     return Begun(path, descriptor, entry)
 
 
 @contextmanager
 def died(root: str, *, catalog: bool) -> Iterator[list[tuple[Died, Path]]]:
-    """Runs that died, each with its file; while the block runs nobody else takes them for so."""
+    """Runs that died, each with its file; while the block runs, no other process handles them."""
     folder = _folder(root, catalog=catalog)
     held: list[int] = []
     found = []
@@ -125,7 +125,7 @@ def died(root: str, *, catalog: bool) -> Iterator[list[tuple[Died, Path]]]:
 
 
 def running(root: str, *, catalog: bool) -> list[Died]:
-    """Runs that have begun and whose process lives, as they would be told had they died."""
+    """Runs that have begun and whose process lives, in the form of runs that died."""
     folder, found = _folder(root, catalog=catalog), []
     for path in sorted(folder.glob("*.json")) if folder is not None and folder.is_dir() else []:
         descriptor = _locked(path)
@@ -159,7 +159,7 @@ def _folder(root: str, *, catalog: bool) -> Path | None:
 
 
 def _locked(path: Path) -> int | None:
-    """Lock the file of a run that nobody holds. None while its process lives, and where locks are not to be had."""
+    """Lock the file of a run that nobody holds. None while its process lives, and if locks are not available."""
     try:
         descriptor = os.open(path, os.O_RDWR)
     except OSError:

@@ -1,4 +1,4 @@
-"""What a run's row of gold `runs` says of what it has kept, and how that is read."""
+"""The description of a run's kept state in its row of gold `runs`, and how to read it."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Kept:
 
 
 def read(run_id: str, text: str) -> Kept:
-    """Read what `said` wrote."""
+    """Read the output of `said`."""
     document = json.loads(text)
     found = {
         kind: Bytes(document[kind]["run_id"], tuple(document[kind]["digests"]))

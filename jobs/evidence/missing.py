@@ -44,7 +44,7 @@ class Missing:
 
 
 def of_all_runs(finished: Finished, logs: Sequence[OneLog]) -> list[Missing]:
-    """What is missing of what all finished runs of the cluster have read; without what a log that is told whole holds anyway."""
+    """The missing records of all finished runs of the cluster, without those that a completely read log contains anyway."""
     warehouse = spark_tables(finished.warehouse)
     # Releases before this one have no column for it.
     end = F.get_json_object("report", "$.migration.committed_end_offset").alias("end")
@@ -110,7 +110,7 @@ def _counts(warehouse: Warehouse, cluster: str) -> dict[str, dict[str, Any]]:
 
 
 def _wanted(copies: Sequence[Mapping[str, Any]], there: Mapping[str, Any]) -> int:
-    """How many records a run was to read: a log has one for every offset."""
+    """Number of records that a run should have read: a log has one for every offset."""
     planned = planned_log(copies)
     if planned is None or not planned.slices:
         return 0

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 def add_warehouse_arguments(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
-    """Declare how a command that only looks is told where: a configuration, or a folder of tables."""
+    """Declare the options that name the warehouse of a reading command: a configuration, or a folder of tables."""
     where = parser.add_mutually_exclusive_group(required=required)
     where.add_argument("--conf", type=Path, help="configuration file (YAML)")
     where.add_argument(
@@ -61,7 +61,7 @@ def add_run_argument(parser: argparse.ArgumentParser) -> None:
 
 @dataclass(frozen=True)
 class Finished:
-    """Where finished runs are looked for: a warehouse, and the cluster asked for.
+    """Where to look for finished runs: a warehouse, and the requested cluster.
 
     `stale_after_hours` is when a run is old, as configured; `thresholds` are the configured limits, by which rows of a run are
     judged that has not left its own.
@@ -75,10 +75,10 @@ class Finished:
 
 @contextmanager
 def open_warehouse(arguments: argparse.Namespace, *, in_spark: bool = True) -> Iterator[Finished]:
-    """Open the warehouse for reading, on the cluster asked for; no run of it is begun.
+    """Open the warehouse for reading, for the requested cluster; no run is begun.
 
-    With `in_spark` the tables can be asked for in Spark (`PastRun.read`); else Spark is started only where nothing else reads them.
-    Raises UsageError when there is no warehouse, or the cluster has to be named.
+    With `in_spark` the tables can be read in Spark (`PastRun.read`); otherwise Spark is started only if nothing else can read
+    them. Raises UsageError if there is no warehouse, or the cluster must be named.
     """
     settings = _settings(arguments)
     with _opened(settings, in_spark=in_spark) as warehouse:
@@ -113,7 +113,7 @@ def open_settings(settings: Settings) -> Iterator[Warehouse]:
 
 @contextmanager
 def _opened(settings: Settings, *, in_spark: bool) -> Iterator[Reader]:
-    """Tables are read without Spark where that can be done, unless it is asked for; whatever else there is, Spark can read."""
+    """Tables are read without Spark if possible, unless it is requested; Spark can read all others."""
     if not in_spark and read_without_spark(settings.warehouse, settings.catalog):
         folder = Folder(settings.warehouse)
         problem = folder.problem()
@@ -299,7 +299,7 @@ def past_run(finished: Finished, run_id: str | None = None) -> PastRun:
 
 
 class NoRunError(UsageError):
-    """The cluster has no run that came to its end."""
+    """The cluster has no finished run."""
 
 
 def runs_of(warehouse: Reader, cluster: str) -> list[FleetRun]:

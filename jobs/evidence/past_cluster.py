@@ -40,9 +40,9 @@ class PastCluster:
 
 
 def past_cluster(past: PastRun, kafka_version: str | None = None) -> PastCluster:
-    """Gather what a run knew; `kafka_version` overrides the release that the run was told or inferred.
+    """Gather a run's facts; `kafka_version` overrides the configured or inferred release.
 
-    Raises UsageError where what the run found is forgotten.
+    Raises UsageError if the run's results were removed.
     """
     release = _release(kafka_version or past.report.kafka_version)
     facts = past_facts(past)

@@ -1,4 +1,4 @@
-"""What a finished run knew of its cluster: what was given to it, and what its rows answered."""
+"""The facts of a finished run about its cluster: its given input, and the answers of its rows."""
 
 from __future__ import annotations
 

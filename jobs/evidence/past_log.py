@@ -28,7 +28,7 @@ _OF_TABLE = ("cluster", "run_id", "source", TREE)
 
 @dataclass(frozen=True)
 class PastKraft:
-    """A finished run's log: the plan of it, and its records in Spark, for who asks for them."""
+    """A finished run's log: its plan, and its records in Spark on request."""
 
     past: PastRun
     side: KraftSide
@@ -52,7 +52,7 @@ class PastKraft:
 
     @property
     def first(self) -> int:
-        """First offset (inclusive) whose state the run's own copies can tell."""
+        """First offset (inclusive) whose state the run's own copies show."""
         plan = self.side.plan
         return plan.slices[0].from_offset_inclusive if self.side.base is None else self.side.base - 1
 
@@ -62,7 +62,7 @@ class PastKraft:
         return self.side.plan.leading.end - 1
 
     def checked(self, offset: int) -> int:
-        """The offset, if its state can be told. Raises UsageError with the range that can."""
+        """The offset, if its state is known. Raises UsageError with the valid range."""
         if not self.first <= offset <= self.last:
             raise UsageError(
                 f"--as-of: offset {offset} is not in the run's log; give one from {self.first} to {self.last} (inclusive)"

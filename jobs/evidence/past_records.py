@@ -83,7 +83,7 @@ def _earlier(warehouse: Warehouse, cluster: str, parts: Sequence[_Part]) -> tupl
     oldest = parts[-1].run_id
     copies = copies_of(warehouse, cluster, oldest)
     planned = planned_log(copies)
-    # Without its copies nobody knows where it began: records that are not there from offset 0 on are then found missing.
+    # Without its copies its beginning is unknown: then records that are absent from offset 0 on count as missing.
     base = None if planned is None else _base(copies)
     begins = [max(part.begin, base or 0) if part is parts[-1] else part.begin for part in parts]
     slices = [

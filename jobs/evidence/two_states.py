@@ -24,7 +24,7 @@ def differing(left: PastRun, right: PastRun, rules: ComparisonRules) -> list[dic
 
 
 def _rows(past: PastRun, entity: Entity) -> pl.DataFrame:
-    """What is compared of the run's silver rows; what is not is null."""
+    """The compared columns of the run's silver rows; the others are null."""
     flag = () if entity.comparable_flag is None else (entity.comparable_flag,)
     rows = past.rows(entity.table, [*entity.key, *entity.compared, *flag], {"source": KRAFT})
     return shaped(rows, columns_of(entity.row_columns))

@@ -34,7 +34,7 @@ def store(warehouse: Warehouse, cluster: str, run_id: str, verdict: str, problem
 
 
 def newest(tables: Reader) -> dict[str, Verified]:
-    """What was said last of each cluster; nothing of those that were never verified."""
+    """The last result of each cluster; none for clusters that were never verified."""
     columns = [CLUSTER, "run_id", "verified_at", "problem"]
     rows = tables.rows(VERIFICATIONS, columns).sort("verified_at").group_by(CLUSTER, maintain_order=True).last()
     return {

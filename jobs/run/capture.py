@@ -8,10 +8,10 @@ from jobs.run.run import ClusterRun
 
 
 def captured_at(cluster: ClusterRun) -> int | None:
-    """When ZooKeeper was read, milliseconds since the epoch; None where the data itself must tell.
+    """When ZooKeeper was read, milliseconds since the epoch; None if the data itself must show it.
 
-    A live walk reads `/migration` first, so its begin counts. Files say nothing of when they were copied that a copy
-    would not change: of them the newest thing on either side tells, unless the configuration does (`as_of`).
+    A live walk reads `/migration` first, so its begin counts. Files do not show when they were copied, because copying changes
+    their times: the newest time in the content of either side counts, unless the configuration gives one (`as_of`).
     """
     given = cluster.settings.as_of
     if isinstance(given, datetime):
@@ -20,7 +20,7 @@ def captured_at(cluster: ClusterRun) -> int | None:
 
 
 def reading_ms(cluster: ClusterRun) -> int:
-    """How long after `/migration` the log's end was looked up, in milliseconds: what it got meanwhile is no lag."""
+    """How long after `/migration` the log's end was looked up, in milliseconds: records that were appended meanwhile are not lag."""
     walked, seen = cluster.walked_at_ms, cluster.log_seen_at_ms
     if cluster.settings.as_of is not None or walked is None or seen is None:
         return 0

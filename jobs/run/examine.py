@@ -50,7 +50,7 @@ class Examined:
 
 
 def examined(run: Run, tasks: Mapping[str, ClusterTask]) -> dict[str, Examined]:
-    """Examine the clusters and store what was made; one whose pass failed has failed.
+    """Examine the clusters and store the results; a cluster whose pass failed has failed.
 
     The rows for the other tables are in silver `examined` then: `store_rows` brings them there.
     """
@@ -69,7 +69,7 @@ def _store_again(run: Run, tasks: Mapping[str, ClusterTask], records: DataFrame,
         name: replace(each, whole_from=whole[name].base or 0, earlier=whole[name].earlier)
         for name, each in tasks.items()
     }
-    # Of damage, this run tells what it has read itself.
+    # This run reports only the damage that it has read itself.
     parts = [*(log.records for log in whole.values()), records.where(F.col("problem").isNotNull())]
     try:
         _store(run, asked_again, reduce(DataFrame.unionByName, parts), series)

@@ -52,9 +52,9 @@ _OTHER_ROWS = "another release stored them, with other columns"
 
 @dataclass(frozen=True)
 class Found:
-    """What can be continued, and of other clusters why what their newest run kept can't be.
+    """The kept states that can be resumed, and for other clusters the reason why not.
 
-    `unfollowed` says of clusters that go on why their chain can't be followed.
+    `unfollowed` is, for clusters that continue, why their chain cannot be followed.
     """
 
     kept: dict[str, Kept] = field(default_factory=dict)
@@ -80,10 +80,10 @@ def said(run: Run, kept: Kept, recorded: Mapping[str, Any] | None) -> str:
 
 
 def look_up(run: Run, bases: Mapping[str, str | None] | None = None) -> None:
-    """Have the run know what each cluster's run before it has kept (`Run.kept`), where that can be continued.
+    """Set `Run.kept` to the state that each cluster's previous run has kept, if it can be resumed.
 
-    That is the newest run whose log was the cluster's own; with `bases` the one that an earlier step of this run continued from.
-    Raises AuditError when that has left nothing that can be read any more.
+    That is the newest run whose log was the cluster's own; with `bases` the one that an earlier step of this run continued
+    from. Raises AuditError if nothing of that can be read any more.
     """
     left: dict[str, tuple[str, str | None]] = {}
     for name, rows in previous_runs(run).items():
@@ -140,7 +140,7 @@ def newest(run: Run, left: Mapping[str, tuple[str, str | None]]) -> Found:
     broken = _broken(run.warehouse, kept)
     good = {name: each for name, each in kept.items() if name not in broken.kept}
     unfollowed = _unfollowed(run.warehouse, good, broken.index)
-    # A run that reads everything again leaves nothing of what was stored before to its state.
+    # A run that reads everything again does not use earlier rows for its state.
     anew = {name for name in good if getattr(run.clusters[name].settings.kraft, "full", False)} | unfollowed.keys()
     return Found(
         {name: replace(each, chain=Chain()) if name in anew else each for name, each in good.items()},
@@ -186,7 +186,7 @@ def _refusal(run_id: str, why: str) -> str:
 
 @dataclass(frozen=True)
 class KeptBytes:
-    """What became of the bytes that a finished run has kept: what is wrong with them, None for nothing, and what is `forgotten`."""
+    """The state of the bytes that a finished run has kept: their fault, None without one, and what is `forgotten`."""
 
     problem: str | None = None
     forgotten: tuple[str, ...] = ()
@@ -266,7 +266,7 @@ def _digests(warehouse: Warehouse, kept: Mapping[str, Kept]) -> dict[tuple[str, 
 
 
 def _unlike(found: Mapping[int, str], wanted: Bytes) -> str | None:
-    """Why digests by piece are not those of what was written; None where they are."""
+    """Why digests by piece differ from those that were written; None if they do not."""
     if len(found) != len(wanted.digests):
         return f"{len(found)} of its {len(wanted.digests)} pieces are in {EXAMINED.full_name}"
     if tuple(found[place] for place in sorted(found)) != wanted.digests:

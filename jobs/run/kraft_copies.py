@@ -16,7 +16,7 @@ def log_copies(run: Run) -> dict[str, list[dict[str, Any]]]:
     if run.scanned:
         return {name: run.scanned.get(name, []) for name in asked}
     if asked:
-        # A table has no order, and what is read of copies that are alike must not hang on one.
+        # A table has no order, and the result of reading equal copies must not depend on one.
         for row in sorted(run.rows(KRAFT_LOG_COPIES).collect(), key=lambda row: str(row["location"])):
             copies.setdefault(row[CLUSTER], []).append(row.asDict(recursive=True))
     return copies

@@ -39,7 +39,7 @@ Collected = Mapping[str, Mapping[str, Rows]]
 
 @dataclass(frozen=True)
 class Opened:
-    """What is known of a cluster before its rows are examined.
+    """Known facts of a cluster before its rows are examined.
 
     `zookeeper` is the row of `/migration`, `/controller` and `/controller_epoch` as they were when ZooKeeper was read, `compared`
     the same of the tree that is compared with the log; None without one. `copies` are rows of bronze kraft_log_copies,
@@ -85,7 +85,7 @@ def _questions(run: Run) -> dict[str, DataFrame]:
 
 
 def collected(questions: Mapping[str, DataFrame]) -> dict[str, dict[str, list[dict[str, Any]]]]:
-    """The rows of several questions (with `cluster`), asked in one query."""
+    """The rows of several questions (with `cluster`), from one query."""
     frames = [
         frame.select(
             CLUSTER,

@@ -51,7 +51,7 @@ from transforms.secrets import Fingerprinter
 LOG = logging.getLogger("kraft-audit")
 _KEY_FILE = ".fingerprint-key"
 _KEY_BYTES = 32
-# Tables are written beside the judging: two at a time, so that the judging has the machine too.
+# Tables are written during the judging: two at a time, so that the judging has processors as well.
 _WRITERS = 2
 
 
@@ -204,7 +204,7 @@ class Run:
                 future.exception()
 
     def table_versions(self) -> dict[str, int]:
-        """Delta versions, for time travel to this run, of the tables whose rows don't stay for ever."""
+        """Delta versions, for time travel to this run, of the tables whose rows do not stay forever."""
         versions = {table.full_name: self.warehouse.version(table) for table in silver.TABLES}
         return {name: version for name, version in versions.items() if version is not None}
 
@@ -214,7 +214,7 @@ class Run:
 
 
 def note_risk(run: Run, cluster: str, risk: str) -> None:
-    """Have the report and the log say a risk of the configuration, if there is one."""
+    """Add a risk of the configuration, if any, to the report and the log."""
     if risk:
         run.clusters[cluster].notes.append(risk)
         LOG.warning("%s: %s", cluster, risk)

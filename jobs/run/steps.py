@@ -140,7 +140,7 @@ def _take_up(run: Run, cluster: ClusterRun, mine: Sequence[Any]) -> None:
 def _clear(run: Run, step: str) -> None:
     """Remove what an earlier attempt at the step has written: it read other files, or the same ones at another time."""
     if step == "ingest_zookeeper" and "ingest_kraft" in run.steps_done:
-        # It is the second walk of a bracket, whose rows have a name of their own; those of the first go on to count.
+        # It is the second walk of a bracket, whose rows have a name of their own; those of the first still count.
         return
     mine = of_clusters(run.clusters) & (F.col("run_id") == run.run_id)
     for table in _WRITES[step]:

@@ -147,7 +147,7 @@ def test_with_earlier_runs_records_that_are_gone_nothing_is_said_but_that(
     assert found.kinds == {FAILURE}
     assert found.failure == {
         "for_people": True,
-        "text": "the tables no longer have all log records that earlier runs have read of the log: "
+        "text": "the tables no longer have all log records that earlier runs have read: "
         f"{kept.offset - 1} records are there instead of {kept.offset} of offsets 0 to {kept.offset - 1} of run r1; "
         "read the whole log again with `kraft-audit run --full`",
     }

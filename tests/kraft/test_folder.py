@@ -218,8 +218,8 @@ def test_a_segment_that_goes_away_is_noted(controller: Path) -> None:
     (controller / "__cluster_metadata-0" / "00000000000000000900.log").symlink_to("nowhere")
     copy = copy_in(controller)
     assert (copy.log_end_offset, copy.problem) == (504, None)
-    assert copy.notes[0].startswith("00000000000000000900.log went away")
-    assert notes_of(copy)[0].startswith(f"{controller}/__cluster_metadata-0: 00000000000000000900.log went away")
+    assert copy.notes[0].startswith("00000000000000000900.log disappeared")
+    assert notes_of(copy)[0].startswith(f"{controller}/__cluster_metadata-0: 00000000000000000900.log disappeared")
 
 
 def test_a_file_that_is_cut_short_after_it_was_scanned_is_no_torn_tail(controller: Path) -> None:

@@ -147,7 +147,7 @@ def test_of_a_log_that_is_whole_nothing_is_said_to_be_missing(
 ) -> None:
     code, out, trouble = asked(capsys, lives.plain / "tables", *argv)
     assert (code, trouble) == (0, [])
-    assert not any(words in line for line in out for words in (REMOVED, MISSING, "are not there"))
+    assert not any(words in line for line in out for words in (REMOVED, MISSING, "are missing"))
     # What the newest run builds on stays, so that retention takes nothing of the story either.
     if argv[0] != "isr":
         assert len(asked(capsys, lives.tended / "tables", *argv)[1]) == len(out)
@@ -168,7 +168,7 @@ def test_rows_that_are_gone_without_retention_are_told_in_a_line(
     first = lives.earlier[0][MIGRATION]["run_id"]
     mine = (F.col("cluster") == MIGRATION) & (F.col("run_id") == first) & F.col("checkpoint_offset").isNull()
     Warehouse(spark, str(tables)).delete(KRAFT_RECORDS, mine & F.col("offset").between(150, 159))
-    said = f"10 of {lives.ends[0]} log records of run {first} are not there, {MISSING}"
+    said = f"10 of {lives.ends[0]} log records of run {first} are missing, {MISSING}"
     for argv in (["history", "topics", "orders"], ["explain", "topics", "orders"]):
         code, out, _ = asked(capsys, tables, *argv)
         assert code == 0
@@ -180,7 +180,7 @@ def test_rows_that_are_gone_without_retention_are_told_in_a_line(
     # All of the run's: nothing but gold `runs` tells that they were there.
     Warehouse(spark, str(tables)).delete(KRAFT_RECORDS, mine)
     code, out, trouble = asked(capsys, tables, "history", "topics", "orders")
-    assert f"{lives.ends[0]} of {lives.ends[0]} log records of run {first} are not there" in [*out, *trouble][0]
+    assert f"{lives.ends[0]} of {lives.ends[0]} log records of run {first} are missing" in [*out, *trouble][0]
 
 
 def test_rows_that_retention_took_from_below_a_full_read_are_told_in_a_line(
@@ -198,4 +198,4 @@ def test_rows_that_retention_took_from_below_a_full_read_are_told_in_a_line(
     _, out, trouble = asked(capsys, tables, "history", "topics", "orders")
     line = "log records of 2 earlier runs were removed by retention, last on 2027-01-02: changes that only they had are not shown"
     assert line in [*out, *trouble][0]
-    assert not any("are not there" in each for each in [*out, *trouble])
+    assert not any("are missing" in each for each in [*out, *trouble])

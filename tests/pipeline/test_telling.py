@@ -80,7 +80,7 @@ def test_one_cluster_is_told_in_full_with_where_to_look_first(told: Told, capsys
     assert told({"prod-us": LOSING}, after) == ERRORS
     out = capsys.readouterr().out
     assert out.startswith("ERRORS: ZooKeeper and KRaft disagree")
-    assert "Look first   file:///srv/prod-us/report.html#check-DUR-05" in out
+    assert "Start here   file:///srv/prod-us/report.html#check-DUR-05" in out
     assert out.endswith("Fleet        /srv/fleet.html\nMail         team@example.com\n")
 
 

@@ -1,4 +1,4 @@
-"""The names by which a run stores what its rows have answered (silver `examined`)."""
+"""The names under which a run stores its answers (silver `examined`)."""
 
 FIRST, SECOND, COMPARED, DELTAS, KEEPING, RECORDED = "first", "second", "compared", "deltas", "keeping", "recorded"
 # The chain that the run's rows follow, without them; empty where they are a base.

@@ -44,7 +44,7 @@ from transforms.units import Feed, UnitKind, stream
 from transforms.zookeeper.read.bracket import moved_znodes
 from transforms.zookeeper.read.trees import at_barrier
 
-# Names of the answers that the driver asks for (`jobs.steps.reconcile`).
+# Names of the answers that the driver needs (`jobs.steps.reconcile`).
 
 
 _EMPTY = {entity.name: pl.DataFrame(schema=columns_of(entity.row_columns)) for entity in ENTITIES}
@@ -95,7 +95,7 @@ class _Examination:
         written = written_of(self.feed, self.given)
         moved = self._moved(trees)
         log = Log(self.task, self.feed, self.memory, written.offsets)
-        # Where only the newest part of the log was read its changes are few, and the whole log may have to be asked for.
+        # If only the newest part of the log was read, its changes are few, and the whole log may be needed.
         goes_on = self.given.side is not None and self.given.side.kept is not None
         held: list[Made] = []
         for piece in self._history(log):
@@ -135,7 +135,7 @@ class _Examination:
         yield from self.making.table(ISR_HISTORY, log.new_changes())
 
     def _refuse_uncovered(self, log: Log, read: LogRead) -> None:
-        """Rows that are not those that were to be read are not judged: what is missing would be taken for lost or for fine."""
+        """Rows that differ from the plan are not judged: missing ones would count as lost, or as correct."""
         if log.gone is not None:
             raise NotExaminedError(f"{GONE}: {log.gone}; read the whole log again with `kraft-audit run --full`")
         short = None if self.task.planned is None else shortfall(self.task.planned, read.look.slices())
@@ -237,7 +237,7 @@ class _Examination:
         compared: Compared | None,
         stories: Stories,
     ) -> Iterator[Made]:
-        """What the next run continues from, and what it is compared with."""
+        """The input of the next run: what it resumes, and what it is compared with."""
         epochs = sides.tables["partitions"].filter(pl.col("source") == "zookeeper").select(EPOCHS.names())
         memory = read.remembered(
             self.memory.differences.clear() if compared is None else compared.rows, epochs, stories

@@ -1,4 +1,4 @@
-"""A cluster's metadata log, read once from its beginning to its end: replayed, and looked at as it goes by."""
+"""A cluster's metadata log, read once from its beginning to its end: replayed and examined in one pass."""
 
 from __future__ import annotations
 
@@ -77,10 +77,10 @@ class LogRead:
 
 
 class Log:
-    """Reads a cluster's log. `new_changes` goes through it; afterwards `read` says what it came to."""
+    """Reads a cluster's log. `new_changes` reads it; afterwards `read` has the results."""
 
     def __init__(self, task: ClusterTask, feed: Feed, memory: Memory, offsets: Collection[int]) -> None:
-        """`offsets` are those whose append times are asked for."""
+        """`offsets` are those whose append times are needed."""
         self.task, self.feed, self.memory = task, feed, memory
         self.side: KraftSide | None = task.given.side
         until = [task.recorded.until - 1] if task.recorded else []

@@ -80,7 +80,7 @@ class Making:
             yield self._made(kind, None, piece)
 
     def answers(self, answers: Mapping[str, Any]) -> Made:
-        """What was asked, last: with how many rows there are for each table, and the digests of what was kept."""
+        """The answers, which come last: with the number of rows for each table, and the digests of the kept bytes."""
         document = {"answers": {**answers, "digests": self.digests}, "rows": dict(self.rows)}
         return self._made(ANSWERS, None, json.dumps(document).encode())
 

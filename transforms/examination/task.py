@@ -1,4 +1,4 @@
-"""What the pass over a cluster is asked."""
+"""The task of the pass over a cluster."""
 
 from __future__ import annotations
 

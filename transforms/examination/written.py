@@ -1,4 +1,4 @@
-"""What ZooKeeper's transaction logs told: of a cluster whose data folder was read."""
+"""The content of ZooKeeper's transaction logs, for a cluster whose data folder was read."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Written:
 
 
 def written_of(feed: Feed, given: Given) -> Written:
-    """Read what was written to ZooKeeper."""
+    """Read the writes to ZooKeeper."""
     transactions, writes = feed.batches(UnitKind.TRANSACTIONS), feed.batches(UnitKind.WRITES)
     logged, look = Logged(), TransactionLook()
     for batch in transactions:

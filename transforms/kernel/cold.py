@@ -58,12 +58,12 @@ class Cold:
     """Rows by entity and the key that Kafka replays by, as a JSON array."""
 
     rows: dict[Key, Row] = field(default_factory=dict)
-    # Is told what each record makes of a row, and what it was before.
+    # Called with each record's result for a row, and the row before.
     watch: Watch | None = None
     _configs_of: dict[str, list[Key]] = field(default_factory=lambda: defaultdict(list))
 
     def apply(self, event: Event, at: At) -> Finding | None:
-        """Apply an event; gives what is wrong with it."""
+        """Apply an event; returns its fault, if any."""
         key = (event.entity, json.dumps(event.key))
         known = self.rows.get(key)
         if event.op == DELETE:
@@ -123,7 +123,7 @@ _ELSEWHERE = ("topics", "partitions", "brokers", "migration")
 
 
 def provenance(at: At, created: int | None) -> dict[str, int | None]:
-    """Where the log says so, as columns of a silver row."""
+    """The place in the log, as columns of a silver row."""
     return {
         "kraft_offset": at.offset,
         "kraft_created_offset": created,

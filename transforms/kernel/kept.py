@@ -27,11 +27,11 @@ _FINDING = pa.schema([(name, pa.string()) for name in ("code", "subject", "detai
 
 
 class NotContinuedError(ValueError):
-    """Kept bytes that this pass can't continue from; the message says why."""
+    """Kept bytes that this pass can't continue from; the message is the reason."""
 
 
 def to_bytes(fold: Fold, offset: int) -> bytes:
-    """The state below `offset`: the same bytes for the same state, whatever batches and passes it came from."""
+    """The state below `offset`: the same bytes for the same state, regardless of its batches and passes."""
     topics = fold.topics
     ids, numbers = _in_order(topics.ids)
     names, name_numbers = _in_order(topics.names)

@@ -113,7 +113,7 @@ class Partitions:
         return f"{self.topics.ids.text(topic)} partition {partition}"
 
     def take_findings(self) -> list[Finding]:
-        """What broke a rule since it was asked last."""
+        """The violations of rules since the last call."""
         found, self._found = self._found, []
         return found
 

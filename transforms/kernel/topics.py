@@ -1,4 +1,4 @@
-"""Lives of topics: each id with its name, when it was made and removed, and what is wrong with it (S§3.1)."""
+"""Lives of topics: each id with its name, when it was created and removed, and its faults (S§3.1)."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class Topics:
         make_topics(self.longs, self.newest, numbers, named, np.array(places, np.int64))
 
     def remove(self, topic_id: str, at: At) -> Finding | None:
-        """A RemoveTopicRecord, and what is wrong with it."""
+        """Apply a RemoveTopicRecord; returns its fault, if any."""
         self.settle()
         number = self.number(topic_id)
         topic, finding = self.longs[number], None
@@ -146,7 +146,7 @@ class Topics:
 
     @property
     def owned(self) -> Flags:
-        """Topics that are this shard's to tell of."""
+        """Topics that this shard reports."""
         rows = self.longs[: len(self.ids)]
         owned: Flags = np.where(rows[:, MADE] < 0, self.shard.has_the_rest, rows[:, MINE] == 1)
         return owned

@@ -61,6 +61,9 @@ def valid_until(report: Report, hours: float | None) -> str:
         return ""
 
 
+_CHECK_ID = re.compile(r"\b([A-Z]{2,5}-\d\d)\b")
+
+
 @dataclass(frozen=True)
 class GateView:
     """One gate as the banner shows it."""
@@ -182,6 +185,7 @@ def environment() -> Environment:
         number=_number,
         offset=_number,
         prose=prose,
+        whole_ids=whole_ids,
         reach=reach,
         sentence=_sentence,
         state_text=state_text,
@@ -201,6 +205,15 @@ def prose(text: str) -> Markup:
         return escape("`".join(parts))
     return Markup("").join(
         Markup("<code>{}</code>").format(part) if number % 2 else escape(part) for number, part in enumerate(parts)
+    )
+
+
+def whole_ids(text: str) -> Markup:
+    """A sentence as HTML in which no line ends within a check's id."""
+    parts = _CHECK_ID.split(printable.visible(text))
+    return Markup("").join(
+        Markup('<span class="nowrap">{}</span>').format(part) if number % 2 else escape(part)
+        for number, part in enumerate(parts)
     )
 
 
