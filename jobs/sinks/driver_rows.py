@@ -32,6 +32,8 @@ _CHECKPOINT_EVERY = 10
 # As in Spark, a commit is a rename to a new name. Under the lock that is safe, and some mounts have no hard links.
 _STORAGE = {"allow_unsafe_rename": "true"}
 _PROTOCOL = (1, 2)
+# Each file has the smallest and the largest value of every column at its end: in full, a report is there three times, twice uncompressed.
+_LONGEST_BOUND = 64
 # delta-rs takes a path for an address, and some characters for more than themselves.
 _ADDRESSABLE = re.compile(r"[\w/. @+=,~-]+")
 
@@ -74,7 +76,7 @@ def added(
         description=table.comment,
         configuration=properties,
         storage_options=_STORAGE,
-        writer_properties=WriterProperties(compression="ZSTD"),
+        writer_properties=WriterProperties(compression="ZSTD", statistics_truncate_length=_LONGEST_BOUND),
         commit_properties=CommitProperties(app_transactions=None if transaction is None else [transaction]),
         post_commithook_properties=PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import shutil
 import subprocess
 import sys
@@ -35,6 +36,7 @@ from pyspark.sql.types import (
 
 from jobs.sinks.delta import SchemaMismatchError, Warehouse, WarehouseError, in_parallel
 from jobs.sinks.driver_rows import arrow_rows
+from jobs.sinks.reader import Folder
 from schemas import bronze, gold, silver
 from schemas.table import Layer, Table, column
 
@@ -124,6 +126,19 @@ def test_it_makes_the_table_that_spark_makes_with_the_same_rows(
     assert mine.read(table).schema == sparks.read(table).schema
     chosen = f"started_at = timestamp'{FULL['started_at'].isoformat()}'"
     assert mine.read(table).where(chosen).count() == 1, "ranges of times leave no row out"
+
+
+def test_long_values_are_in_a_file_once(tmp_path: Path) -> None:
+    """By default a file's end repeats the smallest and the largest value of each column in full: of one report two more."""
+    warehouse = without_spark(tmp_path)
+    long = {"cluster": "c" * 300, "run_id": "r", "bytes": os.urandom(100_000)}
+    warehouse.append(KINDS, arrow_rows(KINDS, [long, {**long, "cluster": "d", "bytes": b""}]))
+    [file] = Path(warehouse.location(KINDS)).glob("*.parquet")
+    assert file.stat().st_size < 115_000
+    # Ranges that are cut short still hold their values.
+    for name in ("c" * 300, "d"):
+        found = Folder(warehouse.root).rows(KINDS, ["cluster"], {"cluster": name})
+        assert found["cluster"].to_list() == [name]
 
 
 def test_every_table_is_made_as_it_is_declared(tmp_path: Path) -> None:
