@@ -10,6 +10,7 @@ import signal
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from jobs.exit import CRASH, DEBUG_VARIABLE, MEANINGS, guarded
 from jobs.runtime.databricks import take_secrets
@@ -63,12 +64,19 @@ MAINS = (
 )
 
 
+def _is_not_py4js(record: logging.LogRecord) -> bool:
+    """py4j logs in nobody's name what it raises as well: of a Java that was killed, a trace for each thread that asked it."""
+    return "py4j" not in Path(record.pathname).parts
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
     arguments = _without_debug(list(sys.argv[1:] if argv is None else argv))
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", stream=sys.stderr)
     for library in ("py4j", "kazoo", "kafka"):
         logging.getLogger(library).setLevel(logging.WARNING)
+    for handler in logging.getLogger().handlers:
+        handler.addFilter(_is_not_py4js)
     own = {command.name: command for command in MAINS}
     if arguments and arguments[0] in own:
         exit_code: int = importlib.import_module(own[arguments[0]].module).main(arguments[1:])

@@ -14,10 +14,11 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import shutil
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -42,6 +43,7 @@ from tests.reliability.killing import (
     audit,
     audit_in_steps,
     configuration,
+    copied,
     killed_by,
     said,
 )
@@ -52,7 +54,17 @@ OF_TWO_RUNS = {"ISR-15", "LOG-01", "LOG-04", *(f"RUN-0{number}" for number in ra
 CLUSTER = "migration"
 _TABLES = (*bronze.TABLES, *silver.TABLES, *gold.TABLES)
 # What may happen, and how often of all times.
-WEIGHTS = {"step": 8, "killed step": 3, "whole run": 2, "grows": 3, "older copy": 1, "clock": 1, "vacuum": 1}
+WEIGHTS = {
+    "step": 8,
+    "killed step": 3,
+    "whole run": 2,
+    "grows": 3,
+    "older copy": 1,
+    "clock": 1,
+    "vacuum": 1,
+    "backup": 1,
+    "restored": 1,
+}
 JUMPS = (timedelta(hours=1), timedelta(hours=-1), timedelta(days=3650), timedelta(days=-3650), timedelta())
 
 
@@ -116,6 +128,10 @@ class World:
             self.ahead = self.random.choice(JUMPS)
         elif event == "vacuum":
             self._vacuum()
+        elif event == "backup":
+            self._backup()
+        elif event == "restored":
+            self._restored()
         elif event == "whole run":
             stage = STAGES[self.stage]
             self._hold(audit([self._conf(stage)])[CLUSTER], stage)
@@ -162,12 +178,38 @@ class World:
         wrong = false_words(said(report, self.folder), self.fresh(stage))
         self.told.wrong += [f"tick {len(self.told.events)}, stage {stage}: {line}" for line in wrong]
 
+    def _backup(self) -> None:
+        if (self.folder / "tables").is_dir():
+            shutil.rmtree(self.folder / "backup", ignore_errors=True)
+            copied(self.folder / "tables", self.folder / "backup")
+
+    def _restored(self) -> None:
+        """The tables as the newest backup has them; runs under way end with what they were writing to."""
+        if (self.folder / "backup").is_dir():
+            restored(self.spark, self.folder / "backup", self.folder / "tables")
+            self.processes = (Process(), Process())
+
     def _vacuum(self) -> None:
         self.spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
         warehouse = self._tables()
         for table in _TABLES:
             if warehouse.version(table) is not None:
                 self.spark.sql(f"VACUUM {warehouse.identifier(table)} RETAIN 0 HOURS")
+
+
+def restored(spark: SparkSession, backup: Path, tables: Path, only: Collection[str] | None = None) -> None:
+    """Put tables (`layer.name`; all of them by default) back as a backup has them; those that it has not go."""
+    if only is None:
+        shutil.rmtree(tables)
+        copied(backup, tables)
+    for name in only or ():
+        place = tables / name.replace(".", "/")
+        shutil.rmtree(place, ignore_errors=True)
+        if (backup / name.replace(".", "/")).is_dir():
+            copied(backup / name.replace(".", "/"), place)
+    # Who does so has stopped what runs there: a Java that knows of later commits is none that a run starts.
+    spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()  # type: ignore[union-attr]
+    spark.catalog.clearCache()
 
 
 def false_words(report: Mapping[str, Any], fresh: Mapping[str, Any]) -> list[str]:

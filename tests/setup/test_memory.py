@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import logging
+
 import pytest
 
 from jobs import memory
+from jobs.cli import _is_not_py4js
 from jobs.exit import CRASH, guarded
 from jobs.run.run import ClusterRun, Run
 from jobs.steps.mails import why
@@ -76,3 +79,11 @@ def test_so_is_it_of_a_cluster_and_of_a_cause_of_a_cause() -> None:
 @pytest.mark.parametrize("error", [ConnectionRefusedError(111, "Connection refused"), RuntimeError("PythonException")])
 def test_other_errors_are_not_taken_for_it(error: Exception) -> None:
     assert memory.said(error) is None
+
+
+def test_what_py4j_logs_and_raises_is_not_shown_twice() -> None:
+    def record(path: str) -> logging.LogRecord:
+        return logging.LogRecord("root", logging.ERROR, path, 1, "Exception while sending command.", None, None)
+
+    assert not _is_not_py4js(record("/x/site-packages/py4j/java_gateway.py"))
+    assert _is_not_py4js(record("/x/jobs/pipeline.py"))
