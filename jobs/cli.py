@@ -79,14 +79,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         handler.addFilter(_is_not_py4js)
     own = {command.name: command for command in MAINS}
     if arguments and arguments[0] in own:
-        exit_code: int = importlib.import_module(own[arguments[0]].module).main(arguments[1:])
-        return exit_code
+        return guarded(lambda: int(importlib.import_module(own[arguments[0]].module).main(arguments[1:])))
     chosen = {command.name: command for command in COMMANDS}.get(arguments[0] if arguments else "")
     if chosen is None:
         return _usage(arguments)
-    module = importlib.import_module(chosen.module)
-    parsed = parser_of(chosen).parse_args(arguments[1:])
-    return guarded(lambda: int(getattr(module, chosen.execute)(parsed)))
+    # The module is loaded in there, too: what it needs may not be installed.
+    return guarded(lambda: _execute(chosen, arguments[1:]))
+
+
+def _execute(command: Command, arguments: list[str]) -> int:
+    module = importlib.import_module(command.module)
+    return int(getattr(module, command.execute)(parser_of(command).parse_args(arguments)))
 
 
 def parser_of(command: Command) -> argparse.ArgumentParser:

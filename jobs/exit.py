@@ -36,7 +36,16 @@ GONE = (
     "rows of an earlier run are gone from a table (VACUUM removes them after a week); look at a newer run, "
     "or let `kraft-audit run --full` read everything again"
 )
-
+# Packages that a cluster or Databricks brings, so that the program does not, and what is said where they are missing.
+_BROUGHT_ALONG = ("pyspark", "delta")
+_NO_SPARK = (
+    "there is no Spark here: pip install 'kraft-migration-audit[spark]'; for commands that only read, pip install --no-deps "
+    "pyspark-client is enough"
+)
+_NO_CONNECT = (
+    "packages are missing that Spark Connect needs: pip install 'kraft-migration-audit[connect]'; without Spark Connect, "
+    "install 'kraft-migration-audit[spark]' in place of pyspark-client"
+)
 
 # From best to worst: a cluster that could not be audited is worse than one with errors.
 _BY_BADNESS = (OK, WARNINGS, ERRORS, USAGE, CRASH, INTERRUPTED, TERMINATED)
@@ -74,6 +83,14 @@ def unexpected(error: Exception) -> str:
     return f"{type(error).__name__}{where}, which is a fault of kraft-audit; --debug shows the trace"
 
 
+def _missing(error: Exception) -> str:
+    """What to install, if that is what is wrong."""
+    if isinstance(error, ModuleNotFoundError) and (error.name or "").split(".")[0] in _BROUGHT_ALONG:
+        return _NO_SPARK
+    # Named, not imported: it is Spark's own, and that may be what is missing.
+    return _NO_CONNECT if type(error).__name__ == "PySparkImportError" else ""
+
+
 def files_are_gone(error: Exception) -> bool:
     """True if an earlier version of a table can no longer be read. Spark raises one of several types for this."""
     text = str(error)
@@ -100,6 +117,8 @@ def guarded(body: Callable[[], int]) -> int:
     except AuditError as error:
         return _said(str(error), CRASH)
     except Exception as error:
+        if missing := _missing(error):
+            return _said(missing, USAGE)
         if files_are_gone(error):
             return _said(GONE, CRASH)
         if (why := memory.said(error)) is not None:

@@ -74,13 +74,14 @@ def merged(target: str) -> dict[str, Any]:
     tasks = {task["task_key"]: task for task in JOB["tasks"]}
     for task in TARGETS[target]["tasks"]:
         tasks[task["task_key"]] = tasks.get(task["task_key"], {}) | task
-    return JOB | TARGETS[target] | {"tasks": [*tasks.values()]}
+    return {**JOB, **TARGETS[target], "tasks": [*tasks.values()]}
 
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_databricks_own_library_takes_the_job_of_every_target(target: str) -> None:
     """It is made from the bundle's published schema: it refuses keys and values of a fixed set that are not there."""
     job = Job.from_dict(cast(Any, merged(target)))
+    assert isinstance(job.tasks, list)
     assert len(job.tasks) == len(TARGETS[target]["tasks"])
 
 

@@ -7,11 +7,12 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
+from pyspark.errors import PySparkImportError
 
-from jobs.exit import UsageError
+from jobs.exit import USAGE, UsageError, guarded
 from jobs.expectations.suites import read_suites
 from tests.report.samples import defective
 from transforms.report.mail import render_mail
@@ -33,6 +34,31 @@ def without(monkeypatch: pytest.MonkeyPatch) -> Any:
         )
 
     return hide
+
+
+@pytest.mark.parametrize("command", ["run", "check", "gates", "maintain"])
+def test_without_spark_one_line_says_what_to_install(command: str) -> None:
+    """The wheel brings none: a cluster or Databricks has its own."""
+    code = (
+        f"import sys; sys.modules['pyspark'] = None; from jobs.cli import main; sys.exit(main([{command!r}, '--help']))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == USAGE
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("kraft-audit: there is no Spark here: pip install 'kraft-migration-audit[spark]'")
+
+
+def test_where_the_client_alone_is_installed_one_line_says_what_spark_connect_needs(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    missing = {"package_name": "grpcio", "minimum_version": "1.76"}
+
+    def start() -> NoReturn:
+        raise PySparkImportError(errorClass="PACKAGE_NOT_INSTALLED", messageParameters=missing)
+
+    assert guarded(start) == USAGE
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "pip install 'kraft-migration-audit[connect]'" in line
 
 
 def test_a_run_imports_no_extra() -> None:
