@@ -16,6 +16,7 @@ from jobs.exit import CRASH, ERRORS, OK, USAGE, AuditError
 from jobs.pipeline import ClusterResult, Telling, audit
 from jobs.run.run import Failure
 from jobs.settings import Settings
+from jobs.sinks.delta import Warehouse
 from jobs.sinks.report_files import ReportPaths
 from jobs.steps.publishing import Published
 from tests.report.samples import defective, healthy
@@ -36,8 +37,8 @@ class Cluster:
 class FakeRun:
     clusters: dict[str, Cluster] = field(default_factory=dict)
     recorded: set[str] = field(default_factory=set)
-    # Nothing configured is to be kept small: nobody looks at the tables.
-    warehouse: None = None
+    # Nothing configured is to be kept small, and a folder has no views: nobody looks at the tables.
+    warehouse: Warehouse = field(default_factory=lambda: Warehouse(None, "tables"))  # type: ignore[arg-type]
 
 
 Told = Callable[..., int]
