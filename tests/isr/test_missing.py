@@ -79,7 +79,7 @@ def test_changes_that_are_summed_up_by_day_are_not_missing() -> None:
     assert changes_lines(Marks("r1"), "c", {(0, "id"): history((5, 6))}, sums) == []  # type: ignore[arg-type]
     for others in ({(0, "id"): [{"day": "1970-01-02"}]}, {(1, "id"): [{"day": "1970-01-01"}]}):
         [line] = changes_lines(Marks(), "c", {(0, "id"): holed}, others)  # type: ignore[arg-type]
-        assert line.startswith("changes of partition 0 between the partition epochs 1 and 5 are not there: ")
+        assert line.startswith("changes of partition 0 between the partition epochs 1 and 5 are missing: ")
 
 
 def test_records_that_are_gone_are_told_by_whose_doing() -> None:

@@ -34,6 +34,7 @@ import polars as pl
 
 from jobs import pipeline
 from jobs.exit import guarded
+from jobs.run.rows import append_rows
 from jobs.run.run import LOG, ClusterRun, Run
 from jobs.settings import Settings
 from jobs.sinks.delta import Warehouse
@@ -150,7 +151,7 @@ def _judged(report: Report) -> Iterator[None]:
     """All steps of a run have been: its row in gold `runs` is what is left to be written."""
 
     def steps(run: Run, _progress: object) -> dict[str, Report]:
-        gold._append(run, RUNS, [gold._run_row(run, report, LogKnown().row(), None)])
+        append_rows(run, RUNS, [gold._run_row(run, report, LogKnown().row(), None)])
         run.recorded |= {"c"}
         return {"c": report}
 
