@@ -258,7 +258,12 @@ def _environment(store: Store) -> dict[str, str]:
         if not name.startswith(("SPARK_", "PYSPARK_", "AWS_", "HADOOP_"))
     }
     paths = os.pathsep.join(each for each in (str(ROOT), store.environment.get("PYTHONPATH")) if each)
-    return {**kept, KEY_ENV: "a key of the tests, as long as one is", **store.environment, "PYTHONPATH": paths}
+    return {**kept, **environment_of(store), "PYTHONPATH": paths}
+
+
+def environment_of(store: Store) -> dict[str, str]:
+    """What whoever audits there sets: access to the store, and the fingerprint key."""
+    return {KEY_ENV: "a key of the tests, as long as one is", **store.environment}
 
 
 def report(store: Store, folder: str = "reports", *, cluster: str = "c") -> dict[str, Any]:

@@ -6,8 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from jobs.exit import OK, WARNINGS
 from tests.cluster.on_a_store import Both, OnAStore, both_of
-from tests.cluster.stores import configuration, hdfs, report, run
+from tests.cluster.standalone import standalone
+from tests.cluster.stores import configuration, environment_of, hdfs, report, run
 
 pytestmark = pytest.mark.live
 
@@ -22,6 +24,22 @@ class TestHdfs(OnAStore):
         assert report(both.store, cluster="other") == both.earlier
         ran = run(["fleet", "--warehouse", f"{both.store.root}/tables"], both.folder, both.store)
         assert "other" in ran.stdout
+
+    def test_two_workers_say_what_is_said_on_a_local_disk_in_the_next_run_too(self, both: Both) -> None:
+        folder = both.folder / "workers"
+        folder.mkdir()
+        elsewhere = {
+            "warehouse": f"{both.store.root}/of-workers",
+            "report": {"folder": f"{both.store.root}/reports-of-workers"},
+            "spark": {"profile": "cluster"},
+        }
+        with standalone(folder) as cluster:
+            for stage, code, said in (("earlier", OK, both.earlier), ("later", WARNINGS, report(both.local))):
+                file = configuration(both.folder, both.store, stage, **elsewhere)
+                ran = cluster.submit(file, environment_of(both.store))
+                assert ran.returncode == code, ran.stderr[-3000:]
+                assert report(both.store, "reports-of-workers") == said
+            assert all(cluster.finished_tasks()), "a worker did nothing"
 
     def test_where_nothing_answers_one_line_says_so(self, both: Both) -> None:
         nowhere = "hdfs://localhost:1/log"
