@@ -6,23 +6,19 @@ A table in a folder has no place for a view; the same query for it is in docs/ta
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 
 from pyspark.errors import PySparkException
 
 from jobs.sinks.delta import Warehouse, quoted
 from schemas.entities import ENTITIES
+from schemas.entities.entity import CHAIN_COLUMNS
 from schemas.gold import RUNS
 from schemas.table import Table
 
 LOG = logging.getLogger("kraft-audit")
-_SUFFIX = "_as_of"
 _RUN = "as_of_run"
-
-
-def view_name(warehouse: Warehouse, table: Table) -> str:
-    """Name of a silver table's view in SQL."""
-    parts = [*warehouse.root.split("."), _short(table)]
-    return ".".join(quoted(part) for part in parts)
+_OF_CHAINS = [each.name for each in CHAIN_COLUMNS]
 
 
 def store_views(warehouse: Warehouse, *, again: bool = False) -> None:
@@ -34,23 +30,21 @@ def store_views(warehouse: Warehouse, *, again: bool = False) -> None:
         return
     schema = ".".join(quoted(part) for part in warehouse.root.split("."))
     try:
-        there = {row["tableName"] for row in warehouse.spark.sql(f"SHOW TABLES IN {schema}").collect()}
-        for table in [each.table for each in ENTITIES if f"silver_{each.name}" in there]:
-            if again or _short(table) not in there:
-                warehouse.spark.sql(_statement(warehouse, table))
+        rows = warehouse.spark.sql(f"SHOW TABLES IN {schema}").collect()
+        there = {f"{warehouse.root}.{row['tableName']}" for row in rows}
+        for table in [each.table for each in ENTITIES if warehouse.location(each.table) in there]:
+            view = replace(table, name=f"{table.name}_as_of")
+            if again or warehouse.location(view) not in there:
+                warehouse.spark.sql(_statement(warehouse, table, view))
     except PySparkException as error:
         LOG.warning("views of %s could not be created: %s", warehouse.root, str(error).splitlines()[0])
 
 
-def _short(table: Table) -> str:
-    return f"{table.layer.value}_{table.name}{_SUFFIX}"
-
-
-def _statement(warehouse: Warehouse, table: Table) -> str:
-    columns = ", ".join(quoted(name) for name in table.column_names if name not in ("row_key", "gone"))
+def _statement(warehouse: Warehouse, table: Table, view: Table) -> str:
+    columns = ", ".join(quoted(name) for name in table.column_names if name not in _OF_CHAINS)
     comment = f"State as of each run ({_RUN}): the rows of {table.full_name} that count for it."
     return f"""
-        CREATE OR REPLACE VIEW {view_name(warehouse, table)} COMMENT '{comment}' AS
+        CREATE OR REPLACE VIEW {warehouse.identifier(view)} COMMENT '{comment}' AS
         WITH placed AS (
           SELECT runs.run_id AS {_RUN}, array_position(runs.state_runs, rows.run_id) AS place, rows.*
           FROM {warehouse.identifier(RUNS)} AS runs JOIN {warehouse.identifier(table)} AS rows

@@ -44,9 +44,6 @@ from transforms.units import Feed, UnitKind, stream
 from transforms.zookeeper.read.bracket import moved_znodes
 from transforms.zookeeper.read.trees import at_barrier
 
-# Names of the answers that the driver needs (`jobs.steps.reconcile`).
-
-
 _EMPTY = {entity.name: pl.DataFrame(schema=columns_of(entity.row_columns)) for entity in ENTITIES}
 
 
