@@ -17,11 +17,11 @@ from pathlib import Path
 import pyspark
 
 from jobs.runtime.java import java_home, java_without_vectors
-from jobs.runtime.spark import SMALL_SETTINGS
+from jobs.runtime.spark import LOOPBACK, SMALL_SETTINGS
+from tests.cluster.stores import stop
 
 ROOT = Path(__file__).parents[2]
 SPARK_HOME = Path(pyspark.__file__).parent
-LOOPBACK = "127.0.0.1"
 WORKERS = 2
 UP_SECONDS = 120
 _SETTINGS = {
@@ -118,12 +118,7 @@ def _daemon(name: str, arguments: list[str], environment: dict[str, str], log: P
         try:
             yield
         finally:
-            process.terminate()
-            try:
-                process.wait(30)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+            stop(process)
 
 
 def _wait_for(log: Path, text: str, times: int) -> None:

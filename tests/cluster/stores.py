@@ -292,12 +292,17 @@ def _server(command: Sequence[str], port: int, log: Path, environment: Mapping[s
         assert server.poll() is None, log.read_text(errors="replace")[-2000:]
         yield
     finally:
-        server.terminate()
-        try:
-            server.wait(30)
-        except subprocess.TimeoutExpired:
-            server.kill()
-            server.wait()
+        stop(server)
+
+
+def stop(process: subprocess.Popen[bytes]) -> None:
+    """End a process, by force where it does not end by itself."""
+    process.terminate()
+    try:
+        process.wait(30)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def _until(met: Callable[[], bool], otherwise: str, seconds: float = _UP_SECONDS) -> None:
