@@ -8,7 +8,7 @@ import traceback
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from jobs import memory
+from jobs import out_of_memory
 from transforms.report.printable import visible
 
 OK, WARNINGS, ERRORS, USAGE, CRASH = 0, 10, 20, 2, 1
@@ -105,6 +105,17 @@ class AuditError(Exception):
     """The run cannot continue, but the call was correct; the text is one line."""
 
 
+def for_people(error: BaseException) -> str | None:
+    """The text of an error that was written for a person, or what a lack of memory has to do with it; None for any other."""
+    return str(error) if isinstance(error, UsageError | AuditError) else out_of_memory.said(error)
+
+
+def why(error: BaseException) -> str:
+    """The reason for a failure in one line, without a trace and without input data."""
+    of_the_system = error.strerror if isinstance(error, OSError) else None
+    return for_people(error) or of_the_system or f"{type(error).__name__} inside the audit"
+
+
 def guarded(body: Callable[[], int]) -> int:
     """Run `body`; one clear line and exit code 2 for a wrong call, 1 for what stops a run otherwise, 130 for Ctrl-C.
 
@@ -121,8 +132,8 @@ def guarded(body: Callable[[], int]) -> int:
             return _said(missing, USAGE)
         if files_are_gone(error):
             return _said(GONE, CRASH)
-        if (why := memory.said(error)) is not None:
-            return _said(why, CRASH)
+        if (text := out_of_memory.said(error)) is not None:
+            return _said(text, CRASH)
         print(f"kraft-audit: {visible(unexpected(error), _LONGEST)}", file=sys.stderr)
         return CRASH
     except KeyboardInterrupt:

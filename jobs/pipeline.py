@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from jobs.evidence.journal import Begun, begin
-from jobs.exit import CRASH, OK, USAGE, WARNINGS, AuditError, UsageError, guarded, unexpected, worst
+from jobs.exit import CRASH, OK, USAGE, WARNINGS, AuditError, UsageError, guarded, unexpected, why, worst
 from jobs.places import Place
 from jobs.run import failures, kept
 from jobs.run.run import LOG, Failure, Run, new_run_id, open_run, shared
@@ -197,9 +197,7 @@ def _note(begun: Begun | None, error: BaseException) -> None:
     """What ended a run that left no row, for the next run to make one of it."""
     if begun is not None and begun.running:
         code = USAGE if isinstance(error, UsageError) else CRASH
-        begun.stopped(
-            mails.why(error) if isinstance(error, Exception) else f"{type(error).__name__} inside the audit", code
-        )
+        begun.stopped(why(error), code)
 
 
 def _audit(run: Run, out: Place | None, telling: Telling, begun: Begun | None) -> int:

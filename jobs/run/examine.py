@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from jobs import memory
+from jobs import out_of_memory
 from jobs.evidence.feed import Source, each_cluster, in_order, of_logs
 from jobs.evidence.past_records import whole_log
 from jobs.exit import AuditError
@@ -106,14 +106,14 @@ def _store(run: Run, tasks: Mapping[str, ClusterTask], records: DataFrame, serie
         _store_at_once(run, tasks, records, series)
         return
     except Exception as error:
-        if len(tasks) == 1 or not memory.worker_died(error):
+        if len(tasks) == 1 or not out_of_memory.worker_died(error):
             raise
     LOG.warning("a Python worker of Spark was killed: the clusters are examined again, one after the other")
     for name, each in tasks.items():
         try:
             _store_at_once(run, {name: each}, records, f"{series}/{name}")
         except Exception as error:
-            if memory.java_is_gone(error):
+            if out_of_memory.java_is_gone(error):
                 raise
             run.fail(name, error)
 
@@ -148,7 +148,7 @@ def _error_of(said: Mapping[str, Any]) -> Exception:
     if said["for_people"]:
         return AuditError(said["text"])
     if said["text"] == MemoryError.__name__:
-        return AuditError(memory.PYTHON)
+        return AuditError(out_of_memory.PYTHON)
     return AuditError(f"{said['text']} inside the audit; audit this cluster alone to see where")
 
 

@@ -23,10 +23,9 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from jobs import memory
 from jobs.disk import said
 from jobs.evidence.inputs import profile_of_run
-from jobs.exit import CRASH, USAGE, AuditError, UsageError
+from jobs.exit import CRASH, USAGE, UsageError, for_people
 from jobs.expectations import engine
 from jobs.expectations.suites import read_suites
 from jobs.expectations.validate import check_conditions
@@ -153,10 +152,7 @@ class Run:
 
     def fail(self, cluster: str, error: Exception) -> None:
         """Leave a cluster out of the rest of the run. The reason is the error's text if it was written for a person."""
-        written_for_people = isinstance(error, UsageError | AuditError)
-        reason = str(error) if written_for_people else memory.said(error)
-        if reason is None:
-            reason = f"{type(error).__name__} inside the audit; audit this cluster alone to see where"
+        reason = for_people(error) or f"{type(error).__name__} inside the audit; audit this cluster alone to see where"
         code = USAGE if isinstance(error, UsageError) else CRASH
         self.clusters[cluster].failure = Failure(reason, code)
         LOG.debug("cluster %s failed", cluster, exc_info=error)

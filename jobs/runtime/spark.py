@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.utils import is_remote
 
 from jobs.exit import UsageError
-from jobs.memory import java_is_gone
+from jobs.out_of_memory import java_is_gone
 from jobs.runtime.databricks import on_databricks
 from jobs.runtime.java import java_home, java_version, java_without_vectors
 from jobs.runtime.stopping import not_halfway

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from jobs import memory
+from jobs import out_of_memory
 from jobs.exit import AuditError, UsageError
 
 T = TypeVar("T")
@@ -73,7 +73,7 @@ def unreadable(error: OSError) -> str:
 
 
 def _why(error: Exception) -> str:
-    return unreadable(error) if isinstance(error, OSError) else memory.said(error) or type(error).__name__
+    return unreadable(error) if isinstance(error, OSError) else out_of_memory.said(error) or type(error).__name__
 
 
 def _is_for_the_user(error: Exception) -> bool:

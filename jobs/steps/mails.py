@@ -14,8 +14,7 @@ from pathlib import Path
 
 from pyspark.sql import functions as F
 
-from jobs import memory
-from jobs.exit import AuditError, UsageError, unexpected
+from jobs.exit import UsageError, unexpected, why
 from jobs.run.run import LOG, Run
 from jobs.settings import MailSettings, Settings
 from jobs.sinks.delta import Warehouse
@@ -104,16 +103,6 @@ def newest_mails(warehouse: Warehouse, clusters: Sequence[str], as_of: datetime)
         for row in rows
     }
     return {name: last for name, last in found.items() if last is not None}
-
-
-def why(error: Exception) -> str:
-    """The reason for a failure in one line, without a trace and without input data."""
-    if isinstance(error, AuditError | UsageError):
-        return str(error)
-    short = memory.said(error)
-    if short is None and isinstance(error, OSError):
-        short = error.strerror
-    return short or f"{type(error).__name__} inside the audit"
 
 
 def candidates(

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from jobs.exit import UsageError, unexpected
+from jobs.exit import UsageError, unexpected, why
 from jobs.run.run import LOG, Run
 from jobs.settings import NotifySettings, Settings
 from jobs.sinks.reader import PRESENT, Reader, records
 from jobs.sinks.webhook import NotifyError, by_apprise, post
-from jobs.steps.mails import Delivery, why
+from jobs.steps.mails import Delivery
 from schemas.gold import MAILS
 from transforms.clusters import CLUSTER
 from transforms.report.fleet_mail import MailEntry

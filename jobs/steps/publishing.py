@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from jobs.evidence import verified
 from jobs.evidence.fleet_runs import fleet_runs
-from jobs.exit import AuditError, unexpected
+from jobs.exit import AuditError, unexpected, why
 from jobs.places import Place
 from jobs.run.run import LOG, Run, new_run_id
 from jobs.settings import Settings
@@ -91,7 +91,7 @@ def publish(
 def publish_unopened(several: Sequence[Settings], error: Exception, dry_run: Path | None = None) -> Published:
     """Tell by mail and metrics of a run that could not even begin: no session, no warehouse, a configuration that can't be run."""
     made = Published()
-    began, reason = datetime.now(UTC), mails.why(error)
+    began, reason = datetime.now(UTC), why(error)
     run_id = new_run_id(began)
     settings = {each.cluster: each for each in several}
     runs = [FleetRun(name, run_id, began, began, FAILED, reason) for name in settings]
@@ -144,7 +144,7 @@ def _known(run: Run, reports: Mapping[str, Report]) -> _Known:
         runs, checked = fleet_runs(run.warehouse, also=told), verified.newest_in(run.warehouse)
     except Exception as error:
         LOG.debug("the warehouse can't be read", exc_info=error)
-        unread = mails.why(error)
+        unread = why(error)
     stored = {each.cluster for each in runs if each.started_at == run.started_at}
     unstored = frozenset(run.clusters.keys() - stored)
     mine = [_unstored_run(run, name, reports.get(name)) for name in unstored]
@@ -268,9 +268,7 @@ def _kept(run: Run, delivery: mails.Delivery) -> bool:
     try:
         mails.store(run, delivery.rows)
     except Exception as error:
-        LOG.warning(
-            "the result of the mails could not be stored, so the next run may send them again: %s", mails.why(error)
-        )
+        LOG.warning("the result of the mails could not be stored, so the next run may send them again: %s", why(error))
     return not delivery.problems
 
 

@@ -28,7 +28,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from jobs import memory
+from jobs import out_of_memory
 from jobs.pipeline import run_all
 from jobs.run.run import open_run
 from jobs.runtime.spark import java_of, spark_session
@@ -163,7 +163,7 @@ class Workers:
 
     def _hold(self, result: Result, told: Mapping[str, Any], failed: Mapping[str, str]) -> None:
         result.failed = sorted(failed)
-        result.differs += [f"{name}: {why}" for name, why in failed.items() if why != memory.WORKER]
+        result.differs += [f"{name}: {why}" for name, why in failed.items() if why != out_of_memory.WORKER]
         result.differs += self._differs(told)
 
     def _differs(self, told: Mapping[str, Any]) -> list[str]:

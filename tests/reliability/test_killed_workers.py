@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import jobs.run.examine
-from jobs import memory
+from jobs import out_of_memory
 from jobs.run.run import Failure
 from tests.captures import capture
 from tests.pipeline.audits import Audit, audit_all
@@ -37,7 +37,7 @@ def test_its_failure_names_memory_and_the_others_go_on(monkeypatch: pytest.Monke
         found = audit_all(contents)
     failure, other = found[LARGE], found[SMALL]
     assert isinstance(failure, Failure)
-    assert failure.reason == memory.WORKER
+    assert failure.reason == out_of_memory.WORKER
     assert isinstance(other, Audit)
     assert other.report.verdict != "failed"
     after = audit_all(contents)[LARGE]

@@ -6,11 +6,10 @@ import logging
 
 import pytest
 
-from jobs import memory
+from jobs import out_of_memory
 from jobs.cli import _is_not_py4js
-from jobs.exit import CRASH, guarded
+from jobs.exit import CRASH, guarded, why
 from jobs.run.run import ClusterRun, Run
-from jobs.steps.mails import why
 
 KILLED = (
     "Task 1 in stage 3.0 failed 2 times: org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)"
@@ -34,13 +33,16 @@ def refused() -> Exception:
 
 
 CASES = [
-    (RuntimeError(KILLED), memory.WORKER),
-    (RuntimeError("ExecutorLostFailure (executor 1 exited ...): Container killed, exit code 137"), memory.WORKER),
-    (RuntimeError("java.lang.OutOfMemoryError: Java heap space"), memory.HEAP),
-    (MemoryError(), memory.PYTHON),
-    (RuntimeError("Traceback (most recent call last):\n  …\nMemoryError\n"), memory.PYTHON),
-    (Py4JNetworkError("Answer from Java side is empty"), memory.JAVA),
-    (refused(), memory.JAVA),
+    (RuntimeError(KILLED), out_of_memory.WORKER),
+    (
+        RuntimeError("ExecutorLostFailure (executor 1 exited ...): Container killed, exit code 137"),
+        out_of_memory.WORKER,
+    ),
+    (RuntimeError("java.lang.OutOfMemoryError: Java heap space"), out_of_memory.HEAP),
+    (MemoryError(), out_of_memory.PYTHON),
+    (RuntimeError("Traceback (most recent call last):\n  …\nMemoryError\n"), out_of_memory.PYTHON),
+    (Py4JNetworkError("Answer from Java side is empty"), out_of_memory.JAVA),
+    (refused(), out_of_memory.JAVA),
 ]
 
 
@@ -72,13 +74,13 @@ def test_so_is_it_of_a_cluster_and_of_a_cause_of_a_cause() -> None:
         run.fail("c", error)
     failure = clusters["c"].failure
     assert failure is not None
-    assert (failure.reason, failure.exit_code) == (memory.WORKER, CRASH)
+    assert (failure.reason, failure.exit_code) == (out_of_memory.WORKER, CRASH)
     run.close()
 
 
 @pytest.mark.parametrize("error", [ConnectionRefusedError(111, "Connection refused"), RuntimeError("PythonException")])
 def test_other_errors_are_not_taken_for_it(error: Exception) -> None:
-    assert memory.said(error) is None
+    assert out_of_memory.said(error) is None
 
 
 def test_what_py4j_logs_and_raises_is_not_shown_twice() -> None:
