@@ -65,7 +65,7 @@ MAINS = (
 
 
 def _is_not_py4js(record: logging.LogRecord) -> bool:
-    """py4j logs in nobody's name what it raises as well: of a Java that was killed, a trace for each thread that asked it."""
+    """py4j also logs what it raises: after Java was killed, a trace for each thread that called it."""
     return "py4j" not in Path(record.pathname).parts
 
 

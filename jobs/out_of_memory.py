@@ -1,7 +1,7 @@
 """Errors of a machine that is short of memory, and what to do about them.
 
-The system kills what takes most: a Python worker of Spark, whose task then ends without a word of its own, or Java, which then
-does not answer any more. Who reads "Connection refused" can't guess that.
+The system kills the largest process: a Python worker of Spark, whose task then ends without a reason, or Java, which then no longer
+answers. Nobody can guess that from "Connection refused".
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ JAVA = (
 )
 HEAP = "Spark's Java ran out of memory; raise `spark.driver_memory`, and run again"
 PYTHON = f"memory ran out; {_MORE}, and run again"
-# What Spark says of it: on this machine, and of executors on others.
+# Messages of Spark: for a worker on this machine, and for executors on others.
 _WORKER = ("Python worker exited unexpectedly", "ExecutorLostFailure")
 _HEAP = ("java.lang.OutOfMemoryError", "SparkOutOfMemoryError", "Java heap space")
 _CAUSES = 20
 
 
 def said(error: BaseException) -> str | None:
-    """What memory has to do with an error, and what to do, in one line; None when nothing has."""
+    """How an error comes from a lack of memory, and the remedy, in one line; None if it does not."""
     if java_is_gone(error):
         return JAVA
     texts = "\n".join(f"{type(each).__name__}: {each}" for each in _chain(error))
@@ -37,12 +37,12 @@ def said(error: BaseException) -> str | None:
 
 
 def worker_died(error: BaseException) -> bool:
-    """True when Spark gave a query up because its Python workers, or the machines that they were on, died."""
+    """True if Spark gave up a query because its Python workers, or the machines they were on, died."""
     return any(known in str(each) for known in _WORKER for each in _chain(error))
 
 
 def java_is_gone(error: BaseException) -> bool:
-    """True when nothing answers where Java was."""
+    """True if Java no longer answers."""
     for each in _chain(error):
         refused = isinstance(each, OSError) and any(
             "py4j" in Path(frame.filename).parts for frame in traceback.extract_tb(each.__traceback__)

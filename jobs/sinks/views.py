@@ -24,7 +24,7 @@ _OF_CHAINS = [each.name for each in CHAIN_COLUMNS]
 def store_views(warehouse: Warehouse, *, again: bool = False) -> None:
     """Create the views that are missing in a catalog, with `again` all of them: a later release's tables have more columns.
 
-    Nothing is done in a folder. Nobody's run depends on a view, so that one which can't be created is a line in the log.
+    Does nothing in a folder. No run depends on a view: one that cannot be created is a line in the log.
     """
     if not warehouse.catalog:
         return
