@@ -228,16 +228,16 @@ class FakeController:
                 error_code=error,
                 high_watermark=quorum.high_watermark if error == 0 else -1,
                 log_start_offset=quorum.log_start,
-                **{"records": b"", **values},
+                **{"records": b"", "current_leader": leader, **values},
             )
 
         leads = quorum.leader == self.node_id
         if not leads and not quorum.four:
-            return part(6, current_leader=leader)
+            return part(6)
         if asked.current_leader_epoch != quorum.epoch:
-            return part(74 if asked.current_leader_epoch < quorum.epoch else 75, current_leader=leader)
+            return part(74 if asked.current_leader_epoch < quorum.epoch else 75)
         if not leads:
-            return part(6, current_leader=leader)
+            return part(6)
         return self._records(asked, part)
 
     def _records(self, asked: Any, part: Callable[..., Any]) -> Any:

@@ -143,6 +143,23 @@ def test_kafka_4s_followers_know_the_epoch_and_do_not_lead(quorum: FakeQuorum, t
     assert copy_quorum(quorum.settings(), tmp_path).proof.leader_id == 3002
 
 
+def test_a_candidate_that_is_elected_between_two_questions_is_named_as_the_leader(
+    quorum: FakeQuorum, tmp_path: Path
+) -> None:
+    """A candidate knows the epoch and no leader; it may have won by the question after."""
+    asked = [0]
+
+    def win(key: int, request: Any, answer: Any) -> Any:
+        asked[0] += key == 1
+        if key == 1 and asked[0] == 1:
+            answer.responses[0].partitions[0].current_leader.leader_id = -1
+        return answer
+
+    quorum.controllers[0].behaviour = win
+    quorum.leader = 3000
+    assert copy_quorum(quorum.settings(), tmp_path).proof.leader_id == 3000
+
+
 @pytest.mark.parametrize("killed_after", [1, 2, 5, 9])
 def test_a_leader_that_is_killed_in_mid_copy_is_left_for_the_next(
     quorum: FakeQuorum, tmp_path: Path, killed_after: int

@@ -260,10 +260,12 @@ class QuorumClient:
             connection = self._connection(endpoint)
             answer = self._fetch(connection, 0, _BEYOND_ANY_END, 0)
             self._refuse(answer.error, endpoint)
-            hint = answer.leader
-            if answer.error == messages.FENCED_LEADER_EPOCH and hint.epoch > 0:
-                answer = self._fetch(connection, hint.epoch, _BEYOND_ANY_END, hint.epoch)
+            epoch = answer.leader.epoch
+            if answer.error == messages.FENCED_LEADER_EPOCH and epoch > 0:
+                answer = self._fetch(connection, epoch, _BEYOND_ANY_END, epoch)
                 self._refuse(answer.error, endpoint)
+            # Of the last answer: a candidate may have won the election since the first.
+            hint = answer.leader
         except RefusedError as error:
             answers.refusal = answers.refusal or error
             answers.reasons[endpoint] = str(error)
@@ -272,12 +274,12 @@ class QuorumClient:
             self._drop(endpoint)
             answers.reasons[endpoint] = str(error)
             return
-        if answer.error == messages.NONE:
+        if answer.error == messages.NONE and hint.leader_id >= 0:
             self._leader = Leader(hint.leader_id, hint.epoch, endpoint)
             return
         answers.followers += 1
         answers.hints.append(hint)
-        if answer.error == messages.NOT_LEADER:
+        if answer.error in (messages.NONE, messages.NOT_LEADER):
             follows = f"follows {hint.leader_id}" if hint.leader_id >= 0 else "has no leader"
             answers.reasons[endpoint] = f"{endpoint} {follows}"
         else:
