@@ -6,7 +6,7 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 import pyarrow as pa
@@ -17,7 +17,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from jobs import out_of_memory
 from jobs.evidence.feed import Source, each_cluster, in_order, of_logs
 from jobs.evidence.past_records import whole_log
-from jobs.exit import AuditError
+from jobs.exit import AuditError, for_people
 from jobs.run import kept
 from jobs.run.run import LOG, Run
 from jobs.runtime.workers import without_failures
@@ -49,21 +49,27 @@ class Examined:
     pieces: Mapping[str, Sequence[bytes]] = field(default_factory=dict)
 
 
+# The tasks as a query gets them, and the records that it reads.
+_Prepared = Callable[[Mapping[str, ClusterTask]], tuple[Mapping[str, ClusterTask], DataFrame]]
+
+
 def examined(run: Run, tasks: Mapping[str, ClusterTask]) -> dict[str, Examined]:
     """Examine the clusters and store the results; a cluster whose pass failed has failed.
 
     The rows for the other tables are in silver `examined` then: `store_rows` brings them there.
     """
     records = without_failures(run.rows(KRAFT_RECORDS))
-    _store(run, tasks, records)
+    _store(run, tasks, lambda several: (several, records))
     again = _asked_again(run) if _some_go_on(tasks) else []
     if again:
-        _store_again(run, {name: tasks[name] for name in again}, records)
+        _store(run, {name: tasks[name] for name in again}, partial(_with_whole_logs, run, records), AGAIN)
     return stored(run)
 
 
-def _store_again(run: Run, tasks: Mapping[str, ClusterTask], records: DataFrame, series: str = AGAIN) -> None:
-    """Examine clusters by all records that earlier runs have read: what seems lost is looked for there."""
+def _with_whole_logs(
+    run: Run, records: DataFrame, tasks: Mapping[str, ClusterTask]
+) -> tuple[Mapping[str, ClusterTask], DataFrame]:
+    """The tasks with all records that earlier runs have read: what seems lost is looked for there."""
     whole = {name: whole_log(run.warehouse, name, run.run_id, _side(each)) for name, each in tasks.items()}
     asked_again = {
         name: replace(each, whole_from=whole[name].base or 0, earlier=whole[name].earlier)
@@ -71,15 +77,7 @@ def _store_again(run: Run, tasks: Mapping[str, ClusterTask], records: DataFrame,
     }
     # This run reports only the damage that it has read itself.
     parts = [*(log.records for log in whole.values()), records.where(F.col("problem").isNotNull())]
-    try:
-        _store(run, asked_again, reduce(DataFrame.unionByName, parts), series)
-    except UnreadableError as error:
-        if len(tasks) == 1:
-            run.fail(next(iter(tasks)), error)
-            return
-        # One cluster's file is no other one's.
-        for name, each in tasks.items():
-            _store_again(run, {name: each}, records, f"{AGAIN}/{name}")
+    return asked_again, reduce(DataFrame.unionByName, parts)
 
 
 def _some_go_on(tasks: Mapping[str, ClusterTask]) -> bool:
@@ -97,25 +95,34 @@ def _side(task: ClusterTask) -> KraftSide:
     return task.given.side
 
 
-def _store(run: Run, tasks: Mapping[str, ClusterTask], records: DataFrame, series: str = "") -> None:
-    """Examine the clusters in one query. Where a worker is killed that has several of them, each has a query of its own.
+def _store(run: Run, tasks: Mapping[str, ClusterTask], prepared: _Prepared, series: str = "") -> None:
+    """Examine the clusters in one query. If one of them may have broken it, each has a query of its own.
 
-    One cluster that is too large for this machine's memory is then no other one's fault, and most find more memory alone.
+    A damaged file, or a cluster that is too large for this machine's memory, is then no other cluster's fault; and most find more
+    memory alone.
     """
     try:
-        _store_at_once(run, tasks, records, series)
+        _store_at_once(run, *prepared(tasks), series)
         return
     except Exception as error:
-        if len(tasks) == 1 or not out_of_memory.worker_died(error):
+        if not _may_be_one_clusters(error):
             raise
-    LOG.warning("a Python worker of Spark was killed: the clusters are examined again, one after the other")
+        if len(tasks) == 1:
+            run.fail(next(iter(tasks)), error)
+            return
+        LOG.warning("the clusters are examined one after the other: %s", for_people(error))
     for name, each in tasks.items():
         try:
-            _store_at_once(run, {name: each}, records, f"{series}/{name}")
+            _store_at_once(run, *prepared({name: each}), f"{series}/{name}")
         except Exception as error:
             if out_of_memory.java_is_gone(error):
                 raise
             run.fail(name, error)
+
+
+def _may_be_one_clusters(error: Exception) -> bool:
+    killed = out_of_memory.worker_died(error) and not out_of_memory.java_is_gone(error)
+    return killed or isinstance(error, UnreadableError)
 
 
 def _store_at_once(run: Run, tasks: Mapping[str, ClusterTask], records: DataFrame, series: str) -> None:
