@@ -38,6 +38,12 @@ DELTA_CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 LOOPBACK = "127.0.0.1"
 LOG_CONFIGURATION = Path(__file__).with_name("log4j2.properties")
 
+# Results of a pass are rows of megabytes. Parquet guesses from the rows before when to look at the size of a page, or of a group
+# of rows, again: after one small row hundreds of large ones came together, and Java had no memory left to read them.
+PARQUET_SETTINGS: dict[str, str] = {
+    "parquet.block.size": str(32 * 1024 * 1024),
+    **{f"parquet.{part}.size.row.check.{limit}": "10" for part in ("page", "block") for limit in ("min", "max")},
+}
 COMMON_SETTINGS: dict[str, str] = {
     "spark.sql.session.timeZone": "UTC",
     # Names that come from a cluster may hold "${…}".
@@ -55,7 +61,7 @@ COMMON_SETTINGS: dict[str, str] = {
 # A session that somebody else made must have them, or timestamps of reports and tables would be another zone's.
 NEEDED_SETTINGS: dict[str, str] = {"spark.sql.session.timeZone": "UTC"}
 # It gets these too where its owner allows that; serverless compute does not, and goes without.
-WANTED_SETTINGS: dict[str, str] = {
+WANTED_SETTINGS: dict[str, str] = PARQUET_SETTINGS | {
     name: COMMON_SETTINGS[name]
     for name in ("spark.sql.variable.substitute", "spark.sql.execution.arrow.maxRecordsPerBatch")
 }

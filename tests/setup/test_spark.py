@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
@@ -47,6 +50,24 @@ def test_profiles_differ_where_it_matters() -> None:
         ("spark.sql.shuffle.partitions", "6"),
     }
     assert profile_settings("small")["spark.sql.shuffle.partitions"] == "1"
+
+
+def test_large_values_are_written_in_groups_of_rows_that_a_reader_can_hold(spark: SparkSession, tmp_path: Path) -> None:
+    """By default Parquet would guess from the small row that all of them are one small group."""
+    sizes = [1, *[4 << 20] * 48]
+
+    def values(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for _ in batches:
+            for size in sizes:
+                yield pa.RecordBatch.from_pydict({"payload": [os.urandom(size)]})
+
+    one = spark.range(0, 1, 1, 1)
+    one.mapInArrow(values, "payload binary").write.format("delta").save(str(tmp_path / "large"))
+    [file] = (tmp_path / "large").glob("*.parquet")
+    metadata = pq.read_metadata(file)
+    groups = [metadata.row_group(number).total_byte_size for number in range(metadata.num_row_groups)]
+    assert sum(groups) >= sum(sizes)
+    assert max(groups) <= 80 << 20
 
 
 @pytest.mark.slow

@@ -24,8 +24,8 @@ KEPT_KINDS = (FOLD, MEMORY, INDEX)
 # Instead of all else: the whole log is needed, and the cluster examined again with it.
 AGAIN = "again"
 # A piece passes through Java as one value.
-_PIECE_BYTES = 16 * 1024 * 1024
-_PIECE_ROWS = 100_000
+_PIECE_BYTES = 4 * 1024 * 1024
+_PIECE_ROWS = 25_000
 
 
 class Made(NamedTuple):
