@@ -202,6 +202,18 @@ def test_kinds_of_writes_after_the_claim(kind: int, record: bytes, session: int,
     assert len(seen.foreign) == (expected == "foreign")
 
 
+@pytest.mark.parametrize(
+    "path", ["/hbase/rs/1", "/kafka2/config/topics/t", "/consumers/g/offsets/t/0", "/zookeeper/config"]
+)
+def test_writes_outside_kafkas_subtrees_are_nobodys_work_on_its_metadata(path: str) -> None:
+    """A cluster without a chroot may share its ensemble: with other applications, and with old consumers' offsets."""
+    log = dual_write().add(OpCode.SET_DATA, journal.set_data(path, b"1", 1), session=99)
+    both = ((OpCode.SET_DATA, journal.set_data(name, b"1", 1)) for name in (path, "/config/topics/t"))
+    log.add(OpCode.MULTI, journal.multi(*both), session=99)
+    seen = list(WriteCensus().read(read_transactions(log.padded())))
+    assert [write.kind for write in seen[-2:]] == ["other", "foreign"]
+
+
 def test_a_stranger_is_named_by_its_session() -> None:
     log = dual_write().add(OpCode.SET_DATA, journal.set_data("/config/topics/t", b"{}", 1), session=11)
     seen = of_log(log)

@@ -20,6 +20,7 @@ from schemas.zookeeper.paths import CONTAINERS
 from schemas.zookeeper.writes import BARRIER_COLUMNS, NOTIFICATION_ROOTS, WRITE_COLUMNS
 from transforms.zookeeper.read.reading import MalformedError, integer, long, parse_text
 from transforms.zookeeper.read.redact import Redactor
+from transforms.zookeeper.storage.chroot import is_needed
 from transforms.zookeeper.storage.limits import MAX_ZNODE_BYTES
 from transforms.zookeeper.storage.transactions import NAMES, OpCode, Operation, ZkTransaction
 
@@ -194,7 +195,10 @@ class WriteCensus:
     def _kind_outside(self, transaction: ZkTransaction) -> str:
         """Return the kind of an applied write outside the envelope while KRaft owns ZooKeeper (S§5.1)."""
         operations = transaction.operations
-        changes = [operation for operation in operations if operation.type != OpCode.CHECK]
+        changes = [item for item in operations if item.type != OpCode.CHECK and is_needed(item.path)]
+        if not changes:
+            # Without a chroot, the ensemble's other users write beside Kafka: other applications, consumers of before 0.9.
+            return "other"
         if all(operation.path.startswith(NOTIFICATION_ROOTS) for operation in changes):
             return "notification"
         if all(_is_broker_own(operation) for operation in changes):
