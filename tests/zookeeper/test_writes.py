@@ -306,6 +306,23 @@ def test_a_controllers_later_session_is_known_by_its_changes() -> None:
     assert of_log(log).writers[40] == "controller 3000"
 
 
+def test_a_controllers_later_session_is_known_before_its_first_change() -> None:
+    """Twice a second it moves /migration; its first change of a user's client may begin with the parents of the znode."""
+    log = dual_write()
+    log.add(OpCode.SET_DATA, journal.set_data("/migration", migration(7), 2), session=40)
+    for path in ("/config/users/u", "/config/users/u/clients"):
+        log.add(OpCode.CREATE, journal.create(path, b""), session=40)
+    seen = list(WriteCensus().read(read_transactions(log.padded())))
+    assert [write.kind for write in seen[-3:]] == ["migration", "parent", "parent"]
+
+
+def test_who_restores_migration_by_hand_is_no_controller() -> None:
+    log = dual_write().add(OpCode.SET_DATA, journal.set_data("/migration", migration(7), 2), session=99)
+    log.add(OpCode.SET_DATA, journal.set_data("/config/topics/t", b"{}", 1), session=99)
+    seen = of_log(log)
+    assert [row["writer"] for row in seen.write_batch(seen.foreign).to_pylist()] == ["unknown"]
+
+
 def test_claims_and_elections_say_what_they_set() -> None:
     log = dual_write().add(OpCode.MULTI, SECOND_CLAIM, session=31)
     log.add(OpCode.SET_DATA, journal.set_data("/controller_epoch", b"garbage", 6), session=99)

@@ -103,6 +103,7 @@ class WriteCensus:
     foreign: list[ClassifiedTransaction] = field(default_factory=list)
     writers: dict[int, str] = field(default_factory=dict)
     first_claim_zxid: int | None = None
+    _mirrors: set[int] = field(default_factory=set)
     _kraft_owns: bool = False
     _in_office: str | None = None
     _position: tuple[int, int] | None = None
@@ -203,9 +204,9 @@ class WriteCensus:
             return "notification"
         if all(_is_broker_own(operation) for operation in changes):
             return "broker"
-        by_controller = self.writers.get(transaction.session, "").startswith("controller")
+        known = self.writers.get(transaction.session, "").startswith("controller")
         if len(changes) == 1:
-            return _kind_of_one(changes[0], by_controller)
+            return _kind_of_one(changes[0], known or transaction.session in self._mirrors)
         return "foreign"
 
     def _follow(self, transaction: ZkTransaction, kind: str) -> None:
@@ -221,6 +222,8 @@ class WriteCensus:
             if operation.type in _CREATES and operation.path == _CONTROLLER and operation.ephemeral:
                 self._kraft_owns = False
             elif operation.path == _MIGRATION and operation.data is not None:
+                # No name for a session: somebody may write it by hand. But whoever does is not busy with empty parents.
+                self._mirrors.add(transaction.session)
                 self._note_offset(transaction, operation)
 
     def _note_offset(self, transaction: ZkTransaction, operation: Operation) -> None:
