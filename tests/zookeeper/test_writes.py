@@ -202,6 +202,18 @@ def test_kinds_of_writes_after_the_claim(kind: int, record: bytes, session: int,
     assert len(seen.foreign) == (expected == "foreign")
 
 
+@pytest.mark.parametrize(
+    "path", ["/hbase/rs/1", "/kafka2/config/topics/t", "/consumers/g/offsets/t/0", "/zookeeper/config"]
+)
+def test_writes_outside_kafkas_subtrees_are_nobodys_work_on_its_metadata(path: str) -> None:
+    """A cluster without a chroot may share its ensemble: with other applications, and with old consumers' offsets."""
+    log = dual_write().add(OpCode.SET_DATA, journal.set_data(path, b"1", 1), session=99)
+    both = ((OpCode.SET_DATA, journal.set_data(name, b"1", 1)) for name in (path, "/config/topics/t"))
+    log.add(OpCode.MULTI, journal.multi(*both), session=99)
+    seen = list(WriteCensus().read(read_transactions(log.padded())))
+    assert [write.kind for write in seen[-2:]] == ["other", "foreign"]
+
+
 def test_a_stranger_is_named_by_its_session() -> None:
     log = dual_write().add(OpCode.SET_DATA, journal.set_data("/config/topics/t", b"{}", 1), session=11)
     seen = of_log(log)
@@ -292,6 +304,23 @@ def test_a_controllers_later_session_is_known_by_its_changes() -> None:
     change = (OpCode.SET_DATA, journal.set_data("/config/topics/t", b"{}", 1))
     log = dual_write().add(OpCode.MULTI, enveloped(*change, write=migration(5)), session=40)
     assert of_log(log).writers[40] == "controller 3000"
+
+
+def test_a_controllers_later_session_is_known_before_its_first_change() -> None:
+    """Twice a second it moves /migration; its first change of a user's client may begin with the parents of the znode."""
+    log = dual_write()
+    log.add(OpCode.SET_DATA, journal.set_data("/migration", migration(7), 2), session=40)
+    for path in ("/config/users/u", "/config/users/u/clients"):
+        log.add(OpCode.CREATE, journal.create(path, b""), session=40)
+    seen = list(WriteCensus().read(read_transactions(log.padded())))
+    assert [write.kind for write in seen[-3:]] == ["migration", "parent", "parent"]
+
+
+def test_who_restores_migration_by_hand_is_no_controller() -> None:
+    log = dual_write().add(OpCode.SET_DATA, journal.set_data("/migration", migration(7), 2), session=99)
+    log.add(OpCode.SET_DATA, journal.set_data("/config/topics/t", b"{}", 1), session=99)
+    seen = of_log(log)
+    assert [row["writer"] for row in seen.write_batch(seen.foreign).to_pylist()] == ["unknown"]
 
 
 def test_claims_and_elections_say_what_they_set() -> None:

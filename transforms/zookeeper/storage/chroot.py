@@ -21,7 +21,7 @@ MARK = "/brokers/topics"
 _KAFKA_OWN = tuple(f"{root}/" for root in (*NEEDED_ROOTS, *NEVER_READ))
 # The root itself, and what is needed below it.
 _NEEDED = rf"^/((?:{'|'.join(root.removeprefix('/') for root in NEEDED_ROOTS)})(/|$)|$)"
-_is_needed = re.compile(_NEEDED).search
+_needed_path = re.compile(_NEEDED).search
 _SESSIONS = (OpCode.CREATE_SESSION, OpCode.CLOSE_SESSION)
 
 
@@ -67,6 +67,11 @@ def _strip(path: str, chroot: str) -> str:
     return (path.removeprefix(chroot) or "/") if f"{path}/".startswith(f"{chroot}/") else path
 
 
+def is_needed(path: str) -> bool:
+    """Whether a znode, by its path below the chroot, is one that an audit needs (`NEEDED_ROOTS`)."""
+    return _needed_path(path) is not None
+
+
 def needed(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Return the znodes below the roots that an audit needs (`NEEDED_ROOTS`), and the rows about files, for storing."""
     path = batch["path"]
@@ -78,7 +83,7 @@ def needed_part(transaction: ZkTransaction) -> ZkTransaction | None:
 
     Of one that concerns both, the other operations keep their paths and lose their data.
     """
-    other = [bool(item.path) and _is_needed(item.path) is None for item in transaction.operations]
+    other = [bool(item.path) and not is_needed(item.path) for item in transaction.operations]
     if not any(other):
         return transaction
     if transaction.type not in _SESSIONS and all(other):

@@ -20,6 +20,7 @@ from schemas.zookeeper.paths import CONTAINERS
 from schemas.zookeeper.writes import BARRIER_COLUMNS, NOTIFICATION_ROOTS, WRITE_COLUMNS
 from transforms.zookeeper.read.reading import MalformedError, integer, long, parse_text
 from transforms.zookeeper.read.redact import Redactor
+from transforms.zookeeper.storage.chroot import is_needed
 from transforms.zookeeper.storage.limits import MAX_ZNODE_BYTES
 from transforms.zookeeper.storage.transactions import NAMES, OpCode, Operation, ZkTransaction
 
@@ -102,6 +103,7 @@ class WriteCensus:
     foreign: list[ClassifiedTransaction] = field(default_factory=list)
     writers: dict[int, str] = field(default_factory=dict)
     first_claim_zxid: int | None = None
+    _mirrors: set[int] = field(default_factory=set)
     _kraft_owns: bool = False
     _in_office: str | None = None
     _position: tuple[int, int] | None = None
@@ -194,14 +196,17 @@ class WriteCensus:
     def _kind_outside(self, transaction: ZkTransaction) -> str:
         """Return the kind of an applied write outside the envelope while KRaft owns ZooKeeper (S§5.1)."""
         operations = transaction.operations
-        changes = [operation for operation in operations if operation.type != OpCode.CHECK]
+        changes = [item for item in operations if item.type != OpCode.CHECK and is_needed(item.path)]
+        if not changes:
+            # Without a chroot, the ensemble's other users write beside Kafka: other applications, consumers of before 0.9.
+            return "other"
         if all(operation.path.startswith(NOTIFICATION_ROOTS) for operation in changes):
             return "notification"
         if all(_is_broker_own(operation) for operation in changes):
             return "broker"
-        by_controller = self.writers.get(transaction.session, "").startswith("controller")
+        known = self.writers.get(transaction.session, "").startswith("controller")
         if len(changes) == 1:
-            return _kind_of_one(changes[0], by_controller)
+            return _kind_of_one(changes[0], known or transaction.session in self._mirrors)
         return "foreign"
 
     def _follow(self, transaction: ZkTransaction, kind: str) -> None:
@@ -217,6 +222,8 @@ class WriteCensus:
             if operation.type in _CREATES and operation.path == _CONTROLLER and operation.ephemeral:
                 self._kraft_owns = False
             elif operation.path == _MIGRATION and operation.data is not None:
+                # No name for a session: somebody may write it by hand. But whoever does is not busy with empty parents.
+                self._mirrors.add(transaction.session)
                 self._note_offset(transaction, operation)
 
     def _note_offset(self, transaction: ZkTransaction, operation: Operation) -> None:
