@@ -34,7 +34,7 @@ from schemas.checks.codes import (
 )
 from schemas.report import CheckResult
 from tests.reconcile import test_checks, test_evidence
-from tests.reconcile.kraft_clusters import NODES, broker, copy, found, kraft
+from tests.reconcile.kraft_clusters import NODES, broker, controller, copy, found, kraft
 from tests.reconcile.planted import Row, gathered, samples, table
 from tests.reconcile.planted_kraft import (
     ACLS,
@@ -456,6 +456,15 @@ def test_what_zookeeper_still_holds_of_a_broker_after_finalising_is_nobodys() ->
     in_the_log = replace(facts, configured_in_kraft=gone)
     assert verdict("CFG-03", in_the_log).evidence == ["broker 9 is not registered"]
     assert facts.collected >= {KRAFT}
+
+
+def test_a_controller_may_have_a_configuration_of_its_own() -> None:
+    """A voter, or one that is registered; below metadata.version 3.7-IV0 none is."""
+    configured = {"configured_in_kraft": frozenset({0, 3000, 3005, 9})}
+    observed = kraft(controllers=[*(controller(node) for node in NODES), controller(3005)], **configured)
+    assert verdict("CFG-03", observed).evidence == ["broker 9 is not registered"]
+    none = kraft(controllers=(), counts={"brokers": {KRAFT: 3}, "controllers": {KRAFT: 0}}, **configured)
+    assert verdict("CFG-03", none).evidence == ["broker 9 is not registered", "broker 3005 is not registered"]
 
 
 @pytest.mark.parametrize(

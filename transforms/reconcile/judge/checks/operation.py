@@ -168,13 +168,17 @@ def _share_state(facts: Facts) -> Outcome:
 
 
 def _gone(facts: Facts) -> Outcome:
-    """CFG-03, by the log alone: what ZooKeeper still has after finalising does not count."""
+    """CFG-03, by the log alone: what ZooKeeper still has after finalising does not count.
+
+    A controller may have configurations of its own, too (`QuorumController.ConfigResourceExistenceChecker`).
+    """
     if facts.configured_in_kraft is None:
         return unknown("the brokers' configurations were not read")
     if not facts.brokers_in_kraft and facts.rows_in_kraft("brokers") != 0:
         return unknown("the brokers registered in the log were not read")
     registered = {row["broker_id"] for row in facts.brokers_in_kraft if row.get("source", KRAFT) == KRAFT}
-    return found(f"broker {node} is not registered" for node in sorted(facts.configured_in_kraft - registered))
+    nodes = registered | set(facts.voters) | {row["controller_id"] for row in facts.controllers}
+    return found(f"broker {node} is not registered" for node in sorted(facts.configured_in_kraft - nodes))
 
 
 CHECKS: dict[str, CheckFunction] = {
