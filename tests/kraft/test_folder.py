@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from jobs.sources.kraft.folder import (
+    LOG_FOLDER,
     KraftSourceError,
     ScannedCopy,
     find_log_folders,
@@ -134,6 +135,51 @@ def test_quorum_state_of_version_1_or_garbage_falls_back_to_the_log(controller: 
     copy = copy_in(controller)
     assert (copy.voters, copy.quorum_leader_id, copy.problem) == ((3000, 3001, 3002), None, None)
     assert "not readable as JSON" in copy.notes[0]
+
+
+def from_the_newest_checkpoint(folder: Path) -> None:
+    """Leave a log as Kafka's retention does: no record below the newest checkpoint, and so no LeaderChange."""
+    begin = max(int(path.name[:20]) for path in folder.glob("*.checkpoint"))
+    kept = b""
+    for path in sorted(folder.glob("*.log")):
+        data = path.read_bytes()
+        whole = [frame for frame in frames(data) if isinstance(frame, BatchHeader) and frame.base_offset >= begin]
+        kept += b"".join(data[frame.position : frame.position + frame.size] for frame in whole)
+        path.unlink()
+    first = next(frames(kept))
+    assert isinstance(first, BatchHeader)
+    (folder / f"{first.base_offset:020}.log").write_bytes(kept)
+
+
+@pytest.mark.parametrize(
+    ("stage", "node", "voters"),
+    [
+        ("9-unclean-healed", 3000, (3000, 3001, 3002)),
+        # quorum-state is as the node wrote it when it joined: without voters.
+        ("10-four-voters", 3003, (3000, 3001, 3002, 3003)),
+        # And here as it was before the quorum became dynamic.
+        ("static-2-to-dynamic", 3001, (3000, 3001, 3002)),
+    ],
+)
+def test_the_voters_of_a_dynamic_quorum_are_in_its_checkpoint_too(
+    tmp_path: Path, stage: str, node: int, voters: tuple[int, ...]
+) -> None:
+    folder = tmp_path / "kraft" / LOG_FOLDER
+    shutil.copytree(log_folder("4.3.1-kraft", stage, node), folder, copy_function=shutil.copyfile)
+    from_the_newest_checkpoint(folder)
+    copy = read_copy(folder)
+    assert copy.log_start_offset is not None
+    assert copy.log_start_offset > 0
+    assert copy.voters == voters
+
+
+def test_a_voter_added_since_a_quorum_became_dynamic_counts_before_what_quorum_state_had(tmp_path: Path) -> None:
+    """Two of four voters are no majority; quorum-state names three until the next election."""
+    folder = tmp_path / "kraft" / LOG_FOLDER
+    shutil.copytree(log_folder("4.3.1-kraft", "10-four-voters", 3001), folder, copy_function=shutil.copyfile)
+    static = {"leaderId": 3000, "leaderEpoch": 1, "data_version": 0, "currentVoters": [{"voterId": 3000}]}
+    (folder / "quorum-state").write_text(json.dumps(static))
+    assert read_copy(folder).voters == (3000, 3001, 3002, 3003)
 
 
 @pytest.mark.parametrize("tail", [b"\0" * 10_000, b"\0\0\0\1", b"\x01" * 300])

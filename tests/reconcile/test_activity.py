@@ -20,6 +20,16 @@ def verdict(rows: list[dict[str, Any]], earlier_ms: int | None) -> str:
     return next(check.verdict for check in run_checks(facts) if check.id == "LOG-01")
 
 
+def test_kafka_3_3_makes_snapshots_by_size_alone() -> None:
+    old = activity_of(NEWEST, (), SIDE, NOW - 7 * 24 * HOUR)
+    for facts, said in (
+        (kraft(activity=old, kafka_version="3.3"), "pass"),
+        (kraft(activity=old, kafka_version="3.4"), "warn"),
+        (kraft(activity=replace(old, bytes=50 << 20), kafka_version="3.3"), "warn"),
+    ):
+        assert next(check.verdict for check in run_checks(facts) if check.id == "LOG-01") == said
+
+
 def test_records_of_earlier_runs_are_in_no_snapshot_either() -> None:
     week = NOW - 7 * 24 * HOUR
     assert verdict(NEWEST, None) == "pass"

@@ -34,7 +34,7 @@ from schemas.checks.codes import (
 )
 from schemas.report import CheckResult
 from tests.reconcile import test_checks, test_evidence
-from tests.reconcile.kraft_clusters import NODES, broker, copy, found, kraft
+from tests.reconcile.kraft_clusters import NODES, broker, controller, copy, found, kraft
 from tests.reconcile.planted import Row, gathered, samples, table
 from tests.reconcile.planted_kraft import (
     ACLS,
@@ -323,6 +323,50 @@ def test_a_voter_whose_log_was_not_given_is_not_known_to_be_near() -> None:
     assert judge_gates(run_checks(facts), facts)["upgrade"].verdict == "go"
 
 
+def unproved(seconds: int, **values: Any) -> Facts:
+    """A quorum of one known copy, whose first change past the committed end came so long before the log's end."""
+    activity = kraft().activity
+    assert activity is not None
+    late = replace(activity, unproved=3, unproved_since_ms=activity.last_time_ms - seconds * 1000)
+    return kraft(activity=late, copies=kraft().copies[:1], **values)
+
+
+def test_a_gate_does_not_open_on_a_state_that_later_records_changed() -> None:
+    """One controller's copy of three proves nothing after its checkpoint: an outage since then was not seen."""
+    result = verdict("UPG-05", unproved(600))
+    text = (
+        "3 changes in the log's last 10 min are not proved committed and not judged: "
+        "give the logs of a majority of the voters, copied at one time"
+    )
+    assert (result.verdict, result.evidence) == (
+        "unknown",
+        [f"give the log of controller 3001, 3002: its lag is unknown; {text}"],
+    )
+    gate = judge_gates(run_checks(unproved(600)), unproved(600))["upgrade"]
+    assert (gate.verdict, gate.blocking) == ("unknown", ["UPG-05"])
+    every = replace(unproved(600), copies=kraft().copies)
+    assert verdict("UPG-05", every).evidence == [text]
+
+
+def test_copies_of_one_time_may_differ_by_their_newest_changes() -> None:
+    facts = unproved(60)
+    assert verdict("UPG-05", facts).evidence == ["give the log of controller 3001, 3002: its lag is unknown"]
+    assert judge_gates(run_checks(facts), facts)["upgrade"].verdict == "go"
+    assert verdict("UPG-05", replace(facts, copies=kraft().copies)).verdict == "pass"
+
+
+def test_a_small_quorum_that_is_accepted_is_not_judged_by_an_old_state_either() -> None:
+    small = replace(of_voters(3000, 3001), interruption_accepted=True, activity=unproved(600).activity)
+    assert verdict("UPG-05", small).verdict == "unknown"
+    assert verdict("UPG-05", replace(small, interruption_accepted=False)).verdict == "fail"
+
+
+def test_a_level_that_is_not_proved_committed_is_not_missing() -> None:
+    facts = kraft(features={}, counts={**kraft().counts, "features": {KRAFT: 0}}, other_levels=())
+    assert verdict("FEAT-07", facts).verdict == "unknown"
+    assert verdict("FEAT-07", replace(facts, levels=())).verdict == "fail"
+
+
 @pytest.mark.parametrize("values", [{"problem": "torn"}, {"log_end": None}, {"controller_id": None, "problem": "torn"}])
 def test_a_voter_whose_log_can_t_be_read_leaves_the_gate_unknown(values: dict[str, Any]) -> None:
     *whole, last = kraft().copies
@@ -456,6 +500,15 @@ def test_what_zookeeper_still_holds_of_a_broker_after_finalising_is_nobodys() ->
     in_the_log = replace(facts, configured_in_kraft=gone)
     assert verdict("CFG-03", in_the_log).evidence == ["broker 9 is not registered"]
     assert facts.collected >= {KRAFT}
+
+
+def test_a_controller_may_have_a_configuration_of_its_own() -> None:
+    """A voter, or one that is registered; below metadata.version 3.7-IV0 none is."""
+    configured = {"configured_in_kraft": frozenset({0, 3000, 3005, 9})}
+    observed = kraft(controllers=[*(controller(node) for node in NODES), controller(3005)], **configured)
+    assert verdict("CFG-03", observed).evidence == ["broker 9 is not registered"]
+    none = kraft(controllers=(), counts={"brokers": {KRAFT: 3}, "controllers": {KRAFT: 0}}, **configured)
+    assert verdict("CFG-03", none).evidence == ["broker 9 is not registered", "broker 3005 is not registered"]
 
 
 @pytest.mark.parametrize(

@@ -51,6 +51,18 @@ def test_nothing_is_told_of_migration_where_it_says_nothing_or_there_is_no_recor
 
 
 @AT_ONCE
+def test_what_is_past_the_committed_end_is_counted_by_type(at_once: int) -> None:
+    names = ("type", "unproved", "unproved_first")
+    rows = look([*LOG, *BESIDE], at_once, committed=7).answers()["activity"]
+    assert [tuple(row[name] for name in names) for row in rows] == [("NO_OP_RECORD", 1, 700), ("TOPIC_RECORD", 1, 800)]
+    rows = look([*LOG, *BESIDE], at_once, committed=9).answers()["activity"]
+    assert [tuple(row[name] for name in names) for row in rows] == [
+        ("NO_OP_RECORD", 0, None),
+        ("TOPIC_RECORD", 0, None),
+    ]
+
+
+@AT_ONCE
 def test_records_of_the_log_are_counted_by_type(at_once: int) -> None:
     names = ("type", "records", "bytes", "first", "last", "below", "behind")
     rows = look([*LOG, *BESIDE], at_once, checkpoint=7).answers()["activity"]

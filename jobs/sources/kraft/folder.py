@@ -20,7 +20,14 @@ from jobs.sources.remote import RemoteError, is_remote, local_path, staged
 from schemas.kraft.metadata_versions import FEATURE_NAME
 from schemas.kraft.records import FEATURE_LEVEL
 from transforms.kraft.decode.rows import Origin
-from transforms.kraft.decode.scan import SPLIT_BYTES, ByteRange, SegmentScan, checkpoint_problem, scan_segment
+from transforms.kraft.decode.scan import (
+    SPLIT_BYTES,
+    ByteRange,
+    SegmentScan,
+    checkpoint_problem,
+    checkpoint_voters,
+    scan_segment,
+)
 from transforms.kraft.decode.segments import Continuation, decode_checkpoint
 from transforms.properties import MalformedPropertiesError, parse
 from transforms.secrets import Fingerprinter
@@ -56,7 +63,10 @@ class SegmentFile:
 
 @dataclass(frozen=True)
 class CheckpointFile:
-    """One metadata snapshot; everything below `offset` (exclusive) is in it. `problem` is the reason why it is incomplete."""
+    """One metadata snapshot; everything below `offset` (exclusive) is in it. `problem` is the reason why it is incomplete.
+
+    `voters` are those of a dynamic quorum, None for a static one.
+    """
 
     path: Path
     offset: int
@@ -64,6 +74,7 @@ class CheckpointFile:
     size: int
     problem: str | None
     location: str
+    voters: tuple[int, ...] | None = None
 
     @property
     def complete(self) -> bool:
@@ -220,7 +231,7 @@ def read_copy(folder: Path, split_bytes: int = SPLIT_BYTES) -> ScannedCopy:
         checkpoints=tuple(checkpoints),
         quorum_leader_id=_number(quorum.get("leaderId")),
         quorum_leader_epoch=_number(quorum.get("leaderEpoch")),
-        voters=_voters(quorum, filled),
+        voters=_voters(quorum, filled, checkpoints),
         producer_snapshot_offset=_producer_snapshot(folder),
         bytes=sum(segment.size for segment in segments),
         torn_tail_bytes=_torn_tail(scans),
@@ -284,7 +295,10 @@ def _checkpoints(folder: Path, notes: list[str]) -> list[CheckpointFile]:
         try:
             with mapped(path) as data:
                 problem = checkpoint_problem(data)
-                found.append(CheckpointFile(path, int(matched[1]), int(matched[2]), len(data), problem, str(path)))
+                voters = checkpoint_voters(data) if problem is None else None
+                found.append(
+                    CheckpointFile(path, int(matched[1]), int(matched[2]), len(data), problem, str(path), voters)
+                )
         except FileNotFoundError:
             notes.append(_gone(path))
     return found
@@ -380,13 +394,21 @@ def _quorum_state(folder: Path, notes: list[str]) -> dict[str, Any]:
     return state if isinstance(state, dict) else {}
 
 
-def _voters(quorum: dict[str, Any], scans: list[SegmentScan]) -> tuple[int, ...]:
-    """Voters of quorum-state (data_version 0), else of the newest LeaderChange (KIP-853 keeps them in the log)."""
+def _voters(quorum: dict[str, Any], scans: list[SegmentScan], checkpoints: list[CheckpointFile]) -> tuple[int, ...]:
+    """Voters of the log's newest LeaderChange or KRaftVoters, else of the newest checkpoint, else of quorum-state.
+
+    quorum-state comes last: a static quorum that became dynamic keeps its old voters there until the next election, and a
+    controller that joins a dynamic one has none (KIP-853).
+    """
+    recorded = [scan.voters for scan in reversed(scans)] + [file.voters for file in reversed(checkpoints)]
+    known = next((voters for voters in recorded if voters is not None), None)
+    if known is not None:
+        return known
     voters = quorum.get("currentVoters")
-    if isinstance(voters, list):
-        ids = [_number(voter.get("voterId")) for voter in voters if isinstance(voter, dict)]
-        return tuple(sorted(voter for voter in ids if voter is not None))
-    return next((scan.voters for scan in reversed(scans) if scan.voters is not None), ())
+    if not isinstance(voters, list):
+        return ()
+    ids = [_number(voter.get("voterId")) for voter in voters if isinstance(voter, dict)]
+    return tuple(sorted(voter for voter in ids if voter is not None))
 
 
 def _epoch_starts(scans: list[SegmentScan]) -> tuple[tuple[int, int], ...]:

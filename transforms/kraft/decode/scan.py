@@ -205,5 +205,15 @@ def checkpoint_problem(data: Buffer) -> str | None:
     return None if _has_control(data, last, SNAPSHOT_FOOTER.key) else "the footer is missing"
 
 
+def checkpoint_voters(data: Buffer) -> tuple[int, ...] | None:
+    """Voters by the KRaftVoters record in a snapshot's first batch; None for a static quorum's snapshot, which has none (KIP-853)."""
+    first = next(frames(data), None)
+    if not isinstance(first, BatchHeader) or not first.control:
+        return None
+    scan = SegmentScan(size=len(data))
+    _read_quorum(scan, data, first)
+    return scan.voters
+
+
 def _has_control(data: Buffer, batch: BatchHeader, code: int) -> bool:
     return batch.control and any(found == code for found, _, _ in control_records(data, batch))

@@ -11,13 +11,15 @@ from schemas.report import CheckResult, Gate
 from transforms.outcome import Outcome
 from transforms.reconcile.judge.absent import NotingFacts, absent
 from transforms.reconcile.judge.checks import FUNCTIONS
-from transforms.reconcile.judge.checks.operation import unreadable_copies
+from transforms.reconcile.judge.checks.operation import unproved_changes, unreadable_copies
 from transforms.reconcile.judge.facts import Facts
 
 PASS, WARN, FAIL, UNKNOWN, NOT_APPLICABLE = "pass", "warn", "fail", "unknown", "not_applicable"
 _OPTIONAL = frozenset(check.id for check in CHECKS if check.optional)
-# Optional checks that must be judged if their input was given but cannot be read.
-_GIVEN: dict[str, Callable[[Facts], object]] = {"UPG-05": unreadable_copies}
+# Optional checks that must be judged if their input was given but cannot be read, or shows changes that nothing proves.
+_GIVEN: dict[str, Callable[[Facts], object]] = {
+    "UPG-05": lambda facts: unreadable_copies(facts) or unproved_changes(facts)
+}
 # The check that names absent facts.
 _COMPLETENESS = "CAP-10"
 _SIDES = {ZOOKEEPER: "ZooKeeper's tree", KRAFT: "the controllers' metadata log"}
@@ -87,7 +89,7 @@ def judge_gates(results: Sequence[CheckResult], facts: Facts) -> dict[str, Gate]
     """Each gate: no_go when a check that can block it fails, unknown when one could not be judged, else go.
 
     An optional check that could not be judged leaves the gate open; the gate's explanation names it. That applies to missing
-    input: input that was given but cannot be read is an open question.
+    input: input that was given but cannot be read, or whose newest changes are not proved committed, is an open question.
     """
     return {gate: _gate(gate, results, facts) for gate in GATES}
 

@@ -10,12 +10,14 @@ from typing import Any
 from schemas.checks import KRAFT, ZOOKEEPER
 from transforms.isr.violations import Present
 from transforms.kraft.quorum import newest_checkpoint
-from transforms.kraft.side import KRAFT_VERSION, KRAFT_VOTERS, KraftSide
+from transforms.kraft.side import KRAFT_VERSION, KRAFT_VOTERS, LEADER_CHANGE, KraftSide
 from transforms.reconcile.judge import kraft_queries
 from transforms.reconcile.judge.facts import BrokerConfig, LogActivity, PartitionCounts, Quorum, Voter, VoterSet
 from transforms.reconcile.judge.given import Answers
 
 Rows = Sequence[Mapping[str, Any]]
+# They change no metadata, so nothing is overlooked while they are not proved committed.
+_NO_CHANGE = ("NO_OP_RECORD", LEADER_CHANGE)
 
 
 def quorum_of(side: KraftSide) -> Quorum:
@@ -47,6 +49,8 @@ def activity_of(rows: Rows, restarts: Rows, side: KraftSide, earlier_ms: int | N
         end = side.plan.leading.last_append_time or 0
         return LogActivity(end, end, 0, {}, checkpoint, end if earlier_ms is None else earlier_ms)
     below = [row["below"] for row in rows if row["below"] is not None]
+    # Answers of earlier releases do not tell it.
+    unproved = [row for row in rows if row["type"] not in _NO_CHANGE and row.get("unproved")]
     return LogActivity(
         first_time_ms=min(row["first"] for row in timed),
         last_time_ms=max(row["last"] for row in timed),
@@ -56,6 +60,10 @@ def activity_of(rows: Rows, restarts: Rows, side: KraftSide, earlier_ms: int | N
         checkpoint_time_ms=max(below, default=None) if earlier_ms is None else earlier_ms,
         bytes_behind=sum(row["behind"] or 0 for row in rows),
         restarts=restarts_of(restarts),
+        unproved=sum(row["unproved"] for row in unproved),
+        unproved_since_ms=min(
+            (row["unproved_first"] for row in unproved if row["unproved_first"] is not None), default=None
+        ),
     )
 
 

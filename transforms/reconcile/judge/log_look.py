@@ -40,7 +40,7 @@ class LogParams:
     `end_ms` is the append time of its last record, `checkpoint` the offset (exclusive) of the newest complete checkpoint,
     `read_from` the first offset (inclusive) after the state that an earlier run has kept, None where all was read.
     `loads` are the places where the load may be recorded, that by the states of releases after 3.4 first; None where there is none.
-    `offsets` are those whose append times are asked for.
+    `offsets` are those whose append times are asked for. `committed` is the committed end (exclusive).
     """
 
     planned: PlannedLog | None = None
@@ -50,6 +50,7 @@ class LogParams:
     loads: Sequence[Load | None] = ()
     offsets: frozenset[int] = frozenset()
     read_from: int | None = None
+    committed: int | None = None
 
     @staticmethod
     def of(given: Given, planned: PlannedLog | None, offsets: Collection[int] = ()) -> LogParams:
@@ -65,6 +66,7 @@ class LogParams:
             _loads(side),
             frozenset(offsets),
             None if side.kept is None else side.extent().start,
+            side.committed.end_exclusive,
         )
 
 
@@ -89,7 +91,7 @@ class LogLook:
         goes_on = params.read_from is not None
         self._params = params
         self._counted = None if params.planned is None else Counted(params.planned)
-        self._activity = _Activity(params.checkpoint)
+        self._activity = _Activity(params.checkpoint, params.committed)
         self._position = None if params.mirrored is None else _Position(params.mirrored)
         self._found, self._of_loads = Samples(), [(load, Samples()) for load in params.loads]
         self._append_times: dict[int, int] = {}
@@ -187,7 +189,8 @@ class LogLook:
         """What records of the log come to, without those of checkpoints:
 
         - `activity`, a row for each type: records, bytes, first and last append time (ms), `below` that of the newest record
-          below the newest checkpoint's offset, `behind` the bytes of those from it on;
+          below the newest checkpoint's offset, `behind` the bytes of those from it on; `unproved` how many are past the committed
+          end, `unproved_first` the append time of the first of them;
         - `restarts`: broker_id and its registrations in the log's last hour;
         - `append_times`, one row, where `/migration` says an offset;
         - `in_no_snapshot`, one row: append time of the `first` record in no snapshot, where an earlier run has read it.
@@ -262,12 +265,13 @@ def _within(ranges: Sequence[tuple[int, int | None]]) -> pl.Expr:
 class _Activity:
     """Records of the log by type."""
 
-    def __init__(self, checkpoint: int | None) -> None:
-        self._checkpoint = pl.lit(checkpoint, pl.Int64)
+    def __init__(self, checkpoint: int | None, committed: int | None) -> None:
+        self._checkpoint, self._committed = pl.lit(checkpoint, pl.Int64), pl.lit(committed, pl.Int64)
         self._found: dict[str | None, dict[str, Any]] = {}
 
     def add(self, log: pl.DataFrame) -> None:
         time, length, below = pl.col("append_time"), pl.col("length"), pl.col("offset") < self._checkpoint
+        unproved = pl.col("offset") >= self._committed
         counts = log.group_by("type").agg(
             pl.len().cast(pl.Int64).alias("records"),
             length.sum().alias("bytes"),
@@ -276,6 +280,8 @@ class _Activity:
             time.filter(below).max().alias("below"),
             # A sum of nothing is no number here: there is nothing from the checkpoint on.
             pl.when((~below).any()).then(length.filter(~below).sum()).alias("behind"),
+            unproved.sum().cast(pl.Int64).alias("unproved"),
+            time.filter(unproved).min().alias("unproved_first"),
         )
         for row in counts.iter_rows(named=True):
             known = self._found.get(row["type"])
@@ -294,6 +300,8 @@ def _merged(known: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
         ("first", min),
         ("last", max),
         ("below", max),
+        ("unproved", sum),
+        ("unproved_first", min),
     ):
         values = [each[name] for each in (known, more) if each[name] is not None]
         merged[name] = chosen(values) if values else None

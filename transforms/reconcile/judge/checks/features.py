@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from schemas.checks import Phase
+from schemas.kraft.metadata_versions import FEATURE_NAME
 from schemas.zookeeper.findings import FEATURE_DATA
 
 # As a module: `transforms.features.matrix` itself needs this package's outcomes.
@@ -60,7 +61,9 @@ def _sound(facts: Facts) -> Outcome:
 
 
 def _has_level(facts: Facts) -> Outcome:
-    """FEAT-07."""
+    """FEAT-07. A level that the log has, but that is not proved committed, is not missing."""
+    if FEATURE_NAME not in facts.features and facts.levels:
+        return unknown("the level in the log is not proved committed: give the logs of a majority of the voters")
     return matrix.has_metadata_version(facts.features)
 
 

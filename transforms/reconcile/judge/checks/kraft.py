@@ -241,7 +241,9 @@ def _snapshots(facts: Facts) -> Outcome:
     behind = log.bytes if log.checkpoint is None else log.bytes_behind
     name = "no checkpoint" if log.checkpoint is None else f"the newest checkpoint ends at offset {log.checkpoint}"
     text = f"{name}: {age // 60_000} min and {behind / 1024 / 1024:.1f} MiB of the log are not in a checkpoint"
-    if age > _SNAPSHOT_AGE or behind > _SNAPSHOT_BYTES:
+    # 3.3 makes a snapshot by size alone (KIP-876).
+    by_age = age > _SNAPSHOT_AGE and not before(facts.kafka_version, 3, 4)
+    if by_age or behind > _SNAPSHOT_BYTES:
         return found([text])
     return passed(*([text] if log.by_type else []), *_growth(facts))
 

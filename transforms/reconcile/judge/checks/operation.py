@@ -69,7 +69,29 @@ def _partitions(number: int) -> str:
 
 
 def _majority(facts: Facts) -> Outcome:
-    """UPG-05. One or two voters never keep a majority through a restart: a warning only where that is accepted."""
+    """UPG-05, by what is proved committed: nothing may be restarted on a state that later changes made old."""
+    outcome, unproved = _majority_as_proved(facts), unproved_changes(facts)
+    if unproved is None or (outcome.violations and not outcome.tolerable):
+        return outcome
+    return unknown("; ".join([*([outcome.unknown] if outcome.unknown else []), unproved]))
+
+
+def unproved_changes(facts: Facts) -> str | None:
+    """Changes at the log's end that are not proved committed, and so not judged; None where they are no older than copies of
+    one time differ by.
+    """
+    log = facts.activity
+    since = None if log is None else log.unproved_since_ms
+    if log is None or since is None or log.last_time_ms - since <= facts.capture_skew_limit * 1000:
+        return None
+    return (
+        f"{log.unproved} changes in the log's last {(log.last_time_ms - since) // 60_000} min are not proved committed and not "
+        "judged: give the logs of a majority of the voters, copied at one time"
+    )
+
+
+def _majority_as_proved(facts: Facts) -> Outcome:
+    """One or two voters never keep a majority through a restart: a warning only where that is accepted."""
     if not facts.voters:
         return unknown("the quorum's voters are unknown")
     number = len(facts.voters)
@@ -168,13 +190,17 @@ def _share_state(facts: Facts) -> Outcome:
 
 
 def _gone(facts: Facts) -> Outcome:
-    """CFG-03, by the log alone: what ZooKeeper still has after finalising does not count."""
+    """CFG-03, by the log alone: what ZooKeeper still has after finalising does not count.
+
+    A controller may have configurations of its own, too (`QuorumController.ConfigResourceExistenceChecker`).
+    """
     if facts.configured_in_kraft is None:
         return unknown("the brokers' configurations were not read")
     if not facts.brokers_in_kraft and facts.rows_in_kraft("brokers") != 0:
         return unknown("the brokers registered in the log were not read")
     registered = {row["broker_id"] for row in facts.brokers_in_kraft if row.get("source", KRAFT) == KRAFT}
-    return found(f"broker {node} is not registered" for node in sorted(facts.configured_in_kraft - registered))
+    nodes = registered | set(facts.voters) | {row["controller_id"] for row in facts.controllers}
+    return found(f"broker {node} is not registered" for node in sorted(facts.configured_in_kraft - nodes))
 
 
 CHECKS: dict[str, CheckFunction] = {
