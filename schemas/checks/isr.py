@@ -34,8 +34,8 @@ CHECKS: tuple[Check, ...] = (
         "Every leader is in its ISR",
         UPGRADE,
         EVERY_PHASE,
-        "Describe the partitions listed with `kafka-topics.sh --describe`. Then elect their leader again: "
-        "`kafka-leader-election.sh --election-type preferred`.",
+        "Describe the partitions listed with `kafka-topics.sh --describe`. Then elect the preferred leader: "
+        "`kafka-leader-election.sh --election-type preferred`. Where it leads already, restart its broker cleanly.",
         "KIP-497; S§8.3",
         needs=frozenset(),
         severity="critical",
