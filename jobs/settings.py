@@ -210,9 +210,9 @@ class ReportSettings(Strict):
     rows: Annotated[int, Field(ge=1, le=100_000)] = 1000
     # Where `folder` is served, for links in mails.
     url: Annotated[str, Field(pattern=r"^https?://[^\s\"'<>]+$")] | None = None
-    # A cluster whose newest run is older is shown as not audited for long.
+    # The fleet page lists a cluster whose newest run is older under "No recent audit".
     stale_after_hours: Annotated[float, Field(gt=0)] = 48.0
-    # Clusters that are no more: once their newest run is old, the fleet's page leaves them out.
+    # Retired clusters: once their newest run is old, the fleet's page leaves them out.
     retired: list[str] = []
     mail: MailSettings | None = None
 

@@ -31,14 +31,14 @@ _UNNAMED = "(unknown)"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `kraft-audit verify`."""
     parser.add_argument(
-        "--conf", type=Path, required=True, nargs="+", metavar="FILE", help="configuration files (YAML), as of `run`"
+        "--conf", type=Path, required=True, nargs="+", metavar="FILE", help="configuration files (YAML), those of `run`"
     )
     parser.add_argument("--cluster", metavar="NAME", help="only this one of the clusters configured")
     parser.add_argument(
         "--clusters",
         type=int,
         metavar="N",
-        help="only N of those with a finished run: whose last verification is longest ago",
+        help="only the N clusters with a finished run that were verified longest ago",
     )
     add_run_argument(parser)
     parser.add_argument(

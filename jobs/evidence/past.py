@@ -56,7 +56,9 @@ def add_warehouse_arguments(parser: argparse.ArgumentParser, *, required: bool =
 
 def add_run_argument(parser: argparse.ArgumentParser) -> None:
     """Declare which run a command looks at."""
-    parser.add_argument("--run", dest="run_id", help="run to look at, of `kraft-audit history` (default: the newest)")
+    parser.add_argument(
+        "--run", dest="run_id", help="run to show, as `kraft-audit history` lists it (default: the newest)"
+    )
 
 
 @dataclass(frozen=True)
