@@ -44,7 +44,7 @@ _LONGEST_MINUTES = 100_000
 
 @dataclass(frozen=True)
 class ClusterResult:
-    """What became of one cluster: its report and the report's files, or why there is none."""
+    """The result for one cluster: its report and the report's files, or why there is none."""
 
     report: Report | None = None
     paths: ReportPaths | None = None
@@ -59,10 +59,10 @@ class ClusterResult:
 
 
 def run_all(run: Run, out: Place | None = None, progress: Progress | None = None) -> dict[str, ClusterResult]:
-    """Run every step over all clusters of the run and write the reports; what became of each cluster, by name.
+    """Run every step over all clusters of the run and write the reports; returns the result of each cluster, by name.
 
-    `out` is where the report of a run over one cluster goes. Raises what stops a run over a single cluster, if that is
-    nothing that a user could have done.
+    `out` is where the report of a run over one cluster goes. Raises the error that stops a run over a single cluster,
+    if it is a fault of the program and not of input or configuration.
     """
     progress = progress or Progress.for_terminal(sys.stderr)
     progress.follow(run.spark)

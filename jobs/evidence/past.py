@@ -97,7 +97,7 @@ def open_warehouse(arguments: argparse.Namespace, *, in_spark: bool = True) -> I
 
 @contextmanager
 def open_tables(conf: Path | None, warehouse: str | None) -> Iterator[tuple[Reader, Settings]]:
-    """Open a warehouse for reading, whatever clusters it holds, by a configuration or its folder; and the settings of it.
+    """Open a warehouse for reading, by a configuration or by its folder; yields its tables and settings.
 
     Raises UsageError when there is no warehouse.
     """
@@ -212,7 +212,7 @@ class PastRun:
         """The run's rows of a table, in Spark; of a chained one its state's. Raises UsageError and WarehouseError as `rows`."""
         rows = spark_tables(self.warehouse).read(table, self._version(table))
         if table.chained:
-            # Who reads without Spark does without.
+            # Imported here: commands that read without Spark must not need it.
             from jobs.sinks.chained import state_rows  # noqa: PLC0415
 
             return state_rows(rows, {self.cluster: self._chain_of(table)})

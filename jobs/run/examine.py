@@ -77,7 +77,7 @@ def _store_again(run: Run, tasks: Mapping[str, ClusterTask], records: DataFrame,
         if len(tasks) == 1:
             run.fail(next(iter(tasks)), error)
             return
-        # One cluster's file is no other one's.
+        # A damaged file fails its own cluster only.
         for name, each in tasks.items():
             _store_again(run, {name: each}, records, f"{AGAIN}/{name}")
 
@@ -98,9 +98,9 @@ def _side(task: ClusterTask) -> KraftSide:
 
 
 def _store(run: Run, tasks: Mapping[str, ClusterTask], records: DataFrame, series: str = "") -> None:
-    """Examine the clusters in one query. Where a worker is killed that has several of them, each has a query of its own.
+    """Examine the clusters in one query; if a worker that has several of them is killed, each in a query of its own.
 
-    One cluster that is too large for this machine's memory is then no other one's fault, and most find more memory alone.
+    Then a cluster that is too large for this machine's memory fails alone, and each of the others has more memory.
     """
     try:
         _store_at_once(run, tasks, records, series)

@@ -92,7 +92,7 @@ def only_writer(root: Path, name: str, java: int | None = None) -> Iterator[None
 
 
 class _Told:
-    """Says once for whom one waits."""
+    """Logs once which process the writer waits for."""
 
     def __init__(self, root: Path, name: str) -> None:
         self._what, self._said = f"table {name} of {root}", False

@@ -1,7 +1,7 @@
 """Sends messages to chats, pagers and programs by HTTP: retries if that may help; a failure is one line.
 
 An address holds a secret: it comes from an environment variable, which messages name instead, goes over TLS unless it is this very
-machine's, and nowhere else, wherever the answer sends.
+machine's, and is never sent to the target of a redirect.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ class NotifyError(AuditError):
 
 
 class _NoRedirect(HTTPRedirectHandler):
-    """Whoever answers must not learn the address's secret for another server."""
+    """Follows no redirect: another server must not get the address's secret."""
 
     def redirect_request(self, *_: Any) -> None:
-        """Follow nothing: the answer is an error then."""
+        """Refuse it: the answer then counts as an error."""
 
 
 def post(

@@ -219,7 +219,7 @@ def _runs_since(
 def _sections() -> Iterator[_Section]:
     for table in _tables():
         if table is EXAMINED:
-            # In words that Delta passes on to its files: no function is among them.
+            # Conditions that Delta checks by its files' statistics: none has a function.
             kept, other = F.col("kind").isin(*KEPT_KINDS), F.col("kind").isNull()
             # The answers go first: a run that has them has all its rows (`jobs.evidence.past`).
             yield from (_Section(table, Part.DETAILS, ~kept | other), _Section(table, Part.STATE, kept))
@@ -302,7 +302,7 @@ def _known_run(row: Any, went_on_from: str | None) -> KnownRun:
 
 
 def _mailed(warehouse: Warehouse, clusters: Collection[str]) -> dict[str, set[str]]:
-    """Runs that the newest mails and messages told of, sent or not: the next one of a channel is compared with the last one there."""
+    """Runs that the newest mails and messages were about, sent or not: the next one of a channel is compared with them."""
     mails = warehouse.read(MAILS).where(of_clusters(clusters))
     sent = F.when(F.col("problem").isNull(), F.col("tried_at"))
     newest = mails.groupBy(CLUSTER, "channel").agg(
@@ -315,7 +315,7 @@ def _mailed(warehouse: Warehouse, clusters: Collection[str]) -> dict[str, set[st
 
 
 def _going(warehouse: Warehouse, stays: Mapping[str, Retained]) -> list[_Going]:
-    """What goes of each section of each table that is there."""
+    """The rows to remove, by section of each table that exists."""
     heard_of = _heard_of(warehouse, stays)
 
     def look(section: _Section) -> Callable[[], _Going]:
@@ -369,7 +369,7 @@ def _going_of(
 
 
 def _condition(each: _Going, stays: Mapping[str, Retained]) -> Column:
-    """Which rows go, in words that Delta passes on to its files."""
+    """Which rows are removed, as a condition that Delta checks by its files' statistics."""
     if not each.ids and each.section.where is not None:
         return each.section.where
     run_id = F.col("run_id")
@@ -404,7 +404,7 @@ def _mark(warehouse: Warehouse, upkeep: Upkeep, going: Sequence[_Going], stays: 
 
 
 def _end(warehouse: Warehouse, upkeep: Upkeep, found: Sequence[Tended]) -> None:
-    """Write down that it came to its end, unless something has to be done again."""
+    """Record that it finished, unless something has to be done again."""
     if not any(each.problem for each in found):
         ends: list[tuple[str | None, str | None, str]] = [(name, None, ROWS) for name in sorted(upkeep.rules)]
         _note(warehouse, upkeep.now, [*ends, (None, None, FILES)] if upkeep.files else ends)
@@ -533,7 +533,7 @@ def _alone(warehouse: Warehouse, upkeep: Upkeep) -> Iterator[None]:
 
 @contextmanager
 def _settings(spark: SparkSession, upkeep: Upkeep) -> Iterator[None]:
-    """Settings of Delta while the block runs. A session that does not let them be set goes by its own."""
+    """Settings of Delta while the block runs. A session that does not allow it keeps its own."""
     wanted = {"spark.databricks.delta.optimize.minFileSize": str(_LARGE_FILE_BYTES)}
     if upkeep.vacuum_hours < _LEAST_VACUUM_HOURS or upkeep.now > datetime.now(UTC):
         wanted["spark.databricks.delta.retentionDurationCheck.enabled"] = "false"

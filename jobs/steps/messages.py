@@ -113,7 +113,7 @@ def deliver(
             (sender or send)(message, page)
             delivery.lines.append(f"Message      {channel}")
         except Exception as error:
-            # One address's fault is its own: the others get their messages.
+            # If one address fails, the others still get their messages.
             known = isinstance(error, UsageError | NotifyError)
             problem = str(error) if known else f"message by {channel} not sent: {unexpected(error)}"
             delivery.problems.append(problem)

@@ -65,11 +65,12 @@ def publish(
     dry_run: Path | None = None,
     unwritten: Mapping[str, str] | None = None,
 ) -> Published:
-    """Send the mails of a run, hand on its metrics and write the fleet's pages; its reports are `written` (paths by cluster).
+    """Send the mails of a run, write its metrics and the fleet's pages; its reports are `written` (paths by cluster).
 
-    `unwritten` says why a report could not be written, by cluster. Works without any report, and with a warehouse that can't be
-    read or written: then the mails say so. A fault here is reported and changes no verdict, and one part's fault is its own;
-    the mails come first, because a page can wait. With `dry_run` mails become files in that folder.
+    `unwritten` says why a report could not be written, by cluster. Works without any report, and with a warehouse that
+    can't be read or written: then the mails say so. A fault here is reported and changes no verdict, and if one part
+    fails the others still run; the mails come first, because a page can wait. With `dry_run` mails become files in that
+    folder.
     """
     made = Published()
     settings = {name: cluster.settings for name, cluster in run.clusters.items()}
@@ -89,7 +90,7 @@ def publish(
 
 
 def publish_unopened(several: Sequence[Settings], error: Exception, dry_run: Path | None = None) -> Published:
-    """Tell by mail and metrics of a run that could not even begin: no session, no warehouse, a configuration that can't be run."""
+    """Report by mail and metrics that a run could not begin: no session, no warehouse, a configuration that can't be run."""
     made = Published()
     began, reason = datetime.now(UTC), why(error)
     run_id = new_run_id(began)
@@ -105,7 +106,7 @@ def publish_unopened(several: Sequence[Settings], error: Exception, dry_run: Pat
 
 
 def publish_stopped(run: Run) -> Published:
-    """Hand on the metrics of a run that was stopped, for which there is no time to read the warehouse."""
+    """Write the metrics of a run that was stopped: there is no time to read the warehouse."""
     made = Published()
     settings = {name: cluster.settings for name, cluster in run.clusters.items()}
     runs = [_unstored_run(run, name, None) for name, each in run.clusters.items() if each.failure is not None]

@@ -48,7 +48,7 @@ _EMPTY = {entity.name: pl.DataFrame(schema=columns_of(entity.row_columns)) for e
 
 
 class NotExaminedError(ValueError):
-    """The rows are not those that were to be read; the message is for a person."""
+    """The feed does not have the rows that the plan names; the message is for users."""
 
     for_the_user = True
 

@@ -31,7 +31,7 @@ from transforms.units import Feed, UnitKind
 
 _RECORDS: pl.Schema = columns_of(KRAFT_RECORDS.columns, "cluster", "run_id")
 _QUARANTINED: pl.Schema = columns_of(QUARANTINE.columns, "cluster", "run_id")
-# What is wrong with records that the replay itself goes over: each run must see it.
+# Faults of records that replay itself skips: each run must see them.
 _FAULTS = ("CAP-02", "DUR-07")
 
 
@@ -102,7 +102,7 @@ class Log:
         return self.side.kept.offset
 
     def knows(self, keys: Collection[tuple[str, str]]) -> bool:
-        """Whether `versions_of` these rows can be told: from the whole log, or from what is remembered of them."""
+        """Whether `versions_of` these rows are known: from the whole log, or from the memory of earlier runs."""
         return self._resumed is None or self.memory.stories.reach(keys, self._resumed)
 
     def new_changes(self) -> Iterator[pa.RecordBatch]:
@@ -139,7 +139,7 @@ class Log:
                 return
 
     def _passed(self) -> Iterator[pa.RecordBatch]:
-        """The log's records, looked at as they go by; what earlier runs have read of them was looked at then."""
+        """The log's records, each looked at as it passes; records of earlier runs were looked at by those runs."""
         first = 0 if self.side is None or self.side.kept is None else self.side.kept.offset - 1
         for batch in self.feed.batches(UnitKind.LOG):
             mine = batch if self.task.whole_from is None else batch.filter(pc.greater_equal(batch["offset"], first))
@@ -155,7 +155,7 @@ class Log:
 
     @property
     def gone(self) -> str | None:
-        """What is not there any more of the records that earlier runs have read, in one line, once the log was read."""
+        """Once the log was read: which records that earlier runs have read are missing, in one line."""
         if self._earlier is None or self.task.earlier is None:
             return None
         return shortfall(self.task.earlier, self._earlier.rows())

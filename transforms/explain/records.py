@@ -90,7 +90,7 @@ def _is(event: Event, topic: str | None) -> bool:
 
 
 def telling(records: pl.DataFrame, wanted: Wanted) -> pl.DataFrame:
-    """Records (EVENT_COLUMNS) with such an event; those of other types than `record_types` must not be among them."""
+    """The records (EVENT_COLUMNS) that have an event which is `wanted`; all must be of the types `record_types`."""
     told = [any(wanted(event) for event in _events(record)) for record in records.iter_rows(named=True)]
     return records.filter(pl.Series(told, dtype=pl.Boolean))
 

@@ -20,8 +20,8 @@ MINUTE = 60_000
 def isr_of_replicas(partitions: Partitions | None) -> Outcome:
     """ISR-01: each ISR contains only replicas of its partition, each once.
 
-    The ZooKeeper controller does not ask for it (no rule 8 there): such a state is migrated as it is, and every
-    AlterPartition that names the stranger is refused from then on.
+    The ZooKeeper controller does not check it (it has no rule 8): such a state is migrated as it is, and every
+    AlterPartition that names the broker that is not a replica is refused from then on.
     """
     if partitions is None:
         return unknown(_NO_PARTITIONS)
@@ -101,8 +101,8 @@ def isr_alive(partitions: Partitions | None, live: Collection[int] | None) -> Ou
 def epochs_follow(histories: Mapping[str, Sequence[ClassifiedChange]] | None, kept: Partitions | None) -> Outcome:
     """ISR-06: leader and partition epochs follow from the records.
 
-    `kept` is the state that somebody else says the partitions have now (a checkpoint's, the Admin API's); each must have the
-    epochs that follow from its history. Histories alone prove nothing, because their epochs are computed, not read.
+    `kept` is the partitions' present state by another source (a checkpoint, the Admin API); each must have the epochs
+    that follow from its history. Histories alone prove nothing, because their epochs are computed, not read.
     """
     if histories is None or kept is None:
         return unknown(
@@ -250,8 +250,8 @@ def _election_text(name: str, step: ClassifiedChange) -> str:
 def notifications_left(notifications: Iterable[str] | None, *, legacy: bool | None) -> Outcome:
     """ISR-13: nothing is left in `/isr_change_notification`; a warning.
 
-    Only brokers below IBP 2.7-IV2 write there, so that a znode means one of those (`legacy` True), or a controller that
-    never came to read it.
+    Only brokers below IBP 2.7-IV2 write there, so that a znode means one of those (`legacy` True), or that no
+    controller has read it.
     """
     if notifications is None:
         return unknown("/isr_change_notification was not read")

@@ -192,7 +192,8 @@ def _ended(so: str) -> pl.Expr:
 
 
 def _going_on(rows: pl.DataFrame) -> pl.DataFrame:
-    """A line for each partition that is short, under or leaderless after its last change: since when."""
+    """A line for each partition that lacks a replica in its ISR, is under min.insync.replicas or is leaderless after
+    its last change: since when."""
     begun = {
         f"{so}_since": pl.when(pl.col(so) & (pl.when(_begun(so)).then("row").forward_fill() >= pl.col("first"))).then(
             pl.when(_begun(so)).then("append_time").forward_fill()

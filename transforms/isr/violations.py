@@ -69,7 +69,7 @@ _NOW = ("replicas", "isr", "leader", "leader_epoch", "leader_recovery_state")
 
 
 def may_tell(log_end_ms: int | None) -> pl.Expr:
-    """Changes that `history_violations` looks at, by the newest append time of the log (ms)."""
+    """True for changes that `history_violations` needs; `log_end_ms` is the newest append time of the log (ms)."""
     return _recent(log_end_ms) | _lossy() | _epoch_stayed()
 
 
@@ -174,7 +174,7 @@ def _quiet_shrinks(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _during(begin: int, end: int | None) -> pl.Expr:
-    """Between two offsets, both exclusive; the second is None while it is going on."""
+    """Between two offsets, both exclusive; the second is None while the migration has not ended."""
     begun = pl.col("offset") > begin
     return begun if end is None else begun & (pl.col("offset") < end)
 

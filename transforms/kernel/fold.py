@@ -63,12 +63,12 @@ class Fold:
         self.versions: Versions | None = None
 
     def record(self, versions: Versions) -> None:
-        """Tell what the rows that further records touch were and become."""
+        """From here on, record in `versions` what rows were before further records and what these make of them."""
         self.versions = versions
         self.cold.watch = versions.row
 
     def row_versions(self) -> pl.DataFrame:
-        """What was recorded: columns of `transforms.kernel.versions.VERSIONS`; no rows where nothing was to be."""
+        """What was recorded: columns of `transforms.kernel.versions.VERSIONS`; no rows without `record`."""
         if self.versions is None:
             return pl.DataFrame(schema=VERSIONS)
         return self.versions.table(self.topics, self.partitions, self.cold)
@@ -102,7 +102,7 @@ class Fold:
             self.found += self.partitions.take_findings()
 
     def _touch(self, topics: Longs, clears: list[tuple[int, int]]) -> None:
-        """What versions are told of is taken before the records on it are applied."""
+        """Pass the partitions to `versions` before records on them are applied."""
         if clears:
             named = np.array([topic for _, topic in clears], np.int64)
             topics = np.concatenate([topics, holding_elr(self.partitions, self.topics, named)])

@@ -90,7 +90,7 @@ class Plan:
 def replay(plan: Plan, log: Iterable[pa.RecordBatch], kept: bytes | None = None) -> Iterator[MadeTable]:
     """Replay a shard: `log` are the decoded records (bronze's columns) of the log, without its checkpoints, in its order.
 
-    `kept` are the bytes of an earlier pass over the same shard: of what is below their offset, nothing is read but they.
+    `kept` are the bytes of an earlier pass over the same shard: below their offset, only they are read.
     Raises `transforms.kernel.kept.NotContinuedError` where they can't be continued, and ValueError for records that are not in order.
     """
     return _Pass(plan, kept).tables(log)
@@ -135,7 +135,7 @@ class _Pass:
 
     @property
     def versions_from(self) -> int | None:
-        """Where to begin with versions: not before what is read."""
+        """The first offset with versions: not before the first one that is read."""
         asked = self.plan.versions_from
         return None if asked is None else max(asked, self.start)
 
@@ -188,7 +188,7 @@ class _Pass:
         return rows
 
     def _at(self, offset: int, *, last: bool = False) -> Iterator[MadeTable]:
-        """What is told below an offset, and what begins there."""
+        """The tables that are due at an offset; `last` adds those of the end. Versions are recorded from their offset on."""
         plan = self.plan
         if offset in self.compared:
             checkpoint = plan.checkpoints[offset]

@@ -50,7 +50,8 @@ _WHOLE = (ChangeKind.CREATED.value, ChangeKind.REPLACED.value)
 
 
 class _Version(NamedTuple):
-    """A row as one record made it: its columns as JSON; of a removal, what was removed. `created` is its first record, if told."""
+    """A row as one record made it: its columns as JSON; of a removal, what was removed. `created` is its first record,
+    if known."""
 
     text: str
     removed: bool
@@ -62,7 +63,7 @@ class _Version(NamedTuple):
 class Versions:
     """Versions that are valid at offset `since` or later, as far as records go.
 
-    With `whole` rows that nothing touches are told, too, so that all that is known of all rows is there.
+    With `whole`, rows that no record touches are included, so that the result has every row.
     """
 
     since: int
@@ -89,7 +90,7 @@ class Versions:
             versions.append(_Version(made.text, made.removed, made.at, None))
 
     def topic(self, topics: Topics, topic_id: str, name: str | None, at: At) -> None:
-        """A TopicRecord; without a name a removal, of which nothing is told when nobody knows the topic."""
+        """A TopicRecord; without a name a removal, which is ignored if the topic is unknown."""
         if name is None:
             topics.settle()
         named = topics.name_of(topic_id) if name is None else name
@@ -117,7 +118,7 @@ class Versions:
         self._changes.append(changes.select([*_PARTITION, *PARTITIONS.compared, *_CHANGE, "kinds"]))
 
     def table(self, topics: Topics, partitions: Partitions, cold: Cold) -> pl.DataFrame:
-        """All that is told: columns VERSIONS, by entity, key and offset. Give it the state after the last record."""
+        """All versions: columns VERSIONS, by entity, key and offset. The arguments are the state after the last record."""
         for key, row in cold.rows.items():
             self._untouched(key, row)
         for number in np.flatnonzero(topics.here | topics.gone if self.whole else topics.gone).tolist():
@@ -128,7 +129,7 @@ class Versions:
         return pl.concat([pl.DataFrame(schema=VERSIONS), *rows]).sort("entity", "key", "from_offset", "removed")
 
     def _untouched(self, key: Key, row: Row) -> None:
-        """A row that nothing touched: its removal is told even when it was before all that is."""
+        """A row that no record touched: its removal is included even if it is older than `since`."""
         if key[0] in _ENTITIES and key not in self._rows and (self.whole or row.removed):
             self._add(key, row, None)
 

@@ -80,7 +80,7 @@ def replaying(
 
     `log` are records of bronze in the order of the log, without checkpoints; `checkpoints` the records of those of Kafka's, by
     offset (exclusive end): the one that the log begins with must be there, others are compared with the state. `kept` are the bytes
-    that `side.kept` tells of. With `keep_every` the state is kept for the next run when that many records are new.
+    that `side.kept` describes. With `keep_every` the state is kept for the next run when that many records are new.
     """
     committed = side.committed.end_exclusive
     after = versions_from(committed, migration_offset)

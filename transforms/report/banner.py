@@ -65,7 +65,7 @@ class ReportBanner:
 
 
 def tell(report: Report) -> ReportBanner:
-    """Put a report into plain words."""
+    """The banner of a report: its verdict, cause and next steps in plain words."""
     decisions = _gate_sentences(report)
     return ReportBanner(
         tone="warn" if is_not_ready(report) else TONES.get(report.verdict, "bad"),

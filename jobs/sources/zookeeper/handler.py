@@ -2,7 +2,7 @@
 
 kazoo opens, keeps and reopens the session: servers, TLS, SASL, pings. It gets its sockets and `select` from its handler
 (`kazoo.interfaces.IHandler`), and there a walk's own requests join the stream: they are sent many to a system call, and their
-replies, told by their xids, leave the stream before kazoo looks at it. kazoo's own way costs a new epoll and several system
+replies, recognised by their xids, leave the stream before kazoo looks at it. kazoo's own way costs a new epoll and several system
 calls a request.
 """
 

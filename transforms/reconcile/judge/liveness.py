@@ -71,7 +71,7 @@ def captured(facts: Facts) -> int | None:
 def log_age(facts: Facts) -> float:
     """How long before the capture the log ends, in seconds: both sides were read after everything they hold was written.
 
-    The capture is not before the newest thing on either side. Where nothing else tells, it is the log's own end.
+    The capture is not before the newest thing on either side. If nothing else shows it, it is the log's own end.
     """
     end = facts.newest_append_time_ms
     if end is None:

@@ -1,4 +1,4 @@
-"""RUN checks: is this the cluster, and the log, that the last run audited, and has it gone on since."""
+"""RUN checks: is this the cluster, and the log, that the last run audited, and has the log grown since."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def _other_epoch(plan: ReadPlan, earlier: EarlierRun) -> tuple[int, int, int] | 
 
 
 def _begun_anew(facts: Facts, earlier: EarlierRun) -> bool:
-    """The log begins at offset 0 after all that the earlier run has read of it."""
+    """True if the log begins at offset 0, later than everything that the earlier run has read of it."""
     newest, begun = earlier.log.newest_append_time, _begun_at(facts)
     return newest is not None and begun is not None and begun > newest
 
@@ -171,7 +171,7 @@ def _moved(facts: Facts) -> Outcome:
 
 
 def _new_enough(facts: Facts) -> Outcome:
-    """RUN-05. Only where the log claims to be of now: copies that somebody took once are as old as they are."""
+    """RUN-05. Only for a log that should be current: copies that were taken once may be old."""
     claim = facts.claim
     if claim is None or claim.one_off or not claim.current:
         return not_applicable("the log need not be current: it was not read live, and `kraft.current` is not set")
