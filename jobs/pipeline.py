@@ -61,8 +61,8 @@ class ClusterResult:
 def run_all(run: Run, out: Place | None = None, progress: Progress | None = None) -> dict[str, ClusterResult]:
     """Run every step over all clusters of the run and write the reports; returns the result of each cluster, by name.
 
-    `out` is where the report of a run over one cluster goes. Raises the error that stops a run over a single cluster,
-    if it is a fault of the program and not of input or configuration.
+    `out` is where the report of a run over one cluster goes. A cluster's own fault is in its result. Raises any other
+    error that stops a run over a single cluster.
     """
     progress = progress or Progress.for_terminal(sys.stderr)
     progress.follow(run.spark)

@@ -38,7 +38,7 @@ class Part(StrEnum):
 
 @dataclass(frozen=True)
 class Retention:
-    """How long a cluster's rows stay, in days; `hold` are ids of runs that stay for ever, or UNTIL_FINALISED."""
+    """How long a cluster's rows stay, in days; `hold` are ids of runs that stay forever, or UNTIL_FINALISED."""
 
     details_days: float = 30.0
     isr_days: float = 90.0
@@ -107,8 +107,8 @@ def retained(
 ) -> Retained:
     """What stays of a cluster with these runs, oldest first, as of `now` (UTC).
 
-    `mailed` are the runs of the newest mails, with which the next mail is compared; `running` are those under way, with
-    when they began (UTC).
+    `mailed` are the runs of the newest mails, with which the next mail is compared; `running` are those in progress,
+    with when they began (UTC).
     """
     under_way = running or {}
     finished = [run for run in runs if run.finished]

@@ -239,7 +239,8 @@ class PastRun:
         return self.chain.runs or (self.run_id,)
 
     def _chain_of(self, table: Table) -> tuple[str, ...]:
-        """`state_runs`. Raises AuditError where rows that they have stored in the table are gone: a part is no state."""
+        """`state_runs`. Raises AuditError where rows that they have stored in the table are gone: some of the rows are
+        not a state."""
         if self.state_runs != (self.run_id,) and table.full_name not in self._looked_at:
             of_runs = {"cluster": self.cluster, "run_id": [*self.state_runs]}
             counted = self.warehouse.counts(table, of_runs, self._version(table))

@@ -30,7 +30,7 @@ class PastCluster:
 
     @property
     def active(self) -> Cluster:
-        """The cluster as the active controller has it. Raises UsageError when it was not collected."""
+        """The cluster as the active controller has it. Raises UsageError if that side was not read."""
         found = self.views.active
         if found is None:
             side = "ZooKeeper" if self.views.by_zookeeper else "the metadata log"

@@ -56,7 +56,7 @@ def row_versions(records: DataFrame, row: RowKey, base: int | None) -> list[Vers
 
 
 def lives_of(records: DataFrame, row: RowKey) -> list[Row]:
-    """The events on a row that is no partition (`row_events`)."""
+    """The events on a row that is not a partition (`row_events`)."""
     return row_events(_of_rows(records, row.entity.name, names_row(row)), row)
 
 

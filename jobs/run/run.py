@@ -268,7 +268,7 @@ def open_run(
 
 
 def _check_suites(clusters: Mapping[str, ClusterRun], warehouse: Warehouse, *, keep_failures: bool) -> None:
-    """A suite that can't be judged fails its cluster; raises UsageError instead, unless failures are to be kept."""
+    """A suite that can't be judged fails its cluster; raises UsageError instead, unless `keep_failures`."""
     for cluster in clusters.values():
         try:
             check_conditions(cluster.suites, warehouse.empty)

@@ -61,7 +61,8 @@ _LEFT_AFTER = timedelta(days=1)
 
 @dataclass(frozen=True)
 class Upkeep:
-    """What is to be done: rows of the clusters with `rules` go by them; with `files` all tables are compacted and vacuumed.
+    """The work of a maintenance: rows of the clusters with `rules` go by them; with `files` all tables are compacted
+    and vacuumed.
 
     `now` is UTC. `vacuum_hours` is how long files stay that no table needs any more.
     """
@@ -183,7 +184,7 @@ def stored_rules(warehouse: Warehouse) -> dict[str, Retention]:
 
 
 def due(warehouse: Warehouse, several: Mapping[str, Settings], now: datetime) -> tuple[list[str], bool]:
-    """Clusters whose old rows are to be looked through after a run, by their configurations; and whether files are to be tended."""
+    """Clusters for which maintenance is due after a run, by their configurations; and whether files are due as well."""
     wanted = {name: each.maintain for name, each in several.items() if each.maintain is not None}
     if not wanted:
         return [], False
@@ -501,7 +502,8 @@ def _bytes_of(path: Path) -> int:
 
 
 def _vacuum_hours(upkeep: Upkeep, begun: Sequence[datetime]) -> int:
-    """How many hours back files stay that were written or let go then: as configured, and since before any run under way began."""
+    """How many hours back files stay that were written or let go then: as configured, and since before any run in
+    progress began."""
     now = datetime.now(UTC)
     since = min([upkeep.now - timedelta(hours=upkeep.vacuum_hours), *[each - _HOUR for each in begun]])
     return max(0, math.ceil((now - since) / _HOUR))

@@ -206,7 +206,7 @@ class _Examination:
         return every_answer(SECOND_ANSWERS, answers)
 
     def _changed(self, sides: _Sides) -> tuple[Chain, list[Changed]]:
-        """What is to be stored of the state, and the chain that it follows: what has changed, or all of it as a new base."""
+        """The rows of the state to store, and the chain that it follows: what has changed, or all of it as a new base."""
         chain = self.task.chain
         states = states_of(self.feed.batches(UnitKind.INDEX)) if chain.parts else {}
         now = hashed_in(sides.tables)

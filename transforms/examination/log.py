@@ -181,7 +181,7 @@ class Log:
             yield new
 
     def _recorded_until(self) -> int:
-        """Where the changes begin that are in no table yet: all of them where the log is another than the one remembered."""
+        """Where the changes begin that are in no table yet: all of them if the log is not the one that is remembered."""
         known = self.task.recorded
         if known is None or self.side is None:
             return 0
@@ -264,7 +264,7 @@ def _checkpoint(feed: Feed, offset: int) -> Iterator[pa.RecordBatch]:
 
 
 def _damage(rows: pl.DataFrame) -> pl.DataFrame:
-    """Rows of bronze quarantine for bytes of the log that are no record."""
+    """Rows of bronze quarantine for bytes of the log that are not a record."""
     named = rows.select(
         pl.lit(KRAFT).alias("source"), "file", "position", "length", "offset", pl.col("problem").alias("reason")
     )

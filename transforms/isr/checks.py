@@ -317,7 +317,7 @@ def offline(partitions: Partitions | None, at_work: Collection[int] | None) -> O
 
 
 def preferred_leaders(partitions: Partitions | None) -> Outcome:
-    """ISR-16: leaders that are not the first replica; a warning only if leadership is to be checked."""
+    """ISR-16: leaders that are not the first replica; a warning only if leadership is checked."""
     if partitions is None:
         return unknown(_NO_PARTITIONS)
     return found(

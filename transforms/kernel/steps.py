@@ -143,7 +143,7 @@ def _see(topics: Longs, topic: int, offset: int) -> None:
 def _has_room(slots: Slots, changes: Changes, need: int) -> bool:
     """Whether a step of so many ids finds room everywhere.
 
-    The pool takes what the record says, the lists after it as they are put together, and the slot where it grows.
+    The pool takes what the record says, the lists of the state after it, and the slot where it grows.
     """
     slots.used[NEED] = need
     most = 4 * need + _SLACK

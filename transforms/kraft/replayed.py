@@ -145,9 +145,9 @@ def versions_of(
 ) -> pl.DataFrame:
     """Everything that happened to some rows up to offset `until` (inclusive), in all their lives: `row_versions`' columns.
 
-    `asked` are (entity, canonical key). One row for each record on the row; what a removal removed is in its row. Rows of other
-    entities than partitions hold all their columns, not the compared ones alone. `log` must reach back as far as it is to be
-    told; of the records, only those that can be on the rows are looked at.
+    `asked` are (entity, canonical key). One row for each record on the row; what a removal removed is in its row. Rows
+    of other entities than partitions hold all their columns, not the compared ones alone. `log` must reach back to the
+    first offset that is needed; of the records, only those that can be on the rows are looked at.
     """
     upto = _up_to(extent, until)
     plan = Plan(
@@ -287,7 +287,7 @@ def _keeping(
 ) -> Keeping | None:
     """What the next run may continue from: nothing of a log with findings, which each run must see itself.
 
-    What Kafka itself skips is no fault of the log.
+    What Kafka itself skips is not a fault of the log.
     """
     if at is None:
         return None

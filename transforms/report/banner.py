@@ -161,7 +161,7 @@ def check_rank(report: Report) -> Callable[[CheckResult], tuple[int, bool, int, 
 
 
 def calm_word(report: Report, check: CheckResult) -> str | None:
-    """Name a failed check that is no fault: `not yet` for a step of the plan, `closed` for a way that is past.
+    """Name a failed check that is not a fault: `not yet` for a step of the plan, `closed` for a way that is past.
 
     A check that only the finalise gate needs (brokers still to be rolled) is a step of the plan, and after finalising the
     rollback gate is closed for good. None for a fault; a critical check is always one, whichever gate it belongs to.

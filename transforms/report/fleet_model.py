@@ -103,7 +103,7 @@ class FleetCluster:
 
     @property
     def failures_since(self) -> int:
-        """How many runs have failed since the one that came to its end."""
+        """How many runs have failed since the last one that finished."""
         return next((number for number, run in enumerate(reversed(self.runs)) if not run.failed), len(self.runs))
 
     @property
@@ -123,7 +123,7 @@ class FleetCluster:
 class Fleet:
     """All clusters, worst first, as of a moment (UTC). `stale_after_hours` is when a run is called old.
 
-    `retired` are the names of clusters that were left out because they are no more.
+    `retired` are the names of clusters that were left out because they are retired.
     """
 
     as_of: datetime

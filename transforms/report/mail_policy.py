@@ -56,7 +56,7 @@ class Decision:
 
     @property
     def wanted(self) -> bool:
-        """True if a mail about the run is to be sent."""
+        """True if a mail about the run must be sent."""
         return bool(self.reason)
 
 

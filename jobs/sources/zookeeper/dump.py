@@ -107,7 +107,7 @@ def _without_values(error: Exception) -> str:
 
 
 class _LineError(ValueError):
-    """A line of the dump is no znode; the message quotes field names only."""
+    """A line of the dump is not a znode; the message quotes field names only."""
 
 
 def _znode(document: Any, redactor: Redactor) -> Znode:

@@ -1,7 +1,7 @@
 """A live ZooKeeper tree, walked with kazoo: with little load on the ensemble, and read-only.
 
 Data, stat and ACL of every needed znode are asked for without waiting for the answers before, never more than
-`window` at once. Only the needed subtrees are read (`schemas.zookeeper.paths`). A walk ends, whatever the servers do:
+`window` at once. Only the needed subtrees are read (`schemas.zookeeper.paths`). A walk always ends, even if servers misbehave:
 without progress for `patience_seconds` or over some reconnects, and at bounds of depth, number and time, each with one
 line. This module imports neither Spark nor Arrow: `snapshot-zookeeper` runs it on hosts that have kazoo alone.
 """

@@ -26,7 +26,7 @@ _NO_RELEASE = (0, 0)
 class ClusterViews:
     """A cluster's state, in the terms of the audits of ISR, features and downgrades.
 
-    `kraft` and `zookeeper` are the cluster as each kind of controller has it, None if that side was not collected;
+    `kraft` and `zookeeper` are the cluster as each kind of controller has it, None if that side was not read;
     if `release` is None, `kraft` lacks everything that depends on the release, and `zookeeper` is None.
     """
 
@@ -42,7 +42,7 @@ class ClusterViews:
 
     @property
     def active(self) -> Cluster | None:
-        """The cluster as its active controller has it; None where it was not collected, or has no release."""
+        """The cluster as its active controller has it; None if it was not read, or its release is unknown."""
         return None if self.release is None else self.zookeeper if self.by_zookeeper else self.kraft
 
 

@@ -223,7 +223,7 @@ def _registered_lately(log: pl.DataFrame, end_ms: int) -> pl.DataFrame:
 
 
 def _damaged() -> RowRule:
-    """CAP-02: bytes that are no record, but for what a running controller has not finished."""
+    """CAP-02: bytes that are not a record, except what a running controller has not finished."""
     problem = pl.col("problem")
     finished = ~pl.any_horizontal(problem.str.starts_with(start) for start in _UNFINISHED)
     return RowRule(
@@ -236,7 +236,7 @@ def _damaged() -> RowRule:
 def load_violations(records: pl.DataFrame, load: Load) -> pl.DataFrame:
     """Records within the load that the load never writes in this form (DUR-07): VIOLATIONS, of rows of kraft_records.
 
-    What the load writes is of version 0 whatever the metadata.version, and inside its transaction if it has one.
+    What the load writes is of version 0 at every metadata.version, and inside its transaction if it has one.
     Registrations, their changes and no-ops of the brokers that wait lie between; nothing else is written before the end.
     """
     offset = pl.col("offset")
