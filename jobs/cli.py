@@ -14,7 +14,7 @@ from pathlib import Path
 
 from jobs.exit import CRASH, DEBUG_VARIABLE, MEANINGS, guarded
 from jobs.runtime.databricks import take_secrets
-from jobs.runtime.stopping import Stopping, tell
+from jobs.runtime.stopping import Stopping, print_reason
 
 DEBUG_OPTION = "--debug"
 
@@ -137,7 +137,7 @@ def entry_point() -> None:
         if stopping.stopped is None:
             raise
     if stopping.stopped is not None:
-        tell(stopping.stopped)
+        print_reason(stopping.stopped)
         code = stopping.stopped.exit_code
     sys.exit(code)
 

@@ -143,9 +143,9 @@ def retained(
 
 
 def in_use_since(finished: Sequence[KnownRun], since: datetime) -> list[KnownRun]:
-    """Of a cluster's finished runs, oldest first, those that a run under way may continue from, which began at `since` or later.
+    """Of a cluster's finished runs, oldest first, those that a run which began at `since` or later may continue from.
 
-    It looked for them when it began: it has found what had come to its end by then, or what has since.
+    Such a run looked for them when it began: it found the runs that had finished by then, or one that has finished since.
     """
     before = [run for run in finished if _had_ended(run, since)]
     return [*_continued_from(before), *(run for run in finished if not _had_ended(run, since))]

@@ -110,12 +110,12 @@ def _verify(warehouse: Warehouse, settings: Settings, arguments: argparse.Namesp
         found = [*_problems(kept_bytes), *examined_again(past, arguments.sample)]
     except Exception as error:
         raise unknown(past.run_id, error) from error
-    told = {row["what"]: row["total"] for row in found}
-    if not told:
+    totals = {row["what"]: row["total"] for row in found}
+    if not totals:
         print(f"{name}: run {past.run_id} matches its evidence")
         _tell(kept_bytes.forgotten)
         return keep(past.run_id, EQUAL)
-    where = ", ".join(f"{counted(total, 'row')} of {what}" for what, total in told.items())
+    where = ", ".join(f"{counted(total, 'row')} of {what}" for what, total in totals.items())
     problem = f"does NOT match its evidence: {where}"
     print(f"{name}: run {past.run_id} {problem}")
     _tell([*_lines(found), *kept_bytes.forgotten])

@@ -40,8 +40,10 @@ def previous_runs(run: Run) -> dict[str, list[Any]]:
     rows = run.warehouse.read(RUNS).where(of_clusters(run.clusters) & (F.col("run_id") != run.run_id))
     newest = _numbered(rows).where((F.col("place") <= HISTORY) & (~F.col("failed") | (F.col("place") == 1)))
     log_end = F.get_json_object("report", "$.migration.log_end_offset").cast("bigint")
-    told = newest.withColumns({"by_class": stored_counts(), "log_end": F.coalesce(F.col("log_end_offset"), log_end)})
-    for row in told.drop("report", "table_versions", "beside").orderBy(F.col("place").desc()).collect():
+    counted_rows = newest.withColumns(
+        {"by_class": stored_counts(), "log_end": F.coalesce(F.col("log_end_offset"), log_end)}
+    )
+    for row in counted_rows.drop("report", "table_versions", "beside").orderBy(F.col("place").desc()).collect():
         run.sequences[row[CLUSTER]] = row["next_sequence"]
         if not row["failed"]:
             found[row[CLUSTER]].append(row)

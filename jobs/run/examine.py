@@ -127,10 +127,10 @@ def _store_at_once(run: Run, tasks: Mapping[str, ClusterTask], records: DataFram
 def stored(run: Run) -> dict[str, Examined]:
     """What was found of each cluster, from silver `examined`."""
     small = (F.col("kind") == ROWS) & (F.length("payload") <= _SMALL_PIECE)
-    told = run.rows(EXAMINED).where(F.col("kind").isin(ANSWERS, FAILURE) | small)
+    wanted = run.rows(EXAMINED).where(F.col("kind").isin(ANSWERS, FAILURE) | small)
     documents: dict[str, Any] = {}
     pieces: dict[str, dict[str, list[bytes]]] = defaultdict(lambda: defaultdict(list))
-    for row in told.select(CLUSTER, "kind", "name", "payload").collect():
+    for row in wanted.select(CLUSTER, "kind", "name", "payload").collect():
         cluster, payload = row[CLUSTER], bytes(row["payload"])
         if row["kind"] == ROWS:
             pieces[cluster][row["name"]].append(payload)

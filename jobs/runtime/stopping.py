@@ -111,7 +111,7 @@ def not_halfway() -> Iterator[None]:
 
 
 def _end(stopped: Stopped) -> None:
-    tell(stopped)
+    print_reason(stopped)
     sys.stderr.flush()
     os._exit(stopped.exit_code)
 
@@ -119,7 +119,7 @@ def _end(stopped: Stopped) -> None:
 _TOLD: set[int] = set()
 
 
-def tell(stopped: Stopped) -> None:
+def print_reason(stopped: Stopped) -> None:
     """Say once, in one line, why the run ended."""
     if id(stopped) not in _TOLD:
         _TOLD.add(id(stopped))

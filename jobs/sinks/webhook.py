@@ -62,12 +62,12 @@ def by_apprise(title: str, text: str, settings: NotifySettings, *, pause: Callab
         import apprise  # noqa: PLC0415 - an extra
     except ImportError:
         raise UsageError(f"notify: form apprise needs the package apprise; {_EXTRA}") from None
-    told = apprise.Apprise()
-    if not told.add(secret_from_environment(settings.url_env, "notify")):
+    service = apprise.Apprise()
+    if not service.add(secret_from_environment(settings.url_env, "notify")):
         raise NotifyError(f"message not sent: {settings.url_env} has no address that Apprise accepts")
 
     def once() -> None:
-        if not told.notify(body=text, title=title, body_format=apprise.NotifyFormat.TEXT):
+        if not service.notify(body=text, title=title, body_format=apprise.NotifyFormat.TEXT):
             raise NotifyError(f"message by {settings.url_env} not sent: the service did not accept it", passing=True)
 
     _tried(settings, once, pause)

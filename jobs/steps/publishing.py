@@ -195,7 +195,7 @@ def _notices(
 
 
 def _metrics(made: Published, settings: Mapping[str, Settings], runs: Sequence[FleetRun], started_at: datetime) -> bool:
-    problems = metrics.tell(settings, runs, started_at)
+    problems = metrics.write_metrics(settings, runs, started_at)
     made.problems += problems
     return not problems
 

@@ -20,7 +20,7 @@ from transforms.frames import columns_of, copied, from_arrow, shaped
 from transforms.isr.audit import RECENT, recent_of
 from transforms.isr.history import HOUR
 from transforms.isr.recorded import judged_of, log_begun, once
-from transforms.isr.violations import may_tell
+from transforms.isr.violations import is_needed
 from transforms.kernel.versions import VERSIONS as ROW_VERSIONS
 from transforms.kraft.coverage import Counted, shortfall
 from transforms.kraft.replayed import FINDINGS, NOTHING, Keeping, Replayed, replaying, versions_of, versions_since
@@ -168,7 +168,7 @@ class Log:
         read_then = pl.col("offset") < self.side.kept.offset
         recent = pl.lit(value=False) if end is None else pl.col("append_time") >= end - ISR_HOURS * HOUR
         judged = self.memory.judged.filter(read_then)
-        return [judged.filter(may_tell(end))], [self.memory.recent.filter(read_then & recent)]
+        return [judged.filter(is_needed(end))], [self.memory.recent.filter(read_then & recent)]
 
     def _new(self, changes: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         rows, end = from_arrow(changes, CHANGES), self.task.given.log_end_ms

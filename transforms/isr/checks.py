@@ -59,7 +59,7 @@ def leader_of_replicas(partitions: Partitions | None) -> Outcome:
     )
 
 
-def isr_at_work(partitions: Partitions | None, brokers: Mapping[int, Registration] | None) -> Outcome:
+def isr_running(partitions: Partitions | None, brokers: Mapping[int, Registration] | None) -> Outcome:
     """ISR-04 (KRaft): each member of an ISR is registered, unfenced and not in controlled shutdown.
 
     The last member of an ISR stays in it when its broker is fenced and there is no ELR: that partition has no leader.
@@ -293,7 +293,7 @@ def epochs_never_fall(
     return found(texts)
 
 
-def offline(partitions: Partitions | None, at_work: Collection[int] | None) -> Outcome:
+def offline(partitions: Partitions | None, running: Collection[int] | None) -> Outcome:
     """ISR-16: no partition is without a leader; a partition that no returning broker can heal is marked.
 
     Without ISR, ELR and last known leader the controller may elect nobody: such a partition stays without a leader, even with
@@ -307,7 +307,7 @@ def offline(partitions: Partitions | None, at_work: Collection[int] | None) -> O
             continue
         candidates = [*state.isr, *(member for member in state.elr if member not in state.isr)]
         if not (candidates or state.last_known_elr):
-            alive = at_work is not None and all(replica in at_work for replica in state.replicas)
+            alive = running is not None and all(replica in running for replica in state.replicas)
             texts.append(
                 f"{name}: no leader for good{', although all replicas are running' if alive else ''}: only an unclean election helps"
             )

@@ -68,7 +68,7 @@ JUDGED = (
 _NOW = ("replicas", "isr", "leader", "leader_epoch", "leader_recovery_state")
 
 
-def may_tell(log_end_ms: int | None) -> pl.Expr:
+def is_needed(log_end_ms: int | None) -> pl.Expr:
     """True for changes that `history_violations` needs; `log_end_ms` is the newest append time of the log (ms)."""
     return _recent(log_end_ms) | _lossy() | _epoch_stayed()
 

@@ -64,7 +64,7 @@ class ReportBanner:
     evidence: list[str] = field(default_factory=list)
 
 
-def tell(report: Report) -> ReportBanner:
+def banner_of(report: Report) -> ReportBanner:
     """The banner of a report: its verdict, cause and next steps in plain words."""
     decisions = _gate_sentences(report)
     return ReportBanner(

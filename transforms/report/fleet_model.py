@@ -11,7 +11,7 @@ from typing import Any
 from schemas.classes import DEFECTS
 from schemas.gates import GATES
 from schemas.report import Report
-from transforms.report.banner import phase_of, tell
+from transforms.report.banner import banner_of, phase_of
 from transforms.runs import CLEAN, ERRORS, FAILED
 
 NOT_READY = "Not ready"
@@ -189,7 +189,7 @@ def _badness(cluster: FleetCluster) -> tuple[int, int, int, str]:
 
 def fleet_columns(report: Report) -> dict[str, Any]:
     """What gold `runs` holds of a report for the fleet: columns by name."""
-    banner = tell(report)
+    banner = banner_of(report)
     steps = banner.actions or banner.next_steps
     return {
         "phase": phase_of(report),

@@ -145,12 +145,12 @@ def _told(sides: Sides, keys: pl.DataFrame) -> pl.DataFrame:
     zk, kraft = (_side(sides.entity, rows, keys, name) for rows, name in ((sides.zk, "zk"), (sides.kraft, "kraft")))
     rows = keys.join(zk, on="key", how="left").join(kraft, on="key", how="left")
     left, right = pl.col("zk_comparable"), pl.col("kraft_comparable")
-    told = rows.with_columns(
+    prefixed = rows.with_columns(
         pl.lit(sides.entity.name).alias("entity"),
         pl.col("zk_rows", "kraft_rows").fill_null(0),
         (left.fill_null(right) & right.fill_null(left)).alias("comparable"),
     )
-    return shaped(told, DIFFERING)
+    return shaped(prefixed, DIFFERING)
 
 
 def _side(entity: Entity, rows: pl.DataFrame, keys: pl.DataFrame, name: str) -> pl.DataFrame:

@@ -111,9 +111,9 @@ def finalised_of(levels: Mapping[str, int], kraft_version: int) -> dict[str, int
 
 def with_directory_id(voters: Iterable[tuple[int, str | None]], copies: Iterable[LogCopy]) -> frozenset[int]:
     """Controllers whose directory id is in the voters' record or in the copy's `meta.properties`."""
-    told = [*voters, *((copy.controller_id, copy.directory_id) for copy in copies)]
+    named = [*voters, *((copy.controller_id, copy.directory_id) for copy in copies)]
     return frozenset(
         number
-        for number, directory in told
+        for number, directory in named
         if number is not None and directory is not None and directory != DIRECTORY_MIGRATING
     )

@@ -39,7 +39,7 @@ class LogKnown:
         return epochs[-1] if epochs else None
 
 
-def goes_on(verdicts: Mapping[str, str]) -> bool:
+def is_comparable(verdicts: Mapping[str, str]) -> bool:
     """True if later runs may be compared with this run, by its checks' verdicts: its log was neither another one nor an
     older one.
 

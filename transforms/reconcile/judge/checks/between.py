@@ -99,7 +99,7 @@ def _reaches_earlier_end(facts: Facts) -> Outcome:
     if end >= was:
         return found([])
     text = f"the log ends at offset {end}, but run {both.earlier.run_id} saw it committed up to offset {was}: "
-    if _begun_anew(facts, both.earlier):
+    if _begun_again(facts, both.earlier):
         return found([f"{text}{_anew(facts)}"], tolerable=facts.phase in _MAY_BEGIN_ANEW)
     if _other_epoch(both.plan, both.earlier) is not None:
         return found([f"{text}its records have other epochs too, so metadata was lost and written again"])
@@ -112,7 +112,7 @@ def _same_history(facts: Facts) -> Outcome:
     both = _log_and_earlier(facts)
     if both.plan is None or both.earlier is None:
         return both.reason or unknown("no log was planned")
-    if _begun_anew(facts, both.earlier):
+    if _begun_again(facts, both.earlier):
         return found([_anew(facts)], tolerable=facts.phase in _MAY_BEGIN_ANEW)
     differs = _other_epoch(both.plan, both.earlier)
     if differs is None:
@@ -135,7 +135,7 @@ def _other_epoch(plan: ReadPlan, earlier: EarlierRun) -> tuple[int, int, int] | 
     return offset, now, was
 
 
-def _begun_anew(facts: Facts, earlier: EarlierRun) -> bool:
+def _begun_again(facts: Facts, earlier: EarlierRun) -> bool:
     """True if the log begins at offset 0, later than everything that the earlier run has read of it."""
     newest, begun = earlier.log.newest_append_time, _begun_at(facts)
     return newest is not None and begun is not None and begun > newest
