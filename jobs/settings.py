@@ -260,7 +260,7 @@ class MaintainSettings(Strict):
     isr_days: Annotated[float, Field(ge=1)] = 90.0
     # Gold: the results, and those sums.
     judged_days: Annotated[float, Field(ge=1)] = 730.0
-    # Rows of runs that never came to their end.
+    # Rows of runs that never finished.
     orphans_days: Annotated[float, Field(ge=1)] = 1.0
     # How long files stay that no table needs any more: for runs in progress, and for queries about runs whose state was removed.
     vacuum_hours: Annotated[float, Field(ge=24)] = 168.0

@@ -133,7 +133,7 @@ def type_name(data_type: DataType) -> str:
 
 
 def plain(text: str) -> str:
-    """A text as Markdown shows it: what stands between angle brackets is no markup, unless it is between backticks."""
+    """A text as Markdown shows it: what stands between angle brackets is not markup, unless it is between backticks."""
     parts = text.split("`")
     return "`".join(part if number % 2 else part.replace("<", "&lt;") for number, part in enumerate(parts))
 

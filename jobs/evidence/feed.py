@@ -58,13 +58,13 @@ class Source:
 
     def written(self, clusters: Collection[str]) -> list[DataFrame]:
         """The content of these clusters' ZooKeeper transaction logs."""
-        return self._told(_WRITTEN, clusters)
+        return self._of_tables(_WRITTEN, clusters)
 
     def barriers(self, clusters: Collection[str]) -> list[DataFrame]:
         """Of that, the barriers alone."""
-        return self._told(_BARRIERS, clusters)
+        return self._of_tables(_BARRIERS, clusters)
 
-    def _told(self, tables: Sequence[tuple[Table, UnitKind]], clusters: Collection[str]) -> list[DataFrame]:
+    def _of_tables(self, tables: Sequence[tuple[Table, UnitKind]], clusters: Collection[str]) -> list[DataFrame]:
         if not clusters:
             return []
         return [self.rows(table).where(of_clusters(clusters)).mapInArrow(packed(kind), FEED) for table, kind in tables]

@@ -42,7 +42,7 @@ class Stopping:
 
     @contextmanager
     def armed(self) -> Iterator[None]:
-        """Heed signals, and the time given from here on; only a process's main thread can."""
+        """Handle signals and the time limit while the block runs; works in a process's main thread only."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return

@@ -22,7 +22,7 @@ def sum_up(warehouse: Warehouse, clusters: Collection[str], going: Column) -> No
     """Add rows of gold isr_history of these clusters to the sums, those that meet `going`; nothing is removed.
 
     The days' sums are replaced as a whole, in one commit, and name the runs that they are made of. So the same rows are
-    never added twice, even if this is repeated. Rows of runs that never finished count for nothing. Raises what the
+    never added twice, even if this is repeated. Rows of runs that never finished are ignored. Raises what the
     warehouse raises.
     """
     stored = warehouse.read(ISR_HISTORY).where(of_clusters(clusters)).withColumn("day", _day())

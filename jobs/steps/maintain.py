@@ -260,7 +260,7 @@ def _known_runs(warehouse: Warehouse, clusters: Collection[str]) -> dict[str, li
     went_on_from = {(row[CLUSTER], row["run_id"]): row["base_run"] for row in copies.collect()}
     kept = {name: F.get_json_object("kept", f"$.{name}").alias(name) for name in ("memory.run_id", "fold.run_id")}
     rows = warehouse.read(RUNS).where(of_clusters(clusters)).orderBy(*oldest_first())
-    told = rows.select(
+    described = rows.select(
         *(
             CLUSTER,
             "run_id",
@@ -279,7 +279,7 @@ def _known_runs(warehouse: Warehouse, clusters: Collection[str]) -> dict[str, li
         F.get_json_object("kept", "$.base_run").alias("base_run"),
     )
     found: dict[str, list[KnownRun]] = defaultdict(list)
-    for row in told.collect():
+    for row in described.collect():
         found[row[CLUSTER]].append(_known_run(row, went_on_from.get((row[CLUSTER], row["run_id"]))))
     return found
 

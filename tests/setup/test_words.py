@@ -58,6 +58,7 @@ PAGES = sorted(
     path
     for pattern in (
         "README.md",
+        "CONTRIBUTING.md",
         "CHANGELOG.md",
         "docs/*.md",
         "conf/**/*.yml",

@@ -98,5 +98,5 @@ def _shown(what: str, stored: pl.Series, found: pl.Series, most: int) -> pl.Data
     ]
     both = counts[0].join(counts[1], on="row", how="full", coalesce=True).fill_null(0)
     odd = both.filter(pl.col("stored") != pl.col("again")).sort("row")
-    told = odd.head(most).with_columns(pl.lit(what).alias("what"), pl.lit(odd.height).alias("total"))
-    return told.select(pl.col(name).cast(kind) for name, kind in UNLIKE.items())
+    first_ones = odd.head(most).with_columns(pl.lit(what).alias("what"), pl.lit(odd.height).alias("total"))
+    return first_ones.select(pl.col(name).cast(kind) for name, kind in UNLIKE.items())

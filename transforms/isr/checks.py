@@ -164,15 +164,15 @@ def under_min(partitions: Partitions | None, min_isr: Mapping[str, int | None] |
     """
     if partitions is None or min_isr is None:
         return unknown(_NO_PARTITIONS if partitions is None else "no configurations were collected")
-    texts, untold = [], 0
+    texts, undecided = [], 0
     for name, state in partitions.items():
         least = min_isr.get(name)
         if least is None:
-            untold += 1
+            undecided += 1
         elif len(state.isr) < min(least, len(state.replicas)):
             texts.append(f"{name}: ISR {listed(state.isr)}, min.insync.replicas {least}")
-    if untold and not texts:
-        return unknown(f"min.insync.replicas of {untold} partitions is a broker's static default")
+    if undecided and not texts:
+        return unknown(f"min.insync.replicas of {undecided} partitions is a broker's static default")
     return found(texts, tolerable=True)
 
 

@@ -83,7 +83,9 @@ class Fold:
                 self.clears.append(int(batch.offsets[every]))
                 if self.versions is not None:
                     self.versions.touch(holding_elr(self.partitions, self.topics), self.topics, self.partitions)
-                yield from self._told(self.partitions.read(batch, np.array([every]), np.array([EVERY_TOPIC]), window))
+                yield from self._recorded(
+                    self.partitions.read(batch, np.array([every]), np.array([EVERY_TOPIC]), window)
+                )
 
     def _read_partitions(
         self, batch: Batch, rows: Longs, clears: list[tuple[int, int]], window: Window
@@ -98,7 +100,7 @@ class Fold:
             in_order = np.argsort(rows, kind="stable")
             rows, topics = rows[in_order], topics[in_order]
         if len(rows):
-            yield from self._told(self.partitions.read(batch, rows, topics, window))
+            yield from self._recorded(self.partitions.read(batch, rows, topics, window))
             self.found += self.partitions.take_findings()
 
     def _touch(self, topics: Longs, clears: list[tuple[int, int]]) -> None:
@@ -109,7 +111,7 @@ class Fold:
         if self.versions is not None:
             self.versions.touch(topics, self.topics, self.partitions)
 
-    def _told(self, changes: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def _recorded(self, changes: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in changes:
             if self.versions is not None:
                 self.versions.take(batch)

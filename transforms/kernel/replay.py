@@ -100,7 +100,7 @@ def warm_up() -> None:
     """Compile what is compiled, and leave the machine code in numba's cache on disk, so that no run has to."""
     rows = _some_log()
     end = rows.num_rows
-    [kept] = [told.rows for told in replay(Plan("", Extent(end), keep_at=end), [rows]) if told.kind == TableKind.KEPT]
+    [kept] = [made.rows for made in replay(Plan("", Extent(end), keep_at=end), [rows]) if made.kind == TableKind.KEPT]
     checkpoints = {end + 1: DecodedCheckpoint(None, True, lambda: [rows])}
     for _ in replay(Plan("", Extent(end + 1), checkpoints=checkpoints), [], kept["kept"][0].as_py()):
         pass
@@ -164,10 +164,10 @@ class _Pass:
 
     def _history(self, batch: Batch, rows: Longs, stop: int) -> Iterator[MadeTable]:
         """Apply some rows, all of them on one side of the committed end."""
-        told = stop <= self.committed
-        wanted = told or self.fold.versions is not None
+        is_committed = stop <= self.committed
+        wanted = is_committed or self.fold.versions is not None
         for changes in self.fold.read(batch, rows, self.start, stop if wanted else self.start):
-            if told:
+            if is_committed:
                 yield MadeTable(TableKind.HISTORY, stop, "isr_history", changes)
 
     def _applied(self, batch: Batch) -> Longs:

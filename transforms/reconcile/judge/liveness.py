@@ -141,5 +141,5 @@ def _since(facts: Facts, silence: float) -> str:
     text = f"/migration was last written {silence:.1f} s before the capture, and the log ends {age:.1f} s before it"
     if silence - age > facts.alive_limit:
         return text
-    # Both ended together, and ZooKeeper was read later: it is no old copy of the log, which `/migration` would have passed.
+    # Both ended together, and ZooKeeper was read later: it is not an old copy of the log, which `/migration` would have passed.
     return f"{text}: the controllers are not running"

@@ -274,7 +274,7 @@ class _Activity:
             time.min().alias("first"),
             time.max().alias("last"),
             time.filter(below).max().alias("below"),
-            # A sum of nothing is no number here: there is nothing from the checkpoint on.
+            # Without records from the checkpoint on, the sum is null and not 0.
             pl.when((~below).any()).then(length.filter(~below).sum()).alias("behind"),
         )
         for row in counts.iter_rows(named=True):

@@ -188,7 +188,7 @@ def _json(value: Any) -> str:
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
-        # Half a surrogate pair is no text: it stays the escape that it was.
+        # Half a surrogate pair is not text: it stays the escape that it was.
         return json.dumps(value, separators=(",", ":"))
     return text
 
