@@ -1,4 +1,5 @@
-"""`kraft-audit isr`: a partition's ISR, leaders and epochs step by step, and what AlterPartition would be answered."""
+"""`kraft-audit isr`: a partition's ISR, leaders and epochs step by step, and how a controller would answer an
+AlterPartition request."""
 
 from __future__ import annotations
 

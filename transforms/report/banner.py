@@ -271,7 +271,7 @@ def is_log_unusable(report: Report) -> bool:
 
 
 def _gravest(report: Report) -> StateWords | None:
-    """What goes before every other headline: the phase that the report names is not the story."""
+    """The headline that comes before every other one, where the phase alone would mislead."""
     if is_gone(report):
         return StateWords(
             "The metadata is gone from ZooKeeper",
