@@ -14,7 +14,7 @@ from pathlib import Path
 
 from jobs.exit import CRASH, DEBUG_VARIABLE, MEANINGS, guarded
 from jobs.runtime.databricks import take_secrets
-from jobs.runtime.stopping import Stopping, tell
+from jobs.runtime.stopping import Stopping, print_reason
 
 DEBUG_OPTION = "--debug"
 
@@ -57,10 +57,10 @@ MAINS = (
     Command("dump", "print a metadata log, secrets masked", "jobs.commands.dump"),
     Command("snapshot-zookeeper", "dump a live ZooKeeper tree to a file", "jobs.commands.snapshot_zookeeper"),
     Command("demo", "two audits of a real capture", "jobs.commands.demo.demo"),
-    Command("ingest-zookeeper", "step 1 alone", "jobs.steps.ingest_zookeeper"),
-    Command("ingest-kraft", "step 2 alone", "jobs.steps.ingest_kraft"),
-    Command("materialize", "step 3 alone", "jobs.steps.materialize"),
-    Command("reconcile", "step 4 alone", "jobs.steps.reconcile"),
+    Command("ingest-zookeeper", "step 1 of a run alone: read ZooKeeper into the tables", "jobs.steps.ingest_zookeeper"),
+    Command("ingest-kraft", "step 2 of a run alone: read the metadata logs into the tables", "jobs.steps.ingest_kraft"),
+    Command("materialize", "step 3 of a run alone: the state of both sides", "jobs.steps.materialize"),
+    Command("reconcile", "step 4 of a run alone: compare and judge", "jobs.steps.reconcile"),
 )
 
 
@@ -111,7 +111,10 @@ def _usage(arguments: Sequence[str]) -> int:
     out = sys.stdout if asked else sys.stderr
     if arguments and not asked:
         print(f"kraft-audit: unknown command {arguments[0]!r}", file=out)
-    print("usage: kraft-audit COMMAND [options]\n\nAudits a Kafka migration from ZooKeeper to KRaft.\n", file=out)
+    print(
+        "usage: kraft-audit COMMAND [options]\n\nAudits Kafka migrations from ZooKeeper to KRaft, and KRaft clusters.\n",
+        file=out,
+    )
     for command in sorted((*COMMANDS, *MAINS), key=lambda c: c.name):
         print(f"  {command.name:<20} {command.help}", file=out)
     print(
@@ -134,7 +137,7 @@ def entry_point() -> None:
         if stopping.stopped is None:
             raise
     if stopping.stopped is not None:
-        tell(stopping.stopped)
+        print_reason(stopping.stopped)
         code = stopping.stopped.exit_code
     sys.exit(code)
 

@@ -21,7 +21,7 @@ from jobs.run import failures, kept
 from jobs.run.run import LOG, Failure, Run, new_run_id, open_run, shared
 from jobs.runtime.progress import Progress
 from jobs.runtime.spark import stop_queries
-from jobs.runtime.stopping import Stopped, Stopping, tell
+from jobs.runtime.stopping import Stopped, Stopping, print_reason
 from jobs.settings import Settings, load_settings, overridden
 from jobs.sinks.report_files import ReportPaths
 from jobs.sinks.storage import is_uri
@@ -44,7 +44,7 @@ _LONGEST_MINUTES = 100_000
 
 @dataclass(frozen=True)
 class ClusterResult:
-    """What became of one cluster: its report and the report's files, or why there is none."""
+    """The result for one cluster: its report and the report's files, or why there is none."""
 
     report: Report | None = None
     paths: ReportPaths | None = None
@@ -59,10 +59,10 @@ class ClusterResult:
 
 
 def run_all(run: Run, out: Place | None = None, progress: Progress | None = None) -> dict[str, ClusterResult]:
-    """Run every step over all clusters of the run and write the reports; what became of each cluster, by name.
+    """Run every step over all clusters of the run and write the reports; returns the result of each cluster, by name.
 
-    `out` is where the report of a run over one cluster goes. Raises what stops a run over a single cluster, if that is
-    nothing that a user could have done.
+    `out` is where the report of a run over one cluster goes. A cluster's own fault is in its result. Raises any other
+    error that stops a run over a single cluster.
     """
     progress = progress or Progress.for_terminal(sys.stderr)
     progress.follow(run.spark)
@@ -136,11 +136,11 @@ def _written(run: Run, report: Report, out: Place | None) -> ClusterResult:
 
 
 @dataclass(frozen=True)
-class Telling:
+class OutputOptions:
     """A run's output: `as_json` one object on standard output, `quiet` errors only, `color` on terminals.
 
     With `fail_on_mail` a mail that could not be sent sets the exit code; `mail_dry_run` is a folder for mails that are written
-    instead of sent. `minutes` is the longest time that the run may take; with `heeds_signals` SIGTERM and SIGINT end the run and
+    instead of sent. `minutes` is the longest time that the run may take; with `catches_signals` SIGTERM and SIGINT end the run and
     the process, which is right if the process is the run's own.
     """
 
@@ -150,34 +150,36 @@ class Telling:
     fail_on_mail: bool = False
     mail_dry_run: Path | None = None
     minutes: float | None = None
-    heeds_signals: bool = False
+    catches_signals: bool = False
 
 
-def audit(settings: Settings | Sequence[Settings], out: Place | None = None, telling: Telling | None = None) -> int:
+def audit(
+    settings: Settings | Sequence[Settings], out: Place | None = None, output: OutputOptions | None = None
+) -> int:
     """Run, print the results and send the configured mails. Returns the worst exit code.
 
     A run with the option `out` audits files once: it writes no fleet page and sends no mail.
     """
-    telling = telling or Telling()
+    output = output or OutputOptions()
     several = [settings] if isinstance(settings, Settings) else list(settings)
-    stopping = Stopping(telling.minutes)
+    stopping = Stopping(output.minutes)
     begun_at = datetime.now(UTC)
     run_id, begun = new_run_id(begun_at), None
     try:
-        with stopping.armed() if telling.heeds_signals else nullcontext():
+        with stopping.armed() if output.catches_signals else nullcontext():
             if out is None:
                 begun = _begin(several, run_id, begun_at, stopping)
-            with _opened(several, run_id, begun_at, telling, mailed=out is None) as run:
+            with _opened(several, run_id, begun_at, output, mailed=out is None) as run:
                 # The session may have taken the signals.
-                if telling.heeds_signals:
+                if output.catches_signals:
                     stopping.arm()
-                return _audit(run, out, telling, begun)
+                return _audit(run, out, output, begun)
     except BaseException as error:
         # What a call to Java that was cut off raises is not what ended the run.
         if stopping.stopped is None:
             _note(begun, error)
             raise
-        tell(stopping.stopped)
+        print_reason(stopping.stopped)
         return stopping.stopped.exit_code
     finally:
         if begun is not None:
@@ -200,18 +202,18 @@ def _note(begun: Begun | None, error: BaseException) -> None:
         begun.stopped(why(error), code)
 
 
-def _audit(run: Run, out: Place | None, telling: Telling, begun: Begun | None) -> int:
+def _audit(run: Run, out: Place | None, output: OutputOptions, begun: Begun | None) -> int:
     try:
-        outcomes, stopped = _outcomes(run, out, telling)
+        outcomes, stopped = _outcomes(run, out, output)
     except Stopped as end:
-        _leave_rows(run, end, telling, begun)
+        _leave_rows(run, end, output, begun)
         raise
     if begun is not None and run.recorded >= run.clusters.keys():
         begun.end()
-    after = Published() if out is not None else _after(run, outcomes, telling)
+    after = Published() if out is not None else _after(run, outcomes, output)
     if stopped is None:
-        _print(outcomes, after, telling)
-    elif telling.as_json:
+        _print(outcomes, after, output)
+    elif output.as_json:
         print(_json(outcomes, after))
     store_views(run.warehouse)
     maintained = [] if out is not None or stopped is not None else _maintained(run)
@@ -219,11 +221,11 @@ def _audit(run: Run, out: Place | None, telling: Telling, begun: Begun | None) -
         print(f"kraft-audit: {visible(problem, 1000)}", file=sys.stderr)
     if stopped is not None:
         raise stopped
-    own = [CRASH] if after.crashed or (after.mail_failed and telling.fail_on_mail) else []
+    own = [CRASH] if after.crashed or (after.mail_failed and output.fail_on_mail) else []
     return worst([*(outcome.exit_code for outcome in outcomes.values()), *own])
 
 
-def _leave_rows(run: Run, end: Stopped, telling: Telling, begun: Begun | None) -> None:
+def _leave_rows(run: Run, end: Stopped, output: OutputOptions, begun: Begun | None) -> None:
     """A failed row for each cluster that has none, in a thread of its own: the main one was stopped amid a call to Java.
 
     If that takes too long, the note that the run has begun records why it ended, and the next run writes the rows.
@@ -240,7 +242,7 @@ def _leave_rows(run: Run, end: Stopped, telling: Telling, begun: Begun | None) -
             failed = {
                 n: ClusterResult(failure=each.failure) for n, each in run.clusters.items() if each.failure is not None
             }
-            _after(run, failed, telling)
+            _after(run, failed, output)
         else:
             publish_stopped(run)
 
@@ -257,7 +259,7 @@ def _leave_rows(run: Run, end: Stopped, telling: Telling, begun: Begun | None) -
 
 @contextmanager
 def _opened(
-    several: Sequence[Settings], run_id: str, begun_at: datetime, telling: Telling, *, mailed: bool
+    several: Sequence[Settings], run_id: str, begun_at: datetime, output: OutputOptions, *, mailed: bool
 ) -> Iterator[Run]:
     """`open_run` of a run that belongs to a series of them, or (not `mailed`) of one of files, once.
 
@@ -267,17 +269,17 @@ def _opened(
         try:
             run = stack.enter_context(open_run(several, run_id, begun_at, keep_failures=mailed))
         except Exception as error:
-            after = publish_unopened(several, error, telling.mail_dry_run) if mailed else Published()
+            after = publish_unopened(several, error, output.mail_dry_run) if mailed else Published()
             for problem in after.problems:
                 print(f"kraft-audit: {visible(problem, 1000)}", file=sys.stderr)
             raise
         yield run
 
 
-def _outcomes(run: Run, out: Place | None, telling: Telling) -> tuple[dict[str, ClusterResult], Exception | None]:
+def _outcomes(run: Run, out: Place | None, output: OutputOptions) -> tuple[dict[str, ClusterResult], Exception | None]:
     """The outcome of each cluster, and the error of the only one, which is also in gold `runs` and may be mailed."""
     try:
-        return run_all(run, out, Progress.for_terminal(sys.stderr, quiet=telling.quiet, color=telling.color)), None
+        return run_all(run, out, Progress.for_terminal(sys.stderr, quiet=output.quiet, color=output.color)), None
     except Exception as error:
         failed = {
             n: ClusterResult(failure=each.failure) for n, each in run.clusters.items() if each.failure is not None
@@ -299,12 +301,12 @@ def _shut_gates(run: Run, outcomes: Mapping[str, ClusterResult]) -> list[str]:
     return said
 
 
-def _after(run: Run, outcomes: Mapping[str, ClusterResult], telling: Telling) -> Published:
+def _after(run: Run, outcomes: Mapping[str, ClusterResult], output: OutputOptions) -> Published:
     reports = {name: each.report for name, each in outcomes.items() if each.report is not None}
     written = {name: each.paths.html for name, each in outcomes.items() if each.paths is not None}
     unwritten = {name: each.failure.reason for name, each in outcomes.items() if each.report and each.failure}
     try:
-        return publish(run, reports, written, telling.mail_dry_run, unwritten)
+        return publish(run, reports, written, output.mail_dry_run, unwritten)
     except Exception as error:
         # The verdicts are valid and must be printed even if the page or the mails fail.
         return Published(problems=[f"after the reports: {unexpected(error)}"], crashed=True)
@@ -319,12 +321,12 @@ def _maintained(run: Run) -> list[str]:
         return [f"maintenance: {str(error) if isinstance(error, UsageError | AuditError) else unexpected(error)}"]
 
 
-def _print(outcomes: Mapping[str, ClusterResult], after: Published, telling: Telling) -> None:
+def _print(outcomes: Mapping[str, ClusterResult], after: Published, output: OutputOptions) -> None:
     """One cluster's verdict in full; of several, one table, worst first. Failures go to standard error in any case."""
     reports, places, failures = _parts(outcomes)
-    if telling.as_json:
+    if output.as_json:
         print(_json(outcomes, after))
-    elif not telling.quiet:
+    elif not output.quiet:
         lines = _alone(reports, places) if len(outcomes) == 1 else fleet_table(reports, places, failures)
         for line in [*lines, *(f"Fleet        {page}" for page in after.pages), *after.lines]:
             print(line)
@@ -436,18 +438,18 @@ def add_output_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def telling_of(arguments: argparse.Namespace) -> Telling:
+def output_options_of(arguments: argparse.Namespace) -> OutputOptions:
     """The output options of `add_output_arguments` and `add_arguments`."""
     if arguments.quiet:
         LOG.setLevel(logging.WARNING)
-    return Telling(
+    return OutputOptions(
         as_json=arguments.json,
         quiet=arguments.quiet,
         color=not arguments.no_color,
         fail_on_mail=getattr(arguments, "fail_on_mail", False),
         mail_dry_run=getattr(arguments, "mail_dry_run", None),
         minutes=getattr(arguments, "timeout", None),
-        heeds_signals=True,
+        catches_signals=True,
     )
 
 
@@ -466,7 +468,7 @@ def execute(arguments: argparse.Namespace) -> int:
             kept = arguments.keep_copy / settings.cluster
             settings = overridden(settings, kraft=overridden(settings.kraft, keep_copy=kept))
         several.append(settings)
-    code = audit(several, telling=telling_of(arguments))
+    code = audit(several, output=output_options_of(arguments))
     return OK if arguments.exit_0_on_warnings and code == WARNINGS else code
 
 

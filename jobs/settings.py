@@ -210,9 +210,9 @@ class ReportSettings(Strict):
     rows: Annotated[int, Field(ge=1, le=100_000)] = 1000
     # Where `folder` is served, for links in mails.
     url: Annotated[str, Field(pattern=r"^https?://[^\s\"'<>]+$")] | None = None
-    # A cluster whose newest run is older is shown as not audited for long.
+    # The fleet page lists a cluster whose newest run is older under "No recent audit".
     stale_after_hours: Annotated[float, Field(gt=0)] = 48.0
-    # Clusters that are no more: once their newest run is old, the fleet's page leaves them out.
+    # Retired clusters: once their newest run is old, the fleet's page leaves them out.
     retired: list[str] = []
     mail: MailSettings | None = None
 
@@ -260,7 +260,7 @@ class MaintainSettings(Strict):
     isr_days: Annotated[float, Field(ge=1)] = 90.0
     # Gold: the results, and those sums.
     judged_days: Annotated[float, Field(ge=1)] = 730.0
-    # Rows of runs that never came to their end.
+    # Rows of runs that never finished.
     orphans_days: Annotated[float, Field(ge=1)] = 1.0
     # How long files stay that no table needs any more: for runs in progress, and for queries about runs whose state was removed.
     vacuum_hours: Annotated[float, Field(ge=24)] = 168.0

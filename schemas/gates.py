@@ -1,4 +1,4 @@
-"""Names of the gates: each is a decision that the checks open or keep shut."""
+"""Names of the gates: each is a decision that the checks open or close."""
 
 from __future__ import annotations
 

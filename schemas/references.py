@@ -1,4 +1,4 @@
-"""Where a rule comes from, spelled so that whoever reads a report can follow it."""
+"""Where a rule comes from, spelled so that a reader of a report can find it."""
 
 from __future__ import annotations
 

@@ -317,7 +317,7 @@ class Metric:
 
 @dataclass(frozen=True)
 class ExpectationResult:
-    """What became of one expectation of a user's suite. It can change verdict and exit code, and no gate."""
+    """The result of one expectation of a user's suite. It can change verdict and exit code, but no gate."""
 
     suite: str
     """Name of the suite."""

@@ -62,7 +62,7 @@ FINDINGS = Table(
     ),
 )
 
-# Rows of every run; those of a cluster's older runs go after a while.
+# Rows of every run; those of a cluster's older runs are removed after a while.
 STATE_TABLES: tuple[Table, ...] = (
     *(entity.table for entity in ENTITIES),
     BARRIERS,

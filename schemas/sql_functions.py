@@ -1,8 +1,8 @@
 """Functions of Spark's SQL that a suite of expectations may call: those that depend only on their arguments.
 
-Left out are, of Spark's own, what calls Java or Python (`reflect`, `java_method`, user-defined functions), what tells of
-the session or the machine, encryption, XML (whose readers follow references), chance, and sketches nobody needs here. What
-a platform adds is not here either: it may call a model or read a file.
+Left out are, of Spark's own, what calls Java or Python (`reflect`, `java_method`, user-defined functions), what shows
+the session or the machine, encryption, XML (whose readers follow references), chance, and sketches nobody needs here.
+What a platform adds is not here either: it may call a model or read a file.
 """
 
 _NAMES = """

@@ -133,7 +133,7 @@ def type_name(data_type: DataType) -> str:
 
 
 def plain(text: str) -> str:
-    """A text as Markdown shows it: what stands between angle brackets is no markup, unless it is between backticks."""
+    """A text as Markdown shows it: what stands between angle brackets is not markup, unless it is between backticks."""
     parts = text.split("`")
     return "`".join(part if number % 2 else part.replace("<", "&lt;") for number, part in enumerate(parts))
 
@@ -151,8 +151,7 @@ def checks_page() -> str:
         "",
         "For each check this page lists what must hold, how severe a violation is, which gates it can close, in which phases it",
         "applies, and what to do if it fails. A *warning* never closes a gate; at most, its gates are unknown while the check cannot",
-        "be judged. An *optional*",
-        "check needs one more file, such as a property file; without it, its gates stay as they are. The",
+        "be judged. An *optional* check needs one more file, such as a property file; without it, its gates stay as they are. The",
         "[operator's guide](operating.md) shows which checks matter at each step.",
         "",
     ]

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Write the lock files anew from pyproject.toml: `tools/lock.sh` keeps what is locked where it can, `tools/lock.sh --upgrade` doesn't.
+# Write the lock files again from pyproject.toml: `tools/lock.sh` keeps what is locked where it can, `tools/lock.sh --upgrade` doesn't.
 # No index address is written: the machine that installs decides where packages come from.
 set -eu
 cd "$(dirname "$0")/.."

@@ -44,7 +44,7 @@ _PORT = re.compile(r":[0-9]+$")
 
 
 class MalformedPropertiesError(ValueError):
-    """A text that is no property file. The message quotes the escape that is wrong, and no value."""
+    """A text that is not a property file. The message quotes the escape that is wrong, and no value."""
 
 
 @dataclass(frozen=True)

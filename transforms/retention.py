@@ -38,7 +38,7 @@ class Part(StrEnum):
 
 @dataclass(frozen=True)
 class Retention:
-    """How long a cluster's rows stay, in days; `hold` are ids of runs that stay for ever, or UNTIL_FINALISED."""
+    """How long a cluster's rows stay, in days; `hold` are ids of runs that stay forever, or UNTIL_FINALISED."""
 
     details_days: float = 30.0
     isr_days: float = 90.0
@@ -107,8 +107,8 @@ def retained(
 ) -> Retained:
     """What stays of a cluster with these runs, oldest first, as of `now` (UTC).
 
-    `mailed` are runs that the newest mails told of, which the next mail is compared with; `running` are those under way, with
-    when they began (UTC).
+    `mailed` are the runs of the newest mails, with which the next mail is compared; `running` are those in progress,
+    with when they began (UTC).
     """
     under_way = running or {}
     finished = [run for run in runs if run.finished]
@@ -143,9 +143,9 @@ def retained(
 
 
 def in_use_since(finished: Sequence[KnownRun], since: datetime) -> list[KnownRun]:
-    """Of a cluster's finished runs, oldest first, those that a run under way may continue from, which began at `since` or later.
+    """Of a cluster's finished runs, oldest first, those that a run which began at `since` or later may continue from.
 
-    It looked for them when it began: it has found what had come to its end by then, or what has since.
+    Such a run looked for them when it began: it found the runs that had finished by then, or one that has finished since.
     """
     before = [run for run in finished if _had_ended(run, since)]
     return [*_continued_from(before), *(run for run in finished if not _had_ended(run, since))]
@@ -176,7 +176,7 @@ def _with_what_they_build_on(runs: Sequence[KnownRun], ids: frozenset[str]) -> f
 
 
 def _first_with_the_end(runs: Sequence[KnownRun], anchors: Sequence[KnownRun]) -> frozenset[str]:
-    """Since when a log stands still is told by the first run that saw its end (RUN-05)."""
+    """The first run that saw the log's end shows since when the log has not grown (RUN-04)."""
     first: dict[tuple[object, ...], KnownRun] = {}
     for run in sorted(runs, key=lambda each: each.started_at):
         if run.end is not None:
@@ -185,7 +185,7 @@ def _first_with_the_end(runs: Sequence[KnownRun], anchors: Sequence[KnownRun]) -
 
 
 def begun_at(run_id: str) -> datetime | None:
-    """When a run began (UTC), where its id tells; ids of single steps can be anything."""
+    """When a run began (UTC), if its id contains the time; ids of single steps can be any text."""
     if not _TELLS_TIME.match(run_id):
         return None
     try:
@@ -203,7 +203,8 @@ class Chosen:
 
 
 def chosen(going: Collection[str], others: Collection[str]) -> Chosen:
-    """Ids that go, as ranges that hold none of the others. Only ids that tell a time are put into ranges: no new one comes there."""
+    """Ids to remove, as ranges that contain none of the others. Only ids that contain a time are put into ranges: no
+    new one can fall into them."""
     ranges: list[tuple[str, str]] = []
     begun = False
     for each in sorted({*going, *others}):

@@ -36,7 +36,7 @@ class UnitKind(IntEnum):
     TRANSACTIONS = 6
     BARRIERS = 7
     WRITES = 8
-    # Records of Kafka's checkpoints, then bytes of the log that are no record, then its records.
+    # Records of Kafka's checkpoints, then bytes of the log that are not a record, then its records.
     CHECKPOINTS = 9
     DAMAGE = 10
     LOG = 11

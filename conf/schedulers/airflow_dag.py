@@ -19,7 +19,7 @@ with DAG(
     start_date=pendulum.datetime(2026, 1, 1, tz="UTC"),
     catchup=False,
     max_active_runs=1,
-    # A verdict is no fault that a second try mends.
+    # A second try finds the same.
     default_args={"retries": 0, "execution_timeout": timedelta(hours=5)},
 ):
     SparkSubmitOperator(
@@ -33,7 +33,7 @@ with DAG(
             "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
             "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         },
-        # Airflow knows only success and failure.
+        # Airflow supports only success and failure.
         application_args=[
             "--quiet",
             "--exit-0-on-warnings",

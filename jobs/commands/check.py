@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 from jobs.exit import UsageError, guarded
-from jobs.pipeline import add_output_arguments, add_verdict_arguments, audit, telling_of
+from jobs.pipeline import add_output_arguments, add_verdict_arguments, audit, output_options_of
 from jobs.places import Place, RemotePlace, place_of
 from jobs.settings import TABLES_FOLDER, Settings, validated
 
@@ -65,7 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     """Audit the files and write tables, report.html and report.json below the output folder."""
     out: Place = arguments.out or Path(tempfile.mkdtemp(prefix="kraft-audit-"))
-    return audit(settings_for(arguments, out), out, telling_of(arguments))
+    return audit(settings_for(arguments, out), out, output_options_of(arguments))
 
 
 def settings_for(arguments: argparse.Namespace, out: Place) -> Settings:

@@ -346,7 +346,7 @@ def _remote_folder(folder: RemotePlace) -> str:
 
 
 def _elsewhere(settings: Settings) -> Diagnosis:
-    """What a warehouse that is no local folder promises runs that write at the same time."""
+    """What a warehouse outside of local folders promises runs that write at the same time."""
     root = settings.warehouse
     unsafe = unsafe_scheme(root, settings.catalog)
     if unsafe is not None and settings.warehouse_single_driver:

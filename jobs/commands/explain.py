@@ -58,11 +58,11 @@ def execute(arguments: argparse.Namespace) -> int:
         raise UsageError(visible(str(error))) from None
     with open_warehouse(arguments) as run:
         past = past_run(run, arguments.run_id)
-        told = render(explanation(past, row, arguments.as_of))
+        text = render(explanation(past, row, arguments.as_of))
         gone = missing.lines(missing.of_chain(past))
     for line in gone:
         print(line)
-    print(told, end="")
+    print(text, end="")
     return OK
 
 

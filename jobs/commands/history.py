@@ -81,8 +81,8 @@ def _changes(arguments: argparse.Namespace) -> int:
         gone = missing.lines(missing.of_all_runs(run, [log for log, _ in logs]))
     if not any(changes for _, changes in logs):
         what = f"topic {arguments.topic}" if whole_topic else f"{arguments.entity} {arguments.key or ''}"
-        told = f"no run of {run.cluster} has read a record of {visible(what, 160).strip()}"
-        raise UsageError("; ".join([told, *gone]))
+        reason = f"no run of {run.cluster} has read a record of {visible(what, 160).strip()}"
+        raise UsageError("; ".join([reason, *gone]))
     for line in gone:
         print(line, file=sys.stderr if arguments.format == "jsonl" else sys.stdout)
     for log, changes in logs:

@@ -1,4 +1,5 @@
-"""`kraft-audit isr`: a partition's ISR, leaders and epochs step by step, and what AlterPartition would be answered."""
+"""`kraft-audit isr`: a partition's ISR, leaders and epochs step by step, and how a controller would answer an
+AlterPartition request."""
 
 from __future__ import annotations
 
@@ -126,8 +127,8 @@ def _recorded(run: Finished, what: str) -> list[str] | None:
     topic, partition = _asked(what)
     wanted = {CLUSTER: run.cluster, "topic": topic, **({} if partition is None else {"partition": partition})}
     changes, days = _changes_and_days(run.warehouse, wanted)
-    told = _told(changes, None, days)
-    return [*changes_lines(run.warehouse, run.cluster, changes, days), *told] if told else None
+    shown = _shown(changes, None, days)
+    return [*changes_lines(run.warehouse, run.cluster, changes, days), *shown] if shown else None
 
 
 def _changes_and_days(tables: Reader, wanted: Mapping[str, Any]) -> tuple[Histories, Days]:
@@ -158,10 +159,10 @@ def _history(what: str, past: PastRun) -> list[str]:
     found = histories(mine.filter(of_topic(lives, partition)), topic, lives)
     if not found:
         raise UsageError(f"there never was a partition {visible(what, 120)} in the log of run {past.run_id}")
-    return [*missing.lines(missing.of_chain(past)), *_told(found, log.side.committed.end_exclusive)]
+    return [*missing.lines(missing.of_chain(past)), *_shown(found, log.side.committed.end_exclusive)]
 
 
-def _told(found: Histories, committed_end: int | None, days: Days | None = None) -> list[str]:
+def _shown(found: Histories, committed_end: int | None, days: Days | None = None) -> list[str]:
     summed = days or {}
     names = sorted(found.keys() | summed.keys())
     return [line for name in names for line in _lines(name, found.get(name, ()), summed.get(name, ()), committed_end)]

@@ -31,14 +31,14 @@ _UNNAMED = "(unknown)"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `kraft-audit verify`."""
     parser.add_argument(
-        "--conf", type=Path, required=True, nargs="+", metavar="FILE", help="configuration files (YAML), as of `run`"
+        "--conf", type=Path, required=True, nargs="+", metavar="FILE", help="configuration files (YAML), those of `run`"
     )
     parser.add_argument("--cluster", metavar="NAME", help="only this one of the clusters configured")
     parser.add_argument(
         "--clusters",
         type=int,
         metavar="N",
-        help="only N of those with a finished run: whose last verification is longest ago",
+        help="only the N clusters with a finished run that were verified longest ago",
     )
     add_run_argument(parser)
     parser.add_argument(
@@ -110,12 +110,12 @@ def _verify(warehouse: Warehouse, settings: Settings, arguments: argparse.Namesp
         found = [*_problems(kept_bytes), *examined_again(past, arguments.sample)]
     except Exception as error:
         raise unknown(past.run_id, error) from error
-    told = {row["what"]: row["total"] for row in found}
-    if not told:
+    totals = {row["what"]: row["total"] for row in found}
+    if not totals:
         print(f"{name}: run {past.run_id} matches its evidence")
         _tell(kept_bytes.forgotten)
         return keep(past.run_id, EQUAL)
-    where = ", ".join(f"{counted(total, 'row')} of {what}" for what, total in told.items())
+    where = ", ".join(f"{counted(total, 'row')} of {what}" for what, total in totals.items())
     problem = f"does NOT match its evidence: {where}"
     print(f"{name}: run {past.run_id} {problem}")
     _tell([*_lines(found), *kept_bytes.forgotten])

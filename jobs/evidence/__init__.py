@@ -1,1 +1,1 @@
-"""What the tables have of this run and of finished ones."""
+"""Rows and results of this run and of finished ones, read from the tables."""

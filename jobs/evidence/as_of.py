@@ -32,10 +32,10 @@ _FIRST = StructType([*_SHOWN.fields, StructField("total", LongType())])
 def divergences_as_of(past: PastRun, offset: int) -> DataFrame:
     """The run's comparison with KRaft's state at `offset` (inclusive) instead of the committed end.
 
-    Rows of gold divergences without the run's columns, and without what only earlier runs tell; whoever looks at them twice
-    keeps them. From /migration's offset on, it is the audit as if the log had ended there. Below it, ZooKeeper is ahead: rows
-    that it has from later records are in_flight. Raises UsageError when the run compared nothing or its log does not hold the
-    offset.
+    Rows of gold divergences without the run's columns, and without the columns that need earlier runs. Each use
+    computes them again. From /migration's offset on, it is the audit as if the log had ended there. Below it, ZooKeeper
+    is ahead: rows that it has from later records are in_flight. Raises UsageError when the run compared nothing or its
+    log does not hold the offset.
     """
     known = past_facts(past)
     if known.kraft is None or not may_compare(known.gathered.facts):

@@ -23,7 +23,7 @@ from transforms.units import UnitKind, batches_of, packed, packed_records
 
 # Of one cluster; more goes to the disk that Spark's workers use.
 _IN_MEMORY_BYTES = 256 * 1024 * 1024
-# A task for each cluster, as far as there are not more than these.
+# One task per cluster, up to this number.
 _TASKS = 32
 _BARRIERS = ((BARRIERS, UnitKind.BARRIERS),)
 _WRITTEN = ((ZK_TRANSACTIONS, UnitKind.TRANSACTIONS), *_BARRIERS, (ZOOKEEPER_WRITES, UnitKind.WRITES))
@@ -58,13 +58,13 @@ class Source:
 
     def written(self, clusters: Collection[str]) -> list[DataFrame]:
         """The content of these clusters' ZooKeeper transaction logs."""
-        return self._told(_WRITTEN, clusters)
+        return self._of_tables(_WRITTEN, clusters)
 
     def barriers(self, clusters: Collection[str]) -> list[DataFrame]:
         """Of that, the barriers alone."""
-        return self._told(_BARRIERS, clusters)
+        return self._of_tables(_BARRIERS, clusters)
 
-    def _told(self, tables: Sequence[tuple[Table, UnitKind]], clusters: Collection[str]) -> list[DataFrame]:
+    def _of_tables(self, tables: Sequence[tuple[Table, UnitKind]], clusters: Collection[str]) -> list[DataFrame]:
         if not clusters:
             return []
         return [self.rows(table).where(of_clusters(clusters)).mapInArrow(packed(kind), FEED) for table, kind in tables]
@@ -78,7 +78,7 @@ def of_logs(records: DataFrame, clusters: Collection[str]) -> list[DataFrame]:
 
 
 def in_order(feeds: Iterable[DataFrame], clusters: int) -> DataFrame:
-    """All that the passes over so many clusters are fed, each cluster's in the order in which it is read."""
+    """The input of the passes over this number of `clusters`: each cluster's rows in the order in which they are read."""
     tasks = max(1, min(clusters, _TASKS))
     whole = reduce(DataFrame.unionAll, feeds)
     return whole.repartition(tasks, CLUSTER).sortWithinPartitions(CLUSTER, "kind", "place")

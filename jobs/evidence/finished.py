@@ -1,6 +1,6 @@
 """Which runs count: those with a row in gold `runs`, which is written after everything else of a run.
 
-What a run that was killed or failed has left in other tables is of no run, for anybody.
+Rows that a killed or failed run has left in other tables are ignored everywhere.
 """
 
 from __future__ import annotations

@@ -49,12 +49,12 @@ class Begun:
         os.ftruncate(self.descriptor, len(data))
 
     def end(self) -> None:
-        """Every cluster of the run has its row: there is nothing to remember."""
+        """Remove the file: every cluster of the run has its row."""
         self.path.unlink(missing_ok=True)
         self.leave()
 
     def leave(self) -> None:
-        """Let the file go as it is: whoever looks next finds a run that died, or why it was stopped."""
+        """Unlock the file as it is: the next run finds a run that died, or the reason why it was stopped."""
         if self.descriptor >= 0:
             os.close(self.descriptor)
             self.descriptor = -1

@@ -28,10 +28,11 @@ class Bytes:
 class Kept:
     """What a run kept of a cluster.
 
-    `memory` is what it remembers of rows that differ, of epochs and of partitions' changes. `fold` is the state of the log below
-    `offset`, None where the log must be read from its start; the record before `offset` has `last_epoch` and `last_append_time`.
-    `milestones` are the records below it that tell how to read the others. `base_run` is the run whose fold that one continued from.
-    `chain` is its state in the tables, empty where a release before left none that can be followed, and `layout` that of its rows.
+    `memory` is what it remembers of rows that differ, of epochs and of partitions' changes. `fold` is the state of the
+    log below `offset`, None where the log must be read from its start; the record before `offset` has `last_epoch` and
+    `last_append_time`. `milestones` are the records below it that decide how others are read. `base_run` is the run
+    whose fold that one continued from. `chain` is its state in the tables, empty where a release before left none that
+    can be followed, and `layout` that of its rows.
     """
 
     run_id: str

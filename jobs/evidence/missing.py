@@ -30,7 +30,7 @@ _REPAIR = "restore the tables, or let `kraft-audit run --full` read the whole lo
 
 @dataclass(frozen=True)
 class Missing:
-    """Records of the log that a run was to read (`of_rows`, None where that is not to be known any more) and those that are there.
+    """Records of the log that a run was to read (`of_rows`, None if it is no longer known) and those that are there.
 
     `removed` is when retention has removed them (UTC), None where it did not. `newest` is the append time (ms) of the run's newest
     record, None where the run did not say.

@@ -56,7 +56,9 @@ def add_warehouse_arguments(parser: argparse.ArgumentParser, *, required: bool =
 
 def add_run_argument(parser: argparse.ArgumentParser) -> None:
     """Declare which run a command looks at."""
-    parser.add_argument("--run", dest="run_id", help="run to look at, of `kraft-audit history` (default: the newest)")
+    parser.add_argument(
+        "--run", dest="run_id", help="run to show, as `kraft-audit history` lists it (default: the newest)"
+    )
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,7 @@ def open_warehouse(arguments: argparse.Namespace, *, in_spark: bool = True) -> I
 
 @contextmanager
 def open_tables(conf: Path | None, warehouse: str | None) -> Iterator[tuple[Reader, Settings]]:
-    """Open a warehouse for reading, whatever clusters it holds, by a configuration or its folder; and the settings of it.
+    """Open a warehouse for reading, by a configuration or by its folder; yields its tables and settings.
 
     Raises UsageError when there is no warehouse.
     """
@@ -210,7 +212,7 @@ class PastRun:
         """The run's rows of a table, in Spark; of a chained one its state's. Raises UsageError and WarehouseError as `rows`."""
         rows = spark_tables(self.warehouse).read(table, self._version(table))
         if table.chained:
-            # Who reads without Spark does without.
+            # Imported here: commands that read without Spark must not need it.
             from jobs.sinks.chained import state_rows  # noqa: PLC0415
 
             return state_rows(rows, {self.cluster: self._chain_of(table)})
@@ -237,7 +239,8 @@ class PastRun:
         return self.chain.runs or (self.run_id,)
 
     def _chain_of(self, table: Table) -> tuple[str, ...]:
-        """`state_runs`. Raises AuditError where rows that they have stored in the table are gone: a part is no state."""
+        """`state_runs`. Raises AuditError where rows that they have stored in the table are gone: some of the rows are
+        not a state."""
         if self.state_runs != (self.run_id,) and table.full_name not in self._looked_at:
             of_runs = {"cluster": self.cluster, "run_id": [*self.state_runs]}
             counted = self.warehouse.counts(table, of_runs, self._version(table))

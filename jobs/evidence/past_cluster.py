@@ -17,9 +17,10 @@ from transforms.reconcile.judge.kip_tables import feature_znode_of
 
 @dataclass(frozen=True)
 class PastCluster:
-    """A finished run's cluster in the terms of the audits of ISR, features and downgrades, by what its report was made of.
+    """A finished run's cluster in the terms of the audits of ISR, features and downgrades, from the answers that its
+    report was made from.
 
-    `answers` are those that its rows gave, by the names of the questions.
+    `answers` are the run's stored answers, by the name of the question.
     """
 
     past: PastRun
@@ -29,7 +30,7 @@ class PastCluster:
 
     @property
     def active(self) -> Cluster:
-        """The cluster as the active controller has it. Raises UsageError when it was not collected."""
+        """The cluster as the active controller has it. Raises UsageError if that side was not read."""
         found = self.views.active
         if found is None:
             side = "ZooKeeper" if self.views.by_zookeeper else "the metadata log"

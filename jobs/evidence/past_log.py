@@ -109,7 +109,7 @@ def past_kraft(past: PastRun, znodes: Mapping[str, Any] | None) -> PastKraft | N
 
 
 def _kept(past: PastRun, copies: list[dict[str, Any]]) -> LogKept | None:
-    """The state that the run continued from. Raises UsageError where that is not to be had: then its records are not the whole log."""
+    """The state that the run continued from. Raises UsageError if it is gone: then the run's records are not the whole log."""
     base_run = next((row["base_run"] for row in copies if row["base_run"] is not None), None)
     found = kept_by(past.warehouse, past.cluster, base_run)
     if base_run is not None and found is None:

@@ -44,7 +44,8 @@ _WHERE = KRAFT_RECORDS.full_name
 
 @readable()
 def examined_again(past: PastRun, shown: int) -> list[dict[str, Any]]:
-    """What of a run is not as it has stored it: rows of `transforms.examination.reexamination.UNLIKE`, `shown` of each table at most.
+    """What differs from what the run has stored: rows of `transforms.examination.reexamination.UNLIKE`, `shown` of each
+    table at most.
 
     Raises UsageError where the run's answers are forgotten, WarehouseError where its silver rows are gone or a file of the
     tables can't be read, AuditError where bronze has nothing of a run any more.
@@ -59,7 +60,7 @@ def examined_again(past: PastRun, shown: int) -> list[dict[str, Any]]:
         first = copies_of(spark_tables(past.warehouse), past.cluster, runs[-1])
         given = replace(known.given, side=_from_the_start(known.kraft.side, first))
         planned = _planned(past, first)
-        # Of damage a run tells what it has read itself; a state above damage is never continued from.
+        # A run reports only the damage that it has read itself; no run continues from a state above damage.
         records = known.kraft.records.unionByName(records.where(F.col("problem").isNotNull()))
     again = RepeatedTask(ClusterTask(given, past.run_id, planned), known.answers, shown)
     source = Source(past.spark, past.read, {past.cluster: past.walks})

@@ -33,8 +33,8 @@ from transforms.explain.records import (
     partition_versions,
     record_types,
     row_events,
-    telling,
     versions,
+    with_events,
 )
 from transforms.frames import columns_of, from_arrow
 
@@ -56,7 +56,7 @@ def row_versions(records: DataFrame, row: RowKey, base: int | None) -> list[Vers
 
 
 def lives_of(records: DataFrame, row: RowKey) -> list[Row]:
-    """The events on a row that is no partition (`row_events`)."""
+    """The events on a row that is not a partition (`row_events`)."""
     return row_events(_of_rows(records, row.entity.name, names_row(row)), row)
 
 
@@ -89,7 +89,7 @@ def _telling(wanted: Wanted) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa
     def look(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         schema: pa.Schema = to_arrow_schema(_EVENTS)
         for batch in batches:
-            for piece in slices(telling(from_arrow(batch, columns_of(_EVENTS.fields)), wanted)):
+            for piece in slices(with_events(from_arrow(batch, columns_of(_EVENTS.fields)), wanted)):
                 yield from piece.cast(schema).to_batches()
 
     return look

@@ -20,7 +20,7 @@ _LONGEST = 500
 
 
 def store(warehouse: Warehouse, cluster: str, run_id: str, verdict: str, problem: str = "") -> None:
-    """Keep what came out of it now. Raises what the warehouse raises."""
+    """Store the outcome of a verification that ended now. Raises what the warehouse raises."""
     from jobs.sinks.driver_rows import arrow_rows  # noqa: PLC0415 - who only looks needs no Spark
 
     row = {
@@ -49,7 +49,7 @@ def newest_in(warehouse: Warehouse) -> dict[str, Verified]:
 
 
 def longest_ago(tables: Reader, clusters: list[str], number: int) -> set[str]:
-    """So many of the clusters with a finished run: those that were never verified, then those whose last time is longest ago."""
+    """The `number` clusters with a finished run to verify next: those never verified, then those verified longest ago."""
     finished = {CLUSTER: clusters, "verdict": [CLEAN, WARNINGS, ERRORS]}
     there = tables.rows(RUNS, [CLUSTER], finished)[CLUSTER].unique().to_list()
     last = newest(tables)

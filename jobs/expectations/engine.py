@@ -41,7 +41,7 @@ def _library() -> Any:
 
 @contextmanager
 def _main_module_with_a_file() -> Iterator[None]:
-    """Where the main module is no file (`python -c`, a test's worker), pyspark's connect client takes the import for its
+    """Where the main module is not a file (`python -c`, a test's worker), pyspark's connect client takes the import for its
     own doctests, and ends the process when there is no grpc."""
     main = sys.modules["__main__"]
     if hasattr(main, "__file__"):

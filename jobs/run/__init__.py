@@ -1,1 +1,1 @@
-"""A run under way: its clusters, its steps, and what it leaves to the next one."""
+"""A run in progress: its clusters, its steps, and what it leaves to the next one."""

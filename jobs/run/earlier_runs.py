@@ -25,11 +25,11 @@ _SAME_END = ("cluster_id", "log_end_offset", "newest_append_time")
 
 
 def previous_runs(run: Run) -> dict[str, list[Any]]:
-    """Each cluster's last HISTORY finished runs but this one, oldest first: rows of gold `runs` with more columns.
+    """Each cluster's last HISTORY finished runs before this one, oldest first: rows of gold `runs` with more columns.
 
     `by_class` are its differences, `log_end` the last offset of its log (inclusive), `finished` is how many finished runs
-    the cluster has in all; a run that failed is none. `own_log` is the newest run whose log was the cluster's own
-    (`earlier_run`). In the same query the run learns which of its cluster's runs it is (`Run.sequences`).
+    the cluster has in all; failed runs are left out. `own_log` is the newest run whose log was the cluster's own
+    (`earlier_run`). The same query sets `Run.sequences`, this run's number among its cluster's runs.
     """
     if run.previous is not None:
         return run.previous
@@ -40,8 +40,10 @@ def previous_runs(run: Run) -> dict[str, list[Any]]:
     rows = run.warehouse.read(RUNS).where(of_clusters(run.clusters) & (F.col("run_id") != run.run_id))
     newest = _numbered(rows).where((F.col("place") <= HISTORY) & (~F.col("failed") | (F.col("place") == 1)))
     log_end = F.get_json_object("report", "$.migration.log_end_offset").cast("bigint")
-    told = newest.withColumns({"by_class": stored_counts(), "log_end": F.coalesce(F.col("log_end_offset"), log_end)})
-    for row in told.drop("report", "table_versions", "beside").orderBy(F.col("place").desc()).collect():
+    counted_rows = newest.withColumns(
+        {"by_class": stored_counts(), "log_end": F.coalesce(F.col("log_end_offset"), log_end)}
+    )
+    for row in counted_rows.drop("report", "table_versions", "beside").orderBy(F.col("place").desc()).collect():
         run.sequences[row[CLUSTER]] = row["next_sequence"]
         if not row["failed"]:
             found[row[CLUSTER]].append(row)
@@ -49,7 +51,7 @@ def previous_runs(run: Run) -> dict[str, list[Any]]:
 
 
 def _numbered(rows: DataFrame) -> DataFrame:
-    """Rows of `runs` with their place among the cluster's finished or failed ones, the newest first, and what all of them tell."""
+    """Rows of `runs` with their place among the cluster's finished or failed ones, newest first, and columns over all of them."""
     mine, failed = Window.partitionBy(CLUSTER), F.col("failed")
     of_kind = Window.partitionBy(CLUSTER, "failed")
     same_end = Window.partitionBy(CLUSTER, *_SAME_END)
@@ -93,7 +95,7 @@ def log_end_before(previous: Sequence[Any]) -> int | None:
 
 
 def clock_notes(run: Run, previous: Sequence[Any]) -> list[str]:
-    """Notes about a wrong clock: runs are ordered by their sequence, so it hides none, but their times mislead."""
+    """Notes about a wrong clock: runs are ordered by their sequence, so it hides no run, but times are wrong."""
     newest = previous[-1] if previous else None
     if newest is None or newest["started_at"].astimezone(UTC) <= run.started_at:
         return []

@@ -1,4 +1,4 @@
-"""Rows of gold `runs` for clusters whose audit did not come to its end."""
+"""Rows of gold `runs` for clusters whose audit did not finish."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def write_failures(run: Run) -> None:
         if cluster.failure is not None
     ]
     if rows:
-        # Of single steps, each writes once: one that is repeated and comes to its end has a row of its own.
+        # Of single steps, each writes once: one that is repeated and finishes has a row of its own.
         append_rows(run, RUNS, rows, "failed")
         run.recorded |= set(failed)
 

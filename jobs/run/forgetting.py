@@ -27,8 +27,8 @@ from transforms.retention import KnownRun, in_use_since, is_on_hold
 def forget_old_state(run: Run, needed: Collection[str]) -> None:
     """Every few runs, remove a cluster's silver rows of all but its newest runs and those that are held; the rest stays.
 
-    So go the rows of runs that were killed or failed before the oldest of those. Delta keeps the removed rows for a week,
-    so that these runs can be looked into by time travel that long.
+    Rows of runs that were killed or failed before the oldest of these are removed, too. Delta keeps removed rows for a
+    week: until then, time travel still reads these runs.
     """
     due = {name: rows for name, rows in previous_runs(run).items() if _forgets(run, name, rows)}
     if not due:
@@ -39,7 +39,7 @@ def forget_old_state(run: Run, needed: Collection[str]) -> None:
     kept = {name: _state_stays(run, name, rows) | _in_use(name, rows, under_way) for name, rows in due.items()}
     built_on = _built_on(run, kept)
     conditions = {
-        # Of a chained table the rows stay that the state of a run which is kept is made of.
+        # In a chained table, the rows that make up the state of a kept run stay.
         chained: reduce(
             or_, [_old_state(run, name, rows, kept[name] | more.get(name, set())) for name, rows in due.items()]
         )
@@ -90,7 +90,7 @@ def _in_use(name: str, rows: Sequence[Any], under_way: Sequence[Died]) -> set[st
 
 
 def _built_on(run: Run, kept: Mapping[str, set[str]]) -> dict[str, set[str]]:
-    """The runs whose rows the states of these runs are made of, and this one's, by cluster."""
+    """The runs whose rows make up the states of these runs and of this one, by cluster."""
     mine = of_clusters(kept) & F.col("run_id").isin(sorted(set().union(*kept.values())))
     found: dict[str, set[str]] = {name: {*run.chains.get(name, ())} for name in kept}
     rows = run.warehouse.read(RUNS).where(mine & F.col("state_runs").isNotNull())
@@ -109,7 +109,7 @@ def _old_state(run: Run, name: str, rows: Sequence[Any], stays: Collection[str])
 
 
 def _older_than(cluster: str, kept: Sequence[str], old: Sequence[str], since: datetime) -> Column:
-    """In words that Delta passes on to its files: the old runs' rows, and those with an id of an earlier time.
+    """A condition that Delta checks by its files' statistics: the old runs' rows, and those with an id of an earlier time.
 
     Ids that a user has chosen for single steps have no time, unless they look like one.
     """

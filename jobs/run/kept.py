@@ -63,7 +63,7 @@ class Found:
 
 
 def said(run: Run, kept: Kept, recorded: Mapping[str, Any] | None) -> str:
-    """What is written of it into gold `runs`, with up to where changes of partitions are `recorded`."""
+    """The JSON text of column `kept` in gold `runs`; `recorded`: up to where changes of partitions are recorded."""
     document = {
         "recorded": recorded,
         "format": FORMAT,
@@ -83,7 +83,7 @@ def look_up(run: Run, bases: Mapping[str, str | None] | None = None) -> None:
     """Set `Run.kept` to the state that each cluster's previous run has kept, if it can be resumed.
 
     That is the newest run whose log was the cluster's own; with `bases` the one that an earlier step of this run continued
-    from. Raises AuditError if nothing of that can be read any more.
+    from. Raises AuditError if that run's row can no longer be read.
     """
     left: dict[str, tuple[str, str | None]] = {}
     for name, rows in previous_runs(run).items():
@@ -170,7 +170,7 @@ def _short(warehouse: Warehouse, chains: Mapping[str, Chain]) -> dict[str, str]:
     except AuditError as error:
         if len(chains) == 1:
             return dict.fromkeys(chains, str(error))
-        # One cluster's file is no other one's.
+        # A damaged file fails its own cluster only.
         return {name: why for each, chain in chains.items() for name, why in _short(warehouse, {each: chain}).items()}
     there: dict[str, dict[tuple[str, str], int]] = {name: {} for name in chains}
     for table, counts in zip(tables, counted, strict=True):
@@ -240,7 +240,7 @@ def _broken(warehouse: Warehouse, kept: Mapping[str, Kept]) -> _Broken:
     except UnreadableError:
         if len(kept) == 1:
             return _Broken(dict.fromkeys(kept, _FILE_GONE))
-        # One cluster's file is no other one's.
+        # A damaged file fails its own cluster only.
         alone = [_broken(warehouse, {name: each}) for name, each in kept.items()]
         return _Broken(
             {name: why for each in alone for name, why in each.kept.items()},

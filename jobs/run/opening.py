@@ -1,4 +1,5 @@
-"""The few rows that decide how a cluster's others are read: Kafka's roots, `/migration` and its like, milestones of the log."""
+"""The few rows that decide how a cluster's others are read: Kafka's root znodes, `/migration`, `/controller` and
+`/controller_epoch`, milestones of the log."""
 
 from __future__ import annotations
 
@@ -101,10 +102,10 @@ def collected(questions: Mapping[str, DataFrame]) -> dict[str, dict[str, list[di
 
 
 def _fail_unread(run: Run, found: Collected) -> None:
-    """Clusters whose source could not be read, or holds no metadata of Kafka's, go no further.
+    """Fail clusters whose source could not be read or has no metadata of Kafka.
 
     A tree without Kafka's znodes is the wrong tree: it must not take the place of a good one. A second walk without
-    them was one of another tree: nothing stood still, and nothing would be judged.
+    them was one of another tree: every row would count as moved, and none would be judged.
     """
     failures = {
         name: rows[0]["problem"] for kind in ("failed_log", "failed_tree") for name, rows in found[kind].items()
@@ -126,7 +127,7 @@ def _fail_unread(run: Run, found: Collected) -> None:
 
 
 def _fail_unlike(run: Run, counted: Mapping[str, Rows]) -> None:
-    """Clusters whose tables do not hold the rows that earlier steps have read are not judged."""
+    """Fail clusters whose tables do not have the rows that earlier steps have read."""
     for name in run.going:
         there = {row["table"]: row["rows"] for row in counted.get(name, ())}
         short = differing_rows(run.clusters[name].rows_read, there)

@@ -1,7 +1,7 @@
 """What every step of a run shares: its clusters, session, warehouse, fingerprints, and the rows it has made so far.
 
-A run is over a set of clusters, one or hundreds: every question is one query over all of them. One cluster's fault is
-its own: the cluster has failed from then on, and the others go on without it.
+A run is over a set of clusters, one or hundreds: a query reads or writes the rows of all of them. If one cluster fails,
+the others continue without it.
 """
 
 from __future__ import annotations
@@ -66,11 +66,10 @@ class Failure:
 class ClusterRun:
     """One cluster of a run.
 
-    `suppressions` are the configured entries, in force or not; `suites` the expectations; `notes` what the report should
-    say of the run; `walks` the snapshot_ids of ZooKeeper's tree in bronze: the one that is judged, and a bracket's second.
-    `rows_read` are the numbers of rows in bronze tables that the steps before this one have read, by table.
-    `walked_at_ms` is when the walk of a live tree began and `log_seen_at_ms` when the log's end was looked up, milliseconds
-    since the epoch.
+    `suppressions` are the configured entries, in force or not; `suites` the expectations; `notes` lines for the report;
+    `walks` the snapshot_ids of ZooKeeper's tree in bronze: the one that is judged, and a bracket's second. `rows_read`
+    are the numbers of rows in bronze tables that the steps before this one have read, by table. `walked_at_ms` is when
+    the walk of a live tree began and `log_seen_at_ms` when the log's end was looked up, milliseconds since the epoch.
     """
 
     settings: Settings
@@ -100,20 +99,23 @@ def _uncounted(_source: str, _number: int, _noun: str) -> None:
 
 @dataclass
 class Run:
-    """One run over `clusters`, by name. `durations` are seconds by step.
+    """One run over `clusters`, by name. Names of clusters are the keys of all mappings but `durations` and `scanned`'s rows.
 
-    `in_steps` is true when each step is a process of its own: then a repeated step must not write its rows again. `attempt` tells
-    the times apart that a step was begun (`jobs.run.steps`).
-    `logs` are the log folders as `jobs.steps.ingest_kraft` scanned them, `scanned` their rows of kraft_log_copies, by cluster;
-    `steps_done` the steps that other processes have done for this run. `kept` is what each cluster's run before this one has left for
-    it (`jobs.run.kept`), without the state of the log where this run reads that from its start, `recorded_changes` which changes of
-    partitions they have recorded.
-    `newest_mails` is the newest mail about each cluster that has mail configured, `newest_messages` the newest message by channel
-    and cluster (`jobs.steps.messages`), once they are `mails_looked_up`; `previous` are
-    each cluster's runs before this one, once they were looked up (`jobs.run.earlier_runs.previous_runs`), `sequences`
-    which of its cluster's runs this one is, where the cluster has any before it; `recorded` are the clusters with a row in gold `runs`;
-    `chains` the runs whose rows make up each cluster's state, once they are stored (`transforms.chain`);
-    `counted(source, number, noun)` hears of what was read so far.
+    - `durations`: seconds by step.
+    - `in_steps`: each step is a process of its own, so a repeated step must not write its rows again.
+    - `attempt`: different each time that a step is begun (`jobs.run.steps`).
+    - `steps_done`: the steps that other processes have done for this run.
+    - `logs`: the log folders as `jobs.steps.ingest_kraft` scanned them; `scanned`: their rows of kraft_log_copies.
+    - `kept`: what each cluster's run before this one has left for it (`jobs.run.kept`), without the state of the log where this
+      run reads the log from its start.
+    - `recorded_changes`: which changes of partitions earlier runs have recorded.
+    - `newest_mails`: the newest mail about each cluster that has mail configured; `newest_messages`: the newest message by channel
+      and cluster (`jobs.steps.messages`). Both are valid once `mails_looked_up` is true.
+    - `previous`: each cluster's runs before this one, once they were looked up (`jobs.run.earlier_runs.previous_runs`);
+      `sequences`: this run's number among its cluster's runs, where the cluster has earlier ones.
+    - `recorded`: the clusters with a row in gold `runs`.
+    - `chains`: the runs whose rows make up each cluster's state, once they are stored (`transforms.chain`).
+    - `counted(source, number, noun)`: is called with what was read so far.
     """
 
     clusters: dict[str, ClusterRun]
@@ -193,7 +195,7 @@ class Run:
                 raise error
 
     def drop_writes(self) -> None:
-        """Give up tables that are not written yet, and wait for those that are being written: their rows count for nothing."""
+        """Drop writes that have not begun, and wait for those in progress: rows of an unfinished run are ignored."""
         pending, self._writes = self._writes, []
         for future in pending:
             if not future.cancel():
@@ -205,7 +207,7 @@ class Run:
         return {name: version for name, version in versions.items() if version is not None}
 
     def close(self) -> None:
-        """Let go of the writers; writes that were not begun are given up."""
+        """Stop the writers; writes that have not begun are dropped."""
         self._pool.shutdown(wait=True, cancel_futures=True)
 
 
@@ -241,9 +243,9 @@ def open_run(
 ) -> Iterator[Run]:
     """Start (or join) a Spark session and open the warehouse for one run over one or several clusters.
 
-    A cluster whose files are not there has failed from the start. Raises UsageError when that is so of all (unless
-    `keep_failures`: then the run is opened so that they can be stored and told), when two are the same cluster, or when they
-    do not share warehouse and Spark settings.
+    A cluster whose files are missing has failed from the start. Raises UsageError if the files of all clusters are
+    missing (with `keep_failures` the run is opened instead, so that the failures can be stored and reported), if two
+    settings name the same cluster, or if they do not share warehouse and Spark settings.
     """
     several = [settings] if isinstance(settings, Settings) else list(settings)
     started_at = started_at or datetime.now(UTC)
@@ -266,7 +268,7 @@ def open_run(
 
 
 def _check_suites(clusters: Mapping[str, ClusterRun], warehouse: Warehouse, *, keep_failures: bool) -> None:
-    """A suite that can't be judged fails its cluster; raises UsageError instead, unless failures are to be kept."""
+    """A suite that can't be judged fails its cluster; raises UsageError instead, unless `keep_failures`."""
     for cluster in clusters.values():
         try:
             check_conditions(cluster.suites, warehouse.empty)
@@ -290,7 +292,7 @@ _SHARED = ("warehouse", "catalog", "warehouse_single_driver", "spark", "secrets"
 
 
 def shared(several: Sequence[Settings]) -> Settings:
-    """The settings that stand for all in what the clusters of a run share. Raises UsageError naming what differs."""
+    """One cluster's settings, for what all clusters of a run share. Raises UsageError naming what differs."""
     first = several[0]
     names = [each.cluster for each in several]
     twice = next((name for name in names if names.count(name) > 1), None)

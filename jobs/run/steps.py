@@ -89,7 +89,7 @@ def step_main(name: str, step: Callable[[Run], object], argv: list[str] | None) 
 
 
 def _done(run: Run, step: Callable[[Run], object]) -> object:
-    """Do the step; what stops it leaves a row of gold `runs`, as in a whole run."""
+    """Do the step; an error leaves a row in gold `runs`, as in a whole run."""
     if not run.going:
         return None
     try:
@@ -104,7 +104,7 @@ def _done(run: Run, step: Callable[[Run], object]) -> object:
 
 
 def begin(run: Run, step: str) -> None:
-    """Take up what earlier steps of the run left, and take away what an earlier attempt at this one left.
+    """Load what earlier steps of the run left, and remove what an earlier attempt at this step left.
 
     Raises UsageError when the step is not the next one.
     """
@@ -129,7 +129,7 @@ def begin(run: Run, step: str) -> None:
 
 
 def _take_up(run: Run, cluster: ClusterRun, mine: Sequence[Any]) -> None:
-    """What the steps that are done, in their order, have left."""
+    """Load what the finished steps have left, in their order."""
     run.started_at = mine[0]["started_at"].astimezone(UTC)
     cluster.notes = list(mine[-1]["notes"] or ())
     cluster.walks = list(mine[-1]["walks"] or ())
@@ -167,7 +167,7 @@ def _check(run_id: str, cluster: str, step: str, done: set[str], given: frozense
 
 
 def finish(run: Run, step: str) -> None:
-    """Leave what the next step needs."""
+    """Store what the next step needs."""
     if step in _READS and run.going:
         counted: dict[str, dict[str, int]] = {name: dict.fromkeys(_COUNTED, 0) for name in run.going}
         for row in rows_read(run).collect():

@@ -53,7 +53,7 @@ class Progress:
         self._tasks = lambda: tasks_of_queries(spark)
 
     def counted(self, source: str, number: int, noun: str) -> None:
-        """Tell that `source` has given `number` of something (`znodes`) so far."""
+        """Record that `source` has given `number` of something (`znodes`) so far."""
         self._counts[source] = (number, noun)
 
     def __enter__(self) -> Progress:

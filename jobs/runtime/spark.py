@@ -189,7 +189,7 @@ def is_connect(session: SparkSession) -> bool:
 
 
 def _stop(session: SparkSession) -> None:
-    """End a session. One whose Java was killed has ended; that is told by whatever asked it last."""
+    """End a session. If its Java was killed it has ended already; the last query has reported that."""
     try:
         session.stop()
     except Exception as error:

@@ -42,7 +42,7 @@ class Stopping:
 
     @contextmanager
     def armed(self) -> Iterator[None]:
-        """Heed signals, and the time given from here on; only a process's main thread can."""
+        """Handle signals and the time limit while the block runs; works in a process's main thread only."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -111,7 +111,7 @@ def not_halfway() -> Iterator[None]:
 
 
 def _end(stopped: Stopped) -> None:
-    tell(stopped)
+    print_reason(stopped)
     sys.stderr.flush()
     os._exit(stopped.exit_code)
 
@@ -119,7 +119,7 @@ def _end(stopped: Stopped) -> None:
 _TOLD: set[int] = set()
 
 
-def tell(stopped: Stopped) -> None:
+def print_reason(stopped: Stopped) -> None:
     """Say once, in one line, why the run ended."""
     if id(stopped) not in _TOLD:
         _TOLD.add(id(stopped))

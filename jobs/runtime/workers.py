@@ -1,4 +1,4 @@
-"""Reading sources in Spark's workers: many small files in few tasks, and one source's fault never another's."""
+"""Reading sources in Spark's workers: many small files in few tasks; if one source fails, the others are read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from jobs.exit import AuditError, UsageError
 T = TypeVar("T")
 # Tasks at least, where there are as many sources, and bytes of each, so that a fleet's small files make few files of a table.
 _TASKS, _TASK_BYTES = 4, 16 * 1024 * 1024
-# Rows with this in `problem` are no data: the source of the cluster could not be read.
+# Rows with this in `problem` are not data: the source of the cluster could not be read.
 FAILED = "kraft-audit could not read the source: "
 
 
@@ -65,7 +65,7 @@ def failure(schema: pa.Schema, values: Mapping[str, str | None], error: Exceptio
 
 
 def unreadable(error: OSError) -> str:
-    """What became of a file that was there when the run began, in one line."""
+    """What happened to a file that existed when the run began, in one line."""
     return (
         f"{error.filename or 'a file'}: {error.strerror or type(error).__name__}, while it was read: is somebody copying into this "
         "folder, or a server running in it? Run again when that has ended"

@@ -1,13 +1,13 @@
 """The warehouse: Delta tables below a folder or in a catalog schema; a repeated or interrupted run does no harm.
 
-Each write is one Delta commit, the first one creates the table with its comments. Of Spark only DataFrame and SQL calls are
-used, so it works through Spark Connect too; rows that the driver has already come to a local folder without it
-(`jobs.sinks.driver_rows`). Clusters of one warehouse never disturb each other: rows are added, which Delta lets any number of runs
-do at once, and tables in which a cluster's rows are replaced are partitioned by cluster.
+Each write is one Delta commit, the first one creates the table with its comments. Of Spark only DataFrame and SQL calls
+are used, so it works through Spark Connect too; rows that the driver already has are written to a local folder without
+it (`jobs.sinks.driver_rows`). Clusters of one warehouse never disturb each other: rows are added, which Delta lets any
+number of runs do at once, and tables in which a cluster's rows are replaced are partitioned by cluster.
 
-In a local folder one writes to a table at a time (`jobs.sinks.lock`); elsewhere the storage or the catalog sees to it
-(`jobs.sinks.storage`). A table exists from its first commit on. What a first write left that was killed, or ran out of
-disk, is an unfinished table: nothing of it counts, and the next write makes the table over it.
+In a local folder only one process writes to a table at a time (`jobs.sinks.lock`); elsewhere the storage or the catalog
+keeps commits apart (`jobs.sinks.storage`). A table exists from its first commit on. A first write that was killed or
+ran out of disk leaves an unfinished table: its files are ignored, and the next write creates the table in its place.
 """
 
 from __future__ import annotations
@@ -225,19 +225,19 @@ class Warehouse:
         return TableSize(0, 0) if found is None else TableSize(found["numFiles"] or 0, found["sizeInBytes"] or 0)
 
     def compact(self, table: Table) -> None:
-        """Put the table's small files together. Raises `ConcurrentWriteError`."""
+        """Merge the table's small files. Raises `ConcurrentWriteError`."""
         with self._writing(table), _typed_errors(table):
             self.spark.sql(f"OPTIMIZE {self.identifier(table)}")
 
     def vacuum(self, table: Table, hours: int, *, dry_run: bool = False) -> list[str]:
-        """Remove files that no version of the table of the last `hours` needs; with `dry_run` none, and their names."""
+        """Remove files that no version of the last `hours` needs; with `dry_run` remove nothing and return their names."""
         statement = f"VACUUM {self.identifier(table)} RETAIN {hours} HOURS"
         with self._writing(table) if not dry_run else nullcontext(), _typed_errors(table):
             found = self.spark.sql(f"{statement} DRY RUN" if dry_run else statement)
             return [row["path"] for row in found.collect()] if dry_run else []
 
     def keep_log(self, table: Table, days: int) -> None:
-        """Have Delta remove the log's own files after so many days; a time that somebody chose, or a longer one, stays."""
+        """Let Delta remove files of its own log after `days`; a time that a user has set, or a longer one, stays."""
         there = self.spark.sql(f"SHOW TBLPROPERTIES {self.identifier(table)}").where(F.col("key") == LOG_RETENTION)
         found = there.select("value").first()
         ours = None if found is None else _OUR_DAYS.fullmatch(found["value"])
@@ -319,7 +319,7 @@ class Warehouse:
     def counts(self, table: Table, where: Where, version: int | None = None) -> dict[tuple[str, str], int]:
         """As `jobs.sinks.reader.Reader.counts`; of a local folder without Spark, which takes a hundred times as long to plan it."""
         if self.folder is not None:
-            # What is not to be read so Spark may be able to read.
+            # Spark may be able to read what cannot be read without it.
             with suppress(WarehouseError):
                 return Folder(self.root).counts(table, where, version)
         rows = self.read(table, version).where(_met(where)).groupBy(CLUSTER, "run_id").count()
@@ -484,7 +484,7 @@ class Warehouse:
 
 @contextmanager
 def readable() -> Iterator[None]:
-    """Say in a person's words that a file of a table is gone or damaged. Raises UnreadableError then."""
+    """While the block runs, report a missing or damaged file of a table as UnreadableError, with a message for users."""
     try:
         yield
     except AuditError:

@@ -76,9 +76,9 @@ def only_writer(root: Path, name: str, java: int | None = None) -> Iterator[None
     path = lock_file(root, name)
     descriptor = _opened(root, path)
     try:
-        told = _Told(root, name)
-        _until(lambda: _taken(descriptor, path), lambda: told.once(_owner(descriptor)))
-        _outlive(_owner(descriptor), java, told)
+        waiting = _Waiting(root, name)
+        _until(lambda: _taken(descriptor, path), lambda: waiting.once(_owner(descriptor)))
+        _outlive(_owner(descriptor), java, waiting)
         _sign(descriptor, Owner.me(java))
         try:
             yield
@@ -91,8 +91,8 @@ def only_writer(root: Path, name: str, java: int | None = None) -> Iterator[None
         os.close(descriptor)
 
 
-class _Told:
-    """Says once for whom one waits."""
+class _Waiting:
+    """Logs once which process the writer waits for."""
 
     def __init__(self, root: Path, name: str) -> None:
         self._what, self._said = f"table {name} of {root}", False
@@ -151,12 +151,12 @@ def _until(done: Callable[[], bool], say: Callable[[], None], seconds: float | N
     return True
 
 
-def _outlive(before: Owner | None, java: int | None, told: _Told) -> None:
+def _outlive(before: Owner | None, java: int | None, waiting: _Waiting) -> None:
     """Wait for the end of a Java that may still commit for a process that died in mid-write."""
     if before is None or before.java in (None, java) or before.host != socket.gethostname():
         return
     number = before.java
-    _until(lambda: not _alive(number), lambda: told.once(before), _ORPHAN_SECONDS)
+    _until(lambda: not _alive(number), lambda: waiting.once(before), _ORPHAN_SECONDS)
 
 
 def _alive(pid: int | None) -> bool:

@@ -1,6 +1,6 @@
 """Sends mails by SMTP: who gets a report, tries again when that may help, and one clear line when it can't be sent.
 
-The password comes from an environment variable and goes nowhere but to the server, never without encryption. A private
+The password comes from an environment variable and is sent to the server only, never without encryption. A private
 certificate authority is named by the usual SSL_CERT_FILE variable.
 """
 
@@ -151,7 +151,7 @@ def _one_line_errors(server: str, settings: MailSettings) -> Iterator[None]:
 
 
 def _is_passing(error: Exception) -> bool:
-    """Tell what may go through a moment later: no answer, a broken connection, an answer of 4xx."""
+    """Whether the mail may go through later: no answer, a broken connection, an answer of 4xx."""
     if isinstance(error, smtplib.SMTPRecipientsRefused):
         return all(400 <= code < 500 for code, _ in error.recipients.values())
     if isinstance(error, smtplib.SMTPResponseException):

@@ -1,4 +1,4 @@
-"""Hands metrics on: to a file for node_exporter's textfile collector, or to a push gateway."""
+"""Writes metrics: to a file for node_exporter's textfile collector, or to a push gateway."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _LOCK_NAME = ".kraft_audit.lock"
 
 
 class MetricsError(AuditError):
-    """Metrics were not handed on; the text is one line: where to, why, what to do."""
+    """Metrics were not written; the text is one line: where to, why, what to do."""
 
 
 def write_textfile(folder: Path, now: Mapping[str, Sequence[MetricSample]], retired: Collection[str] = ()) -> None:

@@ -83,7 +83,7 @@ def is_uri(root: str) -> bool:
 
 
 def folder_of(root: str, catalog: bool = False) -> Path | None:
-    """The folder of a warehouse on this machine's file systems; None where a commit is not this machine's matter."""
+    """The folder of a warehouse on this machine's file systems; None if commits do not go through this machine's file systems."""
     if catalog or on_databricks():
         return None
     if root.startswith("file:"):
@@ -99,7 +99,7 @@ def unsafe_scheme(root: str, catalog: bool = False) -> str | None:
 
 
 def known_safe(root: str) -> bool:
-    """True of an address whose storage makes a file only where there is none."""
+    """True if the storage of this address creates a file only if none exists."""
     return root.partition(":")[0].lower() in _SAFE_SCHEMES
 
 
@@ -107,7 +107,7 @@ def refuse_unsafe(root: str, catalog: bool, single_driver: bool, configured: Cal
     """Refuse to write where two drivers could overwrite each other's commits.
 
     `configured` looks up a setting of the Spark session. Raises UsageError unless a log store for several drivers is
-    configured, or somebody vouches for a `single_driver`.
+    configured, or the configuration declares a `single_driver`.
     """
     scheme = unsafe_scheme(root, catalog)
     if scheme is None or single_driver:
@@ -131,7 +131,7 @@ def make_private(folder: Path) -> None:
 
 
 def storage_problem(error: BaseException, root: str, folder: Path | None) -> str | None:
-    """What a full, failing or forbidden disk has to do with an error of a write, in one line; None when nothing has.
+    """The fault of the disk (full, failing, not writable) behind an error of a write, in one line; None if there is none.
 
     Spark hides the disk's own words in causes of causes, or in the text of a stack trace.
     """
@@ -148,7 +148,7 @@ def storage_problem(error: BaseException, root: str, folder: Path | None) -> str
 
 
 def remote_problem(error: BaseException, root: str) -> str | None:
-    """What an object store or HDFS has to do with an error of Spark's, in one line; None when nothing has."""
+    """The fault of an object store or HDFS behind an error of Spark's, in one line; None if there is none."""
     if not is_uri(root):
         return None
     texts = list(_texts(error))

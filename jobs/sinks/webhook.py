@@ -1,7 +1,7 @@
 """Sends messages to chats, pagers and programs by HTTP: retries if that may help; a failure is one line.
 
 An address holds a secret: it comes from an environment variable, which messages name instead, goes over TLS unless it is this very
-machine's, and nowhere else, wherever the answer sends.
+machine's, and is never sent to the target of a redirect.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ class NotifyError(AuditError):
 
 
 class _NoRedirect(HTTPRedirectHandler):
-    """Whoever answers must not learn the address's secret for another server."""
+    """Follows no redirect: another server must not get the address's secret."""
 
     def redirect_request(self, *_: Any) -> None:
-        """Follow nothing: the answer is an error then."""
+        """Refuse it: the answer then counts as an error."""
 
 
 def post(
@@ -62,12 +62,12 @@ def by_apprise(title: str, text: str, settings: NotifySettings, *, pause: Callab
         import apprise  # noqa: PLC0415 - an extra
     except ImportError:
         raise UsageError(f"notify: form apprise needs the package apprise; {_EXTRA}") from None
-    told = apprise.Apprise()
-    if not told.add(secret_from_environment(settings.url_env, "notify")):
+    service = apprise.Apprise()
+    if not service.add(secret_from_environment(settings.url_env, "notify")):
         raise NotifyError(f"message not sent: {settings.url_env} has no address that Apprise accepts")
 
     def once() -> None:
-        if not told.notify(body=text, title=title, body_format=apprise.NotifyFormat.TEXT):
+        if not service.notify(body=text, title=title, body_format=apprise.NotifyFormat.TEXT):
             raise NotifyError(f"message by {settings.url_env} not sent: the service did not accept it", passing=True)
 
     _tried(settings, once, pause)

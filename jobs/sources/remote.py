@@ -32,7 +32,7 @@ from urllib.parse import urlsplit
 import pyarrow as pa
 from pyarrow import fs
 
-# Two letters at least, so that a drive letter is no scheme.
+# Two letters at least, so that a drive letter is not taken for a scheme.
 _SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]+):/")
 # Hadoop's scheme names with those of pyarrow.
 _SAME = {"s3a": "s3", "s3n": "s3", "abfss": "abfss"}
@@ -75,16 +75,16 @@ def read_range(path: str, start: int, end: int) -> bytes:
 
 
 def remote_is_file(uri: str) -> bool:
-    """Tell whether there is such a file. Raises RemoteError when it can't be reached."""
+    """True if the file exists. Raises RemoteError when it can't be reached."""
     system, inner = _resolve(uri)
-    with _told(uri, "read"):
+    with _reported_errors(uri, "read"):
         return bool(system.get_file_info(inner).type == fs.FileType.File)
 
 
 def write_file(uri: str, data: bytes) -> None:
     """Write or replace a file so that no reader ever sees half of it. Raises RemoteError."""
     system, inner = _resolve(uri)
-    with _told(uri, "written"):
+    with _reported_errors(uri, "written"):
         if _scheme(uri) in _SEEN_HALF:
             _renamed(system, inner, data)
         else:
@@ -95,7 +95,7 @@ def write_file(uri: str, data: bytes) -> None:
 def remove_file(uri: str) -> None:
     """Remove a file. Raises RemoteError."""
     system, inner = _resolve(uri)
-    with _told(uri, "removed"):
+    with _reported_errors(uri, "removed"):
         system.delete_file(inner)
 
 
@@ -124,7 +124,7 @@ def remote_size(uri: str) -> int:
     Raises RemoteError when it can't be reached.
     """
     system, inner = _resolve(uri)
-    with _told(uri, "read"):
+    with _reported_errors(uri, "read"):
         info = system.get_file_info(inner.rstrip("/"))
         below = [info]
         if info.type == fs.FileType.Directory:
@@ -146,14 +146,14 @@ def staged(uri: str, wanted: Callable[[str], bool] = of_a_log) -> Iterator[Path]
     """
     system, inner = _resolve(uri)
     base = inner.rstrip("/")
-    with _told(uri, "read"):
+    with _reported_errors(uri, "read"):
         kind = system.get_file_info(base).type
     if kind == fs.FileType.NotFound:
         raise RemoteError(f"{uri}: no such folder")
     with _private_folder() as folder:
         # The copy has the name of the remote folder: the name distinguishes a log folder from its parent.
         target = folder / base.rpartition("/")[2]
-        with _told(uri, "read"):
+        with _reported_errors(uri, "read"):
             if kind == fs.FileType.File:
                 _copy_file(system, base, target)
             else:
@@ -162,8 +162,8 @@ def staged(uri: str, wanted: Callable[[str], bool] = of_a_log) -> Iterator[Path]
 
 
 @contextmanager
-def _told(uri: str, what: str) -> Iterator[None]:
-    """Say in one line that a file can't be read or written, and why."""
+def _reported_errors(uri: str, what: str) -> Iterator[None]:
+    """While the block runs, report a file that can't be read or written as RemoteError, with the reason."""
     try:
         yield
     except RemoteError:

@@ -1,4 +1,4 @@
-"""The file of suppressions that a configuration names: who vouches for which difference, why, and until when."""
+"""The file of suppressions that a configuration names: who accepts which difference, why, and until when."""
 
 from __future__ import annotations
 

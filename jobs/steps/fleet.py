@@ -24,7 +24,7 @@ def fleet_of(
     retired: Collection[str] = (),
     verified: Mapping[str, Verified] | None = None,
 ) -> Fleet:
-    """The fleet as of now, without clusters that are `retired`: one of those that is audited all the same is there."""
+    """The current fleet, without clusters that are `retired`: one that is still audited is included."""
     return without_retired(fleet(runs, datetime.now(UTC), stale_after_hours, verified), retired)
 
 

@@ -18,7 +18,7 @@ from schemas.report import ExpectationResult, Report
 from schemas.table import Table
 from transforms.clusters import CLUSTER
 from transforms.reconcile.judge import summary
-from transforms.reconcile.judge.earlier import goes_on
+from transforms.reconcile.judge.earlier import is_comparable
 from transforms.report.fleet_model import fleet_columns
 from transforms.report.json import to_json
 from transforms.report.kip_rows import rows_of_kips
@@ -110,7 +110,7 @@ def _run_row(run: Run, report: Report, known: Row, kept: str | None) -> Row:
         **known,
         "kept": kept,
         "retention": json.dumps(asdict(retention_of(run.clusters[report.cluster].settings))),
-        "goes_on": goes_on({check.id: check.verdict for check in report.checks}),
+        "goes_on": is_comparable({check.id: check.verdict for check in report.checks}),
         "sequence": run.sequences.get(report.cluster, 1),
         CLUSTER: report.cluster,
         "started_at": run.started_at,

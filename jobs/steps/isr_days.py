@@ -1,4 +1,4 @@
-"""Changes of partitions that are to go are summed up by day first: gold isr_history to gold isr_by_day."""
+"""Sums of partitions' changes by day, before the changes are removed: gold isr_history to gold isr_by_day."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def sum_up(warehouse: Warehouse, clusters: Collection[str], going: Column) -> No
     """Add rows of gold isr_history of these clusters to the sums, those that meet `going`; nothing is removed.
 
     The days' sums are replaced as a whole, in one commit, and name the runs that they are made of. So the same rows are
-    never added twice, however often this is begun. Rows of runs that never finished count for nothing. Raises what the
+    never added twice, even if this is repeated. Rows of runs that never finished are ignored. Raises what the
     warehouse raises.
     """
     stored = warehouse.read(ISR_HISTORY).where(of_clusters(clusters)).withColumn("day", _day())

@@ -61,7 +61,8 @@ _LEFT_AFTER = timedelta(days=1)
 
 @dataclass(frozen=True)
 class Upkeep:
-    """What is to be done: rows of the clusters with `rules` go by them; with `files` all tables are compacted and vacuumed.
+    """The work of a maintenance: rows of the clusters with `rules` go by them; with `files` all tables are compacted
+    and vacuumed.
 
     `now` is UTC. `vacuum_hours` is how long files stay that no table needs any more.
     """
@@ -183,7 +184,7 @@ def stored_rules(warehouse: Warehouse) -> dict[str, Retention]:
 
 
 def due(warehouse: Warehouse, several: Mapping[str, Settings], now: datetime) -> tuple[list[str], bool]:
-    """Clusters whose old rows are to be looked through after a run, by their configurations; and whether files are to be tended."""
+    """Clusters for which maintenance is due after a run, by their configurations; and whether files are due as well."""
     wanted = {name: each.maintain for name, each in several.items() if each.maintain is not None}
     if not wanted:
         return [], False
@@ -219,7 +220,7 @@ def _runs_since(
 def _sections() -> Iterator[_Section]:
     for table in _tables():
         if table is EXAMINED:
-            # In words that Delta passes on to its files: no function is among them.
+            # Conditions that Delta checks by its files' statistics: none has a function.
             kept, other = F.col("kind").isin(*KEPT_KINDS), F.col("kind").isNull()
             # The answers go first: a run that has them has all its rows (`jobs.evidence.past`).
             yield from (_Section(table, Part.DETAILS, ~kept | other), _Section(table, Part.STATE, kept))
@@ -259,7 +260,7 @@ def _known_runs(warehouse: Warehouse, clusters: Collection[str]) -> dict[str, li
     went_on_from = {(row[CLUSTER], row["run_id"]): row["base_run"] for row in copies.collect()}
     kept = {name: F.get_json_object("kept", f"$.{name}").alias(name) for name in ("memory.run_id", "fold.run_id")}
     rows = warehouse.read(RUNS).where(of_clusters(clusters)).orderBy(*oldest_first())
-    told = rows.select(
+    described = rows.select(
         *(
             CLUSTER,
             "run_id",
@@ -278,7 +279,7 @@ def _known_runs(warehouse: Warehouse, clusters: Collection[str]) -> dict[str, li
         F.get_json_object("kept", "$.base_run").alias("base_run"),
     )
     found: dict[str, list[KnownRun]] = defaultdict(list)
-    for row in told.collect():
+    for row in described.collect():
         found[row[CLUSTER]].append(_known_run(row, went_on_from.get((row[CLUSTER], row["run_id"]))))
     return found
 
@@ -302,7 +303,7 @@ def _known_run(row: Any, went_on_from: str | None) -> KnownRun:
 
 
 def _mailed(warehouse: Warehouse, clusters: Collection[str]) -> dict[str, set[str]]:
-    """Runs that the newest mails and messages told of, sent or not: the next one of a channel is compared with the last one there."""
+    """Runs that the newest mails and messages were about, sent or not: the next one of a channel is compared with them."""
     mails = warehouse.read(MAILS).where(of_clusters(clusters))
     sent = F.when(F.col("problem").isNull(), F.col("tried_at"))
     newest = mails.groupBy(CLUSTER, "channel").agg(
@@ -315,7 +316,7 @@ def _mailed(warehouse: Warehouse, clusters: Collection[str]) -> dict[str, set[st
 
 
 def _going(warehouse: Warehouse, stays: Mapping[str, Retained]) -> list[_Going]:
-    """What goes of each section of each table that is there."""
+    """The rows to remove, by section of each table that exists."""
     heard_of = _heard_of(warehouse, stays)
 
     def look(section: _Section) -> Callable[[], _Going]:
@@ -369,7 +370,7 @@ def _going_of(
 
 
 def _condition(each: _Going, stays: Mapping[str, Retained]) -> Column:
-    """Which rows go, in words that Delta passes on to its files."""
+    """Which rows are removed, as a condition that Delta checks by its files' statistics."""
     if not each.ids and each.section.where is not None:
         return each.section.where
     run_id = F.col("run_id")
@@ -404,7 +405,7 @@ def _mark(warehouse: Warehouse, upkeep: Upkeep, going: Sequence[_Going], stays: 
 
 
 def _end(warehouse: Warehouse, upkeep: Upkeep, found: Sequence[Tended]) -> None:
-    """Write down that it came to its end, unless something has to be done again."""
+    """Record that it finished, unless something has to be done again."""
     if not any(each.problem for each in found):
         ends: list[tuple[str | None, str | None, str]] = [(name, None, ROWS) for name in sorted(upkeep.rules)]
         _note(warehouse, upkeep.now, [*ends, (None, None, FILES)] if upkeep.files else ends)
@@ -501,7 +502,8 @@ def _bytes_of(path: Path) -> int:
 
 
 def _vacuum_hours(upkeep: Upkeep, begun: Sequence[datetime]) -> int:
-    """How many hours back files stay that were written or let go then: as configured, and since before any run under way began."""
+    """How many hours back files stay that were written or let go then: as configured, and since before any run in
+    progress began."""
     now = datetime.now(UTC)
     since = min([upkeep.now - timedelta(hours=upkeep.vacuum_hours), *[each - _HOUR for each in begun]])
     return max(0, math.ceil((now - since) / _HOUR))
@@ -533,7 +535,7 @@ def _alone(warehouse: Warehouse, upkeep: Upkeep) -> Iterator[None]:
 
 @contextmanager
 def _settings(spark: SparkSession, upkeep: Upkeep) -> Iterator[None]:
-    """Settings of Delta while the block runs. A session that does not let them be set goes by its own."""
+    """Settings of Delta while the block runs. A session that does not allow it keeps its own."""
     wanted = {"spark.databricks.delta.optimize.minFileSize": str(_LARGE_FILE_BYTES)}
     if upkeep.vacuum_hours < _LEAST_VACUUM_HOURS or upkeep.now > datetime.now(UTC):
         wanted["spark.databricks.delta.retentionDurationCheck.enabled"] = "false"

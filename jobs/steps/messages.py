@@ -58,8 +58,8 @@ def newest_messages(warehouse: Reader, clusters: Sequence[str], as_of: datetime)
     rows = warehouse.rows(MAILS, columns, {CLUSTER: clusters, "channel": PRESENT})
     tried: dict[tuple[str, str], list[LastMail]] = {}
     for row in records(rows, MAILS):
-        told = LastMail(row["run_id"], row["tried_at"], row["problem"] or "")
-        tried.setdefault((row["channel"], row[CLUSTER]), []).append(told)
+        attempt = LastMail(row["run_id"], row["tried_at"], row["problem"] or "")
+        tried.setdefault((row["channel"], row[CLUSTER]), []).append(attempt)
     found = {which: last_mail(mine, as_of) for which, mine in tried.items()}
     return {which: last for which, last in found.items() if last is not None}
 
@@ -113,7 +113,7 @@ def deliver(
             (sender or send)(message, page)
             delivery.lines.append(f"Message      {channel}")
         except Exception as error:
-            # One address's fault is its own: the others get their messages.
+            # If one address fails, the others still get their messages.
             known = isinstance(error, UsageError | NotifyError)
             problem = str(error) if known else f"message by {channel} not sent: {unexpected(error)}"
             delivery.problems.append(problem)

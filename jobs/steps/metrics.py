@@ -14,8 +14,8 @@ from transforms.report.fleet_model import FleetRun, of_this_run
 from transforms.report.metrics import MetricSample, samples_of
 
 
-def tell(settings: Mapping[str, Settings], runs: Sequence[FleetRun], started_at: datetime) -> list[str]:
-    """Hand on the metrics of the run begun at `started_at` (UTC); what went wrong, a line each.
+def write_metrics(settings: Mapping[str, Settings], runs: Sequence[FleetRun], started_at: datetime) -> list[str]:
+    """Write or push the metrics of the run begun at `started_at` (UTC). Returns one line for each problem.
 
     `settings` are the run's, by cluster; `runs` are rows of gold `runs`, this run's among them. The clusters of one run
     share a file; a gateway that does not take one cluster is not tried with the others.

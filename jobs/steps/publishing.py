@@ -65,11 +65,12 @@ def publish(
     dry_run: Path | None = None,
     unwritten: Mapping[str, str] | None = None,
 ) -> Published:
-    """Send the mails of a run, hand on its metrics and write the fleet's pages; its reports are `written` (paths by cluster).
+    """Send the mails of a run, write its metrics and the fleet's pages; its reports are `written` (paths by cluster).
 
-    `unwritten` says why a report could not be written, by cluster. Works without any report, and with a warehouse that can't be
-    read or written: then the mails say so. A fault here is reported and changes no verdict, and one part's fault is its own;
-    the mails come first, because a page can wait. With `dry_run` mails become files in that folder.
+    `unwritten` says why a report could not be written, by cluster. Works without any report, and with a warehouse that
+    can't be read or written: then the mails say so. A fault here is reported and changes no verdict, and if one part
+    fails the others still run; the mails come first, because a page can wait. With `dry_run` mails become files in that
+    folder.
     """
     made = Published()
     settings = {name: cluster.settings for name, cluster in run.clusters.items()}
@@ -78,8 +79,8 @@ def publish(
     if any(each.report.mail is not None for each in settings.values()):
         made.mail_failed = not _went_well(made, lambda: _mails(made, run, known, reports, news, dry_run))
     if any(each.notify for each in settings.values()):
-        told = _went_well(made, lambda: _messages(made, run, known, news, dry_run))
-        made.mail_failed = made.mail_failed or not told
+        all_sent = _went_well(made, lambda: _messages(made, run, known, news, dry_run))
+        made.mail_failed = made.mail_failed or not all_sent
     _went_well(made, lambda: _metrics(made, settings, known.runs, run.started_at))
     if known.unread:
         made.problems.append(f"the warehouse can't be read: {known.unread}; the fleet's page stays as it was")
@@ -89,7 +90,7 @@ def publish(
 
 
 def publish_unopened(several: Sequence[Settings], error: Exception, dry_run: Path | None = None) -> Published:
-    """Tell by mail and metrics of a run that could not even begin: no session, no warehouse, a configuration that can't be run."""
+    """Report by mail and metrics that a run could not begin: no session, no warehouse, a configuration that can't be run."""
     made = Published()
     began, reason = datetime.now(UTC), why(error)
     run_id = new_run_id(began)
@@ -98,14 +99,14 @@ def publish_unopened(several: Sequence[Settings], error: Exception, dry_run: Pat
     notices = {name: [_UNBEGUN] for name in settings}
     found = mails.candidates(settings, {}, runs, began, {}, {}, notices, unknowing=True)
     _went_well(made, lambda: not _deliver(made, found, settings, dry_run).problems)
-    untold = messages.messages(settings, runs, began, {}, {}, notices, unknowing=True)
-    _went_well(made, lambda: not _delivered(made, messages.deliver(untold, _page(settings), dry_run)).problems)
+    unsent = messages.messages(settings, runs, began, {}, {}, notices, unknowing=True)
+    _went_well(made, lambda: not _delivered(made, messages.deliver(unsent, _page(settings), dry_run)).problems)
     _went_well(made, lambda: _metrics(made, settings, runs, began))
     return made
 
 
 def publish_stopped(run: Run) -> Published:
-    """Hand on the metrics of a run that was stopped, for which there is no time to read the warehouse."""
+    """Write the metrics of a run that was stopped: there is no time to read the warehouse."""
     made = Published()
     settings = {name: cluster.settings for name, cluster in run.clusters.items()}
     runs = [_unstored_run(run, name, None) for name, each in run.clusters.items() if each.failure is not None]
@@ -136,12 +137,12 @@ def _known(run: Run, reports: Mapping[str, Report]) -> _Known:
     try:
         if not run.mails_looked_up:
             mails.look_up(run)
-        told: dict[str, set[str]] = {}
+        mailed: dict[str, set[str]] = {}
         newest = [*run.newest_mails.items(), *((name, last) for (_, name), last in run.newest_messages.items())]
         for name, last in newest:
             if last.sent is not None:
-                told.setdefault(name, set()).add(last.sent.run_id)
-        runs, checked = fleet_runs(run.warehouse, also=told), verified.newest_in(run.warehouse)
+                mailed.setdefault(name, set()).add(last.sent.run_id)
+        runs, checked = fleet_runs(run.warehouse, also=mailed), verified.newest_in(run.warehouse)
     except Exception as error:
         LOG.debug("the warehouse can't be read", exc_info=error)
         unread = why(error)
@@ -174,12 +175,12 @@ def _unstored_run(run: Run, name: str, report: Report | None) -> FleetRun:
 
 
 def _notices(
-    run: Run, known: _Known, unwritten: Mapping[str, str], told: Mapping[str, datetime | None]
+    run: Run, known: _Known, unwritten: Mapping[str, str], last_sent: Mapping[str, datetime | None]
 ) -> dict[str, list[str]]:
-    """A mail's notices about its own run, by cluster; `told` is when (UTC) the newest one was sent, None of none."""
+    """A mail's notices about its own run, by cluster; `last_sent` is when (UTC) the newest one was sent, None of none."""
     found: dict[str, list[str]] = {name: [] for name in run.clusters}
     for name, said in found.items():
-        checked, last = known.verified.get(name), told.get(name)
+        checked, last = known.verified.get(name), last_sent.get(name)
         if checked is not None and checked.words and (last is None or checked.at > last):
             said.append(checked.words)
         if name in unwritten:
@@ -194,7 +195,7 @@ def _notices(
 
 
 def _metrics(made: Published, settings: Mapping[str, Settings], runs: Sequence[FleetRun], started_at: datetime) -> bool:
-    problems = metrics.tell(settings, runs, started_at)
+    problems = metrics.write_metrics(settings, runs, started_at)
     made.problems += problems
     return not problems
 
@@ -214,12 +215,12 @@ def _news(
     known: _Known,
     written: Mapping[str, Place],
     unwritten: Mapping[str, str] | None,
-    told: Mapping[str, datetime | None],
+    last_sent: Mapping[str, datetime | None],
 ) -> _News:
     """The input of mails and messages besides the runs, by cluster: settings, where the reports are, notices."""
     settings = {name: cluster.settings for name, cluster in run.clusters.items()}
     places = {name: _place(settings[name], path) for name, path in written.items()}
-    return settings, places, _notices(run, known, unwritten or {}, told)
+    return settings, places, _notices(run, known, unwritten or {}, last_sent)
 
 
 def _mails(

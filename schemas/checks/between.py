@@ -47,7 +47,7 @@ CHECKS: tuple[Check, ...] = (
         GATES,
         _LEADING,
         "Check that the copy is still being updated. Then check that a controller leads: `kafka-metadata-quorum.sh "
-        "--bootstrap-controller HOST:PORT describe --status`. A leader appends twice a second. If the copies are old "
+        "--bootstrap-controller HOST:PORT describe --status` (Kafka 3.7 and later). A leader appends twice a second. If the copies are old "
         "on purpose, set `as_of: data`.",
         "KIP-835, metadata.max.idle.interval.ms; S§2.9",
         needs=KRAFT_ONLY,

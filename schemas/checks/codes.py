@@ -13,7 +13,7 @@ UNDER_REPLICATED = "UNDER-REPLICATED"
 NO_LEADER_FOR_GOOD = "NO-LEADER-FOR-GOOD"
 # The same members of an ISR in another order on the two sides (ISR-10).
 ISR_ORDER = "ISR-ORDER"
-# A replica in a directory that is lost, or that is none of its broker's (DIR-02).
+# A replica in a directory that is lost, or that does not belong to its broker (DIR-02).
 DIRECTORY_LOST = "DIRECTORY-LOST"
 # A partition without a leader though unclean elections are allowed (CFG-02).
 UNCLEAN_LEADERLESS = "UNCLEAN-LEADERLESS"

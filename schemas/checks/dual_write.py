@@ -75,8 +75,8 @@ CHECKS: tuple[Check, ...] = (
         "The load ran once",
         ("start", "dual_write"),
         frozenset({Phase.WAITING, Phase.DUAL_WRITE}),
-        "Stop the controllers: the load runs again over metadata that is already there. Upgrade Kafka. Format the "
-        "controllers again. Delete /migration in ZooKeeper. Then start the migration again.",
+        "Stop the controllers: the load runs again over metadata that is already there. Upgrade Kafka. Empty the "
+        "controllers' log folders and format them again. Delete /migration in ZooKeeper. Then start the migration again.",
         "KAFKA-14840; KRaftMigrationDriver; S§4.3",
         needs=KRAFT_ONLY,
     ),
@@ -124,8 +124,9 @@ CHECKS: tuple[Check, ...] = (
         "Every replica that left an ISR raised the leader epoch",
         ("dual_write",),
         DURING,
-        "Elect a leader for the partitions listed (`kafka-leader-election.sh`): this raises the epoch. Brokers in "
-        "ZooKeeper mode ignore a change with the old epoch and keep the old ISR.",
+        "Elect the preferred leader of the partitions listed: `kafka-leader-election.sh --election-type preferred`. Where it "
+        "leads already, restart its broker cleanly. A new leader raises the epoch; brokers in ZooKeeper mode ignore a "
+        "change with the old epoch and keep the old ISR.",
         "KAFKA-15109; PartitionChangeBuilder; S§3.3",
         needs=KRAFT_ONLY,
         severity="warning",

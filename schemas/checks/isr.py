@@ -23,8 +23,9 @@ CHECKS: tuple[Check, ...] = (
         "Every ISR contains only replicas of its partition, each once",
         UPGRADE,
         EVERY_PHASE,
-        "Reassign the partitions listed to the replicas that they already have. Until then the KRaft controller "
-        "answers INVALID_REQUEST to every change of such an ISR.",
+        "Restart each broker that is in an ISR listed without being a replica, or twice: when it stops, the KRaft controller removes "
+        "it from the ISR. A reassignment to the same replicas does not. Until then the controller answers INVALID_REQUEST to "
+        "every change that keeps it.",
         "KIP-497; ReplicationControlManager.validateAlterPartitionData; S§8.2, S§8.3",
         needs=frozenset(),
         severity="critical",
@@ -34,8 +35,9 @@ CHECKS: tuple[Check, ...] = (
         "Every leader is in its ISR",
         UPGRADE,
         EVERY_PHASE,
-        "Describe the partitions listed with `kafka-topics.sh --describe`. Then elect their leader again: "
-        "`kafka-leader-election.sh --election-type preferred`.",
+        "Reassign the partitions listed to the replicas that they already have (`kafka-reassign-partitions.sh --execute`): the "
+        "KRaft controller then elects a leader from the ISR. In ZooKeeper mode restart the broker that leads them. An election "
+        "of the preferred leader does nothing where it leads already.",
         "KIP-497; S§8.3",
         needs=frozenset(),
         severity="critical",
@@ -45,7 +47,8 @@ CHECKS: tuple[Check, ...] = (
         "Every leader is a replica of its partition",
         UPGRADE,
         EVERY_PHASE,
-        "Reassign the partitions listed so that one of their replicas leads them.",
+        "Reassign the partitions listed to the replicas that they already have (`kafka-reassign-partitions.sh --execute`): the "
+        "controller then elects one of them. If ISR-01 fails too, do first what it says.",
         "KIP-497; S§8.3",
         needs=frozenset(),
         severity="critical",

@@ -48,8 +48,8 @@ CHECKS: tuple[Check, ...] = (
         "The rollback removed /migration",
         ("rollback",),
         frozenset({Phase.ROLLED_BACK}),
-        "Delete /migration in ZooKeeper and format the controllers again before the next attempt. A new quorum would "
-        "take the leftover znode for a finished load.",
+        "Delete /migration in ZooKeeper. Empty the controllers' log folders and format them again before the next attempt. "
+        "A new quorum would take the leftover znode for a finished load.",
         "KAFKA-17146; S§7.5",
         needs=ZOOKEEPER_ONLY,
         severity="warning",

@@ -40,9 +40,11 @@ CHECKS: tuple[Check, ...] = (
         "Every assigned partition has a state znode that can be parsed",
         ("start",),
         START_PHASES,
-        "Trigger a leader election for the partitions listed, or reassign them: this writes their state znodes again. "
-        "Without one, the load invents the partition's state.",
-        "TopicPartitionStateZNode; S§4.2",
+        "Start all brokers of the partitions listed. Delete each state znode that cannot be parsed: `zookeeper-shell.sh "
+        "HOST:PORT delete PATH`. Then restart the broker that is the controller: the next controller writes the missing "
+        "znodes, and takes the live replicas for the ISR. Neither an election nor a reassignment writes them. Without a "
+        "state znode, the load invents the partition's state.",
+        "TopicPartitionStateZNode, PartitionStateMachine.initializeLeaderAndIsrForPartitions; S§4.2",
         needs=ZOOKEEPER_ONLY,
     ),
     check(
@@ -59,8 +61,8 @@ CHECKS: tuple[Check, ...] = (
         "metadata.version is high enough for the metadata to be loaded",
         ("start",),
         WAITING,
-        "Raise inter.broker.protocol.version on the brokers, and format the controllers with the same "
-        "metadata.version. Below 3.6-IV1 a load that dies stays half done. Below 3.5-IV2 the next checkpoint drops "
+        "Raise inter.broker.protocol.version on the brokers. Empty the controllers' log folders and format them with the "
+        "same metadata.version. Below 3.6-IV1 a load that dies stays half done. Below 3.5-IV2 the next checkpoint drops "
         "SCRAM credentials, below 3.6-IV2 delegation tokens.",
         "KIP-866; MetadataVersion; KAFKA-17457; S§2.6",
     ),
@@ -71,7 +73,8 @@ CHECKS: tuple[Check, ...] = (
         frozenset({Phase.WAITING, Phase.ZOOKEEPER, Phase.ROLLED_BACK}),
         "Stop the controllers at once: this quorum would skip the load and empty ZooKeeper. Delete "
         "/migration (`zookeeper-shell.sh HOST:PORT delete /migration`), and /controller if a KRaft controller left it. "
-        "Format the controllers again (`kafka-storage.sh format`). Then start them.",
+        "Empty the controllers' log folders and format them: `kafka-storage.sh format --cluster-id ID --config FILE`. Then "
+        "start them.",
         "KAFKA-17146, KAFKA-19480; KRaftMigrationDriver, MigrationZNode; S§4.1",
         needs=ZOOKEEPER_ONLY,
         severity="critical",
@@ -109,7 +112,7 @@ CHECKS: tuple[Check, ...] = (
         "No broker has the same id as a controller",
         ("start",),
         START_PHASES,
-        "Give the controllers ids (node.id) that no broker has, and format them again.",
+        "Give the controllers ids (node.id) that no broker has, empty their log folders and format them again.",
         "KIP-866; KRaftConfig node.id; S§7.2",
     ),
     check(

@@ -1,4 +1,4 @@
-"""Every record type of the metadata log that Kafka 3.4 to 4.3 can write (S§2.5), in Kafka's order of fields.
+"""Every record type of the metadata log that Kafka 3.4 to 4.4 can write (S§2.5), in Kafka's order of fields.
 
 The decoder, the dump and the tests' encoder are all driven by these declarations: a new record type is one entry.
 """

@@ -17,8 +17,8 @@ from transforms.explain.records import (
     partition_states,
     partition_versions,
     row_events,
-    telling,
     versions,
+    with_events,
 )
 from transforms.frames import columns_of, frame
 from transforms.kraft.replay.entities import DELETE, UPSERT
@@ -79,7 +79,7 @@ def test_every_configuration_of_a_topic_is_found_by_its_row() -> None:
 
 
 def lives(wanted: Wanted) -> pl.DataFrame:
-    return telling(LIVES, has_key(keys_of(telling(LIVES, wanted), wanted)))
+    return with_events(LIVES, has_key(keys_of(with_events(LIVES, wanted), wanted)))
 
 
 def test_the_records_of_a_row_are_those_of_its_lives_and_what_removed_them() -> None:

@@ -30,6 +30,31 @@ ELR = {"elr": True, "min_isr": 2}
 # Releases, the state, what is proposed, who can lead, what decides besides, and the record.
 Case = tuple[tuple[Release, ...], PartitionState, Proposal, Ids, dict[str, object], Change | None]
 CASES: dict[str, Case] = {
+    # What remedies of ISR-01 and ISR-02 rely on.
+    "a reassignment to the same replicas keeps a member that is not a replica": (
+        ALL,
+        state((1, 2, 3), (1, 2, 9)),
+        proposal((1, 2, 3), (1, 2, 9)),
+        (1, 2, 3, 9),
+        {},
+        None,
+    ),
+    "the broker of that member stops": (
+        ALL,
+        state((1, 2, 3), (1, 2, 9)),
+        proposal((1, 2, 3), (1, 2)),
+        (1, 2, 3),
+        {},
+        Change(isr=(1, 2)),
+    ),
+    "a reassignment to the same replicas elects from the ISR where the leader is not in it": (
+        ALL,
+        state((1, 2, 3), (2, 3)),
+        proposal((1, 2, 3), (2, 3)),
+        (1, 2, 3),
+        {},
+        Change(leader=2),
+    ),
     "one leaves the ISR": (
         WITH_ELR,
         state((1, 2, 3), (1, 2, 3)),

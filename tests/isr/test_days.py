@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from jobs.commands.isr import _SUMS, _told
+from jobs.commands.isr import _SUMS, _shown
 from schemas.gold import ISR_BY_DAY, ISR_HISTORY
 from transforms.frames import columns_of, frame
 from transforms.isr.days import SUMMED, days_of, not_summed, summed_between
@@ -75,7 +75,7 @@ def test_days_are_told_before_the_changes_that_are_there_singly() -> None:
     )
     state = PartitionState(replicas=(1, 2), isr=(1, 2), leader=1, leader_epoch=1, partition_epoch=9)
     single = ClassifiedChange(7, NOON + 9 * DAY, state, state, (ChangeKind.EPOCH_BUMP,))
-    lines = _told({(0, "id"): [single]}, None, days_of(found))
+    lines = _shown({(0, "id"): [single]}, None, days_of(found))
     assert lines[:3] == [
         "Partition 0 of topic id id: 1 changes, and 1,201 older ones by day (UTC)",
         "  2027-01-02  1,200 changes: 600 shrinks, 600 expansions, 2 elections, 1 election that may have lost data",

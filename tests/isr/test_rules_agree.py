@@ -74,7 +74,7 @@ def told(outcome: Outcome, states: dict[str, PartitionState], judge: object) -> 
         ("ISR-01", checks.isr_of_replicas),
         ("ISR-02", checks.leader_in_isr),
         ("ISR-03", checks.leader_of_replicas),
-        ("ISR-04", lambda states: checks.isr_at_work(states, BROKERS)),
+        ("ISR-04", lambda states: checks.isr_running(states, BROKERS)),
         ("ISR-05", lambda states: checks.isr_alive(states, AT_WORK)),
         ("ISR-16", lambda states: checks.offline(states, AT_WORK)),
     ],

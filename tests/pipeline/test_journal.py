@@ -190,8 +190,8 @@ def test_what_hangs_is_ended_all_the_same() -> None:
 
 def test_it_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
     end = Stopped("stopped by SIGTERM", TERMINATED)
-    stopping.tell(end)
-    stopping.tell(end)
+    stopping.print_reason(end)
+    stopping.print_reason(end)
     assert capsys.readouterr().err.count("stopped by SIGTERM") == 1
 
 

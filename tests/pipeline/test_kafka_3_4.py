@@ -20,7 +20,7 @@ from tests.pipeline import early_log
 from tests.pipeline.audits import Audit, Content, in_fleet
 from tests.pipeline.logs import Record, make_log, record
 from tests.pipeline.trees import At, Tree, create_topic
-from transforms.report.banner import tell
+from transforms.report.banner import banner_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("spark")]
 
@@ -116,7 +116,7 @@ def test_a_repeated_load_is_said_to_never_complete(repeated: Repeated) -> None:
     assert any("never completes" in note for note in report.notes)
     assert "DUR-08" in report.gates["start"].blocking
     assert report.exit_code == 20
-    banner = tell(report)
+    banner = banner_of(report)
     assert banner.title == "The load does not complete"
     assert any("never completes" in sentence for sentence in banner.sentences)
     assert {defect.jira for defect in report.defects if defect.evidence} >= {"KAFKA-14840"}

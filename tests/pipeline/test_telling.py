@@ -13,7 +13,7 @@ import pytest
 
 from jobs import pipeline
 from jobs.exit import CRASH, ERRORS, OK, USAGE, AuditError
-from jobs.pipeline import ClusterResult, Telling, audit
+from jobs.pipeline import ClusterResult, OutputOptions, audit
 from jobs.run.run import Failure
 from jobs.settings import Settings
 from jobs.sinks.delta import Warehouse
@@ -71,7 +71,7 @@ def told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Told:
         monkeypatch.setattr(pipeline, "open_run", opened)
         monkeypatch.setattr(pipeline, "run_all", done)
         monkeypatch.setattr(pipeline, "publish", followed)
-        return audit(SETTINGS, None, Telling(**how))
+        return audit(SETTINGS, None, OutputOptions(**how))
 
     return tell
 

@@ -12,7 +12,7 @@ from tests.reconcile.between_runs import CLAIM, NOW_TOO, again, copies, earlier,
 from tests.reconcile.kraft_clusters import END, EPOCH, HOUR, NODES, NOW, copy, kraft
 from transforms.kraft.quorum import NoUsableLogError, plan_read
 from transforms.reconcile.judge.checks.between import cluster_id, known_of
-from transforms.reconcile.judge.earlier import EarlierRun, LogKnown, goes_on
+from transforms.reconcile.judge.earlier import EarlierRun, LogKnown, is_comparable
 from transforms.reconcile.judge.facts import Facts, LeaderEpoch
 from transforms.reconcile.judge.gates import judge_gates, run_checks
 
@@ -188,4 +188,4 @@ def test_a_run_leaves_what_the_next_one_is_held_against() -> None:
 def test_later_runs_are_held_against_the_last_one_whose_log_was_the_clusters_own(
     found: dict[str, str], kept: bool
 ) -> None:
-    assert goes_on(found) is kept
+    assert is_comparable(found) is kept

@@ -17,7 +17,7 @@ from transforms.reconcile.judge.facts import Facts, LagMeasure, Sample
 from transforms.reconcile.judge.gates import judge_gates, run_checks
 from transforms.reconcile.judge.liveness import Liveness, LivenessState, liveness, measured_skew
 from transforms.reconcile.judge.skew import ClockSkew
-from transforms.report.banner import is_stopped, tell
+from transforms.report.banner import banner_of, is_stopped
 
 SECOND = 1_000
 seconds = st.floats(0, 10_000)
@@ -88,7 +88,7 @@ def test_headline_gates_checks_and_numbers_never_contradict_each_other(facts: Fa
         assert (check(report, "RB-02").verdict == "pass") == (now.state is LivenessState.LIVE)
     assert report.lag.alive == now.alive == (now.state in (LivenessState.LIVE, LivenessState.BEHIND))
     assert is_stopped(report) == (now.state is LivenessState.STOPPED and not now.in_order)
-    assert (tell(report).title == "Dual write has stopped") == is_stopped(report)
+    assert (banner_of(report).title == "Dual write has stopped") == is_stopped(report)
 
 
 @given(

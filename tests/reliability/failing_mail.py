@@ -117,7 +117,7 @@ class Cluster:
         run.newest_mails = self._newest(began)
         mine = replace(report, cluster="c", run_id=run_id)
         with _judged(mine), _heard() as heard:
-            guarded(lambda: pipeline._audit(run, None, pipeline.Telling(quiet=True), None))
+            guarded(lambda: pipeline._audit(run, None, pipeline.OutputOptions(quiet=True), None))
         run.close()
         return self._told(run_id, heard.getvalue())
 

@@ -18,5 +18,12 @@ def test_after_a_maintenance_that_was_killed_the_next_run_and_the_next_maintenan
 ) -> None:
     harness = Harness(spark, tmp_path, clusters=["migration"])
     commits = harness.wanted.commits
-    assert {each.split()[0] for each in commits} == {"append", "replace_where", "delete", "compact", "vacuum", "keep_log"}
+    assert {each.split()[0] for each in commits} == {
+        "append",
+        "replace_where",
+        "delete",
+        "compact",
+        "vacuum",
+        "keep_log",
+    }
     assert harness.tried(Point("compact bronze.kraft_records", AFTER, SIMULATED)).differs == []

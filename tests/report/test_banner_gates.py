@@ -10,7 +10,7 @@ import pytest
 from schemas.report import CheckResult, Report
 from tests.report.fleets import run_of
 from tests.report.samples import defective, healthy, lagging, not_ready
-from transforms.report.banner import tell
+from transforms.report.banner import banner_of
 from transforms.report.mail_policy import is_red
 
 LEFTOVER = CheckResult(
@@ -36,23 +36,23 @@ def emptied() -> Report:
 
 
 def test_metadata_that_is_gone_is_said_to_be_gone_and_where_it_is() -> None:
-    banner = tell(emptied())
+    banner = banner_of(emptied())
     assert banner.title == "The metadata is gone from ZooKeeper"
     assert "nothing is copied yet" not in " ".join(banner.sentences)
     assert "snapshots and transaction logs" in banner.actions[0].what
     assert "earlier controllers" in banner.actions[0].what
     full = replace(emptied(), counts=not_ready().counts)
-    assert tell(full).title == "Stop the controllers: they would empty ZooKeeper"
-    assert tell(full).evidence == ["/migration holds offset 384"]
+    assert banner_of(full).title == "Stop the controllers: they would empty ZooKeeper"
+    assert banner_of(full).evidence == ["/migration holds offset 384"]
     unread = replace(full, migration=replace(full.migration, kraft_metadata_offset=None))
-    assert tell(unread).title == "The migration cannot start"
+    assert banner_of(unread).title == "The migration cannot start"
 
 
 def test_of_a_log_that_can_not_be_used_nothing_is_said_to_stand() -> None:
     base = not_ready()
     unusable = CheckResult("CAP-03", "fail", 1, ["starts at 90"], ["start"], "error", "The log starts at 0", "Copy it.")
     migration = replace(base.migration, state="NONE", phase="zookeeper", copy_used=None)
-    banner = tell(replace(base, migration=migration, checks=[unusable]))
+    banner = banner_of(replace(base, migration=migration, checks=[unusable]))
     assert banner.title == "The metadata log cannot be used"
     assert "nothing has been copied yet" not in " ".join(banner.sentences)
 
@@ -60,17 +60,17 @@ def test_of_a_log_that_can_not_be_used_nothing_is_said_to_stand() -> None:
 def test_a_moment_of_silence_is_not_called_stopped() -> None:
     base = lagging()
     silent = replace(base, lag=replace(base.lag, alive=False, state="silent"))
-    assert tell(silent).title == "ZooKeeper is 11 records behind KRaft"
-    assert "Audit again" in " ".join(tell(silent).sentences)
+    assert banner_of(silent).title == "ZooKeeper is 11 records behind KRaft"
+    assert "Audit again" in " ".join(banner_of(silent).sentences)
     stopped = replace(base, lag=replace(base.lag, alive=False, state="stopped"))
-    assert tell(stopped).title == "Dual write has stopped: ZooKeeper is 11 records behind KRaft"
+    assert banner_of(stopped).title == "Dual write has stopped: ZooKeeper is 11 records behind KRaft"
 
 
 def test_controllers_that_were_stopped_with_everything_mirrored_are_no_fault() -> None:
     base = healthy()
     report = replace(base, verdict="warnings", lag=replace(base.lag, alive=False, state="stopped in order"))
-    assert tell(report).title == "The controllers are stopped, and ZooKeeper has everything"
-    assert "would lose" not in " ".join(tell(report).sentences)
+    assert banner_of(report).title == "The controllers are stopped, and ZooKeeper has everything"
+    assert "would lose" not in " ".join(banner_of(report).sentences)
 
 
 def blocked_and_clean() -> Report:

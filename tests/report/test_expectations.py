@@ -11,7 +11,7 @@ import pytest
 from schemas.report import ExpectationResult, Report
 from tests.report.samples import HOSTILE, HUGE, defective, healthy
 from transforms.expectations.outcome import added_to, verdict_of
-from transforms.report.banner import tell
+from transforms.report.banner import banner_of
 from transforms.report.expectations import expectation_lines, expectation_views
 from transforms.report.html import render_html
 from transforms.report.json import from_json, to_json
@@ -58,14 +58,14 @@ def test_the_gravest_decides_the_verdict_and_no_gate(
 ) -> None:
     report = with_results(healthy(), *results)
     assert (verdict_of(results), report.verdict, report.gates) == (verdict, verdict, healthy().gates)
-    assert tell(report).title == (title or tell(healthy()).title)
+    assert banner_of(report).title == (title or banner_of(healthy()).title)
 
 
 def test_a_defect_stays_the_story() -> None:
     report = with_results(defective(), unmet())
-    assert tell(report).title == tell(defective()).title
+    assert banner_of(report).title == banner_of(defective()).title
     assert "Expectation not met: silver.partitions, partition column values to be between" in " ".join(
-        tell(report).sentences
+        banner_of(report).sentences
     )
 
 

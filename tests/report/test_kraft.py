@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from schemas.report import CheckResult, Divergences, Gate, KraftHealth, Lag, QuorumMember, Report
 from tests.report.samples import healthy
-from transforms.report.banner import shown_gates, tell
+from transforms.report.banner import banner_of, shown_gates
 from transforms.report.html import gate_views, render_html
 from transforms.report.json import from_json, to_json
 from transforms.report.mail import render_mail
@@ -90,21 +90,21 @@ def blocked() -> Report:
 
 
 def test_a_healthy_cluster_is_told_so_and_that_it_may_be_upgraded() -> None:
-    banner = tell(clean())
+    banner = banner_of(clean())
     assert (banner.tone, banner.title) == ("good", "The KRaft cluster is healthy")
     assert banner.sentences[-1] == "It can be upgraded."
     assert banner.actions == []
 
 
 def test_partitions_without_a_leader_are_the_headline() -> None:
-    banner = tell(offline())
+    banner = banner_of(offline())
     assert (banner.tone, banner.title) == ("bad", "43 partitions without a leader")
     assert "1 of 3 brokers running" in banner.sentences[0]
     assert banner.actions[0].what == "Start the brokers."
 
 
 def test_a_refused_upgrade_is_told_in_kafkas_words_and_is_no_error() -> None:
-    banner = tell(blocked())
+    banner = banner_of(blocked())
     assert (banner.tone, banner.title) == ("warn", "An upgrade is blocked")
     assert REFUSED in " ".join(render_text(blocked()).split())
     assert "registered but not a voter: 3003" in render_text(blocked())

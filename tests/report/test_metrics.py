@@ -213,7 +213,7 @@ def test_a_run_writes_one_file_for_its_clusters_and_a_dead_gateway_is_one_line(t
     of_run = {name: settings(name, metrics=dead) for name in ("a", "b")} | {"c": settings("c")}
     began = GOOD.started_at
     runs = [replace(GOOD, cluster=name) for name in of_run]
-    (problem,) = metrics.tell(of_run, runs, began)
+    (problem,) = metrics.write_metrics(of_run, runs, began)
     assert problem.startswith("metrics not pushed to http://127.0.0.1:1: Connection refused")
     assert {labels[1] for labels in in_file(tmp_path)} == {"a", "b"}
 
@@ -221,7 +221,7 @@ def test_a_run_writes_one_file_for_its_clusters_and_a_dead_gateway_is_one_line(t
 def test_a_run_without_a_row_is_the_newest_all_the_same(tmp_path: Path) -> None:
     of_run = {"a": settings("a", metrics={"textfile": str(tmp_path)})}
     unstored = failed("a", hours_ago=1)
-    assert metrics.tell(of_run, [unstored, replace(GOOD, sequence=7)], unstored.started_at) == []
+    assert metrics.write_metrics(of_run, [unstored, replace(GOOD, sequence=7)], unstored.started_at) == []
     assert in_file(tmp_path)[RUN_FAILED, "a"] == 1
     assert in_file(tmp_path)[LAST_GOOD_RUN, "a"] == GOOD.finished_at.timestamp()
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.report.samples import defective, healthy
-from transforms.report.banner import tell
+from transforms.report.banner import banner_of
 from transforms.report.since import UNKNOWN, since_when
 from transforms.report.text import render_text
 
@@ -51,7 +51,7 @@ def test_a_time_that_is_none_is_shown_as_it_is() -> None:
 def test_the_banner_goes_by_the_runs_before_this_one() -> None:
     report = defective()
     this = report.history[-1]
-    assert tell(replace(report, history=[this])).since == UNKNOWN
-    assert tell(replace(report, history=[this, this])).since.startswith("Errors since")
-    assert tell(healthy()).since == ""
+    assert banner_of(replace(report, history=[this])).since == UNKNOWN
+    assert banner_of(replace(report, history=[this, this])).since.startswith("Errors since")
+    assert banner_of(healthy()).since == ""
     assert "  Errors since" in render_text(replace(report, history=[this, this]))

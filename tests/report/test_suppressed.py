@@ -13,7 +13,7 @@ from tests.report.fleets import run_of
 from tests.report.samples import HOSTILE, defective, healthy
 from tests.report.test_html import Page
 from tests.report.test_mail import body, received
-from transforms.report.banner import tell
+from transforms.report.banner import banner_of
 from transforms.report.html import render_html
 from transforms.report.json import from_json, to_json
 from transforms.report.mail import render_mail
@@ -72,13 +72,13 @@ def test_all_suppressed_is_still_red() -> None:
     words = Page(render_html(wholly())).words
     assert "2 defects, all suppressed" in words
     assert "None but those that are suppressed." in words
-    assert tell(wholly()).tone == "bad"
+    assert banner_of(wholly()).tone == "bad"
     assert "Errors" in words
 
 
 def test_a_suppressed_defect_asks_for_nothing_and_its_check_still_does() -> None:
-    asked = {action.why for action in tell(wholly()).actions}
-    assert "lost_write" in {action.why for action in tell(partly()).actions}
+    asked = {action.why for action in banner_of(wholly()).actions}
+    assert "lost_write" in {action.why for action in banner_of(partly()).actions}
     assert "lost_write" not in asked
     assert "DUR-05" in asked
 

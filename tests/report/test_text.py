@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from schemas.report import CheckResult, DivergenceRow, Divergences, Gate, Lag, Report
 from tests.report.samples import SAMPLES, TITLES, defective, healthy, lagging, not_ready
-from transforms.report.banner import tell
+from transforms.report.banner import banner_of
 from transforms.report.printable import key_text, value_text, visible
 from transforms.report.text import render_text
 
@@ -88,7 +88,7 @@ def test_a_start_that_is_blocked_is_not_called_clean() -> None:
         "NOT READY: The migration cannot start yet The cluster still runs on ZooKeeper"
     )
     assert "Repair before the load begins: START-02." in first_lines(report)
-    assert tell(report).tone == "warn"
+    assert banner_of(report).tone == "warn"
 
 
 def test_warnings_outside_dual_write_name_the_phase() -> None:
@@ -205,4 +205,4 @@ def test_nobody_is_told_to_stop_controllers_that_a_rollback_has_stopped() -> Non
     removed = CheckResult("RB-05", "warn", 1, ["offset 326"], [], "warning", remedy="Delete /migration.")
     report = lagging()
     rolled_back = replace(report, checks=[leftover, removed], migration=replace(report.migration, phase="rolled_back"))
-    assert [action.what for action in tell(rolled_back).actions] == ["Delete /migration."]
+    assert [action.what for action in banner_of(rolled_back).actions] == ["Delete /migration."]

@@ -13,7 +13,7 @@ import pytest
 
 from jobs import pipeline
 from jobs.exit import AuditError, UsageError
-from jobs.pipeline import Telling
+from jobs.pipeline import OutputOptions
 from jobs.settings import Settings
 from jobs.steps.publishing import publish_unopened
 from tests.report.test_mail import body
@@ -79,7 +79,7 @@ def test_the_command_tells_it_and_ends_as_it_would(
     monkeypatch.setattr(pipeline, "open_run", opened)
     mailbox = Mailbox()
     with running(mailbox) as port, pytest.raises(AuditError, match="No space left"):
-        pipeline.audit(settings(port if listening else free_port()), None, Telling())
+        pipeline.audit(settings(port if listening else free_port()), None, OutputOptions())
     assert len(mailbox.received) == int(listening)
     assert ("nothing listens there" in capsys.readouterr().err) == (not listening)
 

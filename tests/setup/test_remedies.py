@@ -52,7 +52,7 @@ KAFKA_TOOLS: dict[str, set[str]] = {
         "--bootstrap-controller",
     },
     "kafka-reassign-partitions.sh": {"--cancel", "--verify", "--execute"},
-    "kafka-storage.sh": {"format"},
+    "kafka-storage.sh": {"format", "--cluster-id", "--config"},
     "kafka-topics.sh": {"--describe"},
     "zookeeper-security-migration.sh": {"--zookeeper.acl"},
     "zookeeper-shell.sh": {"delete", "setAcl"},
@@ -153,6 +153,15 @@ def test_checks_and_pages_in_a_remedy_exist(where: str, text: str) -> None:
     assert set(re.findall(r"\b[A-Z]{2,5}-\d\d\b", text)) <= {each.id for each in CHECKS}
     for page in re.findall(r"docs/\w+\.md", text):
         assert (ROOT / page).exists(), where
+
+
+def test_controllers_are_formatted_in_an_empty_folder() -> None:
+    """`kafka-storage.sh format` refuses a formatted folder, and with --ignore-formatted the old log stays in it (StorageTool)."""
+    again = {where: text for where, text in remedies().items() if re.search(r"\bformat (them|the controllers)\b", text)}
+    assert {"START-06", "START-07", "START-11", "DUR-08", "RB-05"} <= again.keys()
+    assert [
+        where for where, text in again.items() if not re.search(r"[Ee]mpty the(ir| controllers') log folders", text)
+    ] == []
 
 
 def test_a_name_that_does_not_exist_is_found() -> None:

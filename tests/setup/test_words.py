@@ -1,4 +1,4 @@
-"""What people read is plain English: words and turns that readers stumbled over stay out of messages, pages and documents."""
+"""What people read is plain English: turns that readers stumbled over stay out of messages, pages, documents and docstrings."""
 
 from __future__ import annotations
 
@@ -25,6 +25,8 @@ AVOID = {
     r"\b(stop|stops|stopped|start|restart|shut|shuts|close)( \w+){0,4} in order\b": "cleanly",
     r"\bof now\b": "current",
     r"\bcom(e|es|ing) to (its|their) end\b|\bcame to (its|their) end\b": "finish(ed)",
+    r"\b(the others|the rest|the run|the audit|may|can|must|cluster) goe?s? on\b": "continue(s)",
+    r"\btells? the story\b": "shows what happened",
     r"\bfor ever\b": "forever",
     r"\bwithout a word\b": "silently",
     r"\bas it must be\b": "name the fault",
@@ -56,9 +58,14 @@ PAGES = sorted(
     path
     for pattern in (
         "README.md",
+        "CONTRIBUTING.md",
         "CHANGELOG.md",
         "docs/*.md",
         "conf/**/*.yml",
+        "conf/**/*.json",
+        "conf/**/*.py",
+        "conf/**/*.service",
+        "conf/**/*.timer",
         "notebooks/*.py",
         "transforms/report/*.j2",
     )
@@ -106,6 +113,24 @@ def test_messages_are_plain_english(folder: str) -> None:
     assert found == []
 
 
+def docstrings(source: str) -> Iterator[str]:
+    """Docstrings of a module and of everything in it."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+            yield ast.get_docstring(node) or ""
+
+
+@pytest.mark.parametrize("folder", ["jobs", "schemas", "transforms"])
+def test_docstrings_are_plain_english(folder: str) -> None:
+    found = [
+        f"{path.relative_to(ROOT)}: {fault}"
+        for path in sorted((ROOT / folder).rglob("*.py"))
+        for text in docstrings(path.read_text())
+        for fault in faults(text)
+    ]
+    assert found == []
+
+
 @pytest.mark.parametrize("path", [path for path in PAGES if path.name not in NOT_FOR_USERS], ids=lambda path: path.name)
 def test_pages_are_plain_english(path: Path) -> None:
     assert faults(path.read_text()) == []
@@ -120,10 +145,19 @@ def test_pages_are_plain_english(path: Path) -> None:
         "a run is held against the last one",
         "stop the controllers in order",
         "nothing tells the leader",
+        "dual write may go on",
     ],
 )
 def test_the_old_turns_are_found(bad: str) -> None:
     assert faults(bad)
+
+
+def test_docstrings_are_found_at_every_depth() -> None:
+    assert list(docstrings('"""A."""\nclass B:\n    """B."""\n    def c(self):\n        """C."""\n')) == [
+        "A.",
+        "B.",
+        "C.",
+    ]
 
 
 def test_a_message_is_found_where_it_is_formatted() -> None:

@@ -80,8 +80,8 @@ def chain_of(said: Sequence[Mapping[str, Any]]) -> Chain:
 @cache
 def layout() -> str:
     """Changes whenever rows of another release would be other rows, or have other keys."""
-    told = [(entity.name, entity.key, [each.jsonValue() for each in entity.row_columns]) for entity in ENTITIES]
-    plain = json.dumps(told, default=str).encode()
+    declared = [(entity.name, entity.key, [each.jsonValue() for each in entity.row_columns]) for entity in ENTITIES]
+    plain = json.dumps(declared, default=str).encode()
     return hashlib.sha256(plain).hexdigest()[:16]
 
 

@@ -15,7 +15,7 @@ Configurations = Mapping[int, Mapping[str, str]]
 
 
 def version_of(text: str) -> Release | None:
-    """`3.5`, `3.5.1`, `3.5-IV2` or `0.10.2-IV0` as major and minor; None when it is no such version.
+    """`3.5`, `3.5.1`, `3.5-IV2` or `0.10.2-IV0` as major and minor; None for any other text.
 
     Before 1.0 the second and third number were what major and minor are now: 0.11.0 is (0, 11).
     """

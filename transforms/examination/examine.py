@@ -48,7 +48,7 @@ _EMPTY = {entity.name: pl.DataFrame(schema=columns_of(entity.row_columns)) for e
 
 
 class NotExaminedError(ValueError):
-    """The rows are not those that were to be read; the message is for a person."""
+    """The feed does not have the rows that the plan names; the message is for users."""
 
     for_the_user = True
 
@@ -206,7 +206,7 @@ class _Examination:
         return every_answer(SECOND_ANSWERS, answers)
 
     def _changed(self, sides: _Sides) -> tuple[Chain, list[Changed]]:
-        """What is to be stored of the state, and the chain that it follows: what has changed, or all of it as a new base."""
+        """The rows of the state to store, and the chain that it follows: what has changed, or all of it as a new base."""
         chain = self.task.chain
         states = states_of(self.feed.batches(UnitKind.INDEX)) if chain.parts else {}
         now = hashed_in(sides.tables)

@@ -20,7 +20,7 @@ from transforms.frames import columns_of, copied, from_arrow, shaped
 from transforms.isr.audit import RECENT, recent_of
 from transforms.isr.history import HOUR
 from transforms.isr.recorded import judged_of, log_begun, once
-from transforms.isr.violations import may_tell
+from transforms.isr.violations import is_needed
 from transforms.kernel.versions import VERSIONS as ROW_VERSIONS
 from transforms.kraft.coverage import Counted, shortfall
 from transforms.kraft.replayed import FINDINGS, NOTHING, Keeping, Replayed, replaying, versions_of, versions_since
@@ -31,7 +31,7 @@ from transforms.units import Feed, UnitKind
 
 _RECORDS: pl.Schema = columns_of(KRAFT_RECORDS.columns, "cluster", "run_id")
 _QUARANTINED: pl.Schema = columns_of(QUARANTINE.columns, "cluster", "run_id")
-# What is wrong with records that the replay itself goes over: each run must see it.
+# Faults of records that replay itself skips: each run must see them.
 _FAULTS = ("CAP-02", "DUR-07")
 
 
@@ -102,7 +102,7 @@ class Log:
         return self.side.kept.offset
 
     def knows(self, keys: Collection[tuple[str, str]]) -> bool:
-        """Whether `versions_of` these rows can be told: from the whole log, or from what is remembered of them."""
+        """Whether `versions_of` these rows are known: from the whole log, or from the memory of earlier runs."""
         return self._resumed is None or self.memory.stories.reach(keys, self._resumed)
 
     def new_changes(self) -> Iterator[pa.RecordBatch]:
@@ -139,7 +139,7 @@ class Log:
                 return
 
     def _passed(self) -> Iterator[pa.RecordBatch]:
-        """The log's records, looked at as they go by; what earlier runs have read of them was looked at then."""
+        """The log's records, each looked at as it passes; records of earlier runs were looked at by those runs."""
         first = 0 if self.side is None or self.side.kept is None else self.side.kept.offset - 1
         for batch in self.feed.batches(UnitKind.LOG):
             mine = batch if self.task.whole_from is None else batch.filter(pc.greater_equal(batch["offset"], first))
@@ -155,7 +155,7 @@ class Log:
 
     @property
     def gone(self) -> str | None:
-        """What is not there any more of the records that earlier runs have read, in one line, once the log was read."""
+        """Once the log was read: which records that earlier runs have read are missing, in one line."""
         if self._earlier is None or self.task.earlier is None:
             return None
         return shortfall(self.task.earlier, self._earlier.rows())
@@ -168,7 +168,7 @@ class Log:
         read_then = pl.col("offset") < self.side.kept.offset
         recent = pl.lit(value=False) if end is None else pl.col("append_time") >= end - ISR_HOURS * HOUR
         judged = self.memory.judged.filter(read_then)
-        return [judged.filter(may_tell(end))], [self.memory.recent.filter(read_then & recent)]
+        return [judged.filter(is_needed(end))], [self.memory.recent.filter(read_then & recent)]
 
     def _new(self, changes: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         rows, end = from_arrow(changes, CHANGES), self.task.given.log_end_ms
@@ -181,7 +181,7 @@ class Log:
             yield new
 
     def _recorded_until(self) -> int:
-        """Where the changes begin that are in no table yet: all of them where the log is another than the one remembered."""
+        """Where the changes begin that are in no table yet: all of them if the log is not the one that is remembered."""
         known = self.task.recorded
         if known is None or self.side is None:
             return 0
@@ -264,7 +264,7 @@ def _checkpoint(feed: Feed, offset: int) -> Iterator[pa.RecordBatch]:
 
 
 def _damage(rows: pl.DataFrame) -> pl.DataFrame:
-    """Rows of bronze quarantine for bytes of the log that are no record."""
+    """Rows of bronze quarantine for bytes of the log that are not a record."""
     named = rows.select(
         pl.lit(KRAFT).alias("source"), "file", "position", "length", "offset", pl.col("problem").alias("reason")
     )

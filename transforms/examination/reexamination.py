@@ -23,7 +23,7 @@ from transforms.examination.task import ClusterTask
 from transforms.frames import columns_of, from_arrow
 from transforms.units import Feed, batches_of
 
-# What a run has stored of these, all of it, can be made again from the evidence of one run.
+# All rows of these tables can be made again from the evidence of one run.
 TABLES: tuple[Table, ...] = (*(entity.table for entity in ENTITIES), ADMIN_OPERATIONS, FINDINGS, DIVERGENCES)
 # They compare the run with earlier ones, or are only about the part of the log that it has read itself.
 OF_TWO_RUNS = frozenset({"fallen", "activity", "append_times", "in_no_snapshot"})
@@ -37,9 +37,9 @@ UNLIKE = pl.Schema({"what": pl.String, "stored": pl.Int64, "again": pl.Int64, "r
 
 @dataclass(frozen=True)
 class RepeatedTask:
-    """A finished run's cluster as it was asked then, its log from the beginning; the `answers` that it has stored.
+    """A finished run's task, with its log from the beginning, and the `answers` that it has stored.
 
-    `shown` is how many rows that are not alike are told of each table.
+    `shown` is how many differing rows of each table are listed.
     """
 
     task: ClusterTask
@@ -55,8 +55,9 @@ def numbered() -> list[tuple[int, Table]]:
 def unlike(again: RepeatedTask, feed: Feed, stored_rows: Callable[[int], Iterable[pa.RecordBatch]]) -> pl.DataFrame:
     """What is not as it was stored (UNLIKE): the table or answer, how often the row is stored and was found again, and the row.
 
-    `stored_rows` gives what is stored of a table by its number (`numbered`). The first ones of each are told, with how many there are
-    in `total`. Where the run can't be examined again there is one row: its `what` is EVIDENCE, its `row` the reason.
+    `stored_rows` gives what is stored of a table by its number (`numbered`). The first ones of each table are listed;
+    `total` has their number. Where the run can't be examined again there is one row: its `what` is EVIDENCE, its `row`
+    the reason.
     """
     made: dict[str, list[pa.RecordBatch]] = defaultdict(list)
     answers: Mapping[str, Mapping[str, Any]] = {}
@@ -97,5 +98,5 @@ def _shown(what: str, stored: pl.Series, found: pl.Series, most: int) -> pl.Data
     ]
     both = counts[0].join(counts[1], on="row", how="full", coalesce=True).fill_null(0)
     odd = both.filter(pl.col("stored") != pl.col("again")).sort("row")
-    told = odd.head(most).with_columns(pl.lit(what).alias("what"), pl.lit(odd.height).alias("total"))
-    return told.select(pl.col(name).cast(kind) for name, kind in UNLIKE.items())
+    first_ones = odd.head(most).with_columns(pl.lit(what).alias("what"), pl.lit(odd.height).alias("total"))
+    return first_ones.select(pl.col(name).cast(kind) for name, kind in UNLIKE.items())

@@ -19,8 +19,9 @@ TOLD = pl.Schema({"entity": pl.String, "key": pl.String, "until": pl.Int64})
 
 @dataclass(frozen=True)
 class Stories:
-    """`told` are the rows (entity, canonical key) whose stories are known up to the offset `until` (inclusive), also those of which
-    the log has nothing; `versions` their versions (`transforms.kernel.versions.VERSIONS`), sorted by row and offset.
+    """`told` are the rows (entity, canonical key) whose stories are known up to the offset `until` (inclusive), also
+    rows without any record in the log; `versions` their versions (`transforms.kernel.versions.VERSIONS`), sorted by row
+    and offset.
     """
 
     told: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=TOLD))

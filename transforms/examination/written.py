@@ -24,7 +24,7 @@ _TRANSACTIONS: pl.Schema = columns_of(ZK_TRANSACTIONS.columns, "cluster", "run_i
 class Written:
     """`barriers` and `writes` are silver rows; the looks have seen all transactions.
 
-    `born` is when the log began (append time of its first record that a run reads by itself, ms), None without a log;
+    `born` is when the log began (append time of its first record that the run itself reads, ms), None without a log;
     `offsets` are those whose append times the series of waiting times asks for.
     """
 

@@ -89,10 +89,10 @@ def _is(event: Event, topic: str | None) -> bool:
     return event.entity == TOPICS.name and event.row is not None and event.row["topic"] == topic
 
 
-def telling(records: pl.DataFrame, wanted: Wanted) -> pl.DataFrame:
-    """Records (EVENT_COLUMNS) with such an event; those of other types than `record_types` must not be among them."""
-    told = [any(wanted(event) for event in _events(record)) for record in records.iter_rows(named=True)]
-    return records.filter(pl.Series(told, dtype=pl.Boolean))
+def with_events(records: pl.DataFrame, wanted: Wanted) -> pl.DataFrame:
+    """The records (EVENT_COLUMNS) that have an event which is `wanted`; all must be of the types `record_types`."""
+    matching = [any(wanted(event) for event in _events(record)) for record in records.iter_rows(named=True)]
+    return records.filter(pl.Series(matching, dtype=pl.Boolean))
 
 
 def keys_of(records: pl.DataFrame, wanted: Wanted) -> frozenset[Key]:

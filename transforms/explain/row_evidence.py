@@ -1,4 +1,5 @@
-"""One row's story, built from a finished run's evidence: both values, why they differ, and all that made it."""
+"""One row's story, built from a finished run's evidence: both values, why they differ, and the records and transactions
+that made them."""
 
 from __future__ import annotations
 

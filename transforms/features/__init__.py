@@ -1,1 +1,1 @@
-"""Versioned features (KIP-584): levels and their names, who supports what, and what an update would be answered."""
+"""Versioned features (KIP-584): levels and their names, who supports what, and how a controller would answer an update."""

@@ -1,7 +1,7 @@
-"""The order in which Kafka comes upon nodes and features, which decides whom its message names.
+"""The order in which Kafka goes through nodes and features: it decides which one a message names.
 
 Controllers keep registrations in a `TimelineHashMap`, and a request's features and `controller.quorum.voters` in a
-`java.util.HashMap`: both go by hash, neither by id.
+`java.util.HashMap`: both are ordered by hash, not by id.
 """
 
 from __future__ import annotations

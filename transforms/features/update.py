@@ -104,7 +104,7 @@ class FeatureAnswer:
 
 @dataclass(frozen=True)
 class DryRun:
-    """Answers in the order asked, the lines that Kafka's tool prints, and its exit code (None if unknown)."""
+    """Answers in the order of the request, the lines that Kafka's tool prints, and its exit code (None if unknown)."""
 
     answers: tuple[FeatureAnswer, ...]
     lines: tuple[str, ...]

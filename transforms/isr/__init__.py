@@ -1,1 +1,1 @@
-"""AlterIsr and AlterPartition (KIP-497): what a controller answers, how partitions change, what must hold of their state."""
+"""AlterIsr and AlterPartition (KIP-497): what a controller answers, how partitions change, and the rules for their state."""

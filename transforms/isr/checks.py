@@ -20,8 +20,8 @@ MINUTE = 60_000
 def isr_of_replicas(partitions: Partitions | None) -> Outcome:
     """ISR-01: each ISR contains only replicas of its partition, each once.
 
-    The ZooKeeper controller does not ask for it (no rule 8 there): such a state is migrated as it is, and every
-    AlterPartition that names the stranger is refused from then on.
+    The ZooKeeper controller does not check it (it has no rule 8): such a state is migrated as it is, and every
+    AlterPartition that names the broker that is not a replica is refused from then on.
     """
     if partitions is None:
         return unknown(_NO_PARTITIONS)
@@ -59,7 +59,7 @@ def leader_of_replicas(partitions: Partitions | None) -> Outcome:
     )
 
 
-def isr_at_work(partitions: Partitions | None, brokers: Mapping[int, Registration] | None) -> Outcome:
+def isr_running(partitions: Partitions | None, brokers: Mapping[int, Registration] | None) -> Outcome:
     """ISR-04 (KRaft): each member of an ISR is registered, unfenced and not in controlled shutdown.
 
     The last member of an ISR stays in it when its broker is fenced and there is no ELR: that partition has no leader.
@@ -101,8 +101,8 @@ def isr_alive(partitions: Partitions | None, live: Collection[int] | None) -> Ou
 def epochs_follow(histories: Mapping[str, Sequence[ClassifiedChange]] | None, kept: Partitions | None) -> Outcome:
     """ISR-06: leader and partition epochs follow from the records.
 
-    `kept` is the state that somebody else says the partitions have now (a checkpoint's, the Admin API's); each must have the
-    epochs that follow from its history. Histories alone prove nothing, because their epochs are computed, not read.
+    `kept` is the partitions' present state by another source (a checkpoint, the Admin API); each must have the epochs
+    that follow from its history. Histories alone prove nothing, because their epochs are computed, not read.
     """
     if histories is None or kept is None:
         return unknown(
@@ -164,15 +164,15 @@ def under_min(partitions: Partitions | None, min_isr: Mapping[str, int | None] |
     """
     if partitions is None or min_isr is None:
         return unknown(_NO_PARTITIONS if partitions is None else "no configurations were collected")
-    texts, untold = [], 0
+    texts, undecided = [], 0
     for name, state in partitions.items():
         least = min_isr.get(name)
         if least is None:
-            untold += 1
+            undecided += 1
         elif len(state.isr) < min(least, len(state.replicas)):
             texts.append(f"{name}: ISR {listed(state.isr)}, min.insync.replicas {least}")
-    if untold and not texts:
-        return unknown(f"min.insync.replicas of {untold} partitions is a broker's static default")
+    if undecided and not texts:
+        return unknown(f"min.insync.replicas of {undecided} partitions is a broker's static default")
     return found(texts, tolerable=True)
 
 
@@ -250,8 +250,8 @@ def _election_text(name: str, step: ClassifiedChange) -> str:
 def notifications_left(notifications: Iterable[str] | None, *, legacy: bool | None) -> Outcome:
     """ISR-13: nothing is left in `/isr_change_notification`; a warning.
 
-    Only brokers below IBP 2.7-IV2 write there, so that a znode means one of those (`legacy` True), or a controller that
-    never came to read it.
+    Only brokers below IBP 2.7-IV2 write there, so that a znode means one of those (`legacy` True), or that no
+    controller has read it.
     """
     if notifications is None:
         return unknown("/isr_change_notification was not read")
@@ -293,7 +293,7 @@ def epochs_never_fall(
     return found(texts)
 
 
-def offline(partitions: Partitions | None, at_work: Collection[int] | None) -> Outcome:
+def offline(partitions: Partitions | None, running: Collection[int] | None) -> Outcome:
     """ISR-16: no partition is without a leader; a partition that no returning broker can heal is marked.
 
     Without ISR, ELR and last known leader the controller may elect nobody: such a partition stays without a leader, even with
@@ -307,7 +307,7 @@ def offline(partitions: Partitions | None, at_work: Collection[int] | None) -> O
             continue
         candidates = [*state.isr, *(member for member in state.elr if member not in state.isr)]
         if not (candidates or state.last_known_elr):
-            alive = at_work is not None and all(replica in at_work for replica in state.replicas)
+            alive = running is not None and all(replica in running for replica in state.replicas)
             texts.append(
                 f"{name}: no leader for good{', although all replicas are running' if alive else ''}: only an unclean election helps"
             )
@@ -317,7 +317,7 @@ def offline(partitions: Partitions | None, at_work: Collection[int] | None) -> O
 
 
 def preferred_leaders(partitions: Partitions | None) -> Outcome:
-    """ISR-16: leaders that are not the first replica; a warning only if leadership is to be checked."""
+    """ISR-16: leaders that are not the first replica; a warning only if leadership is checked."""
     if partitions is None:
         return unknown(_NO_PARTITIONS)
     return found(

@@ -10,7 +10,7 @@ import polars as pl
 
 from transforms.isr.history import ELECTIONS, LOSSY, ChangeKind
 
-# The kinds of change that each sum of gold isr_by_day counts: a change once, of however many of them it is.
+# The kinds of change that each sum of gold isr_by_day counts: a change counts once, even if it has several of these kinds.
 SUMMED: Mapping[str, Sequence[ChangeKind]] = {
     "shrinks": (ChangeKind.SHRINK,),
     "expansions": (ChangeKind.EXPAND,),

@@ -86,7 +86,7 @@ class ClassifiedChange:
 def steps(records: Iterable[Record], base: PartitionState | None = None) -> Iterator[ClassifiedChange]:
     """One partition's records, in the order of the log, as steps. `base` is its state before the first of them.
 
-    A CLEAR_ELR that finds nothing to clear is no step: Kafka leaves the partition and its epoch as they are. Raises
+    A CLEAR_ELR that finds nothing to clear is not a step: Kafka leaves the partition and its epoch as they are. Raises
     ValueError for a change of a partition that was never made.
     """
     before = base

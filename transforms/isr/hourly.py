@@ -192,7 +192,8 @@ def _ended(so: str) -> pl.Expr:
 
 
 def _going_on(rows: pl.DataFrame) -> pl.DataFrame:
-    """A line for each partition that is short, under or leaderless after its last change: since when."""
+    """A line for each partition that lacks a replica in its ISR, is under min.insync.replicas or is leaderless after
+    its last change: since when."""
     begun = {
         f"{so}_since": pl.when(pl.col(so) & (pl.when(_begun(so)).then("row").forward_fill() >= pl.col("first"))).then(
             pl.when(_begun(so)).then("append_time").forward_fill()
@@ -251,7 +252,7 @@ def _within_the_hour(partition: Numbers, broker: Numbers, time: Numbers, counted
     partition, broker, time = partition[order], broker[order], time[order]
     other = (partition[1:] != partition[:-1]) | (broker[1:] != broker[:-1])
     group = np.cumsum(np.append(False, other)) if len(order) else np.zeros(0, np.int64)
-    # Times by their rank: a number that holds group and time has room for both, whatever the clock said.
+    # Times by their rank: a number that holds group and time has room for both, even with a wrong clock.
     times = np.unique(time)
     stride = len(times) + 1
     ranks, earliest = np.searchsorted(times, time), np.searchsorted(times, time - HOUR)

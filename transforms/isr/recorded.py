@@ -8,7 +8,7 @@ from __future__ import annotations
 import polars as pl
 
 from transforms.isr.hourly import RECORD
-from transforms.isr.violations import JUDGED, may_tell
+from transforms.isr.violations import JUDGED, is_needed
 from transforms.kraft.side import LEADER_CHANGE, KraftSide
 
 
@@ -24,7 +24,7 @@ def judged_of(changes: pl.DataFrame, end: int | None) -> pl.DataFrame:
     An election that can have lost data is open until it is healed, however long ago it was. `end` is the append time of the
     log's newest record (ms).
     """
-    return changes.filter(may_tell(end)).select(*JUDGED)
+    return changes.filter(is_needed(end)).select(*JUDGED)
 
 
 def once(changes: pl.DataFrame) -> pl.DataFrame:

@@ -68,8 +68,8 @@ JUDGED = (
 _NOW = ("replicas", "isr", "leader", "leader_epoch", "leader_recovery_state")
 
 
-def may_tell(log_end_ms: int | None) -> pl.Expr:
-    """Changes that `history_violations` looks at, by the newest append time of the log (ms)."""
+def is_needed(log_end_ms: int | None) -> pl.Expr:
+    """True for changes that `history_violations` needs; `log_end_ms` is the newest append time of the log (ms)."""
     return _recent(log_end_ms) | _lossy() | _epoch_stayed()
 
 
@@ -111,7 +111,7 @@ def history_violations(history: pl.DataFrame, partitions: pl.DataFrame, present:
     return pl.concat(found)
 
 
-def _told(rows: pl.DataFrame, code: str | pl.Expr, text: pl.Expr) -> pl.DataFrame:
+def _violations_of(rows: pl.DataFrame, code: str | pl.Expr, text: pl.Expr) -> pl.DataFrame:
     return rows.select((pl.lit(code) if isinstance(code, str) else code).alias("code"), text.alias("text"))
 
 
@@ -151,7 +151,7 @@ def _elections(rows: pl.DataFrame, present: Present) -> pl.DataFrame:
         .otherwise(_unhealed() | (pl.col("now_leader") < 0) | (unmarked & (pl.col("now_isr").list.len() < 2)))
     )
     code = pl.when(is_open).then(pl.lit(LOSSY_ELECTION)).otherwise(pl.lit(HEALED_ELECTION))
-    return _told(rows.filter("lossy"), code, _election_text())
+    return _violations_of(rows.filter("lossy"), code, _election_text())
 
 
 def _fenced(rows: pl.DataFrame, present: Present) -> pl.DataFrame:
@@ -159,7 +159,7 @@ def _fenced(rows: pl.DataFrame, present: Present) -> pl.DataFrame:
     leads = (pl.col("now_leader") == pl.col("leader")) & _unhealed()
     idle = ~pl.col("leader").is_in(list(present.at_work))
     last_known = pl.col("election") == ChangeKind.LAST_KNOWN_LEADER_ELECTION.value
-    return _told(rows.filter(pl.col("lossy") & last_known & leads & idle), LAST_KNOWN_FENCED, _election_text())
+    return _violations_of(rows.filter(pl.col("lossy") & last_known & leads & idle), LAST_KNOWN_FENCED, _election_text())
 
 
 def _quiet_shrinks(rows: pl.DataFrame) -> pl.DataFrame:
@@ -170,11 +170,11 @@ def _quiet_shrinks(rows: pl.DataFrame) -> pl.DataFrame:
         "offset",
         "leader_epoch",
     )
-    return _told(rows.filter("quiet"), QUIET_SHRINK, text)
+    return _violations_of(rows.filter("quiet"), QUIET_SHRINK, text)
 
 
 def _during(begin: int, end: int | None) -> pl.Expr:
-    """Between two offsets, both exclusive; the second is None while it is going on."""
+    """Between two offsets, both exclusive; the second is None while the migration has not ended."""
     begun = pl.col("offset") > begin
     return begun if end is None else begun & (pl.col("offset") < end)
 
@@ -192,7 +192,7 @@ def _quiet_in_dual_write(history: pl.DataFrame) -> pl.DataFrame:
         pl.col("departed").cast(pl.List(pl.String)).list.join(", "),
         "offset",
     )
-    return _told(history.filter(_epoch_stayed() & changed), "DUR-13", text)
+    return _violations_of(history.filter(_epoch_stayed() & changed), "DUR-13", text)
 
 
 def _members(moved: pl.DataFrame) -> pl.DataFrame:
@@ -226,7 +226,7 @@ def _flapping(members: pl.DataFrame, present: Present) -> pl.DataFrame:
         "moves",
         _times(_restarts(present)),
     )
-    return _told(members.filter(beyond >= FLAPPING_FROM), FLAPPING, text)
+    return _violations_of(members.filter(beyond >= FLAPPING_FROM), FLAPPING, text)
 
 
 def _churn(members: pl.DataFrame, present: Present) -> pl.DataFrame:
@@ -245,4 +245,4 @@ def _churn(members: pl.DataFrame, present: Present) -> pl.DataFrame:
         _times(_restarts(present)),
         pl.when(out).then(pl.lit("not")).otherwise(pl.lit("back")),
     )
-    return _told(brokers, pl.when(again).then(pl.lit(CHURN)).otherwise(pl.lit(CHURN_PAST)), text)
+    return _violations_of(brokers, pl.when(again).then(pl.lit(CHURN)).otherwise(pl.lit(CHURN_PAST)), text)

@@ -1,6 +1,6 @@
 """Registrations of brokers and their changes (`ClusterControlManager.replay`, S§3.1).
 
-They are few, and a change of one is checked against all that there ever were: all events are kept.
+They are few, and a change is checked with all earlier registrations: all events are kept.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A step as a row of changes, compiled: what `transforms.kernel.history` makes Arrow of."""
+"""Appends a step to the columns of changes, compiled; `transforms.kernel.history` turns these into Arrow."""
 
 # mypy: disable-error-code="no-any-return,return-value,arg-type"
 # In compiled code numpy's integers are the integers.

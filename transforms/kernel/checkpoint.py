@@ -58,12 +58,12 @@ Found = Iterator[tuple[str, str, str, str]]
 def _partitions(mine: Partitions, theirs: Partitions, level: int, *, elr: bool) -> Found:
     """A checkpoint holds the partitions of living topics only; a removed topic's are in the log alone."""
     found = mine.against(theirs, directories=level >= SNAPSHOT_KEEPS_FROM["directories"], elr=elr)
-    told: list[tuple[Partitions, Longs, str]] = [
+    differing: list[tuple[Partitions, Longs, str]] = [
         (theirs, found.different, _DIFFERENT),
         (theirs, found.missing, _MISSING),
         (mine, found.more, _MORE),
     ]
-    for side, slots, detail in told:
+    for side, slots, detail in differing:
         for key in side.keys(slots):
             yield MISMATCH, "partitions", key, detail
 

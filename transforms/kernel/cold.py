@@ -1,4 +1,4 @@
-"""All metadata but topics, partitions and brokers: a row for each key that Kafka replays by, by the rules for one record.
+"""All metadata but topics, partitions and brokers: one row for each key of Kafka's replay, changed record by record.
 
 The last event of a key decides; a removal leaves the row that it removed. What belongs to a topic is in the topic's shard.
 """
@@ -32,8 +32,8 @@ ROWS = pa.schema(
     ]
 )
 
-# What Kafka replays by an identity that must be there to be removed: `AclControlManager`, `ScramControlManager` and, for
-# controllers, `ClusterControlManager` (4.4) throw when it is not.
+# Entities whose removal must name an existing row: `AclControlManager`, `ScramControlManager` and, for controllers,
+# `ClusterControlManager` (4.4) throw if there is none.
 _REMOVED_BY_ID = ("acls", "scram_credentials", "controllers")
 _ENTITIES = {entity.name: entity for entity in ENTITIES}
 _CONFIGS, _PRODUCER_IDS = "configs", "producer_ids"
@@ -76,7 +76,7 @@ class Cold:
         return _falling(known, made) if event.entity == _PRODUCER_IDS else None
 
     def _put(self, key: Key, parts: Sequence[object], row: Row) -> None:
-        """Take a row; `parts` is what its key replays by. Which configurations are a topic's is asked when it goes."""
+        """Take a row; `parts` is what its key replays by. Removing a topic needs its configurations."""
         known = self.rows.get(key)
         self._set(key, row)
         new = row.text is not None and (known is None or known.text is None)
@@ -94,7 +94,7 @@ class Cold:
         self.rows[key] = row
 
     def tables(self, cluster: str) -> dict[str, pa.Table]:
-        """Rows that are there, as silver has them, by entity."""
+        """Rows that have not been removed, as silver has them, by entity."""
         rows: dict[str, list[Row]] = {name: [] for name in _ENTITIES if name not in _ELSEWHERE}
         for (entity, _), row in self.rows.items():
             if entity in rows and not row.removed and row.text is not None:

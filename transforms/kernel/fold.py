@@ -63,12 +63,12 @@ class Fold:
         self.versions: Versions | None = None
 
     def record(self, versions: Versions) -> None:
-        """Tell what the rows that further records touch were and become."""
+        """From here on, record in `versions` what rows were before further records and what these make of them."""
         self.versions = versions
         self.cold.watch = versions.row
 
     def row_versions(self) -> pl.DataFrame:
-        """What was recorded: columns of `transforms.kernel.versions.VERSIONS`; no rows where nothing was to be."""
+        """What was recorded: columns of `transforms.kernel.versions.VERSIONS`; no rows without `record`."""
         if self.versions is None:
             return pl.DataFrame(schema=VERSIONS)
         return self.versions.table(self.topics, self.partitions, self.cold)
@@ -83,7 +83,9 @@ class Fold:
                 self.clears.append(int(batch.offsets[every]))
                 if self.versions is not None:
                     self.versions.touch(holding_elr(self.partitions, self.topics), self.topics, self.partitions)
-                yield from self._told(self.partitions.read(batch, np.array([every]), np.array([EVERY_TOPIC]), window))
+                yield from self._recorded(
+                    self.partitions.read(batch, np.array([every]), np.array([EVERY_TOPIC]), window)
+                )
 
     def _read_partitions(
         self, batch: Batch, rows: Longs, clears: list[tuple[int, int]], window: Window
@@ -98,18 +100,18 @@ class Fold:
             in_order = np.argsort(rows, kind="stable")
             rows, topics = rows[in_order], topics[in_order]
         if len(rows):
-            yield from self._told(self.partitions.read(batch, rows, topics, window))
+            yield from self._recorded(self.partitions.read(batch, rows, topics, window))
             self.found += self.partitions.take_findings()
 
     def _touch(self, topics: Longs, clears: list[tuple[int, int]]) -> None:
-        """What versions are told of is taken before the records on it are applied."""
+        """Pass the partitions to `versions` before records on them are applied."""
         if clears:
             named = np.array([topic for _, topic in clears], np.int64)
             topics = np.concatenate([topics, holding_elr(self.partitions, self.topics, named)])
         if self.versions is not None:
             self.versions.touch(topics, self.topics, self.partitions)
 
-    def _told(self, changes: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def _recorded(self, changes: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in changes:
             if self.versions is not None:
                 self.versions.take(batch)

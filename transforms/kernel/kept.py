@@ -1,4 +1,4 @@
-"""A state as bytes, which a later pass continues from as if it had read all that was before.
+"""A state as bytes. A later pass that continues from it gives the same results as one that has read all earlier records.
 
 The bytes are one Arrow stream of rows (part, rows), whose schema names the format, the shard and the offset; each part is an
 Arrow stream of its own, compressed. Numbers of texts are places in the parts `ids`, `names` and `directories`.

@@ -173,7 +173,7 @@ class Changes(NamedTuple):
 
 
 class Window(NamedTuple):
-    """Changes at offsets from `first` to `end` (exclusive) are told; those of topics without a name only with `nameless`."""
+    """Changes at offsets from `first` to `end` (exclusive) are returned; those of topics without a name only with `nameless`."""
 
     first: int
     end: int

@@ -74,11 +74,11 @@ class Partitions:
         while place < len(rows):
             place = fold(records, place, self.slots, self.topics.longs, self._step, changes, window)
             if place < len(rows):
-                yield from self._told(changes)
+                yield from self._as_history(changes)
                 changes = self._make_room(changes, len(rows) - place)
-        yield from self._told(changes)
+        yield from self._as_history(changes)
 
-    def _told(self, changes: Changes) -> Iterator[pa.RecordBatch]:
+    def _as_history(self, changes: Changes) -> Iterator[pa.RecordBatch]:
         if changes.used[layout.ROWS]:
             yield history(changes, self.cluster, self.topics.ids, self.topics.names)
 

@@ -90,7 +90,7 @@ class Plan:
 def replay(plan: Plan, log: Iterable[pa.RecordBatch], kept: bytes | None = None) -> Iterator[MadeTable]:
     """Replay a shard: `log` are the decoded records (bronze's columns) of the log, without its checkpoints, in its order.
 
-    `kept` are the bytes of an earlier pass over the same shard: of what is below their offset, nothing is read but they.
+    `kept` are the bytes of an earlier pass over the same shard: below their offset, only they are read.
     Raises `transforms.kernel.kept.NotContinuedError` where they can't be continued, and ValueError for records that are not in order.
     """
     return _Pass(plan, kept).tables(log)
@@ -100,7 +100,7 @@ def warm_up() -> None:
     """Compile what is compiled, and leave the machine code in numba's cache on disk, so that no run has to."""
     rows = _some_log()
     end = rows.num_rows
-    [kept] = [told.rows for told in replay(Plan("", Extent(end), keep_at=end), [rows]) if told.kind == TableKind.KEPT]
+    [kept] = [made.rows for made in replay(Plan("", Extent(end), keep_at=end), [rows]) if made.kind == TableKind.KEPT]
     checkpoints = {end + 1: DecodedCheckpoint(None, True, lambda: [rows])}
     for _ in replay(Plan("", Extent(end + 1), checkpoints=checkpoints), [], kept["kept"][0].as_py()):
         pass
@@ -135,7 +135,7 @@ class _Pass:
 
     @property
     def versions_from(self) -> int | None:
-        """Where to begin with versions: not before what is read."""
+        """The first offset with versions: not before the first one that is read."""
         asked = self.plan.versions_from
         return None if asked is None else max(asked, self.start)
 
@@ -164,10 +164,10 @@ class _Pass:
 
     def _history(self, batch: Batch, rows: Longs, stop: int) -> Iterator[MadeTable]:
         """Apply some rows, all of them on one side of the committed end."""
-        told = stop <= self.committed
-        wanted = told or self.fold.versions is not None
+        is_committed = stop <= self.committed
+        wanted = is_committed or self.fold.versions is not None
         for changes in self.fold.read(batch, rows, self.start, stop if wanted else self.start):
-            if told:
+            if is_committed:
                 yield MadeTable(TableKind.HISTORY, stop, "isr_history", changes)
 
     def _applied(self, batch: Batch) -> Longs:
@@ -188,7 +188,7 @@ class _Pass:
         return rows
 
     def _at(self, offset: int, *, last: bool = False) -> Iterator[MadeTable]:
-        """What is told below an offset, and what begins there."""
+        """The tables that are due at an offset; `last` adds those of the end. Versions are recorded from their offset on."""
         plan = self.plan
         if offset in self.compared:
             checkpoint = plan.checkpoints[offset]

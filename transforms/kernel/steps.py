@@ -1,8 +1,8 @@
 """The compiled fold: record after record to state and changes (S§3.2, `PartitionRegistration.merge`).
 
-Nothing can be allocated in here. Where a record finds no room, `fold` stops at it and says how much it needs; the caller makes
-room and calls again. What was begun is done or not begun: a record that clears many partitions finds those that are cleared
-already as they are.
+Nothing can be allocated in here. Where a record finds no room, `fold` stops at it and returns its place; the caller
+makes room and calls again. A repeated record does no harm: one that clears many partitions leaves those that are
+already cleared as they are.
 """
 
 # ruff: noqa: SIM110 - what is compiled is loops
@@ -143,7 +143,7 @@ def _see(topics: Longs, topic: int, offset: int) -> None:
 def _has_room(slots: Slots, changes: Changes, need: int) -> bool:
     """Whether a step of so many ids finds room everywhere.
 
-    The pool takes what the record says, the lists after it as they are put together, and the slot where it grows.
+    The pool takes what the record says, the lists of the state after it, and the slot where it grows.
     """
     slots.used[NEED] = need
     most = 4 * need + _SLACK

@@ -65,7 +65,7 @@ class Topics:
     """All ids of topics that records name, by number: rows of `transforms.kernel.layout`'s columns of a topic.
 
     Topics of other shards are only marked as such. An id keeps the name of its first TopicRecord. An id without a
-    TopicRecord has no known shard: each shard folds its records, and shard 0 owns them.
+    TopicRecord has no known shard: every shard folds its records, and shard 0 reports them.
     """
 
     def __init__(self, shard: Shard) -> None:

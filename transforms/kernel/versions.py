@@ -44,13 +44,14 @@ VERSIONS = columns_of(ROW_VERSION_COLUMNS, CLUSTER)
 _ENTITIES = {entity.name: entity for entity in MIRRORED}
 _PARTITION = ("topic_id", "partition")
 _AT = {"kraft_offset": "from_offset", "kraft_epoch": "from_epoch", "kraft_append_time": "from_append_time"}
-_TOLD = ("row", "removed", "from_offset", "from_epoch", "from_append_time", "created_offset")
+_FIELDS = ("row", "removed", "from_offset", "from_epoch", "from_append_time", "created_offset")
 _CHANGE = ("offset", "epoch", "append_time")
 _WHOLE = (ChangeKind.CREATED.value, ChangeKind.REPLACED.value)
 
 
 class _Version(NamedTuple):
-    """A row as one record made it: its columns as JSON; of a removal, what was removed. `created` is its first record, if told."""
+    """A row as one record made it: its columns as JSON; of a removal, what was removed. `created` is its first record,
+    if known."""
 
     text: str
     removed: bool
@@ -62,7 +63,7 @@ class _Version(NamedTuple):
 class Versions:
     """Versions that are valid at offset `since` or later, as far as records go.
 
-    With `whole` rows that nothing touches are told, too, so that all that is known of all rows is there.
+    With `whole`, rows that no record touches are included, so that the result has every row.
     """
 
     since: int
@@ -89,7 +90,7 @@ class Versions:
             versions.append(_Version(made.text, made.removed, made.at, None))
 
     def topic(self, topics: Topics, topic_id: str, name: str | None, at: At) -> None:
-        """A TopicRecord; without a name a removal, of which nothing is told when nobody knows the topic."""
+        """A TopicRecord; without a name a removal, which is ignored if the topic is unknown."""
         if name is None:
             topics.settle()
         named = topics.name_of(topic_id) if name is None else name
@@ -117,7 +118,7 @@ class Versions:
         self._changes.append(changes.select([*_PARTITION, *PARTITIONS.compared, *_CHANGE, "kinds"]))
 
     def table(self, topics: Topics, partitions: Partitions, cold: Cold) -> pl.DataFrame:
-        """All that is told: columns VERSIONS, by entity, key and offset. Give it the state after the last record."""
+        """All versions: columns VERSIONS, by entity, key and offset. The arguments are the state after the last record."""
         for key, row in cold.rows.items():
             self._untouched(key, row)
         for number in np.flatnonzero(topics.here | topics.gone if self.whole else topics.gone).tolist():
@@ -128,7 +129,7 @@ class Versions:
         return pl.concat([pl.DataFrame(schema=VERSIONS), *rows]).sort("entity", "key", "from_offset", "removed")
 
     def _untouched(self, key: Key, row: Row) -> None:
-        """A row that nothing touched: its removal is told even when it was before all that is."""
+        """A row that no record touched: its removal is included even if it is older than `since`."""
         if key[0] in _ENTITIES and key not in self._rows and (self.whole or row.removed):
             self._add(key, row, None)
 
@@ -139,9 +140,9 @@ class Versions:
         for name, versions in by_entity.items():
             entity = _ENTITIES[name]
             columns = {key: kind for key, kind in columns_of(entity.columns).items() if key in entity.key}
-            columns |= {told: VERSIONS[told] for told in _TOLD}
-            rows = frame(map(_told, versions), pl.Schema(columns))
-            yield rows.select(pl.lit(name).alias("entity"), json_of(*entity.key).alias("key"), *_TOLD)
+            columns |= {each: VERSIONS[each] for each in _FIELDS}
+            rows = frame(map(_as_row, versions), pl.Schema(columns))
+            yield rows.select(pl.lit(name).alias("entity"), json_of(*entity.key).alias("key"), *_FIELDS)
 
     def _of_partitions(self, topics: Topics, partitions: Partitions) -> Iterable[pl.DataFrame]:
         """Versions of the partitions of touched topics, and what removing a topic removed with it (it has no record of its own)."""
@@ -154,13 +155,13 @@ class Versions:
 
     def _versions(self, before: Sequence[pa.Table]) -> pl.DataFrame:
         """States before the first change and after each: columns _STATES. One that is replaced at `since` is not valid there."""
-        told = [from_arrow(rows, _STATES) for rows in before]
+        states = [from_arrow(rows, _STATES) for rows in before]
         if not self._changes:
-            return pl.concat(told)
+            return pl.concat(states)
         changed = pl.DataFrame(pl.from_arrow(self._changes)).rename({name: f"kraft_{name}" for name in _CHANGE})
         whole = pl.col("kinds").list.set_intersection(pl.lit(pl.Series([_WHOLE]))).list.len() > 0
         changed = changed.with_columns(pl.when(whole).then("kraft_offset").alias("kraft_created_offset"))
-        rows = pl.concat([*told, changed.select(_STATES.names())]).sort(*_PARTITION, "kraft_offset")
+        rows = pl.concat([*states, changed.select(_STATES.names())]).sort(*_PARTITION, "kraft_offset")
         following = pl.col("kraft_offset").shift(-1).over(_PARTITION)
         return rows.with_columns(pl.col("kraft_created_offset").forward_fill().over(_PARTITION)).filter(
             (pl.col("kraft_offset") >= self.since) | following.is_null() | (following > self.since)
@@ -209,10 +210,10 @@ def _spelled(states: pl.DataFrame, topics: Topics, *, removed: bool) -> pl.DataF
     )
 
 
-def _told(version: _Version) -> dict[str, object]:
-    """A version as a row: the columns of the key, which are among those of its text, and _TOLD."""
-    told = (version.text, version.removed, *version.at, version.created)
-    return {**json.loads(version.text), **dict(zip(_TOLD, told, strict=True))}
+def _as_row(version: _Version) -> dict[str, object]:
+    """A version as a row: the columns of the key, which are among those of its text, and _FIELDS."""
+    values = (version.text, version.removed, *version.at, version.created)
+    return {**json.loads(version.text), **dict(zip(_FIELDS, values, strict=True))}
 
 
 def _key(topic_id: str) -> Key:

@@ -40,7 +40,7 @@ def infer_release(
     of another release changes nothing. A ZooKeeper broker advertises only its IBP (S§9.2), which no release can be below, nor
     below the finalised level. While a migration runs (`migrating`) the release is one that can migrate, whatever a node says;
     such a node is named by `outside_migration`. `state_codes` are the ZkMigrationState bytes of the log: 3.4 writes only 1, so
-    another one tells a later release that runs at an old metadata.version; so does a state that the log's base checkpoint holds
+    another one shows a later release that runs at an old metadata.version; so does a state that the log's base checkpoint holds
     (`state_in_checkpoint`).
     """
     if configured is not None:

@@ -80,7 +80,7 @@ def replaying(
 
     `log` are records of bronze in the order of the log, without checkpoints; `checkpoints` the records of those of Kafka's, by
     offset (exclusive end): the one that the log begins with must be there, others are compared with the state. `kept` are the bytes
-    that `side.kept` tells of. With `keep_every` the state is kept for the next run when that many records are new.
+    that `side.kept` describes. With `keep_every` the state is kept for the next run when that many records are new.
     """
     committed = side.committed.end_exclusive
     after = versions_from(committed, migration_offset)
@@ -99,11 +99,11 @@ def replaying(
     )
     seen = _LastBefore(at)
     gathered = _Gathered()
-    for told in replay(plan, seen.passed(log), kept):
-        if told.kind == TableKind.HISTORY:
-            yield told.rows.drop_columns([CLUSTER])
+    for made in replay(plan, seen.passed(log), kept):
+        if made.kind == TableKind.HISTORY:
+            yield made.rows.drop_columns([CLUSTER])
         else:
-            gathered.add(told)
+            gathered.add(made)
     findings = gathered.findings()
     return Replayed(gathered.tables, gathered.versions, findings, _keeping(side, at, seen, gathered.kept, findings))
 
@@ -130,8 +130,8 @@ def state_at(
         checkpoints=_checkpoints(side, checkpoints, {extent.base}),
     )
     gathered = _Gathered()
-    for told in replay(plan, log):
-        gathered.add(told)
+    for made in replay(plan, log):
+        gathered.add(made)
     return Replayed(gathered.tables, gathered.versions, gathered.findings(), None)
 
 
@@ -145,9 +145,9 @@ def versions_of(
 ) -> pl.DataFrame:
     """Everything that happened to some rows up to offset `until` (inclusive), in all their lives: `row_versions`' columns.
 
-    `asked` are (entity, canonical key). One row for each record on the row; what a removal removed is in its row. Rows of other
-    entities than partitions hold all their columns, not the compared ones alone. `log` must reach back as far as it is to be
-    told; of the records, only those that can be on the rows are looked at.
+    `asked` are (entity, canonical key). One row for each record on the row; what a removal removed is in its row. Rows
+    of other entities than partitions hold all their columns, not the compared ones alone. `log` must reach back to the
+    first offset that is needed; of the records, only those that can be on the rows are looked at.
     """
     upto = _up_to(extent, until)
     plan = Plan(
@@ -183,8 +183,8 @@ def _up_to(extent: Extent, until: int) -> Extent:
 
 def _of_rows(asked: Collection[tuple[str, str]], tables: Iterable[MadeTable]) -> pl.DataFrame:
     gathered = _Gathered()
-    for told in tables:
-        gathered.add(told)
+    for made in tables:
+        gathered.add(made)
     wanted = pl.DataFrame(list(asked), schema={"entity": pl.String, "key": pl.String}, orient="row").unique()
     found = gathered.versions.join(wanted, on=["entity", "key"], how="semi", maintain_order="left")
     of_partitions = pl.col("entity") == PARTITIONS.name
@@ -239,17 +239,17 @@ class _Gathered:
     kept: bytes = b""
     found: list[pa.Table | pa.RecordBatch] = field(default_factory=list)
 
-    def add(self, told: MadeTable) -> None:
+    def add(self, made: MadeTable) -> None:
         """Add the pass's results."""
-        if told.kind == TableKind.STATE:
-            rows = from_arrow(told.rows, TABLES[told.entity])
-            self.tables[told.entity] = rows.with_columns(pl.lit(KRAFT).alias("source"))
-        elif told.kind == TableKind.VERSIONS:
-            self.versions = from_arrow(told.rows, VERSIONS)
-        elif told.kind == TableKind.KEPT:
-            self.kept = told.rows["kept"][0].as_py()
+        if made.kind == TableKind.STATE:
+            rows = from_arrow(made.rows, TABLES[made.entity])
+            self.tables[made.entity] = rows.with_columns(pl.lit(KRAFT).alias("source"))
+        elif made.kind == TableKind.VERSIONS:
+            self.versions = from_arrow(made.rows, VERSIONS)
+        elif made.kind == TableKind.KEPT:
+            self.kept = made.rows["kept"][0].as_py()
         else:
-            self.found.append(told.rows)
+            self.found.append(made.rows)
 
     def findings(self) -> pl.DataFrame:
         """Records that break a rule of replay, and rows in which the replay is not Kafka's own checkpoint."""
@@ -287,7 +287,7 @@ def _keeping(
 ) -> Keeping | None:
     """What the next run may continue from: nothing of a log with findings, which each run must see itself.
 
-    What Kafka itself skips is no fault of the log.
+    What Kafka itself skips is not a fault of the log.
     """
     if at is None:
         return None

@@ -64,8 +64,8 @@ class ReportBanner:
     evidence: list[str] = field(default_factory=list)
 
 
-def tell(report: Report) -> ReportBanner:
-    """Put a report into plain words."""
+def banner_of(report: Report) -> ReportBanner:
+    """The banner of a report: its verdict, cause and next steps in plain words."""
     decisions = _gate_sentences(report)
     return ReportBanner(
         tone="warn" if is_not_ready(report) else TONES.get(report.verdict, "bad"),
@@ -161,7 +161,7 @@ def check_rank(report: Report) -> Callable[[CheckResult], tuple[int, bool, int, 
 
 
 def calm_word(report: Report, check: CheckResult) -> str | None:
-    """Name a failed check that is no fault: `not yet` for a step of the plan, `closed` for a way that is past.
+    """Name a failed check that is not a fault: `not yet` for a step of the plan, `closed` for a way that is past.
 
     A check that only the finalise gate needs (brokers still to be rolled) is a step of the plan, and after finalising the
     rollback gate is closed for good. None for a fault; a critical check is always one, whichever gate it belongs to.
@@ -271,7 +271,7 @@ def is_log_unusable(report: Report) -> bool:
 
 
 def _gravest(report: Report) -> StateWords | None:
-    """What goes before every other headline: the phase that the report names is not the story."""
+    """The headline that comes before every other one, where the phase alone would mislead."""
     if is_gone(report):
         return StateWords(
             "The metadata is gone from ZooKeeper",

@@ -14,7 +14,7 @@ from email.message import EmailMessage
 from email.policy import SMTP
 
 from schemas.report import Report
-from transforms.report.banner import duration, tell
+from transforms.report.banner import banner_of, duration
 from transforms.report.fleet_model import Fleet, FleetCluster, FleetRun, fleet
 from transforms.report.fleet_page import (
     GROUP_TITLES,
@@ -161,7 +161,7 @@ def _groups(entries: Sequence[MailEntry], standing: Fleet, sizes: tuple[int, int
 
 def _cluster(entry: MailEntry, lines: int) -> MailCluster:
     run = entry.run
-    own = None if entry.report is None else tell(entry.report)
+    own = None if entry.report is None else banner_of(entry.report)
     steps = [] if own is None else own.actions or (own.next_steps if run.verdict == "clean" else [])
     return MailCluster(
         name=visible(run.cluster, 120),

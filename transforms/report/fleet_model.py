@@ -11,7 +11,7 @@ from typing import Any
 from schemas.classes import DEFECTS
 from schemas.gates import GATES
 from schemas.report import Report
-from transforms.report.banner import phase_of, tell
+from transforms.report.banner import banner_of, phase_of
 from transforms.runs import CLEAN, ERRORS, FAILED
 
 NOT_READY = "Not ready"
@@ -103,7 +103,7 @@ class FleetCluster:
 
     @property
     def failures_since(self) -> int:
-        """How many runs have failed since the one that came to its end."""
+        """How many runs have failed since the last one that finished."""
         return next((number for number, run in enumerate(reversed(self.runs)) if not run.failed), len(self.runs))
 
     @property
@@ -123,7 +123,7 @@ class FleetCluster:
 class Fleet:
     """All clusters, worst first, as of a moment (UTC). `stale_after_hours` is when a run is called old.
 
-    `retired` are the names of clusters that were left out because they are no more.
+    `retired` are the names of clusters that were left out because they are retired.
     """
 
     as_of: datetime
@@ -189,7 +189,7 @@ def _badness(cluster: FleetCluster) -> tuple[int, int, int, str]:
 
 def fleet_columns(report: Report) -> dict[str, Any]:
     """What gold `runs` holds of a report for the fleet: columns by name."""
-    banner = tell(report)
+    banner = banner_of(report)
     steps = banner.actions or banner.next_steps
     return {
         "phase": phase_of(report),

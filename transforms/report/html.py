@@ -18,6 +18,7 @@ from markupsafe import Markup, escape
 from schemas.report import CheckResult, Gate, Report
 from transforms.report import printable, view
 from transforms.report.banner import (
+    banner_of,
     calm_word,
     defect_count,
     duration,
@@ -26,7 +27,6 @@ from transforms.report.banner import (
     reach,
     shown_gates,
     state_text,
-    tell,
 )
 from transforms.report.chart import MOST_RUNS, divergence_chart, lag_chart, moment, series_chart
 from transforms.report.expectations import expectation_views
@@ -95,7 +95,7 @@ def render_html(report: Report, tables: TablePlace = _SOMEWHERE, valid_hours: fl
         .render(
             report=report,
             valid_until=valid_until(report, valid_hours),
-            banner=tell(report),
+            banner=banner_of(report),
             since_is_unknown=SINCE_IS_UNKNOWN,
             defect_count=defect_count(report),
             gates=gate_views(report),

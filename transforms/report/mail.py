@@ -12,7 +12,7 @@ from email.policy import SMTP
 
 from schemas.report import Report
 from transforms.report import view
-from transforms.report.banner import ReportBanner, defect_count, duration, in_kraft, reach, state_text, tell
+from transforms.report.banner import ReportBanner, banner_of, defect_count, duration, in_kraft, reach, state_text
 from transforms.report.chart import MOST_RUNS
 from transforms.report.expectations import expectation_views
 from transforms.report.html import environment, gate_views
@@ -38,7 +38,7 @@ def render_mail(report: Report, location: str = "", changes: Sequence[str] = ())
     `changes` are sentences about the changes since the last mail. Its bytes are at most SIZE_LIMIT: a report that is too long
     for that lists fewer rows, with their total.
     """
-    banner = tell(report)
+    banner = banner_of(report)
     for rows, checks, chart in _FITS[:-1]:
         message = _message(report, banner, location, changes, (rows, checks, chart))
         if len(message.as_bytes()) <= SIZE_LIMIT:

@@ -56,7 +56,7 @@ class Decision:
 
     @property
     def wanted(self) -> bool:
-        """True if a mail about the run is to be sent."""
+        """True if a mail about the run must be sent."""
         return bool(self.reason)
 
 
@@ -90,8 +90,10 @@ def decide(
         return Decision(REASON_ALWAYS, found)
     if policy.send == WHEN_RED:
         owed = last_mail is not None and last_mail.problem
-        untold = notices or owed or any(is_red(run) for run in _missed(now, before, last_mail))
-        return Decision(REASON_RED, found) if is_red(now) else Decision(REASON_CHANGE, found) if untold else Decision()
+        unreported = notices or owed or any(is_red(run) for run in _missed(now, before, last_mail))
+        return (
+            Decision(REASON_RED, found) if is_red(now) else Decision(REASON_CHANGE, found) if unreported else Decision()
+        )
     if found:
         return Decision(REASON_CHANGE, found)
     # Nothing has changed since the last mail: so there is one.
@@ -132,15 +134,15 @@ def changes(
     )
     if not before:
         return [*owed, "This is the first run."]
-    told = _told(before, last_mail)
-    unknown = [] if told is not None or owed else [_why_unknown(last_mail, medium)]
+    reported = _last_reported(before, last_mail)
+    unknown = [] if reported is not None or owed else [_why_unknown(last_mail, medium)]
     missed = _untold_words(_missed(now, before, last_mail), medium)
-    return [*owed, *unknown, *_turned_since(now, before, told), *missed]
+    return [*owed, *unknown, *_turned_since(now, before, reported), *missed]
 
 
-def _turned_since(now: FleetRun, before: Sequence[FleetRun], told: FleetRun | None) -> list[str]:
+def _turned_since(now: FleetRun, before: Sequence[FleetRun], reported: FleetRun | None) -> list[str]:
     """How the run differs from the reported run, or from the run before if none was reported."""
-    last = before[-1] if told is None else told
+    last = before[-1] if reported is None else reported
     if now.failed:
         same = last.failed and last.failure == now.failure
         return [] if same else [f"The audit failed: {now.failure}"]
@@ -155,7 +157,7 @@ def _turned_since(now: FleetRun, before: Sequence[FleetRun], told: FleetRun | No
     return [*back, *_verdict(now, then), *_gates(now, then), *_defects(now, then, since), *_checks(now, then)]
 
 
-def _told(before: Sequence[FleetRun], last_mail: LastMail | None) -> FleetRun | None:
+def _last_reported(before: Sequence[FleetRun], last_mail: LastMail | None) -> FleetRun | None:
     """The run of the last mail; None if there is none, or it is no longer stored."""
     sent = None if last_mail is None else last_mail.sent
     return None if sent is None else next((run for run in reversed(before) if run.run_id == sent.run_id), None)
@@ -170,10 +172,10 @@ def _why_unknown(last_mail: LastMail | None, medium: str) -> str:
 
 def _missed(now: FleetRun, before: Sequence[FleetRun], last_mail: LastMail | None) -> list[FleetRun]:
     """Runs since the reported one that differ both from it and from this one, oldest first."""
-    told = _told(before, last_mail)
-    place = -1 if told is None else before.index(told)
+    reported = _last_reported(before, last_mail)
+    place = -1 if reported is None else before.index(reported)
     judged = next((run for run in reversed(before[: place + 1]) if not run.failed), None)
-    known = [run for run in (told, judged, now) if run is not None]
+    known = [run for run in (reported, judged, now) if run is not None]
     return [run for run in before[place + 1 :] if not any(_alike(run, each) for each in known)]
 
 

@@ -28,7 +28,7 @@ class RunStanding:
 
     @property
     def failures(self) -> tuple[FleetRun, ...]:
-        """The runs since that did not come to their end."""
+        """The later runs that did not finish."""
         return tuple(run for run in self.later if run.failed)
 
     def stale(self, after_hours: float) -> bool:

@@ -10,6 +10,7 @@ from transforms.report import view
 from transforms.report.banner import (
     Action,
     ReportBanner,
+    banner_of,
     calm_word,
     defect_count,
     duration,
@@ -17,7 +18,6 @@ from transforms.report.banner import (
     reach,
     shown_gates,
     state_text,
-    tell,
 )
 from transforms.report.expectations import expectation_lines
 from transforms.report.kraft import kraft_facts
@@ -33,7 +33,7 @@ MOST_EVIDENCE = 3
 
 def render_text(report: Report) -> str:
     """Render the short verdict: where the migration stands, its gates, what fails, what differs, what to do."""
-    banner = tell(report)
+    banner = banner_of(report)
     blocks = [
         _head(report, banner),
         _facts(report),

@@ -48,8 +48,7 @@ BASE_CONFIGURATION = {
     "maxClientCnxns": "0",
     "autopurge.purgeInterval": "0",
 }
-# A pipe from this process is the server's leash: when it closes, by a normal end or by a kill, the server is told to
-# stop.
+# A pipe from this process to the server: when it closes, by a normal end or by a kill, the server stops.
 LEASHED = 'exec 3<&0; ( cat <&3 >/dev/null; kill $$ 2>/dev/null ) >/dev/null 2>&1 & exec "$@" 3<&- </dev/null'
 ATTEMPTS = 3
 STOP_SECONDS = 10

@@ -40,7 +40,7 @@ class ZooKeeperDataSource(DataSource):
         return StructType(list(ZNODE_COLUMNS))
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Return the reader. Raises ZooKeeperFolderError for a missing path or a zxid that is no number."""
+        """Return the reader. Raises ZooKeeperFolderError for a missing path or a zxid that is not a number."""
         return _FolderReader(dict(self.options))
 
 

@@ -6,7 +6,7 @@
 
 `data_base64` is null for null data and "" for empty data. A dump may hold `data` instead: the text, null for null
 data, and with `"redacted": true` the dumping side has replaced the secrets in it by fingerprints already. What could
-not be read is told in `problem`, and then a line may have no more than that and the path. Times are milliseconds.
+not be read has the reason in `problem`, and then a line may have no more than that and the path. Times are milliseconds.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def _without_values(error: Exception) -> str:
 
 
 class _LineError(ValueError):
-    """A line of the dump is no znode; the message quotes field names only."""
+    """A line of the dump is not a znode; the message quotes field names only."""
 
 
 def _znode(document: Any, redactor: Redactor) -> Znode:

@@ -2,7 +2,7 @@
 
 kazoo opens, keeps and reopens the session: servers, TLS, SASL, pings. It gets its sockets and `select` from its handler
 (`kazoo.interfaces.IHandler`), and there a walk's own requests join the stream: they are sent many to a system call, and their
-replies, told by their xids, leave the stream before kazoo looks at it. kazoo's own way costs a new epoll and several system
+replies, recognised by their xids, leave the stream before kazoo looks at it. kazoo's own way costs a new epoll and several system
 calls a request.
 """
 
@@ -55,7 +55,7 @@ class Link:
         self._wake.nudge()
 
     def has_requests(self) -> bool:
-        """Tell whether requests wait to be sent."""
+        """True if requests wait to be sent."""
         return bool(self._asked)
 
     def recv(self, length: int) -> bytes:
@@ -69,7 +69,7 @@ class Link:
         return len(self._for_kazoo)
 
     def ready(self) -> bool:
-        """Tell whether kazoo should read: a reply is there, or the end."""
+        """True if kazoo should read: there is a reply, or the connection has ended."""
         return self._ended or bool(self._for_kazoo)
 
     def send(self, data: bytes) -> int:
@@ -183,7 +183,7 @@ class WakeSocket:
         return self._signals.popleft() if self._signals else b""
 
     def ready(self) -> bool:
-        """Tell whether a signal waits."""
+        """True if a signal waits."""
         return bool(self._signals)
 
     def prepare_sleep(self) -> None:

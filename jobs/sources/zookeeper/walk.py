@@ -1,7 +1,7 @@
 """A live ZooKeeper tree, walked with kazoo: with little load on the ensemble, and read-only.
 
 Data, stat and ACL of every needed znode are asked for without waiting for the answers before, never more than
-`window` at once. Only the needed subtrees are read (`schemas.zookeeper.paths`). A walk ends, whatever the servers do:
+`window` at once. Only the needed subtrees are read (`schemas.zookeeper.paths`). A walk always ends, even if servers misbehave:
 without progress for `patience_seconds` or over some reconnects, and at bounds of depth, number and time, each with one
 line. This module imports neither Spark nor Arrow: `snapshot-zookeeper` runs it on hosts that have kazoo alone.
 """
@@ -55,7 +55,7 @@ from transforms.zookeeper.storage.wire import (
 # The answer was lost with the connection: the request is repeated after the reconnect.
 _RETRIABLE = (ConnectionLoss, ConnectionClosedError, OperationTimeoutError, SessionExpiredError, SessionMovedError)
 _RECONNECT_POLL_SECONDS = 0.05
-# So many connections in a row without one more znode: the next one would bring none either.
+# After this many connections in a row without a further znode, the walk ends.
 RECONNECTS_WITHOUT_PROGRESS = 10
 _LAST_XID = 2**31 - 1
 _ZNODE_READS: tuple[int, ...] = (GET_DATA, GET_ACL)
@@ -80,7 +80,7 @@ def walk(
     summary: WalkSummary | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Iterator[Znode]:
-    """Yield every needed znode, secrets fingerprinted; `progress` hears the number of znodes so far.
+    """Yield every needed znode, secrets fingerprinted; `progress` is called with the number of znodes so far.
 
     A znode that may not be read is a row with `problem`; one that vanishes between listing and reading is counted and
     left out. Raises ZooKeeperWalkError when the ensemble can't be reached, refuses the identity, stays lost, gets no
@@ -331,7 +331,8 @@ class _Progress:
         return self._since + self._settings.patience_seconds
 
     def paused(self, seconds: float) -> None:
-        """So long it was not the server that was waited for: whoever takes the znodes took their time, or the pace did."""
+        """Do not count this time (seconds) as the server's: the caller was busy with znodes, or the rate limit made the
+        walk wait."""
         self._since += seconds
 
     def check(self, waiting: int) -> None:

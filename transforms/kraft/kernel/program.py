@@ -66,7 +66,7 @@ class Program(NamedTuple):
 
     `types[key]` is the highest version or -1, then (start, end) of the instructions of each version. `blob` holds
     literals, tables of known codes (256 bytes per enum) and names; `names` are (start, size) in it: first the word that
-    encrypted values have, then the names of configurations whose values are no secrets, each in the first free slot from
+    encrypted values have, then the names of configurations whose values are not secret, each in the first free slot from
     that of its hash on (`slot_of`); a free slot has size 0.
     """
 

@@ -111,7 +111,7 @@ def _tag_step(
 def _step(
     data: Bytes, position: int, end: int, index: int, instructions: Ints, blob: Bytes, text: Bytes, at: int, room: int
 ) -> tuple[int, int]:
-    """Run one instruction that is no array."""
+    """Run one instruction that is not an array."""
     op = instructions[index, 0]
     if op == _LITERAL:
         start, size = instructions[index, 1], instructions[index, 2]
@@ -290,7 +290,7 @@ def _contains(data: Bytes, start: int, end: int, blob: Bytes, word: int, size: i
 
 @compiled
 def _is_readable(data: Bytes, start: int, end: int, names: Ints, blob: Bytes) -> bool:
-    """Tell whether `data[start:end]` is the name of a configuration whose value is no secret (`Program.names`)."""
+    """Tell whether `data[start:end]` is the name of a configuration whose value is not secret (`Program.names`)."""
     value = FNV_BASIS
     for at in range(start, end):
         value = ((value ^ int(data[at])) * FNV_PRIME) & 0xFFFFFFFF

@@ -30,9 +30,9 @@ def _with_number(text: pl.Expr, name: str) -> pl.Expr:
     """JSON has no numbers for NaN and the infinities, and its encoder writes null: they are spelled as texts, as Kafka does."""
     value = pl.col(name)
     spelled = pl.when(value.is_nan()).then(pl.lit("NaN")).when(value > 0).then(pl.lit("Infinity"))
-    told = pl.format('"{}":"{}"', pl.lit(name), spelled.otherwise(pl.lit("-Infinity")))
+    literal = pl.format('"{}":"{}"', pl.lit(name), spelled.otherwise(pl.lit("-Infinity")))
     odd = value.is_nan() | value.is_infinite()
-    return pl.when(odd).then(text.str.replace(f'"{name}":null', told, literal=True)).otherwise(text)
+    return pl.when(odd).then(text.str.replace(f'"{name}":null', literal, literal=True)).otherwise(text)
 
 
 def compared(entity: Entity, name: str) -> pl.Expr:

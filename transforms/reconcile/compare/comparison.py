@@ -105,10 +105,10 @@ def of_migration(barriers: pl.DataFrame | None, context: Context) -> pl.DataFram
 
 
 def _vouched_for(rows: pl.DataFrame, rules: Sequence[SuppressionRule], limit: int) -> dict[str, list[dict[str, Any]]]:
-    told = marked(rows, rules)
-    current, vouched = told.filter(pl.col("status") != "resolved"), pl.col(MARK).is_not_null()
+    rows = marked(rows, rules)
+    current, vouched = rows.filter(pl.col("status") != "resolved"), pl.col(MARK).is_not_null()
     return {
         "matched": counted_matches(current, rules),
-        "others": listed(told.filter(~vouched), limit).to_dicts(),
+        "others": listed(rows.filter(~vouched), limit).to_dicts(),
         "hidden": listed(current.filter(vouched), limit).to_dicts(),
     }

@@ -90,7 +90,7 @@ def differing_rows(both: Iterable[Sides], versions: pl.DataFrame, ends: Ends) ->
         name = sides.entity.name
         mine = in_tail.filter(pl.col("entity") == name)
         pairs = _pairs(sides)
-        found.append(_told(sides, _kept(sides, pairs, mine["key"])))
+        found.append(_differing(sides, _kept(sides, pairs, mine["key"])))
         if ends.has_tail:
             # Without a tail, what neither side has is history.
             found.append(shaped(mine.join(pairs, on="key", how="anti"), DIFFERING))
@@ -141,16 +141,16 @@ def _unequal(sides: Sides, pairs: pl.DataFrame) -> pl.Series:
     return found
 
 
-def _told(sides: Sides, keys: pl.DataFrame) -> pl.DataFrame:
+def _differing(sides: Sides, keys: pl.DataFrame) -> pl.DataFrame:
     zk, kraft = (_side(sides.entity, rows, keys, name) for rows, name in ((sides.zk, "zk"), (sides.kraft, "kraft")))
     rows = keys.join(zk, on="key", how="left").join(kraft, on="key", how="left")
     left, right = pl.col("zk_comparable"), pl.col("kraft_comparable")
-    told = rows.with_columns(
+    prefixed = rows.with_columns(
         pl.lit(sides.entity.name).alias("entity"),
         pl.col("zk_rows", "kraft_rows").fill_null(0),
         (left.fill_null(right) & right.fill_null(left)).alias("comparable"),
     )
-    return shaped(told, DIFFERING)
+    return shaped(prefixed, DIFFERING)
 
 
 def _side(entity: Entity, rows: pl.DataFrame, keys: pl.DataFrame, name: str) -> pl.DataFrame:

@@ -89,7 +89,7 @@ def read(
     """Read a row of `differing_rows`; `migration_offset` is inclusive, `committed_end` exclusive.
 
     `earlier`, where a row has it, are its versions up to `migration_offset` as far back as the log goes, removals among them.
-    `history_from` is the offset from which on the log tells everything that happened (0, or its base checkpoint's); None when
+    `history_from` is the offset from which on the log is complete (0, or its base checkpoint's); None when
     that is not known.
     """
     versions = [_version(v) for v in raw["versions"] or () if not _of_an_earlier_life(v, raw)]

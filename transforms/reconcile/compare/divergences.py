@@ -87,8 +87,8 @@ def ranked(rows: pl.DataFrame) -> pl.DataFrame:
 
 def first_of(rows: pl.DataFrame, limit: int) -> pl.DataFrame:
     """The first rows by `ranked`, as many as the limit (0 for all), with `total`: how many rows there are."""
-    told = ranked(rows).with_columns(pl.lit(len(rows), pl.Int64).alias("total"))
-    return told.head(limit) if limit else told
+    placed = ranked(rows).with_columns(pl.lit(len(rows), pl.Int64).alias("total"))
+    return placed.head(limit) if limit else placed
 
 
 def _place_in(order: Sequence[str], name: str) -> pl.Expr:

@@ -1,4 +1,5 @@
-"""Keys that one side has more than once: which of their rows is compared is chance, so nothing is proved of them."""
+"""Keys that one side has more than once: which of their rows is compared is arbitrary, so the comparison proves nothing
+about them."""
 
 from __future__ import annotations
 

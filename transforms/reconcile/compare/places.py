@@ -15,7 +15,7 @@ from transforms.reconcile.compare.context import Children, Homes
 from transforms.reconcile.compare.differing import WrittenAt
 from transforms.reconcile.compare.home import homes, parent
 
-# More rows than this are not looked up: they stay lost writes, which is the best knowledge without a look-up.
+# More rows than this are not looked up: they stay lost writes, the most likely class without a look-up.
 _LIMIT = 10_000
 # Entities of which several rows share a znode, which KRaft writes whole.
 _SHARED = ("configs", "client_quotas", "scram_credentials", "acls")

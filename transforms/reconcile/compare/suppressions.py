@@ -1,4 +1,5 @@
-"""Which divergences somebody vouches for. That decides where they are shown and changes no count, check, gate or exit code."""
+"""Divergences that somebody has accepted until a given day. This decides where they are shown, and changes no count,
+check, gate or exit code."""
 
 from __future__ import annotations
 

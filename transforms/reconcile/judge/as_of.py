@@ -24,6 +24,6 @@ def divergences_as_of(gathered: ClusterFacts, inputs: Inputs, offset: int) -> pl
     then = context_at(context, offset)
     differing = differing_rows(sides_of(inputs.tables), inputs.row_versions, Ends(then.committed_end))
     found = classified(without_moved(differing, inputs.moved), then, inputs.znodes, inputs.versions)
-    told = located(found.filter(pl.col("class") != NOT_COMPARABLE), of_migration(inputs.barriers, then))
+    rows = located(found.filter(pl.col("class") != NOT_COMPARABLE), of_migration(inputs.barriers, then))
     reached = context.migration_offset
-    return told if offset >= reached else seen_from(told, offset, reached)
+    return rows if offset >= reached else seen_from(rows, offset, reached)

@@ -72,9 +72,13 @@ def read_beside(text: str) -> Beside:
     )
 
 
-def _file(told: Mapping[str, Any]) -> NodeProperties:
+def _file(stored: Mapping[str, Any]) -> NodeProperties:
     """A file with only the stored settings; a voter's id stands for its `id@host:port`."""
     settings = NodeSettings(
-        voters=frozenset(map(str, told.get("voters", ()))), formats=told.get("formats", {}), min_isr=told.get("min_isr")
+        voters=frozenset(map(str, stored.get("voters", ()))),
+        formats=stored.get("formats", {}),
+        min_isr=stored.get("min_isr"),
     )
-    return NodeProperties("", told.get("node_id"), has_encoder_secret=False, migration_enabled=False, settings=settings)
+    return NodeProperties(
+        "", stored.get("node_id"), has_encoder_secret=False, migration_enabled=False, settings=settings
+    )

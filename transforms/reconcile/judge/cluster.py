@@ -26,7 +26,7 @@ _NO_RELEASE = (0, 0)
 class ClusterViews:
     """A cluster's state, in the terms of the audits of ISR, features and downgrades.
 
-    `kraft` and `zookeeper` are the cluster as each kind of controller has it, None if that side was not collected;
+    `kraft` and `zookeeper` are the cluster as each kind of controller has it, None if that side was not read;
     if `release` is None, `kraft` lacks everything that depends on the release, and `zookeeper` is None.
     """
 
@@ -42,7 +42,7 @@ class ClusterViews:
 
     @property
     def active(self) -> Cluster | None:
-        """The cluster as its active controller has it; None where it was not collected, or has no release."""
+        """The cluster as its active controller has it; None if it was not read, or its release is unknown."""
         return None if self.release is None else self.zookeeper if self.by_zookeeper else self.kraft
 
 
@@ -111,9 +111,9 @@ def finalised_of(levels: Mapping[str, int], kraft_version: int) -> dict[str, int
 
 def with_directory_id(voters: Iterable[tuple[int, str | None]], copies: Iterable[LogCopy]) -> frozenset[int]:
     """Controllers whose directory id is in the voters' record or in the copy's `meta.properties`."""
-    told = [*voters, *((copy.controller_id, copy.directory_id) for copy in copies)]
+    named = [*voters, *((copy.controller_id, copy.directory_id) for copy in copies)]
     return frozenset(
         number
-        for number, directory in told
+        for number, directory in named
         if number is not None and directory is not None and directory != DIRECTORY_MIGRATING
     )

@@ -30,9 +30,9 @@ def directories(
     names, `log_end_ms` is the append time of the log's newest record. Directories are known from metadata.version 3.7-IV2
     (17) on; a broker that names none is not asked.
     """
-    told = partitions.filter(pl.col("directories").list.len() == pl.col("replicas").list.len())
+    reported = partitions.filter(pl.col("directories").list.len() == pl.col("replicas").list.len())
     replicas = (
-        told.select(
+        reported.select(
             "topic",
             "partition",
             (pl.lit(log_end_ms, pl.Int64) - pl.col("kraft_append_time")).alias("age"),

@@ -39,10 +39,11 @@ class LogKnown:
         return epochs[-1] if epochs else None
 
 
-def goes_on(verdicts: Mapping[str, str]) -> bool:
-    """Whether later runs are compared with a run, by its checks' verdicts: not where its log was another one, or an older.
+def is_comparable(verdicts: Mapping[str, str]) -> bool:
+    """True if later runs may be compared with this run, by its checks' verdicts: its log was neither another one nor an
+    older one.
 
-    A log that was begun again where that may be (RUN-03 warns) is the cluster's own from then on.
+    If a log may begin again, RUN-03 only warns: the new log is the cluster's own from then on.
     """
     if any(verdicts.get(name) == "fail" for name in OTHER_LOG):
         return False

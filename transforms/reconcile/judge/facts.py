@@ -307,11 +307,11 @@ class Facts:
         return _together([divergences[name] for name in classes if name in divergences])
 
     def rows_in_kraft(self, entity: str) -> int:
-        """How many rows of an entity the committed log has; 0 when it was not collected."""
+        """How many rows of an entity the committed log has; 0 if it was not read."""
         return self.counts.get(entity, {}).get(KRAFT) or 0
 
     def rows_in_zookeeper(self, entity: str) -> int:
-        """How many rows of an entity ZooKeeper has; 0 when it was not collected."""
+        """How many rows of an entity ZooKeeper has; 0 if it was not read."""
         return self.counts.get(entity, {}).get(ZOOKEEPER) or 0
 
     @property
@@ -321,12 +321,12 @@ class Facts:
 
     @property
     def damaged_log(self) -> Sample:
-        """Bytes of the log that are no record."""
+        """Bytes of the log that are not a record."""
         return self.found("CAP-02")
 
     @property
     def unmirrored_configs(self) -> Sample:
-        """Configurations in KRaft of a kind that ZooKeeper has no place for."""
+        """Configurations in KRaft whose resource type has no place in ZooKeeper."""
         return self.found("DUR-06")
 
     @property

@@ -33,10 +33,10 @@ def given_of(
 ) -> Given:
     """A finished run's cluster as it was given to that run.
 
-    `copies` are its rows of bronze kraft_log_copies, `side` the plan made of them, `zookeeper` and `compared` its rows of
-    silver `migration` with source zookeeper of the newest tree and of the one that was compared (one row stands for both),
-    `walks` how many trees gold `runs` names, `reads_data_folder` whether it has rows of bronze zk_transactions, `beside` what
-    the run knew beside its sources.
+    `copies` are its rows of bronze kraft_log_copies, `side` the plan made of them, `zookeeper` and `compared` its rows
+    of silver `migration` with source zookeeper of the newest tree and of the one that was compared (one row stands for
+    both), `walks` how many trees gold `runs` names, `reads_data_folder` whether it has rows of bronze zk_transactions,
+    `beside` its inputs besides the sources.
     """
     known = Beside() if beside is None else beside
     return Given(
@@ -62,7 +62,7 @@ def finished_facts(
 ) -> tuple[FirstLook, ClusterFacts]:
     """The facts of a finished run from the first questions about its tables; the other facts are absent.
 
-    If the run did not count its clocks as measured, they are not; of what broke a rule only the damage of the log is told.
+    Clocks count as measured only if the run counted them so; of the broken rules, only damage of the log is included.
     """
     look = FirstLook(given, first)
     gathered = first_facts(look, properties)

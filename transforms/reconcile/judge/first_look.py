@@ -100,7 +100,8 @@ class FirstLook:
     def _down(self) -> list[int]:
         """Brokers that were shut down on purpose and are waited for.
 
-        A KRaft cluster is not waiting for a stopped broker's next step: what it lacks is reported, whatever the reason.
+        A KRaft cluster is not waiting for a stopped broker's next step: what it lacks is reported, also if it was
+        stopped on purpose.
         """
         if self.phase is Phase.KRAFT:
             return []

@@ -105,8 +105,8 @@ def _gate(gate: str, results: Sequence[CheckResult], facts: Facts) -> Gate:
     open_questions = [check_id for check_id in unjudged if not _may_stay_open(check_id, facts)]
     if open_questions:
         return Gate("unknown", open_questions, "too little was collected to decide")
-    told = [result for result in mine if result.verdict == PASS and result.id != _PROOF]
-    remarks = [remark for result in told for remark in result.evidence]
+    passed = [result for result in mine if result.verdict == PASS and result.id != _PROOF]
+    remarks = [remark for result in passed for remark in result.evidence]
     if unjudged:
         remarks.append(f"not judged: {', '.join(unjudged)} (each entry says what to provide)")
     return Gate("go", [], "; ".join(remarks))

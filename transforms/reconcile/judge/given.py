@@ -74,7 +74,7 @@ class Given:
         return None if self.side is None else self.side.plan.leading.last_append_time
 
 
-# Every pass gives all of these, empty where its cluster leaves nothing to ask: so a missing answer never means "nothing found".
+# Every pass gives all of these, empty where its cluster leaves nothing to ask: so a missing answer is never taken for "nothing found".
 FIRST_ANSWERS = frozenset(
     {
         *("brokers", "controllers", "features", "producer_ids", "counts", "replicas", "pending", "configured"),

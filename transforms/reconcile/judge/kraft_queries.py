@@ -213,10 +213,10 @@ def _leaderless(at_work: Sequence[int]) -> list[RowRule]:
     for_good = waiting.list.len() == 0
     though = pl.when(alive).then(pl.lit(", although all its replicas are running")).otherwise(pl.lit(""))
     lost = pl.concat_str(_name(), pl.lit("no leader for good"), though)
-    told = pl.concat_str(lost, pl.lit(": only an unclean election helps"))
+    sentence = pl.concat_str(lost, pl.lit(": only an unclean election helps"))
     waits = pl.concat_str(_name(), pl.lit("no leader, waiting for one of "), listed(waiting))
     return [
-        RowRule("ISR-16", leaderless, pl.when(for_good).then(told).otherwise(waits)),
+        RowRule("ISR-16", leaderless, pl.when(for_good).then(sentence).otherwise(waits)),
         RowRule(NO_LEADER_FOR_GOOD, leaderless & for_good, lost),
     ]
 

@@ -71,7 +71,7 @@ def captured(facts: Facts) -> int | None:
 def log_age(facts: Facts) -> float:
     """How long before the capture the log ends, in seconds: both sides were read after everything they hold was written.
 
-    The capture is not before the newest thing on either side. Where nothing else tells, it is the log's own end.
+    The capture is not before the newest thing on either side. If nothing else shows it, it is the log's own end.
     """
     end = facts.newest_append_time_ms
     if end is None:
@@ -141,5 +141,5 @@ def _since(facts: Facts, silence: float) -> str:
     text = f"/migration was last written {silence:.1f} s before the capture, and the log ends {age:.1f} s before it"
     if silence - age > facts.alive_limit:
         return text
-    # Both ended together, and ZooKeeper was read later: it is no old copy of the log, which `/migration` would have passed.
+    # Both ended together, and ZooKeeper was read later: it is not an old copy of the log, which `/migration` would have passed.
     return f"{text}: the controllers are not running"

@@ -83,7 +83,7 @@ def load_transactions(log: TransactionLog) -> list[MetadataTransaction]:
 def state_problems(facts: Facts) -> list[str]:
     """Changes of the migration's state other than PRE_MIGRATION to MIGRATION, once, and on to POST_MIGRATION.
 
-    The same value again is no change. What came before the checkpoint that a log begins at is not judged.
+    The same value again is not a change. What came before the checkpoint that a log begins at is not judged.
     """
     from_checkpoint = facts.plan is not None and facts.plan.base_checkpoint is not None
     previous, loads, problems = None if from_checkpoint else "NONE", 0, []

@@ -226,7 +226,7 @@ def _registered_lately(log: pl.DataFrame, end_ms: int) -> pl.DataFrame:
 
 
 def _damaged() -> RowRule:
-    """CAP-02: bytes that are no record, but for what a running controller has not finished."""
+    """CAP-02: bytes that are not a record, except what a running controller has not finished."""
     problem = pl.col("problem")
     finished = ~pl.any_horizontal(problem.str.starts_with(start) for start in _UNFINISHED)
     return RowRule(
@@ -239,7 +239,7 @@ def _damaged() -> RowRule:
 def load_violations(records: pl.DataFrame, load: Load) -> pl.DataFrame:
     """Records within the load that the load never writes in this form (DUR-07): VIOLATIONS, of rows of kraft_records.
 
-    What the load writes is of version 0 whatever the metadata.version, and inside its transaction if it has one.
+    What the load writes is of version 0 at every metadata.version, and inside its transaction if it has one.
     Registrations, their changes and no-ops of the brokers that wait lie between; nothing else is written before the end.
     """
     offset = pl.col("offset")
@@ -278,7 +278,7 @@ class _Activity:
             time.min().alias("first"),
             time.max().alias("last"),
             time.filter(below).max().alias("below"),
-            # A sum of nothing is no number here: there is nothing from the checkpoint on.
+            # Without records from the checkpoint on, the sum is null and not 0.
             pl.when((~below).any()).then(length.filter(~below).sum()).alias("behind"),
             unproved.sum().cast(pl.Int64).alias("unproved"),
             time.filter(unproved).min().alias("unproved_first"),

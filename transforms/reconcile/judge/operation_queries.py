@@ -216,7 +216,7 @@ def _dead_letter_rules(configs: pl.DataFrame) -> list[RowRule]:
             said("group {}: {} partitions of {} have no leader", "group", "lost", "topic"),
         ),
     ]
-    text = pl.coalesce(pl.when(fault).then(told) for fault, told in faults)
+    text = pl.coalesce(pl.when(fault).then(sentence) for fault, sentence in faults)
     return [RowRule(DEAD_LETTERS, pl.any_horizontal(fault for fault, _ in faults), text)]
 
 

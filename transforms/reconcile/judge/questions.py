@@ -164,7 +164,7 @@ def _of_transactions(given: Given, written: WriteRows, look: LogLook) -> dict[st
 
 def _moved(moved: pl.DataFrame) -> pl.DataFrame:
     """Znodes that moved between two walks, as VIOLATIONS."""
-    # It moves all the time in dual write, which is no fault and a sign of life.
+    # It moves all the time in dual write, which is not a fault but a sign of life.
     migration, its_data = pl.col("path") == "/migration", pl.col("moved") == "data"
     code = pl.when(~migration).then(pl.lit(MOVED)).when(its_data).then(pl.lit(WRITTEN))
     text = pl.concat_str("path", "moved", separator=": ")

@@ -23,10 +23,10 @@ def why_shut(
 ) -> str:
     """Why the requested gate is closed, in one line; empty if it is open.
 
-    `evidence_problem` is the fault of the run behind it: it is stale, it failed, there is none. It shuts the gate whatever
-    stands in the run, and nothing overrides it. `allow_unknown` opens a gate that could not be judged or that is of another
-    phase; never one that is no-go, nor where one of the `checks` that can close it failed: the phase of a log that can't be
-    read is a guess. `gate` is None where no run has judged it.
+    `evidence_problem` is the fault of the run behind it: it is stale, it failed, there is none. It closes the gate
+    regardless of the run's result, and nothing overrides it. `allow_unknown` opens a gate that could not be judged or
+    that is of another phase; never one that is no-go, nor where one of the `checks` that can close it failed: the phase
+    of a log that can't be read is a guess. `gate` is None where no run has judged it.
     """
     if evidence_problem:
         return f"gate {name} is closed: {evidence_problem}"

@@ -30,7 +30,7 @@ def is_password(column: str) -> pl.Expr:
 
 
 def in_clear(column: str) -> pl.Expr:
-    """A value that is there and is no fingerprint, marked as ciphertext or not; an empty one hides nothing."""
+    """A value that exists and is not a fingerprint, marked as ciphertext or not; an empty one hides nothing."""
     return (pl.col(column) != "") & ~pl.col(column).str.contains(rf"^([a-z]+:)*{PREFIX}[0-9a-f]+\n?\z")
 
 

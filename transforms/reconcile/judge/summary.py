@@ -66,7 +66,7 @@ def verdict(
 ) -> str:
     """errors, warnings or clean.
 
-    Errors are defects, failed checks about the present, and a requested gate that is shut, which is any that is not `go`
+    Errors are defects, failed checks about the present, and a requested gate that is closed, which is any that is not `go`
     (`allow_unknown`: nor one that could not be judged or is of another phase). A start that is blocked while the controllers
     wait for it is a warning: nothing is broken, but nothing will continue on its own; so is an upgrade of a KRaft cluster that
     is blocked.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class JudgeLimits:
-    """The limits that a configuration sets, in seconds, and its word that a rolling restart may interrupt partitions."""
+    """The limits that a configuration sets, in seconds, and whether it accepts that a rolling restart interrupts partitions."""
 
     capture_skew_seconds: float = 60.0
     alive_seconds: float = 5.0

@@ -1,4 +1,4 @@
-"""What ZooKeeper's trees show while they are read, znode by znode, and what the znodes that are held break (S§6)."""
+"""What ZooKeeper's trees show while they are read, znode by znode, and the rules that the znodes kept in memory break (S§6)."""
 
 from __future__ import annotations
 

@@ -134,7 +134,7 @@ class Logged:
 
 
 def at_barrier(barriers: pl.DataFrame, zxid: int | None) -> list[dict[str, Any]]:
-    """The barrier of silver barriers that `/migration`'s last write (its mzxid) is; none where that is no barrier."""
+    """The barrier of silver barriers that `/migration`'s last write (its mzxid) is; none where that is not a barrier."""
     return barriers.filter(pl.col("zxid") == pl.lit(zxid, pl.Int64)).select("zxid").to_dicts()
 
 

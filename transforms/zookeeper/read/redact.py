@@ -1,6 +1,6 @@
 """Secrets inside znodes become fingerprints before anything else sees the znode (S§1.5).
 
-A configuration is readable when a release of Kafka declares it and it is no password; a quota when it is a number; the
+A configuration is readable when a release of Kafka declares it and it is not a password; a quota when it is a number; the
 fields of a delegation token when Kafka writes them. SCRAM values keep their shape
 (`salt=hmac:…,stored_key=hmac:…,server_key=hmac:…,iterations=4096`), so that the parts still compare with KRaft's. Paths
 may begin with a chroot. What should be a secret but does not parse is masked whole: `hmac:…` of the text.
@@ -188,7 +188,7 @@ def _json(value: Any) -> str:
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
-        # Half a surrogate pair is no text: it stays the escape that it was.
+        # Half a surrogate pair is not text: it stays the escape that it was.
         return json.dumps(value, separators=(",", ":"))
     return text
 

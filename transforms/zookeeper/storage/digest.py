@@ -6,7 +6,7 @@
 
 ZooKeeper 3.6 and later write the digest that the tree has after a transaction behind that transaction, and the newest
 one behind a snapshot, unless `zookeeper.digest.enabled` is false. A snapshot is fuzzy: its tree is exact once the
-transaction that its digest names was replayed. Where no digest tells, versions and parents do: they follow each other.
+transaction that its digest names was replayed. Where there is no digest, versions and parents show it: they follow each other.
 
 Sources: `DigestCalculator`, `AdHash`, `DataTree.compareDigest`, `DataTree.deserializeZxidDigest`, `PrepRequestProcessor`.
 """

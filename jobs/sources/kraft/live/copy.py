@@ -179,7 +179,7 @@ class _Copy:
         return proof
 
     def _resume(self, kept: Proof) -> bool:
-        """Go on after the kept copy, if the leader still has its last batch, byte for byte."""
+        """Continue after the kept copy, if the leader still has its last batch, byte for byte."""
         last = kept.segments[-1]
         with (self.kept / LOG_FOLDER / last.file).open("rb") as file:
             file.seek(last.last_batch)

@@ -2,7 +2,7 @@
 
 This is the only module that uses kafka-python, for the encoding of messages and for SASL's mechanisms. Neither is part of that
 library's public interface, so `tests/live/test_messages.py` tests the parts that are used here. Its client is not used: a
-lock-step socket (`connection`) tells refusals from lost connections and bounds what is in memory.
+lock-step socket (`connection`) distinguishes refusals from lost connections and bounds what is in memory.
 
 Read-only by construction: `frame` refuses any API key outside `ALLOWED_KEYS`, and any replica id but `REPLICA_ID`. A
 fetch with another id would make this client an observer of the quorum, and with a voter's could move the high watermark.

@@ -1,4 +1,4 @@
-"""RUN checks: is this the cluster, and the log, that the last run audited, and has it gone on since."""
+"""RUN checks: is this the cluster, and the log, that the last run audited, and has the log grown since."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def _reaches_earlier_end(facts: Facts) -> Outcome:
     if end >= was:
         return found([])
     text = f"the log ends at offset {end}, but run {both.earlier.run_id} saw it committed up to offset {was}: "
-    if _begun_anew(facts, both.earlier):
+    if _begun_again(facts, both.earlier):
         return found([f"{text}{_anew(facts)}"], tolerable=facts.phase in _MAY_BEGIN_ANEW)
     if _other_epoch(both.plan, both.earlier) is not None:
         return found([f"{text}its records have other epochs too, so metadata was lost and written again"])
@@ -112,7 +112,7 @@ def _same_history(facts: Facts) -> Outcome:
     both = _log_and_earlier(facts)
     if both.plan is None or both.earlier is None:
         return both.reason or unknown("no log was planned")
-    if _begun_anew(facts, both.earlier):
+    if _begun_again(facts, both.earlier):
         return found([_anew(facts)], tolerable=facts.phase in _MAY_BEGIN_ANEW)
     differs = _other_epoch(both.plan, both.earlier)
     if differs is None:
@@ -135,8 +135,8 @@ def _other_epoch(plan: ReadPlan, earlier: EarlierRun) -> tuple[int, int, int] | 
     return offset, now, was
 
 
-def _begun_anew(facts: Facts, earlier: EarlierRun) -> bool:
-    """The log begins at offset 0 after all that the earlier run has read of it."""
+def _begun_again(facts: Facts, earlier: EarlierRun) -> bool:
+    """True if the log begins at offset 0, later than everything that the earlier run has read of it."""
     newest, begun = earlier.log.newest_append_time, _begun_at(facts)
     return newest is not None and begun is not None and begun > newest
 
@@ -171,7 +171,7 @@ def _moved(facts: Facts) -> Outcome:
 
 
 def _new_enough(facts: Facts) -> Outcome:
-    """RUN-05. Only where the log claims to be of now: copies that somebody took once are as old as they are."""
+    """RUN-05. Only for a log that should be current: copies that were taken once may be old."""
     claim = facts.claim
     if claim is None or claim.one_off or not claim.current:
         return not_applicable("the log need not be current: it was not read live, and `kraft.current` is not set")

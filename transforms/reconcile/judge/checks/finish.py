@@ -116,7 +116,7 @@ def _finalized_once(facts: Facts) -> Outcome:
 
 
 def _mirroring_stopped(facts: Facts) -> Outcome:
-    """POST-02. /controller stays behind as a leftover; that is no fault. The clocks of both sides may differ (S§7.3)."""
+    """POST-02. /controller stays behind as a leftover; that is not a fault. The clocks of both sides may differ (S§7.3)."""
     if ZOOKEEPER not in facts.collected:
         return not_applicable("ZooKeeper was not given; after finalising it is not needed")
     problems = []
