@@ -46,7 +46,7 @@ def test_the_wheel_task_calls_the_projects_command() -> None:
 
 @pytest.mark.parametrize(("code", "seen"), [(0, 0), (10, 0), (20, 20), (2, 2), (1, 1)])
 def test_a_run_with_warnings_is_no_failed_task(monkeypatch: pytest.MonkeyPatch, code: int, seen: int) -> None:
-    monkeypatch.setattr(pipeline, "audit", lambda _settings, telling: code)
+    monkeypatch.setattr(pipeline, "audit", lambda _settings, output: code)
     path = str(FOLDER / "prod-eu.yml")
     assert pipeline.main(["--exit-0-on-warnings", "--conf", path]) == seen
     assert pipeline.main(["--conf", path]) == code
