@@ -180,7 +180,7 @@ def test_barriers_are_stand_alone_writes_that_move_the_offset() -> None:
         (OpCode.SET_DATA, journal.set_data("/config/topics/t", b"{}", 1), 11, "foreign"),
         (OpCode.SET_DATA, journal.set_data("/config/topics/t", b"{}", 1), 30, "foreign"),
         (OpCode.DELETE, journal.string("/brokers/topics/t"), 99, "foreign"),
-        (OpCode.SET_ACL, journal.set_acl("/config", [(1, "world", "anyone")], 1), 99, "foreign"),
+        (OpCode.SET_ACL, journal.set_acl("/config", [(1, "world", "anyone")], 1), 99, "access"),
         (OpCode.CREATE, journal.create("/config/users", b""), 30, "parent"),
         (OpCode.CREATE, journal.create("/config/users", b""), 99, "foreign"),
         (OpCode.CREATE, journal.create("/config/changes/config_change_1", b"{}"), 30, "notification"),

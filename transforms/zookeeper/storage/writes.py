@@ -200,6 +200,9 @@ class WriteCensus:
         if not changes:
             # Without a chroot, the ensemble's other users write beside Kafka: other applications, consumers of before 0.9.
             return "other"
+        if all(operation.type == OpCode.SET_ACL for operation in changes):
+            # Rights, and nothing that the migration compares: `zookeeper-security-migration.sh`, and the remedies of SEC-01 to SEC-03.
+            return "access"
         if all(operation.path.startswith(NOTIFICATION_ROOTS) for operation in changes):
             return "notification"
         if all(_is_broker_own(operation) for operation in changes):

@@ -77,8 +77,9 @@ def _majority(facts: Facts) -> Outcome:
 
 
 def unproved_changes(facts: Facts) -> str | None:
-    """Changes at the log's end that are not proved committed, and so not judged; None where they are no older than copies of
-    one time differ by.
+    """Changes at the log's end that are not proved committed, and so not judged.
+
+    None if all of them are as recent as the difference that copies of one time may have (`capture_skew_seconds`).
     """
     log = facts.activity
     since = None if log is None else log.unproved_since_ms
