@@ -201,7 +201,7 @@ def _features() -> Iterator[tuple[str, Failing]]:
     yield "FEAT-02", (kraft(controllers=ghost(21)), kraft(), "fail")
     yield "FEAT-03", (kraft(features={"metadata.version": 99}), kraft(), "warn")
     yield "FEAT-06", (kraft(features={"metadata.version": LEVEL, "group.version": 0}), kraft(), "fail")
-    yield "FEAT-07", (kraft(features={"group.version": 1}, levels=()), kraft(), "fail")
+    yield "FEAT-07", (kraft(features={"group.version": 1}), kraft(), "fail")
     copies = [copy(3000, bootstrap_level=4), copy(3001)]
     yield "FEAT-08", (kraft(copies=copies), kraft(), "warn")
     kept_down = {"metadata.version": LEVEL, **DEFAULTS, "share.version": 0}

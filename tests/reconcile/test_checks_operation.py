@@ -54,7 +54,7 @@ from transforms.kraft.quorum import plan_read
 from transforms.properties import PropertyFiles, node_properties
 from transforms.reconcile.judge.checks.finish import CONTROLLER_LAG_RECORDS
 from transforms.reconcile.judge.directory_rules import MIGRATING
-from transforms.reconcile.judge.facts import Facts, LeaderEpoch, Sample
+from transforms.reconcile.judge.facts import Facts, LeaderEpoch, LevelChange, Sample
 from transforms.reconcile.judge.first_look import FirstLook
 from transforms.reconcile.judge.gates import judge_gates, run_checks
 from transforms.reconcile.judge.kraft_queries import out_of_sync
@@ -363,7 +363,10 @@ def test_a_small_quorum_that_is_accepted_is_not_judged_by_an_old_state_either() 
 
 def test_a_level_that_is_not_proved_committed_is_not_missing() -> None:
     facts = kraft(features={}, counts={**kraft().counts, "features": {KRAFT: 0}}, other_levels=())
-    assert verdict("FEAT-07", facts).verdict == "unknown"
+    assert facts.committed is not None
+    end = facts.committed.end_exclusive
+    assert verdict("FEAT-07", replace(facts, levels=[LevelChange(end, 25)])).verdict == "unknown"
+    assert verdict("FEAT-07", replace(facts, levels=[LevelChange(end - 1, 25)])).verdict == "fail"
     assert verdict("FEAT-07", replace(facts, levels=())).verdict == "fail"
 
 

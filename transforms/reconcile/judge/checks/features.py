@@ -61,8 +61,9 @@ def _sound(facts: Facts) -> Outcome:
 
 
 def _has_level(facts: Facts) -> Outcome:
-    """FEAT-07. A level that the log has, but that is not proved committed, is not missing."""
-    if FEATURE_NAME not in facts.features and facts.levels:
+    """FEAT-07. A level in the part of the log that is not proved committed is not missing."""
+    end = 0 if facts.committed is None else facts.committed.end_exclusive
+    if FEATURE_NAME not in facts.features and any(change.offset >= end for change in facts.levels):
         return unknown("the level in the log is not proved committed: give the logs of a majority of the voters")
     return matrix.has_metadata_version(facts.features)
 
