@@ -39,7 +39,8 @@ LOOPBACK = "127.0.0.1"
 LOG_CONFIGURATION = Path(__file__).with_name("log4j2.properties")
 
 # Results of a pass are rows of megabytes. Parquet guesses from the rows before when to look at the size of a page, or of a group
-# of rows, again: after one small row hundreds of large ones came together, and Java had no memory left to read them.
+# of rows, again: after one small row hundreds of large ones came together, and Java had no memory left to read them
+# (tests/benchmarks/README.md, "Where the time of a large run goes").
 PARQUET_SETTINGS: dict[str, str] = {
     "parquet.block.size": str(32 * 1024 * 1024),
     **{f"parquet.{part}.size.row.check.{limit}": "10" for part in ("page", "block") for limit in ("min", "max")},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -102,17 +102,6 @@ def messages(source: str) -> Iterator[str]:
             yield "".join(str(part.value) if isinstance(part, ast.Constant) else "…" for part in node.values)
 
 
-@pytest.mark.parametrize("folder", ["jobs", "schemas", "transforms"])
-def test_messages_are_plain_english(folder: str) -> None:
-    found = [
-        f"{path.relative_to(ROOT)}: {fault}"
-        for path in sorted((ROOT / folder).rglob("*.py"))
-        for message in messages(path.read_text())
-        for fault in faults(message)
-    ]
-    assert found == []
-
-
 def docstrings(source: str) -> Iterator[str]:
     """Docstrings of a module and of everything in it."""
     for node in ast.walk(ast.parse(source)):
@@ -120,12 +109,13 @@ def docstrings(source: str) -> Iterator[str]:
             yield ast.get_docstring(node) or ""
 
 
+@pytest.mark.parametrize("texts", [messages, docstrings])
 @pytest.mark.parametrize("folder", ["jobs", "schemas", "transforms"])
-def test_docstrings_are_plain_english(folder: str) -> None:
+def test_messages_and_docstrings_are_plain_english(folder: str, texts: Callable[[str], Iterator[str]]) -> None:
     found = [
         f"{path.relative_to(ROOT)}: {fault}"
         for path in sorted((ROOT / folder).rglob("*.py"))
-        for text in docstrings(path.read_text())
+        for text in texts(path.read_text())
         for fault in faults(text)
     ]
     assert found == []
