@@ -19,7 +19,11 @@ FEED = StructType(
 )
 
 OUTCOME_COLUMNS = (
-    column("kind", StringType(), "rows, answers, state or failure."),
+    column(
+        "kind",
+        StringType(),
+        "rows, few_rows (a small piece), answers, failure, again, or a kind of kept state: fold, memory, index.",
+    ),
     column("name", StringType(), "Of rows, the table they belong to (`layer.name`); else null."),
     column("part", LongType(), "Number of the piece, from 0 on."),
     column(

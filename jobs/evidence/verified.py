@@ -21,7 +21,7 @@ _LONGEST = 500
 
 def store(warehouse: Warehouse, cluster: str, run_id: str, verdict: str, problem: str = "") -> None:
     """Store the outcome of a verification that ended now. Raises what the warehouse raises."""
-    from jobs.sinks.driver_rows import arrow_rows  # noqa: PLC0415 - who only looks needs no Spark
+    from jobs.sinks.folder_table import arrow_rows  # noqa: PLC0415 - who only looks needs no Spark
 
     row = {
         CLUSTER: cluster,

@@ -37,7 +37,7 @@ def previous_runs(run: Run) -> dict[str, list[Any]]:
     run.previous = found
     if run.warehouse.version(RUNS) is None:
         return found
-    rows = run.warehouse.read(RUNS).where(of_clusters(run.clusters) & (F.col("run_id") != run.run_id))
+    rows = run.warehouse.read_files(RUNS).where(of_clusters(run.clusters) & (F.col("run_id") != run.run_id))
     newest = _numbered(rows).where((F.col("place") <= HISTORY) & (~F.col("failed") | (F.col("place") == 1)))
     log_end = F.get_json_object("report", "$.migration.log_end_offset").cast("bigint")
     counted_rows = newest.withColumns(
@@ -116,7 +116,7 @@ def asked_sequences(run: Run, clusters: Collection[str]) -> dict[str, int]:
     """The next number of each cluster that has runs."""
     if not clusters or run.warehouse.version(RUNS) is None:
         return {}
-    rows = run.warehouse.read(RUNS).where(of_clusters(clusters)).groupBy(CLUSTER)
+    rows = run.warehouse.read_files(RUNS).where(of_clusters(clusters)).groupBy(CLUSTER)
     newest = F.greatest(F.count("*"), F.coalesce(F.max("sequence"), F.lit(0)))
     return {row[CLUSTER]: row["newest"] + 1 for row in rows.agg(newest.alias("newest")).collect()}
 

@@ -20,7 +20,7 @@ from jobs.evidence.past_records import whole_log
 from jobs.exit import AuditError, for_people
 from jobs.run import kept
 from jobs.run.run import LOG, Run
-from jobs.runtime.workers import without_failures
+from jobs.runtime.workers import WorkerRows, without_failures
 from jobs.sinks.delta import UnreadableError, in_parallel
 from schemas.bronze import KRAFT_RECORDS
 from schemas.examined import EXAMINED
@@ -33,11 +33,10 @@ from transforms.kraft.side import KraftSide
 from transforms.units import Feed, batches_of
 
 _OUTCOME: pa.Schema = to_arrow_schema(EXAMINED.struct)
-
-
-# Pieces of rows as small as this come to the driver with the answers: to read their table again takes Delta and Python's workers
-# longer than they are worth, a seventh of a small audit's queries (`tests/pipeline/test_queries.py`).
-_SMALL_PIECE = 32 * 1024
+# Rows in a piece as small as this come to the driver with the answers: to read their table again takes Python's workers longer than
+# they are worth, a seventh of a small audit's queries (`tests/pipeline/test_queries.py`).
+FEW_ROWS = "few_rows"
+_FEW_BYTES = 32 * 1024
 
 
 @dataclass(frozen=True)
@@ -85,8 +84,7 @@ def _some_go_on(tasks: Mapping[str, ClusterTask]) -> bool:
 
 
 def _asked_again(run: Run) -> list[str]:
-    rows = run.rows(EXAMINED).where(F.col("kind") == AGAIN)
-    return [row[CLUSTER] for row in rows.select(CLUSTER).collect()]
+    return [row[CLUSTER] for row in run.looked_up(EXAMINED, (CLUSTER,), {"kind": AGAIN})]
 
 
 def _side(task: ClusterTask) -> KraftSide:
@@ -127,19 +125,17 @@ def _may_be_one_clusters(error: Exception) -> bool:
 
 def _store_at_once(run: Run, tasks: Mapping[str, ClusterTask], records: DataFrame, series: str) -> None:
     feed = in_order(_feeds(run, tasks, records), len(tasks))
-    made = feed.mapInArrow(each_cluster(_pass(run.run_id, dict(tasks))), EXAMINED.struct)
-    run.append(EXAMINED, made, series=series)
+    run.append(EXAMINED, WorkerRows(feed, each_cluster(_pass(run.run_id, dict(tasks))), EXAMINED.struct), series=series)
 
 
 def stored(run: Run) -> dict[str, Examined]:
     """What was found of each cluster, from silver `examined`."""
-    small = (F.col("kind") == ROWS) & (F.length("payload") <= _SMALL_PIECE)
-    told = run.rows(EXAMINED).where(F.col("kind").isin(ANSWERS, FAILURE) | small)
+    told = run.looked_up(EXAMINED, (CLUSTER, "kind", "name", "payload"), {"kind": [ANSWERS, FAILURE, FEW_ROWS]})
     documents: dict[str, Any] = {}
     pieces: dict[str, dict[str, list[bytes]]] = defaultdict(lambda: defaultdict(list))
-    for row in told.select(CLUSTER, "kind", "name", "payload").collect():
-        cluster, payload = row[CLUSTER], bytes(row["payload"])
-        if row["kind"] == ROWS:
+    for row in told:
+        cluster, payload = row[CLUSTER], row["payload"]
+        if row["kind"] == FEW_ROWS:
             pieces[cluster][row["name"]].append(payload)
         elif row["kind"] == FAILURE:
             run.fail(cluster, _error_of(json.loads(payload)))
@@ -177,7 +173,8 @@ def _pass(run_id: str, tasks: Mapping[str, ClusterTask]) -> Callable[[str, Feed]
 
 
 def _row(cluster: str, run_id: str, made: Made) -> pa.RecordBatch:
-    values = (cluster, run_id, made.kind, made.name, made.part, made.payload)
+    kind = FEW_ROWS if made.kind == ROWS and len(made.payload) <= _FEW_BYTES else made.kind
+    values = (cluster, run_id, kind, made.name, made.part, made.payload)
     return pa.RecordBatch.from_pylist([dict(zip(_OUTCOME.names, values, strict=True))], _OUTCOME)
 
 
@@ -187,7 +184,7 @@ def store_rows(run: Run, tables: Sequence[Table], found: Mapping[str, Examined])
     in_parallel([lambda table=table: run.append(table, _rows_of(run, table, found)) for table in filled])  # type: ignore[misc]
 
 
-def _rows_of(run: Run, table: Table, found: Mapping[str, Examined]) -> DataFrame | pa.Table:
+def _rows_of(run: Run, table: Table, found: Mapping[str, Examined]) -> WorkerRows | pa.Table:
     """A table's rows, as they came with the answers where all of them did."""
     name, going = table.full_name, [found[cluster] for cluster in run.going if cluster in found]
     batches = [batch for each in going for piece in each.pieces.get(name, ()) for batch in batches_of(piece)]
@@ -196,10 +193,10 @@ def _rows_of(run: Run, table: Table, found: Mapping[str, Examined]) -> DataFrame
     return pa.Table.from_batches(batches, to_arrow_schema(table.struct))
 
 
-def made_rows(run: Run, table: Table) -> DataFrame:
+def made_rows(run: Run, table: Table) -> WorkerRows:
     """The rows that this run's passes made for a table."""
-    rows = run.rows(EXAMINED).where((F.col("kind") == ROWS) & (F.col("name") == table.full_name))
-    return rows.select("payload").mapInArrow(_unpacked(to_arrow_schema(table.struct)), table.struct)
+    rows = run.rows(EXAMINED).where(F.col("kind").isin(ROWS, FEW_ROWS) & (F.col("name") == table.full_name))
+    return WorkerRows(rows.select("payload"), _unpacked(to_arrow_schema(table.struct)), table.struct)
 
 
 def _unpacked(schema: pa.Schema) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:

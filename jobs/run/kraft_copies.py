@@ -17,6 +17,6 @@ def log_copies(run: Run) -> dict[str, list[dict[str, Any]]]:
         return {name: run.scanned.get(name, []) for name in asked}
     if asked:
         # A table has no order, and the result of reading equal copies must not depend on one.
-        for row in sorted(run.rows(KRAFT_LOG_COPIES).collect(), key=lambda row: str(row["location"])):
-            copies.setdefault(row[CLUSTER], []).append(row.asDict(recursive=True))
+        for row in sorted(run.looked_up(KRAFT_LOG_COPIES, ()), key=lambda row: str(row["location"])):
+            copies.setdefault(row[CLUSTER], []).append(row)
     return copies

@@ -3,16 +3,13 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
@@ -20,8 +17,11 @@ from jobs.exit import AuditError, UsageError
 from jobs.run.kraft_copies import log_copies
 from jobs.run.run import Run
 from jobs.run.steps import differing_rows, rows_read
-from jobs.runtime.workers import failed_rows, failure_of
+from jobs.runtime.workers import failure_of, is_failure
+from jobs.sinks.delta import in_parallel
+from jobs.sinks.reader import PRESENT
 from schemas.bronze import KRAFT_RECORDS, ZK_ZNODES, ZNODE_COLUMNS
+from schemas.table import Table
 from schemas.zookeeper.trees import BARRIER, NEWEST, TREE_COLUMN
 from transforms.clusters import CLUSTER
 from transforms.kraft.side import MILESTONE_COLUMNS, MILESTONES, KraftSide, kraft_side
@@ -30,7 +30,6 @@ from transforms.zookeeper.read.state import cluster_state
 from transforms.zookeeper.read.tables import migration_row
 
 _ZNODES: pa.Schema = to_arrow_schema(StructType([TREE_COLUMN, *ZNODE_COLUMNS]))
-_WITH_NULLS = {"ignoreNullFields": "false"}
 _ROOTS = ("/brokers", "/brokers/topics", "/brokers/ids")
 Row = Mapping[str, Any]
 Rows = Sequence[Row]
@@ -56,49 +55,46 @@ class Opened:
 def opened(run: Run) -> dict[str, Opened]:
     """Look at what the run has read; a cluster whose source could not be read has failed."""
     copies = log_copies(run)
-    found = collected(_questions(run))
+    found = dict(zip(_QUESTIONS, in_parallel([partial(ask, run) for ask in _QUESTIONS.values()]), strict=True))
     _fail_unread(run, found)
     if run.in_steps:
-        _fail_unlike(run, found["rows"])
+        _fail_unlike(run, rows_read(run))
     return {name: _opened(name, found, copies.get(name, ()), run) for name in run.going}
 
 
-def _questions(run: Run) -> dict[str, DataFrame]:
-    walks = [walk for cluster in run.clusters.values() for walk in cluster.walks[:1]]
-    second = [walk for cluster in run.clusters.values() for walk in cluster.walks[1:2]]
-    znodes, records = run.rows(ZK_ZNODES), run.rows(KRAFT_RECORDS)
-    tree = znodes.where(F.col("snapshot_id").isin(walks))
-    roots = F.col("path").isin(list(_ROOTS))
-    asked = {
-        "failed_tree": failed_rows(znodes),
-        "failed_log": failed_rows(records),
-        "kafka": tree.where(roots).select(CLUSTER, "path"),
-        "migration": tree.where(F.col("path").isin(list(MIGRATION_PATHS))).select(CLUSTER, *_ZNODES.names),
-        "milestone": records.where(F.col("problem").isNull() & F.col("type").isin(list(MILESTONES))).select(
-            CLUSTER, *MILESTONE_COLUMNS
-        ),
-    }
-    if second:
-        asked["kafka_again"] = znodes.where(F.col("snapshot_id").isin(second) & roots).select(CLUSTER, "path")
-    if run.in_steps:
-        asked["rows"] = rows_read(run)
-    return asked
-
-
-def collected(questions: Mapping[str, DataFrame]) -> dict[str, dict[str, list[dict[str, Any]]]]:
-    """The rows of several questions (with `cluster`), from one query."""
-    frames = [
-        frame.select(
-            CLUSTER,
-            F.lit(name).alias("question"),
-            F.to_json(F.struct(*[F.col(each) for each in frame.columns if each != CLUSTER]), _WITH_NULLS).alias("row"),
-        )
-        for name, frame in questions.items()
-    ]
-    found: dict[str, dict[str, list[dict[str, Any]]]] = {name: defaultdict(list) for name in questions}
-    for row in reduce(DataFrame.unionAll, frames).collect():
-        found[row["question"]][row[CLUSTER]].append(json.loads(row["row"]))
+def _by_cluster(rows: Iterable[Row]) -> dict[str, list[Row]]:
+    found: dict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        found[row[CLUSTER]].append(row)
     return found
+
+
+def _failed(run: Run, table: Table) -> dict[str, list[Row]]:
+    """Rows that say why a source could not be read."""
+    return _by_cluster(filter(is_failure, run.looked_up(table, (CLUSTER, "problem"), {"problem": PRESENT})))
+
+
+def _of_walk(run: Run, number: int, paths: Iterable[str], columns: Sequence[str]) -> dict[str, list[Row]]:
+    """Znodes of each cluster's walk of this number: 0 is the one that is judged, 1 a bracket's second."""
+    walks = [walk for cluster in run.clusters.values() for walk in cluster.walks[number : number + 1]]
+    if not walks:
+        return {}
+    return _by_cluster(run.looked_up(ZK_ZNODES, (CLUSTER, *columns), {"snapshot_id": walks, "path": [*paths]}))
+
+
+def _milestones(run: Run) -> dict[str, list[Row]]:
+    asked = {"problem": None, "type": [*MILESTONES]}
+    return _by_cluster(run.looked_up(KRAFT_RECORDS, (CLUSTER, *MILESTONE_COLUMNS), asked))
+
+
+_QUESTIONS: Mapping[str, Callable[[Run], dict[str, list[Row]]]] = {
+    "failed_tree": partial(_failed, table=ZK_ZNODES),
+    "failed_log": partial(_failed, table=KRAFT_RECORDS),
+    "kafka": partial(_of_walk, number=0, paths=_ROOTS, columns=("path",)),
+    "kafka_again": partial(_of_walk, number=1, paths=_ROOTS, columns=("path",)),
+    "migration": partial(_of_walk, number=0, paths=MIGRATION_PATHS, columns=_ZNODES.names),
+    "milestone": _milestones,
+}
 
 
 def _fail_unread(run: Run, found: Collected) -> None:
@@ -126,11 +122,10 @@ def _fail_unread(run: Run, found: Collected) -> None:
             )
 
 
-def _fail_unlike(run: Run, counted: Mapping[str, Rows]) -> None:
+def _fail_unlike(run: Run, counted: Mapping[str, Mapping[str, int]]) -> None:
     """Fail clusters whose tables do not have the rows that earlier steps have read."""
     for name in run.going:
-        there = {row["table"]: row["rows"] for row in counted.get(name, ())}
-        short = differing_rows(run.clusters[name].rows_read, there)
+        short = differing_rows(run.clusters[name].rows_read, counted[name])
         if short is not None:
             run.fail(name, AuditError(f"the tables lack rows that the run has read: {short}; start another run"))
 

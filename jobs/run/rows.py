@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from jobs.run.run import Run
-from jobs.sinks.driver_rows import arrow_rows
+from jobs.sinks.folder_table import arrow_rows
 from schemas.table import Table
 
 Row = dict[str, Any]

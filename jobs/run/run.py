@@ -22,6 +22,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import StringType, StructField, StructType
 
 from jobs.disk import said
 from jobs.evidence.inputs import profile_of_run
@@ -30,16 +31,18 @@ from jobs.expectations import engine
 from jobs.expectations.suites import read_suites
 from jobs.expectations.validate import check_conditions
 from jobs.runtime.spark import spark_session
+from jobs.runtime.workers import WorkerRows, with_texts
 from jobs.settings import Settings, check_files, secret_from_environment
 from jobs.sinks.chained import state_rows
-from jobs.sinks.delta import Warehouse
+from jobs.sinks.delta import Rows, Warehouse
+from jobs.sinks.reader import Where, records
 from jobs.sinks.storage import make_private
 from jobs.sources.property_files import read_property_files
 from jobs.sources.remote import is_remote, local_path
 from jobs.sources.suppressions import read_suppressions
 from schemas import silver
 from schemas.table import Table
-from transforms.clusters import of_clusters
+from transforms.clusters import CLUSTER, of_clusters
 from transforms.examination.task import Recorded
 from transforms.expectations.suite import Suite
 from transforms.properties import PropertyFiles
@@ -159,22 +162,29 @@ class Run:
         self.clusters[cluster].failure = Failure(reason, code)
         LOG.debug("cluster %s failed", cluster, exc_info=error)
 
-    def keep(self, table: Table, rows: DataFrame | pa.Table, series: str = "") -> None:
-        """Store `rows` as this run's, beside the rest of the run until `finish_writes`; Spark's lack the column run_id.
+    def keep(self, table: Table, rows: WorkerRows | pa.Table, series: str = "") -> None:
+        """Store `rows` as this run's, beside the rest of the run until `finish_writes`; the workers' lack the column run_id.
 
         A table that a run adds rows to more than once needs a `series` for each time (`append`).
         """
-        mine = rows if isinstance(rows, pa.Table) else rows.withColumn("run_id", F.lit(self.run_id))
+        mine = (
+            rows if isinstance(rows, pa.Table) else rows.then(with_texts({"run_id": self.run_id}), _with_run_id(rows))
+        )
         self._writes.append(self._pool.submit(self.append, table, mine, series=series))
 
     def rows(self, table: Table) -> DataFrame:
         """This run's rows of a table as they are stored, of the clusters that have not failed; of a chained one its states' rows."""
-        rows = self.warehouse.read(table)
         if table.chained:
-            return state_rows(rows, {name: self.chains[name] for name in self.going})
+            return state_rows(self.warehouse.read(table), {name: self.chains[name] for name in self.going})
+        rows = self.warehouse.read_files(table, [self.run_id])
         return rows.where(of_clusters(self.going) & (F.col("run_id") == self.run_id))
 
-    def append(self, table: Table, rows: DataFrame | pa.Table, part: int = 1, series: str = "") -> None:
+    def looked_up(self, table: Table, columns: Sequence[str], where: Where | None = None) -> Iterator[dict[str, Any]]:
+        """Few of the rows that `rows` has, without Spark where that can be: columns of those that meet the conditions."""
+        mine = {CLUSTER: self.going, "run_id": self.run_id, **(where or {})}
+        return records(self.warehouse.looked_up(table, columns, mine), table)
+
+    def append(self, table: Table, rows: Rows, part: int = 1, series: str = "") -> None:
         """Add rows (all columns of the table), in a step of its own once for each attempt.
 
         Rows that come in parts are numbered; several series of parts for one table have names of their own.
@@ -209,6 +219,10 @@ class Run:
     def close(self) -> None:
         """Stop the writers; writes that have not begun are dropped."""
         self._pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _with_run_id(rows: WorkerRows) -> StructType:
+    return StructType([StructField("run_id", StringType()), *rows.struct.fields])
 
 
 def note_risk(run: Run, cluster: str, risk: str) -> None:

@@ -10,18 +10,16 @@ import argparse
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import reduce
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from jobs.exit import OK, UsageError, guarded, worst
 from jobs.run.failures import write_failures
 from jobs.run.run import ClusterRun, Run, open_run
 from jobs.settings import load_settings
-from jobs.sinks.driver_rows import arrow_rows
+from jobs.sinks.folder_table import arrow_rows
 from schemas import gold
 from schemas.bronze import KRAFT_LOG_COPIES, KRAFT_RECORDS, QUARANTINE, ZK_TRANSACTIONS, ZK_ZNODES
 from schemas.examined import EXAMINED
@@ -169,28 +167,20 @@ def _check(run_id: str, cluster: str, step: str, done: set[str], given: frozense
 def finish(run: Run, step: str) -> None:
     """Store what the next step needs."""
     if step in _READS and run.going:
-        counted: dict[str, dict[str, int]] = {name: dict.fromkeys(_COUNTED, 0) for name in run.going}
-        for row in rows_read(run).collect():
-            counted[row[CLUSTER]][row["table"]] = row["rows"]
-        for name in run.going:
-            run.clusters[name].rows_read = counted[name]
+        for name, counted in rows_read(run).items():
+            run.clusters[name].rows_read = counted
     _append(run, step, run.going, datetime.now(UTC))
 
 
-def rows_read(run: Run) -> DataFrame:
-    """How many rows of each bronze table the run has (cluster, table, rows), as they were read, else as they are stored.
-
-    Of znodes, those of the walks that count.
-    """
+def rows_read(run: Run) -> dict[str, dict[str, int]]:
+    """How many rows of each bronze table the run has, by cluster and the table's name. Of znodes, those of the walks that count."""
     walks = [walk for cluster in run.clusters.values() for walk in cluster.walks]
-    counted = []
+    counted: dict[str, dict[str, int]] = {name: dict.fromkeys(_COUNTED, 0) for name in run.going}
     for name, table in _COUNTED.items():
-        rows = run.rows(table)
-        rows = rows.where(F.col("snapshot_id").isin(walks)) if table is ZK_ZNODES else rows
-        counted.append(
-            rows.groupBy(CLUSTER).agg(F.count("*").alias("rows")).select(CLUSTER, F.lit(name).alias("table"), "rows")
-        )
-    return reduce(DataFrame.unionAll, counted)
+        mine = {CLUSTER: run.going, "run_id": run.run_id, **({"snapshot_id": walks} if table is ZK_ZNODES else {})}
+        for (cluster, _), rows in run.warehouse.counts(table, mine).items():
+            counted[cluster][name] = rows
+    return counted
 
 
 def differing_rows(read: Mapping[str, int], there: Mapping[str, int]) -> str | None:

@@ -1,9 +1,10 @@
 """The warehouse: Delta tables below a folder or in a catalog schema; a repeated or interrupted run does no harm.
 
 Each write is one Delta commit, the first one creates the table with its comments. Of Spark only DataFrame and SQL calls
-are used, so it works through Spark Connect too; rows that the driver already has are written to a local folder without
-it (`jobs.sinks.driver_rows`). Clusters of one warehouse never disturb each other: rows are added, which Delta lets any
-number of runs do at once, and tables in which a cluster's rows are replaced are partitioned by cluster.
+are used, so it works through Spark Connect too. In a local folder Spark's writer is not needed for rows that the driver already
+has (`jobs.sinks.folder_table`) and for those that workers make (`jobs.sinks.worker_rows`). Clusters of one warehouse never disturb
+each other: rows are added, which Delta lets any number of runs do at once, and tables in which a cluster's rows are replaced are
+partitioned by cluster.
 
 In a local folder only one process writes to a table at a time (`jobs.sinks.lock`); elsewhere the storage or the catalog
 keeps commits apart (`jobs.sinks.storage`). A table exists from its first commit on. A first write that was killed or
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import importlib
 import logging
+import os
 import re
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -23,7 +25,7 @@ from dataclasses import dataclass
 from functools import reduce
 from operator import and_
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import polars as pl
 import pyarrow as pa
@@ -37,8 +39,10 @@ from pyspark.sql.types import ArrayType, StructField, StructType
 from jobs.disk import said
 from jobs.exit import AuditError
 from jobs.runtime.spark import is_connect, java_of
+from jobs.runtime.workers import WorkerRows
+from jobs.sinks import worker_rows
 from jobs.sinks.chained import state_rows
-from jobs.sinks.driver_rows import added
+from jobs.sinks.folder_table import FolderTable, properties
 from jobs.sinks.lock import only_writer
 from jobs.sinks.reader import (
     PRESENT,
@@ -104,6 +108,8 @@ CREATE_PAUSE_SECONDS = 0.25
 LOG_RETENTION = "delta.logRetentionDuration"
 _OUR_DAYS = re.compile(r"interval ([0-9]{1,9}) days")
 T = TypeVar("T")
+# Rows to add: Spark's, the driver's, or those that Spark's workers make.
+Rows: TypeAlias = DataFrame | pa.Table | WorkerRows
 
 
 class ConcurrentWriteError(WarehouseError):
@@ -150,35 +156,41 @@ class Warehouse:
             return f"{self.root}.{table.layer.value}_{table.name}"
         return f"{absolute_root(self.root).rstrip('/')}/{table.layer.value}/{table.name}"
 
-    def append(
-        self, table: Table, rows: DataFrame | pa.Table, txn_app_id: str | None = None, txn_version: int = 1
-    ) -> None:
+    def append(self, table: Table, rows: Rows, txn_app_id: str | None = None, txn_version: int = 1) -> None:
         """Add rows. A second call with the same `txn_app_id` and the same or a lower `txn_version` writes nothing.
 
-        Without an id each call adds the rows, at half the cost, because Delta need not look up the id. Rows that the driver
-        already has (Arrow) are written to a table in a local folder without Spark (`jobs.sinks.driver_rows`). Raises
+        Without an id each call adds the rows, at half the cost, because Delta need not look up the id. To a table in a local folder
+        rows that the driver already has (Arrow) are written without Spark, and rows that workers make by them. Raises
         `SchemaMismatchError`, `ConcurrentWriteError`.
         """
         options = {} if txn_app_id is None else {"txnAppId": txn_app_id, "txnVersion": str(txn_version)}
         with self._writing(table):
             # In a local folder a look shows whether the table exists; elsewhere the write shows it, which needs no query.
             missing = self._in_local_folder and self.version(table) is None
-            if isinstance(rows, pa.Table):
+            if not isinstance(rows, DataFrame):
                 transaction = None if txn_app_id is None else Transaction(txn_app_id, txn_version)
                 if self._added(table, rows, transaction, missing=missing):
                     return
-                rows = self.spark.createDataFrame(rows, table.struct)
+                rows = self.spark.createDataFrame(rows, table.struct) if isinstance(rows, pa.Table) else rows.rows
             self._write(table, rows, options, lambda writer: writer.append(), missing=missing)
 
-    def _added(self, table: Table, rows: pa.Table, transaction: Transaction | None, *, missing: bool) -> bool:
-        """Add rows without Spark; False, and nothing done, where only Spark can."""
+    def _added(
+        self, table: Table, rows: pa.Table | WorkerRows, transaction: Transaction | None, *, missing: bool
+    ) -> bool:
+        """Add rows without Spark's writer; False, and nothing done, where only that can."""
         if self.folder is None:
             return False
-        _check_fit(table, from_arrow_schema(rows.schema))
+        _check_fit(table, from_arrow_schema(rows.schema) if isinstance(rows, pa.Table) else rows.struct)
         folder = self.folder / table.layer.value / table.name
         unfinished = missing and any(path.is_file() for path in folder.rglob("*"))
-        if not added(folder, table, rows, _properties(table), transaction):
+        there = FolderTable.at(folder, table)
+        if there is None or (isinstance(rows, WorkerRows) and table.partition_columns):
             return False
+        if not there.has(transaction):
+            if isinstance(rows, pa.Table):
+                there.add_rows(rows, transaction)
+            else:
+                worker_rows.add(there, rows, transaction)
         if unfinished:
             LOG.warning(_MADE_ANEW, table.full_name)
         return True
@@ -299,6 +311,27 @@ class Warehouse:
             _refuse_newer(table, error)
             self._refuse_unreached(error)
             raise
+
+    def read_files(self, table: Table, runs: Collection[str] | None = None) -> DataFrame:
+        """As `read`, but rows of other runs than these may be missing.
+
+        The files of a local folder that can hold rows of these runs are read as they lie there, without the queries by which
+        Delta finds them.
+        """
+        there = None if self.folder is None else FolderTable.at(self.folder / table.layer.value / table.name, table)
+        files = None if there is None else there.files_of(runs)
+        # Whatever is wrong with a file, Delta says it.
+        if files is None or not all(map(os.path.exists, files)):
+            return self.read(table)
+        return self.spark.read.schema(table.struct).parquet(*files) if files else self.empty(table)
+
+    def looked_up(self, table: Table, columns: Sequence[str], where: Where) -> pl.DataFrame:
+        """As `rows`, for rows that the driver needs; of a local folder without Spark, which takes a hundred times as long to plan it."""
+        if self.folder is not None:
+            # Spark may be able to read what cannot be read without it.
+            with suppress(WarehouseError):
+                return Folder(self.root).rows(table, columns, where)
+        return self.rows(table, columns, where)
 
     def rows(
         self,
@@ -455,7 +488,7 @@ class Warehouse:
             )
         # SQL and the writer's second version refuse a folder that is not empty.
         writer = self.empty(table).write.format("delta").mode("append")
-        for name, value in _properties(table).items():
+        for name, value in properties(table).items():
             writer = writer.option(name, value)
         if table.partition_columns:
             writer = writer.partitionBy(*table.partition_columns)
@@ -474,7 +507,7 @@ class Warehouse:
 
     def _create(self, table: Table, rows: DataFrame, options: Mapping[str, str]) -> None:
         writer = self._writer(table, rows, options).using("delta").tableProperty("comment", table.comment)
-        for name, value in _properties(table).items():
+        for name, value in properties(table).items():
             writer = writer.tableProperty(name, value)
         if table.partition_columns:
             writer = writer.partitionedBy(*[F.col(name) for name in table.partition_columns])
@@ -497,12 +530,6 @@ def readable() -> Iterator[None]:
             f"a file of the tables is gone or damaged: {file}; restore it, or read the whole log again with "
             "`kraft-audit run --full`"
         ) from error
-
-
-def _properties(table: Table) -> dict[str, str]:
-    """Delta's properties of a new table."""
-    columns = ",".join(table.skipping_columns)
-    return {"delta.dataSkippingStatsColumns": columns} if columns else {}
 
 
 def absolute_root(root: str, catalog: bool = False) -> str:

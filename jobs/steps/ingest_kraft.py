@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
-from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StringType, StructField, StructType
 
@@ -24,7 +23,7 @@ from jobs.run.run import LOG, Run, note_risk, now_ms
 from jobs.run.steps import step_main
 from jobs.runtime.workers import failure, in_workers, unreadable, with_columns
 from jobs.settings import Settings, controllers_risk
-from jobs.sinks.driver_rows import arrow_rows
+from jobs.sinks.folder_table import arrow_rows
 from jobs.sources.kraft.folder import KraftSourceError, ScannedCopy, read_copies
 from jobs.sources.kraft.log import ReadTask, Selection, plan_checkpoint, plan_log, read_records
 from jobs.sources.remote import is_remote, local_path
@@ -199,10 +198,9 @@ def _migration_znodes(run: Run) -> dict[str, dict[str, int]]:
     """Numbers of each cluster's `/migration`; none of them where it is absent or can't be read."""
     walks = [run.clusters[name].walks[0] for name in run.going if run.clusters[name].walks]
     run.finish_writes()
+    rows = run.looked_up(ZK_ZNODES, (CLUSTER, TREE, "data"), {"path": "/migration", "snapshot_id": walks})
     # Of two trees of a cluster, the one that is compared with the log.
-    compared = F.col(TREE).isNull() | (F.col(TREE) == BARRIER)
-    rows = run.rows(ZK_ZNODES).where(compared & (F.col("path") == "/migration") & F.col("snapshot_id").isin(walks))
-    return {row[CLUSTER]: _numbers(row["data"]) for row in rows.select(CLUSTER, "data").collect()}
+    return {row[CLUSTER]: _numbers(row["data"]) for row in rows if row[TREE] in (None, BARRIER)}
 
 
 def _numbers(data: str | None) -> dict[str, int]:

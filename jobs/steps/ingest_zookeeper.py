@@ -13,11 +13,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from typing import cast
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+import pyarrow.compute as pc
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StringType, StructField, StructType
 
@@ -44,10 +45,9 @@ from transforms.zookeeper.read.redact import Redactor
 from transforms.zookeeper.storage.chroot import needed
 from transforms.zookeeper.storage.limits import LargeZnodes, TooLargeError
 
-_WALKED = StructType(
-    [StructField(CLUSTER, StringType()), StructField("snapshot_id", StringType()), TREE_COLUMN, *ZNODE_COLUMNS]
-)
-_TRANSACTION_LOGS = StructType([StructField(CLUSTER, StringType()), *TRANSACTION_LOG.fields])
+_CLUSTER = StructField(CLUSTER, StringType())
+_WALKED = StructType([_CLUSTER, StructField("snapshot_id", StringType()), TREE_COLUMN, *ZNODE_COLUMNS])
+_TRANSACTION_LOGS = StructType([_CLUSTER, *TRANSACTION_LOG.fields])
 # A live tree is written in parts of this many znodes: about 100 MB of driver memory.
 _PART_ROWS = 200_000
 _WALKS_AT_ONCE = 8
@@ -110,8 +110,10 @@ def run_step(run: Run) -> None:
     files = _files(run, sources, logs)
     walked = _walk_all(run, {name: source for name, source in sources.items() if source.connect}, 0)
     trees = in_workers(run.spark, files, _read_tree, _WALKED, sum(map(_size, files)))
-    rows = trees.unionByName(walked) if walked is not None else trees
-    run.keep(ZK_ZNODES, rows, series=_series(run, sources))
+    if files:
+        run.keep(ZK_ZNODES, trees, series=_series(run, sources))
+    if walked is not None:
+        run.keep(ZK_ZNODES, walked, series=f"{_series(run, sources)}/live")
     folders = [each for each in files if each.folder is not None]
     if folders:
         _keep_history(run, folders)
@@ -194,9 +196,20 @@ def _read_writes(files: TreeFiles) -> Iterator[pa.RecordBatch]:
 
 def _keep_history(run: Run, folders: Sequence[TreeFiles]) -> None:
     """Each table reads the logs for itself: cached rows would be held by every Spark session, or by none."""
+    kinds = {field.name: field.dataType for field in TRANSACTION_LOG}
     for table, kind in ((ZK_TRANSACTIONS, OPERATION), (BARRIERS, BARRIER), (ZOOKEEPER_WRITES, WRITE)):
         history = in_workers(run.spark, folders, _read_writes, _TRANSACTION_LOGS, sum(map(_size, folders)))
-        run.keep(table, history.where(F.col(kind).isNotNull()).select(CLUSTER, f"{kind}.*"))
+        run.keep(table, history.then(partial(_of_kind, kind), StructType([_CLUSTER, *cast(StructType, kinds[kind])])))
+
+
+def _of_kind(kind: str, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The rows of a transaction log that are of one kind, with that kind's columns."""
+    for batch in batches:
+        mine = batch.filter(pc.is_valid(batch[kind]))
+        own = mine[kind]
+        yield pa.RecordBatch.from_arrays(
+            [mine[CLUSTER], *own.flatten()], [CLUSTER, *(field.name for field in own.type)]
+        )
 
 
 @dataclass
@@ -208,7 +221,7 @@ class _LiveWalk:
     parts: int = 0
 
 
-def _walk_all(run: Run, sources: Mapping[str, ZooKeeperSettings], number: int) -> DataFrame | None:
+def _walk_all(run: Run, sources: Mapping[str, ZooKeeperSettings], number: int) -> pa.Table | None:
     """Walk ensembles side by side; a bounded number of each one's znodes is held at a time. None without any."""
     if not sources:
         return None
@@ -221,10 +234,8 @@ def _walk_all(run: Run, sources: Mapping[str, ZooKeeperSettings], number: int) -
             tables += found.batches
         except Exception as error:
             run.fail(name, error)
-    if not tables:
-        # A chroot that is not there is walked without a znode.
-        return run.spark.createDataFrame([], _WALKED)
-    return run.spark.createDataFrame(pa.Table.from_batches(tables, to_arrow_schema(_WALKED)), _WALKED)
+    # A chroot that is not there is walked without a znode.
+    return _of_run(run, tables)
 
 
 def _walk(run: Run, name: str, source: ZooKeeperSettings, number: int) -> _LiveWalk:
@@ -254,10 +265,16 @@ def _walk(run: Run, name: str, source: ZooKeeperSettings, number: int) -> _LiveW
 
 
 def _store_part(run: Run, walk: _LiveWalk, snapshot_id: str) -> None:
-    rows = run.spark.createDataFrame(pa.Table.from_batches(walk.batches), _WALKED)
+    rows = _of_run(run, walk.batches)
     walk.parts += 1
     walk.batches, walk.rows = [], 0
-    run.append(ZK_ZNODES, rows.withColumn("run_id", F.lit(run.run_id)), walk.parts, snapshot_id)
+    run.append(ZK_ZNODES, rows, walk.parts, snapshot_id)
+
+
+def _of_run(run: Run, walked: Sequence[pa.RecordBatch]) -> pa.Table:
+    """Znodes of live trees as rows of this run."""
+    rows = pa.Table.from_batches(walked, to_arrow_schema(_WALKED))
+    return rows.append_column("run_id", pa.repeat(pa.scalar(run.run_id, pa.string()), rows.num_rows))
 
 
 def live_settings(source: ZooKeeperSettings) -> LiveSettings:

@@ -18,7 +18,7 @@ from jobs.exit import UsageError, unexpected, why
 from jobs.run.run import LOG, Run
 from jobs.settings import MailSettings, Settings
 from jobs.sinks.delta import Warehouse
-from jobs.sinks.driver_rows import arrow_rows
+from jobs.sinks.folder_table import arrow_rows
 from jobs.sinks.mail import MailError, SentMail, addressed, recipients_of, send
 from schemas.gold import MAILS
 from schemas.report import Report

@@ -15,7 +15,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from jobs.evidence.feed import each_cluster
-from jobs.run.examine import _pass
+from jobs.run.examine import FEW_ROWS, _pass
 from schemas.examined import FEED
 from schemas.gold import DIVERGENCES, ISR_HISTORY
 from tests.captures import capture
@@ -220,8 +220,8 @@ def test_what_fails_one_cluster_fails_it_alone_and_tells_no_secret(
             assert not said["for_people"]
             assert said["text"].isidentifier()
     assert kinds == {
-        "fine": {ROWS, FOLD, MEMORY, INDEX, ANSWERS},
-        "other": {ROWS, FOLD, MEMORY, INDEX, ANSWERS},
+        "fine": {FEW_ROWS, FOLD, MEMORY, INDEX, ANSWERS},
+        "other": {FEW_ROWS, FOLD, MEMORY, INDEX, ANSWERS},
         "to-blame": {FAILURE},
     }
 

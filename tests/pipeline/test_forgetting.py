@@ -16,7 +16,7 @@ from jobs.evidence.journal import begin
 from jobs.run import earlier_runs, forgetting
 from jobs.run.run import new_run_id, time_in_run_id
 from jobs.sinks.delta import Warehouse
-from jobs.sinks.driver_rows import arrow_rows
+from jobs.sinks.folder_table import arrow_rows
 from schemas import silver
 from schemas.entities.topics import TOPICS
 from schemas.examined import EXAMINED

@@ -15,13 +15,14 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from jobs.run.examine import FEW_ROWS
 from jobs.run.run import Failure
 from jobs.sinks.report_files import write_report
 from schemas import bronze, gold, silver
 from schemas.examined import EXAMINED
 from tests.captures import capture
 from tests.pipeline.audits import ENCODER_SECRET, Audit, audit_all, settings_content
-from transforms.examination.made import ANSWERS, FOLD, INDEX, MEMORY, ROWS
+from transforms.examination.made import ANSWERS, FOLD, INDEX, MEMORY
 from transforms.report.mail import render_mail
 from transforms.report.text import render_text
 from transforms.units import batches_of
@@ -123,10 +124,10 @@ def test_no_packed_bytes_hold_one(audits: tuple[dict[str, Audit | Failure], Path
     texts: dict[str, str] = defaultdict(str)
     for (_, kind, *_), payload in whole.items():
         texts[kind] += unpacked(payload)
-    assert {*texts} == {ROWS, ANSWERS, MEMORY, FOLD, INDEX}
+    assert {*texts} == {FEW_ROWS, ANSWERS, MEMORY, FOLD, INDEX}
     assert not [(kind, secret) for kind, text in texts.items() for secret in hidden if secret in text]
     # They were looked into: users are named there.
-    assert all("alice" in texts[kind] for kind in (ROWS, FOLD))
+    assert all("alice" in texts[kind] for kind in (FEW_ROWS, FOLD))
 
 
 def test_no_file_holds_one(

@@ -19,7 +19,7 @@ from jobs.cli import main
 from jobs.evidence.verified import longest_ago, store
 from jobs.exit import CRASH, ERRORS, OK
 from jobs.sinks.delta import Warehouse
-from jobs.sinks.driver_rows import arrow_rows
+from jobs.sinks.folder_table import arrow_rows
 from jobs.sinks.reader import Folder
 from schemas.bronze import KRAFT_RECORDS
 from schemas.entities.topics import TOPICS

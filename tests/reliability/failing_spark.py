@@ -20,6 +20,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 from jobs.runtime.spark import spark_session
+from jobs.runtime.workers import WorkerRows
 from jobs.sinks.delta import Warehouse, WarehouseError
 from schemas.table import Table
 from tests.reliability.java_disk import Control, environment, prepared
@@ -33,6 +34,10 @@ def _append(warehouse: Warehouse, table: Table, rows: DataFrame) -> None:
     warehouse.append(table, rows)
 
 
+def _by_workers(warehouse: Warehouse, table: Table, rows: DataFrame) -> None:
+    warehouse.append(table, WorkerRows(rows, iter, COUNTED.struct))
+
+
 def _replace(warehouse: Warehouse, table: Table, rows: DataFrame) -> None:
     warehouse.replace_where(table, rows, {"cluster": "c"})
 
@@ -41,6 +46,8 @@ def _replace(warehouse: Warehouse, table: Table, rows: DataFrame) -> None:
 CASES: tuple[tuple[str, Write, bool], ...] = (
     ("first write", _append, False),
     ("later write", _append, True),
+    ("first write by workers", _by_workers, False),
+    ("later write by workers", _by_workers, True),
     ("first replacement", _replace, False),
     ("replacement", _replace, True),
 )
@@ -78,7 +85,7 @@ def _once(warehouse: Warehouse, control: Control, case: int, fails_at: int, numb
         and "another" not in said
     ):
         problems.append(f"{name}, call {fails_at}, {os.strerror(number)}: {said[:300]}")
-    kept = {BEFORE} if there and write is _append else set()
+    kept = {BEFORE} if there and write is not _replace else set()
     try:
         after = _numbers(warehouse, table)
         write(warehouse, table, _rows(spark, REPAIRED))

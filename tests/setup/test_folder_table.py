@@ -35,7 +35,7 @@ from pyspark.sql.types import (
 )
 
 from jobs.sinks.delta import SchemaMismatchError, Warehouse, WarehouseError, in_parallel
-from jobs.sinks.driver_rows import arrow_rows
+from jobs.sinks.folder_table import arrow_rows
 from jobs.sinks.reader import Folder
 from schemas import bronze, gold, silver
 from schemas.table import Layer, Table, column
@@ -281,7 +281,7 @@ def test_rows_of_another_shape_are_refused(tmp_path: Path) -> None:
 
 ADDING = """
 import sys
-from tests.setup.test_driver_rows import KINDS, one, without_spark
+from tests.setup.test_folder_table import KINDS, one, without_spark
 from pathlib import Path
 for number in range(int(sys.argv[2]), int(sys.argv[2]) + 60):
     without_spark(Path(sys.argv[1])).append(KINDS, one(number))
