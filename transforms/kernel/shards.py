@@ -1,4 +1,8 @@
-"""Which part of a cluster one pass of the kernel keeps."""
+"""Which part of a cluster one pass of the kernel keeps.
+
+A run examines a cluster whole. The second look at the log, for rows that seem lost, keeps their topics alone
+(`transforms.kraft.replayed`).
+"""
 
 from __future__ import annotations
 
