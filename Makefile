@@ -4,7 +4,7 @@
 # make test-fast  the checks and tests that start no Spark
 # make test-bare  set-up, pages and the tests that start Java, with this machine's Java and browsers hidden
 # make test-live  real Kafka controllers and a real Spark cluster, started on loopback, a real migration, ten audits of a cluster that
-#                 changes, the profile of large inputs: half an hour; Kafka is fetched from Maven Central on first use
+#                 changes, Airflow, the profile of large inputs: half an hour; Kafka is fetched from Maven Central on first use
 # make lock    new lock files from pyproject.toml
 # make classes the list of Java classes that a quick start is prepared with: when Spark or Delta has changed
 # make sbom    sbom.json: what a run is made of, by the lock file, as CycloneDX

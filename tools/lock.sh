@@ -13,4 +13,6 @@ flask-cors>=6.0' | lock "$@" - -o tests/cluster/moto.lock
 echo 'hdfs-native>=0.14
 fsspec>=2025.3' | lock "$@" - -o tests/cluster/hdfs.lock
 echo 'pyspark-client==4.2.0' | lock "$@" --no-deps - -o tests/cluster/pyspark-client.lock
+echo 'apache-airflow>=3.3,<4
+apache-airflow-providers-apache-spark>=6.3' | lock "$@" - -o tests/cluster/airflow.lock
 echo 'uv>=0.9' | lock "$@" - -o requirements/uv.lock

@@ -1,6 +1,6 @@
 """A nightly audit as an Airflow DAG, by spark-submit. See docs/schedulers.md.
 
-It needs apache-airflow-providers-apache-spark, a connection `spark_default`, and kraft-audit with its dependencies in the
+It needs Airflow 3, apache-airflow-providers-apache-spark, a connection `spark_default`, and kraft-audit with its dependencies in the
 Python of the driver and of the executors.
 """
 
@@ -25,6 +25,8 @@ with DAG(
     SparkSubmitOperator(
         task_id="audit",
         conn_id="spark_default",
+        # What Spark's pages call it.
+        name="kraft-audit",
         # In the image of conf/schedulers/Dockerfile; elsewhere `python -c "import jobs.pipeline as p; print(p.__file__)"` says where.
         application="/opt/kraft-audit/lib/python3.12/site-packages/jobs/pipeline.py",
         # Delta's jars; where there is no network, name them in `jars` instead.

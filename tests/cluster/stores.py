@@ -96,22 +96,35 @@ class Store:
 
 def packages(lock: Path) -> Path:
     """A folder with the packages of a lock file, for PYTHONPATH; installed when they are not there."""
+
+    def install(draft: Path) -> None:
+        # A lock file is complete; what `pyspark-client` takes beside itself is in the environment already.
+        options = ["-q", "--disable-pip-version-check", "--require-hashes", "--no-deps", "--target", str(draft)]
+        command = [sys.executable, "-m", "pip", "install", *options, "-r", str(lock)]
+        subprocess.run(command, check=True, timeout=_RUN_SECONDS)
+
+    return _installed(lock.stem, lock, install)
+
+
+def python_with(lock: Path) -> Path:
+    """The Python of a virtual environment that has the packages of a lock file and no others; made when it is not there."""
+
+    def install(draft: Path) -> None:
+        uv = [sys.executable, str(ROOT / "tools" / "run_uv.py")]
+        subprocess.run([*uv, "venv", "-q", "--relocatable", "--python", sys.executable, str(draft)], check=True)
+        sync = [*uv, "pip", "sync", "-q", "--require-hashes", "--python", str(draft / "bin" / "python"), str(lock)]
+        subprocess.run(sync, check=True, timeout=_RUN_SECONDS)
+
+    return _installed(f"{lock.stem}-environment", lock, install) / "bin" / "python"
+
+
+def _installed(name: str, lock: Path, install: Callable[[Path], None]) -> Path:
+    """The folder that is kept under a name for a lock file with this content."""
     base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kraft-audit"
-    folder = base / f"{lock.stem}-{hashlib.sha256(lock.read_bytes()).hexdigest()[:12]}"
+    folder = base / f"{name}-{hashlib.sha256(lock.read_bytes()).hexdigest()[:12]}"
     if not folder.is_dir():
         draft = folder.with_name(f"{folder.name}.{os.getpid()}.part")
-        # A lock file is complete; what `pyspark-client` takes beside itself is in the environment already.
-        install = [
-            sys.executable,
-            "-m",
-            "pip",
-            "install",
-            "-q",
-            "--disable-pip-version-check",
-            "--require-hashes",
-            "--no-deps",
-        ]
-        subprocess.run([*install, "--target", str(draft), "-r", str(lock)], check=True, timeout=_RUN_SECONDS)
+        install(draft)
         draft.rename(folder)
     return folder
 

@@ -6,6 +6,7 @@ import argparse
 import ast
 import configparser
 import json
+import lzma
 import re
 import shlex
 import shutil
@@ -15,6 +16,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 import yaml
 
@@ -26,6 +28,20 @@ from jobs.runtime.stopping import GRACE_SECONDS
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "conf" / "schedulers"
+SCHEMAS = ROOT / "tests" / "data" / "schemas"
+SPARK = "scheduled_spark_application"
+UNITS = sorted((FOLDER / "systemd").iterdir())
+# What the units use of systemd's settings, and what is easily added: a name outside of these may be a misspelt one.
+KNOWN = {
+    "Unit": {"Description", "Documentation", "After", "Before", "Wants", "Requires", "OnFailure"},
+    "Service": {
+        *("Type", "User", "Group", "Environment", "EnvironmentFile", "WorkingDirectory", "StateDirectory", "UMask"),
+        *("ExecStart", "SuccessExitStatus", "TimeoutStartSec", "TimeoutStopSec", "KillMode", "MemoryMax", "Nice"),
+        *("NoNewPrivileges", "PrivateTmp", "ProtectHome", "ProtectSystem"),
+    },
+    "Timer": {"OnCalendar", "RandomizedDelaySec", "Persistent", "Unit"},
+    "Install": {"WantedBy"},
+}
 DOCKERFILE = (FOLDER / "Dockerfile").read_text()
 CRON_JOB: dict[str, Any] = yaml.safe_load((FOLDER / "cronjob.yml").read_text())
 VERIFY_JOB: dict[str, Any] = yaml.safe_load((FOLDER / "cronjob-verify.yml").read_text())
@@ -86,11 +102,87 @@ def test_systemd_stops_the_program_and_not_the_java_below_it(name: str) -> None:
     assert int(service["TimeoutStopSec"].removesuffix("s")) > GRACE_SECONDS
 
 
-@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="there is no systemd-analyze on PATH")
-@pytest.mark.parametrize("name", ["kraft-audit", "kraft-audit-verify"])
-def test_systemd_takes_the_calendar(name: str) -> None:
-    calendar = unit(f"{name}.timer")["Timer"]["OnCalendar"]
-    subprocess.run(["systemd-analyze", "calendar", calendar], check=True, capture_output=True)
+@pytest.mark.parametrize("path", UNITS, ids=[path.name for path in UNITS])
+def test_a_unit_has_settings_of_systemd_only(path: Path) -> None:
+    """systemd ignores any other with a warning; here they are compared where there is no systemd, too."""
+    parsed = unit(path.name)
+    unknown = [(section, key) for section in parsed.sections() for key in parsed[section] if key not in KNOWN[section]]
+    assert unknown == []
+
+
+systemd = pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="there is no systemd-analyze on PATH")
+
+
+def said_by_systemd(folder: Path) -> list[str]:
+    """What systemd says of the units in a folder; it may say more of the machine's own."""
+    command = ["systemd-analyze", "verify", *map(str, sorted(folder.iterdir()))]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    said = [line for line in done.stderr.splitlines() if "kraft-audit" in line]
+    assert done.returncode == 0 or said, done.stderr
+    return said
+
+
+@systemd
+def test_systemd_takes_the_units() -> None:
+    assert said_by_systemd(FOLDER / "systemd") == []
+
+
+@systemd
+@pytest.mark.parametrize(
+    ("name", "right", "wrong", "fault"),
+    [
+        ("kraft-audit.service", "UMask=", "Umask=", "Unknown key"),
+        ("kraft-audit-verify.service", "KillMode=mixed", "KillMode=mixd", "Failed to parse"),
+        ("kraft-audit.service", "ExecStart=/bin/sh", "ExecStart=/nowhere/sh", "is not executable"),
+        ("kraft-audit.timer", "04:00:00 UTC", "25:00:00 UTC", "Failed to parse"),
+    ],
+)
+def test_systemd_says_what_is_wrong_with_a_unit(tmp_path: Path, name: str, right: str, wrong: str, fault: str) -> None:
+    for path in UNITS:
+        text = path.read_text()
+        assert path.name != name or right in text
+        (tmp_path / path.name).write_text(text.replace(right, wrong) if path.name == name else text)
+    assert any(fault in line for line in said_by_systemd(tmp_path))
+
+
+def faults(schema: str, manifest: dict[str, Any]) -> list[str]:
+    """What does not fit a schema of tests/data/schemas, and where."""
+    published = json.loads(lzma.decompress((SCHEMAS / f"{schema}.json.xz").read_bytes()))
+    found = jsonschema.Draft202012Validator(published).iter_errors(manifest)
+    return [f"{each.json_path}: {each.message}" for each in found]
+
+
+@pytest.mark.parametrize(
+    ("schema", "name"),
+    [("cron_job", "cronjob.yml"), ("cron_job", "cronjob-verify.yml"), (SPARK, "sparkapplication.yml")],
+)
+def test_a_manifest_fits_the_published_schema(schema: str, name: str) -> None:
+    assert faults(schema, yaml.safe_load((FOLDER / name).read_text())) == []
+
+
+@pytest.mark.parametrize(
+    ("schema", "name", "right", "wrong", "fault"),
+    [
+        ("cron_job", "cronjob.yml", "timeZone:", "timezone:", "'timezone' was unexpected"),
+        ("cron_job", "cronjob.yml", "volumeMounts:", "mounts:", "'mounts' was unexpected"),
+        ("cron_job", "cronjob.yml", "drop: [ALL]", "dropped: [ALL]", "'dropped' was unexpected"),
+        ("cron_job", "cronjob.yml", "backoffLimit: 0", 'backoffLimit: "0"', "is not of type 'integer'"),
+        ("cron_job", "cronjob-verify.yml", '"10", --conf', "10, --conf", "10 is not of type 'string'"),
+        ("cron_job", "cronjob-verify.yml", "schedule:", "suspend: false #", "'schedule' is a required property"),
+        (SPARK, "sparkapplication.yml", "sparkVersion: 4.2.0", "", "'sparkVersion' is a required property"),
+        (SPARK, "sparkapplication.yml", "timeZone:", "timezone:", "'timezone' was unexpected"),
+        (SPARK, "sparkapplication.yml", "serviceAccount:", "account:", "'account' was unexpected"),
+        (SPARK, "sparkapplication.yml", "mountPath: /etc", "path: /etc", "'path' was unexpected"),
+        (SPARK, "sparkapplication.yml", "cores: 2", "cores: two", "'two' is not of type 'integer'"),
+    ],
+)
+def test_the_published_schema_refuses_what_does_not_fit(
+    schema: str, name: str, right: str, wrong: str, fault: str
+) -> None:
+    text = (FOLDER / name).read_text()
+    assert right in text
+    found = faults(schema, yaml.safe_load(text.replace(right, wrong)))
+    assert any(fault in each for each in found), found
 
 
 def container_of(cron_job: dict[str, Any]) -> dict[str, Any]:
@@ -140,6 +232,8 @@ def test_the_spark_operator_submits_the_pipeline_with_options_that_exist() -> No
     assert (manifest["apiVersion"], manifest["kind"]) == ("sparkoperator.k8s.io/v1beta2", "ScheduledSparkApplication")
     assert manifest["spec"]["concurrencyPolicy"] == "Forbid"
     application = manifest["spec"]["template"]
+    # The packed schema does not say which values these may have.
+    assert (application["type"], application["mode"], application["pythonVersion"]) == ("Python", "cluster", "3")
     assert application["mainApplicationFile"] == f"local://{pipeline_of_the_image()}"
     assert application["deps"]["packages"] == [DELTA_PACKAGE]
     assert application["sparkVersion"] == version("pyspark")

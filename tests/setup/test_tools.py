@@ -16,6 +16,7 @@ import pytest
 from tests.conftest import AUDITS, LONGEST
 
 ROOT = Path(__file__).parents[2]
+LOCKS = sorted([*ROOT.glob("requirements/*.lock"), *ROOT.glob("tests/cluster/*.lock")])
 sys.path.insert(0, str(ROOT / "tools"))
 
 from bare_machine import link_programs  # noqa: E402
@@ -45,9 +46,9 @@ def test_pip_configuration_reaches_uv(tmp_path: Path, monkeypatch: pytest.Monkey
     }
 
 
-@pytest.mark.parametrize("name", ["run", "dev", "uv"])
-def test_lock_file_pins_every_package_by_hash_and_names_no_index(name: str) -> None:
-    text = (ROOT / "requirements" / f"{name}.lock").read_text()
+@pytest.mark.parametrize("path", LOCKS, ids=[path.stem for path in LOCKS])
+def test_lock_file_pins_every_package_by_hash_and_names_no_index(path: Path) -> None:
+    text = path.read_text()
     assert "://" not in text
     entries = re.split(r"\n(?=[a-z0-9])", re.sub(r"(?m)^ *#.*\n", "", text))
     assert entries
