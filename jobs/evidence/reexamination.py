@@ -23,11 +23,12 @@ from jobs.sinks.delta import readable
 from schemas.bronze import KRAFT_RECORDS, ZK_ZNODES
 from schemas.examined import FEED
 from transforms.clusters import of_clusters
-from transforms.examination.reexamination import RepeatedTask, numbered, unlike
+from transforms.examination.reexamination import RepeatedTask, numbered, unlike, unlike_rows
 from transforms.examination.task import ClusterTask
 from transforms.kraft.coverage import PlannedLog, planned_log
 from transforms.kraft.quorum import LogCopy, Slice, plan_read
 from transforms.kraft.side import KraftSide
+from transforms.report.judged_rows import judged_rows
 from transforms.units import packed
 
 _TOLD = StructType(
@@ -72,7 +73,15 @@ def examined_again(past: PastRun, shown: int) -> list[dict[str, Any]]:
         *(past.read(table).mapInArrow(packed(kind), FEED) for kind, table in numbered()),
     ]
     rows = in_order(feeds, 1).mapInArrow(each_cluster(_pass(again)), _TOLD).collect()
-    return [row.asDict() for row in rows]
+    return [row.asDict() for row in rows] + _judged(past, shown)
+
+
+def _judged(past: PastRun, shown: int) -> list[dict[str, Any]]:
+    """Rows of gold checks, gates and broker_presence that are not what the run's report says."""
+    again = judged_rows(past.report)
+    return [
+        row for table, rows in again.items() for row in unlike_rows(table, past.rows(table), rows, shown).to_dicts()
+    ]
 
 
 def _pass(again: RepeatedTask) -> Pass:

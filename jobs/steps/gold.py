@@ -21,6 +21,7 @@ from transforms.reconcile.judge import summary
 from transforms.reconcile.judge.earlier import is_comparable
 from transforms.report.fleet_model import fleet_columns
 from transforms.report.json import to_json
+from transforms.report.judged_rows import judged_rows
 from transforms.report.kip_rows import rows_of_kips
 
 
@@ -60,25 +61,7 @@ def write_runs(
 
 def _rows_of(run: Run, report: Report) -> dict[Table, list[Row]]:
     return {
-        CHECKS: [
-            {
-                "check_id": c.id,
-                "gates": c.gates,
-                "severity": c.severity,
-                "verdict": c.verdict,
-                "violations": c.violations,
-                "evidence": c.evidence,
-                "title": c.title,
-            }
-            for c in report.checks
-        ],
-        GATES: [
-            {"gate": name, "verdict": gate.verdict, "blocking": gate.blocking} for name, gate in report.gates.items()
-        ],
-        BROKER_PRESENCE: [
-            {name: getattr(entry, name) for name in BROKER_PRESENCE.column_names if hasattr(entry, name)}
-            for entry in report.broker_presence
-        ],
+        **judged_rows(report),
         LAG_TABLE: [
             {
                 "measured_at": int(run.started_at.timestamp() * 1000),

@@ -24,7 +24,7 @@ from jobs.sinks.reader import Folder
 from schemas.bronze import KRAFT_RECORDS
 from schemas.entities.topics import TOPICS
 from schemas.examined import EXAMINED
-from schemas.gold import RUNS, VERIFICATIONS
+from schemas.gold import CHECKS, GATES, RUNS, VERIFICATIONS
 from schemas.table import Table
 from tests.captures import capture
 from tests.pipeline.audits import audit, settings_content
@@ -150,6 +150,26 @@ def test_a_stored_row_that_was_changed_is_shown(
     assert first == f"c: run {runs[-1]} does NOT match its evidence: 2 rows of silver.topics"
     assert [line.split(": {")[0] for line in shown] == ["  silver.topics, stored only", "  silver.topics, found only"]
     assert '"0rders"' in shown[0]
+
+
+def test_a_gate_that_was_opened_by_hand_and_a_check_that_is_gone_are_shown(
+    spark: SparkSession, chained: tuple[Path, list[str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Dashboards and alerts read these tables, not the report."""
+    warehouse, runs = copied(chained, tmp_path)
+
+    def open_gate(row: dict[str, object]) -> dict[str, object]:
+        mine = row["run_id"] == runs[-1] and row["gate"] == "finalize"
+        return {**row, "verdict": "go", "blocking": []} if mine else row
+
+    assert rewritten(files(warehouse, GATES), open_gate) == 1
+    mine = (F.col("run_id") == runs[-1]) & (F.col("check_id") == "DUR-05")
+    Warehouse(spark, str(warehouse)).delete(CHECKS, mine)
+    assert verify(warehouse) == ERRORS
+    first, *shown = capsys.readouterr().out.splitlines()
+    assert first == f"c: run {runs[-1]} does NOT match its evidence: 1 row of gold.checks, 2 rows of gold.gates"
+    said = ["gold.checks, found only", "gold.gates, stored only", "gold.gates, found only"]
+    assert sorted(line.split(": {")[0].strip() for line in shown) == sorted(said)
 
 
 def test_kept_bytes_that_were_changed_are_told(

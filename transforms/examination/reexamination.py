@@ -79,6 +79,18 @@ def unlike(again: RepeatedTask, feed: Feed, stored_rows: Callable[[int], Iterabl
     return pl.concat(parts)
 
 
+def unlike_rows(table: Table, stored: pl.DataFrame, again: Sequence[Mapping[str, Any]], shown: int) -> pl.DataFrame:
+    """Rows of a gold table that are not as often stored as they were made again (UNLIKE).
+
+    A column that the release that stored the rows did not fill is not compared.
+    """
+    columns = columns_of(table.columns, *_OF_STORING)
+    made = pl.DataFrame([{name: row.get(name) for name in columns} for row in again], columns)
+    filled = [name for name in columns if stored.is_empty() or stored[name].null_count() < stored.height]
+    texts = [rows.select(pl.struct(filled).struct.json_encode().alias("row"))["row"] for rows in (stored, made)]
+    return _shown(table.full_name, texts[0], texts[1], shown)
+
+
 def _rows(table: Table, batches: Iterable[pa.RecordBatch]) -> pl.Series:
     """Rows as JSON texts: lists and numbers compare as what they are, and a text can be shown."""
     rows = from_arrow(batches, columns_of(table.columns, *_OF_STORING))
