@@ -290,6 +290,11 @@ RUNS = Table(
             "The runs whose rows in the silver tables of entities make up this run's state, in order: the first one stored all "
             "rows, the others the changes. Null in rows of releases that stored all rows in every run: theirs have its run_id.",
         ),
+        column(
+            "by_class",
+            MapType(StringType(), LongType()),
+            "Number of divergences of each class that has any; null for a run that failed, and in rows of releases without it.",
+        ),
     ),
 )
 

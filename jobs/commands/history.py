@@ -18,8 +18,9 @@ from jobs.evidence.past import (
     open_warehouse,
     past_run,
 )
+from jobs.evidence.stored_reports import stored_reports
 from jobs.exit import ERRORS, OK, UsageError
-from jobs.sinks.reader import PRESENT, records
+from jobs.sinks.reader import records
 from schemas.gates import GATES
 from schemas.gold import RUNS
 from schemas.report import CheckResult, Gate
@@ -30,7 +31,6 @@ from transforms.report.table import aligned
 from transforms.report.trend import run_point, trend_table
 
 _COLUMNS = ("run_id", "verdict", "state", "defects", "divergences", "lag_records", "exit_code")
-_AT_ONCE = 50
 _TIME = "%Y-%m-%dT%H:%M:%SZ"
 
 
@@ -118,33 +118,26 @@ def _text(value: object) -> str:
 def last_runs(run: Finished, count: int, *, counted: bool = True) -> list[dict[str, Any]]:
     """The cluster's newest runs, newest first: _COLUMNS, the start, the lag's age, the counts by class, why it failed.
 
-    Failed runs are included, and killed runs that could not record their end. With `counted` the counts by class are read from
-    the runs' reports; otherwise they are empty.
+    Failed runs are included, and killed runs that could not record their end. Runs of earlier releases have their counts by class in
+    their reports, which are read with `counted`; otherwise these are empty.
     """
-    columns = (*_COLUMNS, "lag_seconds", "failure", "sequence", "started_at", "finished_at")
+    columns = (*_COLUMNS, "lag_seconds", "failure", "sequence", "started_at", "finished_at", "by_class")
     rows = run.warehouse.newest_runs(columns, count, {"cluster": run.cluster})
     found = sorted(records(rows, RUNS), key=_place, reverse=True)
-    counts = _counts(run, [row["run_id"] for row in found]) if counted else {}
+    uncounted = [row["run_id"] for row in found if row["by_class"] is None] if counted else []
+    reports = stored_reports(run.warehouse, uncounted, {"cluster": run.cluster})
+    counts = {run_id: report["divergences"]["by_class"] for _, run_id, report in reports}
     begun = {row["run_id"]: row["started_at"] for row in found}
     for row in found:
         del row["finished_at"]
-        row |= {"by_class": counts.get(row["run_id"], {}), "started_at": f"{row['started_at']:{_TIME}}"}
+        by_class = counts.get(row["run_id"], {}) if row["by_class"] is None else row["by_class"]
+        row |= {"by_class": by_class, "started_at": f"{row['started_at']:{_TIME}}"}
     return [*_died(run, begun), *found][:count]
 
 
 def _place(row: Mapping[str, Any]) -> tuple[int, datetime, datetime, str]:
     """A row's place among the cluster's runs, the newest last (`transforms.runs.newest_first`)."""
     return (-1 if row["sequence"] is None else row["sequence"], row["started_at"], row["finished_at"], row["run_id"])
-
-
-def _counts(run: Finished, runs: Sequence[str]) -> dict[str, dict[str, int]]:
-    """The counts of divergences by class of these runs, by run; reports are read a few at a time: they may be large."""
-    found = {}
-    for first in range(0, len(runs), _AT_ONCE):
-        wanted = {"cluster": run.cluster, "run_id": runs[first : first + _AT_ONCE], "report": PRESENT}
-        for row in run.warehouse.rows(RUNS, ["run_id", "report"], wanted).iter_rows(named=True):
-            found[row["run_id"]] = json.loads(row["report"])["divergences"]["by_class"]
-    return found
 
 
 def _died(run: Finished, stored: Mapping[str, datetime]) -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from jobs.sinks.delta import Warehouse
@@ -27,8 +27,3 @@ def finished_runs(warehouse: Warehouse, clusters: Collection[str]) -> DataFrame:
 def of_finished(rows: DataFrame, finished: DataFrame) -> DataFrame:
     """Those of the rows (with cluster and run_id) that a finished run has written."""
     return rows.join(F.broadcast(finished), [*_RUN], "left_semi")
-
-
-def stored_counts() -> Column:
-    """A run's exact counts of divergences by class as one JSON object, from its row of gold `runs`: no divergence is read."""
-    return F.get_json_object("report", "$.divergences.by_class")

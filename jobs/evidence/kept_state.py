@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from jobs.sinks.reader import PRESENT, Reader
+from jobs.sinks.conditions import PRESENT
+from jobs.sinks.reader import Reader
 from schemas.gold import RUNS
 from transforms.chain.chain import Chain, chain_of
 from transforms.clusters import CLUSTER

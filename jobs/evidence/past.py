@@ -19,7 +19,8 @@ from jobs.evidence.kept_state import read
 from jobs.evidence.removed import JUDGED, OF_LAYER, forgotten_text, last_vacuum, removed_parts, removed_text
 from jobs.exit import AuditError, UsageError, files_are_gone
 from jobs.settings import TABLES_FOLDER, ReportSettings, Settings, limits_of, load_settings
-from jobs.sinks.reader import PRESENT, Folder, Reader, Where, records
+from jobs.sinks.conditions import PRESENT, Where
+from jobs.sinks.reader import Folder, Reader, records
 from jobs.sinks.storage import credentials_without_spark, read_without_spark
 from schemas.examined import EXAMINED
 from schemas.gold import RUNS

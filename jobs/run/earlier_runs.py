@@ -2,82 +2,100 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as F
+import polars as pl
 
-from jobs.evidence.finished import stored_counts
+from jobs.evidence.stored_reports import stored_reports
 from jobs.run.run import Run
+from jobs.sinks.conditions import NoneOf, Where
+from jobs.sinks.reader import ORDER, oldest_first, records
 from schemas.gold import RUNS
 from schemas.report import RunPoint
-from transforms.clusters import CLUSTER, of_clusters
-from transforms.reconcile.judge.earlier import COLUMNS, EarlierRun
+from transforms.clusters import CLUSTER
+from transforms.reconcile.judge.earlier import EarlierRun
 from transforms.report.trend import run_point
-from transforms.runs import FAILED, newest_first
+from transforms.runs import FAILED
 
 HISTORY = 60
-_SAME_END = ("cluster_id", "log_end_offset", "newest_append_time")
+_SAME_END = (CLUSTER, "cluster_id", "log_end_offset", "newest_append_time")
+_PLACING = (*_SAME_END, *ORDER, "verdict", "goes_on")
+_UNUSED = ("report", "table_versions", "beside")
 
 
-def previous_runs(run: Run) -> dict[str, list[Any]]:
+def previous_runs(run: Run) -> dict[str, list[dict[str, Any]]]:
     """Each cluster's last HISTORY finished runs before this one, oldest first: rows of gold `runs` with more columns.
 
     `by_class` are its differences, `log_end` the last offset of its log (inclusive), `finished` is how many finished runs
     the cluster has in all; failed runs are left out. `own_log` is the newest run whose log was the cluster's own
-    (`earlier_run`). The same query sets `Run.sequences`, this run's number among its cluster's runs.
+    (`earlier_run`). This also sets `Run.sequences`, this run's number among its cluster's runs.
     """
     if run.previous is not None:
         return run.previous
     found: dict[str, list[Any]] = defaultdict(list)
     run.previous = found
-    if run.warehouse.version(RUNS) is None:
-        return found
-    rows = run.warehouse.read_files(RUNS).where(of_clusters(run.clusters) & (F.col("run_id") != run.run_id))
-    newest = _numbered(rows).where((F.col("place") <= HISTORY) & (~F.col("failed") | (F.col("place") == 1)))
-    log_end = F.get_json_object("report", "$.migration.log_end_offset").cast("bigint")
-    counted_rows = newest.withColumns(
-        {"by_class": stored_counts(), "log_end": F.coalesce(F.col("log_end_offset"), log_end)}
-    )
-    for row in counted_rows.drop("report", "table_versions", "beside").orderBy(F.col("place").desc()).collect():
-        run.sequences[row[CLUSTER]] = row["next_sequence"]
-        if not row["failed"]:
-            found[row[CLUSTER]].append(row)
+    clusters = {CLUSTER: sorted(run.clusters)}
+    every = _every_run(run, _PLACING, clusters)
+    run.sequences.update(_next_sequences(every))
+    finished = oldest_first(every.filter(pl.col("verdict") != FAILED))
+    newest = finished.group_by(CLUSTER, maintain_order=True).tail(HISTORY)
+    own = _own_log(finished)
+    wanted = {*newest["run_id"], *own["run_id"]}
+    columns = [name for name in RUNS.column_names if name not in _UNUSED]
+    # A step that failed and was repeated has left a failed row of the same id.
+    theirs = {**clusters, "run_id": sorted(wanted), "verdict": NoneOf([FAILED])}
+    stored = run.warehouse.rows(RUNS, columns, theirs) if wanted else every.clear()
+    rows = {(row[CLUSTER], row["run_id"]): row for row in records(stored, RUNS)}
+    _complete(run, rows, {*newest.select(CLUSTER, "run_id").iter_rows()})
+    own_rows = {
+        row[CLUSTER]: {**rows[row[CLUSTER], row["run_id"]], "unmoved_since": row["unmoved_since"]}
+        for row in own.iter_rows(named=True)
+    }
+    counts = dict(finished.group_by(CLUSTER).len().iter_rows())
+    for name, run_id in newest.select(CLUSTER, "run_id").iter_rows():
+        beside = {"finished": counts[name], "own_log": own_rows.get(name)}
+        found[name].append({**rows[name, run_id], **beside})
     return found
 
 
-def _numbered(rows: DataFrame) -> DataFrame:
-    """Rows of `runs` with their place among the cluster's finished or failed ones, newest first, and columns over all of them."""
-    mine, failed = Window.partitionBy(CLUSTER), F.col("failed")
-    of_kind = Window.partitionBy(CLUSTER, "failed")
-    same_end = Window.partitionBy(CLUSTER, *_SAME_END)
-    # A maximum over runs by their order: the columns that decide it come first.
-    order: list[Column | str] = [F.coalesce("sequence", F.lit(0)).alias("order"), "started_at", "finished_at", "run_id"]
-    known = F.struct([*order, *COLUMNS, "unmoved_since", "kept"])
-    counts = F.col("log_end_offset").isNotNull() | F.col("cluster_id").isNotNull()
-    return (
-        rows.withColumn("failed", F.col("verdict") == FAILED)
-        .withColumn("unmoved_since", F.unix_millis(F.min("started_at").over(same_end)))
-        .withColumns(
-            {
-                "next_sequence": F.greatest(F.count("*").over(mine), F.coalesce(F.max("sequence").over(mine), F.lit(0)))
-                + 1,
-                "finished": F.count(F.when(~failed, 1)).over(mine),
-                "place": F.row_number().over(of_kind.orderBy(*newest_first())),
-                "own_log": F.max(F.when(~failed & F.col("goes_on") & counts, known)).over(mine),
-            }
-        )
-    )
+def _every_run(run: Run, columns: Sequence[str], where: Where) -> pl.DataFrame:
+    """All runs before this one, those that failed among them."""
+    return run.warehouse.rows(RUNS, columns, where).filter(pl.col("run_id") != run.run_id)
+
+
+def _next_sequences(runs: pl.DataFrame) -> dict[str, int]:
+    numbers = runs.group_by(CLUSTER).agg(pl.max_horizontal(pl.len(), pl.col("sequence").max()) + 1)
+    return dict(numbers.iter_rows())
+
+
+def _own_log(finished: pl.DataFrame) -> pl.DataFrame:
+    """Of each cluster the newest run whose log was its own; `unmoved_since` is the start of the first that saw the log end there."""
+    begun = pl.col("started_at").dt.epoch("ms").min().over(_SAME_END).alias("unmoved_since")
+    knows = pl.col("log_end_offset").is_not_null() | pl.col("cluster_id").is_not_null()
+    own = finished.with_columns(begun).filter(pl.col("goes_on") & knows)
+    return own.group_by(CLUSTER, maintain_order=True).last()
+
+
+def _complete(run: Run, rows: Mapping[tuple[str, str], dict[str, Any]], shown: Collection[tuple[str, str]]) -> None:
+    """What rows of earlier releases tell in their reports alone."""
+    untold = [key for key in shown if rows[key]["by_class"] is None]
+    for row in rows.values():
+        row["log_end"] = row["log_end_offset"]
+    where = {CLUSTER: sorted({name for name, _ in untold})}
+    for name, run_id, report in stored_reports(run.warehouse, sorted({run_id for _, run_id in untold}), where):
+        told = rows.get((name, run_id), {})
+        told["by_class"] = report.get("divergences", {}).get("by_class")
+        if told.get("log_end") is None:
+            told["log_end"] = report.get("migration", {}).get("log_end_offset")
 
 
 def earlier_run(previous: Sequence[Any]) -> EarlierRun | None:
     """What the cluster's newest run whose log was its own has left; None without one, and of releases that left nothing."""
     left = previous[-1]["own_log"] if previous else None
-    return None if left is None else EarlierRun.of_row(left.asDict(recursive=True))
+    return None if left is None else EarlierRun.of_row(left)
 
 
 def run_before(previous: Sequence[Any]) -> str:
@@ -116,17 +134,14 @@ def asked_sequences(run: Run, clusters: Collection[str]) -> dict[str, int]:
     """The next number of each cluster that has runs."""
     if not clusters or run.warehouse.version(RUNS) is None:
         return {}
-    rows = run.warehouse.read_files(RUNS).where(of_clusters(clusters)).groupBy(CLUSTER)
-    newest = F.greatest(F.count("*"), F.coalesce(F.max("sequence"), F.lit(0)))
-    return {row[CLUSTER]: row["newest"] + 1 for row in rows.agg(newest.alias("newest")).collect()}
+    return _next_sequences(run.warehouse.rows(RUNS, (CLUSTER, "sequence"), {CLUSTER: sorted(clusters)}))
 
 
-def stored_point(row: Any) -> RunPoint:
+def stored_point(row: Mapping[str, Any]) -> RunPoint:
     """A row of `previous_runs` as a point of the report's history."""
-    texts = {"started_at": iso(row["started_at"]), "by_class": json.loads(row["by_class"] or "{}")}
-    return run_point({**row.asDict(), **texts})
+    return run_point({**row, "started_at": iso(row["started_at"]), "by_class": row["by_class"] or {}})
 
 
 def iso(moment: datetime) -> str:
-    """ISO 8601 in UTC to the millisecond; Spark's timestamps come without a zone, in that of this machine."""
+    """ISO 8601 in UTC to the millisecond."""
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import reduce
-from operator import or_
 from typing import Any
-
-from pyspark.sql import Column
-from pyspark.sql import functions as F
 
 from jobs.evidence.journal import Died, running
 from jobs.run.earlier_runs import previous_runs
 from jobs.run.run import LOG, Run, time_in_run_id
 from jobs.settings import retention_of
+from jobs.sinks.conditions import PRESENT, Between, Condition, Equal, all_of, any_of
 from jobs.sinks.delta import ConcurrentWriteError, UnreadableError
 from schemas import silver
 from schemas.examined import EXAMINED
 from schemas.gold import RUNS
-from transforms.clusters import CLUSTER, of_clusters
+from transforms.clusters import CLUSTER
 from transforms.examination.made import KEPT_KINDS
 from transforms.retention import KnownRun, in_use_since, is_on_hold
 
@@ -40,15 +36,13 @@ def forget_old_state(run: Run, needed: Collection[str]) -> None:
     built_on = _built_on(run, kept)
     conditions = {
         # In a chained table, the rows that make up the state of a kept run stay.
-        chained: reduce(
-            or_, [_old_state(run, name, rows, kept[name] | more.get(name, set())) for name, rows in due.items()]
-        )
+        chained: any_of([_old_state(run, name, rows, kept[name] | more.get(name, set())) for name, rows in due.items()])
         for chained, more in ((False, {}), (True, built_on))
     }
+    gone_on_from = all_of({"run_id": sorted(needed), "kind": KEPT_KINDS})
     # The answers go first: a run that has them has all its rows (`jobs.evidence.past`).
     tables = [EXAMINED, *silver.STATE_TABLES]
     for table in [table for table in tables if run.warehouse.version(table) is not None]:
-        gone_on_from = F.col("run_id").isin(sorted(needed)) & F.col("kind").isin(*KEPT_KINDS)
         condition = conditions[table.chained]
         mine = condition & ~gone_on_from if table is EXAMINED else condition
         try:
@@ -91,16 +85,16 @@ def _in_use(name: str, rows: Sequence[Any], under_way: Sequence[Died]) -> set[st
 
 def _built_on(run: Run, kept: Mapping[str, set[str]]) -> dict[str, set[str]]:
     """The runs whose rows make up the states of these runs and of this one, by cluster."""
-    mine = of_clusters(kept) & F.col("run_id").isin(sorted(set().union(*kept.values())))
     found: dict[str, set[str]] = {name: {*run.chains.get(name, ())} for name in kept}
-    rows = run.warehouse.read(RUNS).where(mine & F.col("state_runs").isNotNull())
-    for row in rows.select(CLUSTER, "run_id", "state_runs").collect():
-        if row["run_id"] in kept[row[CLUSTER]]:
-            found[row[CLUSTER]] |= set(row["state_runs"])
+    mine = {CLUSTER: sorted(kept), "run_id": sorted(set().union(*kept.values())), "state_runs": PRESENT}
+    rows = run.warehouse.rows(RUNS, (CLUSTER, "run_id", "state_runs"), mine)
+    for name, run_id, state_runs in rows.iter_rows():
+        if run_id in kept[name]:
+            found[name] |= set(state_runs)
     return found
 
 
-def _old_state(run: Run, name: str, rows: Sequence[Any], stays: Collection[str]) -> Column:
+def _old_state(run: Run, name: str, rows: Sequence[Any], stays: Collection[str]) -> Condition:
     keep = run.clusters[name].settings.keep_state_of_runs
     # Not the first of them by number: a wrong clock may have dated that one in the future.
     since = min(row["started_at"] for row in rows[-keep:])
@@ -108,11 +102,10 @@ def _old_state(run: Run, name: str, rows: Sequence[Any], stays: Collection[str])
     return _older_than(name, sorted(stays), old, since)
 
 
-def _older_than(cluster: str, kept: Sequence[str], old: Sequence[str], since: datetime) -> Column:
+def _older_than(cluster: str, kept: Sequence[str], old: Sequence[str], since: datetime) -> Condition:
     """A condition that Delta checks by its files' statistics: the old runs' rows, and those with an id of an earlier time.
 
     Ids that a user has chosen for single steps have no time, unless they look like one.
     """
-    run_id = F.col("run_id")
-    earlier = run_id.between("2000", time_in_run_id(since)) & ~run_id.isin(list(kept))
-    return (F.col(CLUSTER) == cluster) & (run_id.isin(list(old)) | earlier)
+    earlier = Between("run_id", "2000", time_in_run_id(since)) & ~Equal("run_id", list(kept))
+    return Equal(CLUSTER, cluster) & (Equal("run_id", list(old)) | earlier)

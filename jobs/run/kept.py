@@ -296,7 +296,7 @@ def _rows(warehouse: Warehouse, kept: Mapping[str, Kept]) -> DataFrame:
         for place, (kind, each) in enumerate(_pieces(mine))
     ]
     asked = warehouse.spark.createDataFrame(wanted, "cluster string, run_id string, kind string, first bigint")
-    rows = warehouse.read_files(EXAMINED, {run_id for _, run_id, _, _ in wanted}).where(of_clusters(kept))
+    rows = warehouse.read(EXAMINED, runs={run_id for _, run_id, _, _ in wanted}).where(of_clusters(kept))
     return rows.join(F.broadcast(asked), [CLUSTER, "run_id", "kind"])
 
 

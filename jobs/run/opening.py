@@ -18,8 +18,8 @@ from jobs.run.kraft_copies import log_copies
 from jobs.run.run import Run
 from jobs.run.steps import differing_rows, rows_read
 from jobs.runtime.workers import failure_of, is_failure
+from jobs.sinks.conditions import PRESENT
 from jobs.sinks.delta import in_parallel
-from jobs.sinks.reader import PRESENT
 from schemas.bronze import KRAFT_RECORDS, ZK_ZNODES, ZNODE_COLUMNS
 from schemas.table import Table
 from schemas.zookeeper.trees import BARRIER, NEWEST, TREE_COLUMN

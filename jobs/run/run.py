@@ -34,8 +34,9 @@ from jobs.runtime.spark import spark_session
 from jobs.runtime.workers import WorkerRows, with_texts
 from jobs.settings import Settings, check_files, secret_from_environment
 from jobs.sinks.chained import state_rows
+from jobs.sinks.conditions import Where
 from jobs.sinks.delta import Rows, Warehouse
-from jobs.sinks.reader import Where, records
+from jobs.sinks.reader import records
 from jobs.sinks.storage import make_private
 from jobs.sources.property_files import read_property_files
 from jobs.sources.remote import is_remote, local_path
@@ -176,13 +177,13 @@ class Run:
         """This run's rows of a table as they are stored, of the clusters that have not failed; of a chained one its states' rows."""
         if table.chained:
             return state_rows(self.warehouse.read(table), {name: self.chains[name] for name in self.going})
-        rows = self.warehouse.read_files(table, [self.run_id])
+        rows = self.warehouse.read(table, runs=[self.run_id])
         return rows.where(of_clusters(self.going) & (F.col("run_id") == self.run_id))
 
     def looked_up(self, table: Table, columns: Sequence[str], where: Where | None = None) -> Iterator[dict[str, Any]]:
         """Few of the rows that `rows` has, without Spark where that can be: columns of those that meet the conditions."""
         mine = {CLUSTER: self.going, "run_id": self.run_id, **(where or {})}
-        return records(self.warehouse.looked_up(table, columns, mine), table)
+        return records(self.warehouse.rows(table, columns, mine), table)
 
     def append(self, table: Table, rows: Rows, part: int = 1, series: str = "") -> None:
         """Add rows (all columns of the table), in a step of its own once for each attempt.

@@ -19,6 +19,7 @@ from jobs.exit import OK, UsageError, guarded, worst
 from jobs.run.failures import write_failures
 from jobs.run.run import ClusterRun, Run, open_run
 from jobs.settings import load_settings
+from jobs.sinks.conditions import all_of
 from jobs.sinks.folder_table import arrow_rows
 from schemas import gold
 from schemas.bronze import KRAFT_LOG_COPIES, KRAFT_RECORDS, QUARANTINE, ZK_TRANSACTIONS, ZK_ZNODES
@@ -140,7 +141,7 @@ def _clear(run: Run, step: str) -> None:
     if step == "ingest_zookeeper" and "ingest_kraft" in run.steps_done:
         # It is the second walk of a bracket, whose rows have a name of their own; those of the first still count.
         return
-    mine = of_clusters(run.clusters) & (F.col("run_id") == run.run_id)
+    mine = all_of({CLUSTER: sorted(run.clusters), "run_id": run.run_id})
     for table in _WRITES[step]:
         if run.warehouse.version(table) is not None:
             run.warehouse.delete(table, mine)

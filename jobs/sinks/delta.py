@@ -22,10 +22,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
-from functools import reduce
-from operator import and_
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 import polars as pl
 import pyarrow as pa
@@ -42,12 +40,11 @@ from jobs.runtime.spark import is_connect, java_of
 from jobs.runtime.workers import WorkerRows
 from jobs.sinks import worker_rows
 from jobs.sinks.chained import state_rows
+from jobs.sinks.conditions import Condition, Where, all_of
 from jobs.sinks.folder_table import FolderTable, properties
 from jobs.sinks.lock import only_writer
 from jobs.sinks.reader import (
-    PRESENT,
     Folder,
-    Where,
     fields_of,
     gone_version,
     newer_table,
@@ -102,6 +99,8 @@ NEWER = (
 GONE_VERSION = ("DELTA_VERSION_NOT_FOUND",)
 _MADE_ANEW = "unfinished table %s: an earlier first write did not finish; it is repeated"
 DEFAULT_WRITERS = 4
+# `spark.sql.sources.parallelPartitionDiscovery.threshold`
+_FEW_FILES = 32
 CREATE_ATTEMPTS = 20
 DELETE_ATTEMPTS = 5
 CREATE_PAUSE_SECONDS = 0.25
@@ -210,14 +209,18 @@ class Warehouse:
             missing = self.version(table) is None
             self._write(table, rows, {}, lambda writer: writer.overwrite(condition), missing=missing)
 
-    def delete(self, table: Table, condition: Column) -> None:
+    def delete(self, table: Table, condition: Condition) -> None:
         """Remove rows in one commit. Raises `ConcurrentWriteError` when others write to the table all the time."""
+        with self._tending(table) as there:
+            if there is not None:
+                there.remove_rows(condition)
+                return
         rows = self.empty(table)
         for attempt in range(1, DELETE_ATTEMPTS + 1):
             try:
                 with self._writing(table), _typed_errors(table):
                     # Tables of an earlier release lack columns that even no rows have.
-                    self._writer(table, rows, {"mergeSchema": "true"}).overwrite(condition)
+                    self._writer(table, rows, {"mergeSchema": "true"}).overwrite(condition.column())
                 return
             except ConcurrentWriteError:
                 # Delta cannot know whether rows that were added meanwhile are to be removed; they may be another cluster's.
@@ -226,6 +229,9 @@ class Warehouse:
 
     def size(self, table: Table) -> TableSize:
         """Files and bytes of the table as it is now; zeros when there is none."""
+        there = self._opened(table)
+        if there is not None:
+            return TableSize(*there.size)
         try:
             found = (
                 self.spark.sql(f"DESCRIBE DETAIL {self.identifier(table)}").select("numFiles", "sizeInBytes").first()
@@ -236,13 +242,20 @@ class Warehouse:
             found = None
         return TableSize(0, 0) if found is None else TableSize(found["numFiles"] or 0, found["sizeInBytes"] or 0)
 
-    def compact(self, table: Table) -> None:
-        """Merge the table's small files. Raises `ConcurrentWriteError`."""
+    def compact(self, table: Table, large: int) -> None:
+        """Merge small files of the table: smaller than `large` bytes, or than Spark's session says. Raises `ConcurrentWriteError`."""
+        with self._tending(table) as there:
+            if there is not None:
+                there.merge_files(large)
+                return
         with self._writing(table), _typed_errors(table):
             self.spark.sql(f"OPTIMIZE {self.identifier(table)}")
 
     def vacuum(self, table: Table, hours: int, *, dry_run: bool = False) -> list[str]:
         """Remove files that no version of the last `hours` needs; with `dry_run` remove nothing and return their names."""
+        with nullcontext(self._opened(table)) if dry_run else self._tending(table) as there:
+            if there is not None:
+                return there.remove_files(hours, dry_run=dry_run)
         statement = f"VACUUM {self.identifier(table)} RETAIN {hours} HOURS"
         with self._writing(table) if not dry_run else nullcontext(), _typed_errors(table):
             found = self.spark.sql(f"{statement} DRY RUN" if dry_run else statement)
@@ -250,10 +263,14 @@ class Warehouse:
 
     def keep_log(self, table: Table, days: int) -> None:
         """Let Delta remove files of its own log after `days`; a time that a user has set, or a longer one, stays."""
-        there = self.spark.sql(f"SHOW TBLPROPERTIES {self.identifier(table)}").where(F.col("key") == LOG_RETENTION)
-        found = there.select("value").first()
-        ours = None if found is None else _OUR_DAYS.fullmatch(found["value"])
-        if found is None or (ours is not None and int(ours[1]) < days):
+        with self._tending(table) as there:
+            if there is not None:
+                if _is_longer(days, there.properties.get(LOG_RETENTION)):
+                    there.set_property(LOG_RETENTION, f"interval {days} days")
+                return
+        shown = self.spark.sql(f"SHOW TBLPROPERTIES {self.identifier(table)}").where(F.col("key") == LOG_RETENTION)
+        found = shown.select("value").first()
+        if _is_longer(days, None if found is None else found["value"]):
             said = f"'{LOG_RETENTION}' = 'interval {days} days'"
             with self._writing(table), _typed_errors(table):
                 self.spark.sql(f"ALTER TABLE {self.identifier(table)} SET TBLPROPERTIES ({said})")
@@ -286,8 +303,14 @@ class Warehouse:
         """Raise UsageError when two runs at a time could overwrite each other's commits on this storage."""
         refuse_unsafe(self.root, self.catalog, self.single_driver, lambda key: self.spark.conf.get(key, None))
 
-    def read(self, table: Table, version: int | None = None) -> DataFrame:
-        """Rows of a table, now or as of an earlier version; no rows when the table does not exist yet."""
+    def read(self, table: Table, version: int | None = None, runs: Collection[str] | None = None) -> DataFrame:
+        """Rows of a table, now or as of an earlier version; no rows when the table does not exist yet.
+
+        With `runs`, rows of other runs may be missing. Raises WarehouseError when the table can't be read.
+        """
+        files = self._files(table, runs) if version is None else None
+        if files is not None:
+            return self.spark.read.schema(table.struct).parquet(*files) if files else self.empty(table)
         reader = self.spark.read if version is None else self.spark.read.option("versionAsOf", version)
         try:
             rows = (
@@ -312,26 +335,15 @@ class Warehouse:
             self._refuse_unreached(error)
             raise
 
-    def read_files(self, table: Table, runs: Collection[str] | None = None) -> DataFrame:
-        """As `read`, but rows of other runs than these may be missing.
+    def _files(self, table: Table, runs: Collection[str] | None) -> list[str] | None:
+        """The files of a table in a local folder that can hold rows of these runs, or of any.
 
-        The files of a local folder that can hold rows of these runs are read as they lie there, without the queries by which
-        Delta finds them.
+        They are read as they lie there: Delta takes several queries to find them. None where only Delta can read the table, or has
+        to say what is wrong with it, and for so many files that Spark looks for them in a query as well.
         """
         there = None if self.folder is None else FolderTable.at(self.folder / table.layer.value / table.name, table)
         files = None if there is None else there.files_of(runs)
-        # Whatever is wrong with a file, Delta says it.
-        if files is None or not all(map(os.path.exists, files)):
-            return self.read(table)
-        return self.spark.read.schema(table.struct).parquet(*files) if files else self.empty(table)
-
-    def looked_up(self, table: Table, columns: Sequence[str], where: Where) -> pl.DataFrame:
-        """As `rows`, for rows that the driver needs; of a local folder without Spark, which takes a hundred times as long to plan it."""
-        if self.folder is not None:
-            # Spark may be able to read what cannot be read without it.
-            with suppress(WarehouseError):
-                return Folder(self.root).rows(table, columns, where)
-        return self.rows(table, columns, where)
+        return None if files is None or len(files) > _FEW_FILES or not all(map(os.path.exists, files)) else files
 
     def rows(
         self,
@@ -343,18 +355,20 @@ class Warehouse:
         chain: Sequence[str] = (),
     ) -> pl.DataFrame:
         """As `jobs.sinks.reader.Reader.rows`."""
+        found = self._without_spark(lambda folder: folder.rows(table, columns, where, version, most, chain))
+        if found is not None:
+            return found
         conditions = where or {}
         stored = self.read(table, version)
         stored = state_rows(stored, {conditions[CLUSTER]: chain}) if chain else stored
-        found = stored.where(_met(conditions))
-        return _collected(found if most is None else found.limit(most), table, columns)
+        mine = stored.where(_met(conditions))
+        return _collected(mine if most is None else mine.limit(most), table, columns)
 
     def counts(self, table: Table, where: Where, version: int | None = None) -> dict[tuple[str, str], int]:
-        """As `jobs.sinks.reader.Reader.counts`; of a local folder without Spark, which takes a hundred times as long to plan it."""
-        if self.folder is not None:
-            # Spark may be able to read what cannot be read without it.
-            with suppress(WarehouseError):
-                return Folder(self.root).counts(table, where, version)
+        """As `jobs.sinks.reader.Reader.counts`."""
+        found = self._without_spark(lambda folder: folder.counts(table, where, version))
+        if found is not None:
+            return found
         rows = self.read(table, version).where(_met(where)).groupBy(CLUSTER, "run_id").count()
         with readable():
             return {(row[CLUSTER], row["run_id"]): row["count"] for row in rows.collect()}
@@ -362,7 +376,10 @@ class Warehouse:
     def newest_runs(
         self, columns: Sequence[str], most: int | None, where: Where | None = None, also: Collection[str] = ()
     ) -> pl.DataFrame:
-        """As `jobs.sinks.reader.Reader.newest_runs`, in one query."""
+        """As `jobs.sinks.reader.Reader.newest_runs`; by Spark in one query."""
+        found = self._without_spark(lambda folder: folder.newest_runs(columns, most, where, also))
+        if found is not None:
+            return found
         runs = self.read(RUNS)
         if most is None:
             return _collected(runs.where(_met(where or {})), RUNS, columns)
@@ -370,6 +387,16 @@ class Warehouse:
         chosen = runs.where(_met(where or {})).withColumn("place", place)
         wanted = chosen.where((F.col("place") <= most) | F.col("run_id").isin(sorted(also)))
         return _collected(wanted, RUNS, columns)
+
+    def _without_spark(self, ask: Callable[[Folder], T]) -> T | None:
+        """The answer of a local folder's tables, which takes Spark a hundred times as long to plan; None where only Spark has it."""
+        if self.folder is None:
+            return None
+        try:
+            return ask(Folder(self.root))
+        except WarehouseError:
+            # Spark may be able to read what cannot be read without it; if not, it says why.
+            return None
 
     def empty(self, table: Table) -> DataFrame:
         """No rows, with the table's columns."""
@@ -390,6 +417,19 @@ class Warehouse:
             self._refuse_unreached(error)
             raise
         return None if newest is None else int(newest["version"])
+
+    def _opened(self, table: Table) -> FolderTable | None:
+        """A table of a local folder that is there and can be tended without Spark, which takes a hundred times as long."""
+        return None if self.folder is None else FolderTable.tended(self.folder / table.layer.value / table.name, table)
+
+    @contextmanager
+    def _tending(self, table: Table) -> Iterator[FolderTable | None]:
+        """As `_opened`, and its only writer while the block runs."""
+        if self._opened(table) is None:
+            yield None
+            return
+        with self._writing(table):
+            yield self._opened(table)
 
     @property
     def folder(self) -> Path | None:
@@ -649,6 +689,12 @@ def _first_line(error: Exception) -> str:
     return str(error).strip().splitlines()[0][:300] if str(error).strip() else type(error).__name__
 
 
+def _is_longer(days: int, stored: str | None) -> bool:
+    """Whether Delta's log is to be kept longer than it is; a time that is not of this form is a user's."""
+    ours = None if stored is None else _OUR_DAYS.fullmatch(stored)
+    return stored is None or (ours is not None and int(ours[1]) < days)
+
+
 def _newest_commit(log: Path) -> int | None:
     commits = [int(path.stem) for path in log.glob("*.json") if path.stem.isdigit()] if log.is_dir() else []
     return max(commits, default=None)
@@ -661,15 +707,7 @@ def _collected(rows: DataFrame, table: Table, columns: Sequence[str]) -> pl.Data
 
 
 def _met(where: Where) -> Column:
-    return reduce(and_, [_condition(F.col(name), value) for name, value in where.items()], F.lit(True))
-
-
-def _condition(column: Column, value: Any) -> Column:
-    if value is PRESENT or value is None:
-        return column.isNull() if value is None else column.isNotNull()
-    if isinstance(value, Collection) and not isinstance(value, str | bytes):
-        return column.isin([*value])
-    return column == F.lit(value)
+    return all_of(where).column() if where else F.lit(True)
 
 
 def quoted(name: str) -> str:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, create_table_with_add_actions
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from jobs.sinks.conditions import Condition
 from schemas.table import Table
 
 # As Spark does. delta-rs would wait for a hundred commits, which whoever opens the table reads one by one.
@@ -41,6 +43,7 @@ _LONGEST_BOUND = 64
 _ADDRESSABLE = re.compile(r"[\w/. @+=,~-]+")
 # Smallest and largest run of a file, as delta-rs names what Delta's log says of it.
 _RANGE = ("min.run_id", "max.run_id")
+_WRITTEN = WriterProperties(compression="ZSTD", statistics_truncate_length=_LONGEST_BOUND)
 _NO_HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
 
 
@@ -88,6 +91,17 @@ class FolderTable:
             return None
         return FolderTable(folder, table, there) if _as_made(there, table) else None
 
+    @staticmethod
+    def tended(folder: Path, table: Table) -> FolderTable | None:
+        """The table in the `folder`, whatever its columns, to remove rows and files. None if it is missing or Spark has to do it."""
+        if _ADDRESSABLE.fullmatch(str(folder)) is None:
+            return None
+        try:
+            there = DeltaTable(folder, storage_options=_STORAGE)
+        except DeltaError:
+            return None
+        return FolderTable(folder, table, there) if _is_plain(there) else None
+
     def files_of(self, runs: Collection[str] | None) -> list[str] | None:
         """Paths of the files that can hold rows of these runs, or of any.
 
@@ -113,19 +127,19 @@ class FolderTable:
     def add_rows(self, rows: pa.Table, transaction: Transaction | None) -> None:
         """Add rows in one commit, which creates the table if it is missing. Raises pyarrow.ArrowInvalid for rows of another shape."""
         wanted = arrow_schema(self.table) if self._there is None else self._described(self._there)
-        write_deltalake(
-            self._there or self.folder,
-            rows.select(self.table.column_names).cast(wanted),
-            partition_by=self.table.partition_columns or None,
-            mode="append",
-            description=self.table.comment,
-            configuration=properties(self.table),
-            storage_options=_STORAGE,
-            writer_properties=WriterProperties(compression="ZSTD", statistics_truncate_length=_LONGEST_BOUND),
-            commit_properties=_commit_of(transaction),
-            post_commithook_properties=_NO_HOOKS,
-        )
-        self._check_point()
+        with self._check_pointed():
+            write_deltalake(
+                self._there or self.folder,
+                rows.select(self.table.column_names).cast(wanted),
+                partition_by=self.table.partition_columns or None,
+                mode="append",
+                description=self.table.comment,
+                configuration=properties(self.table),
+                storage_options=_STORAGE,
+                writer_properties=_WRITTEN,
+                commit_properties=_commit_of(transaction),
+                post_commithook_properties=_NO_HOOKS,
+            )
 
     def add_files(self, files: Sequence[AddAction], transaction: Transaction | None) -> None:
         """Add files of rows in one commit, which creates the table if it is missing. Without files and a transaction there is none."""
@@ -141,20 +155,70 @@ class FolderTable:
                 post_commithook_properties=_NO_HOOKS,
             )
         elif files or transaction is not None:
-            self._there.create_write_transaction(
-                [*files],
-                "append",
-                self._there.schema(),
-                commit_properties=_commit_of(transaction),
+            with self._check_pointed():
+                self._there.create_write_transaction(
+                    [*files],
+                    "append",
+                    self._there.schema(),
+                    commit_properties=_commit_of(transaction),
+                    post_commithook_properties=_NO_HOOKS,
+                )
+
+    def remove_rows(self, condition: Condition) -> None:
+        """Remove rows in one commit, if there are any."""
+        with self._check_pointed():
+            self._made.delete(condition.sql(), writer_properties=_WRITTEN, post_commithook_properties=_NO_HOOKS)
+
+    def merge_files(self, large: int) -> None:
+        """Merge files smaller than `large` bytes into files of at most about this size, in one commit."""
+        with self._check_pointed():
+            self._made.optimize.compact(
+                target_size=large, writer_properties=_WRITTEN, post_commithook_properties=_NO_HOOKS
+            )
+
+    def remove_files(self, hours: int, *, dry_run: bool) -> list[str]:
+        """Remove files that no version of the last `hours` needs, those that no commit names among them; their paths."""
+        with self._check_pointed():
+            found = self._made.vacuum(
+                hours,
+                dry_run=dry_run,
+                enforce_retention_duration=False,
+                full=True,
                 post_commithook_properties=_NO_HOOKS,
             )
-        self._check_point()
+        return [str(self.folder / unquote(path)) for path in found]
 
-    def _check_point(self) -> None:
-        """Sum up Delta's log after every so many commits."""
-        if self._there is not None and self._there.version() % _CHECKPOINT_EVERY == 0:
-            self._there.create_checkpoint()
-            self._there.cleanup_metadata()
+    def set_property(self, name: str, value: str) -> None:
+        """Set one of Delta's properties, in a commit."""
+        with self._check_pointed():
+            self._made.alter.set_table_properties({name: value}, post_commithook_properties=_NO_HOOKS)
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """How many files the table has, and their bytes."""
+        sizes = self._made.get_add_actions()["size_bytes"].to_pylist()
+        return len(sizes), sum(sizes)
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        """Delta's properties of the table."""
+        return self._made.metadata().configuration
+
+    @property
+    def _made(self) -> DeltaTable:
+        if self._there is None:
+            raise TableNotFoundError(f"no table in {self.folder}")
+        return self._there
+
+    @contextmanager
+    def _check_pointed(self) -> Iterator[None]:
+        """Sum up Delta's log after every so many commits, such as those that the block makes."""
+        there = self._there
+        before = 0 if there is None else there.version()
+        yield
+        if there is not None and there.version() // _CHECKPOINT_EVERY > before // _CHECKPOINT_EVERY:
+            there.create_checkpoint()
+            there.cleanup_metadata()
 
     def _described(self, there: DeltaTable) -> pa.Schema:
         """The table's columns in Arrow's types with the comments that they have there: delta-rs refuses others."""
@@ -167,13 +231,18 @@ def _commit_of(transaction: Transaction | None) -> CommitProperties:
 
 
 def _as_made(there: DeltaTable, table: Table) -> bool:
-    """True if it has this release's columns (descriptions may differ) and requires no more features of writers than its tables."""
-    protocol = there.protocol()
+    """True if it has this release's columns (descriptions may differ) and requires no more of writers than its tables."""
     return (
-        (protocol.min_reader_version, protocol.min_writer_version) == _PROTOCOL
+        _is_plain(there)
         and there.metadata().partition_columns == table.partition_columns
         and _undescribed(there.schema().to_json()) == _undescribed(table.struct.json())
     )
+
+
+def _is_plain(there: DeltaTable) -> bool:
+    """True if it requires no more features of writers than tables that this release creates."""
+    protocol = there.protocol()
+    return (protocol.min_reader_version, protocol.min_writer_version) == _PROTOCOL
 
 
 def _undescribed(schema: str) -> list[dict[str, Any]]:

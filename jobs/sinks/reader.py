@@ -7,18 +7,19 @@ a tenth of the time that Spark takes to start.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import unquote
 
 import polars as pl
 from pyspark.sql.types import StructField, TimestampType
 
 from jobs.exit import GONE
+from jobs.sinks.conditions import Equal, Where
 from jobs.sinks.storage import WarehouseError, folder_of
 from schemas.gold import RUNS
 from schemas.table import Table
@@ -29,12 +30,8 @@ from transforms.frames import columns_of, shaped
 if TYPE_CHECKING:
     from deltalake import DeltaTable
 
-# As a condition on a column: any value, but no null.
-PRESENT: Final = object()
-# The value that a column must have, by its name; or one of several, None for null, or PRESENT. All of them hold.
-Where = Mapping[str, Any]
 # The columns that order a cluster's runs, the newest first (`transforms.runs.newest_first`).
-_ORDER = ("sequence", "started_at", "finished_at", "run_id")
+ORDER = ("sequence", "started_at", "finished_at", "run_id")
 # delta-rs' messages for a protocol or a feature of Delta that it does not support.
 _NEWER = ("unsupported", "not support", "invalid protocol")
 _OF_S3 = re.compile(r"<Message>([^<]{1,300})</Message>")
@@ -140,8 +137,8 @@ class Folder:
         """As `Reader.newest_runs`: it reads the few columns that identify those runs first, so that many runs cost little."""
         if most is None:
             return self.rows(RUNS, columns, where)
-        keys = self.rows(RUNS, (CLUSTER, *_ORDER), where)
-        ordered = keys.sort(_ORDER, descending=True, nulls_last=[True, False, False, False])
+        keys = self.rows(RUNS, (CLUSTER, *ORDER), where)
+        ordered = keys.sort(ORDER, descending=True, nulls_last=[True, False, False, False])
         named = pl.col("run_id").is_in(sorted(also))
         wanted = ordered.filter((pl.int_range(pl.len()).over(CLUSTER) < most) | named)
         some = {} if wanted.height == keys.height else {"run_id": wanted["run_id"].unique().sort().to_list()}
@@ -193,8 +190,9 @@ def _from_a_store(opened: DeltaTable, needed: Collection[str], where: Where) -> 
     there = _names(opened)
     # A table of an older release may lack some or all of the requested columns.
     names = [name for name in there if name in needed] or there[:1]
-    conditions = [_sql(name, value) for name, value in where.items() if name in there]
-    query = f"select {', '.join(map(_quoted, names))} from stored"  # noqa: S608 - names are declared, values quoted
+    conditions = [Equal(name, value).sql() for name, value in where.items() if name in there]
+    columns = ", ".join(f'"{name}"' for name in names)
+    query = f"select {columns} from stored"  # noqa: S608 - names are declared, values quoted
     query += f" where {' and '.join(conditions)}" if conditions else ""
     found = deltalake.QueryBuilder().register("stored", opened).execute(query)
     return pl.DataFrame(found.read_all()).lazy()
@@ -309,34 +307,15 @@ def records(rows: pl.DataFrame, table: Table) -> Iterator[dict[str, Any]]:
         yield row
 
 
+def oldest_first(runs: pl.DataFrame) -> pl.DataFrame:
+    """Rows of gold `runs` with the columns ORDER, the oldest first: as `transforms.runs.oldest_first`."""
+    return runs.sort(ORDER, nulls_last=False)
+
+
 def _condition(name: str, value: Any) -> pl.Expr:
-    return pl.sql_expr(_sql(name, value))
+    return pl.sql_expr(Equal(name, value).sql())
 
 
 def _names(opened: DeltaTable) -> list[str]:
     """Names of the columns that a table has."""
     return [field.name for field in opened.schema().fields]
-
-
-def _sql(name: str, value: Any) -> str:
-    """A condition on a column, as Polars and delta-rs both read it."""
-    column = _quoted(name)
-    if value is PRESENT:
-        return f"{column} is not null"
-    if value is None:
-        return f"{column} is null"
-    if isinstance(value, Collection) and not isinstance(value, str | bytes):
-        return f"{column} in ({', '.join(map(_literal, value))})" if value else "false"
-    return f"{column} = {_literal(value)}"
-
-
-def _quoted(name: str) -> str:
-    return f'"{name}"'
-
-
-def _literal(value: Any) -> str:
-    if isinstance(value, str):
-        return "'" + value.replace("'", "''") + "'"
-    if isinstance(value, bool | int):
-        return str(value).lower()
-    raise TypeError(f"{type(value).__name__} is not compared in SQL here")

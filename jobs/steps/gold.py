@@ -106,6 +106,7 @@ def _run_row(run: Run, report: Report, known: Row, kept: str | None) -> Row:
         "exit_code": report.exit_code,
         "defects": summary.defects(report.divergences),
         "divergences": report.divergences.total,
+        "by_class": report.divergences.by_class,
         "lag_records": report.lag.records,
         "lag_seconds": report.lag.seconds,
         "table_versions": run.table_versions(),

@@ -15,22 +15,23 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from functools import reduce
-from operator import or_
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 from pyspark.errors import PySparkException
-from pyspark.sql import Column, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import SparkSession
 
 from jobs.evidence.journal import running
 from jobs.evidence.removed import DETAILS, FILES, JUDGED, ROWS
 from jobs.exit import AuditError
 from jobs.run.run import LOG
 from jobs.settings import MaintainSettings, Settings, retention_of
+from jobs.sinks.conditions import PRESENT, Below, Between, Condition, Equal, NoneOf, Where, all_of, any_of
 from jobs.sinks.delta import ConcurrentWriteError, TableSize, Warehouse, in_parallel
+from jobs.sinks.folder_table import arrow_rows
 from jobs.sinks.lock import LOCKS, held
+from jobs.sinks.reader import ORDER, oldest_first, records
 from jobs.sinks.views import store_views
 from jobs.sources.remote import RemoteError, left_staged, sweep_staged
 from jobs.steps.isr_days import sum_up
@@ -39,11 +40,10 @@ from schemas.bronze import KRAFT_LOG_COPIES, KRAFT_RECORDS
 from schemas.examined import EXAMINED
 from schemas.gold import ISR_BY_DAY, ISR_HISTORY, MAILS, MAINTENANCE, RUN_STEPS, RUNS
 from schemas.table import Layer, Table
-from transforms.clusters import CLUSTER, of_clusters
+from transforms.clusters import CLUSTER
 from transforms.examination.made import KEPT_KINDS
 from transforms.retention import Chosen, KnownRun, Part, Retained, Retention, begun_at, chosen, retained
-from transforms.runs import FAILED, oldest_first
-from transforms.times import from_micros
+from transforms.runs import FAILED
 
 _MARKS = {Part.DETAILS: DETAILS, Part.JUDGED: JUDGED}
 # A table with fewer files is read as fast as a compacted one.
@@ -102,14 +102,14 @@ class _Section:
 
     table: Table
     part: Part
-    where: Column | None = None
+    where: Where = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class _Going:
     """Rows of a section that go: ids of runs by cluster, all ids that are there, and how many rows of how many.
 
-    Without ids they are all that `where` chooses.
+    Sums by day go by `days`, from the first one (UTC, YYYY-MM-DD) that stays of each cluster.
     """
 
     section: _Section
@@ -117,6 +117,7 @@ class _Going:
     others: dict[str, set[str]] = field(default_factory=dict)
     rows: int = 0
     of_rows: int = 0
+    days: Mapping[str, str] = field(default_factory=dict)
 
 
 class BusyError(AuditError):
@@ -175,11 +176,11 @@ def rules_of(several: Sequence[Settings]) -> dict[str, Retention]:
 
 def stored_rules(warehouse: Warehouse) -> dict[str, Retention]:
     """The same of all clusters of the warehouse, as the configuration of each one's newest run said; defaults of older releases."""
-    rows = warehouse.read(RUNS).where(F.col("verdict") != FAILED).orderBy(*oldest_first())
+    rows = warehouse.rows(RUNS, (CLUSTER, "retention", *ORDER), {"verdict": NoneOf([FAILED])})
     found: dict[str, Retention] = {}
-    for row in rows.select(CLUSTER, "retention").collect():
-        said = json.loads(row["retention"] or "{}")
-        found[row[CLUSTER]] = Retention(**{**said, "hold": tuple(said.get("hold", ()))})
+    for name, retention in oldest_first(rows).select(CLUSTER, "retention").iter_rows():
+        said = json.loads(retention or "{}")
+        found[name] = Retention(**{**said, "hold": tuple(said.get("hold", ()))})
     return found
 
 
@@ -201,29 +202,28 @@ def due(warehouse: Warehouse, several: Mapping[str, Settings], now: datetime) ->
 
 
 def _last_done(warehouse: Warehouse) -> dict[tuple[str | None, str], datetime]:
-    ends = warehouse.read(MAINTENANCE).where(F.col("run_id").isNull()).groupBy(CLUSTER, "what")
-    rows = ends.agg(F.max(F.unix_micros("done_at")).alias("at")).collect()
-    return {(row[CLUSTER], row["what"]): from_micros(row["at"]) for row in rows}
+    ends = warehouse.rows(MAINTENANCE, (CLUSTER, "what", "done_at"), {"run_id": None})
+    newest = ends.group_by(CLUSTER, "what").agg(pl.col("done_at").max())
+    return {(row[CLUSTER], row["what"]): row["done_at"] for row in records(newest, MAINTENANCE)}
 
 
 def _runs_since(
     warehouse: Warehouse, clusters: Collection[str], done: Mapping[tuple[str | None, str], datetime]
 ) -> dict[str, int]:
-    rows = warehouse.read(RUNS).where(of_clusters(clusters)).select(CLUSTER, F.unix_micros("started_at").alias("at"))
+    rows = warehouse.rows(RUNS, (CLUSTER, "started_at"), {CLUSTER: sorted(clusters)})
     found: dict[str, int] = defaultdict(int)
-    for row in rows.collect():
+    for row in records(rows, RUNS):
         last = done.get((row[CLUSTER], ROWS))
-        found[row[CLUSTER]] += last is None or from_micros(row["at"]) > last
+        found[row[CLUSTER]] += last is None or row["started_at"] > last
     return found
 
 
 def _sections() -> Iterator[_Section]:
     for table in _tables():
         if table is EXAMINED:
-            # Conditions that Delta checks by its files' statistics: none has a function.
-            kept, other = F.col("kind").isin(*KEPT_KINDS), F.col("kind").isNull()
             # The answers go first: a run that has them has all its rows (`jobs.evidence.past`).
-            yield from (_Section(table, Part.DETAILS, ~kept | other), _Section(table, Part.STATE, kept))
+            yield _Section(table, Part.DETAILS, {"kind": NoneOf(KEPT_KINDS)})
+            yield _Section(table, Part.STATE, {"kind": KEPT_KINDS})
         elif table is not ISR_BY_DAY:
             yield _Section(table, _part(table))
 
@@ -256,62 +256,55 @@ def _retained(warehouse: Warehouse, upkeep: Upkeep, under_way: Mapping[str, date
 
 
 def _known_runs(warehouse: Warehouse, clusters: Collection[str]) -> dict[str, list[KnownRun]]:
-    copies = warehouse.read(KRAFT_LOG_COPIES).where(of_clusters(clusters) & F.col("base_run").isNotNull())
-    went_on_from = {(row[CLUSTER], row["run_id"]): row["base_run"] for row in copies.collect()}
-    kept = {name: F.get_json_object("kept", f"$.{name}").alias(name) for name in ("memory.run_id", "fold.run_id")}
-    rows = warehouse.read(RUNS).where(of_clusters(clusters)).orderBy(*oldest_first())
-    described = rows.select(
-        *(
-            CLUSTER,
-            "run_id",
-            "verdict",
-            "phase",
-            "goes_on",
-            "cluster_id",
-            "log_end_offset",
-            "newest_append_time",
-            "state_runs",
-        ),
-        F.unix_micros("started_at").alias("at"),
-        F.unix_micros("finished_at").alias("ended"),
-        kept["memory.run_id"].alias("memory"),
-        kept["fold.run_id"].alias("fold"),
-        F.get_json_object("kept", "$.base_run").alias("base_run"),
+    mine = {CLUSTER: sorted(clusters)}
+    copies = warehouse.rows(KRAFT_LOG_COPIES, (CLUSTER, "run_id", "base_run"), {**mine, "base_run": PRESENT})
+    went_on_from = {(name, run_id): base for name, run_id, base in copies.iter_rows()}
+    columns = (
+        "verdict",
+        "phase",
+        "goes_on",
+        "cluster_id",
+        "log_end_offset",
+        "newest_append_time",
+        "state_runs",
+        "kept",
     )
+    rows = warehouse.rows(RUNS, (CLUSTER, *ORDER, *columns), mine)
     found: dict[str, list[KnownRun]] = defaultdict(list)
-    for row in described.collect():
+    for row in records(oldest_first(rows), RUNS):
         found[row[CLUSTER]].append(_known_run(row, went_on_from.get((row[CLUSTER], row["run_id"]))))
     return found
 
 
-def _known_run(row: Any, went_on_from: str | None) -> KnownRun:
+def _known_run(row: Mapping[str, Any], went_on_from: str | None) -> KnownRun:
     finished = row["verdict"] != FAILED
     end = (row["cluster_id"], row["log_end_offset"], row["newest_append_time"])
     own_log = finished and row["goes_on"] and (row["log_end_offset"] is not None or row["cluster_id"] is not None)
+    kept = json.loads(row["kept"] or "{}")
+    memory, fold = ((kept.get(name) or {}).get("run_id") for name in ("memory", "fold"))
+    chain = row["state_runs"] or ()
     return KnownRun(
         run_id=row["run_id"],
-        started_at=from_micros(row["at"]),
-        finished_at=None if row["ended"] is None else from_micros(row["ended"]),
+        started_at=row["started_at"],
+        finished_at=row["finished_at"],
         finished=finished,
         phase=row["phase"],
         end=end if own_log else None,
         # The index of a chain is kept by each of its runs.
-        needs=frozenset(each for each in (row["memory"], row["fold"], *(row["state_runs"] or ())) if each),
-        chain=frozenset(row["state_runs"] or ()),
-        builds_on=frozenset(each for each in (row["fold"], row["base_run"], went_on_from) if each),
+        needs=frozenset(each for each in (memory, fold, *chain) if each),
+        chain=frozenset(chain),
+        builds_on=frozenset(each for each in (fold, kept.get("base_run"), went_on_from) if each),
     )
 
 
 def _mailed(warehouse: Warehouse, clusters: Collection[str]) -> dict[str, set[str]]:
     """Runs that the newest mails and messages were about, sent or not: the next one of a channel is compared with them."""
-    mails = warehouse.read(MAILS).where(of_clusters(clusters))
-    sent = F.when(F.col("problem").isNull(), F.col("tried_at"))
-    newest = mails.groupBy(CLUSTER, "channel").agg(
-        F.max_by("run_id", "tried_at").alias("tried"), F.max_by("run_id", sent).alias("sent")
-    )
+    columns = (CLUSTER, "channel", "run_id", "problem", "tried_at")
+    mails = warehouse.rows(MAILS, columns, {CLUSTER: sorted(clusters)}).sort("tried_at")
+    newest = [rows.group_by(CLUSTER, "channel").last() for rows in (mails, mails.filter(pl.col("problem").is_null()))]
     found: dict[str, set[str]] = defaultdict(set)
-    for row in newest.collect():
-        found[row[CLUSTER]] |= {each for each in (row["tried"], row["sent"]) if each}
+    for name, run_id in pl.concat(newest).select(CLUSTER, "run_id").drop_nulls().iter_rows():
+        found[name].add(run_id)
     return found
 
 
@@ -328,19 +321,24 @@ def _going(warehouse: Warehouse, stays: Mapping[str, Retained]) -> list[_Going]:
 
 def _days_going(warehouse: Warehouse, stays: Mapping[str, Retained]) -> _Going:
     """Days whose sums are too old: they are of no single run."""
-    alike: dict[str, list[str]] = defaultdict(list)
-    for name, each in stays.items():
-        alike[each.days_from].append(name)
-    old = reduce(or_, [of_clusters(names) & (F.col("day") < day) for day, names in alike.items()])
-    counted = warehouse.read(ISR_BY_DAY).agg(F.count("*").alias("rows"), F.count_if(old).alias("old")).collect()[0]
-    return _Going(_Section(ISR_BY_DAY, Part.JUDGED, old), rows=counted["old"], of_rows=counted["rows"])
+    days = {name: each.days_from for name, each in stays.items()}
+    rows = warehouse.rows(ISR_BY_DAY, (CLUSTER, "day"), {})
+    first = pl.col(CLUSTER).replace_strict(days, default="", return_dtype=pl.String)
+    return _Going(
+        _Section(ISR_BY_DAY, Part.JUDGED),
+        rows=rows.filter(pl.col("day") < first).height,
+        of_rows=rows.height,
+        days=days,
+    )
 
 
 def _heard_of(warehouse: Warehouse, clusters: Collection[str]) -> dict[tuple[str, str], datetime]:
     """When runs in single steps, whose ids can be anything, were last heard of."""
-    steps = warehouse.read(RUN_STEPS).where(of_clusters(clusters)).groupBy(CLUSTER, "run_id")
-    last = F.max(F.unix_micros(F.coalesce("finished_at", "started_at"))).alias("at")
-    return {(row[CLUSTER], row["run_id"]): from_micros(row["at"]) for row in steps.agg(last).collect() if row["at"]}
+    columns = (CLUSTER, "run_id", "started_at", "finished_at")
+    steps = warehouse.rows(RUN_STEPS, columns, {CLUSTER: sorted(clusters)})
+    last = pl.coalesce("finished_at", "started_at").max().alias("finished_at")
+    found = steps.group_by(CLUSTER, "run_id").agg(last).drop_nulls("finished_at")
+    return {(row[CLUSTER], row["run_id"]): row["finished_at"] for row in records(found, RUN_STEPS)}
 
 
 def _going_of(
@@ -349,19 +347,16 @@ def _going_of(
     stays: Mapping[str, Retained],
     heard_of: Mapping[tuple[str, str], datetime],
 ) -> _Going:
-    rows = warehouse.read(section.table)
-    mine = rows if section.where is None else rows.where(section.where)
-    counted = mine.groupBy(CLUSTER, "run_id").count().where(F.col(CLUSTER).isNotNull() & F.col("run_id").isNotNull())
+    counted = warehouse.counts(section.table, {CLUSTER: PRESENT, "run_id": PRESENT, **section.where})
     going: dict[str, set[str]] = defaultdict(set)
     others: dict[str, set[str]] = defaultdict(set)
     gone = of_all = 0
-    for row in counted.collect():
-        name, run_id = row[CLUSTER], row["run_id"]
-        of_all += row["count"]
+    for (name, run_id), rows in counted.items():
+        of_all += rows
         begun = [each for each in (begun_at(run_id), heard_of.get((name, run_id))) if each is not None]
         goes = name in stays and not stays[name].stays(section.part, run_id, max(begun, default=None))
         (going if goes else others)[name].add(run_id)
-        gone += row["count"] if goes else 0
+        gone += rows if goes else 0
     for name, run_id in heard_of:
         # A step of it may write its first rows into this table by now.
         if run_id not in going.get(name, ()):
@@ -369,22 +364,24 @@ def _going_of(
     return _Going(section, dict(going), dict(others), gone, of_all)
 
 
-def _condition(each: _Going, stays: Mapping[str, Retained]) -> Column:
-    """Which rows are removed, as a condition that Delta checks by its files' statistics."""
-    if not each.ids and each.section.where is not None:
-        return each.section.where
-    run_id = F.col("run_id")
+def _condition(each: _Going, stays: Mapping[str, Retained]) -> Condition:
+    """Which rows are removed, as a condition that Delta checks by its files' statistics: no part of it is a function."""
+    if each.days:
+        names_of: dict[str, list[str]] = defaultdict(list)
+        for name, first in each.days.items():
+            names_of[first].append(name)
+        return any_of([Equal(CLUSTER, sorted(names)) & Below("day", first) for first, names in names_of.items()])
     alike: dict[Chosen, list[str]] = defaultdict(list)
     for name, ids in each.ids.items():
         barriers = each.others.get(name, set()) | stays[name].stay_somewhere
         alike[chosen(ids, barriers - ids)].append(name)
     conditions = []
     for those, names in alike.items():
-        mine = [run_id.between(first, last) for first, last in those.ranges]
-        mine += [run_id.isin(list(those.ids))] if those.ids else []
-        conditions.append(of_clusters(names) & reduce(or_, mine))
-    condition = reduce(or_, conditions)
-    return condition if each.section.where is None else condition & each.section.where
+        mine: list[Condition] = [Between("run_id", first, last) for first, last in those.ranges]
+        mine += [Equal("run_id", those.ids)] if those.ids else []
+        conditions.append(Equal(CLUSTER, sorted(names)) & any_of(mine))
+    condition = any_of(conditions)
+    return condition & all_of(each.section.where) if each.section.where else condition
 
 
 def _mark(warehouse: Warehouse, upkeep: Upkeep, going: Sequence[_Going], stays: Mapping[str, Retained]) -> None:
@@ -397,10 +394,8 @@ def _mark(warehouse: Warehouse, upkeep: Upkeep, going: Sequence[_Going], stays: 
         for run_id in ids & stays[name].known
     }
     if marks:
-        there = (
-            warehouse.read(MAINTENANCE).where(F.col("run_id").isNotNull()).select(CLUSTER, "run_id", "what").distinct()
-        )
-        marks -= {(row[CLUSTER], row["run_id"], row["what"]) for row in there.collect()}
+        there = warehouse.rows(MAINTENANCE, (CLUSTER, "run_id", "what"), {"run_id": PRESENT})
+        marks -= {*there.iter_rows()}
     _note(warehouse, upkeep.now, sorted(marks))
 
 
@@ -414,8 +409,7 @@ def _end(warehouse: Warehouse, upkeep: Upkeep, found: Sequence[Tended]) -> None:
 def _note(warehouse: Warehouse, now: datetime, rows: Sequence[tuple[str | None, str | None, str]]) -> None:
     values = [{CLUSTER: name, "run_id": run_id, "done_at": now, "what": what} for name, run_id, what in rows]
     if values:
-        shaped = [tuple(row[name] for name in MAINTENANCE.column_names) for row in values]
-        warehouse.append(MAINTENANCE, warehouse.spark.createDataFrame(shaped, MAINTENANCE.struct))
+        warehouse.append(MAINTENANCE, arrow_rows(MAINTENANCE, values))
 
 
 def _tended(
@@ -432,7 +426,7 @@ def _tended(
             for each in [each for each in going if each.rows]:
                 condition = _condition(each, stays)
                 if table is ISR_HISTORY:
-                    sum_up(warehouse, each.ids.keys(), condition)
+                    sum_up(warehouse, each.ids.keys(), condition.column())
                 warehouse.delete(table, condition)
         if upkeep.files:
             _tend_files(warehouse, upkeep, table, made, vacuum)
@@ -453,7 +447,7 @@ def _tend_files(warehouse: Warehouse, upkeep: Upkeep, table: Table, made: Tended
         # Under the table's lock: elsewhere a change of a table's properties makes other runs' commits fail.
         warehouse.keep_log(table, max(_LEAST_LOG_DAYS, math.ceil(vacuum / 24) + 1))
     if before.files > _FEWEST_FILES:
-        warehouse.compact(table)
+        warehouse.compact(table, _LARGE_FILE_BYTES)
         made.files_after = warehouse.size(table).files
     folder = _folder(warehouse, table)
     disk = None if folder is None else _on_disk(folder)

@@ -13,7 +13,8 @@ from pathlib import Path
 from jobs.exit import UsageError, unexpected, why
 from jobs.run.run import LOG, Run
 from jobs.settings import NotifySettings, Settings
-from jobs.sinks.reader import PRESENT, Reader, records
+from jobs.sinks.conditions import PRESENT
+from jobs.sinks.reader import Reader, records
 from jobs.sinks.webhook import NotifyError, by_apprise, post
 from jobs.steps.mails import Delivery
 from schemas.gold import MAILS

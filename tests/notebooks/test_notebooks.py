@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from jobs.runtime.notebook import Notebook, NotebookError
+from jobs.sinks.conditions import Equal
 from jobs.sinks.delta import Warehouse, in_parallel
 from schemas.bronze import KRAFT_RECORDS, ZK_TRANSACTIONS
 from schemas.entities.partitions import PARTITIONS
@@ -45,7 +46,7 @@ def filled(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> War
     in_parallel([lambda t=table: _write(warehouse, t, tables[t]) for table in tables])  # type: ignore[misc]
     # Silver holds the state of several runs, and lets that of the oldest go: it is in an earlier version.
     _write(warehouse, PARTITIONS.table, _PARTITIONS)
-    warehouse.delete(PARTITIONS.table, F.col("run_id") == GONE["run_id"])
+    warehouse.delete(PARTITIONS.table, Equal("run_id", GONE["run_id"]))
     return warehouse
 
 

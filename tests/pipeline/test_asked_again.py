@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 from jobs.pipeline import run_all
 from jobs.run.run import open_run
 from jobs.settings import load_settings
+from jobs.sinks.conditions import Below, Equal
 from jobs.sinks.delta import Warehouse
 from schemas.bronze import KRAFT_LOG_COPIES, KRAFT_RECORDS, QUARANTINE
 from schemas.examined import EXAMINED
@@ -110,7 +111,7 @@ def aged(place: Place, spark: SparkSession, tmp_path: Path) -> Place:
 
 def rows_deleted(place: Place) -> None:
     """By hand, or by a rule of how long rows are kept."""
-    mine = (F.col("run_id") == place.begun["run_id"]) & (F.col("offset") < 100)
+    mine = Equal("run_id", place.begun["run_id"]) & Below("offset", 100)
     place.warehouse.delete(KRAFT_RECORDS, mine)
 
 

@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 from jobs.cli import main
 from jobs.evidence.past import Finished, PastRun, past_run
 from jobs.exit import AuditError, UsageError
+from jobs.sinks.conditions import all_of
 from jobs.sinks.delta import Warehouse
 from jobs.sinks.reader import Folder
 from jobs.steps import materialize
@@ -29,6 +30,7 @@ from schemas.gold import RUNS
 from tests.captures import capture
 from tests.pipeline.test_verify import rewritten
 from tests.reliability.killing import BEFORE, Dead, Killer, Reports, audit, configuration, differences, killed_by, said
+from tests.warehouses import BySpark
 from tools.docs import STATE_QUERY
 from transforms.expectations.sql import state_rows
 from transforms.frames import columns_of, from_arrow, shaped
@@ -54,7 +56,7 @@ class Lives:
         return Warehouse(self.spark, str(self.folder / "tables"))
 
     def past(self, cluster: str, run_id: str, *, in_spark: bool = False) -> PastRun:
-        tables = self.warehouse if in_spark else Folder(self.warehouse.root)
+        tables = BySpark(self.spark, self.warehouse.root) if in_spark else Folder(self.warehouse.root)
         return past_run(Finished(tables, cluster), run_id)
 
     def runs_of(self, cluster: str, run_id: str) -> list[str]:
@@ -84,7 +86,7 @@ def deleted(lives_warehouse: Warehouse, run_id: str) -> str:
     """A topic's row that an earlier run has stored is not there any more."""
     mine = {"cluster": ROWS, "run_id": run_id, "source": "kraft"}
     topic = Folder(lives_warehouse.root).rows(TOPICS.table, ["topic"], mine)["topic"].drop_nulls().sort()[0]
-    where = (F.col("cluster") == ROWS) & (F.col("run_id") == run_id) & (F.col("topic") == topic)
+    where = all_of({"cluster": ROWS, "run_id": run_id, "topic": topic})
     lives_warehouse.delete(TOPICS.table, where)
     return str(topic)
 

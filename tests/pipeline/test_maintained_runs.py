@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from jobs.cli import main
+from jobs.sinks.conditions import Between, all_of
 from jobs.sinks.delta import Warehouse
 from jobs.steps.maintain import Tended, Upkeep, maintain
 from schemas.bronze import KRAFT_LOG_COPIES, KRAFT_RECORDS, ZK_ZNODES
@@ -168,8 +169,8 @@ def test_rows_that_are_gone_without_retention_are_told_in_a_line(
 ) -> None:
     tables = copied(lives.plain, tmp_path / "harmed") / "tables"
     first = lives.earlier[0][MIGRATION]["run_id"]
-    mine = (F.col("cluster") == MIGRATION) & (F.col("run_id") == first) & F.col("checkpoint_offset").isNull()
-    Warehouse(spark, str(tables)).delete(KRAFT_RECORDS, mine & F.col("offset").between(150, 159))
+    mine = all_of({"cluster": MIGRATION, "run_id": first, "checkpoint_offset": None})
+    Warehouse(spark, str(tables)).delete(KRAFT_RECORDS, mine & Between("offset", 150, 159))
     said = f"10 of {lives.ends[0]} log records of run {first} are missing, {MISSING}"
     for argv in (["history", "topics", "orders"], ["explain", "topics", "orders"]):
         code, out, _ = asked(capsys, tables, *argv)
@@ -192,7 +193,7 @@ def test_rows_that_retention_took_from_below_a_full_read_are_told_in_a_line(
     tables = copied(lives.plain, tmp_path / "aged") / "tables"
     warehouse = Warehouse(spark, str(tables))
     gone = [reports[MIGRATION]["run_id"] for reports in lives.earlier]
-    mine = (F.col("cluster") == MIGRATION) & F.col("run_id").isin(gone)
+    mine = all_of({"cluster": MIGRATION, "run_id": gone})
     for table in (KRAFT_RECORDS, KRAFT_LOG_COPIES):
         warehouse.delete(table, mine)
     marks = [(MIGRATION, run_id, datetime(2027, 1, 2, tzinfo=UTC), "details") for run_id in gone]

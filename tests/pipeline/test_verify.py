@@ -13,11 +13,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 
 from jobs.cli import main
 from jobs.evidence.verified import longest_ago, store
 from jobs.exit import CRASH, ERRORS, OK
+from jobs.sinks.conditions import Equal
 from jobs.sinks.delta import Warehouse
 from jobs.sinks.folder_table import arrow_rows
 from jobs.sinks.reader import Folder
@@ -163,7 +163,7 @@ def test_a_gate_that_was_opened_by_hand_and_a_check_that_is_gone_are_shown(
         return {**row, "verdict": "go", "blocking": []} if mine else row
 
     assert rewritten(files(warehouse, GATES), open_gate) == 1
-    mine = (F.col("run_id") == runs[-1]) & (F.col("check_id") == "DUR-05")
+    mine = Equal("run_id", runs[-1]) & Equal("check_id", "DUR-05")
     Warehouse(spark, str(warehouse)).delete(CHECKS, mine)
     assert verify(warehouse) == ERRORS
     first, *shown = capsys.readouterr().out.splitlines()
@@ -194,8 +194,8 @@ def test_a_record_that_is_missing_is_told_and_a_run_without_evidence_can_t_be_ve
 ) -> None:
     warehouse, runs = copied(chained, tmp_path)
     tables = Warehouse(spark, str(warehouse))
-    of_first = (F.col("run_id") == runs[0]) & F.col("checkpoint_offset").isNull()
-    tables.delete(KRAFT_RECORDS, of_first & (F.col("offset") == 100))
+    of_first = Equal("run_id", runs[0]) & Equal("checkpoint_offset", None)
+    tables.delete(KRAFT_RECORDS, of_first & Equal("offset", 100))
     assert verify(warehouse) == ERRORS
     first, second = capsys.readouterr().out.splitlines()
     assert first == f"c: run {runs[-1]} does NOT match its evidence: 1 row of evidence"
@@ -262,7 +262,7 @@ def test_what_an_older_run_continued_from_may_be_forgotten(
         return {**row, "kept": json.dumps({**json.loads(str(row["kept"])), "fold": fold})}
 
     assert rewritten(files(warehouse, RUNS), of_first) == 2
-    Warehouse(spark, str(warehouse)).delete(EXAMINED, (F.col("run_id") == first) & (F.col("kind") == "fold"))
+    Warehouse(spark, str(warehouse)).delete(EXAMINED, Equal("run_id", first) & Equal("kind", "fold"))
     assert verify(warehouse, "--run", second) == OK
     assert capsys.readouterr().out.splitlines() == [
         f"c: run {second} matches its evidence",

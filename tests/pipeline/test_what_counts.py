@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 from jobs.cli import main
 from jobs.exit import OK, USAGE
 from jobs.run.kept import FOLD, FORMAT
+from jobs.sinks.conditions import Equal
 from jobs.sinks.delta import Warehouse
 from jobs.steps import ingest_kraft
 from schemas.bronze import KRAFT_LOG_COPIES, KRAFT_RECORDS
@@ -154,8 +155,8 @@ def test_what_a_killed_run_has_kept_and_recorded_counts_for_nobody(
 
 def changed(place: Place, table: Table, case: str, change: Callable[[DataFrame], DataFrame]) -> None:
     """Write a cluster's rows of a table anew, as another run or hand would."""
-    mine = F.col("cluster") == NAMES.get(case, case)
-    rows = change(place.warehouse.read(table).where(mine)).localCheckpoint()
+    mine = Equal("cluster", NAMES.get(case, case))
+    rows = change(place.warehouse.read(table).where(mine.column())).localCheckpoint()
     place.warehouse.delete(table, mine)
     place.warehouse.append(table, rows)
 

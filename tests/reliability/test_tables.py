@@ -15,12 +15,12 @@ from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType
 
 from jobs.exit import UsageError
 from jobs.runtime.spark import java_of
 from jobs.sinks import delta, lock
+from jobs.sinks.conditions import Equal
 from jobs.sinks.delta import Warehouse, WarehouseError, in_parallel
 from schemas.table import Layer, Table, column
 from tests.reliability.two_processes import COUNTED, look, start
@@ -104,7 +104,7 @@ def test_what_a_killed_first_write_left_counts_for_nothing_and_is_written_over(
 def test_an_unfinished_table_is_created_empty_and_removed_from(spark: SparkSession, warehouse: Warehouse) -> None:
     unfinished(spark, warehouse, ADDED, a_commit_half_written)
     warehouse.create(ADDED)
-    warehouse.delete(ADDED, F.col("number") == 99)
+    warehouse.delete(ADDED, Equal("number", 99))
     assert numbers(warehouse, ADDED) == []
 
 

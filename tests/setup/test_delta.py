@@ -11,8 +11,10 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, IntegerType, LongType, StringType
 
 from jobs.exit import CRASH, guarded
+from jobs.sinks.conditions import Equal
 from jobs.sinks.delta import ConcurrentWriteError, SchemaMismatchError, Warehouse, WarehouseError, in_parallel
 from schemas.table import Layer, Table, column
+from tests.warehouses import BySpark
 
 NUMBERS = Table(
     Layer.GOLD,
@@ -83,7 +85,7 @@ def test_rows_of_some_clusters_are_replaced_and_removed_and_no_others(
     warehouse.replace_where(table, new, {"cluster": ["a", "b"]})
     assert _numbers(warehouse, table=table) == [3, 4, 5]
     before = warehouse.version(table)
-    warehouse.delete(table, (F.col("cluster") == "b") | (F.col("number") == 3))
+    warehouse.delete(table, Equal("cluster", "b") | Equal("number", 3))
     assert _numbers(warehouse, table=table) == [4]
     assert _numbers(warehouse, before, table) == [3, 4, 5]
 
@@ -95,7 +97,8 @@ def test_a_run_over_many_clusters_adds_one_file_and_reads_those_of_a_cluster(
     together = spark.createDataFrame([(name, "r", 1) for name in clusters], ADDED.struct).coalesce(1)
     warehouse.append(ADDED, together)
     warehouse.append(ADDED, _rows(spark, 2, cluster="alone"))
-    files = {name: _files(warehouse.read(ADDED).where(F.col("cluster") == name)) for name in (*clusters, "alone")}
+    rows = BySpark(spark, warehouse.root).read(ADDED)
+    files = {name: _files(rows.where(F.col("cluster") == name)) for name in (*clusters, "alone")}
     assert len(set.union(*files.values())) == 2
     assert all(len(read) == 1 for read in files.values()), "ranges of the clusters leave the other file out"
 
@@ -247,7 +250,7 @@ def test_rows_of_old_runs_are_removed_while_other_clusters_add_theirs(
 ) -> None:
     both = _rows(spark, 1, cluster="a").unionByName(_rows(spark, 2, cluster="b")).coalesce(1)
     warehouse.append(ADDED, both)
-    old = (F.col("cluster") == "a") & (F.col("number") == 1)
+    old = Equal("cluster", "a") & Equal("number", 1)
     adding = [lambda n=n: warehouse.append(ADDED, _rows(spark, n, cluster="b"), f"run-{n}") for n in range(3, 6)]
     in_parallel([lambda: warehouse.delete(ADDED, old), *adding])
     assert _numbers(warehouse, table=ADDED) == [2, 3, 4, 5]
@@ -257,7 +260,7 @@ def test_a_table_that_an_earlier_release_partitioned_is_gone_on_with(spark: Spar
     older = replace(ADDED, replaced=True)
     warehouse.append(older, _rows(spark, 1, cluster="a").unionByName(_rows(spark, 2, cluster="b")))
     warehouse.append(ADDED, _rows(spark, 3, cluster="a").unionByName(_rows(spark, 4, cluster="c")).coalesce(1))
-    warehouse.delete(ADDED, (F.col("cluster") == "a") & (F.col("number") == 1))
+    warehouse.delete(ADDED, Equal("cluster", "a") & Equal("number", 1))
     assert _numbers(warehouse, table=ADDED) == [2, 3, 4]
     assert len(_files(warehouse.read(ADDED))) == 3
 
@@ -270,7 +273,7 @@ def test_a_table_may_be_clustered_and_compacted_from_outside(spark: SparkSession
     spark.sql(f"OPTIMIZE {warehouse.identifier(ADDED)}")
     assert len(_files(warehouse.read(ADDED))) == 1
     warehouse.append(ADDED, _rows(spark, 3, cluster="b"))
-    warehouse.delete(ADDED, F.col("cluster") == "a")
+    warehouse.delete(ADDED, Equal("cluster", "a"))
     assert _numbers(warehouse, table=ADDED) == [1, 3]
 
 

@@ -19,7 +19,6 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
@@ -34,6 +33,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from jobs.sinks.conditions import Below
 from jobs.sinks.delta import SchemaMismatchError, Warehouse, WarehouseError, in_parallel
 from jobs.sinks.folder_table import arrow_rows
 from jobs.sinks.reader import Folder
@@ -168,7 +168,7 @@ def test_spark_and_it_go_on_with_what_the_other_wrote(spark: SparkSession, wareh
     for number in range(1, 13):
         warehouse.append(KINDS, one(number))
     assert numbers(warehouse) == list(range(13))
-    warehouse.delete(KINDS, F.col("large") < 3)
+    warehouse.delete(KINDS, Below("large", 3))
     warehouse.append(KINDS, one(13))
     assert (numbers(warehouse), warehouse.version(KINDS)) == (list(range(3, 14)), 14)
     # Somebody who opens the table anew, where older commits are gone, as Delta lets them go.

@@ -26,10 +26,12 @@ from pyspark.sql.types import (
 )
 
 from jobs.exit import GONE
+from jobs.sinks.conditions import PRESENT
 from jobs.sinks.delta import Warehouse, WarehouseError
-from jobs.sinks.reader import PRESENT, Folder, Reader, records
+from jobs.sinks.reader import Folder, Reader, records
 from schemas.gold import RUNS
 from schemas.table import Layer, Table, column
+from tests.warehouses import BySpark
 
 NOON = datetime(2026, 11, 20, 12, 0, 0, 123456, tzinfo=UTC)
 KINDS = Table(
@@ -74,7 +76,7 @@ def reader(request: pytest.FixtureRequest, spark: SparkSession, place: Path, mon
     if request.param == "store":
         # Read as what has no path on this machine is.
         monkeypatch.setattr("jobs.sinks.reader.folder_of", lambda _: None)
-    return Warehouse(spark, str(place)) if request.param == "spark" else Folder(str(place))
+    return BySpark(spark, str(place)) if request.param == "spark" else Folder(str(place))
 
 
 def told(reader: Reader, table: Table = KINDS, **asked: Any) -> list[dict[str, Any]]:
@@ -167,7 +169,7 @@ def test_a_table_that_can_not_be_read_is_said_to_be_so_in_the_same_words(
     shutil.copytree(place, tmp_path / "tables")
     spoil(tmp_path / "tables" / "silver" / "kinds")
     root = str(tmp_path / "tables")
-    reader: Reader = Warehouse(spark, root) if way == "spark" else Folder(root)
+    reader: Reader = BySpark(spark, root) if way == "spark" else Folder(root)
     with pytest.raises(WarehouseError) as error:
         reader.rows(KINDS, version=version)
     assert str(error.value) == said

@@ -5,20 +5,22 @@ from __future__ import annotations
 import errno
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, Transaction
+from deltalake.transaction import AddAction
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
 from jobs.runtime.workers import WorkerRows, with_texts
 from jobs.sinks import parquet, worker_rows
+from jobs.sinks.conditions import Below, Equal
 from jobs.sinks.delta import SchemaMismatchError, UnreadableError, Warehouse, WarehouseError
 from jobs.sinks.folder_table import FolderTable, arrow_rows, arrow_schema
 from jobs.sinks.parquet import DataFile, data_file
@@ -68,7 +70,7 @@ def test_spark_and_the_driver_go_on_with_what_workers_wrote(spark: SparkSession,
         warehouse.append(KINDS, made(spark, numbered(number), numbered()))
         warehouse.append(KINDS, one(number + 1))
         warehouse.append(KINDS, by_spark(spark, [{"cluster": "c", "large": number + 2}]))
-    warehouse.delete(KINDS, F.col("large") < 3)
+    warehouse.delete(KINDS, Below("large", 3))
     warehouse.append(KINDS, made(spark, numbered(24)))
     assert numbers(warehouse) == list(range(3, 25))
     assert warehouse.version(KINDS) == 25
@@ -123,10 +125,13 @@ def test_a_disk_that_does_not_take_a_workers_file_is_named(
 def test_after_the_commit_no_file_is_removed_whatever_fails(
     spark: SparkSession, warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(self: FolderTable) -> None:
+    committed = FolderTable.add_files
+
+    def full(self: FolderTable, files: Sequence[AddAction], transaction: Transaction | None) -> None:
+        committed(self, files, transaction)
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(FolderTable, "_check_point", full)
+    monkeypatch.setattr(FolderTable, "add_files", full)
     with pytest.raises(WarehouseError, match="No space left on device"):
         warehouse.append(KINDS, made(spark, numbered(1)), "a")
     monkeypatch.undo()
@@ -172,7 +177,7 @@ def test_ranges_leave_no_row_out(spark: SparkSession, warehouse: Warehouse) -> N
     warehouse.append(KINDS, made(spark, *tasks))
     for run in ("a", "b", "c", long, "ü", "${r}", "none of them"):
         wanted = sorted(place for place, mine in enumerate(runs) if run in mine)
-        found = [warehouse.read(KINDS), warehouse.read_files(KINDS, [run])]
+        found = [warehouse.read(KINDS), warehouse.read(KINDS, runs=[run])]
         assert [sorted(row["large"] for row in rows.where(F.col("run_id") == run).collect()) for rows in found] == [
             wanted
         ] * 2
@@ -187,27 +192,27 @@ def test_only_the_files_that_can_hold_a_runs_rows_are_read(spark: SparkSession, 
     for run in ("1", "2", "3"):
         warehouse.append(KINDS, made(spark, numbered(int(run), run_id=run)))
     warehouse.append(KINDS, numbered(4, run_id="3"))
-    assert sorted(row["large"] for row in warehouse.read_files(KINDS, ["3"]).collect()) == [3, 4]
-    assert sorted(row["large"] for row in warehouse.read_files(KINDS, ["1", "2"]).collect()) == [1, 2]
-    assert sorted(row["large"] for row in warehouse.read_files(KINDS).collect()) == [1, 2, 3, 4]
-    assert warehouse.read_files(KINDS, ["4"]).collect() == []
-    assert warehouse.read_files(KINDS, ["3"]).schema == warehouse.read(KINDS).schema
+    assert sorted(row["large"] for row in warehouse.read(KINDS, runs=["3"]).collect()) == [3, 4]
+    assert sorted(row["large"] for row in warehouse.read(KINDS, runs=["1", "2"]).collect()) == [1, 2]
+    assert sorted(row["large"] for row in warehouse.read(KINDS).collect()) == [1, 2, 3, 4]
+    assert warehouse.read(KINDS, runs=["4"]).collect() == []
+    assert warehouse.read(KINDS, runs=["3"]).schema == warehouse.read(KINDS).schema
     # What was replaced is in files that are still there, and no row of the table.
-    warehouse.delete(KINDS, F.col("large") == 3)
-    assert [row["large"] for row in warehouse.read_files(KINDS, ["3"]).collect()] == [4]
+    warehouse.delete(KINDS, Equal("large", 3))
+    assert [row["large"] for row in warehouse.read(KINDS, runs=["3"]).collect()] == [4]
 
 
 def test_a_file_that_is_gone_is_told_as_when_delta_reads(spark: SparkSession, warehouse: Warehouse) -> None:
     warehouse.append(KINDS, made(spark, numbered(1)))
     files(warehouse)[0].unlink()
     with pytest.raises(UnreadableError, match=r"a file of the tables is gone or damaged: .*\.parquet; restore it"):
-        warehouse.append(replace(KINDS, name="copied"), warehouse.read_files(KINDS, ["r"]))
+        warehouse.append(replace(KINDS, name="copied"), warehouse.read(KINDS, runs=["r"]))
 
 
 def test_what_does_not_exist_or_is_cut_by_clusters_is_read_as_ever(spark: SparkSession, warehouse: Warehouse) -> None:
-    assert warehouse.read_files(KINDS, ["r"]).collect() == []
+    assert warehouse.read(KINDS, runs=["r"]).collect() == []
     warehouse.append(PARTED, one(1, PARTED))
-    [row] = warehouse.read_files(PARTED, ["r"]).collect()
+    [row] = warehouse.read(PARTED, runs=["r"]).collect()
     assert (row["cluster"], row["large"]) == ("c", 1)
 
 
