@@ -28,6 +28,7 @@ from typing import TypeAlias, TypeVar
 import polars as pl
 import pyarrow as pa
 from deltalake import Transaction
+from deltalake.exceptions import DeltaError
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import Column, DataFrame, DataFrameWriterV2, SparkSession, Window
 from pyspark.sql import functions as F
@@ -46,6 +47,7 @@ from jobs.sinks.lock import only_writer
 from jobs.sinks.reader import (
     Folder,
     fields_of,
+    first_line,
     gone_version,
     newer_table,
     refuse_later_columns,
@@ -328,7 +330,7 @@ class Warehouse:
                 raise WarehouseError(f"table {table.full_name} can't be read: there is none") from error
             if _is(error, GONE_VERSION) and version is not None:
                 raise WarehouseError(gone_version(table, version)) from error
-            raise WarehouseError(f"table {table.full_name} can't be read: {_first_line(error)}") from error
+            raise WarehouseError(f"table {table.full_name} can't be read: {first_line(error)}") from error
         except Exception as error:
             # Spark has no type of its own for it.
             _refuse_newer(table, error)
@@ -429,7 +431,12 @@ class Warehouse:
             yield None
             return
         with self._writing(table):
-            yield self._opened(table)
+            try:
+                yield self._opened(table)
+            except DeltaError as error:
+                if unreadable_file(error) or storage_problem(error, self.root, self.folder):
+                    raise
+                raise WarehouseError(f"table {table.full_name} can't be changed: {first_line(error)}") from error
 
     @property
     def folder(self) -> Path | None:
@@ -672,7 +679,7 @@ def _refuse_newer(table: Table, error: Exception) -> None:
 
 
 def _conflict(table: Table, error: Exception) -> str:
-    reason = f"was changed by another run at the same time ({_first_line(error)})"
+    reason = f"was changed by another run at the same time ({first_line(error)})"
     return f"table {table.full_name} {reason}; run again when that one has finished"
 
 
@@ -683,10 +690,6 @@ def _is_conflict(error: PySparkException) -> bool:
 
 def _is(error: AnalysisException, conditions: Sequence[str]) -> bool:
     return (error.getCondition() or "").split(".")[0] in conditions
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0][:300] if str(error).strip() else type(error).__name__
 
 
 def _is_longer(days: int, stored: str | None) -> bool:

@@ -64,8 +64,11 @@ _SINGLE_DRIVER_STORE = "S3SingleDriverLogStore"
 _NO_FOLDER = ("DELTA_CANNOT_CREATE_LOG_PATH", "Mkdirs failed to create", "Could not create local directory")
 # delta-rs lets go of a file that the disk did not take, and of what the disk said.
 _LET_GO = ("Upload aborted", "Already shut down")
-# As Spark names a file of a table that is gone or damaged.
-_UNREADABLE = re.compile(r"\[FAILED_READ_FILE\b[.\w]*\] Encountered error while reading file (\S+?)\.?(?:\s|$)")
+# As Spark and delta-rs name a file of a table that is gone or damaged; that of delta-rs lacks its first slash.
+_UNREADABLE = re.compile(
+    r"\[FAILED_READ_FILE\b[.\w]*\] Encountered error while reading file (\S+?)\.?(?:\s|$)"
+    r"|Failed to fetch metadata for file (\S+\.parquet)"
+)
 _UNSAID = (
     (_NO_FOLDER, "a folder can't be created there; let this user write"),
     (_LET_GO, "the disk does not take a file; free space or check the disk"),
@@ -171,9 +174,9 @@ def credentials_without_spark(root: str) -> str:
 
 
 def unreadable_file(error: BaseException) -> str | None:
-    """The file of a table that Spark could not read because it is gone or damaged; None where an error is of something else."""
-    found = (_UNREADABLE.search(text) for text in _texts(error))
-    return next((match.group(1) for match in found if match), None)
+    """The file of a table that could not be read because it is gone or damaged; None where an error is of something else."""
+    found = next(filter(None, (_UNREADABLE.search(text) for text in _texts(error))), None)
+    return None if found is None else found[1] or f"/{found[2].removeprefix('/')}"
 
 
 def _texts(error: BaseException) -> Iterator[str]:
