@@ -693,7 +693,7 @@ def _is(error: AnalysisException, conditions: Sequence[str]) -> bool:
 
 
 def _is_longer(days: int, stored: str | None) -> bool:
-    """Whether Delta's log is to be kept longer than it is; a time that is not of this form is a user's."""
+    """Whether so many days are longer than what is stored; a time of another form is a user's."""
     ours = None if stored is None else _OUR_DAYS.fullmatch(stored)
     return stored is None or (ours is not None and int(ours[1]) < days)
 

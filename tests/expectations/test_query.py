@@ -203,6 +203,7 @@ def test_whatever_is_put_together_no_file_follows_from_join_or_a_comma_after_the
         return
     tokens = [token.text for token in query._tokens(text)]
     for index, token in enumerate(tokens[:-1]):
-        if token in {"from", "join"} and tokens[index - 1] != "distinct":
+        # After a point it is the name of a field.
+        if token in {"from", "join"} and tokens[index - 1] not in {"distinct", "."}:
             rest = next(each for each in tokens[index + 1 :] if each != "(")
             assert rest in {"{batch}", "select"}, text
