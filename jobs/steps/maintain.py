@@ -22,6 +22,7 @@ import polars as pl
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from jobs.disk import said as words_of
 from jobs.evidence.journal import running
 from jobs.evidence.removed import DETAILS, FILES, JUDGED, ROWS
 from jobs.exit import AuditError
@@ -32,6 +33,7 @@ from jobs.sinks.delta import ConcurrentWriteError, TableSize, Warehouse, in_para
 from jobs.sinks.folder_table import arrow_rows
 from jobs.sinks.lock import LOCKS, held
 from jobs.sinks.reader import ORDER, oldest_first, records
+from jobs.sinks.storage import WarehouseError
 from jobs.sinks.views import store_views
 from jobs.sources.remote import RemoteError, left_staged, sweep_staged
 from jobs.steps.isr_days import sum_up
@@ -513,13 +515,13 @@ def _alone(warehouse: Warehouse, upkeep: Upkeep) -> Iterator[None]:
         return
     warehouse.prepare()
     path = folder / LOCKS / _LOCK
-    path.parent.mkdir(exist_ok=True)
     lock = held(path, 0)
     try:
+        path.parent.mkdir(exist_ok=True)
         lock.__enter__()
     except OSError as error:
         if error.errno != errno.EAGAIN:
-            raise
+            raise WarehouseError(f"the warehouse {warehouse.root} can't be written: {words_of(error)}") from None
         raise BusyError(f"another maintenance of {warehouse.root} is running; nothing was done") from None
     try:
         yield

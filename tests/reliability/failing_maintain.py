@@ -1,9 +1,9 @@
-"""Writes of Java in mid-maintenance fail once in turn, and what is left is whole.
+"""Writes in mid-maintenance fail once in turn, and what is left is whole.
 
     python -m tests.reliability.failing_maintain --calls 40 --seed 1       needs a C compiler
 
 The tables are those of `tests.reliability.kill_maintain`, a few of them, from which rows and files go in more than one commit. A
-write, flush, rename or new folder of Java's fails, with ENOSPC or EIO: what is said of it is one line with the disk's words, each
+write, flush, rename or new folder fails, with ENOSPC or EIO: what is said of it is one line with the disk's words, each
 table can be read and has its rows as before or as after, and the next maintenance does the rest: it leaves the rows that an
 undisturbed one leaves. Prints the figures and exits with 1 when one of it is not so.
 """
@@ -15,6 +15,7 @@ import errno
 import os
 import random
 import shutil
+import subprocess
 import sys
 import tempfile
 from collections import Counter
@@ -29,7 +30,7 @@ from jobs.steps import maintain as step
 from schemas.bronze import KRAFT_RECORDS
 from schemas.examined import EXAMINED
 from schemas.gold import CHECKS, MAINTENANCE, RUNS
-from tests.reliability.java_disk import Control, environment, prepared
+from tests.reliability.java_disk import Control, prepared
 from tests.reliability.kill_maintain import IN_PARTS, rows_of, tend
 from tests.reliability.killing import copied
 from tests.tables import NEWEST, unpacked
@@ -102,6 +103,21 @@ def _differing(found: Mapping[str, str], wanted: Mapping[str, str]) -> list[str]
     ]
 
 
+def _below_the_disk(argv: Sequence[str] | None) -> int:
+    """The same in a process whose disk fails: both Python and Java write to it."""
+    with tempfile.TemporaryDirectory() as work:
+        root = Path(work) / "w"
+        root.mkdir()
+        _, variables = prepared(root, Path(work))
+        command = [
+            sys.executable,
+            "-m",
+            "tests.reliability.failing_maintain",
+            *(sys.argv[1:] if argv is None else argv),
+        ]
+        return subprocess.run(command, env={**os.environ, **variables}, check=False).returncode
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point."""
     parser = argparse.ArgumentParser(
@@ -114,27 +130,23 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args(argv)
+    if "DISK_CONTROL" not in os.environ:
+        return _below_the_disk(argv)
     bad: list[str] = []
     made: Counter[str] = Counter()
     all_tables, step._tables = step._tables, lambda: list(TABLES)
     try:
-        with tempfile.TemporaryDirectory() as work:
-            root = Path(work) / "w"
-            root.mkdir()
-            control, variables = prepared(root, Path(work))
-            with environment(variables), spark_session("small", cores=2, driver_memory="2g") as spark:
-                maintenance = Maintenance(spark, root, control)
-                every = [(call, number) for call in range(1, maintenance.calls + 1) for number in NUMBERS]
-                print(f"{maintenance.calls} calls", flush=True)
-                random.Random(arguments.seed).shuffle(every)  # noqa: S311 - the seed makes a failure repeatable
-                for call, number in every[: arguments.calls or len(every)]:
-                    failed, said, wrong = maintenance.tried(call, number)
-                    bad += wrong
-                    made.update({"failed": failed, "told": failed and said})
-                    print(
-                        f"call {call}, {os.strerror(number)}: {'told' if said else 'tried again' if failed else 'never came'}"
-                    )
-                    print("\n".join(wrong), end="\n" if wrong else "", flush=True)
+        with spark_session("small", cores=2, driver_memory="2g") as spark:
+            maintenance = Maintenance(spark, Path(os.environ["DISK_FOLDER"]), Control(Path(os.environ["DISK_CONTROL"])))
+            every = [(call, number) for call in range(1, maintenance.calls + 1) for number in NUMBERS]
+            print(f"{maintenance.calls} calls", flush=True)
+            random.Random(arguments.seed).shuffle(every)  # noqa: S311 - the seed makes a failure repeatable
+            for call, number in every[: arguments.calls or len(every)]:
+                failed, said, wrong = maintenance.tried(call, number)
+                bad += wrong
+                made.update({"failed": failed, "told": failed and said})
+                outcome = "told" if said else "tried again" if failed else "never came"
+                print("\n".join([f"call {call}, {os.strerror(number)}: {outcome}", *wrong]), flush=True)
     finally:
         step._tables = all_tables
     print(f"{made['failed']} calls failed, {made['told']} were told of, {len(bad)} wrong")

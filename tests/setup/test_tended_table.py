@@ -7,6 +7,7 @@ import os
 import re
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,9 @@ from pyspark.sql import SparkSession
 from jobs.sinks.conditions import Below, Equal
 from jobs.sinks.delta import LOG_RETENTION, Warehouse, WarehouseError
 from jobs.sinks.folder_table import arrow_rows
+from jobs.sinks.lock import LOCKS
 from jobs.sinks.reader import records
+from jobs.steps.maintain import Upkeep, maintain
 from schemas.table import Table
 from tests.setup.test_folder_table import KINDS, PARTED, ROWS, both_kinds, by_spark, one, without_spark
 from tests.warehouses import BySpark
@@ -141,6 +144,14 @@ def test_spark_reads_and_continues_what_was_tended(spark: SparkSession, warehous
         assert sorted(str(row["cluster"]) for row in records(warehouse.rows(table), table)) == sorted(
             str(row["cluster"]) for row in ROWS if row["cluster"] != "c"
         )
+
+
+def test_a_lock_that_can_not_be_made_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / LOCKS).write_text("where a folder has to be")
+    with pytest.raises(
+        WarehouseError, match=f"^the warehouse {re.escape(str(tmp_path))} can't be written: File exists$"
+    ):
+        maintain(without_spark(tmp_path), Upkeep({}, datetime.now(UTC)))
 
 
 def cut(path: Path) -> None:
