@@ -11,7 +11,7 @@ import polars as pl
 
 from jobs.evidence.stored_reports import stored_reports
 from jobs.run.run import Run
-from jobs.sinks.conditions import NoneOf, Where
+from jobs.sinks.conditions import NoneOf
 from jobs.sinks.reader import ORDER, oldest_first, records
 from schemas.gold import RUNS
 from schemas.report import RunPoint
@@ -38,7 +38,7 @@ def previous_runs(run: Run) -> dict[str, list[dict[str, Any]]]:
     found: dict[str, list[Any]] = defaultdict(list)
     run.previous = found
     clusters = {CLUSTER: sorted(run.clusters)}
-    every = _every_run(run, _PLACING, clusters)
+    every = run.warehouse.rows(RUNS, _PLACING, clusters).filter(pl.col("run_id") != run.run_id)
     run.sequences.update(_next_sequences(every))
     finished = oldest_first(every.filter(pl.col("verdict") != FAILED))
     newest = finished.group_by(CLUSTER, maintain_order=True).tail(HISTORY)
@@ -59,11 +59,6 @@ def previous_runs(run: Run) -> dict[str, list[dict[str, Any]]]:
         beside = {"finished": counts[name], "own_log": own_rows.get(name)}
         found[name].append({**rows[name, run_id], **beside})
     return found
-
-
-def _every_run(run: Run, columns: Sequence[str], where: Where) -> pl.DataFrame:
-    """All runs before this one, those that failed among them."""
-    return run.warehouse.rows(RUNS, columns, where).filter(pl.col("run_id") != run.run_id)
 
 
 def _next_sequences(runs: pl.DataFrame) -> dict[str, int]:

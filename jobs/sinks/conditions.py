@@ -25,7 +25,14 @@ class NoneOf:
     values: Collection[Any]
 
 
-# The value that a column must have, by its name; or one of several, None for null, PRESENT or NoneOf. All of them hold.
+@dataclass(frozen=True)
+class Below:
+    """As a condition on a column: any value that is smaller than this one."""
+
+    value: Any
+
+
+# The value that a column must have, by its name; or one of several, None for null, PRESENT, NoneOf or Below. All of them hold.
 Where = Mapping[str, Any]
 
 
@@ -62,6 +69,8 @@ class Equal(Condition):
         column = f'"{self.name}"'
         if isinstance(self.value, NoneOf):
             return (~Equal(self.name, self.value.values) | Equal(self.name, None)).sql()
+        if isinstance(self.value, Below):
+            return f"{column} < {_literal(self.value.value)}"
         if self.value is PRESENT or self.value is None:
             return f"{column} is null" if self.value is None else f"{column} is not null"
         if _is_several(self.value):
@@ -75,6 +84,8 @@ class Equal(Condition):
         column = F.col(self.name)
         if isinstance(self.value, NoneOf):
             return (~Equal(self.name, self.value.values) | Equal(self.name, None)).column()
+        if isinstance(self.value, Below):
+            return column < F.lit(self.value.value)
         if self.value is PRESENT or self.value is None:
             return column.isNull() if self.value is None else column.isNotNull()
         return column.isin([*self.value]) if _is_several(self.value) else column == F.lit(self.value)
@@ -97,24 +108,6 @@ class Between(Condition):
         from pyspark.sql import functions as F  # noqa: PLC0415 - who reads without Spark does without
 
         return F.col(self.name).between(self.first, self.last)
-
-
-@dataclass(frozen=True)
-class Below(Condition):
-    """A column's value is smaller than this one."""
-
-    name: str
-    value: Any
-
-    def sql(self) -> str:
-        """As `Condition.sql`."""
-        return f'"{self.name}" < {_literal(self.value)}'
-
-    def column(self) -> Column:
-        """As `Condition.column`."""
-        from pyspark.sql import functions as F  # noqa: PLC0415 - who reads without Spark does without
-
-        return F.col(self.name) < F.lit(self.value)
 
 
 @dataclass(frozen=True)

@@ -213,16 +213,15 @@ class Warehouse:
 
     def delete(self, table: Table, condition: Condition) -> None:
         """Remove rows in one commit. Raises `ConcurrentWriteError` when others write to the table all the time."""
-        with self._tending(table) as there:
-            if there is not None:
-                there.remove_rows(condition)
-                return
-        rows = self.empty(table)
         for attempt in range(1, DELETE_ATTEMPTS + 1):
             try:
-                with self._writing(table), _typed_errors(table):
-                    # Tables of an earlier release lack columns that even no rows have.
-                    self._writer(table, rows, {"mergeSchema": "true"}).overwrite(condition.column())
+                with self._tending(table) as there:
+                    if there is not None:
+                        there.remove_rows(condition)
+                    else:
+                        # Tables of an earlier release lack columns that even no rows have.
+                        writer = self._writer(table, self.empty(table), {"mergeSchema": "true"})
+                        writer.overwrite(condition.column())
                 return
             except ConcurrentWriteError:
                 # Delta cannot know whether rows that were added meanwhile are to be removed; they may be another cluster's.
@@ -249,32 +248,31 @@ class Warehouse:
         with self._tending(table) as there:
             if there is not None:
                 there.merge_files(large)
-                return
-        with self._writing(table), _typed_errors(table):
-            self.spark.sql(f"OPTIMIZE {self.identifier(table)}")
+            else:
+                self.spark.sql(f"OPTIMIZE {self.identifier(table)}")
 
     def vacuum(self, table: Table, hours: int, *, dry_run: bool = False) -> list[str]:
         """Remove files that no version of the last `hours` needs; with `dry_run` remove nothing and return their names."""
         with nullcontext(self._opened(table)) if dry_run else self._tending(table) as there:
             if there is not None:
                 return there.remove_files(hours, dry_run=dry_run)
-        statement = f"VACUUM {self.identifier(table)} RETAIN {hours} HOURS"
-        with self._writing(table) if not dry_run else nullcontext(), _typed_errors(table):
-            found = self.spark.sql(f"{statement} DRY RUN" if dry_run else statement)
-            return [row["path"] for row in found.collect()] if dry_run else []
+            with _typed_errors(table):
+                statement = f"VACUUM {self.identifier(table)} RETAIN {hours} HOURS"
+                found = self.spark.sql(f"{statement} DRY RUN" if dry_run else statement)
+                return [row["path"] for row in found.collect()] if dry_run else []
 
     def keep_log(self, table: Table, days: int) -> None:
         """Let Delta remove files of its own log after `days`; a time that a user has set, or a longer one, stays."""
+        wanted = f"interval {days} days"
         with self._tending(table) as there:
             if there is not None:
                 if _is_longer(days, there.properties.get(LOG_RETENTION)):
-                    there.set_property(LOG_RETENTION, f"interval {days} days")
+                    there.set_property(LOG_RETENTION, wanted)
                 return
-        shown = self.spark.sql(f"SHOW TBLPROPERTIES {self.identifier(table)}").where(F.col("key") == LOG_RETENTION)
-        found = shown.select("value").first()
-        if _is_longer(days, None if found is None else found["value"]):
-            said = f"'{LOG_RETENTION}' = 'interval {days} days'"
-            with self._writing(table), _typed_errors(table):
+            shown = self.spark.sql(f"SHOW TBLPROPERTIES {self.identifier(table)}").where(F.col("key") == LOG_RETENTION)
+            found = shown.select("value").first()
+            if _is_longer(days, None if found is None else found["value"]):
+                said = f"'{LOG_RETENTION}' = '{wanted}'"
                 self.spark.sql(f"ALTER TABLE {self.identifier(table)} SET TBLPROPERTIES ({said})")
 
     def create(self, table: Table) -> None:
@@ -426,11 +424,8 @@ class Warehouse:
 
     @contextmanager
     def _tending(self, table: Table) -> Iterator[FolderTable | None]:
-        """As `_opened`, and its only writer while the block runs."""
-        if self._opened(table) is None:
-            yield None
-            return
-        with self._writing(table):
+        """As `_opened`, and the only writer of the table while the block runs. Raises `ConcurrentWriteError`."""
+        with self._writing(table), _typed_errors(table):
             try:
                 yield self._opened(table)
             except DeltaError as error:

@@ -111,7 +111,7 @@ class _Section:
 class _Going:
     """Rows of a section that go: ids of runs by cluster, all ids that are there, and how many rows of how many.
 
-    Sums by day go by `days`, from the first one (UTC, YYYY-MM-DD) that stays of each cluster.
+    Sums by day are of no single run: they go if they meet one of `days`.
     """
 
     section: _Section
@@ -119,7 +119,7 @@ class _Going:
     others: dict[str, set[str]] = field(default_factory=dict)
     rows: int = 0
     of_rows: int = 0
-    days: Mapping[str, str] = field(default_factory=dict)
+    days: Sequence[Where] = ()
 
 
 class BusyError(AuditError):
@@ -323,15 +323,20 @@ def _going(warehouse: Warehouse, stays: Mapping[str, Retained]) -> list[_Going]:
 
 def _days_going(warehouse: Warehouse, stays: Mapping[str, Retained]) -> _Going:
     """Days whose sums are too old: they are of no single run."""
-    days = {name: each.days_from for name, each in stays.items()}
-    rows = warehouse.rows(ISR_BY_DAY, (CLUSTER, "day"), {})
-    first = pl.col(CLUSTER).replace_strict(days, default="", return_dtype=pl.String)
+    names_of: dict[str, list[str]] = defaultdict(list)
+    for name, each in stays.items():
+        names_of[each.days_from].append(name)
+    old: list[Where] = [{CLUSTER: sorted(names), "day": Below(first)} for first, names in names_of.items()]
     return _Going(
         _Section(ISR_BY_DAY, Part.JUDGED),
-        rows=rows.filter(pl.col("day") < first).height,
-        of_rows=rows.height,
-        days=days,
+        rows=sum(_rows_there(warehouse, ISR_BY_DAY, where) for where in old),
+        of_rows=_rows_there(warehouse, ISR_BY_DAY, {}),
+        days=old,
     )
+
+
+def _rows_there(warehouse: Warehouse, table: Table, where: Where) -> int:
+    return sum(warehouse.counts(table, where).values())
 
 
 def _heard_of(warehouse: Warehouse, clusters: Collection[str]) -> dict[tuple[str, str], datetime]:
@@ -369,10 +374,7 @@ def _going_of(
 def _condition(each: _Going, stays: Mapping[str, Retained]) -> Condition:
     """Which rows are removed, as a condition that Delta checks by its files' statistics: no part of it is a function."""
     if each.days:
-        names_of: dict[str, list[str]] = defaultdict(list)
-        for name, first in each.days.items():
-            names_of[first].append(name)
-        return any_of([Equal(CLUSTER, sorted(names)) & Below("day", first) for first, names in names_of.items()])
+        return any_of([all_of(where) for where in each.days])
     alike: dict[Chosen, list[str]] = defaultdict(list)
     for name, ids in each.ids.items():
         barriers = each.others.get(name, set()) | stays[name].stay_somewhere

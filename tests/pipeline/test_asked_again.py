@@ -111,7 +111,7 @@ def aged(place: Place, spark: SparkSession, tmp_path: Path) -> Place:
 
 def rows_deleted(place: Place) -> None:
     """By hand, or by a rule of how long rows are kept."""
-    mine = Equal("run_id", place.begun["run_id"]) & Below("offset", 100)
+    mine = Equal("run_id", place.begun["run_id"]) & Equal("offset", Below(100))
     place.warehouse.delete(KRAFT_RECORDS, mine)
 
 

@@ -38,7 +38,7 @@ def simple(seed: random.Random) -> tuple[Condition, Any]:
             (Equal(name, some), known(lambda value: value in some) if some else lambda _row: False),
             (Equal(name, NoneOf(some)), lambda row: row[name] is None or row[name] not in some),
             (Between(name, one, other), known(lambda value: one <= value <= other)),
-            (Below(name, one), known(lambda value: value < one)),
+            (Equal(name, Below(one)), known(lambda value: value < one)),
         ]
     )
 

@@ -33,12 +33,13 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from jobs.sinks.conditions import Below
+from jobs.sinks.conditions import Below, Equal
 from jobs.sinks.delta import SchemaMismatchError, Warehouse, WarehouseError, in_parallel
 from jobs.sinks.folder_table import arrow_rows
 from jobs.sinks.reader import Folder
 from schemas import bronze, gold, silver
 from schemas.table import Layer, Table, column
+from tests.warehouses import BySpark
 
 EPOCH = StructType([StructField("epoch", IntegerType()), StructField("start", LongType())])
 KINDS = Table(
@@ -108,7 +109,7 @@ def first_commit(warehouse: Warehouse, table: Table) -> dict[str, Any]:
 
 
 def numbers(warehouse: Warehouse, table: Table = KINDS) -> list[int]:
-    return sorted(row["large"] for row in warehouse.read(table).collect())
+    return sorted(row["large"] for row in BySpark(warehouse.spark, warehouse.root).read(table).collect())
 
 
 @both_kinds
@@ -168,7 +169,7 @@ def test_spark_and_it_go_on_with_what_the_other_wrote(spark: SparkSession, wareh
     for number in range(1, 13):
         warehouse.append(KINDS, one(number))
     assert numbers(warehouse) == list(range(13))
-    warehouse.delete(KINDS, Below("large", 3))
+    warehouse.delete(KINDS, Equal("large", Below(3)))
     warehouse.append(KINDS, one(13))
     assert (numbers(warehouse), warehouse.version(KINDS)) == (list(range(3, 14)), 14)
     # Somebody who opens the table anew, where older commits are gone, as Delta lets them go.

@@ -116,7 +116,7 @@ def test_deltas_log_is_summed_up_whatever_makes_the_tenth_commit(tmp_path: Path)
     warehouse = without_spark(tmp_path)
     for number in range(9):
         warehouse.append(KINDS, one(number))
-    warehouse.delete(KINDS, Below("large", 2))
+    warehouse.delete(KINDS, Equal("large", Below(2)))
     (folder(warehouse) / "left.parquet").write_bytes(b"x")
     aged(warehouse, 48)
     # Begins with version 10 and ends with version 11.
@@ -170,7 +170,7 @@ def test_a_damaged_file_is_named_in_one_line(tmp_path: Path, harm: Callable[[Pat
     file = sorted(data_files(warehouse))[1]
     harm(Path(file))
     for harmed in (
-        lambda: warehouse.delete(KINDS, Below("large", 9)),
+        lambda: warehouse.delete(KINDS, Equal("large", Below(9))),
         lambda: warehouse.compact(KINDS, LARGE),
     ):
         with pytest.raises(
