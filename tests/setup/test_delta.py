@@ -36,7 +36,10 @@ def _rows(spark: SparkSession, *numbers: int, cluster: str = "c", run_id: str = 
 
 
 def _numbers(warehouse: Warehouse, version: int | None = None, table: Table = NUMBERS) -> list[int]:
-    return sorted(row["number"] for row in BySpark(warehouse.spark, warehouse.root).read(table, version).collect())
+    return sorted(
+        row["number"]
+        for row in BySpark(warehouse.spark, warehouse.root, warehouse.catalog).read(table, version).collect()
+    )
 
 
 @both_kinds

@@ -109,7 +109,9 @@ def first_commit(warehouse: Warehouse, table: Table) -> dict[str, Any]:
 
 
 def numbers(warehouse: Warehouse, table: Table = KINDS) -> list[int]:
-    return sorted(row["large"] for row in BySpark(warehouse.spark, warehouse.root).read(table).collect())
+    return sorted(
+        row["large"] for row in BySpark(warehouse.spark, warehouse.root, warehouse.catalog).read(table).collect()
+    )
 
 
 @both_kinds
