@@ -219,7 +219,7 @@ RUNS = Table(
             MapType(StringType(), LongType()),
             "Delta version of every silver table at the end of the run.",
         ),
-        column("report", StringType(), "report.json of the run, as text."),
+        column("report", StringType(), "The document of the run's report.json, as one line of JSON."),
         column(
             "phase",
             StringType(),

@@ -20,7 +20,7 @@ from transforms.clusters import CLUSTER
 from transforms.reconcile.judge import summary
 from transforms.reconcile.judge.earlier import is_comparable
 from transforms.report.fleet_model import fleet_columns
-from transforms.report.json import to_json
+from transforms.report.json import to_line
 from transforms.report.judged_rows import judged_rows
 from transforms.report.kip_rows import rows_of_kips
 
@@ -111,6 +111,6 @@ def _run_row(run: Run, report: Report, known: Row, kept: str | None) -> Row:
         "lag_seconds": report.lag.seconds,
         "table_versions": run.table_versions(),
         "state_runs": [*run.chains[report.cluster]],
-        "report": to_json(report),
+        "report": to_line(report),
         **fleet_columns(report),
     }

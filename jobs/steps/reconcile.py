@@ -40,7 +40,7 @@ from transforms.reconcile.judge.presence import broker_ledger
 from transforms.reconcile.judge.requested_gate import asked_of
 from transforms.report.bounds import shortened
 from transforms.report.comparison import NOTHING, Comparison, ReportRequest, comparison, shown
-from transforms.report.json import from_json, to_json
+from transforms.report.json import from_json, report_document
 
 
 @dataclass(frozen=True)
@@ -187,7 +187,7 @@ def without_secrets(report: Report, fail_on: str) -> Report:
 
     Everything that users see is made from the report, so this is the last place to check.
     """
-    document, found = without_leaks(json.loads(to_json(report)))
+    document, found = without_leaks(report_document(report))
     document, cut = shortened(document)
     if not found and not cut:
         return report

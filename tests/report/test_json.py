@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from schemas.report import DivergenceRow, Divergences, Lag, Report
 from tests.report.samples import SAMPLES, defective, healthy
-from transforms.report.json import ReportFormatError, from_json, to_json
+from transforms.report.json import ReportFormatError, from_json, to_json, to_line
 
 # An example of the contract: the names as automation reads them.
 CONTRACT: dict[str, set[str]] = {
@@ -60,6 +60,15 @@ def test_samples_come_back_equal_and_in_ascii(name: str) -> None:
     text = to_json(SAMPLES[name]())
     assert from_json(text) == SAMPLES[name]()
     assert text.isascii()
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_a_line_is_the_same_document(name: str) -> None:
+    line = to_line(SAMPLES[name]())
+    assert from_json(line) == SAMPLES[name]()
+    assert json.loads(line) == json.loads(to_json(SAMPLES[name]()))
+    assert line.isascii()
+    assert "\n" not in line
 
 
 def test_map_order_does_not_show() -> None:

@@ -11,6 +11,7 @@ import math
 import types
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
+from functools import cache
 from numbers import Integral, Real
 from typing import Any, Union, cast, get_args, get_origin, get_type_hints
 
@@ -21,13 +22,24 @@ class ReportFormatError(ValueError):
     """A text that is not a report of a format this version reads; the message names the place and the reason."""
 
 
-def to_json(report: Report) -> str:
-    """Write a report as JSON text ending in a newline.
+def report_document(report: Report) -> dict[str, Any]:
+    """A report as the document that JSON holds: maps, lists, texts, numbers, booleans and None.
 
     NaN and infinities, which JSON does not have, become the texts `NaN`, `Infinity` and `-Infinity` inside values
-    (a quota may really hold one) and null in measured fields. Raises TypeError for a value JSON cannot hold.
+    (a quota may really hold one) and None in measured fields. Raises TypeError for a value JSON cannot hold.
     """
-    return json.dumps(_plain(report, "report"), indent=1, allow_nan=False) + "\n"
+    made: dict[str, Any] = _plain(report, ("report", None))
+    return made
+
+
+def to_json(report: Report) -> str:
+    """Write a report's document as JSON text, a line for each value, ending in a newline. Raises TypeError as `report_document` does."""
+    return json.dumps(report_document(report), indent=1, allow_nan=False) + "\n"
+
+
+def to_line(report: Report) -> str:
+    """Write a report's document as one line of JSON, as a table holds it. Raises TypeError as `report_document` does."""
+    return json.dumps(report_document(report), allow_nan=False, separators=(",", ":"))
 
 
 def from_json(text: str) -> Report:
@@ -48,30 +60,51 @@ def from_json(text: str) -> Report:
     return cast(Report, _load(Report, data, "report"))
 
 
-def _plain(value: Any, where: str) -> Any:
-    if is_dataclass(value) and not isinstance(value, type):
-        return {_json_name(f): _field(f, getattr(value, f.name), where) for f in fields(value)}
-    if isinstance(value, Mapping):
-        return {str(name): _plain(value[name], f"{where}.{name}") for name in sorted(value, key=str)}
+# A place in a report: the step to it, after the place that holds it. It becomes a text only if it must be named.
+_Place = tuple[str | int, "_Place | None"]
+
+
+def _plain(value: Any, place: _Place) -> Any:
+    # Nearly all values are of these very types; what is left may be of a type that is derived from one, or of NumPy's.
+    if value is None or type(value) in (str, bool, int):
+        return value
     if isinstance(value, list | tuple):
-        return [_plain(item, f"{where}[{index}]") for index, item in enumerate(value)]
-    return _scalar(value, where)
+        return [_plain(item, (index, place)) for index, item in enumerate(value)]
+    if isinstance(value, Mapping):
+        return {str(name): _plain(value[name], (str(name), place)) for name in sorted(value, key=str)}
+    if is_dataclass(value) and not isinstance(value, type):
+        return {
+            name: _field(_plain(getattr(value, attribute), (attribute, place)), measured)
+            for attribute, name, measured in _fields_of(type(value))
+        }
+    return _scalar(value, place)
 
 
-def _field(declared: Field[Any], value: Any, where: str) -> Any:
-    plain = _plain(value, f"{where}.{declared.name}")
-    measured = "float" in str(declared.type)
+@cache
+def _fields_of(kind: type[Any]) -> tuple[tuple[str, str, bool], ...]:
+    """Each field of a dataclass: its attribute, its name in JSON, and whether it is measured."""
+    return tuple((each.name, _json_name(each), "float" in str(each.type)) for each in fields(kind))
+
+
+def _field(plain: Any, measured: bool) -> Any:
     return None if measured and isinstance(plain, str) else plain
 
 
-def _scalar(value: Any, where: str) -> Any:
-    if value is None or isinstance(value, str | bool):
+def _scalar(value: Any, place: _Place) -> Any:
+    if isinstance(value, str | bool):
         return value
     if isinstance(value, Integral):
         return int(value)
     if isinstance(value, Real):
         return _number(float(value))
-    raise TypeError(f"{where} holds a {type(value).__name__}, which JSON has no form for")
+    raise TypeError(f"{_spelled(place)} holds a {type(value).__name__}, which JSON has no form for")
+
+
+def _spelled(place: _Place) -> str:
+    step, within = place
+    if within is None:
+        return str(step)
+    return f"{_spelled(within)}[{step}]" if isinstance(step, int) else f"{_spelled(within)}.{step}"
 
 
 def _number(number: float) -> float | str:
@@ -104,7 +137,7 @@ def _load(wanted: Any, value: Any, where: str) -> Any:
 
 
 def _load_dataclass(wanted: type[Any], value: dict[str, Any], where: str) -> Any:
-    hints = get_type_hints(wanted)
+    hints = _hints_of(wanted)
     arguments: dict[str, Any] = {}
     for declared in fields(wanted):
         name = _json_name(declared)
@@ -113,6 +146,11 @@ def _load_dataclass(wanted: type[Any], value: dict[str, Any], where: str) -> Any
         elif declared.default is MISSING and declared.default_factory is MISSING:
             raise ReportFormatError(f"{where}.{name} is missing from report.json")
     return wanted(**arguments)
+
+
+@cache
+def _hints_of(wanted: type[Any]) -> dict[str, Any]:
+    return get_type_hints(wanted)
 
 
 def _load_scalar(wanted: type[Any], value: Any, where: str) -> Any:

@@ -38,6 +38,8 @@ def visible(text: str, limit: int = TEXT_LIMIT) -> str:
 
 
 def _escaped(text: str) -> str:
+    if text.isascii() and text.isprintable():
+        return text
     shown: list[str] = []
     marks = 0
     for character in text:
