@@ -29,13 +29,16 @@ from schemas.bronze import KRAFT_RECORDS, ZK_ZNODES
 from schemas.classes import DEFECTS
 from schemas.gold import DIVERGENCES
 
-_SAMPLE_SECONDS = 0.5
 
 
 @dataclass
 class Memory:
-    """Peak of the memory of this process and all its children (proportional set size), in bytes; and their processor time."""
+    """Peak of the memory of this process and all its children (proportional set size), in bytes; and their processor time.
 
+    Looked at each `every` seconds; a look takes a tenth of a second.
+    """
+
+    every: float = 0.5
     peak: int = 0
     _done: threading.Event = field(default_factory=threading.Event)
     # Ticks by process: what its workers took is lost with a process that does not wait for them.
@@ -50,7 +53,7 @@ class Memory:
         self._done.set()
 
     def _watch(self) -> None:
-        while not self._done.wait(_SAMPLE_SECONDS):
+        while not self._done.wait(self.every):
             family = _family(os.getpid())
             self.peak = max(self.peak, sum(_memory(process) for process in family))
             self._count(family)

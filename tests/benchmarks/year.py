@@ -291,7 +291,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--driver-memory", default="2g", help="Java heap (default 2g)")
     arguments = parser.parse_args(argv)
     profile = "small" if arguments.large is None else "local"
-    with tempfile.TemporaryDirectory() as place, Memory() as memory:
+    with tempfile.TemporaryDirectory() as place, Memory(every=5) as memory:
         logs = _clusters(Path(place), arguments.small, arguments.large)
         with spark_session(profile, "year", driver_memory=arguments.driver_memory) as spark:
             year = Year(spark, Path(place), profile, Retention(details_days=arguments.details_days), logs, memory)
