@@ -26,6 +26,9 @@ from transforms.report.run_standing import standing_of
 _SAMPLE = 5
 _LONGEST = 400
 _UNNAMED = "(unknown)"
+_KEPT = "kept state"
+# What is not rows of a table, but the reason in one line.
+_REASONS = (EVIDENCE, _KEPT)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -107,7 +110,8 @@ def _verify(warehouse: Warehouse, settings: Settings, arguments: argparse.Namesp
         raise unknown(arguments.run_id or _newest_id(warehouse, name), error) from error
     try:
         kept_bytes = kept.kept_bytes_of(past)
-        found = [*_problems(kept_bytes), *examined_again(past, arguments.sample)]
+        # A table of which nothing is shown differs as well.
+        found = [*_problems(kept_bytes), *examined_again(past, max(1, arguments.sample))]
     except Exception as error:
         raise unknown(past.run_id, error) from error
     totals = {row["what"]: row["total"] for row in found}
@@ -118,7 +122,8 @@ def _verify(warehouse: Warehouse, settings: Settings, arguments: argparse.Namesp
     where = ", ".join(f"{counted(total, 'row')} of {what}" for what, total in totals.items())
     problem = f"does NOT match its evidence: {where}"
     print(f"{name}: run {past.run_id} {problem}")
-    _tell([*_lines(found), *kept_bytes.forgotten])
+    reasons = [row for row in found if arguments.sample or row["what"] in _REASONS]
+    _tell([*_lines(reasons), *kept_bytes.forgotten])
     return worst([ERRORS, keep(past.run_id, DIFFERS, problem)])
 
 
@@ -147,7 +152,7 @@ def _problems(kept_bytes: kept.KeptBytes) -> list[dict[str, Any]]:
     """What is wrong with the bytes that the run has kept for the next one."""
     if kept_bytes.problem is None:
         return []
-    return [{"what": "kept state", "stored": 1, "again": 0, "row": kept_bytes.problem, "total": 1}]
+    return [{"what": _KEPT, "stored": 1, "again": 0, "row": kept_bytes.problem, "total": 1}]
 
 
 def _tell(lines: Iterable[str]) -> None:
@@ -157,9 +162,7 @@ def _tell(lines: Iterable[str]) -> None:
 
 def _lines(found: Sequence[dict[str, Any]]) -> Iterator[str]:
     for row in found:
-        if row["row"] is None:
-            continue
-        times = row["what"] if row["what"] in (EVIDENCE, "kept state") else f"{row['what']}, {_place(row)}"
+        times = row["what"] if row["what"] in _REASONS else f"{row['what']}, {_place(row)}"
         yield f"{times}: {visible(row['row'], _LONGEST)}"
 
 

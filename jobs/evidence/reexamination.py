@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import LongType, StringType, StructField, StructType
@@ -22,8 +23,9 @@ from jobs.runtime.workers import without_failures
 from jobs.sinks.delta import readable
 from schemas.bronze import KRAFT_RECORDS, ZK_ZNODES
 from schemas.examined import FEED
+from schemas.gold import ISR_BY_DAY, ISR_HISTORY
 from transforms.clusters import of_clusters
-from transforms.examination.reexamination import RepeatedTask, numbered, unlike, unlike_rows
+from transforms.examination.reexamination import CHANGES_KIND, DAYS_KIND, RepeatedTask, numbered, unlike, unlike_rows
 from transforms.examination.task import ClusterTask
 from transforms.kraft.coverage import PlannedLog, planned_log
 from transforms.kraft.quorum import LogCopy, Slice, plan_read
@@ -70,10 +72,20 @@ def examined_again(past: PastRun, shown: int) -> list[dict[str, Any]]:
         *source.trees(),
         *source.written([past.cluster] if given.reads_data_folder else []),
         *of_logs(without_failures(records), [past.cluster]),
-        *(past.read(table).mapInArrow(packed(kind), FEED) for kind, table in numbered()),
+        *(
+            past.read(table).mapInArrow(packed(kind), FEED)
+            for kind, table in [*numbered(), (CHANGES_KIND, ISR_HISTORY)]
+        ),
+        _sums(past).mapInArrow(packed(DAYS_KIND), FEED),
     ]
     rows = in_order(feeds, 1).mapInArrow(each_cluster(_pass(again)), _TOLD).collect()
     return [row.asDict() for row in rows] + _judged(past, shown)
+
+
+def _sums(past: PastRun) -> DataFrame:
+    """Rows of gold isr_by_day with changes of the run."""
+    mine = of_clusters([past.cluster]) & F.array_contains("runs", past.run_id)
+    return spark_tables(past.warehouse).read(ISR_BY_DAY).where(mine)
 
 
 def _judged(past: PastRun, shown: int) -> list[dict[str, Any]]:

@@ -6,7 +6,7 @@ import json
 import re
 import shutil
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
@@ -21,13 +21,15 @@ from jobs.sinks.conditions import Equal
 from jobs.sinks.delta import Warehouse
 from jobs.sinks.folder_table import arrow_rows
 from jobs.sinks.reader import Folder
+from jobs.steps.maintain import Upkeep, maintain
 from schemas.bronze import KRAFT_RECORDS
 from schemas.entities.topics import TOPICS
 from schemas.examined import EXAMINED
-from schemas.gold import CHECKS, GATES, RUNS, VERIFICATIONS
+from schemas.gold import CHECKS, GATES, ISR_HISTORY, RUNS, VERIFICATIONS
 from schemas.table import Table
 from tests.captures import capture
 from tests.pipeline.audits import audit, settings_content
+from transforms.retention import Retention
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("spark")]
 # The first reads ZooKeeper's data folder, so that transaction logs are examined again, too.
@@ -150,6 +152,66 @@ def test_a_stored_row_that_was_changed_is_shown(
     assert first == f"c: run {runs[-1]} does NOT match its evidence: 2 rows of silver.topics"
     assert [line.split(": {")[0] for line in shown] == ["  silver.topics, stored only", "  silver.topics, found only"]
     assert '"0rders"' in shown[0]
+
+
+def test_without_a_sample_it_is_told_as_well(
+    chained: tuple[Path, list[str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    warehouse, runs = copied(chained, tmp_path)
+    tables = {TOPICS.table: lambda row: {**row, "topic": "0rders"}, CHECKS: lambda row: {**row, "violations": 77}}
+    for table, change in tables.items():
+        assert rewritten(files(warehouse, table), change) > 0
+    assert verify(warehouse, "--sample", "0") == ERRORS
+    [line] = capsys.readouterr().out.splitlines()
+    assert line.startswith(f"c: run {runs[-1]} does NOT match its evidence: ")
+    assert "of silver.topics" in line
+    assert "of gold.checks" in line
+
+
+def test_changes_of_partitions_that_are_gone_changed_or_twice_are_shown(
+    spark: SparkSession, chained: tuple[Path, list[str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No check reads them again, so nothing else would find it."""
+    warehouse, runs = copied(chained, tmp_path)
+    rows = Folder(str(warehouse)).rows(ISR_HISTORY, ["run_id", "offset"])
+    offsets = [sorted(offset for run_id, offset in rows.iter_rows() if run_id == each) for each in runs]
+    assert min(map(len, offsets)) >= 3
+    gone, changed, twice = offsets[1][0], offsets[1][1], offsets[1][2]
+
+    def change(row: dict[str, object]) -> dict[str, object]:
+        return {**row, "leader_epoch": 77} if (row["run_id"], row["offset"]) == (runs[1], changed) else row
+
+    assert rewritten(files(warehouse, ISR_HISTORY), change) >= 1
+    tables = Warehouse(spark, str(warehouse))
+    again = tables.read(ISR_HISTORY).where(f"run_id = '{runs[1]}' and offset = {twice}").toArrow()
+    tables.append(ISR_HISTORY, again)
+    tables.delete(ISR_HISTORY, Equal("run_id", runs[1]) & Equal("offset", gone))
+    assert verify(warehouse, "--run", runs[1]) == ERRORS
+    first, *shown = capsys.readouterr().out.splitlines()
+    assert re.fullmatch(rf"c: run {runs[1]} does NOT match its evidence: \d+ rows of gold.isr_history", first)
+    lines = [re.fullmatch(r'  gold\.isr_history, ([^:]+): .*"offset":(\d+),.*', line) for line in shown]
+    said = {(found[1], int(found[2])) for found in lines if found is not None}
+    assert said == {
+        ("found only", gone),
+        ("stored only", changed),
+        ("found only", changed),
+        ("stored 2 times, found 1", twice),
+    }
+    assert verify(warehouse) == OK, "the newest run's own are as they were"
+
+
+def test_changes_that_maintenance_has_summed_up_are_not_missed(
+    spark: SparkSession, chained: tuple[Path, list[str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    warehouse, runs = copied(chained, tmp_path)
+    before = Folder(str(warehouse)).rows(ISR_HISTORY, ["run_id"]).height
+    later = datetime.now(UTC) + timedelta(days=3650)
+    maintain(
+        Warehouse(spark, str(warehouse)), Upkeep({"c": Retention(isr_days=1, details_days=9999)}, later, files=False)
+    )
+    assert Folder(str(warehouse)).rows(ISR_HISTORY, ["run_id"]).height < before
+    assert verify(warehouse) == OK
+    assert capsys.readouterr().out == f"c: run {runs[-1]} matches its evidence\n"
 
 
 def test_a_gate_that_was_opened_by_hand_and_a_check_that_is_gone_are_shown(

@@ -20,7 +20,7 @@ from schemas.gold import DIVERGENCES, ISR_HISTORY
 from schemas.silver import ADMIN_OPERATIONS, FINDINGS
 from transforms.chain.chain import Chain
 from transforms.chain.index import Changed, changed_in, hashed_in, pieces, states_of
-from transforms.examination.answers import CHAIN, COMPARED, DELTAS, FIRST, KEEPING, RECORDED, SECOND
+from transforms.examination.answers import CHAIN, CHANGES_SINCE, COMPARED, DELTAS, FIRST, KEEPING, RECORDED, SECOND
 from transforms.examination.log import Log, LogRead
 from transforms.examination.made import AGAIN, FOLD, INDEX, MEMORY, Made, Making, failure
 from transforms.examination.memory import EPOCHS, Memory
@@ -119,6 +119,7 @@ class _Examination:
                 DELTAS: self._deltas(gathered, compared, written),
                 KEEPING: read.keeping_said,
                 RECORDED: None if read.recorded is None else asdict(read.recorded),
+                CHANGES_SINCE: read.changes_since,
                 CHAIN: chain.said(),
             }
         )

@@ -40,8 +40,8 @@ class LogRead:
     """What a log came to. `tables`, `row_versions` and `findings` are those of `Replayed`; nothing without a log.
 
     `judged` and `recent` are the partitions' changes that rules look at and that are summed up, with those that an earlier run has
-    read, where this one continued from its state. `damage` are rows of bronze quarantine. `recorded_until` is the offset (exclusive) up to
-    which all changes are in gold isr_history once this run has finished, `recorded_time` the append time of the record before it.
+    read, where this one continued from its state. `damage` are rows of bronze quarantine. `recorded` is up to
+    where all changes are in gold isr_history once this run has finished; its own ones begin at the offset `changes_since` (inclusive).
     """
 
     look: LogLook
@@ -53,6 +53,7 @@ class LogRead:
     damage: pl.DataFrame
     keeping: Keeping | None
     recorded: Recorded | None
+    changes_since: int | None
 
     @property
     def keeping_said(self) -> dict[str, Any] | None:
@@ -200,7 +201,7 @@ class Log:
         if replayed is None or self.side is None:
             nothing = pl.DataFrame(schema=ROW_VERSIONS)
             found = pl.DataFrame(schema=FINDINGS)
-            return LogRead(self._look, {}, nothing, found, judged, recent, damage, None, None)
+            return LogRead(self._look, {}, nothing, found, judged, recent, damage, None, None, None)
         keeping = replayed.keeping
         if keeping is not None and self._look.violations.total(*_FAULTS):
             keeping = NOTHING
@@ -214,6 +215,7 @@ class Log:
             damage,
             keeping,
             self._now_recorded(self.side),
+            self._recorded_until(),
         )
 
     def _now_recorded(self, side: KraftSide) -> Recorded:

@@ -13,12 +13,13 @@ import pyarrow as pa
 
 from schemas.entities import ENTITIES
 from schemas.entities.entity import CHAIN_COLUMNS
-from schemas.gold import DIVERGENCES
+from schemas.gold import DIVERGENCES, ISR_HISTORY
 from schemas.silver import ADMIN_OPERATIONS, FINDINGS
 from schemas.table import Table
-from transforms.examination.answers import FIRST, SECOND
+from transforms.examination.answers import CHANGES_SINCE, FIRST, SECOND
 from transforms.examination.examine import examine
 from transforms.examination.made import ANSWERS, FAILURE, ROWS
+from transforms.examination.stored_changes import ChangesBeside, OwnChanges
 from transforms.examination.task import ClusterTask
 from transforms.frames import columns_of, from_arrow
 from transforms.units import Feed, batches_of
@@ -30,8 +31,8 @@ OF_TWO_RUNS = frozenset({"fallen", "activity", "append_times", "in_no_snapshot"}
 _OF_TWO_RUNS_IN_ROWS = ("first_seen_run", "status")
 _OF_STORING = ("cluster", "run_id", *(each.name for each in CHAIN_COLUMNS))
 EVIDENCE = "evidence"
-# Rows that are stored follow the kinds of `transforms.units.Kind`.
-FIRST_KIND = 100
+# Rows that are stored follow the kinds of `transforms.units.UnitKind`: gold isr_history and isr_by_day, and TABLES.
+CHANGES_KIND, DAYS_KIND, FIRST_KIND = 98, 99, 100
 UNLIKE = pl.Schema({"what": pl.String, "stored": pl.Int64, "again": pl.Int64, "row": pl.String, "total": pl.Int64})
 
 
@@ -39,7 +40,7 @@ UNLIKE = pl.Schema({"what": pl.String, "stored": pl.Int64, "again": pl.Int64, "r
 class RepeatedTask:
     """A finished run's task, with its log from the beginning, and the `answers` that it has stored.
 
-    `shown` is how many differing rows of each table are listed.
+    `shown` is how many differing rows of each table are listed, 1 at least.
     """
 
     task: ClusterTask
@@ -48,21 +49,25 @@ class RepeatedTask:
 
 
 def numbered() -> list[tuple[int, Table]]:
-    """The tables whose stored rows the feed has, each with the number by which it has them."""
+    """The tables whose stored rows of the run the feed has, each with the number by which it has them."""
     return list(enumerate(TABLES, FIRST_KIND))
 
 
 def unlike(again: RepeatedTask, feed: Feed, stored_rows: Callable[[int], Iterable[pa.RecordBatch]]) -> pl.DataFrame:
     """What is not as it was stored (UNLIKE): the table or answer, how often the row is stored and was found again, and the row.
 
-    `stored_rows` gives what is stored of a table by its number (`numbered`). The first ones of each table are listed;
-    `total` has their number. Where the run can't be examined again there is one row: its `what` is EVIDENCE, its `row`
-    the reason.
+    `stored_rows` gives what is stored of a table by its number (`numbered`, and CHANGES_KIND and DAYS_KIND). The first ones of
+    each table are listed; `total` has their number. Where the run can't be examined again there is one row: its `what` is
+    EVIDENCE, its `row` the reason.
     """
     made: dict[str, list[pa.RecordBatch]] = defaultdict(list)
     answers: Mapping[str, Mapping[str, Any]] = {}
+    own = OwnChanges.of(again.task.run_id, again.answers.get(CHANGES_SINCE), stored_rows(DAYS_KIND))
+    changes = ChangesBeside(own, lambda: stored_rows(CHANGES_KIND), again.shown)
     for piece in examine(again.task, feed):
-        if piece.kind == ROWS and piece.name is not None:
+        if piece.kind == ROWS and piece.name == ISR_HISTORY.full_name:
+            changes.find(batches_of(piece.payload))
+        elif piece.kind == ROWS and piece.name is not None:
             made[piece.name] += batches_of(piece.payload)
         elif piece.kind == ANSWERS:
             answers = json.loads(piece.payload)["answers"]
@@ -72,6 +77,7 @@ def unlike(again: RepeatedTask, feed: Feed, stored_rows: Callable[[int], Iterabl
     for kind, table in numbered():
         stored, found = _rows(table, stored_rows(kind)), _rows(table, made[table.full_name])
         parts.append(_shown(table.full_name, stored, found, again.shown))
+    parts.append(_columns(changes.unlike().with_columns(what=pl.lit(ISR_HISTORY.full_name))))
     for look in (FIRST, SECOND):
         for name in sorted(again.answers[look].keys() - OF_TWO_RUNS):
             stored, found = _texts(again.answers[look][name]), _texts(answers.get(look, {}).get(name, []))
@@ -111,4 +117,8 @@ def _shown(what: str, stored: pl.Series, found: pl.Series, most: int) -> pl.Data
     both = counts[0].join(counts[1], on="row", how="full", coalesce=True).fill_null(0)
     odd = both.filter(pl.col("stored") != pl.col("again")).sort("row")
     first_ones = odd.head(most).with_columns(pl.lit(what).alias("what"), pl.lit(odd.height).alias("total"))
-    return first_ones.select(pl.col(name).cast(kind) for name, kind in UNLIKE.items())
+    return _columns(first_ones)
+
+
+def _columns(rows: pl.DataFrame) -> pl.DataFrame:
+    return rows.select(pl.col(name).cast(kind) for name, kind in UNLIKE.items())
