@@ -44,7 +44,7 @@ class RepeatedTask:
     """
 
     task: ClusterTask
-    answers: Mapping[str, Mapping[str, Any]]
+    answers: Mapping[str, Any]
     shown: int
 
 

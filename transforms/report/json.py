@@ -137,7 +137,8 @@ def _load(wanted: Any, value: Any, where: str) -> Any:
 
 
 def _load_dataclass(wanted: type[Any], value: dict[str, Any], where: str) -> Any:
-    hints = _hints_of(wanted)
+    # mypy knows no class as hashable.
+    hints = _hints_of(wanted)  # type: ignore[arg-type]
     arguments: dict[str, Any] = {}
     for declared in fields(wanted):
         name = _json_name(declared)
