@@ -535,16 +535,20 @@ MAINTENANCE = Table(
     Layer.GOLD,
     "maintenance",
     "What `kraft-audit maintain` did: a row for each run whose rows retention removes, written before their removal, and rows "
-    "for the time at which it finished.",
+    "for the time at which it finished. Where there are no locks, also when each one began and ended.",
     (
         column("cluster", StringType(), "Name of the cluster; null in a row about all tables."),
-        column("run_id", StringType(), "Id of the run whose rows were removed; null in a row about an end."),
+        column(
+            "run_id",
+            StringType(),
+            "Id of the run whose rows were removed, or of the maintenance that began or ended; null in a row about what is done.",
+        ),
         column("done_at", TimestampType(), "Time, UTC."),
         column(
             "what",
             StringType(),
             "details (the run's rows in bronze and silver) or judged (in gold); at an end, rows (the cluster's old rows are "
-            "gone) or files (tables were compacted and their old files removed).",
+            "gone) or files (tables were compacted and their old files removed); begun or ended: the maintenance itself.",
         ),
     ),
 )

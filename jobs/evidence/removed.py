@@ -18,6 +18,7 @@ from transforms.report.printable import counted, visible
 from transforms.times import from_micros
 
 DETAILS, JUDGED, ROWS, FILES = "details", "judged", "rows", "files"
+BEGUN, ENDED = "begun", "ended"
 OF_LAYER: Mapping[Layer, str] = {Layer.BRONZE: DETAILS, Layer.SILVER: DETAILS, Layer.GOLD: JUDGED}
 _MICROS = pl.col("done_at").dt.epoch("us")
 _LOOK = {

@@ -12,7 +12,7 @@ import json
 import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -24,9 +24,9 @@ from pyspark.sql import SparkSession
 
 from jobs.disk import said as words_of
 from jobs.evidence.journal import running
-from jobs.evidence.removed import DETAILS, FILES, JUDGED, ROWS
+from jobs.evidence.removed import BEGUN, DETAILS, ENDED, FILES, JUDGED, ROWS
 from jobs.exit import AuditError
-from jobs.run.run import LOG
+from jobs.run.run import LOG, new_run_id
 from jobs.settings import MaintainSettings, Settings, retention_of
 from jobs.sinks.conditions import PRESENT, Below, Between, Condition, Equal, NoneOf, Where, all_of, any_of
 from jobs.sinks.delta import ConcurrentWriteError, TableSize, Warehouse, in_parallel
@@ -59,6 +59,8 @@ _AT_ONCE = 2
 _HOUR = timedelta(hours=1)
 _LOCK = "maintenance"
 _LEFT_AFTER = timedelta(days=1)
+# A maintenance that began longer ago and has not ended was killed.
+_AT_WORK = timedelta(hours=6)
 
 
 @dataclass(frozen=True)
@@ -509,12 +511,19 @@ def _vacuum_hours(upkeep: Upkeep, begun: Sequence[datetime]) -> int:
 
 @contextmanager
 def _alone(warehouse: Warehouse, upkeep: Upkeep) -> Iterator[None]:
-    """In a folder one maintenance at a time; elsewhere two find out by their commits."""
-    folder = warehouse.folder
-    if folder is None or upkeep.dry_run:
-        with nullcontext():
+    """One maintenance at a time: of two with different finished runs one could write a day's sums without a run of the other's."""
+    if upkeep.dry_run:
+        yield
+    elif warehouse.folder is None:
+        with _announced(warehouse):
             yield
-        return
+    else:
+        with _locked(warehouse, warehouse.folder):
+            yield
+
+
+@contextmanager
+def _locked(warehouse: Warehouse, folder: Path) -> Iterator[None]:
     warehouse.prepare()
     path = folder / LOCKS / _LOCK
     lock = held(path, 0)
@@ -529,6 +538,39 @@ def _alone(warehouse: Warehouse, upkeep: Upkeep) -> Iterator[None]:
         yield
     finally:
         lock.__exit__(None, None, None)
+
+
+@contextmanager
+def _announced(warehouse: Warehouse) -> Iterator[None]:
+    """Where there are no locks: a row in gold `maintenance` before and after the work.
+
+    Commits to a table have an order, so of two that begin at once the second one at least sees the first, and leaves.
+    """
+    mine = new_run_id(datetime.now(UTC))
+    _announce(warehouse, mine, BEGUN)
+    try:
+        since = _others_at_work(warehouse, mine)
+        if since is not None:
+            raise BusyError(
+                f"another maintenance of {warehouse.root} has begun at {since:%Y-%m-%d %H:%M} UTC and has not ended; nothing was done. "
+                f"If it was killed, start again {_AT_WORK // _HOUR} hours after that"
+            )
+        yield
+    finally:
+        _announce(warehouse, mine, ENDED)
+
+
+def _announce(warehouse: Warehouse, mine: str, what: str) -> None:
+    _note(warehouse, datetime.now(UTC), [(None, mine, what)])
+
+
+def _others_at_work(warehouse: Warehouse, mine: str) -> datetime | None:
+    """Since when another maintenance has been at work (UTC); None without one."""
+    noted = warehouse.rows(MAINTENANCE, ("run_id", "done_at", "what"), {"what": [BEGUN, ENDED]})
+    rows = list(records(noted, MAINTENANCE))
+    ended = {mine, *(row["run_id"] for row in rows if row["what"] == ENDED)}
+    begun = [row["done_at"] for row in rows if row["what"] == BEGUN and row["run_id"] not in ended]
+    return max([each for each in begun if datetime.now(UTC) - each < _AT_WORK], default=None)
 
 
 @contextmanager

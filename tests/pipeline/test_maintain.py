@@ -30,6 +30,7 @@ from schemas.gold import DIVERGENCES, MAILS, MAINTENANCE, RUN_STEPS, RUNS
 from schemas.silver import FINDINGS
 from schemas.table import Table
 from tests.reliability.killing import Dead, Killer, killed_by
+from tests.warehouses import BySpark
 from transforms.retention import Retention
 
 NOW = datetime.now(UTC)
@@ -252,6 +253,63 @@ def test_two_maintenances_do_not_get_into_each_others_way(filled: Warehouse) -> 
             maintain(filled, ways())
         assert content(filled) == before
         maintain(filled, ways(dry_run=True))
+
+
+def announced(warehouse: Warehouse) -> list[tuple[str, str]]:
+    rows = warehouse.rows(MAINTENANCE, ["run_id", "what", "done_at"]).sort("done_at")
+    return [(run_id, what) for run_id, what, _ in rows.iter_rows() if what in ("begun", "ended")]
+
+
+def test_where_there_are_no_locks_one_that_has_begun_keeps_others_away(
+    spark: SparkSession, template: Path, tmp_path: Path
+) -> None:
+    warehouse = BySpark(spark, str(shutil.copytree(template, tmp_path / "warehouse")))
+    only_rows = ways(files=False)
+    now = datetime.now(UTC)
+    other = {"run_id": "other", "done_at": now - timedelta(hours=5), "what": "begun"}
+    stored(
+        warehouse, MAINTENANCE, [other, {**other, "run_id": "earlier"}, {**other, "run_id": "earlier", "what": "ended"}]
+    )
+    before = content(warehouse)
+    with pytest.raises(
+        BusyError, match=r"another maintenance of .* has begun at .* UTC and has not ended; nothing was done"
+    ):
+        maintain(warehouse, only_rows)
+    assert content(warehouse) == before
+    maintain(warehouse, replace(only_rows, dry_run=True))
+    stored(warehouse, MAINTENANCE, [{**other, "what": "ended"}])
+    maintain(warehouse, only_rows)
+    assert content(warehouse) != before
+    mine = [what for run_id, what in announced(warehouse) if run_id not in ("other", "earlier")]
+    assert mine == ["begun", "ended", "begun", "ended"], "the one that was kept away has ended as well"
+
+
+def test_one_that_was_killed_keeps_nobody_away_for_ever(spark: SparkSession, template: Path, tmp_path: Path) -> None:
+    warehouse = BySpark(spark, str(shutil.copytree(template, tmp_path / "warehouse")))
+    killed = {"run_id": "killed", "done_at": datetime.now(UTC) - timedelta(hours=7), "what": "begun"}
+    stored(warehouse, MAINTENANCE, [killed])
+    before = content(warehouse)
+    maintain(warehouse, ways(files=False))
+    assert content(warehouse) != before
+
+
+def test_of_two_that_begin_at_once_the_second_leaves(
+    spark: SparkSession, template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    warehouse = BySpark(spark, str(shutil.copytree(template, tmp_path / "warehouse")))
+    before, real, refused = content(warehouse), step._others_at_work, []
+
+    def second_comes(tables: Warehouse, mine: str) -> datetime | None:
+        """The first one has announced itself, and looks only after the second one has."""
+        if not refused:
+            refused.append(mine)
+            with pytest.raises(BusyError):
+                maintain(tables, ways(files=False))
+        return real(tables, mine)
+
+    monkeypatch.setattr(step, "_others_at_work", second_comes)
+    maintain(warehouse, ways(files=False))
+    assert content(warehouse) != before
 
 
 def test_small_files_are_put_together_and_old_ones_removed(filled: Warehouse, runs: Runs) -> None:
