@@ -49,13 +49,16 @@ def previous_runs(run: Run) -> dict[str, list[dict[str, Any]]]:
     theirs = {**clusters, "run_id": sorted(wanted), "verdict": NoneOf([FAILED])}
     stored = run.warehouse.rows(RUNS, columns, theirs) if wanted else every.clear()
     rows = {(row[CLUSTER], row["run_id"]): row for row in records(stored, RUNS)}
-    _complete(run, rows, {*newest.select(CLUSTER, "run_id").iter_rows()})
+    # Retention may have removed one between the two looks.
+    shown = [key for key in newest.select(CLUSTER, "run_id").iter_rows() if key in rows]
+    _complete(run, rows, shown)
     own_rows = {
         row[CLUSTER]: {**rows[row[CLUSTER], row["run_id"]], "unmoved_since": row["unmoved_since"]}
         for row in own.iter_rows(named=True)
+        if (row[CLUSTER], row["run_id"]) in rows
     }
     counts = dict(finished.group_by(CLUSTER).len().iter_rows())
-    for name, run_id in newest.select(CLUSTER, "run_id").iter_rows():
+    for name, run_id in shown:
         beside = {"finished": counts[name], "own_log": own_rows.get(name)}
         found[name].append({**rows[name, run_id], **beside})
     return found
@@ -93,10 +96,13 @@ def earlier_run(previous: Sequence[Any]) -> EarlierRun | None:
     return None if left is None else EarlierRun.of_row(left)
 
 
-def run_before(previous: Sequence[Any]) -> str:
-    """Id of the run whose rows decide what is new: compared with another cluster's or an older copy's rows, all would be new."""
-    earlier = earlier_run(previous)
-    return str(previous[-1]["run_id"]) if earlier is None else earlier.run_id
+def run_before(previous: Sequence[Any]) -> Mapping[str, Any]:
+    """Row of the run whose rows decide what is new: compared with another cluster's or an older copy's rows, all would be new.
+
+    It may be an older one than those of `previous`.
+    """
+    found: Mapping[str, Any] = previous[-1]["own_log"] or previous[-1]
+    return found
 
 
 def log_end_before(previous: Sequence[Any]) -> int | None:

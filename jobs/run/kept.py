@@ -87,8 +87,9 @@ def look_up(run: Run, bases: Mapping[str, str | None] | None = None) -> None:
     """
     left: dict[str, tuple[str, str | None]] = {}
     for name, rows in previous_runs(run).items():
-        chosen = (bases or {}).get(name) or run_before(rows)
-        left[name] = chosen, next((row["kept"] for row in rows if row["run_id"] == chosen), None)
+        before = run_before(rows)
+        chosen = (bases or {}).get(name) or before["run_id"]
+        left[name] = chosen, next((row["kept"] for row in (*rows, before) if row["run_id"] == chosen), None)
     found = newest(run, left)
     documents = {name: json.loads(text) for name, (_, text) in left.items() if text is not None}
     run.recorded_changes = _recorded_before(run, [name for name, (_, text) in left.items() if text is None]) | {

@@ -88,6 +88,18 @@ def test_the_newest_run_is_gone_on_with() -> None:
     assert run.clusters["c"].notes == []
 
 
+@pytest.mark.usefixtures("broken")
+def test_the_newest_run_of_its_own_log_is_gone_on_with_however_long_ago_it_was() -> None:
+    """Since then a monthly job has read another cluster's copy more often than the history of a report is long."""
+    own = {**row(), "unmoved_since": 1} | dict.fromkeys(
+        ("leader_epochs", "cluster_id", "committed_end_offset", "log_end_offset", "newest_append_time")
+    )
+    run = a_run(rows=[{**row(replace(KEPT, run_id=f"r{number}")), "own_log": own} for number in range(4, 8)])
+    look_up(run)
+    assert run.kept == {"c": KEPT}
+    assert run.clusters["c"].notes == []
+
+
 OTHER_KEY, OTHER_FORM = "its secrets were masked with another key", "another release stored it in another format"
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
 
+import polars as pl
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
@@ -14,8 +16,10 @@ from jobs.evidence.journal import begin
 from jobs.evidence.past import runs_of
 from jobs.run import earlier_runs, failures
 from jobs.run.run import Failure
+from jobs.sinks.conditions import Where
 from jobs.sinks.delta import Warehouse
 from schemas.gold import RUNS
+from schemas.table import Table
 from transforms.reconcile.judge.earlier import LogKnown
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -98,11 +102,26 @@ def test_a_run_is_held_against_the_newest_whose_log_was_the_clusters_own(filled:
     assert earlier is not None
     assert (earlier.run_id, earlier.log.cluster_id, earlier.log.committed_end_offset) == ("same-end", "id", 99)
     assert earlier.unmoved_since == int((NOON + timedelta(hours=5)).timestamp() * 1000)
-    assert earlier_runs.run_before(previous) == "same-end"
+    assert earlier_runs.run_before(previous)["run_id"] == "same-end"
     assert earlier_runs.log_end_before(previous) == 120
     assert earlier_runs.clock_notes(a_run(filled), previous) == []
     (note,) = earlier_runs.clock_notes(a_run(filled), previous[:3])
     assert "run future" in note
+
+
+def test_a_run_that_retention_removes_meanwhile_is_not_there(
+    filled: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = Warehouse.rows
+
+    def rows(self: Warehouse, table: Table, columns: Sequence[str], where: Where) -> pl.DataFrame:
+        found = real(self, table, columns, where)
+        return found.filter(~pl.col("run_id").is_in(["old-a", "same-end"])) if "run_id" in where else found
+
+    monkeypatch.setattr(Warehouse, "rows", rows)
+    previous = earlier_runs.previous_runs(a_run(filled))["c"]
+    assert [each["run_id"] for each in previous] == ["old-b", "future", "foreign"]
+    assert earlier_runs.run_before(previous)["run_id"] == "foreign"
 
 
 def test_rows_of_earlier_releases_alone_hold_nothing_against_a_run(spark: SparkSession, warehouse: Warehouse) -> None:
@@ -111,7 +130,7 @@ def test_rows_of_earlier_releases_alone_hold_nothing_against_a_run(spark: SparkS
     run = a_run(warehouse)
     previous = earlier_runs.previous_runs(run)["c"]
     assert earlier_runs.earlier_run(previous) is None
-    assert earlier_runs.run_before(previous) == "old"
+    assert earlier_runs.run_before(previous)["run_id"] == "old"
     assert run.sequences == {"c": 2}
 
 
