@@ -47,7 +47,9 @@ def java_is_gone(error: BaseException) -> bool:
         refused = isinstance(each, OSError) and any(
             "py4j" in Path(frame.filename).parts for frame in traceback.extract_tb(each.__traceback__)
         )
-        if refused or type(each).__name__ == "Py4JNetworkError":
+        kind = type(each).__name__
+        # What Java itself answers has a trace; py4j's own words for a call without an answer have none.
+        if refused or kind == "Py4JNetworkError" or (kind == "Py4JError" and "Trace:" not in str(each)):
             return True
     return False
 

@@ -142,6 +142,7 @@ def spark_session(
     try:
         with not_halfway():
             session = _start(profile, app_name, cores, driver_memory, dict(settings or {}))
+            _keep_quiet(session)
         with _made_fit(session):
             yield session
     finally:
@@ -187,6 +188,14 @@ def _setting(session: SparkSession, name: str) -> str:
 def is_connect(session: SparkSession) -> bool:
     """True when the session's Spark is another program, spoken to by Spark Connect."""
     return type(session).__module__.startswith("pyspark.sql.connect.")
+
+
+def _keep_quiet(session: SparkSession) -> None:
+    """Have PySpark's server for counters print no trace when its Java is gone: the query that failed says so."""
+    if not is_connect(session):
+        server = getattr(session.sparkContext, "_accumulatorServer", None)
+        if server is not None:
+            server.handle_error = lambda _request, _client: None
 
 
 def _stop(session: SparkSession) -> None:

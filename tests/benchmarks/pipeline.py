@@ -30,7 +30,6 @@ from schemas.classes import DEFECTS
 from schemas.gold import DIVERGENCES
 
 
-
 @dataclass
 class Memory:
     """Peak of the memory of this process and all its children (proportional set size), in bytes; and their processor time.

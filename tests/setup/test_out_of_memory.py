@@ -20,6 +20,10 @@ class Py4JNetworkError(Exception):
     """As py4j names it."""
 
 
+class Py4JError(Exception):
+    """As py4j names it, with a trace where Java has answered."""
+
+
 def refused() -> Exception:
     """What py4j raises where no Java listens any more."""
     code = compile(
@@ -43,6 +47,7 @@ CASES = [
     (RuntimeError("Traceback (most recent call last):\n  …\nMemoryError\n"), out_of_memory.PYTHON),
     (Py4JNetworkError("Answer from Java side is empty"), out_of_memory.JAVA),
     (refused(), out_of_memory.JAVA),
+    (Py4JError("An error occurred while calling o71.read"), out_of_memory.JAVA),
 ]
 
 
@@ -78,7 +83,14 @@ def test_so_is_it_of_a_cluster_and_of_a_cause_of_a_cause() -> None:
     run.close()
 
 
-@pytest.mark.parametrize("error", [ConnectionRefusedError(111, "Connection refused"), RuntimeError("PythonException")])
+ANSWERED = Py4JError(
+    "An error occurred while calling o71.read. Trace:\npy4j.Py4JException: Method read([]) does not exist\n"
+)
+
+
+@pytest.mark.parametrize(
+    "error", [ConnectionRefusedError(111, "Connection refused"), RuntimeError("PythonException"), ANSWERED]
+)
 def test_other_errors_are_not_taken_for_it(error: Exception) -> None:
     assert out_of_memory.said(error) is None
 
