@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import tomllib
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 
 _DISTRIBUTION = "kraft-migration-audit"
 
 
+@cache
 def tool_version() -> str:
     """The installed distribution's version, or, run from a checkout, that of its pyproject.toml; else `unknown`."""
     project = Path(__file__).parent.parent / "pyproject.toml"

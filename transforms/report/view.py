@@ -138,8 +138,8 @@ def row_view(row: DivergenceRow, said: tuple[str, str] = ("", "")) -> RowView:
 def checks_in_order(report: Report) -> tuple[list[CheckResult], list[CheckResult]]:
     """Split the checks: those that need a reader (failing first), and those that passed or do not apply."""
     ordered = sorted(report.checks, key=check_rank(report))
-    quiet = [check for check in ordered if check.verdict in ("pass", "not_applicable")]
-    return [check for check in ordered if check not in quiet], quiet
+    calm = ("pass", "not_applicable")
+    return [check for check in ordered if check.verdict not in calm], [each for each in ordered if each.verdict in calm]
 
 
 def unjudged(report: Report, checks: Sequence[CheckResult]) -> list[CheckResult]:
