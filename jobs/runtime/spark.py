@@ -73,6 +73,8 @@ ONE_MACHINE_SETTINGS: dict[str, str] = {
     # Reading the Delta log with one task instead of 50 is the largest single saving on small tables.
     "spark.databricks.delta.snapshotPartitions": "1",
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
+    # Files that are named (`Warehouse.read`) are looked at by the driver: with the default of 32 more are looked for in a query.
+    "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
 }
 LOCAL_SETTINGS: dict[str, str] = {
     # With the default of 128 MB ten million records are three tasks, and two cores wait for the third.

@@ -101,8 +101,6 @@ NEWER = (
 GONE_VERSION = ("DELTA_VERSION_NOT_FOUND",)
 _MADE_ANEW = "unfinished table %s: an earlier first write did not finish; it is repeated"
 DEFAULT_WRITERS = 4
-# `spark.sql.sources.parallelPartitionDiscovery.threshold`
-_FEW_FILES = 32
 CREATE_ATTEMPTS = 20
 DELETE_ATTEMPTS = 5
 CREATE_PAUSE_SECONDS = 0.25
@@ -339,11 +337,11 @@ class Warehouse:
         """The files of a table in a local folder that can hold rows of these runs, or of any.
 
         They are read as they lie there: Delta takes several queries to find them. None where only Delta can read the table, or has
-        to say what is wrong with it, and for so many files that Spark looks for them in a query as well.
+        to say what is wrong with it.
         """
         there = None if self.folder is None else FolderTable.at(self.folder / table.layer.value / table.name, table)
         files = None if there is None else there.files_of(runs)
-        return None if files is None or len(files) > _FEW_FILES or not all(map(os.path.exists, files)) else files
+        return None if files is None or not all(map(os.path.exists, files)) else files
 
     def rows(
         self,
