@@ -60,7 +60,7 @@ _HOUR = timedelta(hours=1)
 _LOCK = "maintenance"
 _LEFT_AFTER = timedelta(days=1)
 # A maintenance that began longer ago and has not ended was killed.
-_AT_WORK = timedelta(hours=6)
+_LONGEST = timedelta(hours=6)
 
 
 @dataclass(frozen=True)
@@ -549,11 +549,11 @@ def _announced(warehouse: Warehouse) -> Iterator[None]:
     mine = new_run_id(datetime.now(UTC))
     _announce(warehouse, mine, BEGUN)
     try:
-        since = _others_at_work(warehouse, mine)
+        since = _another_since(warehouse, mine)
         if since is not None:
             raise BusyError(
                 f"another maintenance of {warehouse.root} has begun at {since:%Y-%m-%d %H:%M} UTC and has not ended; nothing was done. "
-                f"If it was killed, start again {_AT_WORK // _HOUR} hours after that"
+                f"If it was killed, start again {_LONGEST // _HOUR} hours after that"
             )
         yield
     finally:
@@ -564,13 +564,13 @@ def _announce(warehouse: Warehouse, mine: str, what: str) -> None:
     _note(warehouse, datetime.now(UTC), [(None, mine, what)])
 
 
-def _others_at_work(warehouse: Warehouse, mine: str) -> datetime | None:
-    """Since when another maintenance has been at work (UTC); None without one."""
+def _another_since(warehouse: Warehouse, mine: str) -> datetime | None:
+    """When another maintenance began that is running (UTC); None without one."""
     noted = warehouse.rows(MAINTENANCE, ("run_id", "done_at", "what"), {"what": [BEGUN, ENDED]})
     rows = list(records(noted, MAINTENANCE))
     ended = {mine, *(row["run_id"] for row in rows if row["what"] == ENDED)}
     begun = [row["done_at"] for row in rows if row["what"] == BEGUN and row["run_id"] not in ended]
-    return max([each for each in begun if datetime.now(UTC) - each < _AT_WORK], default=None)
+    return max([each for each in begun if datetime.now(UTC) - each < _LONGEST], default=None)
 
 
 @contextmanager

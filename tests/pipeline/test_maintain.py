@@ -260,56 +260,48 @@ def announced(warehouse: Warehouse) -> list[tuple[str, str]]:
     return [(run_id, what) for run_id, what, _ in rows.iter_rows() if what in ("begun", "ended")]
 
 
-def test_where_there_are_no_locks_one_that_has_begun_keeps_others_away(
-    spark: SparkSession, template: Path, tmp_path: Path
-) -> None:
-    warehouse = BySpark(spark, str(shutil.copytree(template, tmp_path / "warehouse")))
-    only_rows = ways(files=False)
-    now = datetime.now(UTC)
-    other = {"run_id": "other", "done_at": now - timedelta(hours=5), "what": "begun"}
-    stored(
-        warehouse, MAINTENANCE, [other, {**other, "run_id": "earlier"}, {**other, "run_id": "earlier", "what": "ended"}]
-    )
-    before = content(warehouse)
-    with pytest.raises(
-        BusyError, match=r"another maintenance of .* has begun at .* UTC and has not ended; nothing was done"
-    ):
-        maintain(warehouse, only_rows)
-    assert content(warehouse) == before
-    maintain(warehouse, replace(only_rows, dry_run=True))
-    stored(warehouse, MAINTENANCE, [{**other, "what": "ended"}])
-    maintain(warehouse, only_rows)
-    assert content(warehouse) != before
-    mine = [what for run_id, what in announced(warehouse) if run_id not in ("other", "earlier")]
+@pytest.fixture
+def elsewhere(spark: SparkSession, tmp_path: Path) -> Warehouse:
+    """A warehouse where there are no locks."""
+    return BySpark(spark, str(tmp_path / "warehouse"))
+
+
+def test_where_there_are_no_locks_one_that_has_begun_keeps_others_away(elsewhere: Warehouse) -> None:
+    other = {"run_id": "other", "done_at": datetime.now(UTC) - timedelta(hours=5), "what": "begun"}
+    earlier = [{**other, "run_id": "earlier", "what": what} for what in ("begun", "ended")]
+    stored(elsewhere, MAINTENANCE, [other, *earlier])
+    said = r"another maintenance of .* has begun at .* UTC and has not ended; nothing was done"
+    with pytest.raises(BusyError, match=said):
+        maintain(elsewhere, ways())
+    stored(elsewhere, MAINTENANCE, [{**other, "what": "ended"}])
+    with step._alone(elsewhere, ways()):
+        assert [what for _, what in announced(elsewhere)][-1] == "begun"
+    mine = [what for run_id, what in announced(elsewhere) if run_id not in ("other", "earlier")]
     assert mine == ["begun", "ended", "begun", "ended"], "the one that was kept away has ended as well"
 
 
-def test_one_that_was_killed_keeps_nobody_away_for_ever(spark: SparkSession, template: Path, tmp_path: Path) -> None:
-    warehouse = BySpark(spark, str(shutil.copytree(template, tmp_path / "warehouse")))
+def test_one_that_was_killed_keeps_nobody_away_for_ever(elsewhere: Warehouse) -> None:
     killed = {"run_id": "killed", "done_at": datetime.now(UTC) - timedelta(hours=7), "what": "begun"}
-    stored(warehouse, MAINTENANCE, [killed])
-    before = content(warehouse)
-    maintain(warehouse, ways(files=False))
-    assert content(warehouse) != before
+    stored(elsewhere, MAINTENANCE, [killed])
+    with step._alone(elsewhere, ways()):
+        assert [run_id for run_id, _ in announced(elsewhere)][:1] == ["killed"]
 
 
-def test_of_two_that_begin_at_once_the_second_leaves(
-    spark: SparkSession, template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    warehouse = BySpark(spark, str(shutil.copytree(template, tmp_path / "warehouse")))
-    before, real, refused = content(warehouse), step._others_at_work, []
+def test_of_two_that_begin_at_once_the_second_leaves(elsewhere: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    real, refused, worked = step._another_since, [], []
 
     def second_comes(tables: Warehouse, mine: str) -> datetime | None:
         """The first one has announced itself, and looks only after the second one has."""
         if not refused:
             refused.append(mine)
             with pytest.raises(BusyError):
-                maintain(tables, ways(files=False))
+                maintain(tables, ways())
         return real(tables, mine)
 
-    monkeypatch.setattr(step, "_others_at_work", second_comes)
-    maintain(warehouse, ways(files=False))
-    assert content(warehouse) != before
+    monkeypatch.setattr(step, "_another_since", second_comes)
+    with step._alone(elsewhere, ways()):
+        worked.append(True)
+    assert worked == [True]
 
 
 def test_small_files_are_put_together_and_old_ones_removed(filled: Warehouse, runs: Runs) -> None:
