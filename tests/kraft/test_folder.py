@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from jobs.sources.kraft import folder as scanning
 from jobs.sources.kraft.folder import (
     LOG_FOLDER,
     KraftSourceError,
@@ -24,6 +26,7 @@ from tests.captures import VERSIONS
 from tests.kraft.dumps import dumps, log_folder, read_dump
 from transforms.kraft.decode.framing import BatchHeader, frames
 from transforms.kraft.decode.masking import UNMASKED
+from transforms.kraft.decode.scan import SegmentScan
 
 WHOLE = ("3.9.1", "8-zookeeper-behind", 3001)
 FROM_SNAPSHOT = ("3.9.1", "8-zookeeper-behind", 3000)
@@ -275,6 +278,28 @@ def test_a_file_that_is_cut_short_after_it_was_scanned_is_no_torn_tail(controlle
         file.truncate(segment.stat().st_size - 100)
     with pytest.raises(KraftSourceError, match=f"^{segment} became shorter while it was read: .* Run again"):
         list(read_records(plan_log(copy), UNMASKED))
+
+
+def test_a_large_file_that_is_cut_short_while_it_is_scanned_ends_no_process(
+    controller: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As by whoever copies another one over it: a mapped file would end all clusters' run with a bus error."""
+    before, real = copy_in(controller), scanning.scan_segment
+    large = sum(segment.size for segment in before.segments) + (2 << 20)
+    newest = before.segments[-1].path
+    with newest.open("ab") as file:
+        file.truncate(large)
+
+    def cut(data: bytes, *more: Any) -> SegmentScan:
+        newest.write_bytes(b"")
+        return real(data, *more)
+
+    monkeypatch.setattr(scanning, "_LARGE_BYTES", 1 << 20)
+    monkeypatch.setattr(scanning, "scan_segment", cut)
+    scanned = copy_in(controller)
+    assert (scanned.log_end_offset, scanned.segments[-1].size) == (before.log_end_offset, large)
+    with pytest.raises(KraftSourceError, match="became shorter while it was read"):
+        list(read_records(plan_log(scanned), UNMASKED))
 
 
 def test_a_snapshot_that_goes_away_is_noted(controller: Path) -> None:

@@ -6,11 +6,11 @@ Only headers of batches are read here; records are read by `jobs.sources.kraft.l
 from __future__ import annotations
 
 import json
-import mmap
 import os
 import re
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,9 @@ from transforms.properties import MalformedPropertiesError, parse
 from transforms.secrets import Fingerprinter
 
 LOG_FOLDER = "__cluster_metadata-0"
-_READ_BYTES = 32 * 1024 * 1024
+# A segment has up to a gigabyte, and several clusters are looked at at the same time.
+_LARGE_BYTES = 32 * 1024 * 1024
+_ONE_LARGE = threading.Lock()
 # Exactly these names count. `NNN.snapshot` is the producer state of the log layer, not a metadata snapshot; `.part`,
 # `.deleted`, `.index` and `.timeindex` are left alone (S§2.1).
 _SEGMENT = re.compile(r"^(\d{20})\.log$")
@@ -246,17 +248,15 @@ def read_copy(folder: Path, split_bytes: int = SPLIT_BYTES) -> ScannedCopy:
 
 
 @contextmanager
-def mapped(path: Path) -> Iterator[bytes | mmap.mmap]:
-    """The bytes of a file: read when it is small, mapped when it is not.
+def whole_file(path: Path) -> Iterator[bytes]:
+    """The bytes of a file; of large ones, one at a time is in memory.
 
-    A mapped file must not be cut short meanwhile; a controller does that only to a log that lost an election.
+    It is not mapped: a mapped file that is cut short meanwhile, as by whoever copies another one over it, ends this process.
     """
     with path.open("rb") as file:
-        if os.fstat(file.fileno()).st_size <= _READ_BYTES:
+        large = os.fstat(file.fileno()).st_size > _LARGE_BYTES
+        with _ONE_LARGE if large else nullcontext():
             yield file.read()
-            return
-        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            yield data
 
 
 def _contains_log(folder: Path) -> bool:
@@ -272,7 +272,7 @@ def _segments(folder: Path, split_bytes: int, notes: list[str]) -> tuple[list[Se
         if matched is None:
             continue
         try:
-            with mapped(path) as data:
+            with whole_file(path) as data:
                 scan = scan_segment(data, previous, split_bytes)
         except FileNotFoundError:
             notes.append(_gone(path))
@@ -293,7 +293,7 @@ def _checkpoints(folder: Path, notes: list[str]) -> list[CheckpointFile]:
         if matched is None or path.name == _BOOTSTRAP:
             continue
         try:
-            with mapped(path) as data:
+            with whole_file(path) as data:
                 problem = checkpoint_problem(data)
                 voters = checkpoint_voters(data) if problem is None else None
                 found.append(

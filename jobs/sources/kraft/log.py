@@ -25,7 +25,14 @@ import pyarrow.compute as pc
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from jobs.sources.kraft.folder import CheckpointFile, KraftSourceError, ScannedCopy, SegmentFile, mapped, read_copies
+from jobs.sources.kraft.folder import (
+    CheckpointFile,
+    KraftSourceError,
+    ScannedCopy,
+    SegmentFile,
+    read_copies,
+    whole_file,
+)
 from jobs.sources.remote import read_range
 from schemas.bronze import LOG_RECORD_COLUMNS
 from transforms.kraft.decode.masking import Masking
@@ -86,7 +93,7 @@ def plan_file(path: Path, selection: Selection = EVERYTHING) -> list[ReadTask]:
             digits = path.name.partition("-")[0]
             origin = Origin(None, path.name, int(digits) if digits.isdecimal() else 0)
             return [ReadTask(str(path), 0, path.stat().st_size, origin, Continuation())]
-        with mapped(path) as data:
+        with whole_file(path) as data:
             scan = scan_segment(data)
     except OSError as error:
         raise KraftSourceError(f"{path}: can't be read: {error.strerror}") from None

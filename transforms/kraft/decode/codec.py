@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from schemas.kraft.fields import Body, Field, RecordType, WireType
-from transforms.kraft.decode.wire import Buffer, WireError, WireReader
+from transforms.kraft.decode.wire import WireError, WireReader
 
 Values = dict[str, Any]
 
@@ -29,7 +29,7 @@ _SCALARS: dict[WireType, Callable[[WireReader], Any]] = {
 
 
 def decode_record(
-    record_type: RecordType, version: int, data: Buffer, position: int, end: int
+    record_type: RecordType, version: int, data: bytes, position: int, end: int
 ) -> tuple[Values, Body, list[str]]:
     """Decode the body at `data[position:end]`, all of it.
 

@@ -13,7 +13,7 @@ from transforms.kraft.decode.framing import HEADER_SIZE, SEARCH_BUDGET, BatchHea
 from transforms.kraft.decode.masking import Masking, mask
 from transforms.kraft.decode.rows import PARTITION_BODY_COLUMNS, Origin, Rows
 from transforms.kraft.decode.spelling import to_json
-from transforms.kraft.decode.wire import Buffer, WireError, WireReader
+from transforms.kraft.decode.wire import WireError, WireReader
 
 # Loading the compiled kernel takes longer than reading this much by the declarations alone.
 FAST_FROM_BYTES = 256 * 1024
@@ -34,7 +34,7 @@ class Continuation:
 class DecodePass:
     """State of one pass over one file; rows gather in `rows`."""
 
-    def __init__(self, data: Buffer, origin: Origin, masking: Masking, continuation: Continuation) -> None:
+    def __init__(self, data: bytes, origin: Origin, masking: Masking, continuation: Continuation) -> None:
         self.data = data
         self.origin = origin
         self.masking = masking

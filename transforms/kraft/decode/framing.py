@@ -17,8 +17,6 @@ from dataclasses import dataclass
 
 import google_crc32c
 
-from transforms.kraft.decode.wire import Buffer
-
 HEADER_SIZE = 61
 # Offsets beyond this could overflow 64 bits when something is added.
 MOST_OFFSET = 1 << 62
@@ -92,7 +90,7 @@ class Damage:
 Frame = BatchHeader | Damage
 
 
-def frames(data: Buffer, *, verify: bool = True) -> Iterator[Frame]:
+def frames(data: bytes, *, verify: bool = True) -> Iterator[Frame]:
     """Yield the batches of `data`, which starts at a batch. Positions count from its start.
 
     Without `verify` only headers are looked at, except where a header makes no sense; the frames are the same.
@@ -105,7 +103,7 @@ def frames(data: Buffer, *, verify: bool = True) -> Iterator[Frame]:
         position += frame.size
 
 
-def frame_at(data: Buffer, position: int, budget: list[int], *, verify: bool = True) -> Frame:
+def frame_at(data: bytes, position: int, budget: list[int], *, verify: bool = True) -> Frame:
     """Read the frame at `position`, where the one before it ends.
 
     `budget` holds the bytes whose CRC may still be tried in searches (at first `SEARCH_BUDGET`); it is drawn on.
@@ -119,7 +117,7 @@ def frame_at(data: Buffer, position: int, budget: list[int], *, verify: bool = T
     return batch if batch.intact or followed else _damage(data, position, batch, budget)
 
 
-def batch_size(data: Buffer, position: int) -> int | None:
+def batch_size(data: bytes, position: int) -> int | None:
     """Size in bytes of the batch at `position`; None when no whole batch can be there."""
     if len(data) - position < HEADER_SIZE or data[position + 16] != _MAGIC:
         return None
@@ -127,12 +125,12 @@ def batch_size(data: Buffer, position: int) -> int | None:
     return size if HEADER_SIZE <= size <= len(data) - position else None
 
 
-def crc_of(data: Buffer, position: int, size: int) -> int:
+def crc_of(data: bytes, position: int, size: int) -> int:
     """CRC-32C of the batch at `position`."""
     return int(google_crc32c.value(data[position + _CRC_FROM : position + size]))
 
 
-def read_header(data: Buffer, position: int, size: int, computed_crc: int | None) -> BatchHeader:
+def read_header(data: bytes, position: int, size: int, computed_crc: int | None) -> BatchHeader:
     """Read the header of the batch at `position`, which `batch_size` found to be there."""
     (base, _, epoch, _, crc, attributes, last_delta, base_time, max_time, _, _, _, count) = _HEADER.unpack_from(
         data, position
@@ -152,7 +150,7 @@ def read_header(data: Buffer, position: int, size: int, computed_crc: int | None
     )
 
 
-def _damage(data: Buffer, position: int, batch: BatchHeader | None, budget: list[int]) -> Damage:
+def _damage(data: bytes, position: int, batch: BatchHeader | None, budget: list[int]) -> Damage:
     found = _next_batch(data, position + 1, budget)
     size = found - position
     if batch is not None:
@@ -165,7 +163,7 @@ def _damage(data: Buffer, position: int, batch: BatchHeader | None, budget: list
     return Damage(position, size, reason)
 
 
-def _why_no_batch(data: Buffer, position: int, found: int) -> str:
+def _why_no_batch(data: bytes, position: int, found: int) -> str:
     size, left = found - position, len(data) - position
     if _is_zero(data, position, found):
         return f"zero-filled: {size} bytes of preallocated space or lost writes"
@@ -179,11 +177,11 @@ def _why_no_batch(data: Buffer, position: int, found: int) -> str:
     return f"no batch header: a batch of {claimed} bytes can't be here, {size} bytes skipped"
 
 
-def _is_zero(data: Buffer, start: int, end: int) -> bool:
+def _is_zero(data: bytes, start: int, end: int) -> bool:
     return not any(data[block : min(block + _BLOCK, end)].strip(b"\0") for block in range(start, end, _BLOCK))
 
 
-def _next_batch(data: Buffer, start: int, budget: list[int]) -> int:
+def _next_batch(data: bytes, start: int, budget: list[int]) -> int:
     """Position of the next batch with a right CRC at or after `start`; the end of the data when there is none."""
     at = data.find(_NO_PRODUCER, start + _NO_PRODUCER_AT)
     while at >= 0 and budget[0] > 0:

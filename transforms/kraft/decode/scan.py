@@ -12,7 +12,7 @@ from schemas.kraft.control import CONTROL_TYPES, KRAFT_VOTERS, LEADER_CHANGE, SN
 from transforms.kraft.decode.codec import decode_record
 from transforms.kraft.decode.decode_pass import FAST_FROM_BYTES, Continuation
 from transforms.kraft.decode.framing import HEADER_SIZE, BatchHeader, Damage, frames, read_header
-from transforms.kraft.decode.wire import Buffer, WireError, WireReader
+from transforms.kraft.decode.wire import WireError, WireReader
 
 SPLIT_BYTES = 8 * 1024 * 1024
 Headers = npt.NDArray[np.int64]
@@ -48,7 +48,7 @@ class SegmentScan:
     largest_batch: int = 0
 
 
-def scan_segment(data: Buffer, previous: Continuation | None = None, split_bytes: int = SPLIT_BYTES) -> SegmentScan:
+def scan_segment(data: bytes, previous: Continuation | None = None, split_bytes: int = SPLIT_BYTES) -> SegmentScan:
     """Scan a whole segment: headers and CRCs, no records. `previous` determines which offset and epoch must follow.
 
     Only intact batches (CRC right) count; the ranges cover every byte all the same.
@@ -72,7 +72,7 @@ def scan_segment(data: Buffer, previous: Continuation | None = None, split_bytes
     return scan
 
 
-def _header_chunks(data: Buffer) -> Iterator[Headers]:
+def _header_chunks(data: bytes) -> Iterator[Headers]:
     """Headers of the intact batches, in columns as `kernel.partitions` numbers them."""
     if len(data) < FAST_FROM_BYTES:
         found = [
@@ -154,7 +154,7 @@ class _Fold:
                 self._open = Continuation(start, self._next_offset, self._epoch)
 
 
-def control_records(data: Buffer, batch: BatchHeader) -> list[tuple[int, int, int]]:
+def control_records(data: bytes, batch: BatchHeader) -> list[tuple[int, int, int]]:
     """(type, start of the body, end of the body) of each record of a control batch; what can't be read is left out."""
     found: list[tuple[int, int, int]] = []
     reader = WireReader(data, batch.position + HEADER_SIZE, batch.position + batch.size)
@@ -174,7 +174,7 @@ def control_records(data: Buffer, batch: BatchHeader) -> list[tuple[int, int, in
     return found
 
 
-def _read_quorum(scan: SegmentScan, data: Buffer, batch: BatchHeader) -> None:
+def _read_quorum(scan: SegmentScan, data: bytes, batch: BatchHeader) -> None:
     """The newest control batch: an election, or a voter that was added or removed since (KIP-853)."""
     for code, start, end in control_records(data, batch):
         if code not in (LEADER_CHANGE.key, KRAFT_VOTERS.key):
@@ -188,7 +188,7 @@ def _read_quorum(scan: SegmentScan, data: Buffer, batch: BatchHeader) -> None:
         scan.voters = tuple(sorted(voter["voterId"] for voter in values["voters"]))
 
 
-def checkpoint_problem(data: Buffer) -> str | None:
+def checkpoint_problem(data: bytes) -> str | None:
     """Why a snapshot file is incomplete, or None: every batch intact, a header first, a footer last (S§2.4, S§11)."""
     first: BatchHeader | None = None
     last: BatchHeader | None = None
@@ -205,7 +205,7 @@ def checkpoint_problem(data: Buffer) -> str | None:
     return None if _has_control(data, last, SNAPSHOT_FOOTER.key) else "the footer is missing"
 
 
-def checkpoint_voters(data: Buffer) -> tuple[int, ...] | None:
+def checkpoint_voters(data: bytes) -> tuple[int, ...] | None:
     """Voters by the KRaftVoters record in a snapshot's first batch; None for a static quorum's snapshot, which has none (KIP-853)."""
     first = next(frames(data), None)
     if not isinstance(first, BatchHeader) or not first.control:
@@ -215,5 +215,5 @@ def checkpoint_voters(data: Buffer) -> tuple[int, ...] | None:
     return scan.voters
 
 
-def _has_control(data: Buffer, batch: BatchHeader, code: int) -> bool:
+def _has_control(data: bytes, batch: BatchHeader, code: int) -> bool:
     return batch.control and any(found == code for found, _, _ in control_records(data, batch))

@@ -15,7 +15,6 @@ from schemas.kraft.control import SNAPSHOT_FOOTER, SNAPSHOT_HEADER
 from transforms.kraft.decode.decode_pass import FAST_FROM_BYTES, Continuation, DecodePass
 from transforms.kraft.decode.masking import Masking
 from transforms.kraft.decode.rows import Origin
-from transforms.kraft.decode.wire import Buffer
 
 __all__ = ["Continuation", "decode_checkpoint", "decode_segment"]
 
@@ -23,7 +22,7 @@ DEFAULT_ROWS = 65_536
 
 
 def decode_segment(
-    data: Buffer,
+    data: bytes,
     origin: Origin,
     masking: Masking,
     continuation: Continuation | None = None,
@@ -37,7 +36,7 @@ def decode_segment(
 
 
 def decode_checkpoint(
-    data: Buffer, origin: Origin, masking: Masking, rows_per_batch: int = DEFAULT_ROWS
+    data: bytes, origin: Origin, masking: Masking, rows_per_batch: int = DEFAULT_ROWS
 ) -> Iterator[pa.RecordBatch]:
     """Decode a whole snapshot file (`.checkpoint`). `offset` is the position within it; header and footer are rows.
 

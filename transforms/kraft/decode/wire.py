@@ -13,10 +13,6 @@ from __future__ import annotations
 
 import struct
 from base64 import urlsafe_b64encode
-from mmap import mmap
-
-# A file in memory, or mapped into it.
-Buffer = bytes | mmap
 
 _INT16 = struct.Struct(">h")
 _UINT16 = struct.Struct(">H")
@@ -34,7 +30,7 @@ class WireReader:
 
     __slots__ = ("data", "end", "notes", "position")
 
-    def __init__(self, data: Buffer, position: int, end: int) -> None:
+    def __init__(self, data: bytes, position: int, end: int) -> None:
         self.data = data
         self.position = position
         self.end = end

@@ -20,7 +20,7 @@ from transforms.kraft.decode.decode_pass import Continuation, DecodePass
 from transforms.kraft.decode.framing import SEARCH_BUDGET, batch_size, frame_at
 from transforms.kraft.decode.masking import mask
 from transforms.kraft.decode.spelling import to_json
-from transforms.kraft.decode.wire import Buffer, WireError
+from transforms.kraft.decode.wire import WireError
 from transforms.kraft.kernel import batches as kernel
 from transforms.kraft.kernel import partitions as layout
 from transforms.kraft.kernel.columnar import empty_columns, to_batch
@@ -48,7 +48,7 @@ def warm_up() -> None:
     kernel.scan_batches(nothing, 0, np.empty((_HEADER_ROWS, 1), np.int64))
 
 
-def scan_fast(data: Buffer) -> Iterator[npt.NDArray[np.int64]]:
+def scan_fast(data: bytes) -> Iterator[npt.NDArray[np.int64]]:
     """Headers of the intact batches of `data`, in chunks; the rows are those of `kernel.scan_batches`."""
     view = np.frombuffer(data, np.uint8)
     budget = [SEARCH_BUDGET]

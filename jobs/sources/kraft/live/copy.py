@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import IO
 
 from jobs.disk import said
-from jobs.sources.kraft.folder import mapped
+from jobs.sources.kraft.folder import whole_file
 from jobs.sources.kraft.live import messages
 from jobs.sources.kraft.live.errors import DamagedReplyError, MovedError, QuorumError
 from jobs.sources.kraft.live.messages import FetchAnswer, OffsetAndEpoch, QuorumAnswer
@@ -262,7 +262,7 @@ class _Copy:
                 self._check_pace(source, position, started)
                 file.write(answer.data)
             _flush(file)
-        with mapped(part) as data:
+        with whole_file(part) as data:
             problem = checkpoint_problem(data) if position == size else "it is longer than it should be"
         if problem is not None:
             self.notes.append(
