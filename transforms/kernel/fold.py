@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
@@ -61,6 +62,8 @@ class Fold:
         self.found: list[Finding] = []
         self.clears: list[int] = []
         self.versions: Versions | None = None
+        # Types of records that this shard reads, but for those of partitions.
+        self._read_here = pa.array(sorted(_ANYWHERE | (READERS.keys() if shard.has_the_rest else set())))
 
     def record(self, versions: Versions) -> None:
         """From here on, record in `versions` what rows were before further records and what these make of them."""
@@ -121,12 +124,12 @@ class Fold:
         """Apply all other records; gives the rows of those that clear one topic's ELR, with its number."""
         clears: list[tuple[int, int]] = []
         places = pa.array(rows)
+        places = places.filter(pc.is_in(batch.rows["type"].take(places), self._read_here))
+        rows = places.to_numpy()
         columns = [batch.rows[name].take(places).to_pylist() for name in _COLD]
         for row, offset, kind, data, epoch, time in zip(
             rows.tolist(), batch.offsets[rows].tolist(), *columns, strict=True
         ):
-            if kind not in _ANYWHERE and not (self.shard.has_the_rest and kind in READERS):
-                continue
             at, body = At(offset, epoch, time), json.loads(data)
             if kind == CLEAR_ELR.name:
                 clears += [(row, topic) for topic in self._to_clear(body["topicName"], at)]

@@ -75,6 +75,7 @@ class Topics:
         self.longs: Longs = _nothing(64, TOPIC_LONGS)
         self.newest: Longs = _nothing(64)
         self._made: list[tuple[str, str, At]] = []
+        self._waiting: set[str] = set()
 
     def numbers(self, ids: pa.StringArray, rows: Longs | None = None) -> Longs:
         """Numbers of the topics with the ids in some rows of a column."""
@@ -95,13 +96,14 @@ class Topics:
     def make(self, topic_id: str, name: str, at: At) -> None:
         """A TopicRecord; it counts from `settle` on, which makes many at once."""
         self._made.append((topic_id, name, at))
+        self._waiting.add(topic_id)
 
     def settle(self) -> None:
         """Make the topics that wait."""
         if not self._made:
             return
         ids, names, places = zip(*self._made, strict=True)
-        self._made = []
+        self._made, self._waiting = [], set()
         numbers = self.numbers(pa.array(ids))
         mine = np.fromiter(map(self.shard.owns, names), np.bool_, len(names))
         named = np.full(len(names), NULL, np.int64)
@@ -109,9 +111,14 @@ class Topics:
         self.newest = _with_room(self.newest, len(self.names))
         make_topics(self.longs, self.newest, numbers, named, np.array(places, np.int64))
 
+    def settle_one(self, topic_id: str) -> None:
+        """Settle if this topic waits: to make a few takes as long as to make many."""
+        if topic_id in self._waiting:
+            self.settle()
+
     def remove(self, topic_id: str, at: At) -> Finding | None:
         """Apply a RemoveTopicRecord; returns its fault, if any."""
-        self.settle()
+        self.settle_one(topic_id)
         number = self.number(topic_id)
         topic, finding = self.longs[number], None
         if topic[ALIVE] != 1 and self.owned[number]:

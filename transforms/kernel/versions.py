@@ -92,7 +92,7 @@ class Versions:
     def topic(self, topics: Topics, topic_id: str, name: str | None, at: At) -> None:
         """A TopicRecord; without a name a removal, which is ignored if the topic is unknown."""
         if name is None:
-            topics.settle()
+            topics.settle_one(topic_id)
         named = topics.name_of(topic_id) if name is None else name
         if named is None or not topics.shard.owns(named):
             return
