@@ -37,7 +37,7 @@ class Memory:
     Looked at each `every` seconds; a look takes a tenth of a second.
     """
 
-    every: float = 0.5
+    every: float = 2.0
     peak: int = 0
     _done: threading.Event = field(default_factory=threading.Event)
     # Ticks by process: what its workers took is lost with a process that does not wait for them.
