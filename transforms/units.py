@@ -65,7 +65,7 @@ def packed(kind: int) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
     def pack(batches: Batches) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for cluster, rows in by_cluster(batch):
-                yield _row(cluster, kind, 0, stream(rows))
+                yield feed_row(cluster, kind, 0, stream(rows))
 
     return pack
 
@@ -75,7 +75,7 @@ def packed_records(batches: Batches) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         for cluster, rows in by_cluster(batch):
             for kind, place, piece in _pieces(rows):
-                yield _row(cluster, kind, place, stream(piece))
+                yield feed_row(cluster, kind, place, stream(piece))
 
 
 def _pieces(rows: pa.RecordBatch) -> Iterator[tuple[UnitKind, int, pa.RecordBatch]]:
@@ -107,14 +107,17 @@ def _runs(rows: pa.RecordBatch, *same: str) -> Iterator[pa.RecordBatch]:
 
 
 def by_cluster(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """A batch cut by its clusters, without that column."""
-    rest = batch.drop_columns([CLUSTER])
+    """A batch cut by its clusters, without the columns of the cluster and the run."""
+    rest = batch.drop_columns([name for name in (CLUSTER, "run_id") if name in batch.schema.names])
     names = pc.unique(batch[CLUSTER]).to_pylist()
     for name in names:
         yield name, rest if len(names) == 1 else rest.filter(pc.equal(batch[CLUSTER], name))
 
 
-def _row(cluster: str, kind: int, place: int, payload: bytes) -> pa.RecordBatch:
+def feed_row(cluster: str, kind: int, place: int, payload: bytes | pa.Buffer) -> pa.RecordBatch:
+    """One row of FEED."""
+    if isinstance(payload, pa.Buffer):
+        payload = payload.to_pybytes()
     return pa.RecordBatch.from_pylist(
         [dict(zip(FEED_SCHEMA.names, (cluster, kind, place, payload), strict=True))], FEED_SCHEMA
     )

@@ -15,7 +15,7 @@ from jobs.evidence.feed import Pass, Source, SpooledFeed, each_cluster, in_order
 from jobs.evidence.past import PastRun
 from jobs.evidence.past_facts import past_facts
 from jobs.exit import UsageError
-from jobs.runtime.workers import without_failures
+from jobs.runtime.workers import as_they_are
 from schemas.gold import DIVERGENCES
 from transforms.examination.as_of import TaskAt, divergences_at
 from transforms.examination.made import slices
@@ -43,8 +43,8 @@ def divergences_as_of(past: PastRun, offset: int) -> DataFrame:
     kraft = known.kraft
     folder = known.given.reads_data_folder
     task = TaskAt(known.gathered, kraft.side, kraft.base, known.given.bracketed, kraft.checked(offset), folder)
-    source = Source(past.spark, past.read, {past.cluster: past.walks})
-    logs = of_logs(without_failures(kraft.records), [past.cluster])
+    source = Source(past.spark, past.in_workers, {past.cluster: past.walks})
+    logs = of_logs(as_they_are(kraft.records))
     feeds = [source.clusters(), *source.trees(), *source.barriers([past.cluster] if folder else ()), *logs]
     return in_order(feeds, 1).mapInArrow(each_cluster(_pass(task)), _LOCATED)
 

@@ -7,19 +7,20 @@ from dataclasses import dataclass
 from functools import reduce
 from itertools import groupby
 from tempfile import SpooledTemporaryFile
+from threading import Lock
 from types import TracebackType
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
-from jobs.runtime.workers import without_failures
-from schemas.bronze import ZK_TRANSACTIONS, ZK_ZNODES
+from jobs.runtime.workers import WorkerRows
+from jobs.sinks.conditions import Where
+from schemas.bronze import KRAFT_RECORDS, ZK_TRANSACTIONS, ZK_ZNODES
 from schemas.examined import FEED
 from schemas.silver import BARRIERS, ZOOKEEPER_WRITES
 from schemas.table import Table
-from transforms.clusters import CLUSTER, of_clusters
-from transforms.units import UnitKind, batches_of, packed, packed_records
+from transforms.clusters import CLUSTER
+from transforms.units import UnitKind, batches_of, feed_row, packed, packed_records
 
 # Of one cluster; more goes to the disk that Spark's workers use.
 _IN_MEMORY_BYTES = 256 * 1024 * 1024
@@ -34,17 +35,19 @@ Pass = Callable[[str, "SpooledFeed"], Iterator[pa.RecordBatch]]
 class Source:
     """The tables of a run, present or past, that its clusters' passes are fed from.
 
-    `rows` gives the run's rows of a table; `walks` are the snapshot_ids of each cluster's trees: the one that is compared, and a
-    bracket's second. What is given are rows of `schemas.examined.FEED`.
+    `rows` gives the run's rows of a table that meet conditions; `walks` are the snapshot_ids of each cluster's trees: the one that is
+    compared, and a bracket's second. What is given are rows of `schemas.examined.FEED`.
     """
 
     spark: SparkSession
-    rows: Callable[[Table], DataFrame]
+    rows: Callable[[Table, Where], WorkerRows]
     walks: Mapping[str, Sequence[str]]
 
     def clusters(self) -> DataFrame:
         """Marks that a cluster exists, even without other rows."""
-        return self.spark.createDataFrame([(name, int(UnitKind.BEGIN), 0, b"") for name in self.walks], FEED)
+        rows = pa.Table.from_batches([feed_row(name, UnitKind.BEGIN, 0, b"") for name in self.walks])
+        # Of Arrow's rows, because plain ones pass through a Python worker of another kind, which takes a second to begin.
+        return self.spark.createDataFrame(rows, FEED)
 
     def trees(self) -> list[DataFrame]:
         """Znodes of the walk that is judged, and of a bracket's second one."""
@@ -52,8 +55,8 @@ class Source:
         for number, kind in enumerate((UnitKind.ZNODES, UnitKind.SECOND_WALK)):
             walks = [mine[number] for mine in self.walks.values() if len(mine) > number]
             if walks:
-                znodes = without_failures(self.rows(ZK_ZNODES)).where(F.col("snapshot_id").isin(walks))
-                feeds.append(znodes.mapInArrow(packed(kind), FEED))
+                znodes = self.rows(ZK_ZNODES, {"snapshot_id": walks})
+                feeds.append(znodes.then(packed(kind), FEED).rows)
         return feeds
 
     def written(self, clusters: Collection[str]) -> list[DataFrame]:
@@ -67,14 +70,17 @@ class Source:
     def _of_tables(self, tables: Sequence[tuple[Table, UnitKind]], clusters: Collection[str]) -> list[DataFrame]:
         if not clusters:
             return []
-        return [self.rows(table).where(of_clusters(clusters)).mapInArrow(packed(kind), FEED) for table, kind in tables]
+        mine = {CLUSTER: sorted(clusters)}
+        return [self.rows(table, mine).then(packed(kind), FEED).rows for table, kind in tables]
+
+    def logs(self, clusters: Collection[str]) -> list[DataFrame]:
+        """The records of these clusters' logs."""
+        return of_logs(self.rows(KRAFT_RECORDS, {CLUSTER: sorted(clusters)})) if clusters else []
 
 
-def of_logs(records: DataFrame, clusters: Collection[str]) -> list[DataFrame]:
-    """Rows of bronze kraft_records of these clusters as rows of FEED."""
-    if not clusters:
-        return []
-    return [records.where(of_clusters(clusters)).drop("run_id").mapInArrow(packed_records, FEED)]
+def of_logs(records: WorkerRows) -> list[DataFrame]:
+    """Rows of bronze kraft_records as rows of FEED."""
+    return [records.then(packed_records, FEED).rows]
 
 
 def in_order(feeds: Iterable[DataFrame], clusters: int) -> DataFrame:
@@ -89,6 +95,7 @@ class SpooledFeed:
 
     def __init__(self, payloads: Iterable[tuple[int, pa.Buffer]]) -> None:
         self._file = SpooledTemporaryFile(max_size=_IN_MEMORY_BYTES)  # noqa: SIM115 - closed with the feed
+        self._reading = Lock()
         self._places: dict[int, list[tuple[int, int]]] = {}
         position = 0
         for kind, payload in payloads:
@@ -106,8 +113,11 @@ class SpooledFeed:
 
     def _payloads(self, kind: int) -> Iterator[bytes]:
         for position, size in self._places.get(kind, ()):
-            self._file.seek(position)
-            yield self._file.read(size)
+            # Several threads of a pass may read at the same time.
+            with self._reading:
+                self._file.seek(position)
+                payload = self._file.read(size)
+            yield payload
 
     def batches(self, kind: int) -> Iterator[pa.RecordBatch]:
         """The rows of a kind, in order."""

@@ -19,7 +19,7 @@ from jobs.evidence.kept_state import read
 from jobs.evidence.removed import JUDGED, OF_LAYER, forgotten_text, last_vacuum, removed_parts, removed_text
 from jobs.exit import AuditError, UsageError, files_are_gone
 from jobs.settings import TABLES_FOLDER, ReportSettings, Settings, limits_of, load_settings
-from jobs.sinks.conditions import PRESENT, Where
+from jobs.sinks.conditions import PRESENT, Where, all_of
 from jobs.sinks.reader import Folder, Reader, records
 from jobs.sinks.storage import credentials_without_spark, read_without_spark
 from schemas.examined import EXAMINED
@@ -42,6 +42,7 @@ LOG = logging.getLogger("kraft-audit")
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from jobs.runtime.workers import WorkerRows
     from jobs.sinks.delta import Warehouse
 
 
@@ -218,6 +219,16 @@ class PastRun:
 
             return state_rows(rows, {self.cluster: self._chain_of(table)})
         return rows.where(of_clusters([self.cluster]) & (rows["run_id"] == self.run_id))
+
+    def in_workers(self, table: Table, where: Where) -> WorkerRows:
+        """The run's rows of a table that is not chained, for what workers make of them; raises as `rows`."""
+        version, mine = self._version(table), {"cluster": self.cluster, "run_id": self.run_id, **where}
+        tables = spark_tables(self.warehouse)
+        if version is None:
+            return tables.in_workers(table, mine, [self.run_id])
+        from jobs.runtime.workers import as_they_are  # noqa: PLC0415 - commands that read without Spark must not need it
+
+        return as_they_are(tables.read(table, version).where(all_of(mine).column()))
 
     def rows(
         self, table: Table, columns: Sequence[str] = (), where: Where | None = None, most: int | None = None

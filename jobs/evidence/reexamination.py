@@ -19,7 +19,7 @@ from jobs.evidence.past_facts import past_facts
 from jobs.evidence.past_log import past_copies
 from jobs.evidence.past_records import copies_of
 from jobs.exit import AuditError
-from jobs.runtime.workers import without_failures
+from jobs.runtime.workers import as_they_are
 from jobs.sinks.delta import readable
 from schemas.bronze import KRAFT_RECORDS, ZK_ZNODES
 from schemas.examined import FEED
@@ -66,12 +66,12 @@ def examined_again(past: PastRun, shown: int) -> list[dict[str, Any]]:
         # A run reports only the damage that it has read itself; no run continues from a state above damage.
         records = known.kraft.records.unionByName(records.where(F.col("problem").isNotNull()))
     again = RepeatedTask(ClusterTask(given, past.run_id, planned), known.answers, shown)
-    source = Source(past.spark, past.read, {past.cluster: past.walks})
+    source = Source(past.spark, past.in_workers, {past.cluster: past.walks})
     feeds = [
         source.clusters(),
         *source.trees(),
         *source.written([past.cluster] if given.reads_data_folder else []),
-        *of_logs(without_failures(records), [past.cluster]),
+        *of_logs(as_they_are(records)),
         *(
             past.read(table).mapInArrow(packed(kind), FEED)
             for kind, table in [*numbered(), (CHANGES_KIND, ISR_HISTORY)]

@@ -6,7 +6,7 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial, reduce
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -19,37 +19,42 @@ from jobs.evidence.feed import Source, each_cluster, in_order, of_logs
 from jobs.evidence.past_records import whole_log
 from jobs.exit import AuditError, for_people
 from jobs.run import kept
+from jobs.run.cluster_pass import FEW_ROWS, FILE, file_of, passing
 from jobs.run.run import LOG, Run
-from jobs.runtime.workers import WorkerRows, without_failures
+from jobs.runtime.workers import WorkerRows, as_they_are
+from jobs.sinks.conditions import PRESENT
 from jobs.sinks.delta import UnreadableError, in_parallel
-from schemas.bronze import KRAFT_RECORDS
+from jobs.sinks.parquet import DataFile
+from schemas.bronze import KRAFT_RECORDS, QUARANTINE
+from schemas.entities import ENTITIES
 from schemas.examined import EXAMINED
+from schemas.gold import DIVERGENCES, ISR_HISTORY
+from schemas.silver import ADMIN_OPERATIONS, FINDINGS
 from schemas.table import Table
 from transforms.clusters import CLUSTER
-from transforms.examination.examine import examine
-from transforms.examination.made import AGAIN, ANSWERS, FAILURE, ROWS, Made
+from transforms.examination.made import AGAIN, ANSWERS, FAILURE, ROWS
 from transforms.examination.task import ClusterTask
 from transforms.kraft.side import KraftSide
-from transforms.units import Feed, batches_of
+from transforms.units import batches_of
 
-_OUTCOME: pa.Schema = to_arrow_schema(EXAMINED.struct)
-# Rows in a piece as small as this come to the driver with the answers: to read their table again takes Python's workers longer than
-# they are worth, a seventh of a small audit's queries (`tests/pipeline/test_queries.py`).
-FEW_ROWS = "few_rows"
-_FEW_BYTES = 32 * 1024
+# The tables whose rows a pass makes.
+TABLES = (*(entity.table for entity in ENTITIES), ADMIN_OPERATIONS, FINDINGS, QUARANTINE, ISR_HISTORY, DIVERGENCES)
 
 
 @dataclass(frozen=True)
 class Examined:
-    """A pass's results for a cluster: answers by the names of their questions, numbers of rows by table, and small pieces of rows."""
+    """A pass's results for a cluster: answers by the names of their questions; and by table the number of rows, small pieces of
+    them, and the file that has the many, which no commit names yet.
+    """
 
     answers: Mapping[str, Any] = field(default_factory=dict)
     rows: Mapping[str, int] = field(default_factory=dict)
     pieces: Mapping[str, Sequence[bytes]] = field(default_factory=dict)
+    files: Mapping[str, DataFile] = field(default_factory=dict)
 
 
-# The tasks as a query gets them, and the records that it reads.
-_Prepared = Callable[[Mapping[str, ClusterTask]], tuple[Mapping[str, ClusterTask], DataFrame]]
+# The tasks as a query gets them, and the logs that it reads: rows of `schemas.examined.FEED`.
+_Prepared = Callable[[Mapping[str, ClusterTask]], tuple[Mapping[str, ClusterTask], list[DataFrame]]]
 
 
 def examined(run: Run, tasks: Mapping[str, ClusterTask]) -> dict[str, Examined]:
@@ -57,17 +62,19 @@ def examined(run: Run, tasks: Mapping[str, ClusterTask]) -> dict[str, Examined]:
 
     The rows for the other tables are in silver `examined` then: `store_rows` brings them there.
     """
-    records = without_failures(run.rows(KRAFT_RECORDS))
-    _store(run, tasks, lambda several: (several, records))
+    _store(run, tasks, partial(_with_new_records, run))
     again = _asked_again(run) if _some_go_on(tasks) else []
     if again:
-        _store(run, {name: tasks[name] for name in again}, partial(_with_whole_logs, run, records), AGAIN)
+        _store(run, {name: tasks[name] for name in again}, partial(_with_whole_logs, run), AGAIN)
     return stored(run)
 
 
-def _with_whole_logs(
-    run: Run, records: DataFrame, tasks: Mapping[str, ClusterTask]
-) -> tuple[Mapping[str, ClusterTask], DataFrame]:
+def _with_new_records(run: Run, tasks: Mapping[str, ClusterTask]) -> tuple[Mapping[str, ClusterTask], list[DataFrame]]:
+    """The tasks with the records that this run has read."""
+    return tasks, _source(run, tasks).logs([name for name, each in tasks.items() if each.given.has_kraft])
+
+
+def _with_whole_logs(run: Run, tasks: Mapping[str, ClusterTask]) -> tuple[Mapping[str, ClusterTask], list[DataFrame]]:
     """The tasks with all records that earlier runs have read: what seems lost is looked for there."""
     whole = {name: whole_log(run.warehouse, name, run.run_id, _side(each)) for name, each in tasks.items()}
     asked_again = {
@@ -75,8 +82,9 @@ def _with_whole_logs(
         for name, each in tasks.items()
     }
     # This run reports only the damage that it has read itself.
-    parts = [*(log.records for log in whole.values()), records.where(F.col("problem").isNotNull())]
-    return asked_again, reduce(DataFrame.unionByName, parts)
+    damage = run.in_workers(KRAFT_RECORDS, {CLUSTER: sorted(tasks), "problem": PRESENT})
+    earlier = [records for log in whole.values() for records in of_logs(as_they_are(log.records))]
+    return asked_again, [*earlier, *of_logs(damage)]
 
 
 def _some_go_on(tasks: Mapping[str, ClusterTask]) -> bool:
@@ -123,26 +131,36 @@ def _may_be_one_clusters(error: Exception) -> bool:
     return killed or isinstance(error, UnreadableError)
 
 
-def _store_at_once(run: Run, tasks: Mapping[str, ClusterTask], records: DataFrame, series: str) -> None:
-    feed = in_order(_feeds(run, tasks, records), len(tasks))
-    run.append(EXAMINED, WorkerRows(feed, each_cluster(_pass(run.run_id, dict(tasks))), EXAMINED.struct), series=series)
+def _store_at_once(run: Run, tasks: Mapping[str, ClusterTask], logs: list[DataFrame], series: str) -> None:
+    feed = in_order([*_feeds(run, tasks), *logs], len(tasks))
+    new_files = run.warehouse.new_files(TABLES)
+    examine = each_cluster(passing(run.run_id, dict(tasks), new_files))
+    try:
+        run.append(EXAMINED, WorkerRows(feed, examine, EXAMINED.struct), series=series)
+    except BaseException:
+        new_files.drop()
+        raise
 
 
 def stored(run: Run) -> dict[str, Examined]:
     """What was found of each cluster, from silver `examined`."""
-    told = run.looked_up(EXAMINED, (CLUSTER, "kind", "name", "payload"), {"kind": [ANSWERS, FAILURE, FEW_ROWS]})
+    kinds = [ANSWERS, FAILURE, FEW_ROWS, FILE]
+    told = run.looked_up(EXAMINED, (CLUSTER, "kind", "name", "payload"), {"kind": kinds})
     documents: dict[str, Any] = {}
     pieces: dict[str, dict[str, list[bytes]]] = defaultdict(lambda: defaultdict(list))
+    files: dict[str, dict[str, DataFile]] = defaultdict(dict)
     for row in told:
         cluster, payload = row[CLUSTER], row["payload"]
         if row["kind"] == FEW_ROWS:
             pieces[cluster][row["name"]].append(payload)
+        elif row["kind"] == FILE:
+            files[cluster][row["name"]] = file_of(payload)
         elif row["kind"] == FAILURE:
             run.fail(cluster, _error_of(json.loads(payload)))
         else:
             documents[cluster] = json.loads(payload)
     return {
-        cluster: Examined(document["answers"], document["rows"], pieces[cluster])
+        cluster: Examined(document["answers"], document["rows"], pieces[cluster], files[cluster])
         for cluster, document in documents.items()
     }
 
@@ -155,40 +173,38 @@ def _error_of(said: Mapping[str, Any]) -> Exception:
     return AuditError(f"{said['text']} inside the audit; audit this cluster alone to see where")
 
 
-def _feeds(run: Run, tasks: Mapping[str, ClusterTask], records: DataFrame) -> list[DataFrame]:
-    source = Source(run.spark, run.rows, {name: run.clusters[name].walks for name in tasks})
+def _source(run: Run, tasks: Mapping[str, ClusterTask]) -> Source:
+    return Source(run.spark, run.in_workers, {name: run.clusters[name].walks for name in tasks})
+
+
+def _feeds(run: Run, tasks: Mapping[str, ClusterTask]) -> list[DataFrame]:
+    source = _source(run, tasks)
     folders = [name for name, each in tasks.items() if each.given.reads_data_folder]
-    logs = [name for name, each in tasks.items() if each.given.has_kraft]
-    feeds = [source.clusters(), *source.trees(), *source.written(folders), *of_logs(records, logs)]
+    feeds = [source.clusters(), *source.trees(), *source.written(folders)]
     going = {name: each for name, each in run.kept.items() if name in tasks}
     return [*feeds, kept.fed(run, going)] if going else feeds
 
 
-def _pass(run_id: str, tasks: Mapping[str, ClusterTask]) -> Callable[[str, Feed], Iterator[pa.RecordBatch]]:
-    def examine_one(cluster: str, feed: Feed) -> Iterator[pa.RecordBatch]:
-        for made in examine(tasks[cluster], feed):
-            yield _row(cluster, run_id, made)
-
-    return examine_one
-
-
-def _row(cluster: str, run_id: str, made: Made) -> pa.RecordBatch:
-    kind = FEW_ROWS if made.kind == ROWS and len(made.payload) <= _FEW_BYTES else made.kind
-    values = (cluster, run_id, kind, made.name, made.part, made.payload)
-    return pa.RecordBatch.from_pylist([dict(zip(_OUTCOME.names, values, strict=True))], _OUTCOME)
-
-
-def store_rows(run: Run, tables: Sequence[Table], found: Mapping[str, Examined]) -> None:
+def store_rows(run: Run, found: Mapping[str, Examined]) -> None:
     """Bring the rows that were made to their tables; a table that has none is left alone."""
-    filled = [table for table in tables if any(each.rows.get(table.full_name) for each in found.values())]
-    in_parallel([lambda table=table: run.append(table, _rows_of(run, table, found)) for table in filled])  # type: ignore[misc]
+    going = [found[cluster] for cluster in run.going if cluster in found]
+    in_parallel([partial(_store_rows, run, table, going) for table in TABLES])
 
 
-def _rows_of(run: Run, table: Table, found: Mapping[str, Examined]) -> WorkerRows | pa.Table:
-    """A table's rows, as they came with the answers where all of them did."""
-    name, going = table.full_name, [found[cluster] for cluster in run.going if cluster in found]
-    batches = [batch for each in going for piece in each.pieces.get(name, ()) for batch in batches_of(piece)]
-    if sum(batch.num_rows for batch in batches) < sum(each.rows.get(name, 0) for each in going):
+def _store_rows(run: Run, table: Table, going: Sequence[Examined]) -> None:
+    files = [each.files[table.full_name] for each in going if table.full_name in each.files]
+    if files:
+        run.append(table, files, series=FILE)
+    other = sum(each.rows.get(table.full_name, 0) for each in going) - sum(file.rows for file in files)
+    if other:
+        run.append(table, _other_rows(run, table, going, other))
+
+
+def _other_rows(run: Run, table: Table, going: Sequence[Examined], number: int) -> WorkerRows | pa.Table:
+    """A table's rows that are not in files of its own, as they came with the answers where all of them did."""
+    pieces = [piece for each in going for piece in each.pieces.get(table.full_name, ())]
+    batches = [batch for piece in pieces for batch in batches_of(piece)]
+    if sum(batch.num_rows for batch in batches) < number:
         return made_rows(run, table)
     return pa.Table.from_batches(batches, to_arrow_schema(table.struct))
 

@@ -18,14 +18,16 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from jobs.evidence.finished import finished_runs, of_finished
+from jobs.evidence.kept_bytes import DIGESTS, Piece, digested, placed
 from jobs.evidence.kept_state import FOLD, MEMORY, STATE, Bytes, Kept, read
 from jobs.evidence.past import PastRun, spark_tables
 from jobs.exit import AuditError
 from jobs.run.earlier_runs import previous_runs, run_before
 from jobs.run.kraft_copies import log_copies
 from jobs.run.run import Run
+from jobs.runtime.workers import WorkerRows
 from jobs.sinks.delta import UnreadableError, Warehouse, in_parallel, readable
-from schemas.examined import EXAMINED
+from schemas.examined import EXAMINED, FEED
 from schemas.gold import ISR_HISTORY, RUNS
 from schemas.silver import STATE_TABLES
 from transforms.chain.chain import Chain, StoredPart, chain_of, layout
@@ -33,14 +35,12 @@ from transforms.clusters import CLUSTER, of_clusters
 from transforms.examination.answers import CHAIN
 from transforms.examination.made import INDEX
 from transforms.examination.task import Recorded
-from transforms.units import UnitKind
 
 if TYPE_CHECKING:
     from jobs.run.examine import Examined
 
 # Rises whenever what a release kept must not be continued by the next one.
 FORMAT = 1
-_KINDS = {FOLD: UnitKind.FOLD, MEMORY: UnitKind.MEMORY, INDEX: UnitKind.INDEX}
 # Pieces of an index come in the chain's order; of one run there are fewer than these.
 _PIECES = 1 << 20
 _KEY_PROBE = "kraft-audit"
@@ -258,10 +258,9 @@ def _broken(warehouse: Warehouse, kept: Mapping[str, Kept]) -> _Broken:
 
 def _digests(warehouse: Warehouse, kept: Mapping[str, Kept]) -> dict[tuple[str, str, str], dict[int, str]]:
     """Digests of the bytes that are there, in pieces, by cluster, run and kind. Raises UnreadableError."""
-    rows = _rows(warehouse, kept).select(CLUSTER, "run_id", "kind", "part", F.sha2("payload", 256).alias("digest"))
     there: dict[tuple[str, str, str], dict[int, str]] = defaultdict(dict)
     with readable():
-        for row in rows.collect():
+        for row in _stored(warehouse, kept).then(digested(_places(kept)), DIGESTS).rows.collect():
             there[row[CLUSTER], row["run_id"], row["kind"]][row["part"]] = row["digest"]
     return there
 
@@ -282,23 +281,22 @@ def _pieces(kept: Kept) -> list[tuple[str, Bytes]]:
 
 def fed(run: Run, kept: Mapping[str, Kept]) -> DataFrame:
     """The bytes as rows of `schemas.examined.FEED`."""
-    number = F.lit(None).cast("bigint")
-    for kind, each in _KINDS.items():
-        number = F.when(F.col("kind") == kind, F.lit(int(each)).cast("bigint")).otherwise(number)
-    place = (F.col("first") + F.col("part")).alias("place")
-    return _rows(run.warehouse, kept).select(CLUSTER, number.alias("kind"), place, "payload")
+    return _stored(run.warehouse, kept).then(placed(_places(kept)), FEED).rows
 
 
-def _rows(warehouse: Warehouse, kept: Mapping[str, Kept]) -> DataFrame:
-    """Rows of silver `examined` that hold the bytes, with the place that the `first` one of a run and kind has among its kind's."""
-    wanted = [
-        (name, each.run_id, kind, place * _PIECES)
+def _places(kept: Mapping[str, Kept]) -> dict[Piece, int]:
+    """The place that the first piece of a cluster's bytes, by run and kind, has among those of its kind."""
+    return {
+        (name, each.run_id, kind): place * _PIECES
         for name, mine in kept.items()
         for place, (kind, each) in enumerate(_pieces(mine))
-    ]
-    asked = warehouse.spark.createDataFrame(wanted, "cluster string, run_id string, kind string, first bigint")
-    rows = warehouse.read(EXAMINED, runs={run_id for _, run_id, _, _ in wanted}).where(of_clusters(kept))
-    return rows.join(F.broadcast(asked), [CLUSTER, "run_id", "kind"])
+    }
+
+
+def _stored(warehouse: Warehouse, kept: Mapping[str, Kept]) -> WorkerRows:
+    """Rows of silver `examined` that hold the bytes, and perhaps others of these runs."""
+    names, runs, kinds = (sorted({*each}) for each in zip(*_places(kept), strict=True))
+    return warehouse.in_workers(EXAMINED, {CLUSTER: names, "run_id": runs, "kind": kinds}, runs)
 
 
 def needed_runs(kept: Iterable[Kept]) -> set[str]:

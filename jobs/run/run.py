@@ -180,6 +180,11 @@ class Run:
         rows = self.warehouse.read(table, runs=[self.run_id])
         return rows.where(of_clusters(self.going) & (F.col("run_id") == self.run_id))
 
+    def in_workers(self, table: Table, where: Where) -> WorkerRows:
+        """Of the rows that `rows` has of a table that is not chained, those that meet the conditions, for what workers make of them."""
+        mine = {CLUSTER: self.going, "run_id": self.run_id, **where}
+        return self.warehouse.in_workers(table, mine, [self.run_id])
+
     def looked_up(self, table: Table, columns: Sequence[str], where: Where | None = None) -> Iterator[dict[str, Any]]:
         """Few of the rows that `rows` has, without Spark where that can be: columns of those that meet the conditions."""
         mine = {CLUSTER: self.going, "run_id": self.run_id, **(where or {})}

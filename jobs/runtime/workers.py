@@ -8,7 +8,6 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from jobs import out_of_memory
@@ -43,6 +42,11 @@ class WorkerRows:
         """What `make` makes of these rows, in the same worker."""
         first = self.make
         return WorkerRows(self.given, lambda batches: make(first(batches)), struct)
+
+
+def as_they_are(rows: DataFrame) -> WorkerRows:
+    """Rows of Spark's, for what workers make of them."""
+    return WorkerRows(rows, lambda batches: iter(batches), rows.schema)  # noqa: PLW0108 - Spark looks at its arguments
 
 
 def in_workers(
@@ -113,11 +117,6 @@ def _is_for_the_user(error: Exception) -> bool:
 def is_failure(row: Mapping[str, Any]) -> bool:
     """True for a row, of those with a `problem`, that was made by `failure`."""
     return str(row["problem"]).startswith(FAILED)
-
-
-def without_failures(rows: DataFrame) -> DataFrame:
-    """Rows of sources that could be read."""
-    return rows.where(F.col("problem").isNull() | ~F.col("problem").startswith(FAILED))
 
 
 def failure_of(problem: str) -> Exception:

@@ -1,4 +1,4 @@
-"""Conditions on a table's rows, as values: Spark, Polars and delta-rs each get them in their own words.
+"""Conditions on a table's rows, as values: Spark, Polars, delta-rs and Arrow each get them in their own words.
 
 A row meets a condition if that is true for it. As in SQL a comparison with null is neither true nor false, and so is its negation.
 """
@@ -7,15 +7,26 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from enum import Enum
 from functools import reduce
 from operator import and_, or_
 from typing import TYPE_CHECKING, Any, Final
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
+
+class _Any(Enum):
+    """One value, also where it was sent to another process."""
+
+    PRESENT = "present"
+
+
 # As a condition on a column: any value, but no null.
-PRESENT: Final = object()
+PRESENT: Final = _Any.PRESENT
 
 
 @dataclass(frozen=True)
@@ -45,6 +56,10 @@ class Condition:
 
     def column(self) -> Column:
         """As Spark has it."""
+        raise NotImplementedError
+
+    def of(self, rows: pa.RecordBatch) -> pa.BooleanArray:
+        """For each of Arrow's rows whether it is met; null where that is unknown."""
         raise NotImplementedError
 
     def __and__(self, other: Condition) -> Condition:
@@ -90,6 +105,20 @@ class Equal(Condition):
             return column.isNull() if self.value is None else column.isNotNull()
         return column.isin([*self.value]) if _is_several(self.value) else column == F.lit(self.value)
 
+    def of(self, rows: pa.RecordBatch) -> pa.BooleanArray:
+        """As `Condition.of`."""
+        column, value = rows.column(self.name), self.value
+        if isinstance(value, NoneOf):
+            return pc.invert(_is_one_of(column, value.values))
+        if isinstance(value, Below):
+            return pc.less(column, value.value)
+        if value is PRESENT or value is None:
+            return pc.is_null(column) if value is None else pc.is_valid(column)
+        if _is_several(value):
+            found = _is_one_of(column, value)
+            return pc.if_else(pc.is_valid(column), found, pa.scalar(None, pa.bool_())) if value else found
+        return pc.equal(column, value)
+
 
 @dataclass(frozen=True)
 class Between(Condition):
@@ -109,6 +138,11 @@ class Between(Condition):
 
         return F.col(self.name).between(self.first, self.last)
 
+    def of(self, rows: pa.RecordBatch) -> pa.BooleanArray:
+        """As `Condition.of`."""
+        column = rows.column(self.name)
+        return pc.and_kleene(pc.greater_equal(column, self.first), pc.less_equal(column, self.last))
+
 
 @dataclass(frozen=True)
 class _Both(Condition):
@@ -120,6 +154,10 @@ class _Both(Condition):
 
     def column(self) -> Column:
         return self.one.column() & self.other.column()
+
+    def of(self, rows: pa.RecordBatch) -> pa.BooleanArray:
+        """As `Condition.of`."""
+        return pc.and_kleene(self.one.of(rows), self.other.of(rows))
 
 
 @dataclass(frozen=True)
@@ -133,6 +171,10 @@ class _Either(Condition):
     def column(self) -> Column:
         return self.one.column() | self.other.column()
 
+    def of(self, rows: pa.RecordBatch) -> pa.BooleanArray:
+        """As `Condition.of`."""
+        return pc.or_kleene(self.one.of(rows), self.other.of(rows))
+
 
 @dataclass(frozen=True)
 class _Not(Condition):
@@ -144,6 +186,10 @@ class _Not(Condition):
     def column(self) -> Column:
         return ~self.one.column()
 
+    def of(self, rows: pa.RecordBatch) -> pa.BooleanArray:
+        """As `Condition.of`."""
+        return pc.invert(self.one.of(rows))
+
 
 def all_of(where: Where) -> Condition:
     """All of these hold. Raises TypeError without any."""
@@ -154,6 +200,11 @@ def all_of(where: Where) -> Condition:
 def any_of(conditions: Collection[Condition]) -> Condition:
     """At least one of them holds. Raises TypeError without any."""
     return reduce(or_, conditions)
+
+
+def _is_one_of(column: pa.Array, values: Collection[Any]) -> pa.BooleanArray:
+    """Never null: a null is none of them."""
+    return pc.is_in(column, pa.array([*values], column.type))
 
 
 def _is_several(value: Any) -> bool:

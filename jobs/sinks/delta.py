@@ -38,12 +38,13 @@ from pyspark.sql.types import ArrayType, StructField, StructType
 from jobs.disk import said
 from jobs.exit import AuditError
 from jobs.runtime.spark import is_connect, java_of
-from jobs.runtime.workers import WorkerRows
-from jobs.sinks import worker_rows
+from jobs.runtime.workers import WorkerRows, as_they_are
+from jobs.sinks import stored_rows, worker_rows
 from jobs.sinks.chained import state_rows
 from jobs.sinks.conditions import Condition, Where, all_of
-from jobs.sinks.folder_table import FolderTable, properties
+from jobs.sinks.folder_table import FolderTable, arrow_schema, properties
 from jobs.sinks.lock import only_writer
+from jobs.sinks.parquet import DataFile, NewFiles
 from jobs.sinks.reader import (
     Folder,
     fields_of,
@@ -101,14 +102,16 @@ NEWER = (
 GONE_VERSION = ("DELTA_VERSION_NOT_FOUND",)
 _MADE_ANEW = "unfinished table %s: an earlier first write did not finish; it is repeated"
 DEFAULT_WRITERS = 4
+# Rows of a cluster that are fewer share a file with those of others.
+OWN_FILE_BYTES = 1024 * 1024
 CREATE_ATTEMPTS = 20
 DELETE_ATTEMPTS = 5
 CREATE_PAUSE_SECONDS = 0.25
 LOG_RETENTION = "delta.logRetentionDuration"
 _OUR_DAYS = re.compile(r"interval ([0-9]{1,9}) days")
 T = TypeVar("T")
-# Rows to add: Spark's, the driver's, or those that Spark's workers make.
-Rows: TypeAlias = DataFrame | pa.Table | WorkerRows
+# Rows to add: Spark's, the driver's, those that Spark's workers make, or those of files that they have written (`Warehouse.new_files`).
+Rows: TypeAlias = DataFrame | pa.Table | WorkerRows | Sequence[DataFile]
 
 
 class ConcurrentWriteError(WarehouseError):
@@ -170,29 +173,58 @@ class Warehouse:
                 transaction = None if txn_app_id is None else Transaction(txn_app_id, txn_version)
                 if self._added(table, rows, transaction, missing=missing):
                     return
-                rows = self.spark.createDataFrame(rows, table.struct) if isinstance(rows, pa.Table) else rows.rows
+                rows = self._as_frame(table, rows)
             self._write(table, rows, options, lambda writer: writer.append(), missing=missing)
 
     def _added(
-        self, table: Table, rows: pa.Table | WorkerRows, transaction: Transaction | None, *, missing: bool
+        self,
+        table: Table,
+        rows: pa.Table | WorkerRows | Sequence[DataFile],
+        transaction: Transaction | None,
+        *,
+        missing: bool,
     ) -> bool:
         """Add rows without Spark's writer; False, and nothing done, where only that can."""
         if self.folder is None:
             return False
-        _check_fit(table, from_arrow_schema(rows.schema) if isinstance(rows, pa.Table) else rows.struct)
+        if isinstance(rows, pa.Table | WorkerRows):
+            _check_fit(table, from_arrow_schema(rows.schema) if isinstance(rows, pa.Table) else rows.struct)
         folder = self.folder / table.layer.value / table.name
-        unfinished = missing and any(path.is_file() for path in folder.rglob("*"))
+        unfinished = missing and any(path.is_file() for path in folder.rglob("*")) and not isinstance(rows, Sequence)
         there = FolderTable.at(folder, table)
         if there is None or (isinstance(rows, WorkerRows) and table.partition_columns):
             return False
         if not there.has(transaction):
             if isinstance(rows, pa.Table):
                 there.add_rows(rows, transaction)
-            else:
+            elif isinstance(rows, WorkerRows):
                 worker_rows.add(there, rows, transaction)
+            else:
+                worker_rows.name_files(there, rows, transaction)
         if unfinished:
             LOG.warning(_MADE_ANEW, table.full_name)
         return True
+
+    def _as_frame(self, table: Table, rows: pa.Table | WorkerRows | Sequence[DataFile]) -> DataFrame:
+        if isinstance(rows, pa.Table):
+            return self.spark.createDataFrame(rows, table.struct)
+        if isinstance(rows, WorkerRows):
+            return rows.rows
+        files = [f"{self.location(table)}/{file.name}" for file in rows]
+        return self.spark.read.schema(table.struct).parquet(*files)
+
+    def new_files(self, tables: Sequence[Table]) -> NewFiles:
+        """Where workers may write files of these tables for `append` to add; elsewhere than in a local folder nowhere."""
+        if self.folder is None:
+            return NewFiles()
+        plain = [table for table in tables if not table.partition_columns]
+        return NewFiles(
+            str(self.folder),
+            worker_rows.new_prefix(),
+            {table.full_name: arrow_schema(table) for table in plain},
+            {table.full_name: table.skipping_columns for table in plain},
+            OWN_FILE_BYTES,
+        )
 
     def replace_where(self, table: Table, rows: DataFrame, predicate: Mapping[str, str | Sequence[str]]) -> None:
         """Replace, in one commit, the rows whose columns equal the values of `predicate`, or one of several.
@@ -332,6 +364,17 @@ class Warehouse:
             _refuse_newer(table, error)
             self._refuse_unreached(error)
             raise
+
+    def in_workers(self, table: Table, where: Where, runs: Collection[str] | None = None) -> WorkerRows:
+        """Rows of a table that meet the conditions, for what workers make of them; `runs` as in `read`.
+
+        Of a local folder the workers read the files themselves. Raises WarehouseError as `read`.
+        """
+        files = self._files(table, runs)
+        if files:
+            return stored_rows.stored_rows(self.spark, table, files, arrow_schema(table), where)
+        rows = self.read(table, runs=runs)
+        return as_they_are(rows.where(_met(where)) if where else rows)
 
     def _files(self, table: Table, runs: Collection[str] | None) -> list[str] | None:
         """The files of a table in a local folder that can hold rows of these runs, or of any.

@@ -6,9 +6,11 @@ Imported by Spark's workers, which need no more than Arrow for it.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import TracebackType
 from typing import Any, NamedTuple
 from uuid import uuid4
 
@@ -22,64 +24,129 @@ _LONGEST_BOUND = 64
 
 
 class DataFile(NamedTuple):
-    """A file that was written: its name in the table's folder, its bytes, and Delta's statistics of it as JSON."""
+    """A file that was written: its name in the table's folder, its bytes, Delta's statistics of it as JSON, and how many rows it has."""
 
     name: str
     size: int
     statistics: str
+    rows: int
+
+
+class DataFileWriter:
+    """A new file, which begins with its first rows; `drop` removes it, and so does the end of a block that an error ends.
+
+    Its name begins with `prefix`. A column of `schema` that the rows lack is null. `ranged` are the columns whose smallest and largest
+    values Delta keeps. Raises OSError, pyarrow.ArrowInvalid for rows of other types.
+    """
+
+    def __init__(self, folder: Path, prefix: str, schema: pa.Schema, ranged: Collection[str]) -> None:
+        self._path = folder / f"{prefix}{uuid4().hex}.parquet"
+        self._schema, self._ranged = schema, ranged
+        self._writer: pq.ParquetWriter | None = None
+        self._held: list[pa.RecordBatch] = []
+        self._rows = self._bytes = 0
+
+    def add(self, rows: pa.RecordBatch) -> None:
+        """Add rows: in groups that are not larger than one may be, but for a single batch that is."""
+        if not rows.num_rows:
+            return
+        if self._rows + rows.num_rows > _GROUP_ROWS or self._bytes + rows.nbytes > _GROUP_BYTES:
+            self._write()
+        self._held.append(shaped(rows, self._schema))
+        self._rows, self._bytes = self._rows + rows.num_rows, self._bytes + rows.nbytes
+
+    def close(self) -> DataFile | None:
+        """End the file; None, and no file, without rows."""
+        self._write()
+        if self._writer is None:
+            return None
+        self._writer.close()
+        path = self._path
+        metadata = pq.read_metadata(path)
+        return DataFile(path.name, path.stat().st_size, _statistics(metadata, self._ranged), metadata.num_rows)
+
+    def drop(self) -> None:
+        """Remove what was written so far."""
+        with suppress(OSError, pa.ArrowException):
+            if self._writer is not None:
+                self._writer.close()
+        with suppress(OSError):
+            self._path.unlink()
+
+    def __enter__(self) -> DataFileWriter:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is not None:
+            self.drop()
+
+    def _write(self) -> None:
+        if not self._held:
+            return
+        if self._writer is None:
+            plain = [each.name for each in self._schema if not pa.types.is_binary(each.type)]
+            self._writer = pq.ParquetWriter(
+                self._path,
+                self._schema,
+                compression="zstd",
+                use_dictionary=plain,
+                write_statistics=plain,
+                store_schema=False,
+            )
+        self._writer.write_table(pa.Table.from_batches(self._held))
+        self._held, self._rows, self._bytes = [], 0, 0
+
+
+@dataclass(frozen=True)
+class NewFiles:
+    """Where files of tables go that no commit names yet: the warehouse's folder, how their names begin, and each table's columns.
+
+    Tables go by their full name. Without any no file is written. A piece of rows of at least `begun_by` bytes, uncompressed, begins one.
+    """
+
+    folder: str = ""
+    prefix: str = ""
+    schemas: Mapping[str, pa.Schema] = field(default_factory=dict)
+    ranged: Mapping[str, Collection[str]] = field(default_factory=dict)
+    begun_by: int = 0
+
+    def begin(self, table: str) -> DataFileWriter:
+        """A new file of a table."""
+        place = self._place(table)
+        place.mkdir(parents=True, exist_ok=True)
+        return DataFileWriter(place, self.prefix, self.schemas[table], self.ranged[table])
+
+    def drop(self) -> None:
+        """Remove the files; no commit may name any of them."""
+        for table in self.schemas:
+            for path in self._place(table).glob(f"{self.prefix}*"):
+                with suppress(OSError):
+                    path.unlink()
+
+    def _place(self, table: str) -> Path:
+        return Path(self.folder, *table.split("."))
 
 
 def data_file(
     folder: Path, prefix: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema, ranged: Collection[str]
 ) -> DataFile | None:
-    """Write rows to a new file whose name begins with `prefix`; None, and no file, without rows.
-
-    A column of `schema` that the rows lack is null. `ranged` are the columns whose smallest and largest values Delta keeps. A file
-    that could not be written to its end is removed. Raises OSError, pyarrow.ArrowInvalid for rows of other types.
-    """
-    groups = _groups(_shaped(batch, schema) for batch in batches)
-    first = next(groups, None)
-    if first is None:
-        return None
-    path = folder / f"{prefix}{uuid4().hex}.parquet"
-    plain = [each.name for each in schema if not pa.types.is_binary(each.type)]
-    try:
-        with pq.ParquetWriter(
-            path, schema, compression="zstd", use_dictionary=plain, write_statistics=plain, store_schema=False
-        ) as writer:
-            writer.write_table(first)
-            for group in groups:
-                writer.write_table(group)
-        return DataFile(path.name, path.stat().st_size, _statistics(pq.read_metadata(path), ranged))
-    except BaseException:
-        with suppress(OSError):
-            path.unlink()
-        raise
+    """Write rows to a new file (`DataFileWriter`); None, and no file, without rows."""
+    with DataFileWriter(folder, prefix, schema, ranged) as file:
+        for batch in batches:
+            file.add(batch)
+        return file.close()
 
 
-def _shaped(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+def shaped(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The rows with these columns, types and order; a column that they lack is null."""
     there = {*batch.schema.names}
     columns = [
         batch.column(each.name).cast(each.type) if each.name in there else pa.nulls(batch.num_rows, each.type)
         for each in schema
     ]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
-
-
-def _groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Rows in pieces that are not larger than a group, but for a single batch that is."""
-    held: list[pa.RecordBatch] = []
-    rows = size = 0
-    for batch in batches:
-        if not batch.num_rows:
-            continue
-        if held and (rows + batch.num_rows > _GROUP_ROWS or size + batch.nbytes > _GROUP_BYTES):
-            yield pa.Table.from_batches(held)
-            held, rows, size = [], 0, 0
-        held.append(batch)
-        rows, size = rows + batch.num_rows, size + batch.nbytes
-    if held:
-        yield pa.Table.from_batches(held)
 
 
 def _statistics(metadata: pq.FileMetaData, ranged: Collection[str]) -> str:

@@ -19,8 +19,11 @@ import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import unquote, urlparse
+
+import pyarrow as pa
 
 from jobs.disk import REMEDIES
 from jobs.exit import AuditError, UsageError
@@ -65,9 +68,12 @@ _NO_FOLDER = ("DELTA_CANNOT_CREATE_LOG_PATH", "Mkdirs failed to create", "Could 
 # delta-rs lets go of a file that the disk did not take, and of what the disk said.
 _LET_GO = ("Upload aborted", "Already shut down")
 # As Spark and delta-rs name a file of a table that is gone or damaged; that of delta-rs lacks its first slash.
+# What a worker says of a file that it could not read itself.
+_FILE_OF_TABLES = "a file of the tables can't be read: "
 _UNREADABLE = re.compile(
     r"\[FAILED_READ_FILE\b[.\w]*\] Encountered error while reading file (\S+?)\.?(?:\s|$)"
     r"|Failed to fetch metadata for file (\S+\.parquet)"
+    rf"|{_FILE_OF_TABLES}(\S.*\.parquet)"
 )
 _UNSAID = (
     (_NO_FOLDER, "a folder can't be created there; let this user write"),
@@ -176,7 +182,22 @@ def credentials_without_spark(root: str) -> str:
 def unreadable_file(error: BaseException) -> str | None:
     """The file of a table that could not be read because it is gone or damaged; None where an error is of something else."""
     found = next(filter(None, (_UNREADABLE.search(text) for text in _texts(error))), None)
-    return None if found is None else found[1] or f"/{found[2].removeprefix('/')}"
+    return None if found is None else found[1] or found[3] or f"/{found[2].removeprefix('/')}"
+
+
+class UnreadableFileError(Exception):
+    """A file of a table is gone or damaged; `unreadable_file` finds it in the text, however often that is quoted."""
+
+
+@contextmanager
+def file_of_tables(file: str) -> Iterator[None]:
+    """While the block runs, report that the file cannot be read as UnreadableFileError."""
+    try:
+        yield
+    except MemoryError:
+        raise
+    except (OSError, pa.ArrowException) as error:
+        raise UnreadableFileError(f"{_FILE_OF_TABLES}{file}") from error
 
 
 def _texts(error: BaseException) -> Iterator[str]:

@@ -8,7 +8,7 @@ removed at once, those of a process that was killed by VACUUM.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
@@ -24,7 +24,12 @@ from jobs.sinks.parquet import DataFile, data_file
 from jobs.sinks.storage import WarehouseError
 
 _FILES = StructType(
-    [StructField("name", StringType()), StructField("size", LongType()), StructField("statistics", StringType())]
+    [
+        StructField("name", StringType()),
+        StructField("size", LongType()),
+        StructField("statistics", StringType()),
+        StructField("rows", LongType()),
+    ]
 )
 
 
@@ -32,7 +37,7 @@ def add(there: FolderTable, rows: WorkerRows, transaction: Transaction | None) -
     """Add the rows in one commit, to a table without partitions. Raises WarehouseError where the workers have another folder."""
     folder = there.folder
     folder.mkdir(parents=True, exist_ok=True)
-    prefix = f"part-{uuid4().hex}-"
+    prefix = new_prefix()
     try:
         files = _written(there, prefix, rows)
         actions = [_action(folder, file) for file in files]
@@ -42,6 +47,16 @@ def add(there: FolderTable, rows: WorkerRows, transaction: Transaction | None) -
     _remove(folder, prefix, {file.name for file in files})
     # From here on the files may be the table's, also where an error is reported.
     there.add_files(actions, transaction)
+
+
+def name_files(there: FolderTable, files: Sequence[DataFile], transaction: Transaction | None) -> None:
+    """Make files that workers have written part of the table, in one commit; raises as `add`."""
+    there.add_files([_action(there.folder, file) for file in files], transaction)
+
+
+def new_prefix() -> str:
+    """How the names of new files begin, so that they can be told from all others."""
+    return f"part-{uuid4().hex}-"
 
 
 def _written(there: FolderTable, prefix: str, rows: WorkerRows) -> list[DataFile]:

@@ -15,24 +15,11 @@ from jobs.run.opening import Opened, opened
 from jobs.run.run import ClusterRun, Run
 from jobs.run.steps import step_main
 from jobs.settings import claim_of, limits_of
-from schemas.bronze import QUARANTINE
-from schemas.entities import ENTITIES
-from schemas.gold import DIVERGENCES, ISR_HISTORY
-from schemas.silver import ADMIN_OPERATIONS, FINDINGS
 from transforms.chain.chain import Chain
 from transforms.examination.task import ClusterTask
 from transforms.kraft.coverage import planned_log
 from transforms.reconcile.compare.suppressions import in_force
 from transforms.reconcile.judge.given import Given
-
-TABLES = (
-    *(entity.table for entity in ENTITIES),
-    ADMIN_OPERATIONS,
-    FINDINGS,
-    QUARANTINE,
-    ISR_HISTORY,
-    DIVERGENCES,
-)
 
 
 def run_step(run: Run) -> tuple[dict[str, Given], dict[str, Examined]]:
@@ -43,7 +30,7 @@ def run_step(run: Run) -> tuple[dict[str, Given], dict[str, Examined]]:
     if not run.going:
         return given, {}
     made = examined(run, {name: asked_of(run, given[name]) for name in run.going})
-    store_rows(run, TABLES, made)
+    store_rows(run, made)
     return given, made
 
 

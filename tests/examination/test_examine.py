@@ -15,7 +15,8 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from jobs.evidence.feed import each_cluster
-from jobs.run.examine import FEW_ROWS, _pass
+from jobs.run.cluster_pass import FEW_ROWS, passing
+from jobs.sinks.parquet import NewFiles
 from schemas.examined import FEED
 from schemas.gold import DIVERGENCES, ISR_HISTORY
 from tests.captures import capture
@@ -209,7 +210,7 @@ def test_what_fails_one_cluster_fails_it_alone_and_tells_no_secret(
     """An exception in the audit's own code: what is in it may be a secret, its name is none."""
     files = {"fine": Files(LOST), "other": Files(LOST), "to-blame": Files(LOST, broken(left[1]))}
     asked = {name: each.asked("r2") for name, each in files.items()}
-    made = list(each_cluster(_pass("r2", asked))(feed_of(files)))
+    made = list(each_cluster(passing("r2", asked, NewFiles()))(feed_of(files)))
     kinds: dict[str, set[str]] = {name: set() for name in files}
     for batch in made:
         [row] = batch.to_pylist()

@@ -15,7 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from jobs.run.examine import FEW_ROWS
+from jobs.run.cluster_pass import FEW_ROWS
 from jobs.run.run import Failure
 from jobs.sinks.report_files import write_report
 from schemas import bronze, gold, silver

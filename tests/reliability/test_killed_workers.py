@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-import jobs.run.examine
+import jobs.run.cluster_pass
 from jobs import out_of_memory
 from jobs.run.run import Failure
 from tests.captures import capture
@@ -33,7 +33,7 @@ def test_its_failure_names_memory_and_the_others_go_on(monkeypatch: pytest.Monke
     same = {"warehouse": str(tmp_path / "tables"), "spark": {"profile": "small"}, "kraft": kraft}
     contents = [{"cluster": name, "report": {"folder": str(tmp_path)}, **same} for name in (LARGE, SMALL)]
     with monkeypatch.context() as patch:
-        patch.setattr(jobs.run.examine, "examine", killed)
+        patch.setattr(jobs.run.cluster_pass, "examine", killed)
         found = audit_all(contents)
     failure, other = found[LARGE], found[SMALL]
     assert isinstance(failure, Failure)

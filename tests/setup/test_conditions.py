@@ -1,13 +1,15 @@
-"""Conditions on rows: Spark, Polars and delta-rs mean the same by each, and it is what is said of it, for nulls and quotes as well."""
+"""Conditions on rows: Spark, Polars, delta-rs and Arrow mean by each what is said of it, for nulls and quotes as well."""
 
 from __future__ import annotations
 
+import pickle
 import random
 from pathlib import Path
 from typing import Any
 
 import deltalake
 import polars as pl
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
@@ -85,6 +87,13 @@ def test_spark_means_what_is_said(spark: SparkSession) -> None:
     found = rows.select("n", *met).orderBy("n").collect()
     for number, (condition, meets) in enumerate(CASES):
         assert [row[f"c{number}"] for row in found] == wanted(meets), condition
+
+
+def test_arrow_means_what_is_said() -> None:
+    rows = pa.RecordBatch.from_pylist(ROWS)
+    for condition, meets in CASES:
+        again = pickle.loads(pickle.dumps(condition))  # noqa: S301 - as Spark sends it to a worker
+        assert [met is True for met in again.of(rows).to_pylist()] == wanted(meets), condition
 
 
 def test_delta_removes_the_rows_that_are_meant_and_no_other(tmp_path: Path) -> None:

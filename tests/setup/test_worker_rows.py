@@ -161,7 +161,7 @@ def test_a_file_that_the_driver_does_not_see_is_no_row_of_the_table(
     spark: SparkSession, warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Workers on machines of their own, each with a folder of that name."""
-    monkeypatch.setattr(worker_rows, "_written", lambda *_: [DataFile("part-elsewhere.parquet", 1, "{}")])
+    monkeypatch.setattr(worker_rows, "_written", lambda *_: [DataFile("part-elsewhere.parquet", 1, "{}", 1)])
     with pytest.raises(WarehouseError, match=r"part-elsewhere\.parquet, which a worker of Spark's has written, is not"):
         warehouse.append(KINDS, made(spark, numbered(1)))
     assert warehouse.version(KINDS) is None

@@ -97,7 +97,7 @@ class _Examination:
         held: list[Made] = []
         for piece in self._history(log):
             if goes_on:
-                held.append(piece)
+                held.append(piece.packed)
             else:
                 yield piece
         read = log.read

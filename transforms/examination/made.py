@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from schemas.table import Table
-from transforms.units import stream
+from transforms.units import batches_of, stream
 
 ROWS, ANSWERS, FAILURE, FOLD, MEMORY = "rows", "answers", "failure", "fold", "memory"
 # What the rows come to that this run has stored of its cluster's state (`transforms.chain.index`), in pieces of whole rows.
@@ -29,12 +29,27 @@ _PIECE_ROWS = 25_000
 
 
 class Made(NamedTuple):
-    """One piece: its kind, the table that rows belong to, its number among those of its kind and name, and its bytes."""
+    """One piece: its kind, the table that rows belong to, its number among those of its kind and name, and its rows or bytes."""
 
     kind: str
     name: str | None
     part: int
-    payload: bytes
+    content: pa.Table | bytes
+
+    @property
+    def payload(self) -> bytes:
+        """The bytes; of rows those of an Arrow stream."""
+        return self.content if isinstance(self.content, bytes) else stream(self.content)
+
+    @property
+    def packed(self) -> Made:
+        """The same piece as bytes: what is held for long takes less memory so."""
+        return self._replace(content=self.payload)
+
+    @property
+    def rows(self) -> pa.Table:
+        """The rows of a piece of a table."""
+        return pa.Table.from_batches(batches_of(self.content)) if isinstance(self.content, bytes) else self.content
 
 
 @dataclass
@@ -54,7 +69,7 @@ class Making:
         for piece in pieces:
             if piece.num_rows:
                 self.rows[table.full_name] += piece.num_rows
-                yield self._made(ROWS, table.full_name, stream(self._whole(piece, schema)))
+                yield self._made(ROWS, table.full_name, self._whole(piece, schema))
 
     def _whole(self, rows: pa.Table | pa.RecordBatch, schema: pa.Schema) -> pa.Table:
         of_run = {"cluster": self.cluster, "run_id": self.run_id}
@@ -84,10 +99,10 @@ class Making:
         document = {"answers": {**answers, "digests": self.digests}, "rows": dict(self.rows)}
         return self._made(ANSWERS, None, json.dumps(document).encode())
 
-    def _made(self, kind: str, name: str | None, payload: bytes) -> Made:
+    def _made(self, kind: str, name: str | None, content: pa.Table | bytes) -> Made:
         key = name or kind
         self.parts[key] += 1
-        return Made(kind, name, self.parts[key] - 1, payload)
+        return Made(kind, name, self.parts[key] - 1, content)
 
 
 def failure(error: Exception) -> Made:
