@@ -22,19 +22,22 @@ OUTCOME_COLUMNS = (
     column(
         "kind",
         StringType(),
-        "rows, few_rows (a small piece), answers, failure, again, or a kind of kept state: fold, memory, index.",
+        "rows, few_rows (a small piece), file (one of a table, which has many rows), answers, failure, again, or a kind of kept state: "
+        "fold, memory, index.",
     ),
-    column("name", StringType(), "Of rows, the table they belong to (`layer.name`); else null."),
+    column("name", StringType(), "Of rows and files, the table they belong to (`layer.name`); else null."),
     column("part", LongType(), "Number of the piece, from 0 on."),
     column(
-        "payload", BinaryType(), "Rows as an Arrow stream; answers and failures as JSON; a piece of the state's bytes."
+        "payload",
+        BinaryType(),
+        "Rows as an Arrow stream; answers, failures and files as JSON; a piece of the state's bytes.",
     ),
 )
 
 EXAMINED = Table(
     Layer.SILVER,
     "examined",
-    "Results of the pass over a cluster, as bytes: rows on their way to the other tables, answers for the checks, "
-    "and the state that the next run resumes. Those of a cluster's older runs are removed when a run of it has finished.",
+    "Results of the pass over a cluster, as bytes: rows on their way to the other tables, or the files that have them, answers for "
+    "the checks, and the state that the next run resumes. Those of a cluster's older runs are removed when a run of it has finished.",
     (*RUN_COLUMNS, *OUTCOME_COLUMNS),
 )

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from jobs.cli import main
 from jobs.exit import CRASH, ERRORS, USAGE, UsageError
 from jobs.pipeline import run_all
-from jobs.run import examine as passes
+from jobs.run import cluster_pass as passes
 from jobs.run.run import open_run
 from jobs.settings import load_settings, validated
 from jobs.sinks.delta import Warehouse

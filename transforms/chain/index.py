@@ -86,6 +86,8 @@ def hashed(entity: Entity, rows: pl.DataFrame) -> Hashed:
 
     Rows with the same key, which a healthy cluster does not have, are distinguished by their content.
     """
+    if rows.is_empty():
+        return Hashed()
     names = [each.name for each in entity.row_columns]
     # Of two trees that are read each has its row.
     of_tree = [TREE] if TREE in names else []

@@ -24,8 +24,11 @@ class TreeFormats:
 
     def add(self, znodes: pl.DataFrame) -> None:
         """Take in some of the tree's znodes (path, data), each once."""
+        # Most znodes are ruled out by how their path begins, which costs far less than a pattern.
+        begin = {_prefix(trace) for traces in TRACES.values() for trace in traces}
+        likely = {prefix: znodes.filter(pl.col("path").str.starts_with(prefix)) for prefix in begin}
         for name, traces in TRACES.items():
-            paths = [_showing(znodes, trace) for trace in traces]
+            paths = [_showing(likely[_prefix(trace)], trace) for trace in traces]
             # A znode may show one format in two ways.
             new = paths[0] if len(paths) == 1 else pl.concat(paths).unique()
             if len(new):
@@ -43,19 +46,24 @@ class TreeFormats:
         return [row]
 
 
+def _prefix(trace: Trace) -> str:
+    """How the path of a znode with a format begins."""
+    return trace.pattern.removeprefix("^").partition("[")[0].removesuffix("$")
+
+
 def _showing(znodes: pl.DataFrame, trace: Trace) -> pl.Series:
-    """Paths of the znodes that show a format."""
+    """Paths of the znodes that show a format, of those whose path begins as theirs."""
     path, data = pl.col("path"), pl.col("data")
-    # Most znodes are ruled out by how their path begins, which costs far less than the pattern.
-    prefix = trace.pattern.removeprefix("^").partition("[")[0].removesuffix("$")
-    likely = znodes.select("path", "data").filter(path.str.starts_with(prefix))
-    if trace.key is None:
-        return likely.filter(path.str.contains(trace.pattern))["path"]
-    # So are most of the rest by not having the key at all: a tree is mostly states of partitions.
-    keyed = likely.filter(data.str.contains(f'"{trace.key}"', literal=True)).filter(path.str.contains(trace.pattern))
-    value = data.str.json_path_match(f"$.{trace.key}")
-    there = ~value.is_in(_EMPTY) if trace.least is None else value.cast(pl.Int32, strict=False) >= trace.least
-    return keyed.filter(there)["path"]
+    if trace.key is not None and not znodes.is_empty():
+        # Most do not have the key at all: a tree is mostly states of partitions.
+        znodes = znodes.filter(data.str.contains(f'"{trace.key}"', literal=True))
+    if not znodes.is_empty():
+        znodes = znodes.filter(path.str.contains(trace.pattern))
+    if trace.key is not None and not znodes.is_empty():
+        value = data.str.json_path_match(f"$.{trace.key}")
+        there = ~value.is_in(_EMPTY) if trace.least is None else value.cast(pl.Int32, strict=False) >= trace.least
+        znodes = znodes.filter(there)
+    return znodes["path"]
 
 
 def formats_of_partitions(partitions: pl.DataFrame) -> list[dict[str, Any]]:

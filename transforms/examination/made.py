@@ -43,7 +43,7 @@ class Made(NamedTuple):
 
     @property
     def packed(self) -> Made:
-        """The same piece as bytes: what is held for long takes less memory so."""
+        """The same piece as bytes, which take less memory until they are needed."""
         return self._replace(content=self.payload)
 
     @property

@@ -70,17 +70,22 @@ class Partitions:
         records = batch.records(rows, topics, self.directories)
         self._check_directories(records, window)
         changes = empty_changes(max(len(rows), _FEWEST_CHANGES), 0)
+        made: list[pa.RecordBatch] = []
         place = 0
         while place < len(rows):
             place = fold(records, place, self.slots, self.topics.longs, self._step, changes, window)
             if place < len(rows):
-                yield from self._as_history(changes)
+                made += self._as_history(changes)
                 changes = self._make_room(changes, len(rows) - place)
-        yield from self._as_history(changes)
+        made += self._as_history(changes)
+        if made:
+            # Whoever takes them takes as long for a few as for many, and a small log makes room nine times.
+            yield pa.concat_batches(made) if len(made) > 1 else made[0]
 
-    def _as_history(self, changes: Changes) -> Iterator[pa.RecordBatch]:
-        if changes.used[layout.ROWS]:
-            yield history(changes, self.cluster, self.topics.ids, self.topics.names)
+    def _as_history(self, changes: Changes) -> list[pa.RecordBatch]:
+        if not changes.used[layout.ROWS]:
+            return []
+        return [history(changes, self.cluster, self.topics.ids, self.topics.names)]
 
     def _make_room(self, changes: Changes, rows: int) -> Changes:
         """Make room for the record that found none, wherever it was; returns where further changes go."""

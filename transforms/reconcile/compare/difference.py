@@ -90,7 +90,9 @@ def differing_rows(both: Iterable[Sides], versions: pl.DataFrame, ends: Ends) ->
         name = sides.entity.name
         mine = in_tail.filter(pl.col("entity") == name)
         pairs = _pairs(sides)
-        found.append(_differing(sides, _kept(sides, pairs, mine["key"])))
+        keys = _kept(sides, pairs, mine["key"])
+        if not keys.is_empty():
+            found.append(_differing(sides, keys))
         if ends.has_tail:
             # Without a tail, what neither side has is history.
             found.append(shaped(mine.join(pairs, on="key", how="anti"), DIFFERING))

@@ -250,7 +250,10 @@ def partitions_on(partitions: pl.DataFrame, known: Sequence[int], limit: int) ->
 def row_counts(tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
     """Rows per entity and side: entity, source, rows."""
     counts = [
-        rows.group_by("source").agg(pl.len().alias("rows")).select(pl.lit(name).alias("entity"), "source", "rows")
+        rows.lazy()
+        .group_by("source")
+        .agg(pl.len().alias("rows"))
+        .select(pl.lit(name).alias("entity"), "source", "rows")
         for name, rows in tables.items()
     ]
-    return pl.concat(counts).sort("entity", "source")
+    return pl.concat(counts).sort("entity", "source").collect()

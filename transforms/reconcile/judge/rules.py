@@ -21,12 +21,19 @@ class RowRule:
 
 def broken(rows: pl.DataFrame, rules: Sequence[RowRule]) -> pl.DataFrame:
     """Rows that break a rule, once for each rule: columns VIOLATIONS. A condition that is null is not met."""
+    nothing = pl.DataFrame(schema=VIOLATIONS)
+    if rows.is_empty() or not rules:
+        return nothing
+    # All at once, because few rules are broken at all, and few rows break one: only those are spelled.
+    names = [f"rule {number}" for number in range(len(rules))]
+    met = rows.with_columns(rule.condition.alias(name) for rule, name in zip(rules, names, strict=True))
+    some = met.select(pl.col(names).any()).row(0)
     found = [
-        # Of many rows few break a rule: only those are spelled.
-        rows.filter(rule.condition).select(pl.lit(rule.code).alias("code"), rule.text.cast(pl.String).alias("text"))
-        for rule in rules
+        met.filter(name).select(pl.lit(rule.code).alias("code"), rule.text.cast(pl.String).alias("text"))
+        for rule, name, is_met in zip(rules, names, some, strict=True)
+        if is_met
     ]
-    return pl.concat([pl.DataFrame(schema=VIOLATIONS), *found])
+    return pl.concat([nothing, *found])
 
 
 def said(template: str, *columns: pl.Expr | str) -> pl.Expr:

@@ -21,6 +21,8 @@ class Samples:
 
     def add(self, violations: pl.DataFrame) -> None:
         """Count violations: columns VIOLATIONS (`transforms.reconcile.judge.rules`)."""
+        if violations.is_empty():
+            return
         first = pl.col("text").sort(nulls_last=False).head(SAMPLE)
         for code, total, texts in violations.group_by("code").agg(pl.len(), first).iter_rows():
             self._merge(code, total, texts)

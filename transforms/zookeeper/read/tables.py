@@ -67,12 +67,16 @@ def migration_row(state: pl.DataFrame, tree: str) -> dict[str, Any] | None:
 
 def _rows(state: pl.DataFrame, entity: Entity) -> pl.DataFrame:
     rows = _parsed(state, entity.name, columns_of(entity.columns), _PROVENANCE)
+    if rows.is_empty():
+        return pl.DataFrame(schema=columns_of(entity.row_columns))
     return shaped(rows.with_columns(source=pl.lit(ZOOKEEPER)), columns_of(entity.row_columns))
 
 
 def _parsed(state: pl.DataFrame, entity: str, columns: pl.Schema, beside: Iterable[str]) -> pl.DataFrame:
     """The columns in the JSON of an entity's state rows, and the others."""
     rows = state.filter(pl.col("entity") == entity)
+    if rows.is_empty():
+        return pl.DataFrame(schema={**columns, **{name: state.schema[name] for name in beside}})
     text = rows["row"]
     if text.str.contains(_NO_NUMBER).any():
         parsed = frame([json.loads(each) for each in text], columns)
