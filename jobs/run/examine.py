@@ -60,7 +60,7 @@ _Prepared = Callable[[Mapping[str, ClusterTask]], tuple[Mapping[str, ClusterTask
 def examined(run: Run, tasks: Mapping[str, ClusterTask]) -> dict[str, Examined]:
     """Examine the clusters and store the results; a cluster whose pass failed has failed.
 
-    The rows for the other tables are in silver `examined` then: `store_rows` brings them there.
+    The rows for the other tables are in silver `examined` then, or in files that it names: `store_rows` brings them there.
     """
     _store(run, tasks, partial(_with_new_records, run))
     again = _asked_again(run) if _some_go_on(tasks) else []

@@ -190,7 +190,8 @@ class Warehouse:
         if isinstance(rows, pa.Table | WorkerRows):
             _check_fit(table, from_arrow_schema(rows.schema) if isinstance(rows, pa.Table) else rows.struct)
         folder = self.folder / table.layer.value / table.name
-        unfinished = missing and any(path.is_file() for path in folder.rglob("*")) and not isinstance(rows, Sequence)
+        # Files that workers have written already say nothing of an earlier first write.
+        unfinished = missing and not isinstance(rows, Sequence) and any(path.is_file() for path in folder.rglob("*"))
         there = FolderTable.at(folder, table)
         if there is None or (isinstance(rows, WorkerRows) and table.partition_columns):
             return False

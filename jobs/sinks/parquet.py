@@ -121,12 +121,18 @@ class NewFiles:
     def drop(self) -> None:
         """Remove the files; no commit may name any of them."""
         for table in self.schemas:
-            for path in self._place(table).glob(f"{self.prefix}*"):
-                with suppress(OSError):
-                    path.unlink()
+            remove_files(self._place(table), self.prefix)
 
     def _place(self, table: str) -> Path:
         return Path(self.folder, *table.split("."))
+
+
+def remove_files(folder: Path, prefix: str, kept: Collection[str] = ()) -> None:
+    """Remove the files of attempts that do not count: those whose names begin so, but for what is kept."""
+    for path in folder.glob(f"{prefix}*"):
+        if path.name not in kept:
+            with suppress(OSError):
+                path.unlink()
 
 
 def data_file(

@@ -9,7 +9,6 @@ removed at once, those of a process that was killed by VACUUM.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
 
@@ -20,7 +19,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from jobs.runtime.workers import WorkerRows
 from jobs.sinks.folder_table import FolderTable, arrow_schema
-from jobs.sinks.parquet import DataFile, data_file
+from jobs.sinks.parquet import DataFile, data_file, remove_files
 from jobs.sinks.storage import WarehouseError
 
 _FILES = StructType(
@@ -42,9 +41,9 @@ def add(there: FolderTable, rows: WorkerRows, transaction: Transaction | None) -
         files = _written(there, prefix, rows)
         actions = [_action(folder, file) for file in files]
     except BaseException:
-        _remove(folder, prefix, ())
+        remove_files(folder, prefix)
         raise
-    _remove(folder, prefix, {file.name for file in files})
+    remove_files(folder, prefix, {file.name for file in files})
     # From here on the files may be the table's, also where an error is reported.
     there.add_files(actions, transaction)
 
@@ -86,11 +85,3 @@ def _action(folder: Path, file: DataFile) -> AddAction:
     changed = int(there.stat().st_mtime * 1000)
     values: Mapping[str, str | None] = {}
     return AddAction(file.name, file.size, values, changed, True, file.statistics)
-
-
-def _remove(folder: Path, prefix: str, kept: Collection[str]) -> None:
-    """Remove the files of attempts that do not count."""
-    for path in folder.glob(f"{prefix}*"):
-        if path.name not in kept:
-            with suppress(OSError):
-                path.unlink()

@@ -33,9 +33,7 @@ def row_hashes(rows: pl.DataFrame, columns: Iterable[str]) -> Numbers:
     """A number for what each row holds in these columns, in their order. Raises TypeError for a column of a type that no table has."""
     found = np.full(rows.height, _START, np.uint64)
     for name in columns:
-        column = rows[name]
-        empty = column.null_count() == rows.height
-        _add(found, _nulls(rows.height) if empty else _cells(column.to_arrow(compat_level=pl.CompatLevel.oldest())))
+        _add(found, _cells(rows[name].to_arrow(compat_level=pl.CompatLevel.oldest())))
     return found
 
 
@@ -77,7 +75,7 @@ def _add_elements(ends: _Places, elements: Numbers, found: Numbers) -> None:
 
 def _cells(values: pa.Array) -> Numbers:
     """A number for each value of a column; null is another one than anything else, an empty list and text too."""
-    found = _nulls(len(values))
+    found = np.full(len(values), _NULL)
     if values.null_count == len(values):
         return found
     kind = values.type
@@ -95,10 +93,6 @@ def _cells(values: pa.Array) -> Numbers:
     if values.null_count:
         found[values.is_null().to_numpy(zero_copy_only=False)] = _NULL
     return found
-
-
-def _nulls(number: int) -> Numbers:
-    return np.full(number, _NULL)
 
 
 def _text(values: pa.Array) -> tuple[_Places, _Bytes]:

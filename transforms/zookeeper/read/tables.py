@@ -67,8 +67,6 @@ def migration_row(state: pl.DataFrame, tree: str) -> dict[str, Any] | None:
 
 def _rows(state: pl.DataFrame, entity: Entity) -> pl.DataFrame:
     rows = _parsed(state, entity.name, columns_of(entity.columns), _PROVENANCE)
-    if rows.is_empty():
-        return pl.DataFrame(schema=columns_of(entity.row_columns))
     return shaped(rows.with_columns(source=pl.lit(ZOOKEEPER)), columns_of(entity.row_columns))
 
 
