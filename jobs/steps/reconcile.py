@@ -165,7 +165,7 @@ def _report(
         state_spellings=state_spellings(facts),
         lag_series=[LagPoint(**vars(point)) for point in gathered.lag_series],
         unsuppressed_verdict=comparison.unsuppressed_verdict,
-        quarantined=facts.damaged_log.total + facts.unreadable_znodes.total,
+        quarantined=sum(each.total for each in (facts.damaged_log, facts.unknown_records, facts.unreadable_znodes)),
         kraft=kraft_health(facts),
     )
 

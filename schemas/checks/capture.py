@@ -112,6 +112,16 @@ CHECKS: tuple[Check, ...] = (
         "MetaProperties, cluster.id; S§7.1",
         needs=frozenset(),
     ),
+    check(
+        "CAP-12",
+        "This audit knows every record of the log: its type, version, tagged fields and codes",
+        GATES,
+        EVERY_PHASE,
+        "Update kraft-audit to a version that supports this Kafka release. Until then, what these records change is "
+        "unknown. The quarantine table lists them.",
+        "MetadataRecordSerde, ApiMessageType; S§2.3",
+        needs=KRAFT_ONLY,
+    ),
     optional(
         check(
             "CAP-20",

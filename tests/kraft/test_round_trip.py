@@ -143,7 +143,7 @@ def test_an_unknown_tag_is_a_finding_and_the_record_stays(
     good, finding = both(batch([(None, value)], base_offset=5))
     assert good["problem"] is None
     assert body_of(good, record) == expected(record, version, values)
-    assert finding["problem"] == f"{record.name} v{version}: unknown tag {UNKNOWN_TAG} of 3 bytes, skipped"
+    assert finding["problem"] == f"unknown: {record.name} v{version}: tag {UNKNOWN_TAG} of 3 bytes, skipped"
     assert (finding["offset"], finding["length"], finding["data"]) == (5, 0, None)
 
 
@@ -181,10 +181,11 @@ def minimal(fields: tuple[Field, ...], version: int) -> dict[str, Any]:
 def test_unknown_types_versions_and_frames_are_problems() -> None:
     topic = data_value(RECORD_TYPES[2], 0, {"name": "t", "topicId": "A" * 22})
     cases = {
-        uvarint(1) + uvarint(13) + uvarint(0): "unknown record type UNKNOWN(13)",
-        uvarint(1) + uvarint(4000) + uvarint(0): "unknown record type UNKNOWN(4000)",
-        uvarint(1) + uvarint(2) + uvarint(1): "TOPIC_RECORD: version 1 is unknown",
-        uvarint(1) + uvarint(2) + uvarint(1 << 20): "TOPIC_RECORD: version 1048576 is unknown",
+        uvarint(1) + uvarint(13) + uvarint(0): "unknown: record type 13",
+        uvarint(1) + uvarint(4000) + uvarint(0): "unknown: record type 4000",
+        uvarint(1) + uvarint(2) + uvarint(1): "unknown: TOPIC_RECORD of version 1, known up to 0",
+        uvarint(1) + uvarint(2) + uvarint(1 << 20): "unknown: TOPIC_RECORD of version 1048576, known up to 0",
+        uvarint(2) + topic[1:]: "unknown: frame of version 2, known up to 1",
         uvarint(0) + topic[1:]: "record: frame version 0 (the preview of Kafka 2.8)",
         b"": "record: 1 bytes needed",
     }
@@ -198,7 +199,7 @@ def test_unknown_codes_keep_the_record() -> None:
     values = {"zkMigrationState": 9}
     good, finding = both(batch([(None, data_value(RECORD_TYPES[21], 0, values))], base_offset=0))
     assert json.loads(good["data"]) == values
-    assert finding["problem"] == "ZK_MIGRATION_STATE_RECORD v0: unknown zkMigrationState 9"
+    assert finding["problem"] == "unknown: ZK_MIGRATION_STATE_RECORD v0: zkMigrationState 9"
 
 
 def test_dead_bodies_are_read() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,16 +18,15 @@ from schemas.entities.partitions import PARTITIONS
 from schemas.entities.topics import TOPICS
 from schemas.gold import RUNS
 from tests.captures import capture
+from tests.kraft.encoder import BY_NAME, data_value, uvarint
 from tests.pipeline.audits import Audit, Content, audit_all, in_fleet, settings_content
+from tests.pipeline.logs import append, writable_copy
+
+TOPIC_ID = "AAECAwQFBgcICQoLDA0ODw"
+# A second after the last record of the log.
+NOW = 1_795_233_160_500
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("spark")]
-
-
-def writable_copy(folder: Path, target: Path) -> Path:
-    shutil.copytree(folder, target)
-    for path in [target, *target.rglob("*")]:
-        path.chmod(0o755 if path.is_dir() else 0o644)
-    return target
 
 
 @in_fleet("emptied")
@@ -88,6 +86,32 @@ def test_a_damaged_log_is_named_and_the_run_goes_on(audited: Callable[[str], Aud
     damaged = result.rows(QUARANTINE, "source = 'kraft'")
     assert damaged
     assert all(row["position"] is not None and row["reason"] for row in damaged)
+
+
+@in_fleet("newer-records")
+def newer_records(tmp_path: Path) -> Content:
+    """A healthy log in which a record of a type beyond the tables and one with a tag that no release has are written whole."""
+    folder = writable_copy(capture("3.9.1", "5"), tmp_path / "capture")
+    topic = data_value(BY_NAME["TOPIC_RECORD"], 0, {"name": "made-later", "topicId": TOPIC_ID}, [(9, b"new")])
+    append(folder / "kraft", [(None, uvarint(1) + uvarint(300) + uvarint(0) + b"\0"), (None, topic)], NOW)
+    return settings_content(folder, tmp_path)
+
+
+def test_records_of_a_newer_release_are_unknown_and_no_damage(audited: Callable[[str], Audit]) -> None:
+    result = audited("newer-records")
+    checks = {check.id: check for check in result.report.checks}
+    assert checks["CAP-02"].verdict == "pass"
+    assert checks["CAP-12"].verdict == "unknown"
+    said = " ".join(checks["CAP-12"].evidence)
+    assert "record type 300" in said
+    assert "TOPIC_RECORD v0: tag 9" in said
+    assert (result.report.verdict, result.report.exit_code) == ("warnings", 10)
+    assert {gate.verdict for gate in result.report.gates.values()} <= {"unknown", "not_applicable", "no_go"}
+    assert {row["reason"] for row in result.rows(QUARANTINE, "source = 'kraft'")} == {
+        "unknown: record type 300",
+        "unknown: TOPIC_RECORD v0: tag 9 of 3 bytes, skipped",
+    }
+    assert result.rows(TOPICS.table, "topic = 'made-later'"), "what is known of a record is read"
 
 
 @in_fleet("torn-tail")

@@ -146,6 +146,8 @@ def test_the_tables_lead_to_what_a_check_asks_for(check_id: str, code: str, plan
         if result.verdict in ("fail", "warn") and result != without:
             assert result.violations > 0
             return
+        if (result.verdict, without.verdict) == ("unknown", "pass"):
+            return
     pytest.fail(f"{code} changes nothing in {check_id}")
 
 

@@ -200,6 +200,7 @@ RECORDS: list[dict[str, Any]] = [
     {"offset": 98, "type": "CONFIG_RECORD", "data": '{"name":"ssl.key.password","value":"clear"}'},
     {"offset": 99, "type": "CONFIG_RECORD", "data": '{"name":"ssl.key.password","value":"hmac:0af1"}'},
     {"controller_id": 3000, "file": "a.log", "position": 61, "problem": "its checksum does not match"},
+    {"controller_id": 3000, "file": "a.log", "position": 75, "problem": "unknown: record type 300"},
     {"controller_id": 3000, "file": "a.log", "position": 99, "problem": "torn tail: 5 bytes, less than a batch header"},
     {
         "controller_id": 3000,
@@ -350,6 +351,7 @@ def test_texts_are_in_the_order_of_their_bytes_and_what_has_none_is_first() -> N
         ("SEC-02", ["/config/brokers/0 can be read by everybody: setAcl /config/brokers/0 auth::cdrwa"]),
         ("SEC-03", ["/migration can be written by everybody: setAcl /migration auth::cdrwa,world:anyone:r"]),
         ("CAP-02", ["controller 3000, a.log at byte 61: its checksum does not match"]),
+        ("CAP-12", ["controller 3000, a.log at byte 75: record type 300"]),
     ],
 )
 def test_only_the_broken_rows_are_found(violations: dict[str, list[str]], code: str, texts: list[str]) -> None:
@@ -360,7 +362,7 @@ def test_no_other_code_is_found(violations: dict[str, list[str]]) -> None:
     assert violations["ISR-03"] == ["led-by-nobody/0: leader 9 is not a replica of [0, 1, 2]"]
     (moving,) = violations["REASSIGNING"]
     assert moving.startswith("moving-in-kraft/0: adding ")
-    assert len(violations) == 27
+    assert len(violations) == 28
 
 
 @pytest.mark.parametrize("at_once", [1, 1000])

@@ -315,6 +315,9 @@ def test_a_finished_run_is_judged_by_the_same_facts() -> None:
     assert (then.phase, then.features, then.states, then.leader) == (now.phase, now.features, now.states, now.leader)
     assert context_of(past(report())) == context_of(gathered())
     assert then.damaged_log.total == 3
+    assert not then.unknown_records.total
+    of_newer = past(report(checks=[CheckResult("CAP-12", "unknown", 0)])).facts
+    assert of_newer.unknown_records.total
     assert past(report(kafka_version="unknown")).release.evidence != "configured"
 
 

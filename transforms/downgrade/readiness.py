@@ -82,7 +82,8 @@ class KnownCluster:
     total of 0, one that was not looked for is absent). `protocols` are brokers' inter.broker.protocol.version as levels
     of metadata.version, which brokers in ZooKeeper mode tell when they migrate. `znode_versions` are those of
     `/brokers/ids`. `configurations` are brokers' property files. `migrated_at` is the offset of the record that finished
-    the migration. `unread` counts the places of the log that could not be read, such as records of an unknown version.
+    the migration. `unread` counts the places of the log that are damaged, `unknown_records` is true if it has records that this audit does
+    not know.
     """
 
     mode: MetadataMode
@@ -101,6 +102,7 @@ class KnownCluster:
     level_offset: int | None = None
     kraft_brokers: tuple[int, ...] = ()
     unread: int = 0
+    unknown_records: bool = False
 
 
 _ORDER = tuple(LineOutcome)
@@ -412,6 +414,9 @@ def _beyond_ledger(state: KnownCluster, target: Release) -> Iterator[Line]:
     if state.unread:
         what = f"{state.unread} places of the metadata log could not be read: their formats are unknown"
         yield Line(LineOutcome.UNKNOWN, what, "CAP-02")
+    if state.unknown_records:
+        what = "the metadata log has records that this audit does not know: their formats are unknown"
+        yield Line(LineOutcome.UNKNOWN, what, "CAP-12")
 
 
 def _asked(

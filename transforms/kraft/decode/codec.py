@@ -14,6 +14,8 @@ from transforms.kraft.decode.wire import WireError, WireReader
 
 Values = dict[str, Any]
 
+# Begins the problem of a place that is whole, and of a kind, version, tag or code that no release in the tables writes.
+UNKNOWN = "unknown: "
 DEAD_BODY = "a body that only development versions of Kafka had; releases fail on it"
 
 _SCALARS: dict[WireType, Callable[[WireReader], Any]] = {
@@ -28,16 +30,24 @@ _SCALARS: dict[WireType, Callable[[WireReader], Any]] = {
 }
 
 
+class UnknownFormatError(WireError):
+    """What no release in the tables writes; the message names it."""
+
+
 def decode_record(
     record_type: RecordType, version: int, data: bytes, position: int, end: int
 ) -> tuple[Values, Body, list[str]]:
     """Decode the body at `data[position:end]`, all of it.
 
     Returns the values, the body that fitted (the present one, or a dead one of S§2.5) and notes on anomalies: unknown tags,
-    unknown codes, a dead body. Raises WireError when no body fits.
+    unknown codes (both begin with UNKNOWN), a dead body. Raises UnknownFormatError for a version above the declared ones, another
+    WireError when no body fits.
     """
-    if not 0 <= version <= record_type.body.highest:
-        raise WireError(f"version {version} is unknown; {record_type.name} is known up to {record_type.body.highest}")
+    highest = record_type.body.highest
+    if version < 0:
+        raise WireError(f"version {version}")
+    if version > highest:
+        raise UnknownFormatError(f"{record_type.name} of version {version}, known up to {highest}")
     reader = WireReader(data, position, end)
     try:
         return _decode_whole(record_type.body, version, reader), record_type.body, reader.notes
@@ -78,7 +88,7 @@ def _tagged_fields(fields: tuple[Field, ...], version: int, reader: WireReader, 
         end = reader.take(size) + size
         field = next((field for field in fields if field.tag == tag), None)
         if field is None:
-            reader.notes.append(f"unknown tag {tag} of {size} bytes, skipped")
+            reader.notes.append(f"{UNKNOWN}tag {tag} of {size} bytes, skipped")
             continue
         if version < field.since:
             raise WireError(f"tag {tag} ({field.name}) is not valid in version {version}")
@@ -113,7 +123,7 @@ def _value(field: Field, version: int, reader: WireReader) -> Any:
         return _text_or_bytes(field, reader)
     value = _SCALARS[field.kind](reader)
     if field.enum is not None and value not in field.enum:
-        reader.notes.append(f"unknown {field.name} {value}")
+        reader.notes.append(f"{UNKNOWN}{field.name} {value}")
     return value
 
 

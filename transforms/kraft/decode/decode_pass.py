@@ -8,7 +8,7 @@ from schemas.kraft.control import CONTROL_TYPES, FOREIGN_CONTROL_KEYS
 from schemas.kraft.enums import COMPRESSION_CODECS
 from schemas.kraft.fields import RecordType
 from schemas.kraft.records import PARTITION_TYPES, RECORD_TYPES
-from transforms.kraft.decode.codec import decode_record
+from transforms.kraft.decode.codec import UNKNOWN, UnknownFormatError, decode_record
 from transforms.kraft.decode.framing import HEADER_SIZE, SEARCH_BUDGET, BatchHeader, Damage, Frame, frame_at
 from transforms.kraft.decode.masking import Masking, mask
 from transforms.kraft.decode.rows import PARTITION_BODY_COLUMNS, Origin, Rows
@@ -169,24 +169,30 @@ class _Records:
             )
             name = record_type.name
             columns, notes = _body(record_type, version, reader, value_end, decoding.masking)
-        except _UnknownTypeError as error:
-            name = error.name
-            self._row(delta, end, type=name, version=error.version, problem=str(error))
+        except UnknownFormatError as error:
+            if isinstance(error, _UnknownTypeError):
+                name, version = error.name, error.version
+            self._row(delta, end, type=name, version=_as_int16(version), problem=f"{UNKNOWN}{error}")
         except WireError as error:
             self._row(delta, end, type=name, version=_as_int16(version), problem=f"{name or 'record'}: {error}")
         else:
             self._row(delta, end, type=name, version=version, **columns)
             for note in reader.notes + notes:
-                self._row(delta, end, type=name, version=version, problem=f"{name} v{version}: {note}")
+                self._row(delta, end, type=name, version=version, problem=_problem(f"{name} v{version}", note))
         decoding.first_type = decoding.first_type or name or "?"
         decoding.last_type = name
 
 
-class _UnknownTypeError(WireError):
-    """A record type that no release up to 4.4 has."""
+def _problem(record: str, note: str) -> str:
+    """A note about a record, as the row's problem."""
+    return f"{UNKNOWN}{record}: {note.removeprefix(UNKNOWN)}" if note.startswith(UNKNOWN) else f"{record}: {note}"
 
-    def __init__(self, name: str, version: int | None) -> None:
-        super().__init__(f"unknown record type {name}")
+
+class _UnknownTypeError(UnknownFormatError):
+    """A record type that no release in the tables has. `name` and `version` are those of its row."""
+
+    def __init__(self, what: str, name: str, version: int | None) -> None:
+        super().__init__(what)
         self.name = name
         self.version = version
 
@@ -218,13 +224,14 @@ def _data_type(key: bytes | None, reader: WireReader) -> tuple[RecordType, int]:
     if key is not None:
         reader.notes.append(f"a key of {len(key)} bytes, which no controller writes")
     frame = reader.uvarint()
-    if frame != _FRAME_VERSION:
-        hint = " (the preview of Kafka 2.8)" if frame == 0 else ""
-        raise WireError(f"frame version {frame}{hint} instead of {_FRAME_VERSION}")
+    if frame > _FRAME_VERSION:
+        raise UnknownFormatError(f"frame of version {frame}, known up to {_FRAME_VERSION}")
+    if frame < _FRAME_VERSION:
+        raise WireError(f"frame version {frame} (the preview of Kafka 2.8) instead of {_FRAME_VERSION}")
     api_key = reader.uvarint()
     version = reader.uvarint()
     if api_key not in RECORD_TYPES:
-        raise _UnknownTypeError(f"UNKNOWN({api_key})", _as_int16(version))
+        raise _UnknownTypeError(f"record type {api_key}", f"UNKNOWN({api_key})", _as_int16(version))
     return RECORD_TYPES[api_key], version
 
 
@@ -233,7 +240,7 @@ def _control_type(key: bytes | None, reader: WireReader, end: int) -> tuple[Reco
         raise WireError("a control record without a type")
     code = int.from_bytes(key[2:4], "big", signed=True)
     if code not in CONTROL_TYPES:
-        raise _UnknownTypeError(f"UNKNOWN_CONTROL({code})", None)
+        raise _UnknownTypeError(f"control record type {code}", f"UNKNOWN_CONTROL({code})", None)
     record_type = CONTROL_TYPES[code]
     if code in FOREIGN_CONTROL_KEYS:
         reader.notes.append("a marker of a client transaction, foreign to a metadata log")

@@ -20,7 +20,7 @@ _RECORDED = frozenset({Phase.WAITING, Phase.DUAL_WRITE, Phase.FINALIZED, Phase.R
 
 
 def absent(facts: Facts) -> dict[str, str]:
-    """Fields of `facts` that are empty but must not be, each with a description of what is missing."""
+    """What of `facts` is empty but must not be, or is not whole, each with a description of what is missing."""
     found = {**dict(_anywhere(facts))}
     if ZOOKEEPER in facts.collected:
         found |= dict(_of_zookeeper(facts))
@@ -91,6 +91,8 @@ def _of_the_log(facts: Facts) -> Missing:
         yield "kafka_version", "the Kafka release is unknown: set kafka_version"
     if not facts.states and facts.phase in _RECORDED and not before(facts.kafka_version, 3, 5):
         yield "states", "the records of the migration's state were not read"
+    if facts.unknown_records.total:
+        yield "unknown_records", "the log has records that this audit does not know (CAP-12)"
     if facts.leader is None:
         yield "epochs", "the newest leader epoch is unknown"
     yield from _lists_of_the_log(facts)

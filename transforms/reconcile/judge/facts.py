@@ -325,6 +325,11 @@ class Facts:
         return self.found("CAP-02")
 
     @property
+    def unknown_records(self) -> Sample:
+        """Records of the log of a type, version, tagged field or code that this audit's tables do not have."""
+        return self.found("CAP-12")
+
+    @property
     def unmirrored_configs(self) -> Sample:
         """Configurations in KRaft whose resource type has no place in ZooKeeper."""
         return self.found("DUR-06")

@@ -16,8 +16,8 @@ from transforms.reconcile.judge.given import Given, Row, Rows
 
 _UNKNOWN = "unknown"
 _WITHOUT_ZOOKEEPER = "kraft_only"
-# Places of the log that could not be read. What they were is in no table that is read here.
-_DAMAGED_LOG = "CAP-02"
+# Places of the log that could not be read, and records that are not known. What they were is in no table that is read here.
+_DAMAGED_LOG, _UNKNOWN_RECORDS = "CAP-02", "CAP-12"
 
 
 def given_of(
@@ -62,14 +62,17 @@ def finished_facts(
 ) -> tuple[FirstLook, ClusterFacts]:
     """The facts of a finished run from the first questions about its tables; the other facts are absent.
 
-    Clocks count as measured only if the run counted them so; of the broken rules, only damage of the log is included.
+    Clocks count as measured only if the run counted them so; of the broken rules, only damage of the log and records that are not
+    known are included.
     """
     look = FirstLook(given, first)
     gathered = first_facts(look, properties)
-    damaged = next((check.violations for check in report.checks if check.id == _DAMAGED_LOG), 0)
+    checks = {check.id: check for check in report.checks}
+    damaged = checks[_DAMAGED_LOG].violations if _DAMAGED_LOG in checks else 0
+    strange = _UNKNOWN_RECORDS in checks and checks[_UNKNOWN_RECORDS].verdict == "unknown"
     facts = replace(
         gathered.facts,
         skew=None if report.migration.clock_skew_ms is None else gathered.facts.skew,
-        findings={_DAMAGED_LOG: Sample(damaged)},
+        findings={_DAMAGED_LOG: Sample(damaged), _UNKNOWN_RECORDS: Sample(int(strange))},
     )
     return look, replace(gathered, facts=facts, answers=first)

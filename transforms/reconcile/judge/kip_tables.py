@@ -165,6 +165,7 @@ def state_of(
         _znode_versions(facts) if in_tree else None,
         configurations=configurations,
         unread=facts.damaged_log.total,
+        unknown_records=facts.unknown_records.total > 0,
     )
     if side is None or mode is MetadataMode.ZOOKEEPER:
         return state

@@ -13,6 +13,7 @@ import polars as pl
 
 from schemas.kraft.mirrored import LOADED, MIRRORED
 from transforms.kraft.coverage import Counted, PlannedLog
+from transforms.kraft.decode.codec import UNKNOWN
 from transforms.kraft.quorum import newest_checkpoint
 from transforms.kraft.side import KraftSide
 from transforms.reconcile.judge.facts import state_name
@@ -26,6 +27,8 @@ from transforms.reconcile.judge.secret_rules import leaked
 
 # What a running controller leaves at the end of its log: space not written yet, a batch not written whole.
 _UNFINISHED = ("torn tail:", "zero-filled:")
+_PROBLEM = pl.col("problem")
+_PLACE, _WHERE = "controller {}, {} at byte {}: {}", ("controller_id", "file", "position")
 # The states' bytes mean one thing in 3.4, another in later releases (S§2.6). Which one wrote the log is known only when all of it
 # was replayed.
 _NAMINGS = (None, "3.4")
@@ -129,15 +132,17 @@ class LogLook:
 
     def _judge(self, records: pl.DataFrame) -> None:
         self._found.add(leaked(records, "kraft_records", "offset", "data", "problem"))
-        damage = records.filter(pl.col("problem").is_not_null())
-        self._found.add(broken(damage, [_damaged()]))
+        problems = records.filter(pl.col("problem").is_not_null())
+        self._found.add(broken(problems, [_damaged(), _unknown()]))
         for load, found in self._of_loads:
             if load is not None:
                 found.add(load_violations(records, load))
 
     @property
     def violations(self) -> Samples:
-        """Secrets that show (SEC-05), damage (CAP-02), and what the load does not write so (DUR-07), in a release after 3.4."""
+        """Secrets that show (SEC-05), damage (CAP-02), records of no known kind (CAP-12), and what the load does not write so (DUR-07),
+        in a release after 3.4.
+        """
         return self.violations_by(self._params.loads[0] if self._params.loads else None)
 
     def violations_by(self, load: Load | None) -> Samples:
@@ -227,13 +232,14 @@ def _registered_lately(log: pl.DataFrame, end_ms: int) -> pl.DataFrame:
 
 def _damaged() -> RowRule:
     """CAP-02: bytes that are not a record, except what a running controller has not finished."""
-    problem = pl.col("problem")
-    finished = ~pl.any_horizontal(problem.str.starts_with(start) for start in _UNFINISHED)
-    return RowRule(
-        "CAP-02",
-        problem.is_not_null() & finished,
-        said("controller {}, {} at byte {}: {}", "controller_id", "file", "position", "problem"),
-    )
+    others = ~pl.any_horizontal(_PROBLEM.str.starts_with(start) for start in (*_UNFINISHED, UNKNOWN))
+    return RowRule("CAP-02", _PROBLEM.is_not_null() & others, said(_PLACE, *_WHERE, _PROBLEM))
+
+
+def _unknown() -> RowRule:
+    """CAP-12: records that no release in the tables writes."""
+    what = _PROBLEM.str.strip_prefix(UNKNOWN)
+    return RowRule("CAP-12", _PROBLEM.str.starts_with(UNKNOWN), said(_PLACE, *_WHERE, what))
 
 
 def load_violations(records: pl.DataFrame, load: Load) -> pl.DataFrame:
