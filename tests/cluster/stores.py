@@ -177,7 +177,9 @@ def hdfs(folder: Path) -> Iterator[Store]:
         *(*manager, "-D", f"hdfs.minidfs.basedir={folder / 'dfs'}"),
     ]
     python = packages(HERE / "hdfs.lock")
-    defaults = {"spark.hadoop.dfs.replication": "1"}
+    # Hadoop's client sleeps this long when it closes a file whose block is not reported yet: by default 0.4 s, once for each file.
+    delay = "spark.hadoop.dfs.client.block.write.locateFollowingBlock.initial.delay.ms"
+    defaults = {"spark.hadoop.dfs.replication": "1", delay: "10"}
     with _server(command, port, folder / "hdfs.log", {}):
         system = _hdfs_system(python, port)
         _until(lambda: _writable(system), "HDFS takes no files")
