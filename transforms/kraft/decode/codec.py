@@ -45,7 +45,7 @@ def decode_record(
     """
     highest = record_type.body.highest
     if version < 0:
-        raise WireError(f"version {version}")
+        raise WireError(f"the version is {version}")
     if version > highest:
         raise UnknownFormatError(f"{record_type.name} of version {version}, known up to {highest}")
     reader = WireReader(data, position, end)

@@ -169,9 +169,10 @@ class _Records:
             )
             name = record_type.name
             columns, notes = _body(record_type, version, reader, value_end, decoding.masking)
+        except _UnknownTypeError as error:
+            name = error.name
+            self._row(delta, end, type=name, version=error.version, problem=f"{UNKNOWN}{error}")
         except UnknownFormatError as error:
-            if isinstance(error, _UnknownTypeError):
-                name, version = error.name, error.version
             self._row(delta, end, type=name, version=_as_int16(version), problem=f"{UNKNOWN}{error}")
         except WireError as error:
             self._row(delta, end, type=name, version=_as_int16(version), problem=f"{name or 'record'}: {error}")
