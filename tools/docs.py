@@ -150,7 +150,7 @@ def checks_page() -> str:
         "# Checks",
         "",
         "For each check this page lists what must hold, how severe a violation is, which gates it can close, in which phases it",
-        "applies, and what to do if it fails. A *warning* never closes a gate; at most, its gates are unknown while the check cannot",
+        "applies, and what to do if it does not pass. A *warning* never closes a gate; at most, its gates are unknown while the check cannot",
         "be judged. An *optional* check needs one more file, such as a property file; without it, its gates stay as they are. The",
         "[operator's guide](operating.md) shows which checks matter at each step.",
         "",
@@ -175,7 +175,7 @@ def _check(check: Check) -> list[str]:
         f"**{check.id}** {plain(check.title)}.",
         f"*{kind}; gates: {gates}; {when}.*",
         "",
-        f"If it fails: {plain(check.remedy)} *Source: {plain(check.reference)}.*",
+        f"What to do: {plain(check.remedy)} *Source: {plain(check.reference)}.*",
         "",
     ]
 
