@@ -150,9 +150,9 @@ def checks_page() -> str:
         "# Checks",
         "",
         "For each check this page lists what must hold, how severe a violation is, which gates it can close, in which phases it",
-        "applies, and what to do if it does not pass. A *warning* never closes a gate; at most, its gates are unknown while the check cannot",
-        "be judged. An *optional* check needs one more file, such as a property file; without it, its gates stay as they are. The",
-        "[operator's guide](operating.md) shows which checks matter at each step.",
+        "applies, and what to do if it does not pass. A *warning* never closes a gate; at most, its gates are unknown while the",
+        "check cannot be judged. An *optional* check needs one more file, such as a property file; without it, its gates stay as",
+        "they are. The [operator's guide](operating.md) shows which checks matter at each step.",
         "",
     ]
     for group in dict.fromkeys(check.id.split("-")[0] for check in CHECKS):
