@@ -92,6 +92,7 @@ class _Examination:
         written = written_of(self.feed, self.given)
         moved = self._moved(trees)
         log = Log(self.task, self.feed, self.memory, written.offsets)
+        self.memory = self.memory.without_changes()
         # If only the newest part of the log was read, its changes are few, and the whole log may be needed.
         goes_on = self.given.side is not None and self.given.side.kept is not None
         held: list[Made] = []
@@ -100,7 +101,7 @@ class _Examination:
                 held.append(piece.packed)
             else:
                 yield piece
-        read = log.read
+        read = log.read()
         self._refuse_uncovered(log, read)
         sides = self._sides(trees, read)
         first = every_answer(FIRST_ANSWERS, first_questions(self.given, sides, trees, read, written, moved))

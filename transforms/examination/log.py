@@ -88,11 +88,11 @@ class LogRead:
 
 
 class Log:
-    """Reads a cluster's log. `new_changes` reads it; afterwards `read` has the results."""
+    """Reads a cluster's log. `new_changes` reads it; afterwards `read` gives the results."""
 
     def __init__(self, task: ClusterTask, feed: Feed, memory: Memory, offsets: Collection[int]) -> None:
         """`offsets` are those whose append times are needed."""
-        self.task, self.feed, self.memory = task, feed, memory
+        self.task, self.feed = task, feed
         self.side: KraftSide | None = task.given.side
         until = [task.recorded.until - 1] if task.recorded else []
         now = [self.side.committed.end_exclusive - 1] if self.side else []
@@ -100,7 +100,9 @@ class Log:
             task.given, task.planned, {*offsets, *until, *now}, memory.registrations, memory.appended
         )
         self._earlier = None if task.earlier is None else Counted(task.earlier)
-        self._judged, self._recent = self._remembered()
+        self._told_before = memory.stories
+        # Handed over by `read`: of a large cluster each copy of them that stays is a tenth of a pass's memory.
+        self._judged, self._recent = self._remembered(memory)
         self._replayed: Replayed | None = None
         self._damage: list[pl.DataFrame] = []
         self.stories = Stories()
@@ -114,7 +116,7 @@ class Log:
 
     def knows(self, keys: Collection[tuple[str, str]]) -> bool:
         """Whether `versions_of` these rows are known: from the whole log, or from the memory of earlier runs."""
-        return self._resumed is None or self.memory.stories.reach(keys, self._resumed)
+        return self._resumed is None or self._told_before.reach(keys, self._resumed)
 
     def new_changes(self) -> Iterator[pa.RecordBatch]:
         """Read the log; gives the changes of partitions that no finished run has recorded."""
@@ -171,15 +173,15 @@ class Log:
             return None
         return shortfall(self.task.earlier, self._earlier.rows())
 
-    def _remembered(self) -> tuple[list[pl.DataFrame], list[pl.DataFrame]]:
+    def _remembered(self, memory: Memory) -> tuple[list[pl.DataFrame], list[pl.DataFrame]]:
         """Changes that an earlier run has read, where this one continues from its state."""
         if self.side is None or self.side.kept is None:
             return [], []
         end = self.task.given.log_end_ms
         read_then = pl.col("offset") < self.side.kept.offset
         recent = pl.lit(value=False) if end is None else pl.col("append_time") >= end - ISR_HOURS * HOUR
-        judged = self.memory.judged.filter(read_then)
-        return [judged.filter(is_needed(end))], [self.memory.recent.filter(read_then & recent)]
+        judged = memory.judged.filter(read_then)
+        return [judged.filter(is_needed(end))], [memory.recent.filter(read_then & recent)]
 
     def _new(self, changes: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         rows, end = from_arrow(changes, CHANGES), self.task.given.log_end_ms
@@ -203,12 +205,11 @@ class Log:
             same = time is not None and time == known.append_time
         return known.until if same else 0
 
-    @property
     def read(self) -> LogRead:
-        """What the log came to, once it was read."""
+        """What the log came to, once it was read. To be asked for once: it takes what was gathered with it."""
         replayed, damage = self._replayed, pl.concat([pl.DataFrame(schema=_QUARANTINED), *self._damage])
-        judged = once(pl.concat([pl.DataFrame(schema=JUDGED_CHANGES), *self._judged]))
-        recent = once(pl.concat([pl.DataFrame(schema=RECENT), *self._recent]))
+        judged = once(_taken(JUDGED_CHANGES, self._judged))
+        recent = once(_taken(RECENT, self._recent))
         if replayed is None or self.side is None:
             nothing = pl.DataFrame(schema=ROW_VERSIONS)
             found = pl.DataFrame(schema=FINDINGS)
@@ -247,7 +248,7 @@ class Log:
     def _versions_of(self, side: KraftSide, keys: Collection[tuple[str, str]], until: int) -> pl.DataFrame:
         if self._resumed is not None:
             since = versions_since(side, self.feed.batches(UnitKind.LOG), self._kept_bytes(), keys, until)
-            return self.memory.stories.continued(keys, since, self._resumed, until)
+            return self._told_before.continued(keys, since, self._resumed, until)
         base = side.base if self.task.whole_from is None else self.task.whole_from or None
         extent = side.whole(base)
         return versions_of(side, extent, self.feed.batches(UnitKind.LOG), checkpoints_of(self.feed), keys, until)
@@ -282,3 +283,10 @@ def _damage(rows: pl.DataFrame) -> pl.DataFrame:
         pl.lit(KRAFT).alias("source"), "file", "position", "length", "offset", pl.col("problem").alias("reason")
     )
     return shaped(named, _QUARANTINED)
+
+
+def _taken(columns: pl.Schema, gathered: list[pl.DataFrame]) -> pl.DataFrame:
+    """The frames as one, no longer gathered."""
+    whole = pl.concat([pl.DataFrame(schema=columns), *gathered])
+    gathered.clear()
+    return whole

@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 
 import polars as pl
 import pyarrow as pa
@@ -58,6 +58,10 @@ class Memory:
     def stories(self) -> Stories:
         """Of rows that seemed lost."""
         return Stories(self.told, self.versions)
+
+    def without_changes(self) -> Memory:
+        """The same without the changes of partitions, which are most of a large cluster's."""
+        return replace(self, judged=_none(JUDGED_CHANGES), recent=_none(RECENT))
 
     def to_bytes(self) -> bytes:
         """All of it as the bytes of one Arrow stream of streams."""
