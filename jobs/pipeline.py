@@ -26,8 +26,9 @@ from jobs.settings import Settings, load_settings, overridden
 from jobs.sinks.report_files import ReportPaths
 from jobs.sinks.storage import is_uri
 from jobs.sinks.views import store_views
-from jobs.steps import ingest_kraft, ingest_zookeeper, mails, maintain, materialize, messages, reconcile
+from jobs.steps import ingest_kraft, ingest_zookeeper, mails, materialize, messages, reconcile
 from jobs.steps import report as report_step
+from jobs.steps.maintenance.maintain import after_run
 from jobs.steps.publishing import Published, publish, publish_stopped, publish_unopened
 from schemas.gates import GATES
 from schemas.report import Report
@@ -316,7 +317,7 @@ def _maintained(run: Run) -> list[str]:
     """Maintain the tables if the configurations make it due. Returns a line for each problem; the verdicts do not change."""
     try:
         settings = {name: cluster.settings for name, cluster in run.clusters.items()}
-        return maintain.after_run(run.warehouse, settings, datetime.now(UTC))
+        return after_run(run.warehouse, settings, datetime.now(UTC))
     except Exception as error:
         return [f"maintenance: {str(error) if isinstance(error, UsageError | AuditError) else unexpected(error)}"]
 

@@ -15,7 +15,9 @@ from jobs.exit import CRASH, OK, UsageError
 from jobs.run.run import shared
 from jobs.settings import MaintainSettings, Settings, load_settings
 from jobs.sinks.delta import Warehouse
-from jobs.steps.maintain import Left, Tended, Upkeep, left_behind, maintain, rules_of, stored_rules, sweep
+from jobs.steps.maintenance.left_behind import Left, left_behind, sweep
+from jobs.steps.maintenance.maintain import maintain, rules_of, stored_rules
+from jobs.steps.maintenance.upkeep import Tended, Upkeep
 from transforms.nearest import suggestion
 from transforms.report.printable import visible
 from transforms.report.table import aligned

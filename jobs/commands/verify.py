@@ -17,7 +17,8 @@ from jobs.run import kept
 from jobs.run.run import shared
 from jobs.runtime.spark import spark_session
 from jobs.settings import Settings, limits_of, load_settings
-from jobs.sinks.delta import Warehouse, readable
+from jobs.sinks.delta import Warehouse
+from jobs.sinks.delta_errors import readable
 from transforms.examination.reexamination import EVIDENCE
 from transforms.nearest import suggestion
 from transforms.report.printable import counted, visible

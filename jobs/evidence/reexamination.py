@@ -20,7 +20,7 @@ from jobs.evidence.past_log import past_copies
 from jobs.evidence.past_records import copies_of
 from jobs.exit import AuditError
 from jobs.runtime.workers import as_they_are
-from jobs.sinks.delta import readable
+from jobs.sinks.delta_errors import readable
 from schemas.bronze import KRAFT_RECORDS, ZK_ZNODES
 from schemas.examined import FEED
 from schemas.gold import ISR_BY_DAY, ISR_HISTORY

@@ -23,7 +23,8 @@ from jobs.run.cluster_pass import FEW_ROWS, FILE, file_of, passing
 from jobs.run.run import LOG, Run
 from jobs.runtime.workers import WorkerRows, as_they_are
 from jobs.sinks.conditions import PRESENT
-from jobs.sinks.delta import UnreadableError, in_parallel
+from jobs.sinks.delta import in_parallel
+from jobs.sinks.delta_errors import UnreadableError
 from jobs.sinks.parquet import DataFile
 from schemas.bronze import KRAFT_RECORDS, QUARANTINE
 from schemas.entities import ENTITIES

@@ -11,7 +11,7 @@ from jobs.run.earlier_runs import previous_runs
 from jobs.run.run import LOG, Run, time_in_run_id
 from jobs.settings import retention_of
 from jobs.sinks.conditions import PRESENT, Between, Condition, Equal, all_of, any_of
-from jobs.sinks.delta import ConcurrentWriteError, UnreadableError
+from jobs.sinks.delta_errors import ConcurrentWriteError, UnreadableError
 from schemas import silver
 from schemas.examined import EXAMINED
 from schemas.gold import RUNS

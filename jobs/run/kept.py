@@ -26,7 +26,8 @@ from jobs.run.earlier_runs import previous_runs, run_before
 from jobs.run.kraft_copies import log_copies
 from jobs.run.run import Run
 from jobs.runtime.workers import WorkerRows
-from jobs.sinks.delta import UnreadableError, Warehouse, in_parallel, readable
+from jobs.sinks.delta import Warehouse, in_parallel
+from jobs.sinks.delta_errors import UnreadableError, readable
 from schemas.examined import EXAMINED, FEED
 from schemas.gold import ISR_HISTORY, RUNS
 from schemas.silver import STATE_TABLES

@@ -13,14 +13,13 @@ ran out of disk leaves an unfinished table: its files are ignored, and the next 
 
 from __future__ import annotations
 
-import importlib
 import logging
 import os
 import re
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias, TypeVar
@@ -33,15 +32,24 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import Column, DataFrame, DataFrameWriterV2, SparkSession, Window
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import ArrayType, StructField, StructType
 
 from jobs.disk import said
 from jobs.exit import AuditError
-from jobs.runtime.spark import is_connect, java_of
+from jobs.runtime.spark import java_of
 from jobs.runtime.workers import WorkerRows, as_they_are
 from jobs.sinks import stored_rows, worker_rows
 from jobs.sinks.chained import state_rows
 from jobs.sinks.conditions import Condition, Where, all_of
+from jobs.sinks.delta_errors import (
+    GONE_VERSION,
+    MISSING,
+    ConcurrentWriteError,
+    is_conflict,
+    is_one_of,
+    readable,
+    refuse_newer,
+    typed_errors,
+)
 from jobs.sinks.folder_table import FolderTable, arrow_schema, properties
 from jobs.sinks.lock import only_writer
 from jobs.sinks.parquet import DataFile, NewFiles
@@ -50,10 +58,10 @@ from jobs.sinks.reader import (
     fields_of,
     first_line,
     gone_version,
-    newer_table,
     refuse_later_columns,
     refuse_later_release,
 )
+from jobs.sinks.shape import check_fit, in_shape, quoted, with_columns
 from jobs.sinks.storage import (
     WarehouseError,
     folder_of,
@@ -72,34 +80,6 @@ from transforms.runs import newest_first
 
 LOG = logging.getLogger("kraft-audit")
 
-# In this process an error of Delta's has a name only when its Python package is there and has been imported.
-with suppress(ImportError):
-    importlib.import_module("delta.exceptions")
-# Another run's commit came first: how Delta begins the names of these errors, in this process and through Spark Connect.
-CONFLICTS = ("DELTA_CONCURRENT_", "DELTA_METADATA_CHANGED", "DELTA_PROTOCOL_CHANGED")
-MISSING = (
-    "PATH_NOT_FOUND",
-    "TABLE_OR_VIEW_NOT_FOUND",
-    "DELTA_TABLE_NOT_FOUND",
-    "DELTA_MISSING_DELTA_TABLE",
-    "DELTA_PATH_DOES_NOT_EXIST",
-    # Files without a commit are there: an unfinished table.
-    "DELTA_TABLE_ONLY_OPERATION",
-)
-# The table exists; or only files of a first write exist, which is in progress or did not end, without its commit.
-EXISTS = (
-    "TABLE_OR_VIEW_ALREADY_EXISTS",
-    "DELTA_TABLE_ALREADY_EXISTS",
-    "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION",
-    "LOCATION_ALREADY_EXISTS",
-)
-# A later Delta made the table, or somebody upgraded it.
-NEWER = (
-    "DELTA_INVALID_PROTOCOL_VERSION",
-    "DELTA_UNSUPPORTED_FEATURES_FOR_READ",
-    "DELTA_UNSUPPORTED_FEATURES_FOR_WRITE",
-)
-GONE_VERSION = ("DELTA_VERSION_NOT_FOUND",)
 _MADE_ANEW = "unfinished table %s: an earlier first write did not finish; it is repeated"
 DEFAULT_WRITERS = 4
 # Rows of a cluster that are fewer share a file with those of others.
@@ -112,18 +92,6 @@ _OUR_DAYS = re.compile(r"interval ([0-9]{1,9}) days")
 T = TypeVar("T")
 # Rows to add: Spark's, the driver's, those that Spark's workers make, or those of files that they have written (`Warehouse.new_files`).
 Rows: TypeAlias = DataFrame | pa.Table | WorkerRows | Sequence[DataFile]
-
-
-class ConcurrentWriteError(WarehouseError):
-    """Another run changed the same rows of the table at the same time; its write stands, this one left no trace."""
-
-
-class UnreadableError(WarehouseError):
-    """A file of a table is gone or damaged."""
-
-
-class SchemaMismatchError(WarehouseError):
-    """The rows to write don't have exactly the table's columns and types."""
 
 
 @dataclass(frozen=True)
@@ -188,7 +156,7 @@ class Warehouse:
         if self.folder is None:
             return False
         if isinstance(rows, pa.Table | WorkerRows):
-            _check_fit(table, from_arrow_schema(rows.schema) if isinstance(rows, pa.Table) else rows.struct)
+            check_fit(table, from_arrow_schema(rows.schema) if isinstance(rows, pa.Table) else rows.struct)
         folder = self.folder / table.layer.value / table.name
         # Files that workers have written already say nothing of an earlier first write.
         unfinished = missing and not isinstance(rows, Sequence) and any(path.is_file() for path in folder.rglob("*"))
@@ -269,7 +237,7 @@ class Warehouse:
                 self.spark.sql(f"DESCRIBE DETAIL {self.identifier(table)}").select("numFiles", "sizeInBytes").first()
             )
         except AnalysisException as error:
-            if not _is(error, MISSING):
+            if not is_one_of(error, MISSING):
                 raise
             found = None
         return TableSize(0, 0) if found is None else TableSize(found["numFiles"] or 0, found["sizeInBytes"] or 0)
@@ -287,7 +255,7 @@ class Warehouse:
         with nullcontext(self._opened(table)) if dry_run else self._tending(table) as there:
             if there is not None:
                 return there.remove_files(hours, dry_run=dry_run)
-            with _typed_errors(table):
+            with typed_errors(table):
                 statement = f"VACUUM {self.identifier(table)} RETAIN {hours} HOURS"
                 found = self.spark.sql(f"{statement} DRY RUN" if dry_run else statement)
                 return [row["path"] for row in found.collect()] if dry_run else []
@@ -351,18 +319,18 @@ class Warehouse:
             )
             refuse_later_columns(table, rows.columns)
             # Columns added by a newer release are null in tables that an older one made.
-            return _with_columns(rows, table)
+            return with_columns(rows, table)
         except AnalysisException as error:
-            if _is(error, MISSING):
+            if is_one_of(error, MISSING):
                 if version is None:
                     return self.empty(table)
                 raise WarehouseError(f"table {table.full_name} can't be read: there is none") from error
-            if _is(error, GONE_VERSION) and version is not None:
+            if is_one_of(error, GONE_VERSION) and version is not None:
                 raise WarehouseError(gone_version(table, version)) from error
             raise WarehouseError(f"table {table.full_name} can't be read: {first_line(error)}") from error
         except Exception as error:
             # Spark has no type of its own for it.
-            _refuse_newer(table, error)
+            refuse_newer(table, error)
             self._refuse_unreached(error)
             raise
 
@@ -452,7 +420,7 @@ class Warehouse:
         try:
             newest = self.spark.sql(f"DESCRIBE HISTORY {self.identifier(table)} LIMIT 1").select("version").first()
         except AnalysisException as error:
-            if _is(error, MISSING):
+            if is_one_of(error, MISSING):
                 return None
             raise
         except Exception as error:
@@ -467,7 +435,7 @@ class Warehouse:
     @contextmanager
     def _tending(self, table: Table) -> Iterator[FolderTable | None]:
         """As `_opened`, and the only writer of the table while the block runs. Raises `ConcurrentWriteError`."""
-        with self._writing(table), _typed_errors(table):
+        with self._writing(table), typed_errors(table):
             try:
                 yield self._opened(table)
             except DeltaError as error:
@@ -498,7 +466,7 @@ class Warehouse:
             except AuditError:
                 raise
             except Exception as error:
-                _refuse_newer(table, error)
+                refuse_newer(table, error)
                 problem = storage_problem(error, self.root, folder)
                 self._refuse_unreached(error)
                 if problem is None:
@@ -521,15 +489,15 @@ class Warehouse:
         missing: bool,
     ) -> None:
         """Write rows; create the table from them when it is `missing`, or turns out to be."""
-        shaped = _shaped(table, rows)
+        shaped = in_shape(table, rows)
         writer = self._writer(table, shaped, {"mergeSchema": "true", **options})
         if not missing:
-            with _typed_errors(table):
+            with typed_errors(table):
                 try:
                     write(writer)
                     return
                 except AnalysisException as error:
-                    if not _is(error, MISSING):
+                    if not is_one_of(error, MISSING):
                         raise
         self._create_or(table, shaped, options, lambda: write(writer))
 
@@ -551,12 +519,12 @@ class Warehouse:
                 if waited and self.version(table) is None:
                     self._create_over(table)
             try:
-                with _typed_errors(table):
+                with typed_errors(table):
                     write()
                 return
             except AnalysisException as error:
                 # A condition on the columns of a table that can't be seen yet is an unresolved column.
-                if not _is(error, (*MISSING, "UNRESOLVED_COLUMN")) or attempt == CREATE_ATTEMPTS:
+                if not is_one_of(error, (*MISSING, "UNRESOLVED_COLUMN")) or attempt == CREATE_ATTEMPTS:
                     raise
             time.sleep(CREATE_PAUSE_SECONDS)
 
@@ -579,7 +547,7 @@ class Warehouse:
         try:
             writer.save(self.location(table))
         except PySparkException as error:
-            if _is_conflict(error):
+            if is_conflict(error):
                 # Another run has just made it.
                 return
             raise
@@ -595,25 +563,8 @@ class Warehouse:
             writer = writer.tableProperty(name, value)
         if table.partition_columns:
             writer = writer.partitionedBy(*[F.col(name) for name in table.partition_columns])
-        with _typed_errors(table):
+        with typed_errors(table):
             writer.create()
-
-
-@contextmanager
-def readable() -> Iterator[None]:
-    """While the block runs, report a missing or damaged file of a table as UnreadableError, with a message for users."""
-    try:
-        yield
-    except AuditError:
-        raise
-    except Exception as error:
-        file = unreadable_file(error)
-        if file is None:
-            raise
-        raise UnreadableError(
-            f"a file of the tables is gone or damaged: {file}; restore it, or read the whole log again with "
-            "`kraft-audit run --full`"
-        ) from error
 
 
 def absolute_root(root: str, catalog: bool = False) -> str:
@@ -632,57 +583,6 @@ def in_parallel(calls: Sequence[Callable[[], T]], at_once: int = DEFAULT_WRITERS
     return [outcome.result() for outcome in running]
 
 
-def _shaped(table: Table, rows: DataFrame) -> DataFrame:
-    """The rows with the table's columns in its order and with its comments; nothing is cast, added or dropped."""
-    _check_fit(table, rows.schema)
-    shaped = _with_columns(rows, table)
-    return _with_plain_texts(shaped, table) if is_connect(rows.sparkSession) else shaped
-
-
-def _check_fit(table: Table, given_columns: StructType) -> None:
-    wanted = {field.name: field.dataType.simpleString() for field in table.columns}
-    given = {field.name: field.dataType.simpleString() for field in given_columns}
-    problems = [f"{name} is missing" for name in wanted if name not in given]
-    problems += [f"{name} is not a column of it" for name in given if name not in wanted]
-    problems += [
-        f"{name} is {given[name]}, not {kind}" for name, kind in wanted.items() if given.get(name, kind) != kind
-    ]
-    if problems:
-        raise SchemaMismatchError(f"rows for {table.full_name} don't fit: {'; '.join(problems)}")
-
-
-def _with_plain_texts(rows: DataFrame, table: Table) -> DataFrame:
-    """The rows with texts of Spark's default type.
-
-    Spark Connect sends the text columns of a schema as "string collate UTF8_BINARY". A table that is made of such
-    columns has them so in its schema, and readers other than Spark refuse it.
-    """
-    return rows.select(
-        [
-            F.col(quoted(field.name)).cast(field.dataType.simpleString()).alias(field.name, metadata=field.metadata)
-            for field in table.columns
-        ]
-    )
-
-
-def _with_columns(rows: DataFrame, table: Table) -> DataFrame:
-    """Rows with the table's columns in its order and with its comments; a column that they lack is null.
-
-    Raises AnalysisException for a column whose type can't be made the table's without loss.
-    """
-    given = {field.name: field.dataType.simpleString() for field in rows.schema.fields}
-    differs = any(given.get(field.name) not in (None, field.dataType.simpleString()) for field in table.columns)
-    if differs or not any(isinstance(field.dataType, ArrayType) for field in table.columns):
-        return rows.to(table.struct)
-    # `DataFrame.to` builds each list again, element by element and uncompiled, where its type is the table's already.
-    return rows.select([_column(field, there=field.name in given) for field in table.columns])
-
-
-def _column(field: StructField, *, there: bool) -> Column:
-    values = F.col(quoted(field.name)) if there else F.lit(None).cast(field.dataType)
-    return values.alias(field.name, metadata=field.metadata)
-
-
 def _equals(table: Table, predicate: Mapping[str, str | Sequence[str]]) -> Column:
     unknown = [name for name in predicate if name not in table.column_names]
     if unknown or not predicate:
@@ -697,36 +597,6 @@ def _equals(table: Table, predicate: Mapping[str, str | Sequence[str]]) -> Colum
     for following in conditions[1:]:
         condition &= following
     return condition
-
-
-@contextmanager
-def _typed_errors(table: Table) -> Iterator[None]:
-    try:
-        yield
-    except PySparkException as error:
-        if _is_conflict(error) or (isinstance(error, AnalysisException) and _is(error, EXISTS)):
-            raise ConcurrentWriteError(_conflict(table, error)) from error
-        raise
-
-
-def _refuse_newer(table: Table, error: Exception) -> None:
-    """Raise WarehouseError if the table has a format that this release of Delta does not support."""
-    if any(condition in str(error) for condition in NEWER):
-        raise WarehouseError(newer_table(table)) from error
-
-
-def _conflict(table: Table, error: Exception) -> str:
-    reason = f"was changed by another run at the same time ({first_line(error)})"
-    return f"table {table.full_name} {reason}; run again when that one has finished"
-
-
-def _is_conflict(error: PySparkException) -> bool:
-    # An error that comes from Java in this process has its name in its text alone.
-    return (error.getCondition() or str(error).removeprefix("[")).startswith(CONFLICTS)
-
-
-def _is(error: AnalysisException, conditions: Sequence[str]) -> bool:
-    return (error.getCondition() or "").split(".")[0] in conditions
 
 
 def _is_longer(days: int, stored: str | None) -> bool:
@@ -748,8 +618,3 @@ def _collected(rows: DataFrame, table: Table, columns: Sequence[str]) -> pl.Data
 
 def _met(where: Where) -> Column:
     return all_of(where).column() if where else F.lit(True)
-
-
-def quoted(name: str) -> str:
-    """A name as SQL spells it."""
-    return f"`{name.replace('`', '``')}`"

@@ -10,7 +10,8 @@ from dataclasses import replace
 
 from pyspark.errors import PySparkException
 
-from jobs.sinks.delta import Warehouse, quoted
+from jobs.sinks.delta import Warehouse
+from jobs.sinks.shape import quoted
 from schemas.entities import ENTITIES
 from schemas.entities.entity import CHAIN_COLUMNS
 from schemas.gold import RUNS

@@ -40,7 +40,8 @@ from jobs.run.run import new_run_id, open_run
 from jobs.runtime.spark import spark_session
 from jobs.settings import Settings, validated
 from jobs.sinks.delta import Warehouse
-from jobs.steps.maintain import Upkeep, maintain
+from jobs.steps.maintenance.maintain import maintain
+from jobs.steps.maintenance.upkeep import Upkeep
 from jobs.steps.publishing import publish
 from tests.benchmarks.pipeline import Memory
 from tests.captures import capture

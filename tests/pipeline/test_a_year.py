@@ -17,7 +17,8 @@ from jobs.run.run import new_run_id, open_run
 from jobs.settings import load_settings
 from jobs.sinks.delta import Warehouse
 from jobs.sinks.reader import Folder
-from jobs.steps.maintain import Upkeep, maintain
+from jobs.steps.maintenance.maintain import maintain
+from jobs.steps.maintenance.upkeep import Upkeep
 from schemas.gold import CHECKS, DIVERGENCES, GATES, ISR_BY_DAY, ISR_HISTORY
 from schemas.table import Table
 from tests.benchmarks.year import small_log

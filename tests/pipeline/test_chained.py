@@ -21,7 +21,8 @@ from jobs.sinks.conditions import all_of
 from jobs.sinks.delta import Warehouse
 from jobs.sinks.reader import Folder
 from jobs.steps import materialize
-from jobs.steps.maintain import Upkeep, maintain
+from jobs.steps.maintenance.maintain import maintain
+from jobs.steps.maintenance.upkeep import Upkeep
 from schemas.entities import ENTITIES
 from schemas.entities.partitions import PARTITIONS
 from schemas.entities.topics import TOPICS

@@ -16,7 +16,8 @@ from pyspark.sql import SparkSession
 from jobs.cli import main
 from jobs.sinks.delta import Warehouse
 from jobs.sinks.reader import Folder, records
-from jobs.steps.maintain import Upkeep, maintain
+from jobs.steps.maintenance.maintain import maintain
+from jobs.steps.maintenance.upkeep import Upkeep
 from schemas.gold import RUNS
 from tests.reliability.killing import WHOLE_LOG, Reports, copied, differences, recorded, said
 from tests.reliability.schedules import OF_TWO_RUNS

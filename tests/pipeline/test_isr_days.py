@@ -12,7 +12,8 @@ from pyspark.sql import SparkSession
 from jobs.cli import main
 from jobs.run.run import new_run_id
 from jobs.sinks.delta import Warehouse
-from jobs.steps.maintain import Upkeep, maintain
+from jobs.steps.maintenance.maintain import maintain
+from jobs.steps.maintenance.upkeep import Upkeep
 from schemas.gold import ISR_BY_DAY, ISR_HISTORY, RUNS
 from tests.pipeline.sums import by_day, day_of, told
 from tests.pipeline.test_maintain import by_table, kept_by, left_in, stored

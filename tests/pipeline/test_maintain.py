@@ -22,8 +22,11 @@ from jobs.run.run import new_run_id
 from jobs.settings import MaintainSettings, Settings, validated
 from jobs.sinks.delta import Warehouse
 from jobs.sinks.lock import LOCKS, held
-from jobs.steps import maintain as step
-from jobs.steps.maintain import BusyError, Tended, Upkeep, due, maintain, stored_rules
+from jobs.steps.maintenance import alone as alone_module
+from jobs.steps.maintenance.alone import BusyError, alone
+from jobs.steps.maintenance.due import due
+from jobs.steps.maintenance.maintain import after_run, maintain, stored_rules
+from jobs.steps.maintenance.upkeep import Tended, Upkeep
 from schemas.bronze import KRAFT_RECORDS, ZK_ZNODES
 from schemas.examined import EXAMINED
 from schemas.gold import DIVERGENCES, MAILS, MAINTENANCE, RUN_STEPS, RUNS
@@ -274,7 +277,7 @@ def test_where_there_are_no_locks_one_that_has_begun_keeps_others_away(elsewhere
     with pytest.raises(BusyError, match=said):
         maintain(elsewhere, ways())
     stored(elsewhere, MAINTENANCE, [{**other, "what": "ended"}])
-    with step._alone(elsewhere, ways()):
+    with alone(elsewhere, ways()):
         assert [what for _, what in announced(elsewhere)][-1] == "begun"
     mine = [what for run_id, what in announced(elsewhere) if run_id not in ("other", "earlier")]
     assert mine == ["begun", "ended", "begun", "ended"], "the one that was kept away has ended as well"
@@ -283,12 +286,12 @@ def test_where_there_are_no_locks_one_that_has_begun_keeps_others_away(elsewhere
 def test_one_that_was_killed_keeps_nobody_away_for_ever(elsewhere: Warehouse) -> None:
     killed = {"run_id": "killed", "done_at": datetime.now(UTC) - timedelta(hours=7), "what": "begun"}
     stored(elsewhere, MAINTENANCE, [killed])
-    with step._alone(elsewhere, ways()):
+    with alone(elsewhere, ways()):
         assert [run_id for run_id, _ in announced(elsewhere)][:1] == ["killed"]
 
 
 def test_of_two_that_begin_at_once_the_second_leaves(elsewhere: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
-    real, refused, worked = step._another_since, [], []
+    real, refused, worked = alone_module._another_since, [], []
 
     def second_comes(tables: Warehouse, mine: str) -> datetime | None:
         """The first one has announced itself, and looks only after the second one has."""
@@ -298,8 +301,8 @@ def test_of_two_that_begin_at_once_the_second_leaves(elsewhere: Warehouse, monke
                 maintain(tables, ways())
         return real(tables, mine)
 
-    monkeypatch.setattr(step, "_another_since", second_comes)
-    with step._alone(elsewhere, ways()):
+    monkeypatch.setattr(alone_module, "_another_since", second_comes)
+    with alone(elsewhere, ways()):
         worked.append(True)
     assert worked == [True]
 
@@ -346,7 +349,7 @@ def test_after_a_run_it_is_done_when_it_is_due(filled: Warehouse, runs: Runs) ->
     assert due(filled, {"c": settings()}, NOW) == ([], False), "not configured"
     daily = {"c": settings(maintain={"every_hours": 24})}
     assert due(filled, daily, NOW) == (["c"], True)
-    assert step.after_run(filled, daily, NOW) == []
+    assert after_run(filled, daily, NOW) == []
     assert due(filled, daily, NOW + timedelta(hours=23)) == ([], False)
     assert due(filled, daily, NOW + timedelta(hours=24)) == (["c"], True)
     often = {"c": settings(maintain={"after_runs": 2})}

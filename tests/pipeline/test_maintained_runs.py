@@ -14,7 +14,8 @@ from pyspark.sql import functions as F
 from jobs.cli import main
 from jobs.sinks.conditions import Between, all_of
 from jobs.sinks.delta import Warehouse
-from jobs.steps.maintain import Tended, Upkeep, maintain
+from jobs.steps.maintenance.maintain import maintain
+from jobs.steps.maintenance.upkeep import Tended, Upkeep
 from schemas.bronze import KRAFT_LOG_COPIES, KRAFT_RECORDS, ZK_ZNODES
 from schemas.gold import ISR_HISTORY, MAINTENANCE, RUNS
 from tests.captures import capture

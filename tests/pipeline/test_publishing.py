@@ -20,7 +20,8 @@ from jobs.exit import UsageError
 from jobs.run import failures
 from jobs.run.run import ClusterRun, Run
 from jobs.settings import Settings
-from jobs.sinks.delta import Warehouse, WarehouseError
+from jobs.sinks.delta import Warehouse
+from jobs.sinks.storage import WarehouseError
 from jobs.steps import gold, mails, publishing
 from jobs.steps.publishing import Published, publish
 from schemas.gold import MAILS, RUNS

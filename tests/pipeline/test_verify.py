@@ -21,7 +21,8 @@ from jobs.sinks.conditions import Equal
 from jobs.sinks.delta import Warehouse
 from jobs.sinks.folder_table import arrow_rows
 from jobs.sinks.reader import Folder
-from jobs.steps.maintain import Upkeep, maintain
+from jobs.steps.maintenance.maintain import maintain
+from jobs.steps.maintenance.upkeep import Upkeep
 from schemas.bronze import KRAFT_RECORDS
 from schemas.entities.topics import TOPICS
 from schemas.examined import EXAMINED

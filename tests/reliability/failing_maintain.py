@@ -26,7 +26,7 @@ from pyspark.sql import SparkSession
 
 from jobs.exit import AuditError
 from jobs.runtime.spark import spark_session
-from jobs.steps import maintain as step
+from jobs.steps.maintenance import maintain, old_rows
 from schemas.bronze import KRAFT_RECORDS
 from schemas.examined import EXAMINED
 from schemas.gold import CHECKS, MAINTENANCE, RUNS
@@ -134,7 +134,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _below_the_disk(argv)
     bad: list[str] = []
     made: Counter[str] = Counter()
-    all_tables, step._tables = step._tables, lambda: list(TABLES)
+    all_tables = old_rows.tended_tables
+    for module in (old_rows, maintain):
+        module.tended_tables = lambda: list(TABLES)
     try:
         with spark_session("small", cores=2, driver_memory="2g") as spark:
             maintenance = Maintenance(spark, Path(os.environ["DISK_FOLDER"]), Control(Path(os.environ["DISK_CONTROL"])))
@@ -148,7 +150,8 @@ def main(argv: Sequence[str] | None = None) -> int:
                 outcome = "told" if said else "tried again" if failed else "never came"
                 print("\n".join([f"call {call}, {os.strerror(number)}: {outcome}", *wrong]), flush=True)
     finally:
-        step._tables = all_tables
+        for module in (old_rows, maintain):
+            module.tended_tables = all_tables
     print(f"{made['failed']} calls failed, {made['told']} were told of, {len(bad)} wrong")
     return 1 if bad or not made["failed"] else 0
 

@@ -21,7 +21,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from jobs.runtime.spark import spark_session
 from jobs.runtime.workers import WorkerRows
-from jobs.sinks.delta import Warehouse, WarehouseError
+from jobs.sinks.delta import Warehouse
+from jobs.sinks.storage import WarehouseError
 from schemas.table import Table
 from tests.reliability.java_disk import Control, environment, prepared
 from tests.reliability.two_processes import COUNTED

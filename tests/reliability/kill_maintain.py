@@ -38,8 +38,10 @@ from pyspark.sql import SparkSession
 
 from jobs.runtime.spark import spark_session
 from jobs.sinks.delta import Warehouse
-from jobs.steps import maintain as step
-from jobs.steps.maintain import BusyError, Tended, Upkeep, maintain
+from jobs.steps.maintenance import files
+from jobs.steps.maintenance.alone import BusyError
+from jobs.steps.maintenance.maintain import maintain
+from jobs.steps.maintenance.upkeep import Tended, Upkeep
 from schemas.gold import MAINTENANCE
 from tests.conftest import LONG_LIVED
 from tests.reliability.kill_child import kill_all
@@ -126,11 +128,11 @@ def rows_of(tables: Path) -> dict[str, str]:
 
 def tend(spark: SparkSession, folder: Path) -> list[Tended]:
     """Maintenance of the tables below a folder, also of tables with few files. Raises BusyError."""
-    fewest, step._FEWEST_FILES = step._FEWEST_FILES, 1
+    fewest, files._FEWEST_FILES = files._FEWEST_FILES, 1
     try:
         return maintain(Warehouse(spark, str(folder / "tables")), Upkeep(dict.fromkeys(STAGES, Retention()), NOW))
     finally:
-        step._FEWEST_FILES = fewest
+        files._FEWEST_FILES = fewest
 
 
 class Harness:

@@ -21,7 +21,8 @@ from jobs.exit import UsageError
 from jobs.runtime.spark import java_of
 from jobs.sinks import delta, lock
 from jobs.sinks.conditions import Equal
-from jobs.sinks.delta import Warehouse, WarehouseError, in_parallel
+from jobs.sinks.delta import Warehouse, in_parallel
+from jobs.sinks.storage import WarehouseError
 from schemas.table import Layer, Table, column
 from tests.reliability.two_processes import COUNTED, look, start
 

@@ -12,7 +12,10 @@ from pyspark.sql.types import ArrayType, IntegerType, LongType, StringType
 
 from jobs.exit import CRASH, guarded
 from jobs.sinks.conditions import Equal
-from jobs.sinks.delta import ConcurrentWriteError, SchemaMismatchError, Warehouse, WarehouseError, in_parallel
+from jobs.sinks.delta import Warehouse, in_parallel
+from jobs.sinks.delta_errors import ConcurrentWriteError
+from jobs.sinks.shape import SchemaMismatchError
+from jobs.sinks.storage import WarehouseError
 from schemas.table import Layer, Table, column
 from tests.warehouses import BySpark
 

@@ -34,9 +34,11 @@ from pyspark.sql.types import (
 )
 
 from jobs.sinks.conditions import Below, Equal
-from jobs.sinks.delta import SchemaMismatchError, Warehouse, WarehouseError, in_parallel
+from jobs.sinks.delta import Warehouse, in_parallel
 from jobs.sinks.folder_table import arrow_rows
 from jobs.sinks.reader import Folder
+from jobs.sinks.shape import SchemaMismatchError
+from jobs.sinks.storage import WarehouseError
 from schemas import bronze, gold, silver
 from schemas.table import Layer, Table, column
 from tests.warehouses import BySpark

@@ -27,8 +27,9 @@ from pyspark.sql.types import (
 
 from jobs.exit import GONE
 from jobs.sinks.conditions import PRESENT
-from jobs.sinks.delta import Warehouse, WarehouseError
+from jobs.sinks.delta import Warehouse
 from jobs.sinks.reader import Folder, Reader, records
+from jobs.sinks.storage import WarehouseError
 from schemas.gold import RUNS
 from schemas.table import Layer, Table, column
 from tests.warehouses import BySpark

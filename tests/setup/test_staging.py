@@ -16,7 +16,7 @@ import pytest
 from jobs.settings import ReportSettings, Settings
 from jobs.sources import remote
 from jobs.sources.remote import RemoteError, left_staged, staged
-from jobs.steps.maintain import Left, left_behind, sweep
+from jobs.steps.maintenance.left_behind import Left, left_behind, sweep
 
 NOW = datetime.now(UTC)
 # Stages a folder, says where, and waits to be killed.

@@ -14,7 +14,8 @@ from pyspark.sql import SparkSession
 from jobs.runtime.workers import WorkerRows
 from jobs.sinks import parquet, stored_rows
 from jobs.sinks.conditions import PRESENT, Where
-from jobs.sinks.delta import UnreadableError, Warehouse, readable
+from jobs.sinks.delta import Warehouse
+from jobs.sinks.delta_errors import UnreadableError, readable
 from jobs.sinks.folder_table import arrow_rows
 from tests.setup.test_folder_table import KINDS, PARTED, ROWS, by_spark
 from tests.setup.test_worker_rows import files, made, numbered

@@ -15,11 +15,13 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from jobs.sinks.conditions import Below, Equal
-from jobs.sinks.delta import LOG_RETENTION, Warehouse, WarehouseError
+from jobs.sinks.delta import LOG_RETENTION, Warehouse
 from jobs.sinks.folder_table import arrow_rows
 from jobs.sinks.lock import LOCKS
 from jobs.sinks.reader import records
-from jobs.steps.maintain import Upkeep, maintain
+from jobs.sinks.storage import WarehouseError
+from jobs.steps.maintenance.maintain import maintain
+from jobs.steps.maintenance.upkeep import Upkeep
 from schemas.table import Table
 from tests.setup.test_folder_table import KINDS, PARTED, ROWS, both_kinds, by_spark, one, without_spark
 from tests.warehouses import BySpark

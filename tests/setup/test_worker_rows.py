@@ -21,9 +21,12 @@ from pyspark.sql.types import StringType, StructField, StructType
 from jobs.runtime.workers import WorkerRows, with_texts
 from jobs.sinks import parquet, worker_rows
 from jobs.sinks.conditions import Below, Equal
-from jobs.sinks.delta import SchemaMismatchError, UnreadableError, Warehouse, WarehouseError
+from jobs.sinks.delta import Warehouse
+from jobs.sinks.delta_errors import UnreadableError
 from jobs.sinks.folder_table import FolderTable, arrow_rows, arrow_schema
 from jobs.sinks.parquet import DataFile, data_file
+from jobs.sinks.shape import SchemaMismatchError
+from jobs.sinks.storage import WarehouseError
 from tests.setup.test_folder_table import FULL, KINDS, PARTED, ROWS, by_spark, first_commit, numbers, one
 from tests.warehouses import BySpark
 
