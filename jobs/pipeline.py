@@ -72,10 +72,13 @@ def run_all(run: Run, out: Place | None = None, progress: Progress | None = None
         reports = _audited(run, progress)
         with progress.step("writing the reports"):
             outcomes = {name: _written(run, report, out) for name, report in reports.items()}
-    failed = {
+    return outcomes | _failed(run)
+
+
+def _failed(run: Run) -> dict[str, ClusterResult]:
+    return {
         name: ClusterResult(failure=each.failure) for name, each in run.clusters.items() if each.failure is not None
     }
-    return outcomes | failed
 
 
 def _audited(run: Run, progress: Progress) -> dict[str, Report]:
@@ -240,10 +243,7 @@ def _leave_rows(run: Run, end: Stopped, output: OutputOptions, begun: Begun | No
         if begun is not None:
             begun.end()
         if end.timed_out and begun is not None:
-            failed = {
-                n: ClusterResult(failure=each.failure) for n, each in run.clusters.items() if each.failure is not None
-            }
-            _after(run, failed, output)
+            _after(run, _failed(run), output)
         else:
             publish_stopped(run)
 
@@ -282,9 +282,7 @@ def _outcomes(run: Run, out: Place | None, output: OutputOptions) -> tuple[dict[
     try:
         return run_all(run, out, Progress.for_terminal(sys.stderr, quiet=output.quiet, color=output.color)), None
     except Exception as error:
-        failed = {
-            n: ClusterResult(failure=each.failure) for n, each in run.clusters.items() if each.failure is not None
-        }
+        failed = _failed(run)
         if not failed:
             raise
         return failed, error
