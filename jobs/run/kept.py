@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from jobs.run.examine import Examined
 
 # Rises whenever what a release kept must not be continued by the next one.
-FORMAT = 1
+FORMAT = 2
 # Pieces of an index come in the chain's order; of one run there are fewer than these.
 _PIECES = 1 << 20
 _KEY_PROBE = "kraft-audit"

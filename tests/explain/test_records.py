@@ -145,3 +145,18 @@ def test_a_change_merges_and_a_partition_record_starts_anew() -> None:
     ]
     assert [(state["isr"], state["last_known_elr"]) for state in states] == [([1], [1]), ([1, 2], [1]), ([1], None)]
     assert states[0]["directories"] == ["AAAAAAAAAAAAAAAAAAAAAA"] * 2
+
+
+def test_while_no_directory_is_known_there_is_one_migrating_for_each_replica() -> None:
+    records = log(
+        topic(0, "a", "A"),
+        made(1, "A", **HELD, directories=[]),
+        change(2, "A", replicas=[1, 2, 3]),
+        change(3, "A", replicas=[1]),
+        change(4, "A", directories=["x"]),
+        change(5, "A", isr=[1]),
+    )
+    lives = row_events(records, parse_key("topics", "a"))
+    states = partition_states(records, parse_key("partitions", "a/0"), lives)
+    unknown = "AAAAAAAAAAAAAAAAAAAAAA"
+    assert [state["directories"] for state in states] == [[unknown] * 2, [unknown] * 3, [unknown], ["x"], ["x"]]

@@ -272,6 +272,8 @@ class AnyLog(RandomLog):
         row = record_row(ONE, topic_id, Record(offset, 1000 * offset, change))
         if change.replicas is not None and self.random.random() < 0.5:
             row["directories"] = [self.random.choice(DIRECTORIES) for _ in change.replicas]
+        elif change is not CLEARED and self.random.random() < 0.1:
+            row["directories"] = []
         if whole and self.random.random() < 0.5:
             row["eligible_leader_replicas"] = row["last_known_elr"] = None
         self.rows.append({**row, "partition_id": partition, "epoch": 1 + offset // 50})

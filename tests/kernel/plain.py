@@ -86,7 +86,9 @@ class Plain:
         self._tell(key, record, step, known, named=change.leader is not None)
         directories = row.get("directories")
         if directories is None:
-            directories = [MIGRATING] * len(after.replicas) if known is None or whole else known.directories
+            directories = [] if known is None or whole else known.directories
+        if {*directories} <= {MIGRATING}:
+            directories = [MIGRATING] * len(after.replicas)
         said = {name: row.get(name) is not None for name in ("eligible_leader_replicas", "last_known_elr")}
         made = Partition(
             after,

@@ -30,9 +30,9 @@ def made(topic_id: str, partition: int = 0, **columns: Any) -> Row:
     return row("PARTITION_RECORD", topic_id=topic_id, partition_id=partition, **{**whole, **columns})
 
 
-def change(topic_id: str, partition: int = 0) -> Row:
+def change(topic_id: str, partition: int = 0, **columns: Any) -> Row:
     same: Row = {"leader": -2, "leader_recovery_state": -1, "isr": [1, 2]}
-    return row("PARTITION_CHANGE_RECORD", topic_id=topic_id, partition_id=partition, **same)
+    return row("PARTITION_CHANGE_RECORD", topic_id=topic_id, partition_id=partition, **{**same, **columns})
 
 
 def clear(name: str = "") -> Row:
@@ -110,6 +110,18 @@ FAULTS: dict[str, tuple[list[Row], list[tuple[str, str, str, int]]]] = {
     "directories that are not one a replica": (
         [topic("a", "A"), made("A", directories=["x"]), made("A", 1, directories=["x", "y"]), made("A", 2)],
         [("DIRECTORIES", "A partition 0", "1 directories for 2 replicas", 1)],
+    ),
+    "directories of a change that are not one a replica": (
+        [topic("a", "A"), made("A"), change("A", replicas=[1, 2, 3], directories=["x", "y"]), change("A")],
+        [("DIRECTORIES", "A partition 0", "2 directories for 3 replicas", 2)],
+    ),
+    "replicas without directories where they are known": (
+        [topic("a", "A"), made("A", directories=["x", "y"]), change("A", replicas=[1, 2, 3]), change("A")],
+        [("DIRECTORIES", "A partition 0", "2 directories for 3 replicas", 3)],
+    ),
+    "no directories are known": (
+        [topic("a", "A"), made("A", directories=[]), change("A", replicas=[1, 2, 3]), change("A", directories=[])],
+        [],
     ),
     "directories of a partition of no topic": (
         [made("A", directories=["x"])],

@@ -235,12 +235,10 @@ def _changed(record: Mapping[str, Any], before: Row | None) -> Row | None:
     """
     if record["type"] == PARTITION.name:
         lists = {name: record[name] for name in _LISTS}
-        if lists["directories"] is None:
-            lists["directories"] = [DIRECTORY_MIGRATING] * len(record["replicas"])
         numbers = {name: record[name] for name in ("leader", "leader_epoch", "partition_epoch")}
         recovery = {"leader_recovery_state": record["leader_recovery_state"] or 0}
         where = {name: record[name] for name in ("topic_id", "partition_id", *_RECORD)}
-        return {**where, **lists, **numbers, **recovery, "created_offset": record["offset"], "type": None}
+        return _migrating({**where, **lists, **numbers, **recovery, "created_offset": record["offset"], "type": None})
     if before is None:
         return None
     after = _moved_on(record, before) | {name: record[name] for name in _LISTS if record[name] is not None}
@@ -248,7 +246,14 @@ def _changed(record: Mapping[str, Any], before: Row | None) -> Row | None:
         after |= {"leader": record["leader"], "leader_epoch": before["leader_epoch"] + 1}
     if record["leader_recovery_state"] not in (None, NO_RECOVERY_CHANGE):
         after["leader_recovery_state"] = record["leader_recovery_state"]
-    return after
+    return _migrating(after)
+
+
+def _migrating(state: Row) -> Row:
+    """As long as no directory is known, each replica's is MIGRATING, however many there are (`defaultToMigrating`)."""
+    if {*(state["directories"] or ())} <= {DIRECTORY_MIGRATING}:
+        return {**state, "directories": [DIRECTORY_MIGRATING] * len(state["replicas"])}
+    return state
 
 
 def partition_versions(

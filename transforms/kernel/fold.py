@@ -32,7 +32,7 @@ from transforms.kernel.layout import (
     Longs,
     Window,
 )
-from transforms.kernel.partitions import Partitions
+from transforms.kernel.partitions import UNLIKE, Partitions
 from transforms.kernel.records import Batch
 from transforms.kernel.shards import Shard
 from transforms.kernel.silver import silver_schema
@@ -205,6 +205,7 @@ class Fold:
         found = [
             *self.found,
             *self.partitions.findings(),
+            *self.partitions.misfits({each.subject for each in self.found if each.code == UNLIKE}),
             *self.topics.findings(self.clears, snapshot or 0, committed),
             *self.brokers.findings(),
         ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -40,6 +40,8 @@ from transforms.kernel.topics import Finding, Flags, Topics
 SILVER: pa.Schema = silver_schema(PARTITIONS)
 _FEWEST_CHANGES = 1024
 _SMALLEST_TABLE = 256
+# Code of the finding.
+UNLIKE = "DIRECTORIES"
 _SLACK = 16
 _LONGS = {"offset": layout.OFFSET, "append_time": layout.APPEND_TIME, "created": layout.CREATED}
 _LONGS |= {"lost_at": layout.LOST_AT, "unmade": layout.UNMADE}
@@ -102,17 +104,16 @@ class Partitions:
         return empty_changes(max(rows, _FEWEST_CHANGES), ids)
 
     def _check_directories(self, records: Records, window: Window) -> None:
-        """PartitionRecords whose directories are not one a replica (`PartitionRegistration` throws)."""
+        """Records whose directories are not one a replica (`PartitionRegistration.checkDirectories` throws)."""
         rows = records.rows
         directories, replicas = (records.sizes[rows, k] for k in (layout.DIRECTORIES, layout.REPLICAS))
-        wrong = (records.does[rows] == layout.WHOLE) & (directories >= 0) & (directories != replicas)
+        wrong = (directories > 0) & (replicas >= 0) & (directories != replicas)
         for place in np.flatnonzero(wrong).tolist():
             topic, offset = self.topics.longs[records.topics[place]], int(records.offset[rows[place]])
             named = 0 <= topic[layout.MADE] <= offset
             if topic[layout.MINE] == 1 if named else window.nameless:
-                detail = f"{directories[place]} directories for {replicas[place]} replicas"
                 subject = self._subject(int(records.topics[place]), int(records.partition[rows[place]]))
-                self._found.append(Finding.at(offset, "DIRECTORIES", subject, detail))
+                self._found.append(Finding.at(offset, UNLIKE, subject, _unlike(directories[place], replicas[place])))
 
     def _subject(self, topic: int, partition: int) -> str:
         return f"{self.topics.ids.text(topic)} partition {partition}"
@@ -130,6 +131,16 @@ class Partitions:
             subject = self._subject(int(self.topic()[slot]), int(self._partition()[slot]))
             detail = "a change of a partition that was never made"
             yield Finding.at(int(unmade[slot]), "PARTITION-UNKNOWN", subject, detail)
+
+    def misfits(self, told: Collection[str]) -> Iterator[Finding]:
+        """Partitions with known directories that are not one a replica (`PartitionRegistration` throws), but for those `told` already."""
+        directories, replicas = (self._ints(layout.LENGTHS + k) for k in (layout.DIRECTORIES, layout.REPLICAS))
+        living = self.living()
+        for slot in living[directories[living] != replicas[living]].tolist():
+            subject = self._subject(int(self.topic()[slot]), int(self._partition()[slot]))
+            if subject not in told:
+                offset = int(self.longs(layout.OFFSET)[slot])
+                yield Finding.at(offset, UNLIKE, subject, _unlike(directories[slot], replicas[slot]))
 
     @property
     def count(self) -> int:
@@ -305,3 +316,7 @@ def one_chunk(column: pa.ChunkedArray) -> pa.Array:
 def _numbers(column: pa.ChunkedArray) -> npt.NDArray[np.int64]:
     numbers: npt.NDArray[np.int64] = column.to_numpy()
     return numbers
+
+
+def _unlike(directories: int, replicas: int) -> str:
+    return f"{directories} directories for {replicas} replicas"

@@ -256,16 +256,22 @@ def _take_lists(records: Records, row: int, slot: int, slots: Slots, step: Step)
                 step.starts[LISTS + k] = at
                 step.sizes[LISTS + k] = size
                 at = append(records.values, records.starts[row, k], size, step.pool, at)
-        if does == WHOLE and step.sizes[LISTS + DIRECTORIES] < 0:
-            _migrate(step)
+        _migrate(step, at)
 
 
 @inlined
-def _migrate(step: Step) -> None:
-    """A PartitionRecord without directories means MIGRATING for each replica."""
-    first, size = step.starts[LISTS + DIRECTORIES], max(step.sizes[LISTS + REPLICAS], 0)
-    for at in range(size):
-        step.pool[first + at] = _MIGRATING
+def _migrate(step: Step, at: int) -> None:
+    """As long as no directory is known, each replica's is MIGRATING, however many there are (`defaultToMigrating`)."""
+    first, known = step.starts[LISTS + DIRECTORIES], max(step.sizes[LISTS + DIRECTORIES], 0)
+    size = max(step.sizes[LISTS + REPLICAS], 0)
+    for k in range(known):
+        if step.pool[first + k] != _MIGRATING:
+            return
+    if step.sizes[LISTS + DIRECTORIES] == size:
+        return
+    for k in range(size):
+        step.pool[at + k] = _MIGRATING
+    step.starts[LISTS + DIRECTORIES] = at
     step.sizes[LISTS + DIRECTORIES] = size
 
 
