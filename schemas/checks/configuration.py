@@ -59,8 +59,9 @@ CHECKS: tuple[Check, ...] = (
         "No controller has the migration enabled after finalising",
         (),
         FINALIZED,
-        "Remove zookeeper.metadata.migration.enable and zookeeper.connect from the controllers listed and restart "
-        "them. Kafka 3.9 ignores both settings now, but later releases do not start with them.",
+        "Remove zookeeper.metadata.migration.enable and zookeeper.connect from the files of the controllers listed and "
+        "restart them, before you shut ZooKeeper down. A controller that has the flag connects to ZooKeeper when it "
+        "starts, and does not start without it; as the leader, it still registers brokers in ZooKeeper mode.",
         "KIP-866, Failure Modes; RegisterControllerRecord.ZkMigrationReady; S§12.4",
         needs=KRAFT_ONLY,
         severity="warning",

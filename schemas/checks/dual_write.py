@@ -10,9 +10,11 @@ CHECKS: tuple[Check, ...] = (
         "/migration records a finished load",
         ("dual_write", "finalize", "rollback"),
         DURING,
-        "Do not move the controller leadership: without this offset, dual write does not start again. Restore "
-        "/migration from a backup of ZooKeeper. If there is no backup, keep the current leader running and roll back: "
-        "no other controller can mirror any more.",
+        "Do not roll back: since somebody removed or changed /migration, the leader writes nothing to ZooKeeper. Do not "
+        "move the leadership yet: without this offset a new leader does not start dual write. First write /migration "
+        "back, as in the last run or a backup (any kraft_metadata_offset from the load's end to the log's end does). "
+        "Then move the leadership: only a new leader reads /migration again, and it writes all of the metadata to "
+        "ZooKeeper. Then run the audit again.",
         "KIP-866; ZkMigrationLeadershipState.initialZkMigrationComplete",
     ),
     check(

@@ -97,7 +97,8 @@ CHECKS: tuple[Check, ...] = (
         (),
         FINALIZED,
         "Stop the process that writes ZooKeeper: a controller of another quorum, or a ZooKeeper broker that became "
-        "controller. Shut ZooKeeper down when nothing writes it any more.",
+        "controller. Shut ZooKeeper down when nothing writes it any more and no controller has the migration enabled "
+        "(CONF-05).",
         "KIP-866, Finalizing; S§7.4",
         needs=KRAFT_ONLY,
         severity="critical",

@@ -162,8 +162,9 @@ CHECKS: tuple[Check, ...] = (
         "No partition was written by a controller above /controller_epoch",
         (),
         START_PHASES,
-        "Set /controller_epoch above the epochs listed (see RB-11). Until then the current controller cannot elect "
-        "leaders for those partitions.",
+        "Delete /controller, again and again, until /controller_epoch exceeds the epochs listed (see RB-11). Until then "
+        "no controller can elect leaders for those partitions. Do not set /controller_epoch by hand: the controller "
+        "would stay, and none of its writes would succeed.",
         "KafkaController; S§8.3",
         needs=ZOOKEEPER_ONLY,
         severity="warning",

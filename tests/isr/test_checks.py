@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -77,6 +78,13 @@ CASES: dict[str, tuple[Callable[..., Outcome], tuple[Any, ...], tuple[Any, ...],
         "broker 2",
     ),
     "ISR-09": (checks.under_min, (one(isr=(1,)), {"a/0": 2}), (one(), {"a/0": 2}), (one(), {"a/0": None}), "[1]"),
+    "ISR-09 before 3.7": (
+        partial(checks.under_min, capped=False),
+        (one(isr=(1,), replicas=(1,)), {"a/0": 2}),
+        (one(), {"a/0": 2}),
+        (one(), {"a/0": None}),
+        "[1]",
+    ),
     "ISR-10": (checks.other_order, (one(isr=(2, 1)), one()), (one(isr=(2, 3)), one()), (one(), None), "[2, 1]"),
     "ISR-11": (
         checks.recovers,

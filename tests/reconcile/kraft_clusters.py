@@ -223,6 +223,14 @@ def _quorum() -> Iterator[tuple[str, Failing]]:
     yield "QRM-01", (kraft(controllers=ghost()), kraft(), "warn")
     drained = [broker(0), broker(1), broker(2), broker(3, fenced=True)]
     yield "QRM-02", (kraft(brokers_in_kraft=drained), kraft(), "warn")
+    never, only_just = (
+        broker(3, fenced=True, kraft_offset=40, broker_epoch=40, kraft_append_time=NOW - minutes * 60_000)
+        for minutes in (61, 59)
+    )
+    yield (
+        "QRM-02",
+        (kraft(brokers_in_kraft=[*drained[:3], never]), kraft(brokers_in_kraft=[*drained[:3], only_just]), "warn"),
+    )
     yield "QRM-03", (kraft(copies=[copy(3000, directory_id="another")]), kraft(), "fail")
     moved = Quorum(1, (VoterSet(2, NOW, (voter(3000, endpoints=(("CONTROLLER", "127.0.0.9", 3000),)),)),))
     yield "QRM-04", (kraft(quorum=moved), kraft(), "warn")

@@ -199,6 +199,13 @@ def test_property_files_tell_what_nothing_dynamic_sets(values: Row, health: Mapp
     assert found.keys() & {"ISR-09", RESTART_REFUSED} == shown
 
 
+@pytest.mark.parametrize(("capped", "found"), [(True, []), (False, ["t/0: ISR [1], min.insync.replicas 2"])])
+def test_a_partition_of_one_replica_may_need_two(capped: bool, found: list[str]) -> None:
+    """ISR-09: before Kafka 3.7 acks=all is refused there, always."""
+    alone = {"partitions": [row("t", replicas=[1], isr=[1], leader=1)]}
+    assert told(alone, min_isr={"": 2}, capped_min_isr=capped).get("ISR-09", []) == found
+
+
 def files_of(*values: str) -> PropertyFiles:
     """Property files of brokers 0 and following, each with such a line."""
     texts = (f"node.id={node}\n{value}" for node, value in enumerate(values))

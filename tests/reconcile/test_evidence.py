@@ -25,6 +25,7 @@ from transforms.reconcile.judge.facts import ReplicaUse, Sample
 from transforms.reconcile.judge.finished import finished_facts, given_of
 from transforms.reconcile.judge.first_look import FirstLook
 from transforms.reconcile.judge.given import FIRST_ANSWERS, SECOND_ANSWERS, Given, every_answer
+from transforms.reconcile.judge.kraft_queries import UNCLEAN
 from transforms.reconcile.judge.mirror import MirrorPosition, mirror_position, mirrored, one_by_one
 from transforms.reconcile.judge.thresholds import JudgeLimits
 
@@ -164,6 +165,35 @@ def test_what_the_second_questions_need_is_known_after_the_first() -> None:
     assert known.health.compared
     assert (look.registered, look.strangers, look.mirrored_offset) == ([0], True, MIRRORED)
     assert FirstLook(given(*MIGRATING, state(1000, 3)), ANSWERS).known().mirrored_until == 900
+
+
+@pytest.mark.parametrize(
+    ("values", "unclean"),
+    [
+        ({"": "true"}, True),
+        ({"": " TRUE "}, True),
+        ({"": "false"}, False),
+        ({"1": "true"}, False),
+        ({"3000": "true"}, True),
+        ({"": "true", "3000": "false"}, False),
+        ({"": None}, False),
+    ],
+)
+def test_unclean_elections_are_allowed_by_the_cluster_or_by_the_controller_that_leads(
+    values: Mapping[str, str | None], unclean: bool
+) -> None:
+    """`ConfigurationControlManager.getTopicConfig` asks for no other broker's own setting."""
+    rows = [{"source": KRAFT, "broker": each, "name": UNCLEAN, "value": value} for each, value in values.items()]
+    look = FirstLook(given(), {**ANSWERS, "broker_configs": rows})
+    assert look.epochs[-1].leader_id == 3000
+    assert look.known().health.unclean is unclean
+
+
+@pytest.mark.parametrize(("version", "capped"), [("3.6", False), ("3.7", True), ("4.1", True), (None, True)])
+def test_before_3_7_a_partition_may_need_more_members_than_replicas(version: str | None, capped: bool) -> None:
+    """`Partition.effectiveMinIsr`; of an unknown release nothing more is asked."""
+    health = FirstLook(given(kafka_version=version), {**ANSWERS, "features": []}).known().health
+    assert health.capped_min_isr is capped
 
 
 def test_a_broker_that_shuts_down_is_waited_for_unless_the_cluster_is_kraft() -> None:

@@ -156,11 +156,14 @@ def flaps(histories: Mapping[str, Sequence[ClassifiedChange]] | None, least: int
     )
 
 
-def under_min(partitions: Partitions | None, min_isr: Mapping[str, int | None] | None) -> Outcome:
+def under_min(
+    partitions: Partitions | None, min_isr: Mapping[str, int | None] | None, *, capped: bool = True
+) -> Outcome:
     """ISR-09: no ISR is smaller than min.insync.replicas; a warning.
 
     `min_isr` has each partition's effective value, by the topic's configuration or the cluster's dynamic default; None if only
-    a broker's property file could show it. A partition without a known value makes the rest unknown.
+    a broker's property file could show it. A partition without a known value makes the rest unknown. `capped`: from Kafka 3.7 on no
+    partition needs more than its replicas (`Partition.effectiveMinIsr`).
     """
     if partitions is None or min_isr is None:
         return unknown(_NO_PARTITIONS if partitions is None else "no configurations were collected")
@@ -169,7 +172,7 @@ def under_min(partitions: Partitions | None, min_isr: Mapping[str, int | None] |
         least = min_isr.get(name)
         if least is None:
             undecided += 1
-        elif len(state.isr) < min(least, len(state.replicas)):
+        elif len(state.isr) < (min(least, len(state.replicas)) if capped else least):
             texts.append(f"{name}: ISR {listed(state.isr)}, min.insync.replicas {least}")
     if undecided and not texts:
         return unknown(f"min.insync.replicas of {undecided} partitions is a broker's static default")

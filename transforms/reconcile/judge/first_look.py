@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 from schemas.checks import BY_ZOOKEEPER, KRAFT, START_PHASES, ZOOKEEPER, Phase
 from schemas.entities import ENTITIES
@@ -109,7 +110,7 @@ class FirstLook:
         return [row["broker_id"] for row in mine if row["fenced"] and row["in_controlled_shutdown"]]
 
     def _health(self) -> Health:
-        return kraft_health.health_of(
+        found = kraft_health.health_of(
             self.brokers,
             self.answers,
             by_zookeeper=self.phase in BY_ZOOKEEPER,
@@ -119,6 +120,9 @@ class FirstLook:
             side=self.given.side,
             static_min_isr=self.given.static_min_isr,
         )
+        leader = self.epochs[-1].leader_id if self.epochs else None
+        unclean = kraft_health.allows_unclean(self.answers, leader)
+        return replace(found, unclean=unclean, capped_min_isr=not before(self.release.version, 3, 7))
 
     def _bumps_on_shrink(self) -> bool:
         """All through the log: with a level that is high enough the rule is another, so only what was always so is judged."""

@@ -103,18 +103,15 @@ def health_of(
     """
     registered = [row for row in brokers if row["source"] == KRAFT]
     in_zookeeper = [row["broker_id"] for row in brokers if row["source"] == ZOOKEEPER]
-    configs = [config for config in configs_of(answers.of("broker_configs")) if config.source == KRAFT]
-    least = {c.broker: c.value for c in configs if c.name == kraft_queries.MIN_ISR}
-    unclean = [c for c in configs if c.name == kraft_queries.UNCLEAN and c.value == "true"]
+    least = _values(answers, kraft_queries.MIN_ISR)
     counts = partition_counts(answers.of("partition_health"))
     return kraft_queries.Health(
         brokers=in_zookeeper,
         directories={r["broker_id"]: r["log_dirs"] for r in registered if r["log_dirs"]},
         cordoned={r["broker_id"]: r["cordoned_log_dirs"] for r in registered if r.get("cordoned_log_dirs")},
         racks={r["broker_id"]: r["rack"] for r in registered if r["rack"]},
-        min_isr={broker: int(value) for broker, value in least.items() if value is not None and value.isdigit()},
+        min_isr={broker: int(value) for broker, value in least.items() if value.isdigit()},
         static_min_isr=max(static_min_isr.values(), default=None),
-        unclean=bool(unclean),
         leaderless=counts[KRAFT].leaderless > 0,
         compared=compared,
         zookeeper=by_zookeeper,
@@ -128,6 +125,21 @@ def health_of(
             dual_write=None if side is None else side.dual_write(),
         ),
     )
+
+
+def allows_unclean(answers: Answers, leader: int | None) -> bool:
+    """Whether the cluster allows unclean elections for topics without their own setting.
+
+    Of brokers' own settings the active controller, `leader`, asks for its own (`ConfigurationControlManager.getTopicConfig`).
+    """
+    values = _values(answers, kraft_queries.UNCLEAN)
+    return values.get(str(leader), values.get("", "")).lower() == "true"
+
+
+def _values(answers: Answers, name: str) -> dict[str, str]:
+    """KRaft's values of a configuration by broker, as `ConfigDef.parseType` trims them; '' is the cluster's own."""
+    mine = [each for each in configs_of(answers.of("broker_configs")) if each.source == KRAFT and each.name == name]
+    return {each.broker: (each.value or "").strip() for each in mine}
 
 
 def restarts_of(rows: Rows) -> dict[int, int]:

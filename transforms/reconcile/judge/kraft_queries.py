@@ -44,7 +44,8 @@ class Health:
 
     `brokers` are those in `/brokers/ids`, `directories` the log directory ids of each broker that names any, `cordoned` those
     that take no new replica, `racks` the rack of each broker that names one, `min_isr` the dynamic min.insync.replicas of
-    brokers (key '' for the cluster's own), `static_min_isr` the largest in brokers' property files, None without any.
+    brokers (key '' for the cluster's own), `static_min_isr` the largest in brokers' property files, None without any;
+    `capped_min_isr` is false in releases in which a partition may need more members of its ISR than it has replicas.
     `unclean` is true when unclean elections are on for the whole cluster, `leaderless` when KRaft has partitions without a
     leader, `compared` when the two sides are, `zookeeper` while ZooKeeper decides the partitions. `level` is the finalised
     metadata.version, `present` what the partitions' history is compared with.
@@ -54,6 +55,7 @@ class Health:
     directories: Mapping[int, Sequence[str]] = field(default_factory=dict)
     min_isr: Mapping[str, int] = field(default_factory=dict)
     static_min_isr: int | None = None
+    capped_min_isr: bool = True
     cordoned: Mapping[int, Sequence[str]] = field(default_factory=dict)
     racks: Mapping[int, str] = field(default_factory=dict)
     unclean: bool = False
@@ -128,7 +130,7 @@ def violations(
             {one for mine in health.cordoned.values() for one in mine},
             health.log_end_ms,
         )
-    yield under_min(partitions, configs, health.min_isr, health.static_min_isr)
+    yield under_min(partitions, configs, health.min_isr, health.static_min_isr, capped=health.capped_min_isr)
     if health.compared:
         yield between_sides(partitions)
     if health.log_end_ms is not None and history is not None:
@@ -236,7 +238,12 @@ def _recovering_long(log_end_ms: int | None) -> list[RowRule]:
 
 
 def under_min(
-    partitions: pl.DataFrame, configs: pl.DataFrame, of_brokers: Mapping[str, int], static: int | None = None
+    partitions: pl.DataFrame,
+    configs: pl.DataFrame,
+    of_brokers: Mapping[str, int],
+    static: int | None = None,
+    *,
+    capped: bool = True,
 ) -> pl.DataFrame:
     """Partitions with a leader compared with min.insync.replicas: columns VIOLATIONS.
 
@@ -244,8 +251,8 @@ def under_min(
     of them restarts; replicas that a reassignment is adding are not in sync yet and can't stand in.
 
     The topic's own configuration counts, else its leader's dynamic one, else the cluster's (key '' of `of_brokers`), else `static`, the
-    largest of property files: after a restart another broker leads. Without any it is not known. No partition needs more than its replicas
-    (`ReplicationControlManager.getTopicEffectiveMinIsr`).
+    largest of property files: after a restart another broker leads. Without any it is not known. `capped`: from Kafka 3.7 on no
+    partition needs more than its replicas (`Partition.effectiveMinIsr`).
     """
     topic = configs.filter((pl.col("resource_type") == "TOPIC") & (pl.col("config") == MIN_ISR))
     # `ConfigDef.parseType` trims what it parses.
@@ -267,7 +274,7 @@ def under_min(
     return broken(
         rows,
         [
-            RowRule("ISR-09", members < pl.min_horizontal("least", replicas), text),
+            RowRule("ISR-09", members < (pl.min_horizontal("least", replicas) if capped else pl.col("least")), text),
             RowRule(RESTART_REFUSED, every, refused),
         ],
     )
@@ -330,7 +337,8 @@ def unclean_leaderless(partitions: pl.DataFrame, configs: pl.DataFrame, *, every
     """
     of_topics = (pl.col("resource_type") == "TOPIC") & (pl.col("config") == UNCLEAN)
     own = configs.filter((pl.col("source") == KRAFT) & of_topics).select(
-        pl.col("resource_name").alias("topic"), pl.col("value").str.contains(r"(?i)\Atrue\z").alias("own")
+        pl.col("resource_name").alias("topic"),
+        (pl.col("value").str.strip_chars().str.to_lowercase() == "true").alias("own"),
     )
     rows = partitions.filter(pl.col("leader") == -1).join(own, on="topic", how="left")
     text = said("{}/{} has no leader, and unclean elections are allowed", "topic", "partition")

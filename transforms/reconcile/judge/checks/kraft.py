@@ -125,21 +125,25 @@ def _ghost_texts(facts: Facts) -> Iterator[str]:
 
 
 def _left_behind(facts: Facts) -> Outcome:
-    """QRM-02. A broker that starts is fenced by its registration; one that was running has a later record."""
+    """QRM-02. A broker that starts is fenced by its registration, for an hour at most; one that was running has a later record."""
     held = {use.broker_id for use in facts.replicas if use.replicas}
     gone = [row for row in facts.brokers_in_kraft if row["fenced"] and row["broker_id"] not in held]
     return found(
         f"broker {row['broker_id']} is fenced and has no replicas{_since(facts, row)}"
         for row in gone
-        if (row.get("kraft_offset") or 0) > (row.get("broker_epoch") or 0)
+        if (row.get("kraft_offset") or 0) > (row.get("broker_epoch") or 0) or (_minutes(facts, row) or 0) > 60
     )
 
 
 def _since(facts: Facts, row: Mapping[str, object]) -> str:
+    minutes = _minutes(facts, row)
+    return "" if minutes is None else f", for {minutes} min"
+
+
+def _minutes(facts: Facts, row: Mapping[str, object]) -> int | None:
+    """Since the broker's newest record."""
     time, end = row.get("kraft_append_time"), facts.newest_append_time_ms
-    if not isinstance(time, int) or end is None:
-        return ""
-    return f", for {(end - time) // 60_000} min"
+    return (end - time) // 60_000 if isinstance(time, int) and end is not None else None
 
 
 def _directory_ids(facts: Facts) -> Outcome:
