@@ -40,10 +40,11 @@ CHECKS: tuple[Check, ...] = (
         "Every assigned partition has a state znode that can be parsed",
         ("start",),
         START_PHASES,
-        "Start all brokers of the partitions listed. Delete each state znode that cannot be parsed: `zookeeper-shell.sh "
-        "HOST:PORT delete PATH`. Then restart the broker that is the controller: the next controller writes the missing "
-        "znodes, and takes the live replicas for the ISR. Neither an election nor a reassignment writes them. Without a "
-        "state znode, the load invents the partition's state.",
+        "Start all brokers of the partitions listed. If a backup of ZooKeeper has the state znode, write it back: "
+        "`zookeeper-shell.sh HOST:PORT set PATH DATA`, or create. If not, delete one that cannot be parsed. Then restart "
+        "the broker that is the controller: the next controller writes the znodes that are missing, with leader epoch 0 "
+        "and all live replicas as the ISR, even one that lacks records. Neither an election nor a reassignment writes "
+        "them. Without a state znode, the load invents the partition's state.",
         "TopicPartitionStateZNode, PartitionStateMachine.initializeLeaderAndIsrForPartitions; S§4.2",
         needs=ZOOKEEPER_ONLY,
     ),
