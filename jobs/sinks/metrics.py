@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import base64
 import ssl
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 from urllib.error import HTTPError, URLError
+from urllib.request import Request, build_opener
 
 from prometheus_client import push_to_gateway, pushadd_to_gateway
-from prometheus_client.exposition import basic_auth_handler
 
 from jobs.exit import AuditError
 from jobs.settings import MetricsSettings, secret_from_environment
 from jobs.sinks.lock import held
 from jobs.sinks.report_files import write_whole
+from jobs.sinks.webhook import NoRedirect
 from transforms.report.metrics import (
     CLUSTER_LABEL,
     MetricSample,
@@ -75,38 +76,46 @@ def push(settings: MetricsSettings, now: Mapping[str, Sequence[MetricSample]]) -
     """Push each cluster into a group of its own, by the labels job and cluster; other groups are left alone.
 
     If no good run is known, the group keeps the values of the last one. Raises MetricsError at the first group that the gateway
-    refuses, and UsageError when an environment variable the settings name is not set.
+    refuses or answers with a redirect, and UsageError when an environment variable the settings name is not set.
     """
     if settings.push_gateway is None:
         return
-    more: dict[str, Any] = {}
+    login: dict[str, str] = {}
     if settings.username_env is not None and settings.password_env is not None:
-        more["handler"] = _logged_in(settings.username_env, settings.password_env)
+        login = _login(settings.username_env, settings.password_env)
     for cluster, samples in now.items():
         send = push_to_gateway if knows_good_run(samples) else pushadd_to_gateway
         key = {CLUSTER_LABEL: cluster}
         try:
-            send(settings.push_gateway, settings.job, registry_of(samples), key, timeout=TIMEOUT_SECONDS, **more)
+            send(settings.push_gateway, settings.job, registry_of(samples), key, TIMEOUT_SECONDS, _to_it_alone(login))
         except (OSError, ValueError) as error:
             raise MetricsError(
                 f"metrics not pushed to {settings.push_gateway}: {_reason(error)}; check `metrics.push_gateway`"
             ) from None
 
 
-def _logged_in(username_env: str, password_env: str) -> Any:
+def _login(username_env: str, password_env: str) -> dict[str, str]:
     username = secret_from_environment(username_env, "metrics settings")
     password = secret_from_environment(password_env, "metrics settings")
+    return {"Authorization": f"Basic {base64.b64encode(f'{username}:{password}'.encode()).decode()}"}
 
-    def handler(url: str, method: str, timeout: float | None, headers: list[tuple[str, str]], data: bytes) -> Any:
-        return basic_auth_handler(url, method, timeout, headers, data, username, password)
 
-    return handler
+def _to_it_alone(login: Mapping[str, str]) -> Callable[..., Callable[[], None]]:
+    """A handler for the client, whose own one follows redirects, with the password, and takes any page at their end for success."""
+
+    def prepared(
+        url: str, method: str, timeout: float | None, headers: list[tuple[str, str]], data: bytes
+    ) -> Callable[[], None]:
+        request = Request(url, data, {**dict(headers), **login}, method=method)  # noqa: S310 - settings let http and https pass
+        return lambda: build_opener(NoRedirect).open(request, timeout=timeout).close()
+
+    return prepared
 
 
 def _reason(error: Exception) -> str:
     # The gateway's own words are left out: some servers repeat what they were sent.
     if isinstance(error, HTTPError):
-        return f"it answered {error.code}"
+        return f"it answered {error.code}{', a redirect, which is not followed' if 300 <= error.code < 400 else ''}"
     cause = error.reason if isinstance(error, URLError) else error
     if isinstance(cause, ssl.SSLError):
         return "the encrypted connection failed"

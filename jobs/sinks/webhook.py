@@ -33,8 +33,8 @@ class NotifyError(AuditError):
         self.passing = passing
 
 
-class _NoRedirect(HTTPRedirectHandler):
-    """Follows no redirect: another server must not get the address's secret."""
+class NoRedirect(HTTPRedirectHandler):
+    """Follows no redirect: another server must not get a secret that is meant for this one."""
 
     def redirect_request(self, *_: Any) -> None:
         """Refuse it: the answer then counts as an error."""
@@ -109,7 +109,7 @@ def _post_once(body: bytes, url: str, settings: NotifySettings, timeout_seconds:
     headers = {"Content-Type": "application/json; charset=utf-8", "User-Agent": "kraft-audit"}
     request = Request(url, data=body, headers=headers, method="POST")  # noqa: S310 - `_address` lets http and https pass
     try:
-        with build_opener(_NoRedirect).open(request, timeout=timeout_seconds) as answer:
+        with build_opener(NoRedirect).open(request, timeout=timeout_seconds) as answer:
             answer.read(1024)
     except (OSError, HTTPException, ValueError) as error:
         raise NotifyError(

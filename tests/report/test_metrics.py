@@ -153,18 +153,21 @@ class Gateway:
 
     received: list[tuple[str, str, str | None, str]] = field(default_factory=list)
     answer: int = 200
+    leads_to: str | None = None
 
 
 @contextmanager
 def listening(gateway: Gateway) -> Iterator[str]:
     class Handler(BaseHTTPRequestHandler):
         def _take(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"])).decode()
+            body = self.rfile.read(int(self.headers["Content-Length"] or 0)).decode()
             gateway.received.append((self.command, self.path, self.headers["Authorization"], body))
             self.send_response(gateway.answer)
+            if gateway.leads_to is not None:
+                self.send_header("Location", gateway.leads_to)
             self.end_headers()
 
-        do_PUT = do_POST = _take  # noqa: N815
+        do_GET = do_PUT = do_POST = _take  # noqa: N815
 
         def log_message(self, *_: object) -> None:
             pass
@@ -206,6 +209,25 @@ def test_a_login_goes_to_the_gateway_and_nowhere_else(monkeypatch: pytest.Monkey
     assert "hunter2" not in str(error.value)
     with pytest.raises(ValidationError, match="https"):
         MetricsSettings(push_gateway="http://h", username_env="PUSH_USER", password_env="PUSH_PASSWORD")
+
+
+@pytest.mark.parametrize("known", [GOOD, None], ids=["a good run", "no good run"])
+@pytest.mark.parametrize("answer", [301, 302, 303, 307, 308])
+def test_a_redirect_is_a_failure_and_its_target_gets_nothing(
+    answer: int, known: FleetRun | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PUSH_USER", "ann")
+    monkeypatch.setenv("PUSH_PASSWORD", "hunter2-secret")
+    names = {"username_env": "PUSH_USER", "password_env": "PUSH_PASSWORD"}
+    login_page, gateway = Gateway(), Gateway(answer=answer)
+    with listening(login_page) as elsewhere, listening(gateway) as url:
+        gateway.leads_to = f"{elsewhere}/login"
+        configured = MetricsSettings(push_gateway=url)
+        for login in ({}, names):
+            with pytest.raises(MetricsError, match=f"it answered {answer}, a redirect, which is not followed"):
+                push(configured.model_copy(update=login), {"a": samples_of(failed("a"), known)})
+    assert login_page.received == []
+    assert len(gateway.received) == 2
 
 
 def test_a_run_writes_one_file_for_its_clusters_and_a_dead_gateway_is_one_line(tmp_path: Path) -> None:
