@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import ssl
 from collections.abc import Callable, Collection, Mapping, Sequence
+from http.client import HTTPException
 from pathlib import Path
 from urllib.error import HTTPError, URLError
 from urllib.request import Request, build_opener
@@ -88,7 +89,7 @@ def push(settings: MetricsSettings, now: Mapping[str, Sequence[MetricSample]]) -
         key = {CLUSTER_LABEL: cluster}
         try:
             send(settings.push_gateway, settings.job, registry_of(samples), key, TIMEOUT_SECONDS, _to_it_alone(login))
-        except (OSError, ValueError) as error:
+        except (OSError, HTTPException, ValueError) as error:
             raise MetricsError(
                 f"metrics not pushed to {settings.push_gateway}: {_reason(error)}; check `metrics.push_gateway`"
             ) from None
@@ -121,4 +122,6 @@ def _reason(error: Exception) -> str:
         return "the encrypted connection failed"
     if isinstance(cause, TimeoutError):
         return "it did not answer in time"
+    if isinstance(cause, HTTPException) and not isinstance(cause, OSError):
+        return "it did not answer in HTTP"
     return (isinstance(cause, OSError) and cause.strerror) or type(cause).__name__

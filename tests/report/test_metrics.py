@@ -6,6 +6,7 @@ import base64
 import json
 import re
 import shutil
+import socket
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -228,6 +229,27 @@ def test_a_redirect_is_a_failure_and_its_target_gets_nothing(
                 push(configured.model_copy(update=login), {"a": samples_of(failed("a"), known)})
     assert login_page.received == []
     assert len(gateway.received) == 2
+
+
+def test_an_answer_that_is_no_http_is_one_line() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        thread = threading.Thread(target=_answers_with, args=(server, b"220 mail.example.com ESMTP\r\n"))
+        thread.start()
+        url = f"http://127.0.0.1:{server.getsockname()[1]}"
+        try:
+            with pytest.raises(MetricsError, match=f"not pushed to {url}: it did not answer in HTTP; check"):
+                push(MetricsSettings(push_gateway=url), {"a": samples_of(GOOD, GOOD)})
+        finally:
+            thread.join()
+
+
+def _answers_with(server: socket.socket, answer: bytes) -> None:
+    connection, _ = server.accept()
+    with connection:
+        connection.sendall(answer)
+        connection.shutdown(socket.SHUT_WR)
+        while connection.recv(65536):
+            pass
 
 
 def test_a_run_writes_one_file_for_its_clusters_and_a_dead_gateway_is_one_line(tmp_path: Path) -> None:
