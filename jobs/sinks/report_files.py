@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -71,7 +72,8 @@ def write_whole(place: Place, text: str) -> None:
 
 def _write_here(path: Path, data: bytes) -> None:
     """Write through a temporary neighbour and a rename."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+    # In containers mostly all processes have the id 1.
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}.part")
     try:
         with temporary.open("wb") as file:
             file.write(data)

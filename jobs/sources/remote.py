@@ -19,6 +19,7 @@ import importlib
 import importlib.util
 import os
 import re
+import secrets
 import shutil
 import socket
 import stat
@@ -101,7 +102,8 @@ def remove_file(uri: str) -> None:
 
 def _renamed(system: fs.FileSystem, inner: str, data: bytes) -> None:
     folder, _, name = inner.rpartition("/")
-    part = f"{folder}/.{name}.{socket.gethostname()}.{os.getpid()}.part"
+    # Containers may have the same host name, and their processes mostly have the id 1.
+    part = f"{folder}/.{name}.{socket.gethostname()}.{os.getpid()}.{secrets.token_hex(4)}.part"
     system.create_dir(folder)
     try:
         with system.open_output_stream(part) as stream:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 
-from jobs.sinks.report_files import ReportWriteError, write_report
+from jobs.places import place_of
+from jobs.sinks.report_files import ReportWriteError, write_report, write_whole
 from tests.report.samples import defective, healthy
 from transforms.report.json import from_json
 
@@ -36,3 +39,26 @@ def test_a_folder_that_is_a_file_is_one_clear_line(tmp_path: Path) -> None:
     (tmp_path / "out").write_text("x")
     with pytest.raises(ReportWriteError, match=r"`kraft-audit report --run .* --out FOLDER` writes it elsewhere"):
         write_report(healthy(), tmp_path / "out")
+
+
+@pytest.mark.parametrize("scheme", ["", "file://"], ids=["a path", "an address"])
+def test_writers_with_one_process_id_do_not_write_into_each_others_file(tmp_path: Path, scheme: str) -> None:
+    # Threads have one id, and so do processes of containers: mostly 1.
+    place = place_of(f"{scheme}{tmp_path / 'pages' / 'fleet.html'}")
+    pages = [letter * 3_000_000 for letter in "ab"]
+    together = Barrier(len(pages))
+
+    def publish(page: str) -> set[str]:
+        seen = set()
+        for _ in range(15):
+            together.wait()
+            write_whole(place, page)
+            seen.add((tmp_path / "pages" / "fleet.html").read_text(encoding="utf-8"))
+        return seen
+
+    with ThreadPoolExecutor(len(pages)) as pool:
+        running = [pool.submit(publish, page) for page in pages]
+        for each in running:
+            each.add_done_callback(lambda done: together.abort() if done.exception() else None)
+    assert set().union(*(each.result() for each in as_completed(running))) <= set(pages)
+    assert os.listdir(tmp_path / "pages") == ["fleet.html"]

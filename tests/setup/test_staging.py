@@ -99,7 +99,7 @@ def test_what_would_be_removed_is_told_with_its_bytes_and_stays(uri: str, tmp_pa
     process.wait(timeout=30)
     reports = tmp_path / "reports"
     reports.mkdir()
-    old, young = reports / ".r.html.1.part", reports / ".r.html.2.part"
+    old, young = reports / ".r.html.1.0a1b2c3d.part", reports / ".r.html.2.part"
     for part in (old, young):
         part.write_bytes(b"half")
     os.utime(old, (0, 0))
