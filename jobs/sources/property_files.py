@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-import pyarrow as pa
-
 from jobs.exit import UsageError
 from jobs.settings import PropertySettings
 from jobs.sources.remote import RemoteError, read_range
@@ -41,12 +39,9 @@ def _file(path: str, what: str, reader: Callable[[str, str], File]) -> File:
 def _text(path: str, what: str) -> str:
     try:
         content = read_range(path, 0, _LIMIT)
-    except (OSError, pa.ArrowException, RemoteError) as error:
-        raise UsageError(f"{what}: {path} can't be read: {_reason(error)}") from None
+    except RemoteError as error:
+        raise UsageError(f"{what}: {error}") from None
+    except OSError as error:
+        raise UsageError(f"{what}: {path} can't be read: {error.strerror or type(error).__name__}") from None
     # ISO 8859-1 is what `java.util.Properties.load` takes, and it takes every byte.
     return content.decode("latin-1")
-
-
-def _reason(error: Exception) -> str:
-    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return text.splitlines()[0] if text else type(error).__name__

@@ -64,13 +64,16 @@ def is_remote(path: str) -> bool:
 
 
 def read_range(path: str, start: int, end: int) -> bytes:
-    """Read bytes [start, end) of a file, remote or not; fewer when the file is shorter by now."""
+    """Read bytes [start, end) of a file, remote or not; fewer when the file is shorter by now.
+
+    Raises OSError for a file of this machine, RemoteError for another one.
+    """
     if not is_remote(path):
         with open(local_path(path), "rb") as file:
             file.seek(start)
             return file.read(end - start)
     system, inner = _resolve(path)
-    with system.open_input_file(inner) as stream:
+    with _reported_errors(path, "read"), system.open_input_file(inner) as stream:
         length = min(end, stream.size()) - start
         return bytes(stream.read_at(length, start)) if length > 0 else b""
 

@@ -26,7 +26,7 @@ from jobs.settings import Settings, controllers_risk
 from jobs.sinks.folder_table import arrow_rows
 from jobs.sources.kraft.folder import KraftSourceError, ScannedCopy, read_copies
 from jobs.sources.kraft.log import ReadTask, Selection, plan_checkpoint, plan_log, read_records
-from jobs.sources.remote import is_remote, local_path
+from jobs.sources.remote import RemoteError, is_remote, local_path
 from schemas.bronze import KRAFT_LOG_COPIES, KRAFT_RECORDS, LOG_RECORD_COLUMNS, ZK_ZNODES
 from schemas.zookeeper.trees import BARRIER, TREE
 from transforms.clusters import CLUSTER
@@ -176,7 +176,7 @@ def _continue_or_not(run: Run, logs: Mapping[str, Copies]) -> None:
         full = getattr(run.clusters[name].settings.kraft, "full", False)
         try:
             goes_on = not full and _goes_on(run, logs[name], kept, migrations.get(name, {}))
-        except (OSError, KraftSourceError) as error:
+        except (OSError, KraftSourceError, RemoteError) as error:
             run.fail(name, AuditError(unreadable(error) if isinstance(error, OSError) else str(error)))
             continue
         if not goes_on:

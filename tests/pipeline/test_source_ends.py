@@ -6,12 +6,14 @@ import json
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from jobs.run.run import Failure
 from jobs.settings import ZooKeeperSettings
+from jobs.sources import remote
 from jobs.sources.zookeeper.client import LiveSettings
 from jobs.steps import ingest_kraft, ingest_zookeeper
 from tests.captures import capture
@@ -124,3 +126,54 @@ def test_one_clusters_source_ends_and_no_other_one_does(monkeypatch: pytest.Monk
     after = place.run()
     for name in (EARLY, LATE, SHORT):
         assert told(after[name], name) == wanted
+
+
+def test_one_clusters_store_goes_away_and_the_others_are_audited(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """After its log was looked at: a store that is not reached any more, and a client that fails in words of its own."""
+    refused, broken, properties = "c-refused", "c-broken", "c-without-properties"
+    place = Place(tmp_path)
+    place.at(EARLIER)
+    file = tmp_path / "controller.properties"
+    file.write_text("process.roles=controller\nnode.id=3000\n")
+    stores = {name: tmp_path / name for name in (refused, broken)}
+    for store in stores.values():
+        shutil.copytree(capture(VERSION, EARLIER) / "kraft", store)
+    more = [
+        *(
+            place.conf(name, kraft={"folders": [f"file://{store}"], "keep_state_every": 1})
+            for name, store in stores.items()
+        ),
+        place.conf(properties, kraft=place.conf(FINE)["kraft"], properties={"controllers": [f"file://{file}"]}),
+    ]
+    fine = place.conf(FINE)
+    assert all(isinstance(each, Audit) for each in audit_all([fine, *more]).values())
+    there = remote._resolve
+
+    def resolve(uri: str) -> Any:
+        if uri.startswith(f"file://{stores[refused]}"):
+            raise remote.RemoteError(f"{uri}: Connection refused")
+        return (
+            (SimpleNamespace(open_input_file=fails), uri.removeprefix("file://"))
+            if uri.startswith("file:///")
+            else there(uri)
+        )
+
+    def fails(path: str) -> None:
+        raise RuntimeError(f"no name node answers for {path}\nCaused by: more")
+
+    with monkeypatch.context() as patch:
+        before(patch, "_continue_or_not", lambda: patch.setattr(remote, "_resolve", resolve))
+        found = audit_all([fine, *more])
+    reasons = {name: each.reason for name, each in found.items() if isinstance(each, Failure)}
+    assert reasons.keys() == {refused, broken, properties}, "the fine one goes on"
+    assert all("\n" not in reason for reason in reasons.values())
+    assert reasons[refused].startswith(f"file://{stores[refused]}/")
+    assert reasons[refused].endswith(": Connection refused")
+    assert reasons[broken].startswith(f"file://{stores[broken]}/")
+    assert ": can't be read: no name node answers for " in reasons[broken]
+    assert (
+        reasons[properties]
+        == f"`properties.controllers`: file://{file}: can't be read: no name node answers for {file}"
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,7 +14,8 @@ from jobs.exit import UsageError
 from jobs.places import Place, RemotePlace, place_of
 from jobs.settings import Settings, check_files, validated
 from jobs.sinks.report_files import ReportWriteError, write_report
-from jobs.sources.remote import RemoteError, remote_is_file, staged, write_file
+from jobs.sources import remote
+from jobs.sources.remote import RemoteError, read_range, remote_is_file, staged, write_file
 from jobs.steps.fleet import places_of, write_fleet_page
 from jobs.steps.ingest_zookeeper import TreeFiles
 from tests.captures import capture
@@ -72,6 +74,23 @@ def test_what_can_not_be_written_is_one_line(tmp_path: Path) -> None:
         write_file(f"{uri}/below", b"x")
     with pytest.raises(ReportWriteError, match=f"^cannot write the report into {uri}: .*kraft-audit report --run"):
         write_report(healthy(), RemotePlace(uri))
+
+
+def test_a_file_that_is_gone_or_whose_store_fails_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    uri = (tmp_path / "0.log").as_uri()
+    (tmp_path / "0.log").write_bytes(b"01234567")
+    assert (read_range(uri, 2, 5), read_range(uri, 6, 99), read_range(uri, 9, 99)) == (b"234", b"67", b"")
+    (tmp_path / "0.log").unlink()
+    with pytest.raises(RemoteError, match=f"^{uri}: can't be read: .*"):
+        read_range(uri, 2, 5)
+
+    def fails(_: str) -> None:
+        # As hdfs-native does.
+        raise RuntimeError("no name node answers\nCaused by: more")
+
+    monkeypatch.setattr(remote, "_resolve", lambda _: (SimpleNamespace(open_input_file=fails), "0.log"))
+    with pytest.raises(RemoteError, match=f"^{uri}: can't be read: no name node answers$"):
+        read_range(uri, 2, 5)
 
 
 def test_reports_and_the_fleets_page_are_where_they_are_to_be(tmp_path: Path) -> None:

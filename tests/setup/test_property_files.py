@@ -113,7 +113,7 @@ def test_a_file_that_is_not_there_is_named_before_anything_is_read() -> None:
 
 
 def test_a_remote_file_that_is_not_there_is_named() -> None:
-    with pytest.raises(UsageError, match=r"`properties\.controllers`: file:///nowhere can't be read"):
+    with pytest.raises(UsageError, match=r"`properties\.controllers`: file:///nowhere: can't be read"):
         read_property_files(PropertySettings(controllers=["file:///nowhere"]))
 
 
