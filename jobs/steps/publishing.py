@@ -205,8 +205,12 @@ def _pages(made: Published, settings: Mapping[str, Settings], known: _Known, wri
     old = min(each.report.stale_after_hours for each in settings.values())
     standing = fleet_of(known.runs, old, retired, known.verified)
     for folder in sorted({each.report.folder for each in settings.values()}, key=str):
-        places = places_of(standing, folder, written)
-        made.pages.append(write_fleet_page(standing, folder / FLEET_NAME, places))
+        try:
+            places = places_of(standing, folder, written)
+            made.pages.append(write_fleet_page(standing, folder / FLEET_NAME, places))
+        except AuditError as error:
+            # Another cluster's folder may well be there.
+            made.problems.append(str(error))
     return True
 
 

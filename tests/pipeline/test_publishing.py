@@ -189,6 +189,19 @@ def test_a_page_that_can_t_be_written_keeps_no_mail_back(cluster: Cluster) -> No
     assert rows(cluster) == [("run-1", None)]
 
 
+def test_a_place_that_is_not_reached_keeps_no_other_page_back(cluster: Cluster, tmp_path: Path) -> None:
+    gone, here = tmp_path / "a-file" / "below", tmp_path / "here"
+    (tmp_path / "a-file").write_text("in the way")
+    run = cluster.audited(healthy())
+    for name, folder in (("a", gone), ("z", here)):
+        report = cluster.settings.report.model_copy(update={"folder": folder, "mail": None})
+        run.clusters[name] = ClusterRun(cluster.settings.model_copy(update={"cluster": name, "report": report}))
+    made = cluster.tell(run, healthy())
+    assert made.pages == [here / "fleet.html", cluster.settings.report.folder / "fleet.html"]
+    [problem] = made.problems
+    assert problem.startswith(f"cannot write the fleet's page {gone}/fleet.html: ")
+
+
 def test_the_mail_is_sent_before_the_page_is_written(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     order = []
     written, sent = publishing.write_fleet_page, mails.deliver
