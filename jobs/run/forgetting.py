@@ -59,9 +59,9 @@ def _forgets(run: Run, name: str, rows: Sequence[Any]) -> bool:
 
 
 def _state_stays(run: Run, name: str, rows: Sequence[Any]) -> set[str]:
-    """Ids of the cluster's runs whose silver rows stay."""
+    """Ids of the cluster's runs whose silver rows stay, this one's among them: its clock may have been put back."""
     settings = run.clusters[name].settings
-    return {*(row["run_id"] for row in rows[-settings.keep_state_of_runs :]), *retention_of(settings).hold}
+    return {run.run_id, *(row["run_id"] for row in rows[-settings.keep_state_of_runs :]), *retention_of(settings).hold}
 
 
 def _in_use(name: str, rows: Sequence[Any], under_way: Sequence[Died]) -> set[str]:

@@ -138,17 +138,33 @@ def test_rows_of_a_run_that_is_under_way_stay_and_those_it_continues_from(
     assert left_in(warehouse, silver.FINDINGS) == {("c", each) for each in (ids[4], ids[5])}
 
 
+def test_rows_of_the_run_that_forgets_stay_also_if_the_clock_was_put_back_before_it(
+    spark: SparkSession, warehouse: Warehouse
+) -> None:
+    runs = finished_runs(4)
+    mine, killed = (new_run_id(NOON - timedelta(hours=hours)) for hours in (12, 13))
+    ids = [*(str(run["run_id"]) for run in runs), mine, killed]
+    tables = (TOPICS.table, silver.FINDINGS, EXAMINED)
+    for table in tables:
+        rows = [{"cluster": "c", "run_id": each, "kind": "answers"} for each in ids]
+        warehouse.append(table, arrow_rows(table, rows))
+    forget(warehouse, {"c": runs}, ids[-3], run_id=mine)
+    for table in tables:
+        assert left_in(warehouse, table) == {("c", each) for each in (*ids[2:4], mine)}, table.full_name
+
+
 def forget(
     warehouse: Warehouse,
     previous: dict[str, Any],
     needed: str,
     hold: list[str] | str = (),  # type: ignore[assignment]
     chains: dict[str, list[str]] | None = None,
+    run_id: str = "this",
 ) -> None:
     """What a run after these `previous` ones forgets."""
     settings = SimpleNamespace(keep_state_of_runs=KEEP, maintain=None, hold=hold)
     clusters = {name: SimpleNamespace(settings=settings) for name in previous}
-    run = SimpleNamespace(run_id="this", clusters=clusters, warehouse=warehouse, previous=previous, chains=chains or {})
+    run = SimpleNamespace(run_id=run_id, clusters=clusters, warehouse=warehouse, previous=previous, chains=chains or {})
     forgetting.forget_old_state(run, {needed})
 
 
