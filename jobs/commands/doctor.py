@@ -315,6 +315,9 @@ def _mail_server(name: str, mail: MailSettings) -> Diagnosis:
             return Diagnosis(OKAY, f"{name}: mail server", f"{where} answers")
     except OSError as error:
         return Diagnosis(WARN, f"{name}: mail server", f"{where}: {error.strerror or type(error).__name__}")
+    except UnicodeError:
+        # Python itself refuses names with an empty or too long part.
+        return Diagnosis(WARN, f"{name}: mail server", f"{where}: no such host")
 
 
 def _storage(several: Sequence[Settings]) -> Iterator[Diagnosis]:

@@ -304,6 +304,9 @@ def _refuse_unanswered(where: str) -> None:
         raise UsageError(
             f"nothing answers at {where} ({error.strerror or 'no answer in time'}): check SPARK_REMOTE and the Spark Connect server"
         ) from None
+    except ValueError:
+        # What Python says of a port or a name that can be none.
+        raise UsageError(f"{where} is not an address: check SPARK_REMOTE") from None
 
 
 def _own_settings(

@@ -285,7 +285,8 @@ def _resolve(uri: str) -> tuple[fs.FileSystem, str]:
         if native:
             return _hdfs(uri)
         system, inner = fs.FileSystem.from_uri(_SAME.get(scheme.lower(), scheme) + separator + rest)
-    except UNREACHED as error:
+    except (*UNREACHED, ValueError) as error:
+        # ValueError: what Python says of a port or a name that can be none.
         hint = "; install kraft-migration-audit[hdfs]" if scheme.lower() in _HDFS and not native else ""
         raise RemoteError(f"{uri}: {_reason(error)}{hint}") from None
     return system, inner

@@ -8,6 +8,7 @@ import shutil
 import socket
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,7 +20,7 @@ from jobs.commands.quorum import live_lines
 from jobs.sources.kraft.live.connection import Endpoint, Security, parse_endpoint
 from jobs.sources.kraft.live.copy import copy_quorum
 from jobs.sources.kraft.live.errors import QuorumError, RefusedError
-from jobs.sources.kraft.live.quorum import QuorumClient
+from jobs.sources.kraft.live.quorum import QuorumClient, QuorumSettings
 from tests.certificates import self_signed
 from tests.live.fake import CLUSTER_ID, FakeQuorum, Hangup, fake_controllers
 from tests.live.test_copy import CHECKPOINTS, LOG, stored, trimmed
@@ -206,6 +207,21 @@ def test_the_leader_is_found_through_another_controller(tmp_path: Path) -> None:
 def test_what_is_no_address_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="is not host:port"):
         parse_endpoint(text)
+
+
+@pytest.mark.parametrize("host", ["controller..example.com", f"{'a' * 70}.example.com"])
+def test_a_name_that_can_be_no_hosts_is_one_line(tmp_path: Path, host: str) -> None:
+    settings = QuorumSettings((Endpoint(host, 9093),), CLUSTER_ID, request_seconds=1, patience_seconds=1)
+    with pytest.raises(QuorumError, match=f"{host}:9093: no such host"):
+        copy_quorum(settings, tmp_path)
+
+
+def test_another_controller_answers_for_one_whose_name_can_be_no_hosts(tmp_path: Path) -> None:
+    with fake_controllers(FakeQuorum.of_log(LOG)) as quorum:
+        settings = quorum.settings()
+        named = (Endpoint("controller..example.com", 9093), *settings.controllers)
+        copy_quorum(replace(settings, controllers=named), tmp_path)
+    assert stored(tmp_path) == LOG
 
 
 def test_an_address_of_version_6_is_read() -> None:

@@ -85,6 +85,15 @@ def test_a_folder_without_kafkas_metadata_is_said(tmp_path: Path, capsys: pytest
     assert [line for line in lines if line.startswith("FAIL") and "metadata log" in line]
 
 
+def test_a_mail_server_whose_name_can_be_no_hosts_is_a_warning(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mail = {"host": "mail..example.com", "port": 25, "sender": "a@b.c", "recipients": ["d@e.f"]}
+    code, lines = told(capsys, "--conf", conf(tmp_path, report={"folder": str(tmp_path), "mail": mail}))
+    assert code == WARNINGS
+    assert [line for line in lines if line.startswith("warn  c: mail server") and "mail..example.com:25: " in line]
+
+
 def test_a_mail_server_that_is_away_is_a_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -142,6 +143,14 @@ def test_without_a_client_for_hdfs_one_line_says_what_to_install(monkeypatch: py
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(RemoteError, match=r"^hdfs://nowhere\.invalid:1/x: .*; install kraft-migration-audit\[hdfs\]$"):
         remote_is_file("hdfs://nowhere.invalid:1/x")
+
+
+@pytest.mark.parametrize("where", ["name..example.com:8020", "name.example.com:99999"])
+def test_an_address_of_hdfs_that_can_be_none_is_one_line(monkeypatch: pytest.MonkeyPatch, where: str) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: "hdfs-native is installed")
+    monkeypatch.setitem(sys.modules, "hdfs_native.fsspec", SimpleNamespace())
+    with pytest.raises(RemoteError, match=f"^hdfs://{where}/x: .*"):
+        remote_is_file(f"hdfs://{where}/x")
 
 
 def test_a_single_file_is_staged_too(tmp_path: Path) -> None:

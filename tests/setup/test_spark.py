@@ -13,6 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from jobs.exit import UsageError
+from jobs.runtime import spark as sessions
 from jobs.runtime.java import java_home, java_without_vectors
 from jobs.runtime.spark import (
     QUIET_JVM,
@@ -124,3 +126,12 @@ def _run(command: list[str], cwd: Path) -> subprocess.CompletedProcess[str]:
         )
     assert done.returncode == 0, done.stderr[-3000:]
     return done
+
+
+@pytest.mark.parametrize("where", ["sc://connect..example.com:15002", "sc://connect.example.com:99999"])
+def test_an_address_of_spark_connect_that_can_be_none_is_one_line(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in sessions._GRPC_PROXIES:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("SPARK_REMOTE", f"{where}/;token=a-secret")
+    with pytest.raises(UsageError, match=f"^{where}/ is not an address: check SPARK_REMOTE$"):
+        sessions._connected("test")

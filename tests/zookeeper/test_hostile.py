@@ -75,3 +75,12 @@ def test_a_walk_that_is_asked_to_be_slow_is_not_taken_for_one_that_stands_still(
     slow = {"requests_per_second": 2.0, "window": 1, "patience_seconds": 0.5, "max_depth": 1, "roots": ("/brokers",)}
     _, said, _, _ = ended({"children": 1, "pause": 0.03}, slow)
     assert "the tree is deeper than 1 znodes" in said
+
+
+def test_a_name_that_can_be_no_servers_is_told_at_once_and_in_one_line(capfd: pytest.CaptureFixture[str]) -> None:
+    settings = LiveSettings("zk-1.example.com:2181,zk..example.com:2181/kafka", connect_timeout_seconds=20)
+    began = time.monotonic()
+    with pytest.raises(ZooKeeperWalkError, match=r"^ZooKeeper at zk-1\..*/kafka: zk\.\.example\.com: no such host$"):
+        list(walk(settings, REDACTOR, WalkSummary()))
+    assert time.monotonic() - began < 10
+    assert "Traceback" not in capfd.readouterr().err

@@ -98,6 +98,12 @@ def make_client(settings: LiveSettings) -> KazooClient:
 
 def start(client: KazooClient, settings: LiveSettings) -> None:
     """Connect. Raises ZooKeeperWalkError when the ensemble can't be reached or refuses the identity."""
+    for host, _ in client.hosts:
+        try:
+            # Python itself refuses names with an empty or too long part, which would end kazoo's thread.
+            host.encode("idna")
+        except UnicodeError:
+            raise ZooKeeperWalkError(f"ZooKeeper at {settings.connect}: {host}: no such host") from None
     try:
         client.start(timeout=settings.connect_timeout_seconds)
     except KazooTimeoutError:

@@ -223,7 +223,8 @@ def _connected(endpoint: Endpoint, security: Security, seconds: float) -> socket
     context = tls_context(security) if security.tls else None
     try:
         sock = socket.create_connection((endpoint.host, endpoint.port), timeout=seconds)
-    except socket.gaierror:
+    except (socket.gaierror, UnicodeError):
+        # Python itself refuses names with an empty or too long part.
         raise ConnectionLostError(f"{endpoint}: no such host") from None
     except TimeoutError:
         raise ConnectionLostError(f"{endpoint} could not be reached within {seconds:g} s") from None
