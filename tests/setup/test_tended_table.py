@@ -20,8 +20,9 @@ from jobs.sinks.folder_table import arrow_rows
 from jobs.sinks.lock import LOCKS
 from jobs.sinks.reader import records
 from jobs.sinks.storage import WarehouseError
+from jobs.steps.maintenance.files import tend_files
 from jobs.steps.maintenance.maintain import maintain
-from jobs.steps.maintenance.upkeep import Upkeep
+from jobs.steps.maintenance.upkeep import Tended, Upkeep
 from schemas.table import Table
 from tests.setup.test_folder_table import KINDS, PARTED, ROWS, both_kinds, by_spark, one, without_spark
 from tests.warehouses import BySpark
@@ -180,3 +181,26 @@ def test_a_damaged_file_is_named_in_one_line(tmp_path: Path, harm: Callable[[Pat
         ):
             harmed()
     assert warehouse.version(KINDS) == 3, "nothing was changed"
+
+
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_a_file_that_an_audit_removes_meanwhile_ends_no_maintenance(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dry_run: bool
+) -> None:
+    warehouse = without_spark(tmp_path)
+    warehouse.append(KINDS, arrow_rows(KINDS, ROWS))
+    attempt = folder(warehouse) / "part-of-an-attempt.parquet"
+    listed = Path.rglob
+
+    def and_then_gone(self: Path, pattern: str) -> list[Path]:
+        attempt.write_bytes(b"PAR1")
+        found = list(listed(self, pattern))
+        attempt.unlink()
+        assert attempt in found
+        return found
+
+    made = Tended(KINDS.full_name)
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "rglob", and_then_gone)
+        tend_files(warehouse, Upkeep({}, datetime.now(UTC), dry_run=dry_run), KINDS, made, 168)
+    assert (made.problem, made.removed_files) == ("", 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
@@ -69,14 +70,23 @@ def _folder(warehouse: Warehouse, table: Table) -> Path | None:
 
 def _on_disk(folder: Path) -> TableSize:
     """Data files that lie in a table's folder, whether or not the table needs them."""
-    found = [path for path in folder.rglob("*.parquet") if "_delta_log" not in path.parts]
-    return TableSize(len(found), sum(bytes_of(path) for path in found))
+    found = [*_data_files(folder)]
+    return TableSize(len(found), sum(each.st_size for each in found))
 
 
 def _anything_old(folder: Path, hours: int) -> bool:
     """Whether any data file is so old that VACUUM could remove it."""
     before = (datetime.now(UTC) - timedelta(hours=hours)).timestamp()
-    return any(path.stat().st_mtime <= before for path in folder.rglob("*.parquet") if "_delta_log" not in path.parts)
+    return any(each.st_mtime <= before for each in _data_files(folder))
+
+
+def _data_files(folder: Path) -> Iterator[os.stat_result]:
+    for path in folder.rglob("*.parquet"):
+        if "_delta_log" in path.parts:
+            continue
+        # An audit removes files of its attempts meanwhile.
+        with suppress(FileNotFoundError):
+            yield path.stat()
 
 
 def bytes_of(path: Path) -> int:
