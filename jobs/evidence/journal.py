@@ -23,7 +23,7 @@ from jobs.sources.remote import is_remote, local_path
 from transforms.report.fleet_model import FleetRun
 from transforms.runs import FAILED
 
-_FOLDER = ".begun"
+_FOLDER, _UNFINISHED = ".begun", ".part"
 _DIED = "died: the process ended without a message (killed, out of memory, or the machine stopped)"
 
 
@@ -90,7 +90,7 @@ def begin(root: str, *, catalog: bool, clusters: Sequence[str], run_id: str, sta
         "host": socket.gethostname(),
         "process": os.getpid(),
     }
-    part, path = folder / f"{run_id}.part", folder / f"{run_id}.json"
+    part, path, descriptor = folder / f"{run_id}{_UNFINISHED}", folder / f"{run_id}.json", -1
     try:
         folder.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o644)
@@ -100,8 +100,18 @@ def begin(root: str, *, catalog: bool, clusters: Sequence[str], run_id: str, sta
         part.rename(path)
     except OSError:
         # The run itself will report the fault of the warehouse.
+        if descriptor >= 0:
+            os.close(descriptor)
+            with suppress(OSError):
+                part.unlink()
         return None
     return Begun(path, descriptor, entry)
+
+
+def unfinished(root: str, *, catalog: bool) -> list[Path]:
+    """Files of runs that have just begun, or were killed before their file had its name."""
+    folder = _folder(root, catalog=catalog)
+    return sorted(folder.glob(f"*{_UNFINISHED}")) if folder is not None and folder.is_dir() else []
 
 
 @contextmanager

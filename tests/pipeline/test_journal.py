@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,6 +16,8 @@ from jobs.evidence.journal import begin, died, died_runs
 from jobs.exit import CRASH, INTERRUPTED, TERMINATED, AuditError, guarded
 from jobs.runtime import stopping
 from jobs.runtime.stopping import Stopped, Stopping, not_halfway
+from jobs.settings import Settings
+from jobs.steps.maintenance.left_behind import left_behind, sweep
 from transforms.report.fleet_model import FleetRun
 
 BEGAN = datetime(2026, 11, 24, 12, tzinfo=UTC)
@@ -84,6 +86,34 @@ def test_a_run_that_ended_leaves_nothing_and_one_that_was_stopped_says_why(tmp_p
 def test_where_no_file_can_be_there_is_none(root: str) -> None:
     assert begin(root, catalog=False, clusters=["a"], run_id="r", started_at=BEGAN) is None
     assert found(Path("/proc/nowhere")) == []
+
+
+def test_a_note_that_can_not_be_written_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> int:
+        raise OSError(28, "No space left on device")
+
+    before = os.listdir("/proc/self/fd")
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "pwrite", full)
+        assert begin(str(tmp_path), catalog=False, clusters=["a"], run_id="r1", started_at=BEGAN) is None
+    assert [*(tmp_path / ".begun").iterdir()] == []
+    assert len(os.listdir("/proc/self/fd")) == len(before)
+
+
+def test_what_a_run_leaves_that_is_killed_before_its_note_is_whole_goes_a_day_later(tmp_path: Path) -> None:
+    killed = RUNNING.replace(
+        "begun = ", "import os, pathlib; pathlib.Path.rename = lambda *_: os.kill(os.getpid(), 9)\nbegun = "
+    )
+    process = subprocess.run([sys.executable, "-c", killed, str(tmp_path)], cwd=ROOT, check=False, timeout=60)
+    assert process.returncode == -signal.SIGKILL
+    (left,) = (tmp_path / ".begun").iterdir()
+    several = [Settings(cluster="a", warehouse=str(tmp_path), kraft={"folders": ["k"]}, report={"folder": tmp_path})]
+    now = datetime.now(UTC)
+    assert left_behind(several, now)[0] == []
+    later = now + timedelta(days=2)
+    assert [each.left for each in left_behind(several, later)[0]] == [str(left)]
+    assert sweep(several, later) == []
+    assert [*(tmp_path / ".begun").iterdir()] == []
 
 
 def test_what_is_no_entry_is_passed_over(tmp_path: Path) -> None:

@@ -103,7 +103,7 @@ def test_what_would_be_removed_is_told_with_its_bytes_and_stays(uri: str, tmp_pa
     for part in (old, young):
         part.write_bytes(b"half")
     os.utime(old, (0, 0))
-    several = [Settings.model_construct(report=ReportSettings(folder=reports))]
+    several = [Settings.model_construct(report=ReportSettings(folder=reports), warehouse=str(tmp_path / "tables"))]
     found, problems = left_behind(several, NOW)
     assert (found, problems) == ([Left(str(folder.parent), len(b"SCRAM")), Left(str(old), len(b"half"))], [])
     assert old.exists()

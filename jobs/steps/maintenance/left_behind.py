@@ -1,4 +1,4 @@
-"""What killed processes have left beside the tables: staged copies and half-written reports."""
+"""What killed processes have left beside the tables: staged copies, and half-written reports and notes that a run begins."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from jobs.evidence.journal import unfinished
 from jobs.settings import Settings
 from jobs.sources.remote import RemoteError, left_staged, sweep_staged
 from jobs.steps.maintenance.files import bytes_of
@@ -16,7 +17,7 @@ _LEFT_AFTER = timedelta(days=1)
 
 
 def sweep(several: Sequence[Settings], now: datetime) -> list[str]:
-    """Remove what killed processes have left beside the tables: staged copies and half-written reports; what went wrong, a line each."""
+    """Remove what killed processes have left beside the tables: staged copies and half-written files; what went wrong, a line each."""
     problems = []
     try:
         sweep_staged()
@@ -51,12 +52,15 @@ def _of_staged(error: Exception) -> str:
 
 
 def _half_written(several: Sequence[Settings], now: datetime) -> Iterator[Path]:
-    """Reports that killed runs have left half written. On an object store there are none."""
-    for folder in sorted({each.report.folder for each in several if isinstance(each.report.folder, Path)}):
-        for path in sorted(folder.rglob(".*.part")) if folder.is_dir() else ():
-            with suppress(OSError):
-                if datetime.fromtimestamp(path.stat().st_mtime, UTC) < now - _LEFT_AFTER:
-                    yield path
+    """Reports that killed runs have left half written, and notes that they begin. On an object store there are none."""
+    reports = sorted({each.report.folder for each in several if isinstance(each.report.folder, Path)})
+    found = [path for folder in reports if folder.is_dir() for path in sorted(folder.rglob(".*.part"))]
+    for root, catalog in sorted({(each.warehouse, each.catalog) for each in several}):
+        found += unfinished(root, catalog=catalog)
+    for path in found:
+        with suppress(OSError):
+            if datetime.fromtimestamp(path.stat().st_mtime, UTC) < now - _LEFT_AFTER:
+                yield path
 
 
 def _bytes_below(path: Path) -> int:
