@@ -5,6 +5,8 @@ The quorum is a fake that answers as real controllers were measured to (`fake.py
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
 import threading
 import time
@@ -332,6 +334,100 @@ def test_a_copy_whose_segments_were_touched_is_not_gone_on_from(quorum: FakeQuor
     segment.write_bytes(segment.read_bytes()[:-1])
     assert copy_quorum(quorum.settings(), tmp_path).resumed_at is None
     assert stored(tmp_path) == LOG
+
+
+def in_parts(quorum: FakeQuorum, folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """A copy of three segments, each made by a copying of its own."""
+    monkeypatch.setattr("jobs.sources.kraft.live.copy._APPEND_BELOW_BYTES", 0)
+    for number in (50, 100, len(quorum.batches) - 1):
+        quorum.high_watermark = quorum.batches[number][0].next_offset
+        copy_quorum(quorum.settings(), folder)
+    return sorted((folder / LOG_FOLDER).glob("*.log"))
+
+
+def rot(path: Path, at: int | None = None) -> None:
+    """One bit of a byte, by default of the middle of the file; its size and its time stay."""
+    before, content = path.stat(), bytearray(path.read_bytes())
+    content[len(content) // 2 if at is None else at] ^= 1
+    path.write_bytes(content)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+# Byte 14 is of the first batch's leader epoch, over which its own CRC does not go.
+@pytest.mark.parametrize("at", [None, 14], ids=["records", "an epoch"])
+@pytest.mark.parametrize("number", [0, 1, 2])
+def test_a_segment_that_the_disk_has_damaged_is_fetched_again(
+    quorum: FakeQuorum, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, at: int | None
+) -> None:
+    segments = in_parts(quorum, tmp_path, monkeypatch)
+    assert len(segments) == 3
+    rot(segments[number], at)
+    copied = copy_quorum(quorum.settings(), tmp_path)
+    assert stored(tmp_path) == LOG
+    assert copied.resumed_at == (int(segments[number].stem) if number else None)
+    assert copied.proof.notes == (
+        f"the earlier copy could not be resumed beyond offset {int(segments[number].stem)}: its {segments[number].name} was damaged"
+        if number
+        else f"the earlier copy could not be resumed: its {segments[number].name} was damaged",
+    )
+    again = copy_quorum(quorum.settings(), tmp_path)
+    assert (again.resumed_at, again.proof.notes) == (quorum.end, ())
+
+
+def test_a_copy_of_an_earlier_release_is_resumed_and_its_damage_is_found_too(
+    quorum: FakeQuorum, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def as_of_an_earlier_release() -> None:
+        proof = json.loads((tmp_path / LOG_FOLDER / PROOF_FILE).read_text())
+        for segment in proof["segments"]:
+            del segment["crc"]
+        (tmp_path / LOG_FOLDER / PROOF_FILE).write_text(json.dumps(proof))
+
+    segments = in_parts(quorum, tmp_path, monkeypatch)
+    as_of_an_earlier_release()
+    assert copy_quorum(quorum.settings(), tmp_path).resumed_at == quorum.end
+    as_of_an_earlier_release()
+    rot(segments[1])
+    assert copy_quorum(quorum.settings(), tmp_path).resumed_at == int(segments[1].stem)
+    assert stored(tmp_path) == LOG
+
+
+def test_a_damaged_segment_that_the_controllers_have_dropped_is_told_as_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = max(CHECKPOINTS)
+    early = FakeQuorum.of_log(LOG)
+    with fake_controllers(early):
+        segments = in_parts(early, tmp_path, monkeypatch)
+    assert int(segments[1].stem) < start[0]
+    rot(segments[1])
+    with fake_controllers(trimmed(start)) as late:
+        copied = copy_quorum(late.settings(), tmp_path)
+    assert copied.proof.gap == (int(segments[1].stem), start[0])
+    [copy] = read_copies(tmp_path)
+    assert (copy.problem, copy.checkpoints[0].offset, copy.checkpoints[0].complete) == (None, start[0], True)
+    assert stored(tmp_path) == late.committed()
+
+
+def test_a_checkpoint_that_the_disk_has_damaged_is_fetched_again(tmp_path: Path) -> None:
+    with fake_controllers(FakeQuorum.of_log(LOG, CHECKPOINTS)) as quorum:
+        copy_quorum(quorum.settings(), tmp_path)
+        [checkpoint] = (tmp_path / LOG_FOLDER).glob("*.checkpoint")
+        rot(checkpoint)
+        assert copy_quorum(quorum.settings(), tmp_path).resumed_at == quorum.end
+    assert checkpoint.read_bytes() == CHECKPOINTS[max(CHECKPOINTS)]
+
+
+def test_a_checkpoint_that_replay_starts_from_is_fetched_again_with_the_log(tmp_path: Path) -> None:
+    start = min(CHECKPOINTS)
+    with fake_controllers(trimmed(start)) as quorum:
+        copy_quorum(quorum.settings(), tmp_path)
+        whole = stored(tmp_path)
+        checkpoint = tmp_path / LOG_FOLDER / f"{start[0]:020}-{start[1]:010}.checkpoint"
+        rot(checkpoint)
+        copy_quorum(quorum.settings(), tmp_path)
+    assert checkpoint.read_bytes() == CHECKPOINTS[start]
+    assert stored(tmp_path) == whole
 
 
 def test_a_controllers_own_folder_is_never_replaced(quorum: FakeQuorum, tmp_path: Path) -> None:

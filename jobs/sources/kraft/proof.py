@@ -28,13 +28,15 @@ class ReplicaState:
 
 @dataclass(frozen=True)
 class FetchedSegment:
-    """A segment of the copy: its size, one past its last offset, and where its last batch lies."""
+    """A segment of the copy: its size, one past its last offset, where its last batch lies, and the CRC-32 of all its bytes, which
+    copies of earlier releases lack."""
 
     file: str
     bytes: int
     next_offset: int
     last_batch: int
     last_epoch: int
+    crc: int | None = None
 
 
 @dataclass(frozen=True)

@@ -31,8 +31,8 @@ class ByteRange:
 class SegmentScan:
     """Facts of one segment. Offsets are None when it holds no intact batch; `next_offset` is exclusive.
 
-    `torn_bytes` follow the last intact batch; `voters` and `leader_id` are those of the newest LeaderChange or
-    KRaftVoters in the segment; `largest_batch` is in bytes.
+    `intact_bytes` are those of intact batches, `torn_bytes` follow the last of them; `voters` and `leader_id` are those of the
+    newest LeaderChange or KRaftVoters in the segment; `largest_batch` is in bytes.
     """
 
     size: int
@@ -40,6 +40,7 @@ class SegmentScan:
     next_offset: int | None = None
     last_epoch: int | None = None
     last_append_time: int | None = None
+    intact_bytes: int = 0
     torn_bytes: int = 0
     epoch_starts: list[tuple[int, int]] = field(default_factory=list)
     ranges: list[ByteRange] = field(default_factory=list)
@@ -59,6 +60,7 @@ def scan_segment(data: bytes, previous: Continuation | None = None, split_bytes:
     scan = SegmentScan(
         size=len(data),
         first_offset=fold.first_offset,
+        intact_bytes=fold.intact,
         torn_bytes=len(data) - fold.end,
         epoch_starts=fold.epoch_starts,
         ranges=fold.ranges(len(data)),
@@ -104,6 +106,7 @@ class _Fold:
         self.first_offset: int | None = None
         self.last: tuple[int, int, int] | None = None
         self.end = 0
+        self.intact = 0
         self.largest = 0
         self.epoch_starts: list[tuple[int, int]] = []
         self.newest_control: tuple[int, int] | None = None
@@ -125,6 +128,7 @@ class _Fold:
         self._epoch = int(epoch[-1])
         self.last = int(after[-1]), int(epoch[-1]), int(time[-1])
         self.end = int(position[-1] + size[-1])
+        self.intact += int(size.sum())
         self.largest = max(self.largest, int(size.max()))
         controls = np.flatnonzero(control)
         if controls.size:

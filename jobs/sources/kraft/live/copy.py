@@ -2,7 +2,8 @@
 
 A copy is made in a folder of another name and takes its place when it is complete, so the folder always has a complete copy. The
 next copy continues it: its segments are linked, not copied, after the leader has sent the last batch once more, byte for
-byte. Batches are stored as the leader sends them, from its own segments, up to its high watermark; each CRC is checked.
+byte. What the disk has damaged meanwhile is fetched again. Batches are stored as the leader sends them, from its own segments, up
+to its high watermark; each CRC is checked.
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ import re
 import shutil
 import tempfile
 import time
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO
 
@@ -29,7 +31,7 @@ from jobs.sources.kraft.live.messages import FetchAnswer, OffsetAndEpoch, Quorum
 from jobs.sources.kraft.live.quorum import Leader, QuorumClient, QuorumSettings
 from jobs.sources.kraft.proof import PROOF_FILE, FetchedSegment, Proof, ReplicaState, read_proof, write_proof
 from transforms.kraft.decode.framing import BatchHeader, batch_size, crc_of, read_header
-from transforms.kraft.decode.scan import checkpoint_problem
+from transforms.kraft.decode.scan import checkpoint_problem, scan_segment
 
 LOG_FOLDER = "__cluster_metadata-0"
 _SEGMENT_BYTES = 64 * 1024 * 1024
@@ -164,7 +166,7 @@ class _Copy:
         return leader, answer
 
     def _kept_proof(self) -> Proof | None:
-        """The proof of the copy that is there, when that can be continued from."""
+        """The proof of the copy that is there, up to its first damaged segment, when that can be continued from."""
         log = self.kept / LOG_FOLDER
         try:
             proof = read_proof(log)
@@ -173,10 +175,19 @@ class _Copy:
             return None
         if proof is None or not proof.segments:
             return None
-        if any(_size(log / segment.file) != segment.bytes for segment in proof.segments):
-            self.notes.append("the earlier copy could not be resumed: its segments have changed")
+        first = _base_offset(proof.segments[0])
+        if any(_is_damaged_checkpoint(path) for path in log.glob(f"{first:020}-*.checkpoint")):
+            self.notes.append(f"the earlier copy could not be resumed: its checkpoint at offset {first} was damaged")
             return None
-        return proof
+        whole = tuple(_undamaged(log, proof.segments))
+        if len(whole) == len(proof.segments):
+            return replace(proof, segments=whole)
+        damaged = f"its {proof.segments[len(whole)].file} was damaged"
+        if not whole:
+            self.notes.append(f"the earlier copy could not be resumed: {damaged}")
+            return None
+        self.notes.append(f"the earlier copy could not be resumed beyond offset {whole[-1].next_offset}: {damaged}")
+        return replace(proof, segments=whole, log_end=whole[-1].next_offset)
 
     def _resume(self, kept: Proof) -> bool:
         """Continue after the kept copy, if the leader still has its last batch, byte for byte."""
@@ -200,7 +211,8 @@ class _Copy:
             )
             return False
         for checkpoint in sorted((self.kept / LOG_FOLDER).glob("*.checkpoint")):
-            _link(checkpoint, self.draft / checkpoint.name)
+            if _checkpoint_offset(checkpoint) <= kept.log_end and not _is_damaged_checkpoint(checkpoint):
+                _link(checkpoint, self.draft / checkpoint.name)
         self.position, self.last_epoch, self.resumed_at = kept.log_end, last.last_epoch, kept.log_end
         return True
 
@@ -389,7 +401,7 @@ class _Segments:
         self._done: list[FetchedSegment] = []
         self._file: IO[bytes] | None = None
         self._path: Path | None = None
-        self._size = 0
+        self._size = self._crc = 0
         self._last: tuple[int, int, int, int] | None = None
 
     def __enter__(self) -> _Segments:
@@ -413,7 +425,7 @@ class _Segments:
         self._path = self._folder / last.file
         self._file = self._path.open("r+b")
         self._file.seek(0, os.SEEK_END)
-        self._size = last.bytes
+        self._size, self._crc = last.bytes, last.crc or 0
         self._last = (last.last_batch, last.bytes - last.last_batch, last.next_offset, last.last_epoch)
 
     def store(self, data: bytes, last: BatchHeader | None) -> None:
@@ -425,8 +437,9 @@ class _Segments:
             self._close()
             self._path = self._folder / f"{int.from_bytes(data[:8], 'big', signed=True):020}.log"
             self._file = self._path.open("w+b")
-            self._size = 0
+            self._size = self._crc = 0
         self._file.write(data)
+        self._crc = zlib.crc32(data, self._crc)
         self._last = (self._size + last.position, last.size, last.next_offset, last.epoch)
         self._size += len(data)
 
@@ -455,7 +468,7 @@ class _Segments:
         _flush(self._file)
         self._file.close()
         position, _, next_offset, epoch = self._last
-        self._done.append(FetchedSegment(self._path.name, self._size, next_offset, position, epoch))
+        self._done.append(FetchedSegment(self._path.name, self._size, next_offset, position, epoch, self._crc))
         self._file = self._last = None
 
 
@@ -609,10 +622,32 @@ def _flush(file: IO[bytes]) -> None:
     os.fsync(file.fileno())
 
 
-def _size(path: Path) -> int:
-    with contextlib.suppress(OSError):
-        return path.stat().st_size
-    return -1
+def _undamaged(folder: Path, segments: tuple[FetchedSegment, ...]) -> Iterator[FetchedSegment]:
+    """The segments up to the first whose bytes are not those that were stored, each with the CRC of its bytes."""
+    for segment in segments:
+        checked = _checked(folder / segment.file, segment)
+        if checked is None:
+            return
+        yield checked
+
+
+def _checked(path: Path, segment: FetchedSegment) -> FetchedSegment | None:
+    try:
+        with whole_file(path) as data:
+            crc = zlib.crc32(data)
+            # A copy of an earlier release has only the CRCs of its batches.
+            known = crc if segment.crc is None and scan_segment(data).intact_bytes == segment.bytes else segment.crc
+            return replace(segment, crc=crc) if (len(data), crc) == (segment.bytes, known) else None
+    except OSError:
+        return None
+
+
+def _is_damaged_checkpoint(path: Path) -> bool:
+    try:
+        with whole_file(path) as data:
+            return checkpoint_problem(data) is not None
+    except OSError:
+        return True
 
 
 def _base_offset(segment: FetchedSegment) -> int:
