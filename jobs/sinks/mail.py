@@ -12,7 +12,7 @@ import socket
 import ssl
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.message import EmailMessage
@@ -122,13 +122,27 @@ def _domain(address: str) -> str:
 def _connect(settings: MailSettings, context: ssl.SSLContext | None, timeout: float) -> Iterator[smtplib.SMTP]:
     trusted = context or ssl.create_default_context()
     if settings.security == "tls":
-        with smtplib.SMTP_SSL(settings.host, settings.port, timeout=timeout, context=trusted) as connection:
-            yield connection
-        return
-    with smtplib.SMTP(settings.host, settings.port, timeout=timeout) as connection:
+        connection: smtplib.SMTP = smtplib.SMTP_SSL(settings.host, settings.port, timeout=timeout, context=trusted)
+    else:
+        connection = smtplib.SMTP(settings.host, settings.port, timeout=timeout)
+    # Not smtplib's own `with`: there an unexpected answer to QUIT is an error, although the server has taken the mail.
+    try:
         if settings.security == "starttls":
             connection.starttls(context=trusted)
         yield connection
+    except Exception:
+        _quit(connection)
+        raise
+    else:
+        _quit(connection)
+    finally:
+        connection.close()
+
+
+def _quit(connection: smtplib.SMTP) -> None:
+    """Say goodbye. The answer changes nothing about the mail."""
+    with suppress(smtplib.SMTPException, OSError):
+        connection.quit()
 
 
 def _log_in(connection: smtplib.SMTP, settings: MailSettings, server: str) -> None:

@@ -266,6 +266,17 @@ class Busy(Mailbox):
         return await super().handle_DATA(server, session, envelope)
 
 
+class Parting(Mailbox):
+    """Answers QUIT in a way of its own."""
+
+    def __init__(self, answer: str) -> None:
+        super().__init__()
+        self.answer = answer
+
+    async def handle_QUIT(self, server: Any, session: Session, envelope: Envelope) -> str:  # noqa: N802
+        return self.answer
+
+
 def letter() -> EmailMessage:
     settings = settings_for(1)
     return addressed(render_mail(healthy()), ["team@example.com"], settings, {"prod-eu": "r"})
@@ -320,3 +331,18 @@ def test_a_fleet_goes_out_as_one_mail_for_those_who_share_it(certificate: Certif
     message = message_from_bytes(to_team, policy=SMTP_POLICY)
     assert str(message["Subject"]) == "[kraft-audit] ERRORS 1 of 3 clusters needs repair: losing"
     assert {row["cluster"] for row in delivery.rows} == {"losing", "late"}
+
+
+@pytest.mark.parametrize("answer", ["421 4.4.2 timeout", "500 what"])
+def test_a_mail_that_was_taken_is_sent_whatever_the_server_says_at_parting(answer: str) -> None:
+    mailbox = Parting(answer)
+    with running(mailbox) as port:
+        settings = settings_for(port, security="none", attempts=3, **NO_LOGIN)
+        assert send(letter(), settings, pause=lambda _: None).recipients == ["team@example.com"]
+    assert len(mailbox.received) == 1
+
+
+def test_what_the_server_says_at_parting_hides_no_reason() -> None:
+    with running(Parting("500 what")) as port:
+        settings = settings_for(port, recipients=["gone@refused.example"], security="none", **NO_LOGIN)
+        assert "the server refused every recipient (gone@refused.example)" in failure(healthy(), settings)
