@@ -41,12 +41,18 @@ class Begun:
         return self.descriptor >= 0
 
     def stopped(self, why: str, exit_code: int) -> None:
-        """Note at once why the run ends: what comes after may not be reached."""
+        """Note at once why the run ends: what comes after may not be reached. Notes nothing once every cluster has its row.
+
+        If it can't be written, the run has died, to the next one: the reason itself must not be lost for that.
+        """
+        if not self.running:
+            return
         self.entry |= {"why": why, "exit_code": exit_code}
         data = json.dumps(self.entry).encode()
-        # In place: another file of this name would not be the locked one.
-        os.pwrite(self.descriptor, data, 0)
-        os.ftruncate(self.descriptor, len(data))
+        with suppress(OSError):
+            # In place: another file of this name would not be the locked one.
+            os.pwrite(self.descriptor, data, 0)
+            os.ftruncate(self.descriptor, len(data))
 
     def end(self) -> None:
         """Remove the file: every cluster of the run has its row."""
@@ -55,9 +61,10 @@ class Begun:
 
     def leave(self) -> None:
         """Unlock the file as it is: the next run finds a run that died, or the reason why it was stopped."""
-        if self.descriptor >= 0:
-            os.close(self.descriptor)
-            self.descriptor = -1
+        # A signal in between must not write to a number that is another file's by then.
+        descriptor, self.descriptor = self.descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
@@ -76,8 +76,10 @@ class Stopping:
         else:
             why, code = _WORDS[signal.Signals(number)]
         self.stopped = Stopped(why, code, timed_out=number == signal.SIGALRM)
-        self.noted(why, code)
         self._watch(self.stopped)
+        # An error out of a handler would be taken for one of the code that was interrupted, and the stop be lost.
+        with suppress(Exception):
+            self.noted(why, code)
         if not self.put_off:
             raise self.stopped
 

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+import asyncio
+import errno
 import os
 import signal
 import subprocess
 import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from jobs.evidence.journal import begin, died, died_runs
+from jobs.evidence.journal import Begun, begin, died, died_runs
 from jobs.exit import CRASH, INTERRUPTED, TERMINATED, AuditError, guarded
 from jobs.runtime import stopping
 from jobs.runtime.stopping import Stopped, Stopping, not_halfway
 from jobs.settings import Settings
+from jobs.sinks.mail import send
 from jobs.steps.maintenance.left_behind import left_behind, sweep
+from tests.report.test_smtp import NO_LOGIN, Mailbox, letter, running, settings_for
 from transforms.report.fleet_model import FleetRun
 
 BEGAN = datetime(2026, 11, 24, 12, tzinfo=UTC)
@@ -25,7 +34,6 @@ ROOT = Path(__file__).parents[2]
 # A run of another process, which is under way until it is killed.
 RUNNING = """
 import sys, time
-from datetime import UTC, datetime
 from jobs.evidence.journal import begin
 begun = begin(sys.argv[1], catalog=False, clusters=["b", "a"], run_id="r1", started_at=datetime(2026, 11, 24, 12, tzinfo=UTC))
 print("begun" if begun else "not begun", flush=True)
@@ -186,6 +194,76 @@ def test_what_must_not_be_left_halfway_comes_to_its_end_first(monkeypatch: pytes
         with pytest.raises(Stopped):
             stopped(halfway=halfway)
     assert done == ["java", "java"]
+
+
+def begun(root: Path) -> Begun:
+    made = begin(str(root), catalog=False, clusters=["a"], run_id="r1", started_at=BEGAN)
+    assert made is not None
+    return made
+
+
+@contextmanager
+def stopped_after(seconds: float) -> Iterator[None]:
+    """SIGTERM comes while the block runs."""
+    timer = threading.Timer(seconds, lambda: os.kill(os.getpid(), signal.SIGTERM))
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def test_a_signal_after_the_rows_are_stored_stops_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    watched: list[Stopped] = []
+    monkeypatch.setattr(Stopping, "_watch", lambda _self, stopped: watched.append(stopped))
+    run, stop = begun(tmp_path), Stopping()
+    stop.noted = run.stopped
+    run.end()
+    # The steps after the rows report what fails, and the run continues: only a stop is no Exception.
+    with pytest.raises(Stopped, match="SIGTERM"), stop.armed(), stopped_after(0.1), suppress(Exception):
+        time.sleep(30)
+    assert len(watched) == 1
+    assert found(tmp_path) == []
+
+
+def test_a_signal_while_a_mail_is_sent_stops_the_run_and_doubles_no_mail(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Scanning(Mailbox):
+        async def handle_DATA(self, server: Any, session: Any, envelope: Any) -> str:  # noqa: N802
+            taken = await super().handle_DATA(server, session, envelope)
+            # It has the mail, and looks for viruses before it says so.
+            os.kill(os.getpid(), signal.SIGTERM)
+            await asyncio.sleep(1)
+            return taken
+
+    monkeypatch.setattr(Stopping, "_watch", lambda _self, _stopped: None)
+    mailbox, run, stop = Scanning(), begun(tmp_path), Stopping()
+    stop.noted = run.stopped
+    run.end()
+    mail = letter()
+    with running(mailbox) as port:
+        settings = settings_for(port, security="none", attempts=3, **NO_LOGIN)
+        with pytest.raises(Stopped, match="SIGTERM"), stop.armed():
+            send(mail, settings, pause=lambda _: None)
+    assert len(mailbox.received) == 1
+
+
+def test_a_full_disk_hides_no_signal_and_no_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Stopping, "_watch", lambda _self, _stopped: None)
+    run, stop = begun(tmp_path), Stopping()
+    stop.noted = run.stopped
+    monkeypatch.setattr(os, "pwrite", full)
+    with pytest.raises(Stopped, match="SIGTERM"), stop.armed(), stopped_after(0.1), suppress(Exception):
+        time.sleep(30)
+    # What ended the run is noted so, and stays what is raised.
+    run.stopped("the warehouse can't be written", CRASH)
+    run.leave()
+    (why,) = found(tmp_path)
+    assert why.startswith("died: ")
 
 
 HANGING = """

@@ -13,9 +13,12 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from jobs import pipeline
 from jobs.cli import main
 from jobs.evidence.past import runs_of
+from jobs.runtime.stopping import Stopping
 from jobs.sinks.delta import Warehouse
+from jobs.sinks.reader import Folder
 from tests.captures import capture
 
 pytestmark = pytest.mark.slow
@@ -114,3 +117,24 @@ def test_every_end_from_outside_is_told_and_none_counts_as_finished(
     assert [(run.failed, run.sequence) for run in runs] == [(True, 1), (True, 2), (True, 3), (False, 4)]
     assert runs[2].failure.startswith("died: ")
     assert list((place.root / ".begun").iterdir()) == []
+
+
+@pytest.mark.usefixtures("spark")
+@pytest.mark.parametrize("step", ["publish", "after_run"])
+def test_a_run_that_is_stopped_after_its_rows_ends_at_once_and_counts(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], step: str
+) -> None:
+    def stopped_here(*_: object) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(60)
+
+    conf = tmp_path / "conf.yml"
+    conf.write_text(place.conf.read_text().replace(str(place.root), str(tmp_path / "tables")))
+    # It would end the process of the tests.
+    monkeypatch.setattr(Stopping, "_watch", lambda _self, _stopped: None)
+    monkeypatch.setattr(pipeline, step, stopped_here)
+    assert main(["run", "--conf", str(conf), "--quiet"]) == 143
+    assert lines(capsys.readouterr().err) == ["kraft-audit: stopped by SIGTERM; earlier runs and their reports stand"]
+    (run,) = runs_of(Folder(str(tmp_path / "tables")), "stopped")
+    assert (run.failed, run.sequence) == (False, 1)
+    assert list((tmp_path / "tables" / ".begun").iterdir()) == []
