@@ -165,12 +165,15 @@ def _since(runs: Sequence[KnownRun], moment: datetime) -> frozenset[str]:
 
 
 def _with_what_they_build_on(runs: Sequence[KnownRun], ids: frozenset[str]) -> frozenset[str]:
-    by_id = {run.run_id: run for run in runs}
+    # A run can have a failed row beside its finished one: a step that was repeated, or a stop while the row was stored.
+    built_on: dict[str, frozenset[str]] = {}
+    for run in runs:
+        built_on[run.run_id] = built_on.get(run.run_id, frozenset()) | run.builds_on
     found: set[str] = set()
     to_look_at = set(ids)
     while to_look_at:
         found |= to_look_at
-        following = [by_id[each].builds_on for each in to_look_at if each in by_id]
+        following = [built_on.get(each, frozenset()) for each in to_look_at]
         to_look_at = set().union(*following) - found
     return frozenset(found)
 

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 from jobs.evidence.journal import Died, died
 from jobs.run.earlier_runs import asked_sequences, next_sequences
-from jobs.run.rows import append_rows
+from jobs.run.rows import append_rows, record
 from jobs.run.run import Run
 from schemas.gold import RUNS
 from transforms.clusters import CLUSTER
@@ -36,8 +36,7 @@ def write_failures(run: Run) -> None:
     ]
     if rows:
         # Of single steps, each writes once: one that is repeated and finishes has a row of its own.
-        append_rows(run, RUNS, rows, "failed")
-        run.recorded |= set(failed)
+        record(run, failed, rows, "failed")
 
 
 def settle_died(run: Run) -> None:

@@ -96,10 +96,13 @@ _armed: list[Stopping] = []
 
 @contextmanager
 def not_halfway() -> Iterator[None]:
-    """Delay a stop until this block is done: a Java process that is abandoned while it starts never ends.
+    """Delay a stop until this block is done, or has failed: a Java process that is abandoned while it starts never ends.
 
-    The grace period counts from the signal on, here as elsewhere.
+    The grace period counts from the signal on, here as elsewhere. Only the main thread is stopped.
     """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
     for each in _armed:
         each.put_off = True
     try:
@@ -107,9 +110,9 @@ def not_halfway() -> Iterator[None]:
     finally:
         for each in _armed:
             each.put_off = False
-    for each in _armed:
-        if each.stopped is not None:
-            raise each.stopped
+        for each in _armed:
+            if each.stopped is not None:
+                raise each.stopped
 
 
 def _end(stopped: Stopped) -> None:

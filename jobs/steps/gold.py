@@ -8,11 +8,11 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 
 from jobs.run.forgetting import forget_old_state
-from jobs.run.rows import Row, append_rows
+from jobs.run.rows import Row, append_rows, record
 from jobs.run.run import Run
 from jobs.settings import retention_of
 from jobs.sinks.delta import in_parallel
-from schemas.gold import BROKER_PRESENCE, CHECKS, EXPECTATIONS, GATES, LAG_SERIES, RUNS
+from schemas.gold import BROKER_PRESENCE, CHECKS, EXPECTATIONS, GATES, LAG_SERIES
 from schemas.gold import LAG as LAG_TABLE
 from schemas.report import ExpectationResult, Report
 from schemas.table import Table
@@ -54,8 +54,7 @@ def write_runs(
     if judged:
         append_rows(run, EXPECTATIONS, judged)
     finished = {name: report for name, report in reports.items() if name in run.going}
-    append_rows(run, RUNS, [_run_row(run, report, known[name], kept.get(name)) for name, report in finished.items()])
-    run.recorded |= finished.keys()
+    record(run, finished, [_run_row(run, report, known[name], kept.get(name)) for name, report in finished.items()])
     forget_old_state(run, needed)
 
 

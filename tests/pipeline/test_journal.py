@@ -196,6 +196,30 @@ def test_what_must_not_be_left_halfway_comes_to_its_end_first(monkeypatch: pytes
     assert done == ["java", "java"]
 
 
+def test_what_fails_meanwhile_hides_no_stop_and_another_thread_is_not_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Stopping, "_watch", lambda _self, _stopped: None)
+    done = []
+
+    def failing() -> None:
+        with not_halfway():
+            os.kill(os.getpid(), signal.SIGTERM)
+            raise AuditError("the warehouse can't be written")
+
+    def leave_rows() -> None:
+        with not_halfway():
+            done.append("row")
+        done.append("end")
+
+    with Stopping().armed():
+        with pytest.raises(Stopped):
+            failing()
+        # A thread stores the rows of the run that was stopped.
+        thread = threading.Thread(target=leave_rows)
+        thread.start()
+        thread.join()
+    assert done == ["row", "end"]
+
+
 def begun(root: Path) -> Begun:
     made = begin(str(root), catalog=False, clusters=["a"], run_id="r1", started_at=BEGAN)
     assert made is not None

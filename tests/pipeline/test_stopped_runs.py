@@ -9,6 +9,7 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -19,6 +20,8 @@ from jobs.evidence.past import runs_of
 from jobs.runtime.stopping import Stopping
 from jobs.sinks.delta import Warehouse
 from jobs.sinks.reader import Folder
+from schemas.gold import RUNS
+from schemas.table import Table
 from tests.captures import capture
 
 pytestmark = pytest.mark.slow
@@ -117,6 +120,32 @@ def test_every_end_from_outside_is_told_and_none_counts_as_finished(
     assert [(run.failed, run.sequence) for run in runs] == [(True, 1), (True, 2), (True, 3), (False, 4)]
     assert runs[2].failure.startswith("died: ")
     assert list((place.root / ".begun").iterdir()) == []
+
+
+@pytest.mark.usefixtures("spark")
+@pytest.mark.parametrize("failed", [False, True])
+def test_a_run_that_is_stopped_while_its_row_is_stored_has_one(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failed: bool
+) -> None:
+    append, came = Warehouse.append, []
+
+    def signalled(warehouse: Warehouse, table: Table, *rows: Any) -> None:
+        append(warehouse, table, *rows)
+        if table is RUNS and not came:
+            came.append(True)
+            # It came while the row was stored: Python gets to it afterwards.
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    content = place.conf.read_text().replace(str(place.root), str(tmp_path / "tables"))
+    conf = tmp_path / "conf.yml"
+    conf.write_text(content.replace("/kraft'", "/nowhere'") if failed else content)
+    # It would end the process of the tests.
+    monkeypatch.setattr(Stopping, "_watch", lambda _self, _stopped: None)
+    monkeypatch.setattr(Warehouse, "append", signalled)
+    assert main(["run", "--conf", str(conf), "--quiet"]) == 143
+    (run,) = runs_of(Folder(str(tmp_path / "tables")), "stopped")
+    assert run.failed == failed
+    assert ("nowhere" in run.failure) == failed
 
 
 @pytest.mark.usefixtures("spark")

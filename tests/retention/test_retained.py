@@ -142,6 +142,15 @@ def test_a_run_that_is_held_by_name_stays_whole_with_what_it_builds_on() -> None
     assert staying(found, Part.LOG, runs) == [1000, 900, 1]
 
 
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_a_failed_row_of_a_run_that_finished_hides_nothing_of_what_it_builds_on(order: tuple[int, int]) -> None:
+    base = run(100)
+    newest = run(1, builds_on=frozenset({base.run_id}))
+    failed = replace(newest, finished=False, end=None, builds_on=frozenset())
+    rows = [(newest, failed)[number] for number in order]
+    assert staying(retained([base, *rows], Retention(), NOW), Part.LOG, [base, newest]) == [100, 1]
+
+
 def test_a_run_that_a_mail_told_of_stays_in_gold() -> None:
     told = run(1000)
     runs = [told, run(900), run(1)]
