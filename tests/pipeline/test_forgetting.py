@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,16 +14,20 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
+from jobs.cli import main
 from jobs.evidence.journal import begin
 from jobs.run import earlier_runs, forgetting
 from jobs.run.run import new_run_id, time_in_run_id
 from jobs.sinks.delta import Warehouse
 from jobs.sinks.folder_table import arrow_rows
+from jobs.sinks.reader import Folder
+from jobs.sinks.storage import WarehouseError
 from schemas import silver
 from schemas.entities.topics import TOPICS
 from schemas.examined import EXAMINED
 from schemas.gold import RUNS
 from schemas.table import Table
+from tests.captures import capture
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 KEEP = 2
@@ -151,6 +157,37 @@ def test_rows_of_the_run_that_forgets_stay_also_if_the_clock_was_put_back_before
     forget(warehouse, {"c": runs}, ids[-3], run_id=mine)
     for table in tables:
         assert left_in(warehouse, table) == {("c", each) for each in (*ids[2:4], mine)}, table.full_name
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("spark")
+def test_old_rows_that_cannot_be_removed_take_no_report_away(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def full(*_: object) -> None:
+        raise WarehouseError("the warehouse can't be written: No space left on device; free space and run again")
+
+    conf = tmp_path / "conf.yml"
+    kraft = capture("4.3.1-kraft", "1-healthy") / "kraft"
+    conf.write_text(
+        f"cluster: c\nwarehouse: {tmp_path}/tables\nkraft: {{folders: ['{kraft}']}}\n"
+        f"report: {{folder: '{tmp_path}/reports'}}\nspark: {{profile: small}}\n"
+    )
+    monkeypatch.setattr(forgetting, "_forgets", lambda *_: True)
+    monkeypatch.setattr(Warehouse, "delete", full)
+    first = main(["run", "--conf", str(conf), "--json"])
+    capsys.readouterr()
+    assert main(["run", "--conf", str(conf), "--json"]) == first
+    (told,) = json.loads(capsys.readouterr().out)["clusters"]
+    assert told["exit_code"] == first
+    assert "failure" not in told
+    stored = Folder(str(tmp_path / "tables")).rows(RUNS, ["verdict"])["verdict"].to_list()
+    assert len(stored) == 2
+    assert "failed" not in stored
+    assert "No space left on device" in caplog.text
 
 
 def forget(
