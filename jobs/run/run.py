@@ -113,8 +113,8 @@ class Run:
     - `kept`: what each cluster's run before this one has left for it (`jobs.run.kept`), without the state of the log where this
       run reads the log from its start.
     - `recorded_changes`: which changes of partitions earlier runs have recorded.
-    - `newest_mails`: the newest mail about each cluster that has mail configured; `newest_messages`: the newest message by channel
-      and cluster (`jobs.steps.messages`). Both are valid once `mails_looked_up` is true.
+    - `newest_mails`: the newest mail about each cluster that has mail configured, valid once `mails_looked_up` is true;
+      `newest_messages`: the newest message by channel and cluster (`jobs.steps.messages`), valid once `messages_looked_up` is true.
     - `previous`: each cluster's runs before this one, once they were looked up (`jobs.run.earlier_runs.previous_runs`);
       `sequences`: this run's number among its cluster's runs, where the cluster has earlier ones.
     - `recorded`: the clusters with a row in gold `runs`.
@@ -143,6 +143,7 @@ class Run:
     recorded: set[str] = field(default_factory=set)
     chains: dict[str, Sequence[str]] = field(default_factory=dict)
     mails_looked_up: bool = False
+    messages_looked_up: bool = False
     counted: Callable[[str, int, str], None] = _uncounted
     _writes: list[Future[None]] = field(default_factory=list)
     _pool: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(_WRITERS))

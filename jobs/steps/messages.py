@@ -40,17 +40,25 @@ class Message:
 
 def note_owed(run: Run) -> None:
     """Look up the newest message about each cluster by channel; one that failed is noted for the report."""
-    asked = {name: cluster for name, cluster in run.clusters.items() if cluster.settings.notify}
-    if not asked:
-        return
     try:
-        run.newest_messages = newest_messages(run.warehouse, [*asked], run.started_at)
+        look_up(run)
     except Exception as error:
         LOG.warning("the result of earlier messages is unknown: %s", why(error))
     for (channel, name), last in sorted(run.newest_messages.items()):
-        configured = name in asked and channel in {each.url_env for each in asked[name].settings.notify}
-        if last.problem and configured:
-            run.clusters[name].notes.append(f"The message of run {last.run_id} was not sent: {last.problem}")
+        cluster = run.clusters[name]
+        if last.problem and channel in {each.url_env for each in cluster.settings.notify}:
+            cluster.notes.append(f"The message of run {last.run_id} was not sent: {last.problem}")
+
+
+def look_up(run: Run) -> None:
+    """The newest message by channel about all clusters of the run that have messages configured, into `run.newest_messages`.
+
+    Those that failed before anything was read, too. Raises what the warehouse raises.
+    """
+    asked = [name for name, cluster in run.clusters.items() if cluster.settings.notify]
+    if asked:
+        run.newest_messages = newest_messages(run.warehouse, asked, run.started_at)
+    run.messages_looked_up = True
 
 
 def newest_messages(warehouse: Reader, clusters: Sequence[str], as_of: datetime) -> dict[tuple[str, str], LastMail]:

@@ -137,6 +137,8 @@ def _known(run: Run, reports: Mapping[str, Report]) -> _Known:
     try:
         if not run.mails_looked_up:
             mails.look_up(run)
+        if not run.messages_looked_up:
+            messages.look_up(run)
         mailed: dict[str, set[str]] = {}
         newest = [*run.newest_mails.items(), *((name, last) for (_, name), last in run.newest_messages.items())]
         for name, last in newest:

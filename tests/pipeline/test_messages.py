@@ -11,10 +11,12 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from jobs.cli import main
 from jobs.exit import UsageError
 from jobs.run.run import Run
 from jobs.settings import Settings
 from jobs.sinks.delta import Warehouse
+from jobs.sinks.storage import WarehouseError
 from jobs.steps import messages
 from jobs.steps.publishing import Published, publish_unopened
 from schemas.gold import MAILS
@@ -109,3 +111,40 @@ def test_a_run_that_could_not_begin_is_told(cluster: Told) -> None:
     [told] = json.loads(body)["clusters"]
     assert (told["verdict"], told["failure"]) == ("failed", "there is no folder /nowhere")
     assert (made.problems, made.mail_failed) == ([], False)
+
+
+def test_a_failure_at_the_start_is_told_once(cluster: Told, tmp_path: Path) -> None:
+    assert cluster.hook is not None
+    conf = tmp_path / "conf.yml"
+    conf.write_text(
+        f"cluster: c\nwarehouse: {tmp_path}/tables\nkraft: {{folders: ['{tmp_path}/nowhere']}}\n"
+        f"report: {{folder: '{tmp_path}/reports'}}\nspark: {{profile: small}}\n"
+        f"notify: [{{url_env: {URL}, attempts: 1}}]\n"
+    )
+    codes = [main(["run", "--conf", str(conf), "--quiet"]) for _ in range(3)]
+    assert codes == [2, 2, 2]
+    [(_, body, _)] = cluster.hook.received
+    [told] = json.loads(body)["clusters"]
+    assert (told["verdict"], told["changes"]) == ("failed", ["This is the first run."])
+
+
+def test_earlier_messages_that_could_not_be_read_at_the_start_are_looked_up_again(
+    cluster: Told, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unreadable(*_: object) -> None:
+        raise WarehouseError("the warehouse can't be read: Input/output error")
+
+    assert len(cluster.again(healthy())[1]) == 1
+    with monkeypatch.context() as patched:
+        patched.setattr(messages, "newest_messages", unreadable)
+        run = cluster.audited(healthy())
+    assert cluster.hook is not None
+    made = cluster.tell(run, healthy())
+    assert (made.problems, cluster.hook.received) == ([], [])
+    # If that fails, too, it is unknown what was told.
+    run = cluster.run()
+    monkeypatch.setattr(messages, "newest_messages", unreadable)
+    cluster.tell(run, defective())
+    [(_, body, _)] = cluster.hook.received
+    [told] = json.loads(body)["clusters"]
+    assert any("the changes since the last mail are unknown" in each for each in told["changes"])
