@@ -7,6 +7,7 @@ machine's, and is never sent to the target of a redirect.
 from __future__ import annotations
 
 import ssl
+import threading
 import time
 from collections.abc import Callable
 from http.client import HTTPException
@@ -21,7 +22,10 @@ from jobs.settings import NotifySettings, secret_from_environment
 
 TIMEOUT_SECONDS = 15.0
 FIRST_PAUSE_SECONDS = 2.0
+# A call may take so many times the timeout of its single steps.
+_WHOLE_CALL = 2.0
 _LATER = frozenset({408, 425, 429, 500, 502, 503, 504})
+_NO_ANSWER = "it did not answer in time; check the address and the firewall"
 _EXTRA = "pip install 'kraft-migration-audit[notify]'"
 
 
@@ -50,7 +54,8 @@ def post(
     """POST a JSON text, `settings.attempts` times at most, with pauses of 2, 4, 8 … seconds.
 
     Only what may pass is tried again: no answer, a broken connection, "later" (408, 425, 429) and a server's own faults (500 to
-    504). Raises NotifyError, and UsageError when the variable is not set.
+    504). `timeout_seconds` is one of each step of a call; the whole call may take twice as long, and is not tried again then. Raises
+    NotifyError, and UsageError when the variable is not set.
     """
     url = _address(settings)
     _tried(settings, lambda: _post_once(body, url, settings, timeout_seconds), pause)
@@ -108,13 +113,26 @@ def _is_this_machine(host: str) -> bool:
 def _post_once(body: bytes, url: str, settings: NotifySettings, timeout_seconds: float) -> None:
     headers = {"Content-Type": "application/json; charset=utf-8", "User-Agent": "kraft-audit"}
     request = Request(url, data=body, headers=headers, method="POST")  # noqa: S310 - `_address` lets http and https pass
-    try:
-        with build_opener(NoRedirect).open(request, timeout=timeout_seconds) as answer:
-            answer.read(1024)
-    except (OSError, HTTPException, ValueError) as error:
-        raise NotifyError(
-            f"message by {settings.url_env} not sent: {_reason(error)}", passing=_is_passing(error)
-        ) from None
+    errors: list[Exception] = []
+
+    def call() -> None:
+        try:
+            with build_opener(NoRedirect).open(request, timeout=timeout_seconds) as answer:
+                answer.read(1024)
+        except Exception as error:
+            errors.append(error)
+
+    # The timeout is one of each single step: a server that sends a byte now and then would keep the run waiting without an end.
+    thread = threading.Thread(target=call, daemon=True)
+    thread.start()
+    thread.join(_WHOLE_CALL * timeout_seconds)
+    if thread.is_alive():
+        # Not `passing`: this call may still reach the server, and a second one beside it would send the message twice.
+        raise NotifyError(f"message by {settings.url_env} not sent: {_NO_ANSWER}")
+    for error in errors:
+        if not isinstance(error, OSError | HTTPException | ValueError):
+            raise error
+        raise NotifyError(f"message by {settings.url_env} not sent: {_reason(error)}", passing=_is_passing(error))
 
 
 def _is_passing(error: Exception) -> bool:
@@ -136,5 +154,5 @@ def _reason(error: Exception) -> str:
     if isinstance(cause, ssl.SSLError):
         return "the encrypted connection failed"
     if isinstance(cause, TimeoutError):
-        return "it did not answer in time; check the address and the firewall"
+        return _NO_ANSWER
     return (isinstance(cause, OSError) and cause.strerror) or type(cause).__name__

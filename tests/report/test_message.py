@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import socket
 import sys
 import threading
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -148,6 +150,32 @@ def test_what_may_pass_is_tried_again_and_nothing_else(monkeypatch: pytest.Monke
             post(b"{}", settings(attempts=3), pause=pauses.append)
     assert len(refusing.received) == 1
     assert str(said.value) == f"message by {URL} not sent: it answered 404; check the address"
+
+
+def test_an_answer_that_never_ends_is_waited_for_once_and_not_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[bytes] = []
+    over = threading.Event()
+
+    def drip(server: socket.socket) -> None:
+        while not over.is_set():
+            connection, _ = server.accept()
+            calls.append(connection.recv(100_000))
+            with connection, suppress(OSError):
+                connection.sendall(b"HTTP/1.1 200 OK\r\nX-Slow: ")
+                while not over.wait(0.1):
+                    connection.sendall(b"a")
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        threading.Thread(target=drip, args=(server,), daemon=True).start()
+        monkeypatch.setenv(URL, f"http://127.0.0.1:{server.getsockname()[1]}/hooks/{SECRET}")
+        began, pauses = time.monotonic(), list[float]()
+        with pytest.raises(NotifyError, match=f"message by {URL} not sent: it did not answer in time"):
+            post(b"{}", settings(attempts=3), timeout_seconds=0.5, pause=pauses.append)
+        took = time.monotonic() - began
+        over.set()
+    assert took < 10
+    # A call that was given up may still reach the server.
+    assert (len(calls), pauses) == (1, [])
 
 
 def test_no_answer_sends_the_secret_to_another_server(monkeypatch: pytest.MonkeyPatch) -> None:
