@@ -1,7 +1,7 @@
 """Sends messages to chats, pagers and programs by HTTP: retries if that may help; a failure is one line.
 
 An address holds a secret: it comes from an environment variable, which messages name instead, goes over TLS unless it is this very
-machine's, and is never sent to the target of a redirect.
+machine's, which no proxy gets, and is never sent to the target of a redirect.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ipaddress import ip_address
 from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
-from urllib.request import HTTPRedirectHandler, Request, build_opener
+from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
 
 from jobs.exit import AuditError, UsageError
 from jobs.settings import NotifySettings, secret_from_environment
@@ -114,10 +114,12 @@ def _post_once(body: bytes, url: str, settings: NotifySettings, timeout_seconds:
     headers = {"Content-Type": "application/json; charset=utf-8", "User-Agent": "kraft-audit"}
     request = Request(url, data=body, headers=headers, method="POST")  # noqa: S310 - `_address` lets http and https pass
     errors: list[Exception] = []
+    # To a proxy, this machine's own address is another machine's, and the secret would go to it in clear.
+    direct = [ProxyHandler({})] if _is_this_machine(urlsplit(url).hostname or "") else []
 
     def call() -> None:
         try:
-            with build_opener(NoRedirect).open(request, timeout=timeout_seconds) as answer:
+            with build_opener(NoRedirect, *direct).open(request, timeout=timeout_seconds) as answer:
                 answer.read(1024)
         except Exception as error:
             errors.append(error)

@@ -152,6 +152,19 @@ def test_what_may_pass_is_tried_again_and_nothing_else(monkeypatch: pytest.Monke
     assert str(said.value) == f"message by {URL} not sent: it answered 404; check the address"
 
 
+def test_a_message_to_this_machine_passes_by_no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    hook, proxy = Hook(), Hook()
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    with serving(hook) as url, serving(proxy) as between:
+        monkeypatch.setenv("http_proxy", between)
+        for address in (url, url.replace("127.0.0.1", "localhost")):
+            monkeypatch.setenv(URL, address)
+            post(b"{}", settings())
+    assert [path for path, _, _ in hook.received] == [f"/hooks/{SECRET}"] * 2
+    assert proxy.received == []
+
+
 def test_an_answer_that_never_ends_is_waited_for_once_and_not_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[bytes] = []
     over = threading.Event()
