@@ -34,6 +34,7 @@ ROOT = Path(__file__).parents[2]
 # A run of another process, which is under way until it is killed.
 RUNNING = """
 import sys, time
+from datetime import UTC, datetime
 from jobs.evidence.journal import begin
 begun = begin(sys.argv[1], catalog=False, clusters=["b", "a"], run_id="r1", started_at=datetime(2026, 11, 24, 12, tzinfo=UTC))
 print("begun" if begun else "not begun", flush=True)
