@@ -22,7 +22,8 @@ from schemas.gold import RUNS
 from schemas.report import Report
 from transforms.clusters import CLUSTER
 from transforms.reconcile.judge import summary
-from transforms.report.fleet_model import FleetRun, Verified, fleet_columns, fleet_run
+from transforms.report.fleet_model import FleetRun, Verified, fleet_columns, fleet_run, of_this_run
+from transforms.report.mail_policy import latest_now
 from transforms.runs import FAILED
 
 
@@ -183,7 +184,7 @@ def _notices(
     found: dict[str, list[str]] = {name: [] for name in run.clusters}
     for name, said in found.items():
         checked, last = known.verified.get(name), last_sent.get(name)
-        if checked is not None and checked.words and (last is None or checked.at > last):
+        if checked is not None and checked.words and _is_untold(run, known, name, checked, last):
             said.append(checked.words)
         if name in unwritten:
             said.append(f"The report is not there: {unwritten[name]}")
@@ -194,6 +195,17 @@ def _notices(
                 "This run is not in the warehouse, which could not be written: the next run can't compare with it."
             )
     return found
+
+
+def _is_untold(run: Run, known: _Known, name: str, checked: Verified, last: datetime | None) -> bool:
+    """Whether no mail has reported what was verified; `last` is when (UTC) the newest one was sent."""
+    if last is None or checked.at <= latest_now(datetime.now(UTC)):
+        return last is None or checked.at > last
+    # Its clock was ahead, so its time is unknown: the first run after the one that was verified has reported it.
+    _, before = of_this_run(known.runs, name, run.started_at)
+    ids = [each.run_id for each in before]
+    later = before[ids.index(checked.run_id) + 1 :] if checked.run_id in ids else before
+    return not later or last < later[0].started_at
 
 
 def _metrics(made: Published, settings: Mapping[str, Settings], runs: Sequence[FleetRun], started_at: datetime) -> bool:

@@ -21,10 +21,11 @@ from jobs.run import failures
 from jobs.run.run import ClusterRun, Run
 from jobs.settings import Settings
 from jobs.sinks.delta import Warehouse
+from jobs.sinks.folder_table import arrow_rows
 from jobs.sinks.storage import WarehouseError
 from jobs.steps import gold, mails, publishing
 from jobs.steps.publishing import Published, publish
-from schemas.gold import MAILS, RUNS
+from schemas.gold import MAILS, RUNS, VERIFICATIONS
 from schemas.report import Report
 from tests.report.samples import defective, healthy
 from tests.report.test_html import Page
@@ -324,6 +325,29 @@ def test_what_verify_finds_wrong_is_told_once_and_stays_on_the_page_until_all_is
     assert cluster.mails() == [], "told once"
     assert words in Page(page.read_text()).words
     verified.store(cluster.warehouse, "c", "run-4", verified.EQUAL)
+    page = cluster.tell(cluster.audited(healthy()), healthy()).pages[0]
+    assert cluster.mails() == []
+    assert "its evidence" not in Page(page.read_text()).words
+
+
+def test_a_verification_with_a_clock_ahead_is_told_once_and_the_next_one_counts(cluster: Cluster) -> None:
+    cluster.tell(cluster.audited(healthy()), healthy())
+    cluster.mails()
+    ahead = {
+        "cluster": "c",
+        "run_id": "run-1",
+        "verified_at": datetime.now(UTC) + timedelta(days=3650),
+        "verdict": verified.DIFFERS,
+        "problem": "does NOT match its evidence: 2 rows of silver.topics",
+    }
+    cluster.warehouse.append(VERIFICATIONS, arrow_rows(VERIFICATIONS, [ahead]))
+    cluster.tell(cluster.audited(healthy()), healthy())
+    [mail] = cluster.mails()
+    assert "run run-1 does NOT match its evidence" in " ".join(mail.split())
+    page = cluster.tell(cluster.audited(healthy()), healthy()).pages[0]
+    assert cluster.mails() == [], "told once"
+    assert "its evidence" in Page(page.read_text()).words
+    verified.store(cluster.warehouse, "c", "run-3", verified.EQUAL)
     page = cluster.tell(cluster.audited(healthy()), healthy()).pages[0]
     assert cluster.mails() == []
     assert "its evidence" not in Page(page.read_text()).words

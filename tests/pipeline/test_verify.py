@@ -15,6 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from jobs.cli import main
+from jobs.evidence import verified
 from jobs.evidence.verified import longest_ago, store
 from jobs.exit import CRASH, ERRORS, OK
 from jobs.sinks.conditions import Equal
@@ -102,6 +103,34 @@ def test_clusters_never_verified_have_their_turn_first_and_only_those_with_a_fin
         {"never", "early"},
         {"never", "early", "late"},
     ]
+
+
+def test_a_clock_that_was_ahead_hides_no_verification_and_keeps_no_cluster_from_its_turn(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    tables, reader = Warehouse(spark, str(tmp_path)), Folder(str(tmp_path))
+    now = datetime.now(UTC)
+
+    def verified_at(name: str, days: int, run_days: int, verdict: str) -> None:
+        run_id = f"{now + timedelta(days=run_days):%Y%m%dT%H%M%SZ}-abcdef"
+        row = {"cluster": name, "run_id": run_id, "verified_at": now + timedelta(days=days), "verdict": verdict}
+        row |= {} if verdict == "equal" else {"problem": verdict}
+        tables.append(VERIFICATIONS, arrow_rows(VERIFICATIONS, [row]))
+        run = {"cluster": name, "run_id": run_id, "started_at": now + timedelta(days=run_days), "verdict": "clean"}
+        tables.append(RUNS, arrow_rows(RUNS, [run]))
+
+    verified_at("ahead", -5, -6, "equal")
+    verified_at("ahead", 3650, -3, "differs")
+    assert verified.newest(reader)["ahead"].problem == "differs", "its run is a later one"
+    verified_at("right", -9, -9, "equal")
+    assert longest_ago(reader, ["ahead", "right"], 1) == {"ahead"}
+    verified_at("ahead", -2, -3, "equal")
+    assert verified.newest(reader)["ahead"].problem == ""
+    # Neither its own time nor its run's is known.
+    verified_at("lost", 3650, 3650, "differs")
+    assert verified.newest(reader)["lost"].problem == "differs"
+    verified_at("lost", -1, -1, "equal")
+    assert verified.newest(reader)["lost"].problem == ""
 
 
 def rewritten(folder: Path, change: Callable[[dict[str, object]], dict[str, object]]) -> int:

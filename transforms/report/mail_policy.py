@@ -19,6 +19,11 @@ REASON_ALWAYS, REASON_CHANGE, REASON_REMINDER, REASON_RED = "always", "change", 
 _CLOCKS_DIFFER = timedelta(hours=1)
 
 
+def latest_now(as_of: datetime) -> datetime:
+    """The latest time that another machine may call now; a later one is of a wrong clock."""
+    return as_of + _CLOCKS_DIFFER
+
+
 @dataclass(frozen=True)
 class LastMail:
     """The newest mail about a cluster that was tried: its run, its time (UTC), and why it was not sent, if so.
@@ -39,7 +44,7 @@ class LastMail:
 
 def last_mail(tried: Sequence[LastMail], as_of: datetime) -> LastMail | None:
     """The newest of the mails about a cluster, as of a moment (UTC). One from the future is of a wrong clock, and none."""
-    known = sorted((mail for mail in tried if mail.at <= as_of + _CLOCKS_DIFFER), key=lambda mail: mail.at)
+    known = sorted((mail for mail in tried if mail.at <= latest_now(as_of)), key=lambda mail: mail.at)
     if not known:
         return None
     newest = known[-1]
