@@ -20,19 +20,35 @@ BARRIER_COLUMNS = (
 )
 
 WRITE_COLUMNS = (
-    column("zxid", LongType(), "Transaction id (zxid)."),
-    column("time", LongType(), "Time in the transaction header, milliseconds since the epoch."),
-    column("session", LongType(), "Id of the session that sent it."),
+    column("zxid", LongType(), "Transaction id (zxid). Of missing ones, the first that is not there."),
+    column(
+        "time",
+        LongType(),
+        "Time in the transaction header, milliseconds since the epoch; null for missing transactions.",
+    ),
+    column("session", LongType(), "Id of the session that sent it; null for missing transactions."),
     column(
         "writer",
         StringType(),
         "controller N, broker N or unknown, by the claims and the ephemeral znodes of the session.",
     ),
-    column("kind", StringType(), "Kind of write: envelope, migration, claim, foreign and so on."),
     column(
-        "type", StringType(), "Type: create, setData, delete and so on; the operations of a multi are joined by '+'."
+        "kind",
+        StringType(),
+        "Kind of write: envelope, migration, claim, foreign and so on. missing: here the logs lack transactions, or "
+        "they can't be read.",
     ),
-    column("path", StringType(), "Path of the operation that matters: the last one of a multi."),
+    column(
+        "type",
+        StringType(),
+        "Type: create, setData, delete and so on; the operations of a multi are joined by '+'. Of missing "
+        "transactions, what is wrong.",
+    ),
+    column(
+        "path",
+        StringType(),
+        "Path of the operation that matters: the last one of a multi. Of missing transactions, the file that shows it.",
+    ),
     column(
         "error", IntegerType(), "ZooKeeper's error code of a refused write (`KeeperException.Code`); null for others."
     ),
@@ -40,6 +56,9 @@ WRITE_COLUMNS = (
     column("kraft_controller_id", IntegerType(), "node.id in a claim; null for other writes."),
     column("kraft_controller_epoch", IntegerType(), "KRaft leader epoch in a claim; null for other writes."),
 )
+
+# The kind of a row that stands for transactions that are not there.
+MISSING = "missing"
 
 NOTIFICATION_ROOTS: tuple[str, ...] = (
     "/config/changes/",

@@ -61,6 +61,14 @@ def test_each_barrier_tells_how_long_the_oldest_record_it_brought_had_waited() -
     assert points(lag_series(barriers(MARKS), {511: 2_500}, 0), 0.0) == [Waited(30, 9_000, 530, 20, 6.5)]
 
 
+def test_a_barrier_behind_a_hole_is_none_of_the_series() -> None:
+    """What it brought may have been brought before: that barrier is in the hole."""
+    for zxid, kept in ((11, [30]), (20, [30]), (21, [20]), (31, [20, 30])):
+        holes = [{"zxid": zxid}]
+        assert [row["zxid"] for row in lag_series(barriers(MARKS), APPENDED, 0, holes)] == kept, zxid
+        assert len(oldest_brought(barriers(MARKS), 0, holes)) == len(kept)
+
+
 def test_a_barrier_of_another_quorum_is_none_of_the_series() -> None:
     both = barriers([*AFTER_ANOTHER, (60, 11, 61_000)])
     assert oldest_brought(both, 100) == []

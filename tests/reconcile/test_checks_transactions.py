@@ -8,6 +8,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+from schemas.checks import Phase
 from schemas.report import CheckResult
 from schemas.silver import ZOOKEEPER_WRITES
 from tests.reconcile.test_checks import CLAIM, EPOCH, NOW, dual_write, election, with_transactions
@@ -101,6 +102,59 @@ def test_without_a_data_folder_there_is_nothing_to_judge_and_without_its_logs_no
         assert judge_gates(run_checks(unread), unread)["dual_write"].verdict == "unknown"
 
 
+HOLE = "log.9: transactions are missing"
+
+
+def with_hole(at: int, *elections: Election, facts: Facts = FAILED_OVER, **values: Any) -> list[CheckResult]:
+    known = {"elections": elections} if elections else {}
+    found = run_checks(with_transactions(facts, holes=((at, HOLE),), **known, **values))
+    return [result for result in found if result.id.startswith("TXN-")]
+
+
+def test_what_a_hole_since_the_claim_hides_is_unknown_and_closes_the_gates() -> None:
+    for result in with_hole(CLAIM + 1):
+        assert result.verdict == "unknown", result.id
+        assert HOLE in result.evidence[0]
+    facts = with_transactions(dual_write(), holes=((CLAIM + 1, HOLE),))
+    gates = judge_gates(run_checks(facts), facts)
+    assert [gates[name].verdict for name in ("dual_write", "rollback")] == ["unknown"] * 2
+
+
+def test_what_is_found_beside_a_hole_is_told() -> None:
+    by_hand = (1, ("transaction 1200: setData /config/topics/orders",))
+    found = with_hole(CLAIM + 1, foreign=by_hand)[0]
+    assert (found.verdict, found.evidence[1:]) == ("unknown", [*by_hand[1]])
+    fallen = with_hole(CLAIM + 1, FIRST, election(900, 2, "controller 3001", 2))[3]
+    assert fallen.verdict == "fail", "a fall is one, whatever lies between"
+
+
+def test_a_hole_before_kraft_took_over_hides_nothing() -> None:
+    """A follower that was away takes the leader's snapshot, and its own old logs stay where they are."""
+    brokers = [election(30 * n, n, f"broker {n % 3}") for n in (1, 2, 3)]
+    assert [each.verdict for each in with_hole(45, *brokers, FIRST)] == ["pass"] * 4, "a broker was elected after it"
+    assert [each.verdict for each in with_hole(95, *brokers, FIRST)] == ["pass"] * 4, "no election is missing in it"
+    gone = [brokers[0], brokers[2]]
+    assert [each.verdict for each in with_hole(45, *gone, FIRST)] == ["pass"] * 4, (
+        "that the number leapt is the hole's work"
+    )
+    assert [each.verdict for each in with_hole(75, *brokers[:2], FIRST)] == ["unknown"] * 4, (
+        "who was third is in the hole"
+    )
+    assert [each.verdict for each in with_hole(0, FIRST)] == ["unknown"] * 4
+
+
+def test_a_hole_is_nothing_to_a_cluster_that_kraft_has_not_taken_over() -> None:
+    owned = replace(dual_write(), phase=Phase.WAITING)
+    by_broker = replace(owned, zookeeper={**(owned.zookeeper or {}), "controller_persistent": False})
+    hole = ((CLAIM + 1, HOLE),)
+    told = {
+        name: [each.verdict for each in run_checks(with_transactions(facts, holes=hole)) if each.id == "TXN-03"]
+        for name, facts in (("kraft", owned), ("broker", by_broker), ("dual write", dual_write()))
+    }
+    assert (told["kraft"], told["dual write"]) == (["unknown"], ["unknown"])
+    assert told["broker"] != ["unknown"]
+
+
 def row(zxid: int, **values: Any) -> dict[str, Any]:
     return {"zxid": zxid, "time": NOW, "session": -1, "writer": "unknown", "type": "setData", "path": "/a", **values}
 
@@ -149,12 +203,24 @@ ERRORS = (-103, None, -110, -101)
 
 def test_the_logs_are_known_from_their_first_transaction_to_their_last() -> None:
     logged = Logged()
+    lost = [{"zxid": 7, "file": "log.8", "why": "it is not there"}]
+    assert of_answers(lambda name: logged.answers(lost).get(name, [])) == ZooKeeperWrites(
+        holes=((7, "log.8: it is not there"),)
+    )
     assert logged.answers() == {"logged": [], "transactions": []}
     for batch in ([(5, 50), (4, 70)], [], [(9, 60)]):
         logged.add(pl.DataFrame(batch, schema={"zxid": pl.Int64, "time": pl.Int64}, orient="row"))
     assert logged.answers() == {"logged": [{"first": 4, "last": 9}], "transactions": [{"time": 70, "zxid": 9}]}
     found = of_answers(lambda name: logged.answers().get(name, []))
-    assert (found.first_zxid, found.last_zxid) == (4, 9)
+    assert (found.first_zxid, found.last_zxid, found.holes) == (4, 9, ())
+    assert of_answers(lambda name: logged.answers(lost).get(name, [])).holes == ((7, "log.8: it is not there"),)
+
+
+def test_holes_are_those_of_the_writes_the_newest_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_MOST_HOLES", 2)
+    rows = [{"zxid": zxid, "kind": "missing", "path": "log.9", "type": "gone"} for zxid in (9, 7, 8)]
+    found = module.holes_of(writes(*rows, {"zxid": 10, "kind": "foreign"}))
+    assert found == [{"zxid": zxid, "file": "log.9", "why": "gone"} for zxid in (8, 9)]
 
 
 def test_epochs_of_the_healthy_cluster_are_those_of_the_log() -> None:

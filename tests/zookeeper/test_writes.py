@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -23,7 +25,7 @@ from tests.zookeeper.journal import Log
 from tests.zookeeper.test_state import secrets_of
 from tests.zookeeper.trees import EVERY_STAGE, HEALTHY, REDACTOR
 from transforms.zookeeper.storage.chroot import needed_part
-from transforms.zookeeper.storage.transactions import OpCode, read_transactions
+from transforms.zookeeper.storage.transactions import HEADER_BYTES, Hole, OpCode, read_transactions
 from transforms.zookeeper.storage.writes import WriteCensus, transaction_batch
 
 
@@ -346,3 +348,117 @@ def test_a_healthy_controller_is_refused_only_what_it_then_writes_another_way(ve
     assert {write.error for write in refused} <= {-101, -110}
     epochs = [write.controller_epoch for write in judged.writes if write.controller_epoch is not None]
     assert epochs == list(range(len(epochs)))
+
+
+def in_files(folder: Path, log: Log, *begins: int) -> Path:
+    """The log cut into files that begin with these transactions, and a snapshot before the first of each."""
+    whole, marks = log.content, [each.position for each in read_transactions(log.content)]
+    first = next(iter(read_transactions(whole))).zxid
+    for begin, end in pairwise([*begins, log.zxid + 1]):
+        until = len(whole) if end > log.zxid else marks[end - first]
+        (folder / f"log.{begin:x}").write_bytes(
+            whole[:HEADER_BYTES] + whole[marks[begin - first] : until] + bytes(4096)
+        )
+        (folder / f"snapshot.{begin - 1:x}").write_bytes(journal.snapshot([journal.Node("/")]))
+    return folder
+
+
+def kraft_at_work(changes: int) -> Log:
+    """Dual write from transaction 3 on; from 5 on /migration moves with each."""
+    log = dual_write()
+    for number in range(changes):
+        log.add(OpCode.SET_DATA, journal.set_data("/migration", migration(100 + number), 2 + number), session=30)
+    return log
+
+
+def holes(folder: Path) -> list[tuple[int, int | None, str]]:
+    return [(part.after, part.until, part.file) for part in DataFolder(folder).history() if isinstance(part, Hole)]
+
+
+def test_behind_a_log_that_is_not_there_the_history_goes_on(tmp_path: Path) -> None:
+    folder = in_files(tmp_path, kraft_at_work(16), 1, 8, 12, 16)
+    assert holes(folder) == []
+    whole = [each.zxid for each in DataFolder(folder).transactions()]
+    (folder / "log.8").unlink()
+    assert holes(folder) == [(7, 12, "log.c")]
+    problems: list[str] = []
+    assert [each.zxid for each in DataFolder(folder).transactions(problems)] == [*whole[:7], *whole[11:]]
+    assert problems == ["log.c: transactions between 0x7 and 0xc are missing: a log file is not there"]
+
+
+def test_behind_a_damaged_entry_the_history_goes_on_with_the_next_log(tmp_path: Path) -> None:
+    folder = in_files(tmp_path, kraft_at_work(16), 1, 8, 12, 16)
+    content = bytearray((folder / "log.8").read_bytes())
+    content[content.index(b'"kraft_metadata_offset": 105')] ^= 1
+    (folder / "log.8").write_bytes(content)
+    assert holes(folder) == [(9, 12, "log.8")]
+    (folder / "log.c").unlink()
+    assert holes(folder) == [(9, 16, "log.8")], "one hole"
+    (folder / "log.10").unlink()
+    assert holes(folder) == [(9, 15, "log.8")], "the snapshot has what came after it"
+
+
+def test_a_history_that_the_purge_began_or_that_ends_in_a_torn_entry_has_no_hole(tmp_path: Path) -> None:
+    folder = in_files(tmp_path, kraft_at_work(16), 1, 8, 12, 16)
+    (folder / "log.1").unlink()
+    last = folder / "log.10"
+    last.write_bytes(last.read_bytes().rstrip(b"\0")[:-9])
+    assert holes(folder) == []
+    for snapshot in ("snapshot.0", "snapshot.7", "snapshot.f"):
+        (folder / snapshot).unlink()
+    assert holes(folder) == [], "the logs may begin before the oldest snapshot"
+
+
+def test_logs_that_end_before_the_snapshot_that_the_tree_begins_with_have_a_hole(tmp_path: Path) -> None:
+    folder = in_files(tmp_path, kraft_at_work(16), 1, 8, 12, 16)
+    for name in ("log.c", "log.10"):
+        (folder / name).unlink()
+    assert holes(folder) == [(11, 15, "transaction logs")]
+    (folder / "snapshot.f").unlink()
+    assert holes(folder) == [], "as far as the tree goes they are whole"
+
+
+def test_an_epoch_begins_with_its_first_transaction(tmp_path: Path) -> None:
+    (tmp_path / "snapshot.0").write_bytes(journal.snapshot([journal.Node("/")]))
+    (tmp_path / "log.1").write_bytes(Log().add(OpCode.CREATE, journal.create("/a")).padded())
+    for begin, expected in ((1 << 32, []), ((1 << 32) + 3, [(1, (1 << 32) + 4)])):
+        later = Log(zxid=begin).add(OpCode.CREATE, journal.create("/b"))
+        (tmp_path / f"log.{begin + 1:x}").write_bytes(later.padded())
+        assert [each[:2] for each in holes(tmp_path)] == expected
+        (tmp_path / f"log.{begin + 1:x}").unlink()
+
+
+def test_the_first_write_of_migration_behind_a_hole_is_no_barrier(tmp_path: Path) -> None:
+    """It may repeat an offset of the hole, as a claim's does."""
+    folder = in_files(tmp_path, kraft_at_work(16), 1, 8, 12)
+    (folder / "log.8").unlink()
+    found = judge(DataFolder(folder)).census
+    assert [barrier.zxid for barrier in found.barriers] == [5, 6, 7, *range(13, 21)]
+    assert (found.unbroken_from, found.kraft_owns) == (12, True)
+    rows = [row[WRITE] for row in tree_rows(read_writes(DataFolder(folder), REDACTOR)) if row[WRITE]]
+    told = [(row["zxid"], row["kind"], row["path"]) for row in rows]
+    assert told == [(3, "claim", "/controller"), (8, "missing", "log.c")]
+
+
+def test_who_took_over_in_a_hole_does_not_write_behind_kraft(tmp_path: Path) -> None:
+    log = kraft_at_work(4).add(OpCode.DELETE, journal.string("/controller"), session=99)
+    for number in range(4):
+        log.add(OpCode.SET_DATA, journal.set_data("/config/topics/t", b"{}", number), session=11)
+    folder = in_files(tmp_path, log, 1, 9, 11)
+    (folder / "log.9").unlink()
+    assert judge(DataFolder(folder)).census.foreign == []
+
+
+def test_a_tree_behind_a_hole_is_exact_where_a_snapshot_behind_it_was_complete(tmp_path: Path) -> None:
+    """A snapshot may hold changes made while it was written; where it ends, its digest tells, or the next snapshot."""
+    folder = in_files(tmp_path, kraft_at_work(16), 1, 8, 12, 16)
+    assert all(DataFolder(folder).is_exact_at(zxid) for zxid in (6, 9, 13, 20)), "nothing is missing"
+    (folder / "log.8").unlink()
+    exact = DataFolder(folder)
+    assert [exact.is_exact_at(zxid) for zxid in (6, 13, 15, 20)] == [True, False, True, True]
+    (folder / "snapshot.b").write_bytes(journal.snapshot([journal.Node("/")], digest=True, last_zxid=True))
+    sealed = DataFolder(folder).is_exact_at(13)
+    assert sealed, "its digest is of no later transaction"
+    for name in ("snapshot.b", "snapshot.f"):
+        (folder / name).unlink()
+    assert not DataFolder(folder).is_exact_at(20), "none leads there"

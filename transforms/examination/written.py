@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
 
 import polars as pl
 
@@ -12,7 +14,7 @@ from transforms.frames import columns_of, from_arrow
 from transforms.reconcile.judge.given import Given
 from transforms.reconcile.judge.lag_series import oldest_brought
 from transforms.reconcile.judge.transaction_look import TransactionLook
-from transforms.reconcile.judge.zookeeper_writes import Logged
+from transforms.reconcile.judge.zookeeper_writes import Logged, holes_of
 from transforms.units import Feed, UnitKind
 
 _BARRIERS: pl.Schema = columns_of(BARRIERS.columns, "cluster", "run_id")
@@ -35,6 +37,11 @@ class Written:
     born: int | None = None
     offsets: frozenset[int] = frozenset()
 
+    @cached_property
+    def holes(self) -> list[dict[str, Any]]:
+        """Where the logs lack transactions."""
+        return holes_of(self.writes)
+
 
 def written_of(feed: Feed, given: Given) -> Written:
     """Read the writes to ZooKeeper."""
@@ -47,8 +54,9 @@ def written_of(feed: Feed, given: Given) -> Written:
     made = barriers_of(feed)
     milestones = given.side.milestones if given.side else ()
     born = milestones[0]["append_time"] if milestones and given.reads_data_folder else None
-    offsets = () if born is None else oldest_brought(made, born)
-    return Written(made, from_arrow(writes, _WRITES), logged, look, born, frozenset(offsets))
+    known = from_arrow(writes, _WRITES)
+    offsets = () if born is None else oldest_brought(made, born, holes_of(known))
+    return Written(made, known, logged, look, born, frozenset(offsets))
 
 
 def barriers_of(feed: Feed) -> pl.DataFrame:

@@ -12,7 +12,7 @@ import mmap
 import os
 import re
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -38,6 +38,7 @@ from transforms.zookeeper.storage.snapshot import (
 )
 from transforms.zookeeper.storage.transactions import (
     DamagedError,
+    Hole,
     TransactionLogError,
     ZkTransaction,
     read_transactions,
@@ -49,6 +50,8 @@ _SNAPSHOT_NAME = re.compile(r"snapshot\.([0-9a-f]{1,16})(\.gz|\.snappy)?")
 _LOG_NAME = re.compile(r"log\.([0-9a-f]{1,16})")
 # How a row about the logs as a whole is named; others are named after their file.
 _LOGS = "transaction logs"
+# The part of a zxid that counts up within an epoch.
+_OF_EPOCH = (1 << 32) - 1
 
 
 class ZooKeeperFolderError(Exception):
@@ -103,6 +106,7 @@ class DataFolder:
         self._snapshots, self._logs = _files(Path(location), Path(log_location) if log_location else None)
         self._parse = ParsedLogs()
         self._chroot = chroot
+        self._holes: list[Hole] | None = None
 
     @property
     def chroot(self) -> str:
@@ -176,7 +180,7 @@ class DataFolder:
         summary.judged(digest.judge(summary.last_zxid))
 
     def _choose(self, zxid: int | None, summary: FolderSummary) -> Snapshot:
-        snapshot = _choose(self._snapshots, zxid, summary)
+        snapshot = _choose(self._snapshots if zxid is None else self._leading_to(zxid), zxid, summary)
         if zxid is None and self._logs:
             snapshot = self._reached(snapshot, summary)
         if not self._logs:
@@ -217,11 +221,68 @@ class DataFolder:
         return aside.snapshot
 
     def transactions(self, problems: list[str] | None = None) -> Iterator[ZkTransaction]:
-        """Yield every transaction of the logs in order; unreadable parts are added to `problems`."""
-        summary = FolderSummary(problems=problems if problems is not None else [])
-        chroot = self.chroot
-        inside = (transaction_below(transaction, chroot) for transaction in self._after(-1, None, summary))
-        return (transaction for transaction in inside if transaction is not None)
+        """Yield every transaction of the logs in order; what they lack, or can't be read, is added to `problems`."""
+        for part in self.history():
+            if not isinstance(part, Hole):
+                yield part
+            elif problems is not None:
+                problems.append(f"{part.file}: {part.why}")
+
+    def history(self) -> Iterator[ZkTransaction | Hole]:
+        """Yield every transaction of the logs in order, and where some are missing among them or can't be read, a hole.
+
+        It begins with the oldest log that ZooKeeper has not purged, which is not a hole. It is older than the tree, which
+        begins with a snapshot, and no digest proves it: what is missing before that snapshot, the tree does not show.
+        """
+        chroot, holes = self.chroot, []
+        for part in _history(self._logs, self._parse, self._snapshot_after):
+            if isinstance(part, Hole):
+                holes.append(part)
+            inside = part if isinstance(part, Hole) else transaction_below(part, chroot)
+            if inside is not None:
+                yield inside
+        self._holes = holes
+
+    def is_exact_at(self, zxid: int) -> bool:
+        """Whether the tree right after a transaction can be made, though others are missing before it.
+
+        A snapshot behind them must lead there, and hold nothing later: one that was complete by then.
+        """
+        later = self._leading_to(zxid)
+        if later == self._snapshots:
+            return self._hole_before(zxid) is None
+        aside = FolderSummary()
+        try:
+            snapshot = _choose(later, zxid, aside)
+        except ZooKeeperFolderError:
+            return False
+        followed = any(aside.snapshot_zxid < file.zxid <= zxid for file in later)
+        return followed or (snapshot.digest is not None and snapshot.digest[0] <= zxid)
+
+    def _leading_to(self, zxid: int) -> list[_File]:
+        """The snapshots from which on nothing is missing up to a transaction; all of them where there is none."""
+        hole = self._hole_before(zxid)
+        if hole is None or hole.until is None:
+            return self._snapshots
+        last = hole.until - 1
+        return [file for file in self._snapshots if file.zxid >= last] or self._snapshots
+
+    def _hole_before(self, zxid: int) -> Hole | None:
+        if self._holes is None:
+            for _ in self.history():
+                pass
+        return next((hole for hole in reversed(self._holes or ()) if hole.after < zxid), None)
+
+    def _snapshot_after(self, zxid: int) -> int | None:
+        """The zxid of the snapshot that the tree begins with, if it is above this one; None if not, or without a usable one."""
+        if not self._snapshots or self._snapshots[-1].zxid <= zxid:
+            return None
+        aside = FolderSummary()
+        try:
+            self._choose(None, aside)
+        except ZooKeeperFolderError:
+            return None
+        return aside.snapshot_zxid if aside.snapshot_zxid > zxid else None
 
     def _after(self, start: int, end: int | None, summary: FolderSummary) -> Iterator[ZkTransaction]:
         return _after(self._logs, start, end, summary, self._parse)
@@ -396,6 +457,43 @@ def _after(
             summary.problems.append(f"{file.path.name}: {error}; the tree ends at zxid {previous:#x}")
             return
         summary.notes.extend(f"{file.path.name}: {note}" for note in torn)
+
+
+def _history(
+    logs: list[_File], parsed: ParsedLogs, snapshot_after: Callable[[int], int | None]
+) -> Iterator[ZkTransaction | Hole]:
+    """Yield all transactions; behind damage or a gap it continues with the next one that can be read."""
+    previous = -1
+    lost: tuple[str, str] | None = None
+    for file in logs:
+        try:
+            for transaction in parsed.read(file.path, []):
+                zxid = transaction.zxid
+                fault = _out_of_step(previous, zxid) or _late_in_its_epoch(previous, zxid)
+                if fault and lost is None:
+                    lost = file.path.name, fault
+                if zxid <= previous:
+                    continue
+                if lost is not None:
+                    yield Hole(previous, zxid, *lost)
+                    lost = None
+                previous = zxid
+                yield transaction
+        except (DamagedError, TransactionLogError) as error:
+            lost = lost or (file.path.name, str(error))
+    later = snapshot_after(previous)
+    if lost is not None:
+        yield Hole(previous, later, *lost)
+    elif later is not None and previous >= 0:
+        # Without a transaction before it there is no history that could have a hole.
+        yield Hole(previous, later, _LOGS, f"they end at zxid {previous:#x}, and the tree begins at {later:#x}")
+
+
+def _late_in_its_epoch(previous: int, zxid: int) -> str | None:
+    """Why transactions are missing before `zxid`, the first one read of a new epoch; None if none are: the first is number 1."""
+    if previous < 0 or zxid >> 32 == previous >> 32 or zxid & _OF_EPOCH <= 1:
+        return None
+    return f"transactions between {previous:#x} and {zxid:#x} are missing: a log file is not there"
 
 
 def _covering(logs: list[_File], start: int) -> list[_File]:

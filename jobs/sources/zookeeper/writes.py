@@ -46,7 +46,10 @@ class FolderWrites:
 
 
 def read_writes(folder: DataFolder, redactor: Redactor) -> Iterator[pa.RecordBatch]:
-    """Yield the logs as rows of TRANSACTION_LOG: every operation, then the barriers and the writes that matter, oldest first."""
+    """Yield the logs as rows of TRANSACTION_LOG: every operation, then the barriers and the writes that matter, oldest first.
+
+    Where transactions are missing or can't be read, a row of the writes says so.
+    """
     transactions = (part for part in map(needed_part, folder.transactions()) if part is not None)
     for part in groups(transactions, BATCH_ROWS, _bytes):
         yield _rows(OPERATION, transaction_batch(part, redactor))
@@ -64,7 +67,7 @@ def judge(folder: DataFolder, kinds: frozenset[str] = SUSPICIOUS, *, elections: 
     census = WriteCensus()
     writes = [
         write
-        for write in census.read(folder.transactions())
+        for write in census.read(folder.history())
         if write.kind in kinds or (elections and write.controller_epoch is not None)
     ]
     return FolderWrites(census, writes)
@@ -74,14 +77,18 @@ def last_barrier(folder: DataFolder, leading: LogCopy) -> int | None:
     """zxid of the newest barrier that the metadata log `leading` reaches, while a KRaft controller owns ZooKeeper.
 
     There both sides are exact (S§5.5), and the two copies need not have been taken at the same moment. None when there
-    is none: the tree is then taken at the end of the logs.
+    is none: the tree is then taken at the end of the logs. A barrier before a hole in them is none: newer ones may be in it.
     """
     judged = judge(folder, frozenset({"claim", "rollback"}))
-    if not judged.writes or judged.writes[-1].kind != "claim":
+    census = judged.census
+    changes = [write.kind for write in judged.writes if write.zxid >= census.unbroken_from]
+    # A claim that is in a hole is not there: what follows shows it.
+    if not (changes[-1] == "claim" if changes else census.holes and census.kraft_owns):
         return None
-    reached = [barrier for barrier in judged.census.barriers if barrier.kraft_metadata_offset < leading.end]
+    known = [barrier for barrier in census.barriers if barrier.zxid >= census.unbroken_from]
+    reached = [barrier for barrier in known if barrier.kraft_metadata_offset < leading.end]
     newest = max(reached, key=lambda barrier: barrier.zxid, default=None)
-    return None if newest is None or not _same_epoch(newest, leading) else newest.zxid
+    return newest.zxid if newest and _same_epoch(newest, leading) and folder.is_exact_at(newest.zxid) else None
 
 
 def _same_epoch(barrier: Barrier, leading: LogCopy) -> bool:

@@ -73,7 +73,7 @@ class Context:
     `removed_topics` are topics that somebody removed with all znodes below them.
     `load` are the first and last offset of the load, `load_claim` the claim before it if none came since.
     `history_from` is the offset from which on the log is complete (None: unknown). `transactions_known` is true when
-    ZooKeeper's transaction logs were read from the claim on: then every write outside `foreign_zxids` is KRaft's.
+    ZooKeeper's transaction logs were read from the claim on, without a hole: then every write outside `foreign_zxids` is KRaft's.
     A row that lags longer than `lag_limit_ms` is a warning.
     """
 

@@ -71,6 +71,26 @@ def _of_zookeeper(facts: Facts) -> Missing:
         yield "newest_znode_time_ms", "no znode has a time"
     if facts.reads_data_folder and facts.zookeeper_writes is None:
         yield "zookeeper_writes", "ZooKeeper's transaction logs were not read"
+    yield from _holes(facts)
+
+
+_FEW = 3
+_HOLES = (
+    "who wrote ZooKeeper since KRaft took over is not known throughout, because its transaction logs have holes ({1}): {0}; give "
+    "the folder of a server that has them all, whole"
+)
+
+
+def _holes(facts: Facts) -> Missing:
+    """While KRaft writes to ZooKeeper; before that, and after it, a hole in the history hides nothing that a check is about."""
+    by_kraft = bool((facts.zookeeper or {}).get("controller_persistent"))
+    writes, judged = (
+        facts.zookeeper_writes,
+        facts.phase is Phase.DUAL_WRITE or (facts.phase is Phase.WAITING and by_kraft),
+    )
+    holes = writes.unseen() if writes is not None and judged else []
+    if holes:
+        yield "zookeeper_writes", _HOLES.format("; ".join(holes[:_FEW]), len(holes))
 
 
 def _of_the_log(facts: Facts) -> Missing:

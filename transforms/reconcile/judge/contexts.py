@@ -18,7 +18,7 @@ def context_of(gathered: ClusterFacts) -> Context:
     facts = gathered.facts
     if facts.committed is None or facts.compared_offset is None:
         raise ValueError("rows are compared only when the log and /migration are there; see may_compare")
-    zookeeper = facts.compared_znodes or {}
+    zookeeper, writes = facts.compared_znodes or {}, facts.zookeeper_writes
     claim = zookeeper.get("controller_czxid") if zookeeper.get("controller_persistent") else None
     load = load_range([(state.offset, facts.name_of(state)) for state in facts.states], facts.transactions)
     return Context(
@@ -36,7 +36,7 @@ def context_of(gathered: ClusterFacts) -> Context:
         load=load,
         load_claim=load_claim(zookeeper, facts.plan, load),
         history_from=history_from(facts.plan),
-        transactions_known=claim in gathered.claims,
+        transactions_known=claim in gathered.claims and not (writes and writes.unseen()),
         clocks=clocks(facts),
         lag_limit_ms=round(facts.lag_limit * 1000),
     )

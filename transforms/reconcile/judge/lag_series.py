@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,21 +23,27 @@ class Waited:
     seconds: float
 
 
-def oldest_brought(barriers: pl.DataFrame, born: int) -> list[int]:
+Holes = Sequence[Mapping[str, Any]]
+
+
+def oldest_brought(barriers: pl.DataFrame, born: int, holes: Holes = ()) -> list[int]:
     """Offsets of the first record that each barrier brought: `lag_series` needs their append times."""
-    return _moved(barriers, born)["oldest"].to_list()
+    return _moved(barriers, born, holes)["oldest"].to_list()
 
 
-def lag_series(barriers: pl.DataFrame, append_times: Mapping[int, int], born: int) -> list[dict[str, Any]]:
+def lag_series(
+    barriers: pl.DataFrame, append_times: Mapping[int, int], born: int, holes: Holes = ()
+) -> list[dict[str, Any]]:
     """Points of the series, two for each part at most, in order: the worst of each part of it is among them, and the last.
 
     `barriers` are silver barriers, `append_times` those of the log's records (milliseconds) by offset; `born` is when the
-    cluster's log began (append time of its first record): barriers before that are of another quorum. Rows have the fields of
-    `Waited`; a barrier whose first record is not in `append_times` is left out.
+    cluster's log began (append time of its first record): barriers before that are of another quorum. `holes` are where the
+    transaction logs lack others (zxid). Rows have the fields of `Waited`; a barrier whose first record is not in `append_times` is
+    left out.
     """
     times = {"oldest": list(append_times), "append_time": list(append_times.values())}
     known = pl.DataFrame(times, schema={"oldest": pl.Int64, "append_time": pl.Int64})
-    waited = _moved(barriers, born).join(known, on="oldest").sort("zxid")
+    waited = _moved(barriers, born, holes).join(known, on="oldest").sort("zxid")
     part = pl.int_range(pl.len()) * _PARTS // pl.max_horizontal(pl.len(), pl.lit(_PARTS))
     parts = waited.with_columns(part=part, apart=pl.col("time") - pl.col("append_time"))
     worst, last = (rows.group_by("part").last() for rows in (parts.sort("apart", "zxid"), parts))
@@ -50,10 +56,16 @@ def _point(row: Mapping[str, Any]) -> dict[str, Any]:
     return {**of_barrier, "records": offset - row["oldest"] + 1, "seconds": row["apart"] / 1000}
 
 
-def _moved(barriers: pl.DataFrame, born: int) -> pl.DataFrame:
-    """Barriers that moved the offset, in order, with the offset of the first record that they brought (`oldest`)."""
+def _moved(barriers: pl.DataFrame, born: int, holes: Holes) -> pl.DataFrame:
+    """Barriers that moved the offset, in order, with the offset of the first record that they brought (`oldest`).
+
+    Behind a hole it is not known which barrier came before.
+    """
     offset = pl.col("kraft_metadata_offset")
-    mine = barriers.filter(pl.col("time") >= born).sort("zxid").with_columns(before=offset.shift(1))
+    mine = barriers.filter(pl.col("time") >= born).sort("zxid")
+    missing = pl.Series([hole["zxid"] for hole in holes], dtype=pl.Int64).sort()
+    part = missing.search_sorted(mine["zxid"], side="right")
+    mine = mine.with_columns(before=pl.when(part == part.shift(1)).then(offset.shift(1)))
     return mine.filter(offset > pl.col("before")).with_columns(oldest=pl.col("before") + 1)
 
 

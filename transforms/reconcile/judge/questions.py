@@ -99,6 +99,10 @@ class WriteRows(Protocol):
         """What all transactions showed."""
 
     @property
+    def holes(self) -> Rows:
+        """Where they lack transactions (`zookeeper_writes.holes_of`)."""
+
+    @property
     def born(self) -> int | None:
         """When the metadata log began (append time of its first record, ms); None without one."""
 
@@ -155,10 +159,10 @@ def _of_transactions(given: Given, written: WriteRows, look: LogLook) -> dict[st
     answers = {
         "at_barrier": zookeeper_writes.at_barrier(written.barriers, last_write),
         **zookeeper_writes.questions(written.writes),
-        **written.logged.answers(),
+        **written.logged.answers(written.holes),
     }
     if written.born is not None:
-        answers["lag_series"] = lag_series(written.barriers, look.append_times, written.born)
+        answers["lag_series"] = lag_series(written.barriers, look.append_times, written.born, written.holes)
     return answers
 
 

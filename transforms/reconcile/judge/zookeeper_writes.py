@@ -12,9 +12,12 @@ from typing import Any
 
 import polars as pl
 
+from schemas.zookeeper.writes import MISSING
+
 # At most this many rows of each kind are kept; elections are few, foreign writes decide the class of rows (S§5.6).
 MOST_FOREIGN = 10_000
 MOST_ELECTIONS = 1_000
+_MOST_HOLES = 1_000
 _MOST_REFUSED = 20
 # What Kafka writes another way when it is refused: a znode that is there already, or is not there (`KeeperException.Code`).
 _EXPECTED = (-110, -101)
@@ -59,7 +62,8 @@ class ZooKeeperWrites:
     """The transaction logs of one cluster: first and last transaction (None: there are none), and what matters in them.
 
     Elections are in the order of their transactions, the newest ones where there are too many. `refused` are changes of the
-    controller in office that Kafka does not expect to be refused.
+    controller in office that Kafka does not expect to be refused. `holes` are the transactions that the logs lack: the first
+    zxid that is missing, and what is known of it; the newest ones where there are too many.
     """
 
     first_zxid: int | None = None
@@ -67,6 +71,25 @@ class ZooKeeperWrites:
     elections: Sequence[Election] = ()
     refused: tuple[int, tuple[str, ...]] = (0, ())
     foreign: tuple[int, tuple[str, ...]] = (0, ())
+    holes: Sequence[tuple[int, str]] = ()
+
+    def unseen(self) -> list[str]:
+        """What is known of the holes that may hide a write since KRaft took over.
+
+        Others lie before that: a broker was elected after them, or KRaft's first claim is the next election after a broker's by
+        its number, so that none of both is missing.
+        """
+        brokers = [each for each in self.elections if each.writer.startswith("broker")]
+        since = brokers[-1].zxid if brokers else -1
+        following = next((each for each in self.elections if each.zxid > since), None)
+        next_one = following is not None and brokers and following.controller_epoch == brokers[-1].controller_epoch + 1
+        if following is not None and following.is_claim and next_one:
+            since = following.zxid
+        return [text for zxid, text in self.holes if zxid > since]
+
+    def between(self, before: Election, after: Election) -> bool:
+        """Whether a hole may hide an election between these two."""
+        return any(before.zxid < zxid <= after.zxid for zxid, _ in self.holes)
 
     def current_claims(self) -> list[Election]:
         """Claims since a ZooKeeper broker was elected last: those of the present quorum."""
@@ -89,6 +112,7 @@ _ELECTION = (
     "kraft_controller_id",
     "kraft_controller_epoch",
 )
+_HOLE = {"zxid": "zxid", "file": "path", "why": "type"}
 _WRITE = ("zxid", "time", "session", "writer", "type", "path", "error", "total")
 _ENDS = pl.Schema({"first": pl.Int64, "last": pl.Int64, "time": pl.Int64})
 
@@ -104,6 +128,12 @@ def questions(writes: pl.DataFrame) -> dict[str, list[dict[str, Any]]]:
         "refused": _oldest(refused, _MOST_REFUSED),
         "elections": elections.sort("zxid").tail(MOST_ELECTIONS).select(_ELECTION).to_dicts(),
     }
+
+
+def holes_of(writes: pl.DataFrame) -> list[dict[str, Any]]:
+    """Where the logs lack transactions, from silver zookeeper_writes: in order, the newest ones where there are too many."""
+    holes = writes.filter(pl.col("kind") == MISSING).sort("zxid").tail(_MOST_HOLES)
+    return holes.select(**{name: pl.col(column) for name, column in _HOLE.items()}).to_dicts()
 
 
 def _oldest(writes: pl.DataFrame, most: int) -> list[dict[str, Any]]:
@@ -125,12 +155,15 @@ class Logged:
             of_batch = transactions.select(first=zxid.min(), last=zxid.max(), time=time.max()).cast(_ENDS)
             self._ends = pl.concat([self._ends, of_batch])
 
-    def answers(self) -> dict[str, list[dict[str, Any]]]:
-        """First and last zxid (`logged`, for `of_answers`), and the newest time with its zxid (`transactions`); none of nothing."""
+    def answers(self, holes: Sequence[Mapping[str, Any]] = ()) -> dict[str, list[dict[str, Any]]]:
+        """First and last zxid with the holes between, if there are any (`logged`, for `of_answers`), and the newest time with its
+        zxid (`transactions`); none of nothing.
+        """
+        within = {"holes": list(holes)} if holes else {}
         if self._ends.is_empty():
-            return {"logged": [], "transactions": []}
+            return {"logged": [{"first": None, "last": None, **within}] if holes else [], "transactions": []}
         first, last, time = self._ends.select(pl.col("first").min(), pl.col("last").max(), pl.col("time").max()).row(0)
-        return {"logged": [{"first": first, "last": last}], "transactions": [{"time": time, "zxid": last}]}
+        return {"logged": [{"first": first, "last": last, **within}], "transactions": [{"time": time, "zxid": last}]}
 
 
 def at_barrier(barriers: pl.DataFrame, zxid: int | None) -> list[dict[str, Any]]:
@@ -148,6 +181,7 @@ def of_answers(answer: Callable[[str], Sequence[Mapping[str, Any]]]) -> ZooKeepe
         tuple(elections),
         _counted(answer("refused")),
         _counted(answer("foreign")),
+        tuple((hole["zxid"], f"{hole['file']}: {hole['why']}") for hole in logged.get("holes", ())),
     )
 
 

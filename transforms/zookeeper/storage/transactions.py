@@ -120,6 +120,20 @@ class ZkTransaction:
         return any(operation.type == OpCode.ERROR for operation in self.operations)
 
 
+@dataclass(frozen=True, slots=True)
+class Hole:
+    """Transactions that a server's logs lack, or that cannot be read: those after zxid `after`, -1 if none before them is there.
+
+    `until` is the first zxid known to be behind them, None if nothing shows that there is more. `file` is where it shows and
+    `why` the reason, in one line.
+    """
+
+    after: int
+    until: int | None
+    file: str
+    why: str
+
+
 def read_transactions(buffer: bytes | memoryview, notes: list[str] | None = None) -> Iterator[ZkTransaction]:
     """Yield the transactions of one log file, in order.
 

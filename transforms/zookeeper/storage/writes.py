@@ -17,12 +17,12 @@ from pyspark.sql.types import StructType
 
 from schemas.bronze import RUN_COLUMNS, ZK_TRANSACTIONS
 from schemas.zookeeper.paths import CONTAINERS
-from schemas.zookeeper.writes import BARRIER_COLUMNS, NOTIFICATION_ROOTS, WRITE_COLUMNS
+from schemas.zookeeper.writes import BARRIER_COLUMNS, MISSING, NOTIFICATION_ROOTS, WRITE_COLUMNS
 from transforms.zookeeper.read.reading import MalformedError, integer, long, parse_text
 from transforms.zookeeper.read.redact import Redactor
 from transforms.zookeeper.storage.chroot import is_needed
 from transforms.zookeeper.storage.limits import MAX_ZNODE_BYTES
-from transforms.zookeeper.storage.transactions import NAMES, OpCode, Operation, ZkTransaction
+from transforms.zookeeper.storage.transactions import NAMES, Hole, OpCode, Operation, ZkTransaction
 
 TRANSACTION_SCHEMA: pa.Schema = to_arrow_schema(StructType(list(ZK_TRANSACTIONS.columns[len(RUN_COLUMNS) :])))
 BARRIER_SCHEMA: pa.Schema = to_arrow_schema(StructType(list(BARRIER_COLUMNS)))
@@ -92,9 +92,10 @@ class ClassifiedTransaction:
 
 @dataclass
 class WriteCensus:
-    """Counts the logs' writes; feed it every transaction in order.
+    """Counts the logs' writes; feed it every transaction in order, and every hole among them.
 
-    `census` counts kinds of writes since the first claim, `foreign` keeps the foreign ones.
+    `census` counts kinds of writes since the first claim, `foreign` keeps the foreign ones. From `unbroken_from` on (a zxid)
+    nothing is missing, as far as the logs go.
     """
 
     barriers: list[Barrier] = field(default_factory=list)
@@ -103,15 +104,31 @@ class WriteCensus:
     foreign: list[ClassifiedTransaction] = field(default_factory=list)
     writers: dict[int, str] = field(default_factory=dict)
     first_claim_zxid: int | None = None
+    holes: list[Hole] = field(default_factory=list)
+    unbroken_from: int = 0
     _mirrors: set[int] = field(default_factory=set)
-    _kraft_owns: bool = False
+    _kraft_owns: bool | None = False
     _in_office: str | None = None
     _position: tuple[int, int] | None = None
 
-    def read(self, transactions: Iterable[ZkTransaction]) -> Iterator[ClassifiedTransaction]:
-        """Take in transactions and yield the kind of each."""
-        for transaction in transactions:
-            yield self.add(transaction)
+    def read(self, history: Iterable[ZkTransaction | Hole]) -> Iterator[ClassifiedTransaction]:
+        """Take in transactions and holes, and yield the kind of each transaction."""
+        for part in history:
+            if isinstance(part, Hole):
+                self.skip(part)
+            else:
+                yield self.add(part)
+
+    def skip(self, hole: Hole) -> None:
+        """Take in that transactions are missing here: who is in office and where `/migration` stands is unknown behind them."""
+        self.holes.append(hole)
+        self.unbroken_from = self.unbroken_from if hole.until is None else hole.until
+        self._kraft_owns, self._in_office, self._position = None, None, None
+
+    @property
+    def kraft_owns(self) -> bool:
+        """Whether a KRaft controller owns ZooKeeper after the last transaction, as far as those show it."""
+        return bool(self._kraft_owns)
 
     def add(self, transaction: ZkTransaction) -> ClassifiedTransaction:
         """Take in one transaction and return what kind of write it is."""
@@ -140,9 +157,16 @@ class WriteCensus:
         return write
 
     def write_batch(self, writes: Sequence[ClassifiedTransaction]) -> pa.RecordBatch:
-        """Return writes as a batch of `WRITE_COLUMNS`; for use after the last transaction, when writers are known."""
+        """Return writes, and the holes among them, as a batch of `WRITE_COLUMNS`.
+
+        For use after the last transaction, when writers are known.
+        """
         rows = [{**vars(write), "writer": self.writers.get(write.session, "unknown")} for write in writes]
-        return pa.RecordBatch.from_pylist(rows, schema=WRITE_SCHEMA)
+        rows += [
+            {"zxid": hole.after + 1, "writer": "unknown", "kind": MISSING, "type": hole.why, "path": hole.file}
+            for hole in self.holes
+        ]
+        return pa.RecordBatch.from_pylist(sorted(rows, key=lambda row: int(row["zxid"])), schema=WRITE_SCHEMA)
 
     def barrier_batch(self) -> pa.RecordBatch:
         """Return the barriers as a batch of `BARRIER_COLUMNS`."""
@@ -238,6 +262,8 @@ class WriteCensus:
         # Without an earlier value (logs that begin later) a write may be a claim's, which repeats the offset.
         if stands_alone and self._position is not None and position != self._position:
             self.barriers.append(barrier)
+            # Behind a hole it shows who took over in it.
+            self._kraft_owns = True if self._kraft_owns is None else self._kraft_owns
         self._position = position
 
 

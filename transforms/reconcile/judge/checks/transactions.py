@@ -20,7 +20,7 @@ def _logs(facts: Facts) -> ZooKeeperWrites | Outcome:
     writes = facts.zookeeper_writes
     if writes is None:
         return unknown("the transaction logs were not read")
-    if writes.first_zxid is None:
+    if writes.first_zxid is None and not writes.holes:
         return not_applicable("the data folder contains no transaction log")
     return writes
 
@@ -84,7 +84,7 @@ def _rising(facts: Facts) -> Outcome:
     problems, recent = [], False
     for before, after in pairwise(logs.elections):
         old, new = before.controller_epoch, after.controller_epoch
-        if new == old + 1:
+        if new == old + 1 or (new > old and logs.between(before, after)):
             continue
         what = "fell" if new < old else "stayed" if new == old else "leapt"
         problems.append(f"{after.text}: /controller_epoch {what} from {old} to {new}")
